@@ -15,6 +15,10 @@ dist := dist
 mains := $(patsubst ./%/main.go,./%,$(wildcard ./fn/cmd/*/main.go ./pipeline/cmd/*/main.go))
 go_build := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
+# Tests and tools are compiled as the binaries are, so that what is compiled for one serves the others.
+go_test := CGO_ENABLED=0 go test -trimpath
+go_run := CGO_ENABLED=0 go run -trimpath
+
 # $(call build_prerig,DIRECTORY): prerig starts the renderer beside it only if it is the one that was built with it, which it knows
 # by the build ID.
 define build_prerig
@@ -40,30 +44,32 @@ demo: build ## Show the diff that injecting makes in an example, and the pipelin
 	@echo
 	@echo '$$ prerig inject --diff examples/prerig-inject/shop.yaml'
 	@$(dist)/prerig inject --diff examples/prerig-inject/shop.yaml
-	@go run ./pipeline/internal/demo -prerig $(dist)/prerig
+	@$(go_run) ./pipeline/internal/demo -prerig $(dist)/prerig
 
-# The race detector needs a C compiler, without which Go switches cgo off.
+# The race detector needs a C compiler, without which Go switches cgo off. With cgo, what could load Go plugins is linked by the C
+# compiler and keeps each method, which takes twice as long: kustomize could, and Prerig never lets it.
 race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+race_tags = kustomize_disable_go_plugin_support
 
 # The tests of the daemon wait more than they work, and the cases keep one processor busy for minutes, so they run beside each other.
 .PHONY: test
-test: ## Run the tests with the race detector; those that take longest are in e2e, e2e-pipeline and test-corpus.
+test: ## Run the tests with the race detector; those that take longest are in e2e, e2e-pipeline, e2e-race and test-corpus.
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-race test-cases
 
 # With the race detector each process would wait for a second when it ends, and tests start hundreds.
 .PHONY: test-race
 test-race:
-	GORACE=atexit_sleep_ms=0 PRERIG_CORPUS=none go test -short $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
+	GORACE=atexit_sleep_ms=0 PRERIG_CORPUS=none go test -tags=$(race_tags) -short $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
 
 .PHONY: test-cases
 test-cases:
-	PRERIG_CORPUS=none go test -short $(test_flags) -timeout 40m $(filter-out $(race_tests),$(packages))
-	cd internal/release && go test -short $(test_flags) -timeout 40m ./...
+	PRERIG_CORPUS=none $(go_test) -short $(test_flags) -timeout 40m $(filter-out $(race_tests),$(packages))
+	cd internal/release && $(go_test) -short $(test_flags) -timeout 40m ./...
 
 .PHONY: test-corpus
 test-corpus: ## Test what must hold of each test case of Istio, CORPUS=DIR: what is taken out is as before, ten runs are equal.
 	@test -d "$(CORPUS)" || { echo "there is no corpus at $(CORPUS)" >&2; exit 1; }
-	PRERIG_CORPUS=$(abspath $(CORPUS)) go test $(test_flags) -timeout 40m -run "Corpus|Test_" $(corpus_tests)
+	PRERIG_CORPUS=$(abspath $(CORPUS)) $(go_test) $(test_flags) -timeout 40m -run "Corpus|Test_" $(corpus_tests)
 
 # Linking a hundred test binaries takes minutes, a third less without what only debuggers read; verify-lint runs vet.
 test_flags = -vet=off -ldflags='-s -w' -skip '$(upstream_tests)'
@@ -93,12 +99,12 @@ module := $(shell go list -m)
 .PHONY: generate
 generate: ## Write the generated files anew.
 	go generate ./...
-	go run ./schemas/generate
-	go run ./internal/reference/generate
+	$(go_run) ./schemas/generate
+	$(go_run) ./internal/reference/generate
 
 .PHONY: kubernetes-schemas
 kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases that the generator names (downloads 200 MB).
-	cd pipeline/gate/openapi && go run ./generate
+	cd pipeline/gate/openapi && $(go_run) ./generate
 
 .PHONY: verify
 verify: verify-format verify-lint verify-systems verify-workflows verify-generated verify-licenses verify-tidy ## Check all that is not a test.
@@ -114,13 +120,13 @@ verify-format: ## Check that all sources are formatted and carry a licence heade
 # takes a minute or two.
 .PHONY: verify-lint
 verify-lint: ## Check the sources with the linters of .golangci.yml.
-	go tool -modfile=.ci/golangci-lint.mod golangci-lint run ./...
+	CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath" go tool -modfile=.ci/golangci-lint.mod golangci-lint run ./...
 
 # Their dependencies are compiled for it, which takes some minutes of processor time the first time. The tests of what is about Linux
 # are left out.
 .PHONY: verify-systems
 verify-systems: ## Check that command and function build on Windows.
-	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet ./fn/cmd/prerig-fn ./pipeline/cmd/prerig ./fn/version ./pipeline/filelock ./pipeline/disk
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet -trimpath ./fn/cmd/prerig-fn ./pipeline/cmd/prerig ./fn/version ./pipeline/filelock ./pipeline/disk
 
 .PHONY: verify-workflows
 verify-workflows: ## Check the workflows for GitHub, those of the examples too.
@@ -136,7 +142,7 @@ verify-generated: ## Check that the generated files are up to date.
 
 .PHONY: verify-licenses
 verify-licenses: ## Check the licences of what the binaries link.
-	go run ./fn/internal/licenses $(mains)
+	$(go_run) ./fn/internal/licenses $(mains)
 
 .PHONY: verify-tidy
 verify-tidy: ## Check that go.mod and go.sum are tidy and the modules what go.sum says.
@@ -160,7 +166,7 @@ defaulters: defaulter
 
 .PHONY: defaults
 defaults: defaulters ## Compare the defaults that templates see, and those that are left out, with Kubernetes' own code.
-	go test -count=1 -run '$(upstream_tests)' -v ./fn/admission ./fn/inject
+	$(go_test) -count=1 -run '$(upstream_tests)' -v ./fn/admission ./fn/inject
 
 .PHONY: injector
 injector: ## Build dist/upstream/injector and charts: Istio's own webhook and charts, to compare with.
@@ -169,7 +175,7 @@ injector: ## Build dist/upstream/injector and charts: Istio's own webhook and ch
 # About five minutes. UPDATE=-update writes the pods of testdata/operator anew, after a change of the documents or of the version.
 .PHONY: operator
 operator: injector ## Compare the import of IstioOperator documents with what istioctl and Istio's webhook make of them.
-	go test -count=1 -timeout 20m -run 'TestOperator' -v ./pipeline/cli/importer -args -istio-tools $(abspath $(dist))/upstream $(UPDATE)
+	$(go_test) -count=1 -timeout 20m -run 'TestOperator' -v ./pipeline/cli/importer -args -istio-tools $(abspath $(dist))/upstream $(UPDATE)
 
 .PHONY: analyzer
 analyzer:
@@ -178,7 +184,7 @@ analyzer:
 # UPDATE=-update writes fn/lint/testdata/analyze/answers.json anew, after a change of the version.
 .PHONY: analyze
 analyze: analyzer ## Compare lint with what istioctl analyze finds in its own test data.
-	go test -count=1 -run 'TestAnalyzer|TestNothingFurther|TestCommandReadsLess' -v ./fn/lint -args -analyzer $(abspath $(dist))/upstream/analyzer $(UPDATE)
+	$(go_test) -count=1 -run 'TestAnalyzer|TestNothingFurther|TestCommandReadsLess' -v ./fn/lint -args -analyzer $(abspath $(dist))/upstream/analyzer $(UPDATE)
 
 # Older versions of Istio. The tag chooses the sources that fit the minor.
 .PHONY: injectors
@@ -191,20 +197,20 @@ injectors: injector
 .PHONY: dapr
 dapr: ## Compare the policy for Dapr with Dapr's own injector.
 	cd $(upstream)/dapr && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/dapr-patcher ./patcher
-	go test -count=1 -run 'TestDapr' -v ./policies $(if $(UPDATE),-args $(UPDATE))
+	$(go_test) -count=1 -run 'TestDapr' -v ./policies $(if $(UPDATE),-args $(UPDATE))
 
 # A few minutes the first time.
 SOPS := v3.13.3
 .PHONY: sops
 sops: ## Decrypt with SOPS itself what secrets: Encrypt writes.
 	GOBIN=$(abspath $(dist))/upstream CGO_ENABLED=0 go install -trimpath github.com/getsops/sops/v3/cmd/sops@$(SOPS)
-	go test -count=1 -run 'TestSOPSDecrypts' -v ./pipeline/sops
+	$(go_test) -count=1 -run 'TestSOPSDecrypts' -v ./pipeline/sops
 
 # About five minutes the first time: kustomize-controller links the clients of many clouds.
 .PHONY: flux-decryptor
 flux-decryptor: ## Decrypt with the decryptor of Flux' kustomize-controller what secrets: Encrypt writes.
 	cd $(upstream)/flux && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(abspath $(dist))/upstream/flux-decryptor ./decryptor
-	go test -count=1 -run 'TestFluxDecrypts' -v ./pipeline/sops
+	$(go_test) -count=1 -run 'TestFluxDecrypts' -v ./pipeline/sops
 
 # CHARTS holds checked out repositories, as OWNER+NAME. UPDATE=-update writes pipeline/render/helmchart/CHARTS.md anew. Building
 # Helm takes some minutes the first time.
@@ -213,10 +219,10 @@ HELM3 := v3.22.0
 helms = $(HELM4:v%=%)=$(abspath $(dist))/upstream/helm4/helm,$(HELM3:v%=%)=$(abspath $(dist))/upstream/helm3/helm
 .PHONY: helm
 helm: helm-programs ## Compare renders of charts with Helm itself, CHARTS=DIR.
-	go test -count=1 -timeout 30m -run 'TestChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE) \
+	$(go_test) -count=1 -timeout 30m -run 'TestChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE) \
 	  -helms $(helms)
-	go test -count=1 -run 'TestChosenAsHelmChooses' -v ./pipeline/source/chart -args -helms $(helms)
-	go test -count=1 -run 'TestHelmChartsAsKustomize' ./pipeline/render -args -helms $(helms)
+	$(go_test) -count=1 -run 'TestChosenAsHelmChooses' -v ./pipeline/source/chart -args -helms $(helms)
+	$(go_test) -count=1 -run 'TestHelmChartsAsKustomize' ./pipeline/render -args -helms $(helms)
 
 # Gitea reads its templates and translations from the module. SQLite needs a C compiler.
 .PHONY: gitea
@@ -226,21 +232,21 @@ gitea: ## Build dist/upstream/gitea: a Git host, to open pull requests at.
 # About ten minutes the first time, and twenty more with PRERIG_E2E=full.
 .PHONY: e2e-gitea
 e2e-gitea: gitea ## Open, update, merge and close pull requests at Gitea itself, also with a daemon that is killed.
-	go test -count=1 -timeout 60m -p 1 -run 'TestGitea' -v ./pipeline/pullrequest ./pipeline/internal/system -args \
+	$(go_test) -count=1 -timeout 60m -p 1 -run 'TestGitea' -v ./pipeline/pullrequest ./pipeline/internal/system -args \
 	  -gitea $(abspath $(dist))/upstream/gitea -gitea-root $$(cd $(upstream)/gitea && go list -m -f '{{.Dir}}' code.gitea.io/gitea)
 
 # Needs Chromium, which .ci/tools installs. PRERIG_SCREENSHOTS=DIR keeps pictures of what it shows.
 .PHONY: e2e-page
 e2e-page: ## Work with the daemon's page in Chromium: by keyboard, narrow, in the dark, without scripts.
 	cd $(upstream)/chromium && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/chromium ./driver
-	go test -count=1 -timeout 30m -run 'TestPageByKeyboard|TestPageUpdatesItself|TestPagesInEveryWindow|TestLinksOfOtherSites' -v ./pipeline/server -args \
+	$(go_test) -count=1 -timeout 30m -run 'TestPageByKeyboard|TestPageUpdatesItself|TestPagesInEveryWindow|TestLinksOfOtherSites' -v ./pipeline/server -args \
 	  -browser $(abspath $(dist))/upstream/chromium
 
 # Needs Chromium, as e2e-page. PRERIG_SCREENSHOTS=DIR keeps pictures.
 .PHONY: e2e-site
 e2e-site: site ## Use the documentation's site in Chromium: search by keyboard, narrow, in the dark, without scripts.
 	cd $(upstream)/chromium && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/chromium ./driver
-	go test -count=1 -timeout 20m -run 'TestSite' -v ./internal/site -args -browser $(abspath $(dist))/upstream/chromium -site $(abspath $(dist))/site
+	$(go_test) -count=1 -timeout 20m -run 'TestSite' -v ./internal/site -args -browser $(abspath $(dist))/upstream/chromium -site $(abspath $(dist))/site
 
 .PHONY: helm-programs
 helm-programs: ## Build dist/upstream/helm4 and helm3: Helm itself, to compare with.
@@ -249,37 +255,37 @@ helm-programs: ## Build dist/upstream/helm4 and helm3: Helm itself, to compare w
 
 .PHONY: helm-post-renderer
 helm-post-renderer: helm-programs ## Run prerig as the post-renderer of Helm itself.
-	go test -count=1 -run 'TestHelm' -v ./pipeline/internal/interop -args -helms $(helms)
+	$(go_test) -count=1 -run 'TestHelm' -v ./pipeline/internal/interop -args -helms $(helms)
 
 .PHONY: helm-derived
 helm-derived: ## Render charts that are not functions of their values with derived values, CHARTS=DIR.
-	go test -count=1 -timeout 30m -run 'TestDerivedChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE)
+	$(go_test) -count=1 -timeout 30m -run 'TestDerivedChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE)
 
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.
 .PHONY: linkerd
 linkerd: ## Compare the policy for Linkerd with the answers of Linkerd's own injectors.
-	go test -count=1 -run 'TestLinkerd' -v ./policies -args $(if $(INJECTOR),-linkerd-injector=$(INJECTOR)) $(UPDATE)
+	$(go_test) -count=1 -run 'TestLinkerd' -v ./policies -args $(if $(INJECTOR),-linkerd-injector=$(INJECTOR)) $(UPDATE)
 
 # The answers are data in policies/testdata/opentelemetry-sidecar/*.operator.json, whose README says what OPERATOR=program reads and prints.
 .PHONY: opentelemetry
 opentelemetry: ## Compare the policies for OpenTelemetry with the answers of its operator.
-	go test -count=1 -run 'TestOpenTelemetry' -v ./policies -args $(if $(OPERATOR),-opentelemetry-operator=$(OPERATOR)) $(UPDATE)
+	$(go_test) -count=1 -run 'TestOpenTelemetry' -v ./policies -args $(if $(OPERATOR),-opentelemetry-operator=$(OPERATOR)) $(UPDATE)
 
 # INJECTOR and UPDATE as for Linkerd; policies/testdata/vault-agent/README.md says what the program reads and prints.
 .PHONY: vault
 vault: ## Compare the policy for Vault's agent with the answers of Vault's own injectors.
-	go test -count=1 -run 'TestVault' -v ./policies -args $(if $(INJECTOR),-vault-injector=$(INJECTOR)) $(UPDATE)
+	$(go_test) -count=1 -run 'TestVault' -v ./policies -args $(if $(INJECTOR),-vault-injector=$(INJECTOR)) $(UPDATE)
 
 # INJECTOR and UPDATE as for Linkerd; policies/testdata/cloud-sql-operator/README.md says what the program reads and prints.
 .PHONY: cloud-sql
 cloud-sql: ## Compare the policy cloud-sql-operator with the answers of the Cloud SQL Auth Proxy Operator.
-	go test -count=1 -run 'TestCloudSQL' -v ./policies -args $(if $(INJECTOR),-cloud-sql-operator=$(INJECTOR)) $(UPDATE)
+	$(go_test) -count=1 -run 'TestCloudSQL' -v ./policies -args $(if $(INJECTOR),-cloud-sql-operator=$(INJECTOR)) $(UPDATE)
 
 # VAULT, CLOUD_SQL and OPENTELEMETRY are programs as INJECTOR and OPERATOR above, of which any may be left out; UPDATE as for Linkerd.
 .PHONY: istio-order
 istio-order: defaulter injector ## Compare pods with Istio's proxy and another sidecar with those of both webhooks.
-	PRERIG_CORPUS=$(abspath $(CORPUS)) go test -count=1 -run 'TestOrderWithIstio' -v ./policies -args $(if $(VAULT),-vault-injector=$(VAULT)) \
+	PRERIG_CORPUS=$(abspath $(CORPUS)) $(go_test) -count=1 -run 'TestOrderWithIstio' -v ./policies -args $(if $(VAULT),-vault-injector=$(VAULT)) \
 	  $(if $(CLOUD_SQL),-cloud-sql-operator=$(CLOUD_SQL)) $(if $(OPENTELEMETRY),-opentelemetry-operator=$(OPENTELEMETRY)) $(UPDATE)
 
 ORACLE_N ?= 500
@@ -288,21 +294,21 @@ ORACLE_SEED ?= 1
 # 20,000 workloads take about twenty minutes on two cores: make oracle ORACLE_N=20000 ORACLE_SEED=2.
 .PHONY: oracle
 oracle: defaulter injector ## Compare with Istio's own injector on workloads made up from a seed, ORACLE_N=500 ORACLE_SEED=1.
-	go run ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -n $(ORACLE_N) -seed $(ORACLE_SEED)
+	$(go_run) ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -n $(ORACLE_N) -seed $(ORACLE_SEED)
 
 # Each version installs its own charts, which are in its module.
 .PHONY: oracle-older
 oracle-older: defaulter injectors ## Compare with the injectors of older versions of Istio, ORACLE_N=500 ORACLE_SEED=1.
 	for version in $$(ls $(upstream)/istio/versions); do \
 	  charts=$$(cd $(upstream)/istio && go list -m -modfile versions/$$version/go.mod -f '{{.Dir}}' istio.io/istio)/manifests && \
-	  go run ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -injector $(dist)/upstream/injector-$$version -charts $$charts \
+	  $(go_run) ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -injector $(dist)/upstream/injector-$$version -charts $$charts \
 	    -version $$version -n $(ORACLE_N) -seed $(ORACLE_SEED) || exit 1; \
 	done
 
 # All that oracle, defaults, analyze and e2e-cluster compare with. The tests build what is not there yet, or no longer what is pinned.
 .PHONY: upstream-programs
 upstream-programs: injector defaulters analyzer ## Build what Prerig is compared with: a quarter of an hour of two processors the first time.
-	go run ./fn/internal/cluster/cmd/controlplane -build -upstream $(upstream) -cache $(cluster_cache)
+	$(go_run) ./fn/internal/cluster/cmd/controlplane -build -upstream $(upstream) -cache $(cluster_cache)
 
 cluster_cache = $(or $(PRERIG_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/prerig-cluster)
 
@@ -317,10 +323,10 @@ CLUSTER_KUBERNETES ?=
 # PRERIG_POLICIES names a directory with other people's ValidatingAdmissionPolicies to evaluate as well, such as a checked out
 # kubescape/cel-admission-library; `go test ./fn/internal/cluster -run TestPolicies -args -update` records the answers for the gate's tests.
 .PHONY: e2e-cluster
-e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.34.
+e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.32.
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
-	  go test -count=1 -timeout 60m -v ./fn/internal/cluster
-	$(if $(CLUSTER_KUBERNETES),,PRERIG_CLUSTER=full go test -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system)
+	  $(go_test) -count=1 -timeout 60m -v ./fn/internal/cluster
+	$(if $(CLUSTER_KUBERNETES),,PRERIG_CLUSTER=full $(go_test) -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system)
 
 # 10,000 workloads for the comparison and a tenth of them for each further one; about 1,000 pods on each version of Kubernetes in which
 # prerig verify is to find nothing, and 50 of each kind of tampering that it is to find. It takes hours.
@@ -330,14 +336,14 @@ CLUSTER_FULL_N ?= 10000
 e2e-cluster-full: ## Compare with real clusters of two versions at full size, CLUSTER_FULL_N=10000 CLUSTER_SEED=1.
 	for kubernetes in "" $$(ls $(upstream)/kubernetes/clusters); do \
 	  PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_FULL_N) PRERIG_CLUSTER_PODS=2000 PRERIG_CLUSTER_TAMPERED=50 PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \
-	  PRERIG_CLUSTER_KUBERNETES=$$kubernetes go test -count=1 -timeout 12h -v ./fn/internal/cluster || exit 1; \
+	  PRERIG_CLUSTER_KUBERNETES=$$kubernetes $(go_test) -count=1 -timeout 12h -v ./fn/internal/cluster || exit 1; \
 	done
 
 # About 1,000 pods, made by real controllers; five runs of prerig verify over them.
 .PHONY: bench-verify
 bench-verify: ## Measure prerig verify over the pods of a real cluster, CLUSTER_KUBERNETES=1.34.
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_PODS=2000 PRERIG_CLUSTER_RUNS=5 PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
-	  go test -count=1 -timeout 60m -run TestVerifyFindsNothing -v ./fn/internal/cluster
+	  $(go_test) -count=1 -timeout 60m -run TestVerifyFindsNothing -v ./fn/internal/cluster
 
 # Redis is Debian's, unpacked without being installed, or the program that PRERIG_REDIS names. Building Argo CD takes five minutes of
 # processor time the first time.
@@ -350,25 +356,25 @@ $(redis)/redis:
 .PHONY: e2e-argocd
 e2e-argocd: $(if $(PRERIG_REDIS),,$(redis)/redis) ## Have Argo CD itself apply what the daemon publishes, and run the plugin, on a real API server.
 	PRERIG_CLUSTER=full PRERIG_REDIS=$(or $(PRERIG_REDIS),$(redis)/redis) \
-	  go test -count=1 -timeout 60m -run 'TestArgoCDSyncs|TestArgoCDRunsThePlugin' -v ./pipeline/internal/system
+	  $(go_test) -count=1 -timeout 60m -run 'TestArgoCDSyncs|TestArgoCDRunsThePlugin' -v ./pipeline/internal/system
 
 .PHONY: conformance
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
-	go run ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)
+	$(go_run) ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)
 
 # Run it in two trees, or with PRERIG=FILE for another binary: equal digests are equal output, to the byte.
 PRERIG ?= $(dist)/prerig
 .PHONY: digests
 digests: build ## Print digests of what is made of corpora and of the examples, CORPUS=DIR:DIR.
-	go run ./fn/internal/conformance/cmd/digests -prerig $(PRERIG) -corpora $(CORPUS) -examples examples
+	$(go_run) ./fn/internal/conformance/cmd/digests -prerig $(PRERIG) -corpora $(CORPUS) -examples examples
 
 .PHONY: repositories
 repositories: ## Inject into other people's manifests and take it out again, REPOSITORIES=DIR:DIR.
-	PRERIG_REPOSITORIES=$(REPOSITORIES) go test -count=1 -timeout 60m -v -run TestRepositories ./pipeline/cli
+	PRERIG_REPOSITORIES=$(REPOSITORIES) $(go_test) -count=1 -timeout 60m -v -run TestRepositories ./pipeline/cli
 
 .PHONY: matrix
 matrix: ## Put every field that an injection sets into pods beforehand, for all policies of corpora, CORPUS=DIR:DIR.
-	PRERIG_MATRIX=full PRERIG_CORPUS=$(CORPUS) go test -count=1 -timeout 180m -v -run TestOwnFieldsMatrixOfCorpus ./fn/engine
+	PRERIG_MATRIX=full PRERIG_CORPUS=$(CORPUS) $(go_test) -count=1 -timeout 180m -v -run TestOwnFieldsMatrixOfCorpus ./fn/engine
 
 BENCH_TRIPLES ?= 5000
 BENCH_KUSTOMIZE ?= 100
@@ -376,30 +382,30 @@ BENCH_KUSTOMIZE ?= 100
 # BENCH_BESIDE="istioctl kube-inject -f - --injectConfigFile FILE --meshConfigFile FILE --valuesFile FILE" compares prerig inject with it.
 .PHONY: bench
 bench: build ## Measure against a function that does nothing, lint against inject, and the engine per pod.
-	go run ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(BENCH_TRIPLES) -kustomize $(BENCH_KUSTOMIZE) -beside "$(BENCH_BESIDE)"
-	go test -run '^$$' -bench . -benchmem ./fn/...
+	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(BENCH_TRIPLES) -kustomize $(BENCH_KUSTOMIZE) -beside "$(BENCH_BESIDE)"
+	$(go_test) -run '^$$' -bench . -benchmem ./fn/...
 
 .PHONY: bench-pipeline
 bench-pipeline: build ## Measure the pipeline against a shell script with git and kustomize.
-	go run ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn
+	$(go_run) ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn
 
 BENCH_FLEET ?= 1000 10000
 BENCH_FLEET_LIMIT ?= 12m
 .PHONY: bench-fleet
 bench-fleet: build ## Measure fleets of applications, BENCH_FLEET="100 1000 10000", for at most BENCH_FLEET_LIMIT.
-	go run ./pipeline/internal/bench -prerig $(dist)/prerig -fleet "$(BENCH_FLEET)" -limit $(BENCH_FLEET_LIMIT)
+	$(go_run) ./pipeline/internal/bench -prerig $(dist)/prerig -fleet "$(BENCH_FLEET)" -limit $(BENCH_FLEET_LIMIT)
 
 BENCH_FILES ?= 100000
 .PHONY: bench-large
 bench-large: build ## Measure one application in a repository of BENCH_FILES files, with a tenth as many commits.
-	go run ./pipeline/internal/bench -prerig $(dist)/prerig -files $(BENCH_FILES)
+	$(go_run) ./pipeline/internal/bench -prerig $(dist)/prerig -files $(BENCH_FILES)
 
 BENCH_RELEASES ?= 300
 
 # The chart is that of istiod in the module that the comparison with Istio's webhook pins. A few minutes; BENCH_RELEASES=20 takes one.
 .PHONY: bench-helm
 bench-helm: build helm-programs ## Measure charts against helm template and a shell script with it, BENCH_RELEASES=300.
-	go run ./pipeline/internal/bench -prerig $(dist)/prerig -helm $(dist)/upstream/helm4/helm -apps $(BENCH_RELEASES) \
+	$(go_run) ./pipeline/internal/bench -prerig $(dist)/prerig -helm $(dist)/upstream/helm4/helm -apps $(BENCH_RELEASES) \
 	  -chart $$(cd $(upstream)/istio && go mod download istio.io/istio && go list -m -f '{{.Dir}}' istio.io/istio)/manifests/charts/istio-control/istio-discovery
 
 # All that the image holds: the Dockerfile copies it from here or makes it in the same way, perhaps for another
@@ -413,7 +419,7 @@ mkdir -p $(1)/etc $(1)/usr/local/bin $(1)/usr/share/licenses/prerig
 printf 'nobody:x:65534:65534:nobody:/:/sbin/nologin\n' > $(1)/etc/passwd
 printf 'nobody:x:65534:\n' > $(1)/etc/group
 cp LICENSE $(1)/usr/share/licenses/prerig/
-$(host) go run ./fn/internal/licenses -o $(1)/usr/share/licenses/prerig/THIRD-PARTY $(2)
+$(host) $(go_run) ./fn/internal/licenses -o $(1)/usr/share/licenses/prerig/THIRD-PARTY $(2)
 endef
 
 .PHONY: dist-image
@@ -468,7 +474,7 @@ made_release = $(if $(wildcard $(RELEASE_OUT)/checksums.txt),,$(MAKE) release RE
 .PHONY: e2e-release
 e2e-release: ## Walk through the quick start with a release's files alone, without a network: VERSION=v0.2.0.
 	$(made_release)
-	go test -count=1 -timeout 20m -run 'TestRelease$$' -v ./examples -args -release $(abspath $(RELEASE_OUT))
+	$(go_test) -count=1 -timeout 20m -run 'TestRelease$$' -v ./examples -args -release $(abspath $(RELEASE_OUT))
 
 # Programs that are not ours, built of their modules. That takes about ten minutes the first time. syft looks at a whole release, which
 # is made where RELEASE_OUT is none.
@@ -479,14 +485,14 @@ e2e-release-proofs: ## Have cosign and syft check signatures, provenance and bil
 	GOBIN=$(abspath $(dist))/upstream CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN)
 	GOBIN=$(abspath $(dist))/upstream CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' github.com/anchore/syft/cmd/syft@$(SYFT)
 	$(made_release)
-	cd internal/release && go test -count=1 -timeout 20m -run 'TestCosignVerifies|TestSyftFindsTheSame' -v . -args \
+	cd internal/release && $(go_test) -count=1 -timeout 20m -run 'TestCosignVerifies|TestSyftFindsTheSame' -v . -args \
 	  -cosign $(abspath $(dist))/upstream/cosign -syft $(abspath $(dist))/upstream/syft -made $(abspath $(RELEASE_OUT))
 
 # Needs a container runtime that answers to docker, and builds a control plane as e2e-cluster does.
 .PHONY: e2e-release-cluster
 e2e-release-cluster: ## Install a release's chart on a real API server, and run its image as the pod says: VERSION=v0.2.0.
 	$(made_release)
-	PRERIG_CLUSTER=full go test -count=1 -timeout 60m -run 'TestInClusterRelease$$' -v ./pipeline/internal/system -args -release $(abspath $(RELEASE_OUT))
+	PRERIG_CLUSTER=full $(go_test) -count=1 -timeout 60m -run 'TestInClusterRelease$$' -v ./pipeline/internal/system -args -release $(abspath $(RELEASE_OUT))
 
 .PHONY: release-push
 release-push: release-tool ## Push the images of a release and their signatures: VERSION=v0.2.0 RELEASE_IMAGES=ghcr.io/prerig.
@@ -494,19 +500,24 @@ release-push: release-tool ## Push the images of a release and their signatures:
 
 .PHONY: e2e
 e2e: ## Run the examples and the image under kustomize, kpt and containers.
-	go test -count=1 -timeout 20m ./examples/... ./fn/internal/hermetic/...
+	$(go_test) -count=1 -timeout 20m ./examples/... ./fn/internal/hermetic/...
 
+.PHONY: e2e-race
+e2e-race: ## Test daemons in the tests' own process, at small size and with the race detector.
+	GORACE=atexit_sleep_ms=0 PRERIG_E2E=race go test -tags=$(race_tags) -short $(test_flags) $(race) -count=1 -timeout 40m ./pipeline/internal/system
+
+E2E_KILLS ?= 30
 .PHONY: e2e-pipeline
-e2e-pipeline: ## Test the daemon at full size: 300 pushes and 30 kills in each of many troubles, a thousand pipelines; needs git.
-	PRERIG_E2E=full go test -count=1 -timeout 60m -v ./pipeline/internal/system
+e2e-pipeline: ## Test the daemon at full size: E2E_KILLS=30 and ten times as many pushes in each of many troubles, a thousand pipelines; needs git.
+	PRERIG_E2E=full PRERIG_E2E_KILLS=$(E2E_KILLS) $(go_test) -count=1 -timeout 60m -v ./pipeline/internal/system
 
 # Hugo has a module file of its own. Building it the first time takes two minutes, and the site then a second.
 .PHONY: site
 site: ## Build the documentation as a site in dist/site, and follow all of its links.
-	go run ./internal/site/cmd/site -gather $(dist)/site-pages
+	$(go_run) ./internal/site/cmd/site -gather $(dist)/site-pages
 	CGO_ENABLED=0 go tool -modfile=.ci/hugo.mod hugo --source site --contentDir ../$(dist)/site-pages --destination ../$(dist)/site \
 	  --cleanDestinationDir --noBuildLock --quiet
-	go run ./internal/site/cmd/site -finish $(dist)/site
+	$(go_run) ./internal/site/cmd/site -finish $(dist)/site
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a short time, FUZZTIME=10s.

@@ -8,26 +8,19 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/build/cache"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
-
-// The test binary is the renderer too.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == render.Command {
-		os.Exit(render.Main(os.Stdin, os.Stdout))
-	}
-	os.Exit(m.Run())
-}
 
 // countingRenderer counts what it builds and what it only injects into.
 type countingRenderer struct {
@@ -44,9 +37,17 @@ func (r *countingRenderer) Render(ctx context.Context, files tree.Reader, reques
 	return r.Pool.Render(ctx, files, request)
 }
 
+// builtPrerig builds prerig, once. It renders for these tests: with the race detector, which sees nothing of another process, it would
+// take several times as long.
+var builtPrerig = sync.OnceValues(testprograms.Prerig.Path)
+
 func newRenderer(t testing.TB) *countingRenderer {
 	t.Helper()
-	pool, err := render.NewPool(render.Options{Warm: 2})
+	prerig, err := builtPrerig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := render.NewPool(render.Options{Warm: 2, Command: []string{prerig, render.Command}})
 	if err != nil {
 		t.Fatal(err)
 	}

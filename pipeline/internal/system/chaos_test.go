@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,16 +19,25 @@ import (
 	"github.com/prerig/prerig/pipeline/config"
 )
 
-// size of a test in which things go wrong. PRERIG_E2E=full gives the one that releases are tested with.
+// size of a test in which things go wrong. PRERIG_E2E=full gives the one that releases are tested with, or fewer kills and pushes with
+// PRERIG_E2E_KILLS, which is 30 otherwise.
 type size struct{ pushes, pipelines, kills int }
 
 func full() bool { return os.Getenv("PRERIG_E2E") == "full" }
 
 func sized(small size) size {
 	if full() {
-		return size{300, 20, 30}
+		kills := fullKills()
+		return size{10 * kills, 20, kills}
 	}
 	return small
+}
+
+func fullKills() int {
+	if n, err := strconv.Atoi(os.Getenv("PRERIG_E2E_KILLS")); err == nil && n > 0 {
+		return n
+	}
+	return 30
 }
 
 // chaos is a daemon in processes of its own that are killed, and a repository with an application for each pipeline, or for

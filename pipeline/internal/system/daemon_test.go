@@ -96,6 +96,12 @@ type fixture struct {
 	stop        func()
 }
 
+// short are the tests of a daemon that -short does not leave out: they go through most of it.
+var short = []string{
+	"TestAPushBecomesARenderedCommit", "TestARemovedPipelineTakesItsFilesAlong", "TestAFailingPipelineHasSeries",
+	"TestASecretIsNotShown", "TestNoCredentialGetsOut", "TestTakesOverOlderState",
+}
+
 // prepare sets up directories, a repository and a configuration. Tests that do so run beside each other, as they wait more than they
 // work, but for those of full size.
 func prepare(t *testing.T, pipelines map[string]string) *fixture {
@@ -109,6 +115,9 @@ func prepare(t *testing.T, pipelines map[string]string) *fixture {
 // prepareAlone is prepare for a test that measures, or changes what others see: nothing else runs beside it.
 func prepareAlone(t *testing.T, pipelines map[string]string) *fixture {
 	t.Helper()
+	if testing.Short() && os.Getenv("PRERIG_E2E") != "race" && !slices.Contains(short, t.Name()) {
+		t.Skip("LEFT OUT: make e2e-race runs it, and make e2e-pipeline at full size")
+	}
 	dir := statetest.Dir(t)
 	f := &fixture{t: t, git: gittest.New(t)}
 	f.repository = f.git.Repository(t, "config")

@@ -86,7 +86,7 @@ func TestRememberedOnAFullDisk(t *testing.T) {
 		t.Skip("LEFT OUT: PRERIG_E2E=full runs it; TestAStoreThatCannotBeWritten fills a disk always")
 	}
 	dir := smallDisk(t)
-	c := rememberedChaos(t, size{100, 10, 30}, filepath.Join(dir, "s"))
+	c := rememberedChaos(t, size{100, 10, fullKills()}, filepath.Join(dir, "s"))
 	c.patience = 3 * time.Second // it may not come up for as long as the disk is full
 	c.serve(c.c, false)
 	stop, stopped := make(chan struct{}), make(chan struct{})
