@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,11 +73,12 @@ func (c *Cluster) AddLimits(ctx context.Context, namespace string, accounts ...s
 	return out, nil
 }
 
-// Takes reports whether the API server takes a workload. It says nothing of Pods, which the webhook may make valid.
+// Takes reports whether the API server takes a workload with all of its fields, as kubectl asks it to: an older one drops those that it
+// does not know before a webhook sees them. It says nothing else of Pods, which the webhook may make valid.
 func (c *Cluster) Takes(ctx context.Context, workload *unstructured.Unstructured) bool {
-	if workload.GetKind() == "Pod" {
-		return true
+	_, err := c.Try(ctx, workload)
+	if workload.GetKind() == "Pod" && err != nil {
+		return !strings.Contains(err.Error(), "unknown field")
 	}
-	_, err := c.create(ctx, workload, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err == nil
 }
