@@ -323,7 +323,7 @@ CLUSTER_KUBERNETES ?=
 # PRERIG_POLICIES names a directory with other people's ValidatingAdmissionPolicies to evaluate as well, such as a checked out
 # kubescape/cel-admission-library; `go test ./fn/internal/cluster -run TestPolicies -args -update` records the answers for the gate's tests.
 .PHONY: e2e-cluster
-e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.32.
+e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.30.
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
 	  $(go_test) -count=1 -timeout 60m -v ./fn/internal/cluster
 	$(if $(CLUSTER_KUBERNETES),,PRERIG_CLUSTER=full $(go_test) -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system)
@@ -333,7 +333,7 @@ e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CL
 CLUSTER_FULL_N ?= 10000
 
 .PHONY: e2e-cluster-full
-e2e-cluster-full: ## Compare with real clusters of two versions at full size, CLUSTER_FULL_N=10000 CLUSTER_SEED=1.
+e2e-cluster-full: ## Compare with real clusters of all versions at full size, CLUSTER_FULL_N=10000 CLUSTER_SEED=1.
 	for kubernetes in "" $$(ls $(upstream)/kubernetes/clusters); do \
 	  PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_FULL_N) PRERIG_CLUSTER_PODS=2000 PRERIG_CLUSTER_TAMPERED=50 PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \
 	  PRERIG_CLUSTER_KUBERNETES=$$kubernetes $(go_test) -count=1 -timeout 12h -v ./fn/internal/cluster || exit 1; \

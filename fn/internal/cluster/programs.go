@@ -24,7 +24,7 @@ import (
 const KubernetesVersion = "v1.36.3"
 
 // olderKubernetes are the versions that upstream/kubernetes/clusters pins beside it, by their minors.
-var olderKubernetes = map[string]string{"1.32": "v1.32.9", "1.34": "v1.34.2"}
+var olderKubernetes = map[string]string{"1.30": "v1.30.14", "1.32": "v1.32.9", "1.34": "v1.34.2"}
 
 // IstioVersion is the version that istiod's commit was released as; istiod is told it, and the charts' tag is it.
 const IstioVersion = "1.31.0-rc.0"
