@@ -49,17 +49,18 @@ demo: build ## Show the diff that injecting makes in an example, and the pipelin
 # The race detector needs a C compiler, without which Go switches cgo off. With cgo, what could load Go plugins is linked by the C
 # compiler and keeps each method, which takes twice as long: kustomize could, and Prerig never lets it.
 race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-race_tags = kustomize_disable_go_plugin_support
+
+# With the race detector each process would wait for a second when it ends, and tests start hundreds.
+go_test_race = GORACE=atexit_sleep_ms=0 go test -tags=kustomize_disable_go_plugin_support $(race)
 
 # The tests of the daemon wait more than they work, and the cases keep one processor busy for minutes, so they run beside each other.
 .PHONY: test
 test: ## Run the tests with the race detector; those that take longest are in e2e, e2e-pipeline, e2e-race and test-corpus.
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-race test-cases
 
-# With the race detector each process would wait for a second when it ends, and tests start hundreds.
 .PHONY: test-race
 test-race:
-	GORACE=atexit_sleep_ms=0 PRERIG_CORPUS=none go test -tags=$(race_tags) -short $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
+	PRERIG_CORPUS=none $(go_test_race) -short $(test_flags) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
 
 .PHONY: test-cases
 test-cases:
@@ -504,7 +505,7 @@ e2e: ## Run the examples and the image under kustomize, kpt and containers.
 
 .PHONY: e2e-race
 e2e-race: ## Test daemons in the tests' own process, at small size and with the race detector.
-	GORACE=atexit_sleep_ms=0 PRERIG_E2E=race go test -tags=$(race_tags) -short $(test_flags) $(race) -count=1 -timeout 40m ./pipeline/internal/system
+	$(go_test_race) $(test_flags) -count=1 -timeout 40m ./pipeline/internal/system
 
 E2E_KILLS ?= 30
 .PHONY: e2e-pipeline

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -73,6 +74,10 @@ func Build(programs ...Program) (dir string, err error) {
 	}
 	return dir, nil
 }
+
+// PrerigPath is the path of Prerig, which is built once for all tests of a package. It renders where the test itself could, as with the
+// race detector, which sees nothing of another process, a renderer takes several times as long.
+var PrerigPath = sync.OnceValues(Prerig.Path)
 
 // Path builds the program and returns where it is, as Build does.
 func (p Program) Path() (string, error) {

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -37,13 +36,9 @@ func (r *countingRenderer) Render(ctx context.Context, files tree.Reader, reques
 	return r.Pool.Render(ctx, files, request)
 }
 
-// builtPrerig builds prerig, once. It renders for these tests: with the race detector, which sees nothing of another process, it would
-// take several times as long.
-var builtPrerig = sync.OnceValues(testprograms.Prerig.Path)
-
 func newRenderer(t testing.TB) *countingRenderer {
 	t.Helper()
-	prerig, err := builtPrerig()
+	prerig, err := testprograms.PrerigPath()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,9 +80,6 @@ func TestMain(m *testing.M) {
 
 var ctx = context.Background()
 
-// builtPrerig builds prerig, once.
-var builtPrerig = sync.OnceValues(testprograms.Prerig.Path)
-
 // build makes a tree from paths; a value that starts with "->" is a symbolic link.
 func build(t testing.TB, files map[string]string) *tree.Tree {
 	t.Helper()
@@ -104,7 +101,7 @@ func build(t testing.TB, files map[string]string) *tree.Tree {
 func pool(t testing.TB, options render.Options) *render.Pool {
 	t.Helper()
 	if len(options.Command) == 0 {
-		prerig, err := builtPrerig()
+		prerig, err := testprograms.PrerigPath()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/cli"
 )
 
@@ -131,7 +132,7 @@ func (a *argoCD) deleteApplicationAtEnd(namespace, name string) {
 // the pipeline, and for one outside of Argo CD's namespace that does not.
 func TestArgoCDRunsThePlugin(t *testing.T) {
 	a := newArgoCD(t, "shop", "team")
-	prerig, err := builtPrerig()
+	prerig, err := testprograms.PrerigPath()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func prepare(t *testing.T, pipelines map[string]string) *fixture {
 // prepareAlone is prepare for a test that measures, or changes what others see: nothing else runs beside it.
 func prepareAlone(t *testing.T, pipelines map[string]string) *fixture {
 	t.Helper()
-	if testing.Short() && os.Getenv("PRERIG_E2E") != "race" && !slices.Contains(short, t.Name()) {
+	if testing.Short() && !slices.Contains(short, t.Name()) {
 		t.Skip("LEFT OUT: make e2e-race runs it, and make e2e-pipeline at full size")
 	}
 	dir := statetest.Dir(t)

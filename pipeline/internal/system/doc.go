@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package system tests the daemon as a whole: with real Git servers, registries and queues, killed, damaged and attacked. Most
-// of its tests have few cases unless PRERIG_E2E=full is set, as `make e2e-pipeline` does. With -short only a few run, unless it is race,
-// as `make e2e-race` sets it: all that start no daemon as a process of its own.
+// of its tests have few cases unless PRERIG_E2E=full is set, as `make e2e-pipeline` does. With -short only a few run, and with the
+// race detector, as in `make e2e-race`, all that start no daemon as a process of its own.
 package system

@@ -165,14 +165,11 @@ func (f *fixture) startWith(o daemon.Options) {
 	f.t.Cleanup(func() { f.stop() })
 }
 
-// builtPrerig builds prerig, once.
-var builtPrerig = sync.OnceValues(testprograms.Prerig.Path)
-
 // renderer is the command of the renderers of all daemons that do not ask for another: that of the released program, which starts in
 // a tenth of the time of this one with its race detector.
 func renderer(t *testing.T) []string {
 	t.Helper()
-	prerig, err := builtPrerig()
+	prerig, err := testprograms.PrerigPath()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,11 +38,11 @@ type process struct {
 	done    chan struct{}
 }
 
-// supervise runs this test program with an environment. What it does is hidden from the race detector, so it is left out of the short
-// tests.
+// supervise runs this test program with an environment. What it does is hidden from the race detector, so it is left out with it, as
+// in the short tests.
 func supervise(t *testing.T, logs string, env []string) *process {
 	t.Helper()
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		t.Skip("LEFT OUT: make e2e-pipeline runs it, as all tests that start daemons as processes")
 	}
 	p := &process{program: self(t), args: []string{"-test.run=^$"}, env: env, logs: logs}
