@@ -53,19 +53,23 @@ race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # With the race detector each process would wait for a second when it ends, and tests start hundreds.
 go_test_race = GORACE=atexit_sleep_ms=0 go test -tags=kustomize_disable_go_plugin_support $(race)
 
-# The tests of the daemon wait more than they work, and the cases keep one processor busy for minutes, so they run beside each other.
 .PHONY: test
-test: ## Run the tests with the race detector; those that take longest are in e2e, e2e-pipeline, e2e-race and test-corpus.
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-race test-cases
-
-.PHONY: test-race
-test-race:
-	PRERIG_CORPUS=none $(go_test_race) -short $(test_flags) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
-
-.PHONY: test-cases
-test-cases:
-	PRERIG_CORPUS=none $(go_test) -short $(test_flags) -timeout 40m $(filter-out $(race_tests),$(packages))
+test: ## Run the tests; those that take longest are in e2e, e2e-pipeline, test-race and test-corpus.
+	PRERIG_CORPUS=none $(go_test) -short $(test_flags) -p $(test_packages) -timeout 40m $(longest_tests) $(packages)
 	cd internal/release && $(go_test) -short $(test_flags) -timeout 40m ./...
+
+# The daemons' tests wait more than they work, so they run beside the others.
+.PHONY: test-race
+test-race: ## Run with the race detector what has goroutines, and all tests of daemons that are in the tests' own process.
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-race-daemons test-race-packages
+
+.PHONY: test-race-daemons
+test-race-daemons:
+	$(go_test_race) $(test_flags) -timeout 40m $(daemon_tests)
+
+.PHONY: test-race-packages
+test-race-packages:
+	PRERIG_CORPUS=none $(go_test_race) -short $(test_flags) -p $(test_packages) -timeout 40m $(filter-out $(daemon_tests),$(race_tests))
 
 .PHONY: test-corpus
 test-corpus: ## Test what must hold of each test case of Istio, CORPUS=DIR: what is taken out is as before, ten runs are equal.
@@ -78,10 +82,9 @@ test_flags = -vet=off -ldflags='-s -w' -skip '$(upstream_tests)'
 # What compares with Kubernetes' own code takes minutes once that is built, and is not repeated: make defaults runs it.
 upstream_tests = ^(TestDefaultsAreKubernetes|TestWrittenMeansInjected)$$
 
-# What takes longest begins first, and the others run beside it.
-longest_tests = ./pipeline/internal/system ./pipeline/render ./pipeline/source/git
-
-# The tests of the daemon wait more than they work, so that more packages are tested at once than there are processors.
+# What takes longest begins first. Many tests wait more than they work, so that more packages are tested at once than there are
+# processors.
+longest_tests = ./pipeline/render ./pipeline/source/git ./pipeline/cli ./examples
 test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
 # The race detector finds nothing where neither code nor tests start a goroutine. And over hundreds of cases, one after the other, it
@@ -90,10 +93,12 @@ test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 # packages that it calls. And it sees nothing of a program that runs by itself.
 goroutines = '\bgo (func|[a-zA-Z_.]+\()|\.Parallel\(\)|RunParallel|httptest\.New|errgroup|\.Go\(func|AfterFunc|(testbed|gittest|daemon)\.'
 concurrent = $(addprefix $(module)/,$(shell git grep --untracked -lE $(goroutines) -- '*.go' | xargs -n1 dirname | sort -u))
-case_tests = $(addprefix $(module)/,examples policies fn/decide fn/internal/hermetic pipeline/cli pipeline/diff/group pipeline/render/helmchart \
-  pipeline/render/helmchart/derive pipeline/review)
+case_tests = $(addprefix $(module)/,examples policies fn/cmd/% fn/decide fn/internal/hermetic internal/reference pipeline/cli \
+  pipeline/cli/% pipeline/diff/group pipeline/internal/demo pipeline/internal/interop pipeline/render/helmchart pipeline/render/helmchart/derive pipeline/review)
 packages = $(shell go list ./...)
+
 race_tests = $(filter-out $(case_tests),$(filter $(concurrent),$(packages)))
+daemon_tests = $(module)/pipeline/internal/system
 corpus_tests = $(addprefix $(module)/,$(shell git grep -l 'corpustest\.Dir\|PRERIG_CORPUS' -- '*_test.go' | xargs -n1 dirname | sort -u))
 module := $(shell go list -m)
 
@@ -500,12 +505,9 @@ release-push: release-tool ## Push the images of a release and their signatures:
 	$(release_tool) push -out $(RELEASE_OUT) -images "$(RELEASE_IMAGES)"
 
 .PHONY: e2e
-e2e: ## Run the examples and the image under kustomize, kpt and containers.
+e2e: ## Run the examples and the images under kustomize, kpt and containers.
 	$(go_test) -count=1 -timeout 20m ./examples/... ./fn/internal/hermetic/...
-
-.PHONY: e2e-race
-e2e-race: ## Test daemons in the tests' own process, at small size and with the race detector.
-	$(go_test_race) $(test_flags) -count=1 -timeout 40m ./pipeline/internal/system
+	$(go_test) -count=1 -timeout 20m -run 'TestPipelineImage|TestArgoCDPluginInTheImage' -v ./pipeline/internal/interop
 
 E2E_KILLS ?= 30
 .PHONY: e2e-pipeline

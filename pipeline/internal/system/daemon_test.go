@@ -116,7 +116,7 @@ func prepare(t *testing.T, pipelines map[string]string) *fixture {
 func prepareAlone(t *testing.T, pipelines map[string]string) *fixture {
 	t.Helper()
 	if testing.Short() && !slices.Contains(short, t.Name()) {
-		t.Skip("LEFT OUT: make e2e-race runs it, and make e2e-pipeline at full size")
+		t.Skip("LEFT OUT: make test-race runs it, and make e2e-pipeline at full size")
 	}
 	dir := statetest.Dir(t)
 	f := &fixture{t: t, git: gittest.New(t)}

@@ -97,8 +97,8 @@ func (g *Git) Repository(ctx context.Context, name string) (*Repository, error) 
 
 // Init makes the repository and the work tree in their directories, both empty.
 func (r *Repository) Init(ctx context.Context) error {
-	_, err1 := runGit(ctx, "", "init", "-q", "--bare", "-b", "main", r.Bare)
-	_, err2 := runGit(ctx, "", "init", "-q", "-b", "main", r.Work)
+	_, err1 := runGit(ctx, "", "init", "-q", "--template=", "--bare", "-b", "main", r.Bare)
+	_, err2 := runGit(ctx, "", "init", "-q", "--template=", "-b", "main", r.Work)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
