@@ -18,6 +18,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -96,10 +97,17 @@ type fixture struct {
 	stop        func()
 }
 
-// short are the tests of a daemon that -short does not leave out: they go through most of it.
-var short = []string{
-	"TestAPushBecomesARenderedCommit", "TestARemovedPipelineTakesItsFilesAlong", "TestAFailingPipelineHasSeries",
-	"TestASecretIsNotShown", "TestNoCredentialGetsOut", "TestTakesOverOlderState",
+// short are the names of the tests of a daemon that -short does not leave out: they go through most of it.
+var short []string
+
+func init() {
+	for _, test := range []func(*testing.T){
+		TestAPushBecomesARenderedCommit, TestARemovedPipelineTakesItsFilesAlong, TestAFailingPipelineHasSeries,
+		TestASecretIsNotShown, TestNoCredentialGetsOut, TestTakesOverOlderState,
+	} {
+		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
+		short = append(short, name[strings.LastIndexByte(name, '.')+1:])
+	}
 }
 
 // prepare sets up directories, a repository and a configuration. Tests that do so run beside each other, as they wait more than they
