@@ -59,27 +59,12 @@ func Flags(f *pflag.FlagSet) {
 // Load reads the file that the flag config or the variable PRERIG_CONFIG names, the environment and the flags. Relative
 // paths in the file are relative to the file. The warnings are about variables that look like ours and are not known.
 func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
-	v := viper.New()
-	defaults := map[string]any{}
-	if err := mapstructure.Decode(Default(), &defaults); err != nil {
-		return nil, nil, fmt.Errorf("reading the configuration's defaults: %w", err)
+	v, known, err := withoutFile(flags)
+	if err != nil {
+		return nil, nil, err
 	}
-	known := listKeys(reflect.TypeFor[Config](), "")
-	for _, key := range known {
-		v.SetDefault(key, lookupKey(defaults, key))
-	}
-	v.SetEnvPrefix("PRERIG")
-	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
-	v.AutomaticEnv()
 	file := ""
 	if flags != nil {
-		for name, key := range flagKeys {
-			if flag := flags.Lookup(name); flag != nil {
-				if err := v.BindPFlag(key, flag); err != nil {
-					return nil, nil, err
-				}
-			}
-		}
 		file, _ = flags.GetString("config")
 	}
 	if file == "" {
@@ -119,6 +104,33 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 		return nil, nil, err
 	}
 	return c, unknownVariables(known), nil
+}
+
+// withoutFile returns the configuration by its defaults, the environment and the flags, and the keys that there are.
+func withoutFile(flags *pflag.FlagSet) (v *viper.Viper, known []string, err error) {
+	v = viper.New()
+	defaults := map[string]any{}
+	if err := mapstructure.Decode(Default(), &defaults); err != nil {
+		return nil, nil, fmt.Errorf("reading the configuration's defaults: %w", err)
+	}
+	known = listKeys(reflect.TypeFor[Config](), "")
+	for _, key := range known {
+		v.SetDefault(key, lookupKey(defaults, key))
+	}
+	v.SetEnvPrefix("PRERIG")
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	v.AutomaticEnv()
+	if flags == nil {
+		return v, known, nil
+	}
+	for name, key := range flagKeys {
+		if flag := flags.Lookup(name); flag != nil {
+			if err := v.BindPFlag(key, flag); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return v, known, nil
 }
 
 // onOneLine puts mapstructure's errors in one line.
