@@ -151,7 +151,7 @@ func (g *gitTarget) commitReader(commit git.Hash) func(name string) []byte {
 		if view() == nil {
 			return nil
 		}
-		content, err := view().Read(name)
+		content, err := view().ReadOnce(name)
 		if err != nil {
 			return nil
 		}

@@ -218,7 +218,7 @@ func (m *Mirror) readObject(kind plumbing.ObjectType, id Hash, max int64) ([]byt
 		return nil, m.noteDamage(id, err)
 	}
 	defer r.Close()
-	content := make([]byte, 0, object.Size())
+	content := make([]byte, 0, object.Size()+1) // one more, so that reading on to the end does not double it
 	for {
 		if len(content) == cap(content) {
 			content = slices.Grow(content, 1)

@@ -181,26 +181,35 @@ func (t *Tree) loadDirectory(id string) (*dirEntries, error) {
 	return d, nil
 }
 
+// readBlob returns a file's content, and keeps it for who reads it next.
 func (t *Tree) readBlob(id string, max int64) ([]byte, error) {
-	t.mu.Lock()
-	content, ok := t.blobs[id]
-	t.mu.Unlock()
-	if ok {
-		if int64(len(content)) > max {
-			return nil, &LimitError{What: "size of the file", Limit: max}
-		}
-		return content, nil
-	}
-	content, err := t.objects.Blob(id, max)
+	content, err := t.readBlobOnce(id, max)
 	if err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if _, ok := t.blobs[id]; ok {
+		return content, nil
+	}
 	if t.cached += len(content); t.cached > maxCache {
 		t.blobs, t.cached = map[string][]byte{}, len(content)
 	}
 	t.blobs[id] = content
+	return content, nil
+}
+
+// readBlobOnce returns a file's content, from what is kept where it is there.
+func (t *Tree) readBlobOnce(id string, max int64) ([]byte, error) {
+	t.mu.Lock()
+	content, ok := t.blobs[id]
+	t.mu.Unlock()
+	if !ok {
+		return t.objects.Blob(id, max)
+	}
+	if int64(len(content)) > max {
+		return nil, &LimitError{What: "size of the file", Limit: max}
+	}
 	return content, nil
 }
 

@@ -101,7 +101,12 @@ func infoOf(n foundNode) Info {
 }
 
 // Read implements Reader.
-func (v *View) Read(name string) ([]byte, error) {
+func (v *View) Read(name string) ([]byte, error) { return v.read(name, (*Tree).readBlob) }
+
+// ReadOnce is Read of a file that nobody is expected to read again: the tree does not keep its content.
+func (v *View) ReadOnce(name string) ([]byte, error) { return v.read(name, (*Tree).readBlobOnce) }
+
+func (v *View) read(name string, blob func(t *Tree, id string, max int64) ([]byte, error)) ([]byte, error) {
 	found, err := v.findPath(name)
 	v.noteAccess(OpRead, name, readOutcome(found, err))
 	if err != nil {
@@ -120,7 +125,7 @@ func (v *View) Read(name string) ([]byte, error) {
 	if max <= 0 {
 		max = 1 << 62
 	}
-	content, err := found.tree.readBlob(found.entry.ID, max)
+	content, err := blob(found.tree, found.entry.ID, max)
 	var limit *LimitError
 	if errors.As(err, &limit) {
 		return nil, pathError(name, &LimitError{What: "size of " + found.path + " in bytes", Limit: max})
