@@ -65,7 +65,7 @@ test-race: ## Run with the race detector what has goroutines, and all tests of d
 
 .PHONY: test-race-daemons
 test-race-daemons:
-	$(go_test_race) $(test_flags) -timeout 40m $(daemon_tests)
+	$(go_test_race) $(test_flags) -count=1 -timeout 40m $(daemon_tests)
 
 .PHONY: test-race-packages
 test-race-packages:
