@@ -4,7 +4,6 @@
 package publish_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,7 +23,6 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 var toArtifact = v1alpha1.Publish{ExternalArtifact: &v1alpha1.ExternalArtifactPublish{Name: "shop", Namespace: "shop"}}
@@ -38,7 +36,7 @@ func openArtifact(t *testing.T) (target publish.Interface, targets *publish.Targ
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keeper.Close() })
-	targets = publish.NewTargets(registries{}, nil, func(context.Context, string) (func(), error) { return func() {}, nil }, tree.Limits{}, nil)
+	targets = newTargets(registries{})
 	targets.Artifacts = keeper
 	if target, err = targets.Open(ctx, "shop", toArtifact); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,6 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/source/oci"
-	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // registries reaches registries only.
@@ -40,7 +39,7 @@ func TestAHoldDuringTheDownloadOfAnArtifactCounts(t *testing.T) {
 		store.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	targets := publish.NewTargets(registries{}, nil, func(context.Context, string) (func(), error) { return func() {}, nil }, tree.Limits{}, nil)
+	targets := newTargets(registries{})
 	targets.Refresh = func(context.Context) error { known.Store(said.Load()); return nil }
 	to := v1alpha1.Publish{OCI: &v1alpha1.OCIPublish{URL: "oci://" + strings.TrimPrefix(server.URL, "http://") + "/rendered/shop", Tags: []string{"latest"}, Insecure: true}}
 	target, err := targets.Open(ctx, "", to)

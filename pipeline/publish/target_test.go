@@ -51,10 +51,15 @@ func (r repositories) Repository(_ context.Context, _, url string, _ *meta.Local
 	return mirror, remote, err
 }
 
+// newTargets returns what opens places that nobody else writes to.
+func newTargets(reached publish.Repositories) *publish.Targets {
+	return publish.NewTargets(reached, nil, func(context.Context, string) (func(), error) { return func() {}, nil }, tree.Limits{}, nil)
+}
+
 func openTarget(t *testing.T, to v1alpha1.Publish) publish.Interface {
 	t.Helper()
 	reached := repositories{store: git.NewStore(t.TempDir(), git.DefaultLimits())}
-	targets := publish.NewTargets(reached, nil, func(context.Context, string) (func(), error) { return func() {}, nil }, tree.Limits{}, nil)
+	targets := newTargets(reached)
 	target, err := targets.Open(ctx, "shop", to)
 	if err != nil {
 		t.Fatal(err)
