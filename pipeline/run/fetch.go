@@ -21,8 +21,8 @@ import (
 // fetchTimeout bounds a fetch.
 const fetchTimeout = 2 * time.Minute
 
-// resolvedFor is how long it is believed where the planner found the source. Later it is looked at again, so that what is
-// rendered is the newest there is.
+// resolvedFor is how long it is believed where the planner found the source, or where this process has seen it since. Later it is looked
+// at again, so that what is rendered is the newest there is.
 const resolvedFor = 20 * time.Second
 
 func (a *attempt) fetchSource(ctx context.Context) (err error) {
@@ -47,7 +47,7 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 	planned := plannedRevisions(a.job)
 	// Two looks at a server may overlap, and clocks differ: that nothing was rendered since the planner began to look is what
 	// tells that its revision is no older than the one that was rendered last.
-	if planned.Complete(sources) && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Rendered.Equal(a.state.Seen.Resolved) {
+	if planned.Complete(sources) && a.isThereStill(sources, planned) && a.job.Rendered.Equal(a.state.Seen.Resolved) {
 		found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.p.Metadata.Namespace, sources, planned)
 		if found.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
 			return found, err
@@ -61,6 +61,12 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 	}
 	found.resolved = found.snapshot.Resolved
 	return found, nil
+}
+
+// isThereStill reports whether the sources were lately where they were planned, by the planner's look or by one for another job of the same
+// sources: an upgrade of thousands of applications takes longer than a look is believed.
+func (a *attempt) isThereStill(sources []v1alpha1.NamedSource, planned source.Revisions) bool {
+	return time.Since(a.job.Resolved).Abs() < resolvedFor || a.r.sources.Seen(a.p.Metadata.Namespace, sources, planned, resolvedFor)
 }
 
 // plannedRevisions returns the revisions that a job names; without that of spec.source there are none.

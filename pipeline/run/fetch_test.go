@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,5 +62,62 @@ func TestARevisionThatWasPlannedIsNotLookedForAgain(t *testing.T) {
 	}
 	if got := w.repository.Git("show", "rendered:shop/configmap-x.yaml"); !strings.Contains(got, "two") {
 		t.Errorf("published: %s", got)
+	}
+}
+
+// TestARevisionThatWaitedLongIsNotLookedForByEachJob: in an upgrade of a fleet most jobs wait for longer than the planner's look is believed.
+// One looks again, and the others of the same source believe that, as long as it has found what was planned.
+func TestARevisionThatWaitedLongIsNotLookedForByEachJob(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	w := newWorks(t, names...)
+	files := func(text string) map[string]string {
+		out := map[string]string{}
+		for _, name := range names {
+			out[name+"/text"] = text
+		}
+		return out
+	}
+	w.repository.Commit("first", files("one"))
+	for _, name := range names {
+		if err := w.do(name, "x", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var looks atomic.Int64
+	w.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("service") == "git-upload-pack" {
+			looks.Add(1)
+		}
+		return false
+	})
+	planned := func(name, commit string) queue.Job {
+		return queue.Job{
+			Pipeline: name, Cause: commit, Since: time.Now(), Revision: "main@sha1:" + commit, Resolved: time.Now().Add(-time.Hour),
+			Rendered: w.state(name).Seen.Resolved,
+		}
+	}
+	published := func(name, want string) {
+		t.Helper()
+		if got := w.repository.Git("show", "rendered:"+name+"/configmap-x.yaml"); !strings.Contains(got, want) {
+			t.Errorf("published of %s: %s", name, got)
+		}
+	}
+	second := w.repository.Commit("second", files("two"))
+	for _, name := range names[:3] {
+		if err := w.runner.Do(t.Context(), planned(name, second)); err != nil {
+			t.Fatal(err)
+		}
+		published(name, "two")
+	}
+	if got := looks.Load(); got != 1 {
+		t.Errorf("the server was asked %d times where one does", got)
+	}
+	third := w.repository.Commit("third", files("three"))
+	for _, name := range []string{"a", "d"} { // a's look finds that it is not what was planned for d
+		commit := map[string]string{"a": third, "d": second}[name]
+		if err := w.runner.Do(t.Context(), planned(name, commit)); err != nil {
+			t.Fatal(err)
+		}
+		published(name, "three")
 	}
 }

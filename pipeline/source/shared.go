@@ -5,7 +5,6 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -25,6 +24,7 @@ type Interface interface {
 type Shared struct {
 	source Interface
 	looks  fetchGroup
+	seen   sightings
 }
 
 // Share returns what shares looks at sources.
@@ -32,8 +32,8 @@ func Share(source Interface) *Shared { return &Shared{source: source} }
 
 // Fetch implements Interface. The snapshot says when the source was looked at.
 func (s *Shared) Fetch(ctx context.Context, namespace string, src v1alpha1.Source, revision string) (*Snapshot, error) {
-	resolved := time.Now()
-	if revision == "" {
+	resolved, asked := time.Now(), revision == ""
+	if asked {
 		found, at, err := s.Newest(ctx, namespace, src)
 		if err != nil {
 			return nil, err
@@ -49,6 +49,9 @@ func (s *Shared) Fetch(ctx context.Context, namespace string, src v1alpha1.Sourc
 	if snapshot.Resolved = resolved; revision != "" && snapshot.Commit != nil {
 		snapshot.Revision = revision // with the default branch's name
 	}
+	if asked {
+		s.seen.note(lookKey(namespace, src), sighting{snapshot.Revision, snapshot.Resolved})
+	}
 	return snapshot, nil
 }
 
@@ -57,11 +60,7 @@ func (s *Shared) Newest(ctx context.Context, namespace string, src v1alpha1.Sour
 	if src.Git == nil || src.Git.Ref.Commit != "" {
 		return "", time.Time{}, nil
 	}
-	key, err := json.Marshal([]any{namespace, src})
-	if err != nil {
-		panic(err) // it is plain data
-	}
-	snapshot, at, err := s.looks.doShared(ctx, string(key), func(ctx context.Context) (*Snapshot, error) {
+	snapshot, at, err := s.looks.doShared(ctx, lookKey(namespace, src), func(ctx context.Context) (*Snapshot, error) {
 		return s.source.Fetch(ctx, namespace, src, "")
 	})
 	if errors.Is(err, errNotShared) {

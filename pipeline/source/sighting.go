@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"encoding/json"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// sightings are where sources were when their servers were asked last. The zero value is ready.
+type sightings struct {
+	mu   sync.Mutex
+	last map[string]sighting // by lookKey
+}
+
+// sighting is what a server has answered, and when it was asked.
+type sighting struct {
+	revision string
+	at       time.Time
+}
+
+const (
+	// maxSightings is from how many on those are forgotten that are older than oldSighting, or else all.
+	maxSightings = 20_000
+	oldSighting  = time.Minute
+)
+
+// note keeps an answer, unless a later one is kept.
+func (s *sightings) note(key string, found sighting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		s.last = map[string]sighting{}
+	}
+	if found.at.Before(s.last[key].at) {
+		return
+	}
+	if len(s.last) >= maxSightings {
+		maps.DeleteFunc(s.last, func(_ string, one sighting) bool { return time.Since(one.at) > oldSighting })
+	}
+	if len(s.last) >= maxSightings {
+		clear(s.last)
+	}
+	s.last[key] = found
+}
+
+// of returns the last answer, the zero one where there is none.
+func (s *sightings) of(key string) sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[key]
+}
+
+// lookKey tells sources apart that servers may answer differently for: also by who asks.
+func lookKey(namespace string, src v1alpha1.Source) string {
+	key, err := json.Marshal([]any{namespace, src})
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	return string(key)
+}
+
+// Seen reports whether all sources of a pipeline were at these revisions when their servers were asked last, which is no longer ago
+// than that.
+func (s *Shared) Seen(namespace string, all []v1alpha1.NamedSource, revisions Revisions, ago time.Duration) bool {
+	for _, one := range all {
+		last := s.seen.of(lookKey(namespace, one.Source))
+		if last.revision == "" || last.revision != revisions[one.MountPath] || time.Since(last.at) >= ago {
+			return false
+		}
+	}
+	return true
+}
