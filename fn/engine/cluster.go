@@ -31,13 +31,19 @@ type cluster struct {
 	// accounts are the ServiceAccounts by namespace and name, as they are written.
 	accounts map[accountKey]inject.Account
 	// limits are the LimitRanges by namespace, as it is written.
-	limits map[string][]admission.LimitRange
+	limits map[string][]namedLimits
 	// planes are the versions of the istiods.
 	planes []string
 }
 
 // accountKey is the place of a ServiceAccount.
 type accountKey struct{ namespace, name string }
+
+// namedLimits is a LimitRange with its name.
+type namedLimits struct {
+	name string
+	admission.LimitRange
+}
 
 // clusterObject is an object together with its unit.
 type clusterObject struct {
@@ -47,7 +53,7 @@ type clusterObject struct {
 
 // readCluster reads the few objects among the units that matter to others. Everything else is not decoded.
 func readCluster(units []*unit) *cluster {
-	s := &cluster{namespaces: map[string][]clusterObject{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]admission.LimitRange{}}
+	s := &cluster{namespaces: map[string][]clusterObject{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]namedLimits{}}
 	for _, u := range units {
 		if u.broken || !isClusterObject(u.meta) {
 			continue
@@ -105,7 +111,7 @@ func (s *cluster) add(u *unit, obj map[string]any) {
 	case "ServiceAccount":
 		s.accounts[accountKey{u.meta.Namespace, u.meta.Name}] = accountFrom(obj)
 	case "LimitRange":
-		s.limits[u.meta.Namespace] = append(s.limits[u.meta.Namespace], admission.NewLimitRange(obj))
+		s.limits[u.meta.Namespace] = append(s.limits[u.meta.Namespace], namedLimits{u.meta.Name, admission.NewLimitRange(obj)})
 	case "ImageLock":
 		s.locks = append(s.locks, obj)
 	}
@@ -122,24 +128,6 @@ func accountFrom(obj map[string]any) inject.Account {
 		}
 	}
 	return out
-}
-
-// account returns the service account of a pod of an object that lies in a namespace as it is written, or else in the one that
-// it will live in.
-func (s *cluster) account(pod map[string]any, written, resolved string) inject.Account {
-	name := inject.AccountOf(pod)
-	if a, ok := s.accounts[accountKey{written, name}]; ok {
-		return a
-	}
-	return s.accounts[accountKey{resolved, name}]
-}
-
-// limitsOf returns the LimitRanges of the namespace that an object's manifest names, or else of the one that it will live in.
-func (s *cluster) limitsOf(written, resolved string) []admission.LimitRange {
-	if l := s.limits[written]; len(l) > 0 {
-		return l
-	}
-	return s.limits[resolved]
 }
 
 // addNamespace notes a Namespace. A repository that serves several clusters has the same one many times, and mostly with the

@@ -43,9 +43,9 @@ func (c *compiledIstio) builtInPolicy(name string) (*v1alpha1.InjectionPolicy, e
 	return p, nil
 }
 
-// get returns the injector of a configuration. Objects of the cluster are not kept.
-func (c *compiledIstio) get(o istio.Options) (*istio.Injector, error) {
-	if len(o.ProxyConfigs) > 0 {
+// get returns the injector of a configuration, and keeps it where that is asked for: not one with objects of the items.
+func (c *compiledIstio) get(o istio.Options, keep bool) (*istio.Injector, error) {
+	if !keep {
 		return istio.New(o)
 	}
 	c.mu.Lock()

@@ -36,13 +36,11 @@ func (pl *compiledPolicy) homes(name string, s *cluster) []home {
 	case name == "":
 		name = spec.DefaultNamespace
 	}
-	listed, isListed := home{}, false
-	for _, n := range spec.Namespaces {
-		if n.Name == name {
-			ns := inject.Namespace{Name: name, Labels: n.Labels, Annotations: n.Annotations, Known: true}
-			listed, isListed = home{Namespace: ns, source: "policy " + pl.policy.Metadata.Name}, true
-			break
-		}
+	var listed home
+	n, isListed := pl.listed(name)
+	if isListed {
+		ns := inject.Namespace{Name: name, Labels: n.Labels, Annotations: n.Annotations, Known: true}
+		listed = home{Namespace: ns, source: "policy " + pl.policy.Metadata.Name}
 	}
 	var out []home
 	for _, f := range s.namespaces[name] {

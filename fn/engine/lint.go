@@ -6,7 +6,6 @@ package engine
 import (
 	"slices"
 
-	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -109,9 +108,8 @@ func listedNamespaces(units []*unit, plan *compiledPolicy, s *cluster) (out []li
 	for _, u := range units {
 		homes[plan.homes(u.meta.Namespace, s)[0].Name] = true
 	}
-	completed := plan.policy.Metadata.Annotations[v1alpha1.CompletedAnnotation] != ""
 	for _, n := range plan.policy.Spec.Namespaces {
-		if _, ok := s.namespaces[n.Name]; !ok && (homes[n.Name] || !completed) {
+		if _, ok := s.namespaces[n.Name]; !ok && (homes[n.Name] || !plan.isCompleted()) {
 			out = append(out, lint.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations})
 		}
 	}

@@ -111,8 +111,8 @@ func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 	}
 	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace, KeepListed: true,
 		RecordNulls: w.isBarePod() && keepsRecords([]*compiledPolicy{pl}),
-		Account:     w.cluster.account(pod, w.unit.meta.Namespace, homes[0].Name),
-		Limits:      w.cluster.limitsOf(w.unit.meta.Namespace, homes[0].Name)})
+		Account:     pl.account(w.cluster, pod, w.unit.meta.Namespace, homes[0].Name),
+		Limits:      pl.limits(w.cluster, w.unit.meta.Namespace, homes[0].Name)})
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (war
 	o := istio.Options{
 		Version: spec.Version, Overrides: spec.Injector.Overrides, Revision: spec.Revision, Native: istio.Native(spec.NativeSidecars),
 		KubernetesVersion: spec.KubernetesVersion, Admission: istio.Admission(spec.Admission), IstiodEnv: spec.IstiodEnv, Cluster: spec.Cluster, Network: spec.Network, ProxyEnv: spec.ProxyEnv,
-		RootNamespace: spec.RootNamespace, ProxyConfigs: s.proxyConfigs,
+		RootNamespace: spec.RootNamespace, ProxyConfigs: pl.proxyConfigs(s),
 	}
 	if o.Config, o.Values, err = injectorConfig(spec, s, &o, compiled); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (war
 			o.Mesh = cm.data("mesh")
 		}
 	}
-	if pl.istio, err = compiled.get(o); err != nil {
+	if pl.istio, err = compiled.get(o, len(s.proxyConfigs) == 0); err != nil {
 		return nil, err
 	}
 	return pl.istio.Warnings(), pl.prepareDecision(s)

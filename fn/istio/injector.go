@@ -71,7 +71,7 @@ type Options struct {
 	ProxyEnv map[string]string
 	// RootNamespace is where mesh-wide resources live; empty for what the mesh config says.
 	RootNamespace string
-	// ProxyConfigs are the cluster's ProxyConfig resources.
+	// ProxyConfigs are the cluster's ProxyConfig resources, the oldest first.
 	ProxyConfigs []map[string]any
 }
 

@@ -31,12 +31,17 @@ func importResources(all bool) []live.Resource {
 			GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: name}, Kind: kind, Cluster: cluster, Needed: needed,
 		}
 	}
+	proxyConfigs := one("networking.istio.io", "v1beta1", "proxyconfigs", "ProxyConfig", true, false)
+	proxyConfigs.Optional = true
 	out := []live.Resource{
 		one("", "v1", "configmaps", "ConfigMap", false, true),
 		one("apps", "v1", "deployments", "Deployment", false, false),
 		one("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", true, false),
 		one("", "v1", "namespaces", "Namespace", true, false),
 		one("", "v1", "nodes", "Node", true, false),
+		one("", "v1", "serviceaccounts", "ServiceAccount", true, false),
+		one("", "v1", "limitranges", "LimitRange", true, false),
+		proxyConfigs,
 	}
 	if !all {
 		return out

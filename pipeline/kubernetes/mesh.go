@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
@@ -58,27 +57,6 @@ const (
 	meshResync = time.Minute
 )
 
-// meshResource is a resource that is read, and what of its objects is.
-type meshResource struct {
-	schema.GroupVersionResource
-	kind       string
-	namespaced bool // it is read in the namespaces of control planes
-	reduce     func(*unstructured.Unstructured) map[string]any
-}
-
-func meshResources() []meshResource {
-	core := func(name string) schema.GroupVersionResource {
-		return schema.GroupVersionResource{Version: "v1", Resource: name}
-	}
-	return []meshResource{
-		{core("namespaces"), "Namespace", false, reduceNamespace},
-		{core("nodes"), "Node", false, reduceNode},
-		{schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}, "MutatingWebhookConfiguration", false, reduceWebhooks},
-		{core("configmaps"), "ConfigMap", true, reduceConfigMap},
-		{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", true, reduceDeployment},
-	}
-}
-
 // WatchMesh reads what decides about injection, of control planes in some namespaces, and follows it until ctx is done. It returns when
 // all is known, or why it cannot be.
 func WatchMesh(ctx context.Context, client *Client, namespaces []string, log *slog.Logger) (*Mesh, error) {
@@ -117,8 +95,12 @@ func (m *Mesh) follow(ctx context.Context, resource meshResource, namespace stri
 		return err
 	}
 	err = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if !isMended(err) {
+		switch {
+		case isMended(err):
+		case !resource.isAbsent(err):
 			m.note(m.explain(resource, err))
+		case m.had(resource.kind):
+			m.sign() // reading it says what is wrong
 		}
 	})
 	if err != nil {
@@ -139,19 +121,6 @@ func (m *Mesh) follow(ctx context.Context, resource meshResource, namespace stri
 	}
 	go informer.RunWithContext(ctx)
 	return nil
-}
-
-// small returns an object with what is read of it, and what an informer needs.
-func (r meshResource) small(object *unstructured.Unstructured) *unstructured.Unstructured {
-	content := r.reduce(object)
-	if content == nil {
-		content = map[string]any{}
-	}
-	out := &unstructured.Unstructured{Object: content}
-	out.SetName(object.GetName())
-	out.SetNamespace(object.GetNamespace())
-	out.SetResourceVersion(object.GetResourceVersion())
-	return out
 }
 
 // contentOf is equal for objects of which the same is read.
@@ -211,7 +180,7 @@ func (m *Mesh) read(ctx context.Context) error {
 				}
 				return nil
 			})
-			if err != nil {
+			if err != nil && (!resource.isAbsent(err) || m.had(resource.kind)) {
 				return m.explain(resource, err)
 			}
 		}
@@ -233,13 +202,20 @@ func (m *Mesh) read(ctx context.Context) error {
 		m.objects, m.digest, m.version = all, digest, m.version+1
 	}
 	m.suspect, m.readAt = false, time.Now()
-	for kind, before := range m.counts {
-		m.suspect = m.suspect || before > 0 && counts[kind] == 0
+	for _, resource := range meshResources() {
+		m.suspect = m.suspect || !resource.mayEnd && m.counts[resource.kind] > 0 && counts[resource.kind] == 0
 	}
 	if !m.suspect {
 		m.counts = counts
 	}
 	return nil
+}
+
+// had reports whether there were objects of a kind last.
+func (m *Mesh) had(kind string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counts[kind] > 0
 }
 
 // isDue reports whether all is to be read again although nothing says that it is different.
@@ -310,84 +286,4 @@ func (m *Mesh) setBroken(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.broken = err
-}
-
-// metadataOf is what is read of the metadata of any object.
-func metadataOf(o *unstructured.Unstructured) map[string]any {
-	out := map[string]any{"name": o.GetName()}
-	if o.GetNamespace() != "" {
-		out["namespace"] = o.GetNamespace()
-	}
-	if labels, ok, _ := unstructured.NestedMap(o.Object, "metadata", "labels"); ok {
-		out["labels"] = labels
-	}
-	return out
-}
-
-func reduceNamespace(o *unstructured.Unstructured) map[string]any {
-	metadata := metadataOf(o)
-	annotations, _, _ := unstructured.NestedMap(o.Object, "metadata", "annotations")
-	for key := range annotations {
-		if !importer.IsPolicyAnnotation(key) {
-			delete(annotations, key)
-		}
-	}
-	if len(annotations) > 0 {
-		metadata["annotations"] = annotations
-	}
-	return map[string]any{"metadata": metadata}
-}
-
-// reduceNode takes the version of the kubelet, so that nodes that come and go change nothing.
-func reduceNode(o *unstructured.Unstructured) map[string]any {
-	version, _, _ := unstructured.NestedString(o.Object, "status", "nodeInfo", "kubeletVersion")
-	return map[string]any{
-		"metadata": map[string]any{"name": "kubelet-" + version},
-		"status":   map[string]any{"nodeInfo": map[string]any{"kubeletVersion": version}},
-	}
-}
-
-// reduceWebhooks leaves certificates out, which change from time to time.
-func reduceWebhooks(o *unstructured.Unstructured) map[string]any {
-	webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
-	for _, one := range webhooks {
-		if entry, ok := one.(map[string]any); ok {
-			unstructured.RemoveNestedField(entry, "clientConfig", "caBundle")
-		}
-	}
-	return map[string]any{"metadata": metadataOf(o), "webhooks": webhooks}
-}
-
-// reduceConfigMap takes the keys of injectors and meshes, and nothing of other ConfigMaps.
-func reduceConfigMap(o *unstructured.Unstructured) map[string]any {
-	if name := o.GetName(); name != "istio" && !strings.HasPrefix(name, "istio-") {
-		return nil
-	}
-	data := map[string]any{}
-	for _, key := range []string{"config", "values", "mesh"} {
-		if text, ok, _ := unstructured.NestedString(o.Object, "data", key); ok {
-			data[key] = text
-		}
-	}
-	if len(data) == 0 {
-		return nil
-	}
-	return map[string]any{"metadata": metadataOf(o), "data": data}
-}
-
-// reduceDeployment takes what istiod runs, and nothing of other Deployments.
-func reduceDeployment(o *unstructured.Unstructured) map[string]any {
-	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-	for _, one := range containers {
-		container, _ := one.(map[string]any)
-		if container["name"] != "discovery" {
-			continue
-		}
-		kept := map[string]any{"name": "discovery", "image": container["image"], "env": container["env"]}
-		return map[string]any{
-			"metadata": metadataOf(o),
-			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{kept}}}},
-		}
-	}
-	return nil
 }

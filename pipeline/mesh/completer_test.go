@@ -260,3 +260,49 @@ func TestAPolicyDoesNotWaitForAnother(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestContentsOfNamespaces: a render is of the namespaces that it looks at, with what counts in them, and of the ProxyConfigs for all. What is
+// in another namespace changes neither its snapshot nor what it depends on.
+func TestContentsOfNamespaces(t *testing.T) {
+	const config = "apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: NAME, namespace: IN}\nspec: {concurrency: 3}\n---\n"
+	in := func(namespace, name string) string {
+		return strings.NewReplacer("NAME", name, "IN", namespace).Replace(config)
+	}
+	of := func(more string) *Completed {
+		f := &fakeCluster{}
+		f.has(t, plane("")+namespaces+"apiVersion: v1\nkind: Namespace\nmetadata: {name: istio-system, labels: {seen: by-few}}\n---\n"+more)
+		return mustComplete(t, &Completer{Cluster: f, Memory: memory{}}, asked)
+	}
+	snapshot := func(c *Completed) string {
+		s, err := c.Snapshot([]string{"shop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(s.Text)
+	}
+	plain := of("")
+	for name, tc := range map[string]struct {
+		more              string
+		base, shop, shows bool
+	}{
+		"in the namespace":       {in("shop", "own"), false, true, true},
+		"in another one":         {in("billing", "own"), false, false, false},
+		"in the root namespace":  {in("istio-system", "own"), true, false, true},
+		"a LimitRange":           {"apiVersion: v1\nkind: LimitRange\nmetadata: {name: own, namespace: shop}\nspec: {limits: []}\n", false, true, true},
+		"a ServiceAccount":       {"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: own, namespace: shop}\nimagePullSecrets: [{name: x}]\n", false, true, true},
+		"an account without any": {"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: own, namespace: shop}\n", false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := of(tc.more)
+			if (got.Base != plain.Base) != tc.base {
+				t.Errorf("what holds for all is different: %v", !tc.base)
+			}
+			if (got.Namespace("shop") != plain.Namespace("shop")) != tc.shop {
+				t.Errorf("the namespace is different: %v", !tc.shop)
+			}
+			if text := snapshot(got); strings.Contains(text, "name: own") != tc.shows || (text != snapshot(plain)) != tc.shows || strings.Contains(text, "by-few") {
+				t.Errorf("the snapshot is\n%s", text)
+			}
+		})
+	}
+}

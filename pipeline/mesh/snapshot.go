@@ -4,18 +4,21 @@
 package mesh
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"encoding/json"
 	"regexp"
 	"slices"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
 // Completed is a policy with what the cluster has. It is not changed.
 type Completed struct {
-	// Base is a digest of all but the namespaces, Digest one of all.
+	// Base is a digest of all but the namespaces, with what holds for all of them. Digest is one of all.
 	Base, Digest string
 	// Stale says why something else is used than what the cluster has now, "" where it is not.
 	Stale string
@@ -39,7 +42,11 @@ func newCompleted(policy *v1alpha1.InjectionPolicy, stale string) (*Completed, e
 	}
 	c.Base = base.Digest
 	for _, one := range policy.Spec.Namespaces {
-		c.digests[one.Name] = DigestOf(fmt.Append(nil, one.Labels, one.Annotations)) // maps are printed in order
+		contents, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
+		}
+		c.digests[one.Name] = DigestOf(contents)
 	}
 	return c, nil
 }
@@ -77,12 +84,35 @@ type Snapshot struct {
 	Text []byte
 }
 
-// Snapshot returns the policy with those namespaces only.
+// Snapshot returns the policy with those namespaces only, and of the root namespace the ProxyConfigs, which hold for all.
 func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
-	small := *c.policy
-	small.Spec.Namespaces = slices.DeleteFunc(slices.Clone(small.Spec.Namespaces), func(n v1alpha1.Namespace) bool { return !slices.Contains(namespaces, n.Name) })
+	small, root := *c.policy, rootNamespace(c.policy)
+	small.Spec.Namespaces = nil
+	for _, one := range c.policy.Spec.Namespaces {
+		switch {
+		case slices.Contains(namespaces, one.Name):
+		case one.Name == root && len(one.ProxyConfigs) > 0:
+			one = v1alpha1.Namespace{Name: root, ProxyConfigs: one.ProxyConfigs}
+		default:
+			continue
+		}
+		small.Spec.Namespaces = append(small.Spec.Namespaces, one)
+	}
 	text, err := v1alpha1.Marshal(&small)
 	return Snapshot{DigestOf(text), text}, err
+}
+
+// rootNamespace is where the resources are that hold for all of a policy's mesh.
+func rootNamespace(policy *v1alpha1.InjectionPolicy) string {
+	var config struct {
+		RootNamespace string `json:"rootNamespace"`
+	}
+	own := ""
+	if istio := policy.Spec.Istio; istio != nil {
+		own = istio.RootNamespace
+		_ = yaml.Unmarshal([]byte(istio.MeshConfig), &config) // one that cannot be read is the engine's to complain about
+	}
+	return cmp.Or(own, config.RootNamespace, "istio-system")
 }
 
 var snapshotDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)

@@ -56,7 +56,7 @@ type InjectionPolicySpec struct {
 	From From `json:"from,omitempty"`
 	// Istio injects Istio's proxy. Without it nothing of Istio is injected.
 	Istio *Istio `json:"istio,omitempty"`
-	// Namespaces gives labels and annotations of namespaces. A Namespace among the items goes before it where it has a label
+	// Namespaces gives labels and annotations of namespaces, and what else in them counts for pods. A Namespace among the items goes before it where it has a label
 	// about injection, and is completed by it where it has none.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// UnknownNamespace is what to do with a workload whose namespace's labels would decide and are not known: Inject (the
@@ -267,7 +267,7 @@ type LabelSelectorRequirement struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// Namespace gives labels and annotations of a namespace.
+// Namespace gives labels and annotations of a namespace, and what else in it counts for its pods.
 type Namespace struct {
 	// Name of the namespace.
 	// +pattern=^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$
@@ -276,6 +276,42 @@ type Namespace struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations, such as OpenShift's ranges of user ids.
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// ServiceAccounts are those of the namespace that have pull secrets, which the API server gives to pods before the webhook sees
+	// them. One of the same name among the items goes before it.
+	ServiceAccounts []ServiceAccount `json:"serviceAccounts,omitempty"`
+	// LimitRanges are those of the namespace, from which the API server fills in resources before the webhook sees a pod. One of
+	// the same name among the items goes before it.
+	LimitRanges []LimitRange `json:"limitRanges,omitempty"`
+	// ProxyConfigs are Istio's ProxyConfig resources of the namespace, the oldest first: where several select a pod, that one
+	// counts. Those of the root namespace hold for the whole mesh. One of the same name among the items goes before it.
+	ProxyConfigs []ProxyConfig `json:"proxyConfigs,omitempty"`
+}
+
+// ServiceAccount is a service account, reduced to what reaches a pod.
+type ServiceAccount struct {
+	// Name of the service account.
+	// +pattern=.
+	Name string `json:"name"`
+	// ImagePullSecrets are the names of its pull secrets.
+	ImagePullSecrets []string `json:"imagePullSecrets"`
+}
+
+// LimitRange is a LimitRange of Kubernetes.
+type LimitRange struct {
+	// Name of the LimitRange.
+	// +pattern=.
+	Name string `json:"name"`
+	// Limits is its spec.limits.
+	Limits []any `json:"limits"`
+}
+
+// ProxyConfig is a ProxyConfig resource of Istio.
+type ProxyConfig struct {
+	// Name of the resource.
+	// +pattern=.
+	Name string `json:"name"`
+	// Spec is its spec.
+	Spec map[string]any `json:"spec,omitempty"`
 }
 
 // WorkloadKind says where a custom resource keeps its pod template.

@@ -189,7 +189,37 @@ func (ps *problems) validateNamespaces(at []any, s InjectionPolicySpec) {
 		}
 		seen[n.Name] = i
 		ps.dnsLabel(e, n.Name)
+		ps.validateNamespace(append(child(at, "namespaces"), i), n)
 	}
+}
+
+// validateNamespace checks the names of what a namespace has.
+func (ps *problems) validateNamespace(at []any, n Namespace) {
+	check := func(key string, names []string) {
+		seen := map[string]bool{}
+		for i, name := range names {
+			switch e := append(child(at, key), i, "name"); {
+			case name == "":
+				ps.add(e, "is empty")
+			case seen[name]:
+				ps.add(e, "%q is given twice", name)
+			}
+			seen[name] = true
+		}
+	}
+	var accounts, limits, configs []string
+	for _, one := range n.ServiceAccounts {
+		accounts = append(accounts, one.Name)
+	}
+	for _, one := range n.LimitRanges {
+		limits = append(limits, one.Name)
+	}
+	for _, one := range n.ProxyConfigs {
+		configs = append(configs, one.Name)
+	}
+	check("serviceAccounts", accounts)
+	check("limitRanges", limits)
+	check("proxyConfigs", configs)
 }
 
 func (ps *problems) validateWorkload(at []any, w WorkloadKind) {

@@ -131,21 +131,13 @@ metadata:
     resources: '{{ range .Spec.Containers }}{{ .Name }}{{ toYaml .Resources | quote }}{{ end }}'
 `}},
 	}}
-	testInstallation(t, p, builtPrerig(t), i, 0.3, func(c *Cluster) []*unstructured.Unstructured {
-		told, err := c.AddLimits(t.Context(), "shop", "default", "web")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return told
-	})
+	testInstallation(t, p, builtPrerig(t), i, 0.3, func(c *Cluster) error { return c.AddLimits(t.Context(), "shop", "default", "web") })
 }
 
-// testInstallation compares over an installation. add, if there is one, adds more to both clusters, and returns what Prerig
-// is told of it.
-func testInstallation(t *testing.T, p *Programs, program string, i oracle.Installation, part float64, add func(*Cluster) []*unstructured.Unstructured) {
+// testInstallation compares over an installation. add, if there is one, adds more to both clusters. Prerig knows of it what it imports.
+func testInstallation(t *testing.T, p *Programs, program string, i oracle.Installation, part float64, add func(*Cluster) error) {
 	options := Options{Kubelet: i.Kubelet}
 	webhook, plain := started(t, p, options), started(t, p, options)
-	var beside []*unstructured.Unstructured
 	for _, c := range []*Cluster{webhook, plain} {
 		var names []string
 		for _, n := range i.Namespaces() {
@@ -159,7 +151,9 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 			t.Fatal(err)
 		}
 		if add != nil {
-			beside = add(c)
+			if err := add(c); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	var configs []*unstructured.Unstructured
@@ -174,7 +168,6 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 		t.Fatal(err)
 	}
 	imported(t, webhook, prerig)
-	prerig.Beside = append(beside, configs...)
 	workloads := generated(t, plain, i.Name, part)
 	began := time.Now()
 	parity, err := CompareClusters(t.Context(), webhook, plain, prerig, workloads)

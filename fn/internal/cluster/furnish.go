@@ -40,9 +40,8 @@ func (c *Cluster) Furnish(ctx context.Context, namespaces, accounts []string, cl
 }
 
 // AddLimits adds objects on which it depends what admission fills into pods before it calls the webhook: a LimitRange and
-// pull secrets of service accounts in a namespace, and a class of priority for all pods that name none. It returns those
-// that tell what reaches the webhook.
-func (c *Cluster) AddLimits(ctx context.Context, namespace string, accounts ...string) ([]*unstructured.Unstructured, error) {
+// pull secrets of service accounts in a namespace, and a class of priority for all pods that name none.
+func (c *Cluster) AddLimits(ctx context.Context, namespace string, accounts ...string) error {
 	class := object(map[string]any{
 		"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": map[string]any{"name": "usual"},
 		"value": int64(5), "globalDefault": true,
@@ -58,19 +57,16 @@ func (c *Cluster) AddLimits(ctx context.Context, namespace string, accounts ...s
 	})
 	for _, obj := range []*unstructured.Unstructured{class, limits} {
 		if _, err := c.Create(ctx, obj); err != nil {
-			return nil, fmt.Errorf("adding the %s %s: %w", obj.GetKind(), obj.GetName(), err)
+			return fmt.Errorf("adding the %s %s: %w", obj.GetKind(), obj.GetName(), err)
 		}
 	}
-	out := []*unstructured.Unstructured{limits}
 	for _, name := range accounts {
 		patch := []byte(`{"imagePullSecrets":[{"name":"of-account"}]}`)
-		account, err := c.dynamic.Resource(serviceAccounts).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("giving the service account %s pull secrets: %w", name, err)
+		if _, err := c.dynamic.Resource(serviceAccounts).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("giving the service account %s pull secrets: %w", name, err)
 		}
-		out = append(out, account)
 	}
-	return out, nil
+	return nil
 }
 
 // Takes reports whether the API server takes a workload with all of its fields, as kubectl asks it to: an older one drops those that it

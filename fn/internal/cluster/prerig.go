@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,9 +24,9 @@ import (
 type Prerig struct {
 	// Program is the path of the binary, Policy that of the policy, or "" for the one that comes with it.
 	Program, Policy string
-	// Beside are objects that it is given with every workload, such as the ProxyConfigs of the cluster.
-	Beside []*unstructured.Unstructured
 }
+
+var proxyConfigs = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1beta1", Resource: "proxyconfigs"}
 
 // Import has a program make a policy of what is in a cluster, as the README tells to get it, and writes it to a directory.
 func Import(ctx context.Context, c *Cluster, program, dir string) (*Prerig, error) {
@@ -41,8 +42,14 @@ func Import(ctx context.Context, c *Cluster, program, dir string) (*Prerig, erro
 		{"", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}},
 		{"", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}},
 		{"", schema.GroupVersionResource{Version: "v1", Resource: "nodes"}},
+		{"", serviceAccounts},
+		{"", schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}},
+		{"", proxyConfigs},
 	} {
 		found, err := c.dynamic.Resource(from.resource).Namespace(from.namespace).List(ctx, metav1.ListOptions{})
+		if from.resource == proxyConfigs && apierrors.IsNotFound(err) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("listing the %s: %w", from.resource.Resource, err)
 		}
@@ -103,13 +110,9 @@ func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstru
 
 // inject has the program inject into a workload, and returns what it says. Without an error and an object it refuses.
 func (p *Prerig) inject(ctx context.Context, workload *unstructured.Unstructured, flags ...string) (*unstructured.Unstructured, string, error) {
-	var text []byte
-	for _, obj := range append(slices.Clone(p.Beside), workload) {
-		one, err := yaml.Marshal(obj.Object)
-		if err != nil {
-			return nil, "", err
-		}
-		text = append(append(text, "---\n"...), one...)
+	text, err := yaml.Marshal(workload.Object)
+	if err != nil {
+		return nil, "", err
 	}
 	injected, said, err := p.run(ctx, text, append([]string{"inject", "-p", p.Policy}, flags...)...)
 	var exit *exec.ExitError
@@ -119,7 +122,7 @@ func (p *Prerig) inject(ctx context.Context, workload *unstructured.Unstructured
 	if err != nil {
 		return nil, "", fmt.Errorf("injecting into the %s %s: %w\n%s", workload.GetKind(), workload.GetName(), err, said)
 	}
-	out, err := lastOf(injected, 1+len(p.Beside))
+	out, err := onlyOne(injected)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading what was injected into the %s %s: %w", workload.GetKind(), workload.GetName(), err)
 	}
@@ -136,23 +139,23 @@ func (p *Prerig) Remove(ctx context.Context, workload *unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("taking the injection out of the %s %s: %w\n%s", workload.GetKind(), workload.GetName(), err, said)
 	}
-	out, err := lastOf(original, 1)
+	out, err := onlyOne(original)
 	if err != nil {
 		return nil, fmt.Errorf("reading the %s %s without its injection: %w", workload.GetKind(), workload.GetName(), err)
 	}
 	return out, nil
 }
 
-// lastOf returns the last object of a stream that holds so many.
-func lastOf(stream []byte, n int) (*unstructured.Unstructured, error) {
+// onlyOne returns the object of a stream that holds one.
+func onlyOne(stream []byte) (*unstructured.Unstructured, error) {
 	objects, err := decodeAll(stream)
-	if err == nil && len(objects) != n {
-		err = fmt.Errorf("there are %d objects instead of %d", len(objects), n)
+	if err == nil && len(objects) != 1 {
+		err = fmt.Errorf("there are %d objects instead of one", len(objects))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return objects[n-1], nil
+	return objects[0], nil
 }
 
 func (p *Prerig) run(ctx context.Context, input []byte, args ...string) (stdout, stderr []byte, err error) {

@@ -265,7 +265,7 @@ func (f *fleet) letVerify(t *testing.T) {
 	}
 	_, text, _ := bytes.Cut(page, []byte("<!-- file: prerig-verify.yaml -->\n```yaml\n"))
 	text, _, _ = bytes.Cut(text, []byte("```\n"))
-	role, err := lastOf(text, 1)
+	role, err := onlyOne(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ package mesh
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/istio/feature"
@@ -70,15 +69,12 @@ type Resources struct {
 	byNamespace map[string][]*Resource
 }
 
-// NewResources orders resources. Where several match, istiod takes the oldest; files have no age, so the first by name
-// counts here.
+// NewResources orders resources by their namespaces. Where several of one match, istiod takes the oldest (GetProxyConfigs in
+// pilot/pkg/model/proxy_config.go): here the first.
 func NewResources(resources []*Resource) *Resources {
 	rs := &Resources{byNamespace: map[string][]*Resource{}}
 	for _, r := range resources {
 		rs.byNamespace[r.Namespace] = append(rs.byNamespace[r.Namespace], r)
-	}
-	for _, list := range rs.byNamespace {
-		slices.SortStableFunc(list, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return rs
 }

@@ -36,8 +36,8 @@ func TestEffectivePrecedence(t *testing.T) {
 	selector := map[string]any{"matchLabels": map[string]any{"app": "a"}}
 	rs := NewResources([]*Resource{
 		resource(t, "istio-system", "global", map[string]any{"concurrency": int64(1), "environmentVariables": env("A", "global", "B", "global")}),
-		resource(t, "shop", "z-late", map[string]any{"environmentVariables": env("B", "never")}),
 		resource(t, "shop", "all", map[string]any{"environmentVariables": env("B", "namespace", "C", "namespace", "D", "namespace")}),
+		resource(t, "shop", "a-later", map[string]any{"environmentVariables": env("B", "never")}),
 		resource(t, "shop", "app", map[string]any{"selector": selector, "concurrency": int64(0), "environmentVariables": env("D", "workload"), "image": map[string]any{"imageType": "debug"}}),
 		resource(t, "shop", "empty", map[string]any{"selector": map[string]any{}, "concurrency": int64(9)}),
 	})

@@ -6,7 +6,6 @@ package importer
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -215,51 +214,6 @@ func (b *policyBuilder) setKubeletVersion(all []*clusterObject) {
 	if oldest != nil {
 		b.spec.Istio.KubernetesVersion = fmt.Sprintf("%d.%d", oldest.Major(), oldest.Minor())
 	}
-}
-
-// namespaceDomains are the owners of namespace annotations that injectors read: OpenShift's user ids, and the meshes' own.
-var namespaceDomains = []string{"istio.io", "linkerd.io", "opentelemetry.io", "vault.hashicorp.com", "dapr.io", "prerig.dev"}
-
-// setNamespaces takes the namespaces. A policy of Istio without any injects into all of them.
-func (b *policyBuilder) setNamespaces(all []*clusterObject) {
-	b.readNamespaces(all)
-	if len(b.spec.Namespaces) == 0 {
-		b.spec.UnknownNamespace = v1alpha1.UnknownNamespaceInject
-		b.addNote("no Namespace is in the input, so the policy has unknownNamespace: Inject: pods of all namespaces are injected that do not opt out. " +
-			"To go by labels, import the cluster's namespaces too, or list them in spec.namespaces and take unknownNamespace out")
-	}
-}
-
-// readNamespaces takes all labels, as a webhook may select by any of them, and the annotations that matter.
-func (b *policyBuilder) readNamespaces(all []*clusterObject) {
-	for _, o := range all {
-		if o.kind != "Namespace" || !strings.HasPrefix(textAt(o.Value, "apiVersion"), "v1") {
-			continue
-		}
-		ns := v1alpha1.Namespace{Name: o.name, Labels: o.labels}
-		for key, v := range stringMapAt(o.Value, "metadata", "annotations") {
-			if !isPolicyAnnotation(key) {
-				continue
-			}
-			if ns.Annotations == nil {
-				ns.Annotations = map[string]string{}
-			}
-			ns.Annotations[key] = v
-		}
-		b.spec.Namespaces = append(b.spec.Namespaces, ns)
-	}
-	b.spec.Namespaces = slices.CompactFunc(b.spec.Namespaces, func(a, c v1alpha1.Namespace) bool { return a.Name == c.Name })
-}
-
-func isPolicyAnnotation(annotation string) bool {
-	domain, _, ok := strings.Cut(annotation, "/")
-	if !ok {
-		return false
-	}
-	if strings.HasPrefix(annotation, "openshift.io/sa.scc.") {
-		return true
-	}
-	return slices.ContainsFunc(namespaceDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
 // noteSecrets tells that they were seen and left out.

@@ -14,6 +14,7 @@ import (
 // only the presence is noted.
 var wanted = map[string]bool{
 	"ConfigMap": true, "Deployment": true, "MutatingWebhookConfiguration": true, "Namespace": true, "Node": true,
+	accountKind: true, limitKind: true, proxyConfigKind: true,
 	operatorKind: true, sailKind: true, cloudSQLKind: true, collectorKind: true, instrumentationKind: true,
 }
 

@@ -124,7 +124,8 @@ func TestInClusterMeshAccess(t *testing.T) {
 	const admission = "admissionregistration.k8s.io"
 	var may, not []access
 	for _, one := range []access{
-		{resource: "namespaces"}, {resource: "nodes"}, {group: admission, resource: "mutatingwebhookconfigurations"},
+		{resource: "namespaces"}, {resource: "nodes"}, {resource: "serviceaccounts"}, {resource: "limitranges"},
+		{group: "networking.istio.io", resource: "proxyconfigs"}, {group: admission, resource: "mutatingwebhookconfigurations"},
 		{resource: "configmaps", namespace: "istio-system"}, {group: "apps", resource: "deployments", namespace: "istio-system"},
 	} {
 		for _, one.verb = range []string{"list", "watch"} {

@@ -144,6 +144,7 @@ func TestInClusterMesh(t *testing.T) {
 		})
 		f.shows(b, `"concurrency":5`)
 	})
+	t.Run("a ProxyConfig", func(t *testing.T) { c.readsProxyConfigs(f, between, a, b) })
 	t.Run("made again", func(t *testing.T) { c.makesAgain(t, f, pipelineOf("a"), published, firstText) })
 	now := f.rendered(a)
 	for _, tc := range []struct {
@@ -163,6 +164,72 @@ func TestInClusterMesh(t *testing.T) {
 			c.reads(policyObjects, "meshed", "mesh", kstatus.CurrentStatus, "it can be used")
 		})
 	}
+}
+
+var (
+	definitionGVR  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	proxyConfigGVR = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1beta1", Resource: "proxyconfigs"}
+)
+
+// readsProxyConfigs installs the definition of ProxyConfigs, which the cluster did not have when the daemon began to follow it. One in a
+// namespace is for the pipelines with workloads there, one in the root namespace for all. An API server that does not know the resource any
+// more is not believed; one that lists none is.
+func (c *inCluster) readsProxyConfigs(f *fixture, between *betweenServer, a, b string) {
+	c.t.Helper()
+	definition := c.parse(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: proxyconfigs.networking.istio.io}
+spec:
+  group: networking.istio.io
+  names: {kind: ProxyConfig, listKind: ProxyConfigList, plural: proxyconfigs, singular: proxyconfig}
+  scope: Namespaced
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`)
+	c.apply(definitionGVR, definition)
+	c.t.Cleanup(func() {
+		if err := c.dynamic.Resource(definitionGVR).Delete(context.Background(), definition.GetName(), deleteNow); err != nil {
+			c.t.Error(err)
+		}
+	})
+	config := func(namespace, name, variable string) {
+		one := c.parse(fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1beta1","kind":"ProxyConfig","metadata":{"name":%q,"namespace":%q},
+			"spec":{"environmentVariables":{%q:"told"}}}`, name, namespace, variable))
+		c.await("a ProxyConfig to be taken", func(context.Context) error {
+			_, err := c.tryApply(proxyConfigGVR, one)
+			return err
+		})
+	}
+	before := f.rendered(a)
+	config("mesh-b", "own", "OF_THE_NAMESPACE")
+	f.shows(b, "OF_THE_NAMESPACE")
+	if got := f.rendered(a); got != before {
+		c.t.Errorf("a is another one:\n%s", got)
+	}
+	config("istio-system", "all", "OF_THE_MESH")
+	f.shows(a, "OF_THE_MESH")
+	f.shows(b, "OF_THE_MESH")
+	between.answers(answersAbsent)
+	c.reads(policyObjects, "meshed", "mesh", kstatus.CurrentStatus, "reading proxyconfigs")
+	if !strings.Contains(f.rendered(a), "OF_THE_MESH") {
+		c.t.Errorf("a is\n%s", f.rendered(a))
+	}
+	between.answers(answersTruth)
+	c.reads(policyObjects, "meshed", "mesh", kstatus.CurrentStatus, "it can be used")
+	for namespace, name := range map[string]string{"istio-system": "all", "mesh-b": "own"} {
+		if err := c.dynamic.Resource(proxyConfigGVR).Namespace(namespace).Delete(c.t.Context(), name, deleteNow); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.await("a without what no ProxyConfig says any more", func(context.Context) error {
+		if strings.Contains(f.rendered(a), "OF_THE_MESH") {
+			return errors.New("it is there still")
+		}
+		return nil
+	})
 }
 
 // makesAgain has prerig make a published result again from its snapshot, with what the daemon keeps.
@@ -204,6 +271,7 @@ const (
 	answersTruth int32 = iota
 	answersNothing
 	answersError
+	answersAbsent // of ProxyConfigs
 )
 
 // newBetween stands between a fixture's daemon and the API server, and answers for what decides about injection as it is told.
@@ -227,12 +295,14 @@ func newBetween(t *testing.T, c *inCluster, f *fixture) *betweenServer {
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mesh := false
-		for _, resource := range []string{"/namespaces", "/nodes", "/mutatingwebhookconfigurations", "/configmaps", "/deployments"} {
+		for _, resource := range []string{"/namespaces", "/nodes", "/mutatingwebhookconfigurations", "/configmaps", "/deployments", "/serviceaccounts", "/limitranges", "/proxyconfigs"} {
 			mesh = mesh || strings.HasSuffix(r.URL.Path, resource)
 		}
 		switch now := answer.Load(); {
-		case !mesh || now == answersTruth:
+		case !mesh || now == answersTruth || now == answersAbsent && !strings.HasSuffix(r.URL.Path, "/proxyconfigs"):
 			proxy.ServeHTTP(w, r)
+		case now == answersAbsent:
+			http.NotFound(w, r)
 		case now == answersError || r.URL.Query().Get("watch") != "":
 			http.Error(w, "away", http.StatusServiceUnavailable)
 		default:

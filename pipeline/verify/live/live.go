@@ -26,13 +26,15 @@ import (
 type Resource struct {
 	schema.GroupVersionResource
 	Kind string
-	// Cluster says that it is in no namespace.
+	// Cluster says that it is in no namespace, or is to be listed in all of them.
 	Cluster bool
 	// Needed says that nothing can be compared without it. Others are left out where they may not be read, and the report
 	// says so.
 	Needed bool
 	// Earlier are versions that clusters without this one may have. With some, a cluster without any has no such objects.
 	Earlier []string
+	// Optional says that a cluster without the resource has no such objects.
+	Optional bool
 }
 
 // Resources are all that are listed, with the verb list alone.
@@ -177,7 +179,7 @@ func (r *reader) read(ctx context.Context, one Resource) (part, error) {
 		out, err = r.readVersion(ctx, one)
 	}
 	switch {
-	case err == nil || len(one.Earlier) > 0 && apierrors.IsNotFound(err):
+	case err == nil || (one.Optional || len(one.Earlier) > 0) && apierrors.IsNotFound(err):
 		return out, nil
 	case !one.Needed && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
 		return part{unread: true}, nil

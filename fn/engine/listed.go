@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/inject"
+)
+
+// listed returns what the policy lists of a namespace; false where it does not list it.
+func (pl *compiledPolicy) listed(name string) (v1alpha1.Namespace, bool) {
+	all := pl.policy.Spec.Namespaces
+	i := slices.IndexFunc(all, func(n v1alpha1.Namespace) bool { return n.Name == name })
+	if i < 0 {
+		return v1alpha1.Namespace{}, false
+	}
+	return all[i], true
+}
+
+// account returns the service account of a pod of an object that lies in a namespace as it is written: that of the items, there or in
+// the namespace that it will live in, or else that which the policy lists.
+func (pl *compiledPolicy) account(s *cluster, pod map[string]any, written, resolved string) inject.Account {
+	name := inject.AccountOf(pod)
+	for _, namespace := range []string{written, resolved} {
+		if a, ok := s.accounts[accountKey{namespace, name}]; ok {
+			return a
+		}
+	}
+	namespace, ok := pl.listed(resolved)
+	for _, one := range namespace.ServiceAccounts {
+		if one.Name == name {
+			return inject.Account{Known: true, PullSecrets: one.ImagePullSecrets}
+		}
+	}
+	// Where some are listed those are all that have pull secrets, and so it is in a policy that was completed from a cluster.
+	return inject.Account{Known: ok && (len(namespace.ServiceAccounts) > 0 || pl.isCompleted())}
+}
+
+// isCompleted reports whether the policy was completed from a cluster.
+func (pl *compiledPolicy) isCompleted() bool {
+	return pl.policy.Metadata.Annotations[v1alpha1.CompletedAnnotation] != ""
+}
+
+// limits returns the LimitRanges of the namespace that an object's manifest names, or else of the one that it will live in, with those
+// that the policy lists and the items do not have.
+func (pl *compiledPolicy) limits(s *cluster, written, resolved string) []admission.LimitRange {
+	own := s.limits[written]
+	if len(own) == 0 {
+		own = s.limits[resolved]
+	}
+	var out []admission.LimitRange
+	for _, one := range own {
+		out = append(out, one.LimitRange)
+	}
+	namespace, _ := pl.listed(resolved)
+	for _, one := range namespace.LimitRanges {
+		if !slices.ContainsFunc(own, func(l namedLimits) bool { return l.name == one.Name }) {
+			out = append(out, admission.NewLimitRange(map[string]any{"spec": map[string]any{"limits": one.Limits}}))
+		}
+	}
+	return out
+}
+
+// proxyConfigs returns the ProxyConfigs that the policy lists and the items do not have, and then those of the items by name, as they
+// are newer.
+func (pl *compiledPolicy) proxyConfigs(s *cluster) []map[string]any {
+	var out []map[string]any
+	for _, namespace := range pl.policy.Spec.Namespaces {
+		for _, one := range namespace.ProxyConfigs {
+			named := func(obj map[string]any) bool { return isNamed(obj, namespace.Name, one.Name) }
+			if !slices.ContainsFunc(s.proxyConfigs, named) {
+				out = append(out, map[string]any{
+					"apiVersion": "networking.istio.io/v1beta1", "kind": "ProxyConfig",
+					"metadata": map[string]any{"name": one.Name, "namespace": namespace.Name}, "spec": one.Spec,
+				})
+			}
+		}
+	}
+	own := slices.Clone(s.proxyConfigs)
+	slices.SortStableFunc(own, func(a, b map[string]any) int { return strings.Compare(nameOf(a), nameOf(b)) })
+	return append(out, own...)
+}
+
+// isNamed reports whether an object has this namespace and name.
+func isNamed(obj map[string]any, namespace, name string) bool {
+	metadata, _ := obj["metadata"].(map[string]any)
+	return metadata["namespace"] == namespace && nameOf(obj) == name
+}
+
+func nameOf(obj map[string]any) string {
+	metadata, _ := obj["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	return name
+}

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/engine"
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// injectedWith injects into the first document of a stream, by a policy with these namespaces, and returns it and what is said.
+func injectedWith(t *testing.T, annotations, namespaces, stream string) (string, string) {
+	t.Helper()
+	p, err := v1alpha1.Parse([]byte(`apiVersion: prerig.dev/v1alpha1
+kind: InjectionPolicy
+metadata: {name: mesh, annotations: {` + annotations + `}}
+spec:
+  istio:
+    injector: {builtIn: istio, overrides: {global: {imagePullSecrets: [of-istio]}}}
+  namespaces:
+  - name: shop
+    labels: {istio-injection: enabled}
+` + namespaces))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := engine.New([]*v1alpha1.InjectionPolicy{p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := manifest.Parse("", []byte(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []engine.Item
+	for _, doc := range file.Docs {
+		items = append(items, engine.Item{Doc: doc})
+	}
+	report, err := in.Run(t.Context(), items)
+	if err != nil || report.Failed() {
+		t.Fatal(err, report.Results)
+	}
+	var said []string
+	for _, one := range report.Results {
+		said = append(said, one.Message)
+	}
+	return string(report.Items[0].Doc.Raw()), strings.Join(said, "\n")
+}
+
+// TestObjectsThatAPolicyLists has the same come of ServiceAccounts, LimitRanges and ProxyConfigs in a policy as of those among the items,
+// which go before them.
+func TestObjectsThatAPolicyLists(t *testing.T) {
+	const pod = `apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: shop, labels: {app: a}}
+spec:
+  serviceAccountName: web
+  containers:
+  - {name: a, image: a}
+  - {name: istio-proxy, image: auto}
+`
+	for name, tc := range map[string]struct{ listed, item, shows string }{
+		"ServiceAccount": {
+			"    serviceAccounts: [{name: web, imagePullSecrets: [of-account]}]\n",
+			"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web, namespace: shop}\nimagePullSecrets: [{name: of-account}]\n", "of-account",
+		},
+		"LimitRange": {
+			"    limitRanges: [{name: all, limits: [{type: Container, default: {memory: 777Mi}}]}]\n",
+			"apiVersion: v1\nkind: LimitRange\nmetadata: {name: all, namespace: shop}\nspec: {limits: [{type: Container, default: {memory: 777Mi}}]}\n", "777Mi",
+		},
+		"ProxyConfig": {
+			"    proxyConfigs: [{name: own, spec: {environmentVariables: {WHENCE: of-the-namespace}}}]\n",
+			"apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: own, namespace: shop}\nspec: {environmentVariables: {WHENCE: of-the-namespace}}\n",
+			"of-the-namespace",
+		},
+		"ProxyConfig of the mesh": {
+			"  - name: istio-system\n    proxyConfigs: [{name: own, spec: {environmentVariables: {WHENCE: of-the-mesh}}}]\n",
+			"apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: own, namespace: istio-system}\nspec: {environmentVariables: {WHENCE: of-the-mesh}}\n",
+			"of-the-mesh",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain, _ := injectedWith(t, "", "", pod)
+			want, _ := injectedWith(t, "", "", pod+"---\n"+tc.item)
+			if plain == want || !strings.Contains(want, tc.shows) {
+				t.Fatalf("the item changes nothing:\n%s", want)
+			}
+			if got, _ := injectedWith(t, "", tc.listed, pod); got != want {
+				t.Errorf("listed in the policy it gives something else:\n%s", cmp.Diff(want, got))
+			}
+			other := strings.NewReplacer("of-account", "other", "777Mi", "888Mi", "of-the-namespace", "other", "of-the-mesh", "other").Replace(tc.item)
+			want, _ = injectedWith(t, "", "", pod+"---\n"+other)
+			if got, _ := injectedWith(t, "", tc.listed, pod+"---\n"+other); got != want {
+				t.Errorf("the item does not go before what is listed:\n%s", cmp.Diff(want, got))
+			}
+		})
+	}
+	t.Run("oldest first", func(t *testing.T) {
+		listed := "    proxyConfigs: [{name: z, spec: {environmentVariables: {WHENCE: old}}}, {name: b, spec: {environmentVariables: {WHENCE: newer}}}]\n"
+		item := "apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: a, namespace: shop}\nspec: {environmentVariables: {WHENCE: newest}}\n"
+		if got, _ := injectedWith(t, "", listed, pod+"---\n"+item); !strings.Contains(got, "value: old") || strings.Contains(got, "newe") {
+			t.Errorf("not the oldest counts:\n%s", got)
+		}
+	})
+	t.Run("an account without pull secrets", func(t *testing.T) {
+		const completed = "prerig.dev/completed-from: Cluster"
+		for _, known := range []struct{ annotations, listed string }{{completed, ""}, {"", "    serviceAccounts: [{name: other, imagePullSecrets: [x]}]\n"}} {
+			if _, said := injectedWith(t, known.annotations, known.listed, pod); strings.Contains(said, "service account") {
+				t.Errorf("with %+v it is said:\n%s", known, said)
+			}
+		}
+		if _, said := injectedWith(t, "", "", pod); !strings.Contains(said, "no longer adds those of its service account web") {
+			t.Errorf("nothing is said of an account that is not known:\n%s", said)
+		}
+	})
+}
