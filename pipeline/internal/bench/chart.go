@@ -120,7 +120,7 @@ func watchChildren(pid int) (stop func() (all, own int64)) {
 		defer close(done)
 		for !quit.Load() {
 			for _, id := range children(pid) {
-				status := readStatus(id)
+				status := readSizes(id, "status")
 				all, own = max(all, status["VmHWM"]), max(own, status["RssAnon"])
 			}
 		}

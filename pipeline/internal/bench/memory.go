@@ -13,11 +13,11 @@ import (
 
 // peakMemory is the most memory in RAM that a process had at a time, in bytes; 0 where the system does not tell (it is Linux
 // that has /proc).
-func peakMemory(pid int) int64 { return readStatus(fmt.Sprint(pid))["VmHWM"] }
+func peakMemory(pid int) int64 { return readSizes(fmt.Sprint(pid), "status")["VmHWM"] }
 
-// readStatus reads the sizes, in bytes, and the parent of a process.
-func readStatus(pid string) map[string]int64 {
-	text, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+// readSizes reads the sizes, in bytes, and other numbers from a file about a process, such as status.
+func readSizes(pid, name string) map[string]int64 {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, name))
 	if err != nil {
 		return nil
 	}
@@ -36,8 +36,8 @@ func readStatus(pid string) map[string]int64 {
 	return out
 }
 
-// watchMemory looks at a process and its children until it is stopped, and gives the most that they had together. Pages
-// that they share are counted for each.
+// watchMemory looks at a process and its children until it is stopped, and gives the most that they had together. Pages that they share,
+// such as those of the program, are counted once.
 func watchMemory(pid int) (stop func() int64) {
 	quit, result := make(chan struct{}), make(chan int64)
 	go func() {
@@ -47,7 +47,7 @@ func watchMemory(pid int) (stop func() int64) {
 			case <-quit:
 				result <- most
 				return
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(200 * time.Millisecond):
 				most = max(most, familyMemory(pid))
 			}
 		}
@@ -57,7 +57,11 @@ func watchMemory(pid int) (stop func() int64) {
 
 func familyMemory(pid int) (sum int64) {
 	for _, id := range family(pid) {
-		sum += readStatus(id)["VmRSS"]
+		if share, ok := readSizes(id, "smaps_rollup")["Pss"]; ok {
+			sum += share // of each page the part that the process has among those that share it
+			continue
+		}
+		sum += readSizes(id, "status")["VmRSS"]
 	}
 	return sum
 }
@@ -68,7 +72,7 @@ func family(pid int) []string {
 	parent := map[string]string{}
 	for _, name := range names {
 		id := filepath.Base(name)
-		parent[id] = fmt.Sprint(readStatus(id)["PPid"])
+		parent[id] = fmt.Sprint(readSizes(id, "status")["PPid"])
 	}
 	root := fmt.Sprint(pid)
 	var out []string
