@@ -42,8 +42,9 @@ func (o Outcome) String() string {
 	}
 }
 
-// settled is how long workloads may take until each has a pod or none: CronJobs start at the next minute.
-const settled = 4 * time.Minute
+// settled is how long workloads may take until each has a pod or none: CronJobs start at the next minute, and controllers whose request a
+// webhook did not answer in time wait longer each time until they try again.
+const settled = 15 * time.Minute
 
 // atOnce is how many workloads are in the cluster at once, but for CronJobs, which all wait for the same minute.
 const atOnce = 300
