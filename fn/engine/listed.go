@@ -10,6 +10,7 @@ import (
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // listed returns what the policy lists of a namespace; false where it does not list it.
@@ -57,31 +58,44 @@ func (pl *compiledPolicy) limits(s *cluster, written, resolved string) []admissi
 	for _, one := range own {
 		out = append(out, one.LimitRange)
 	}
-	namespace, _ := pl.listed(resolved)
-	for _, one := range namespace.LimitRanges {
-		if !slices.ContainsFunc(own, func(l namedLimits) bool { return l.name == one.Name }) {
-			out = append(out, admission.NewLimitRange(map[string]any{"spec": map[string]any{"limits": one.Limits}}))
+	for _, one := range pl.limitRanges[resolved] {
+		if !slices.ContainsFunc(own, func(l namedLimits) bool { return l.name == one.name }) {
+			out = append(out, one.LimitRange)
 		}
 	}
 	return out
 }
 
-// proxyConfigs returns the ProxyConfigs that the policy lists and the items do not have, and then those of the items by name, as they
-// are newer.
-func (pl *compiledPolicy) proxyConfigs(s *cluster) []map[string]any {
-	var out []map[string]any
-	for _, namespace := range pl.policy.Spec.Namespaces {
-		for _, one := range namespace.ProxyConfigs {
-			named := func(obj map[string]any) bool { return isNamed(obj, namespace.Name, one.Name) }
-			if !slices.ContainsFunc(s.proxyConfigs, named) {
-				out = append(out, map[string]any{
-					"apiVersion": "networking.istio.io/v1beta1", "kind": "ProxyConfig",
-					"metadata": map[string]any{"name": one.Name, "namespace": namespace.Name}, "spec": one.Spec,
-				})
-			}
+// listedLimits reads the LimitRanges that a policy lists, by namespace. The policy stays as it is: others may read it at the same time.
+func listedLimits(spec *v1alpha1.InjectionPolicySpec) map[string][]namedLimits {
+	out := map[string][]namedLimits{}
+	for _, namespace := range spec.Namespaces {
+		for _, one := range namespace.LimitRanges {
+			object := map[string]any{"spec": map[string]any{"limits": podmap.CopyValue(one.Limits)}}
+			out[namespace.Name] = append(out[namespace.Name], namedLimits{one.Name, admission.NewLimitRange(object)})
 		}
 	}
+	return out
+}
+
+// proxyConfigs returns the ProxyConfigs that the policy lists, each as the items have it where they do, and then the others of the items by
+// name, as they are newer.
+func (pl *compiledPolicy) proxyConfigs(s *cluster) []map[string]any {
+	var out []map[string]any
 	own := slices.Clone(s.proxyConfigs)
+	for _, namespace := range pl.policy.Spec.Namespaces {
+		for _, one := range namespace.ProxyConfigs {
+			i := slices.IndexFunc(own, func(obj map[string]any) bool { return isNamed(obj, namespace.Name, one.Name) })
+			if i >= 0 {
+				out, own = append(out, own[i]), slices.Delete(own, i, i+1)
+				continue
+			}
+			out = append(out, map[string]any{
+				"apiVersion": "networking.istio.io/v1beta1", "kind": "ProxyConfig",
+				"metadata": map[string]any{"name": one.Name, "namespace": namespace.Name}, "spec": one.Spec,
+			})
+		}
+	}
 	slices.SortStableFunc(own, func(a, b map[string]any) int { return strings.Compare(nameOf(a), nameOf(b)) })
 	return append(out, own...)
 }

@@ -4,6 +4,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -71,8 +72,8 @@ spec:
 			"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web, namespace: shop}\nimagePullSecrets: [{name: of-account}]\n", "of-account",
 		},
 		"LimitRange": {
-			"    limitRanges: [{name: all, limits: [{type: Container, default: {memory: 777Mi}}]}]\n",
-			"apiVersion: v1\nkind: LimitRange\nmetadata: {name: all, namespace: shop}\nspec: {limits: [{type: Container, default: {memory: 777Mi}}]}\n", "777Mi",
+			"    limitRanges: [{name: all, limits: [{type: Container, default: {memory: 777Mi, cpu: 1500m}}]}]\n",
+			"apiVersion: v1\nkind: LimitRange\nmetadata: {name: all, namespace: shop}\nspec: {limits: [{type: Container, default: {memory: 777Mi, cpu: 1500m}}]}\n", "777Mi",
 		},
 		"ProxyConfig": {
 			"    proxyConfigs: [{name: own, spec: {environmentVariables: {WHENCE: of-the-namespace}}}]\n",
@@ -107,6 +108,17 @@ spec:
 		if got, _ := injectedWith(t, "", listed, pod+"---\n"+item); !strings.Contains(got, "value: old") || strings.Contains(got, "newe") {
 			t.Errorf("not the oldest counts:\n%s", got)
 		}
+		item = strings.Replace(item, "name: a", "name: z", 1) // as it is in Git, and still the oldest
+		if got, _ := injectedWith(t, "", listed, pod+"---\n"+item); !strings.Contains(got, "value: newest") {
+			t.Errorf("one that the items change has lost its age:\n%s", got)
+		}
+	})
+	t.Run("many pods at once", func(t *testing.T) { // with the race detector
+		stream := pod
+		for i := range 40 {
+			stream += "---\n" + strings.Replace(pod, "name: a,", fmt.Sprintf("name: a%d,", i), 1)
+		}
+		injectedWith(t, "", "    limitRanges: [{name: all, limits: [{type: Container, default: {memory: 1024Mi, cpu: 1500m}}]}]\n", stream)
 	})
 	t.Run("an account without pull secrets", func(t *testing.T) {
 		const completed = "prerig.dev/completed-from: Cluster"

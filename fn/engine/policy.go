@@ -25,6 +25,8 @@ type compiledPolicy struct {
 	istio *istio.Injector
 	// decider says which pods Istio's webhook would inject.
 	decider *decide.Decider
+	// limitRanges are those that the policy lists, by namespace.
+	limitRanges map[string][]namedLimits
 	// lock has the digests of images.
 	lock *pin.Lock
 	// lints says that findings are wanted, at these severities.
@@ -39,7 +41,7 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 	var plans []*compiledPolicy
 	var results result.Results
 	for i, p := range in.policies {
-		pl := &compiledPolicy{policy: p}
+		pl := &compiledPolicy{policy: p, limitRanges: listedLimits(&p.Spec)}
 		plans = append(plans, pl)
 		if p.Spec.From != "" && in.mode != v1alpha1.ModeRemove {
 			results = append(results, policyResult(p, result.Error, "spec.from", "the policy is completed from a cluster, which only prerig serve reads, for "+

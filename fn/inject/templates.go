@@ -76,7 +76,11 @@ func (r *run) merge(p *pod) error {
 }
 
 func (r *run) findProxyConfig() error {
-	pc, warnings, err := r.in.EffectiveProxyConfig(r.namespace(), r.pod.labels(), r.pod.annotations())
+	namespace := r.req.Namespace.Name // where it will live, whatever is written
+	if namespace == "" {
+		namespace = r.namespace()
+	}
+	pc, warnings, err := r.in.EffectiveProxyConfig(namespace, r.pod.labels(), r.pod.annotations())
 	if err != nil {
 		return &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
 	}

@@ -207,7 +207,10 @@ spec:
 // injectableSample returns a workload that the policies inject into, whatever namespaces and webhooks they know.
 func injectableSample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
 	for _, p := range ps {
-		p.Spec.Namespaces, p.Spec.UnknownNamespace = nil, v1alpha1.UnknownNamespaceInject
+		p.Spec.UnknownNamespace = v1alpha1.UnknownNamespaceInject
+		for i, one := range p.Spec.Namespaces { // what holds for the whole mesh is in one of them
+			p.Spec.Namespaces[i] = v1alpha1.Namespace{Name: one.Name, ProxyConfigs: one.ProxyConfigs}
+		}
 		if p.Spec.Istio != nil {
 			p.Spec.Istio.Webhooks = nil
 		}

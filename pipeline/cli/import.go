@@ -51,9 +51,10 @@ cannot have is an error. Reads files or standard input, in YAML or JSON. A chart
 directory or archive, is rendered as helm template would render it, with --values.
 
 With --kubeconfig or --context the cluster itself is read, as kubectl would read it for the pipe: of
-the namespace istio-system or --istio-namespace, or with -A of all. --watch-diff compares with a
-policy that is committed, and writes nothing: parts that an import leaves alone, comments and the
-name do not count.
+the namespace istio-system or --istio-namespace, or with -A of all; and of all namespaces the labels,
+ServiceAccounts with pull secrets, LimitRanges and ProxyConfigs. --watch-diff compares with a policy
+that is committed, and writes nothing: parts that an import leaves alone, comments and the name do
+not count.
 
 Secrets are never written, and no certificates but those that pods have: Linkerd's trust
 anchors, and the CA that Vault's injector is given. The same objects give the same policy, in any

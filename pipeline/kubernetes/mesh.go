@@ -164,11 +164,12 @@ func (m *Mesh) note(err error) {
 	m.broken = err
 }
 
-// read lists what there is, and takes it where all of it could be.
+// read lists what there is, and takes it where all of it could be. A resource that the cluster does not know any more is as it was.
 func (m *Mesh) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var all []importer.Object
+	var lost error
 	counts := map[string]int{}
 	for _, resource := range meshResources() {
 		for _, namespace := range m.namespacesOf(resource) {
@@ -180,8 +181,13 @@ func (m *Mesh) read(ctx context.Context) error {
 				}
 				return nil
 			})
-			if err != nil && (!resource.isAbsent(err) || m.had(resource.kind)) {
+			switch {
+			case err == nil:
+			case !resource.isAbsent(err):
 				return m.explain(resource, err)
+			case m.had(resource.kind):
+				lost, counts[resource.kind] = m.explain(resource, err), 1
+				all = append(all, m.last(resource.kind)...)
 			}
 		}
 	}
@@ -198,7 +204,7 @@ func (m *Mesh) read(ctx context.Context) error {
 	digest := sha256.Sum256([]byte(strings.Join(texts, "\n")))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.broken = nil; m.digest != digest {
+	if m.broken = lost; m.digest != digest {
 		m.objects, m.digest, m.version = all, digest, m.version+1
 	}
 	m.suspect, m.readAt = false, time.Now()
@@ -209,6 +215,13 @@ func (m *Mesh) read(ctx context.Context) error {
 		m.counts = counts
 	}
 	return nil
+}
+
+// last returns the objects of a kind as they were read last.
+func (m *Mesh) last(kind string) []importer.Object {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(m.objects), func(o importer.Object) bool { return o.Value["kind"] != kind })
 }
 
 // had reports whether there were objects of a kind last.

@@ -64,10 +64,24 @@ func incomplete(istio *v1alpha1.Istio, revision string) error {
 	return nil
 }
 
-// mergeNamespaces returns the namespaces of the cluster by name, with those that the policy lists in their place.
+// mergeNamespaces returns the namespaces of the cluster by name, with those that the policy lists in their place. What the policy does not
+// list of objects in one is as the cluster has it.
 func mergeNamespaces(listed, own []v1alpha1.Namespace) []v1alpha1.Namespace {
 	all := map[string]v1alpha1.Namespace{}
-	for _, one := range slices.Concat(listed, own) {
+	for _, one := range listed {
+		all[one.Name] = one
+	}
+	for _, one := range own {
+		before := all[one.Name]
+		if len(one.ServiceAccounts) == 0 {
+			one.ServiceAccounts = before.ServiceAccounts
+		}
+		if len(one.LimitRanges) == 0 {
+			one.LimitRanges = before.LimitRanges
+		}
+		if len(one.ProxyConfigs) == 0 {
+			one.ProxyConfigs = before.ProxyConfigs
+		}
 		all[one.Name] = one
 	}
 	return slices.SortedFunc(maps.Values(all), func(a, b v1alpha1.Namespace) int { return strings.Compare(a.Name, b.Name) })

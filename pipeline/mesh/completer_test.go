@@ -280,6 +280,12 @@ func TestContentsOfNamespaces(t *testing.T) {
 		}
 		return string(s.Text)
 	}
+	own := strings.Replace(asked, `"istio":{}`, `"istio":{},"namespaces":[{"name":"shop","labels":{"x":"y"}}]`, 1)
+	f := &fakeCluster{}
+	f.has(t, plane("")+namespaces+in("shop", "of-the-cluster"))
+	if text := string(mustComplete(t, &Completer{Cluster: f, Memory: memory{}}, own).Text()); !strings.Contains(text, "of-the-cluster") || !strings.Contains(text, "x: \"y\"") {
+		t.Errorf("a namespace that the policy gives other labels is\n%s", text)
+	}
 	plain := of("")
 	for name, tc := range map[string]struct {
 		more              string

@@ -91,8 +91,8 @@ func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 	for _, one := range c.policy.Spec.Namespaces {
 		switch {
 		case slices.Contains(namespaces, one.Name):
-		case one.Name == root && len(one.ProxyConfigs) > 0:
-			one = v1alpha1.Namespace{Name: root, ProxyConfigs: one.ProxyConfigs}
+		case c.policy.Spec.Istio != nil && (root == one.Name || root == "") && len(one.ProxyConfigs) > 0:
+			one = v1alpha1.Namespace{Name: one.Name, ProxyConfigs: one.ProxyConfigs}
 		default:
 			continue
 		}
@@ -102,17 +102,19 @@ func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 	return Snapshot{DigestOf(text), text}, err
 }
 
-// rootNamespace is where the resources are that hold for all of a policy's mesh.
+// rootNamespace is where the resources are that hold for all of a policy's mesh, "" where the mesh config that says it may be among the
+// manifests.
 func rootNamespace(policy *v1alpha1.InjectionPolicy) string {
+	istio := policy.Spec.Istio
+	if istio == nil || istio.RootNamespace == "" && istio.MeshConfig == "" && istio.Injector.Config != "" {
+		return ""
+	}
 	var config struct {
-		RootNamespace string `json:"rootNamespace"`
+		Root  string `json:"rootNamespace"`
+		Snake string `json:"root_namespace"` // as protocol buffers may be written, too
 	}
-	own := ""
-	if istio := policy.Spec.Istio; istio != nil {
-		own = istio.RootNamespace
-		_ = yaml.Unmarshal([]byte(istio.MeshConfig), &config) // one that cannot be read is the engine's to complain about
-	}
-	return cmp.Or(own, config.RootNamespace, "istio-system")
+	_ = yaml.Unmarshal([]byte(istio.MeshConfig), &config) // one that cannot be read is the engine's to complain about
+	return cmp.Or(istio.RootNamespace, config.Root, config.Snake, "istio-system")
 }
 
 var snapshotDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)

@@ -87,9 +87,12 @@ func (b *policyBuilder) readContents(all []*clusterObject) {
 			namespace.ServiceAccounts = append(namespace.ServiceAccounts, v1alpha1.ServiceAccount{Name: o.name, ImagePullSecrets: pullSecrets(o)})
 		case limitKind:
 			limits, _ := valueAt(o.Value, "spec", "limits").([]any)
-			namespace.LimitRanges = append(namespace.LimitRanges, v1alpha1.LimitRange{Name: o.name, Limits: limits})
+			namespace.LimitRanges = append(namespace.LimitRanges, v1alpha1.LimitRange{Name: o.name, Limits: append([]any{}, limits...)})
 		case proxyConfigKind:
 			spec, _ := o.Value["spec"].(map[string]any)
+			if len(spec) == 0 {
+				spec = nil // as it is read again
+			}
 			namespace.ProxyConfigs = append(namespace.ProxyConfigs, v1alpha1.ProxyConfig{Name: o.name, Spec: spec})
 		}
 	}

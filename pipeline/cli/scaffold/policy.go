@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -143,13 +144,31 @@ func importedPolicy(o PolicyOptions) ([]byte, error) {
 		if p.Spec.Istio != nil && p.Spec.Istio.Revision != "" && p.Spec.Istio.Revision != "default" {
 			label, value = "istio.io/rev", p.Spec.Istio.Revision
 		}
-		p.Spec.Namespaces = nil
-		for _, name := range o.Namespaces {
-			p.Spec.Namespaces = append(p.Spec.Namespaces, v1alpha1.Namespace{Name: name, Labels: map[string]string{label: value}})
-		}
+		p.Spec.Namespaces = chosenNamespaces(p.Spec.Namespaces, o.Namespaces, map[string]string{label: value})
 		p.Spec.UnknownNamespace = v1alpha1.UnknownNamespaceSkip
 		from, _, _ := strings.Cut(comment, "\nunknownNamespace:")
 		comment = from + "\nnamespaces: those whose pods get a sidecar; pods of others only where they ask for it (unknownNamespace: Skip)."
 	}
 	return importer.Marshal(&p, comment)
+}
+
+// chosenNamespaces returns the namespaces of the given names with labels, and with the objects in them that were imported. Of others it keeps
+// ProxyConfigs, which hold for the whole mesh where they are in its root namespace.
+func chosenNamespaces(imported []v1alpha1.Namespace, names []string, labels map[string]string) []v1alpha1.Namespace {
+	var out []v1alpha1.Namespace
+	for _, name := range names {
+		one := v1alpha1.Namespace{Name: name}
+		if i := slices.IndexFunc(imported, func(n v1alpha1.Namespace) bool { return n.Name == name }); i >= 0 {
+			one = imported[i]
+			one.Annotations = nil
+		}
+		one.Labels = labels
+		out = append(out, one)
+	}
+	for _, one := range imported {
+		if len(one.ProxyConfigs) > 0 && !slices.Contains(names, one.Name) {
+			out = append(out, v1alpha1.Namespace{Name: one.Name, ProxyConfigs: one.ProxyConfigs})
+		}
+	}
+	return out
 }
