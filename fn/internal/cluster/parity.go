@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -103,16 +104,16 @@ func withoutInjection(ctx context.Context, prerig *Prerig, workload *unstructure
 
 // runBothWays has Prerig inject into the cases' workloads, and the clusters make pods of both.
 func runBothWays(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, cases []*Case) error {
+	outputs, err := injectEach(ctx, prerig, cases)
+	if err != nil {
+		return err
+	}
 	var raw, injected []*unstructured.Unstructured
 	var of []*Case
-	for _, c := range cases {
-		out, refused, err := prerig.Inject(ctx, c.Workload)
-		if err != nil {
-			return err
-		}
-		raw, c.Refused = append(raw, c.raw), refused
-		if refused == "" {
-			injected, of = append(injected, out), append(of, c)
+	for i, c := range cases {
+		raw = append(raw, c.raw)
+		if c.Refused == "" {
+			injected, of = append(injected, outputs[i]), append(of, c)
 		}
 	}
 	var byWebhook, byPrerig []Outcome
@@ -135,6 +136,20 @@ func runBothWays(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, c
 		c.Prerig = byPrerig[i]
 	}
 	return nil
+}
+
+// injectEach has Prerig inject into the workload of each case, several at a time, and notes what it refuses.
+func injectEach(ctx context.Context, prerig *Prerig, cases []*Case) ([]*unstructured.Unstructured, error) {
+	out := make([]*unstructured.Unstructured, len(cases))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, c := range cases {
+		group.Go(func() (err error) {
+			out[i], c.Refused, err = prerig.Inject(ctx, c.Workload)
+			return err
+		})
+	}
+	return out, group.Wait()
 }
 
 // wrap says what an error, if there is one, kept from being done.

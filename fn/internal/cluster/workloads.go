@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Outcome is what a cluster made of a workload: one of the fields is set.
@@ -44,7 +45,10 @@ func (o Outcome) String() string {
 
 // settled is how long workloads may take until each has a pod or none: CronJobs start at the next minute, and controllers whose request a
 // webhook did not answer in time wait longer each time until they try again.
-const settled = 15 * time.Minute
+const settled = 20 * time.Minute
+
+// nudgeEvery is how long a workload has neither a pod nor a reason for none until its controller is made to look at it again.
+const nudgeEvery = 3 * time.Minute
 
 // atOnce is how many workloads are in the cluster at once, but for CronJobs, which all wait for the same minute.
 const atOnce = 300
@@ -98,14 +102,20 @@ func (b *batch) add(ctx context.Context, places []int) error {
 
 // finish waits until all have become something, and removes them.
 func (b *batch) finish(ctx context.Context) error {
-	deadline := time.Now().Add(settled)
+	deadline, nudged := time.Now().Add(settled), time.Now()
 	for len(b.waiting) > 0 {
 		if err := b.look(ctx); err != nil {
 			return err
 		}
 		if len(b.waiting) > 0 && time.Now().After(deadline) {
 			one := slices.Collect(maps.Keys(b.waiting))[0]
-			return fmt.Errorf("waiting for the pods of %d workloads: none after %s; one is %v", len(b.waiting), settled, one)
+			return fmt.Errorf("waiting for the pods of %d workloads: none after %s; one is %v: %s", len(b.waiting), settled, one, b.told(ctx, one))
+		}
+		if time.Since(nudged) > nudgeEvery {
+			nudged = time.Now()
+			if err := b.nudge(ctx); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -119,6 +129,47 @@ func (b *batch) finish(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// nudge has controllers look again at the workloads that wait: an event can be lost on a busy machine, and a controller whose request a
+// webhook did not answer in time waits longer each time.
+func (b *batch) nudge(ctx context.Context) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"nudged":%q}}}`, time.Now().Format(time.RFC3339))
+	for _, made := range b.created {
+		if _, waits := b.waiting[owner{made.GetNamespace(), made.GetKind(), made.GetName()}]; !waits {
+			continue
+		}
+		resource, err := b.resource(made)
+		if err == nil {
+			_, err = resource.Patch(ctx, made.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+		if err != nil {
+			return fmt.Errorf("nudging the %s %s: %w", made.GetKind(), made.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// told returns what the cluster says of a workload that nothing becomes of: its status and its events.
+func (b *batch) told(ctx context.Context, of owner) string {
+	var out []string
+	if resource, err := b.resource(b.workloads[b.waiting[of]]); err == nil {
+		now, err := resource.Get(ctx, of.name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		out = append(out, fmt.Sprint("status ", now.Object["status"]))
+	}
+	events, err := b.list(ctx, of.namespace, schema.GroupVersionResource{Version: "v1", Resource: "events"})
+	if err != nil {
+		return err.Error()
+	}
+	for _, e := range events {
+		if name, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name"); strings.HasPrefix(name, of.name) {
+			out = append(out, fmt.Sprintf("%v %v: %v", name, e.Object["reason"], e.Object["message"]))
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // create creates a workload. What becomes of a Pod, or of one that is not taken, is then known.
