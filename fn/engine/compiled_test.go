@@ -33,19 +33,7 @@ func TestRunsDoNotDependOnEarlierOnes(t *testing.T) {
 		return in
 	}
 	run := func(in *engine.Injector, text string) string {
-		file, err := manifest.Parse("", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var items []engine.Item
-		for _, doc := range file.Docs {
-			items = append(items, engine.Item{Doc: doc})
-		}
-		report, err := in.Run(t.Context(), items)
-		if err != nil || report.Failed() {
-			t.Fatal(err, report.Results)
-		}
-		return string(report.Items[0].Doc.Raw())
+		return string(runStream(t, in, text).Items[0].Doc.Raw())
 	}
 	one := policy()
 	different := map[string]bool{}
@@ -59,4 +47,22 @@ func TestRunsDoNotDependOnEarlierOnes(t *testing.T) {
 	if len(different) != 4 {
 		t.Errorf("%d results are different: the test tells nothing", len(different))
 	}
+}
+
+// runStream runs an injector over the documents of a stream, and fails where it reports an error.
+func runStream(t *testing.T, in *engine.Injector, stream string) *engine.Report {
+	t.Helper()
+	file, err := manifest.Parse("", []byte(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []engine.Item
+	for _, doc := range file.Docs {
+		items = append(items, engine.Item{Doc: doc})
+	}
+	report, err := in.Run(t.Context(), items)
+	if err != nil || report.Failed() {
+		t.Fatal(err, report.Results)
+	}
+	return report
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/engine"
-	"github.com/prerig/prerig/fn/manifest"
 )
 
 // injectedWith injects into the first document of a stream, by a policy with these namespaces, and returns it and what is said.
@@ -35,18 +34,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := manifest.Parse("", []byte(stream))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var items []engine.Item
-	for _, doc := range file.Docs {
-		items = append(items, engine.Item{Doc: doc})
-	}
-	report, err := in.Run(t.Context(), items)
-	if err != nil || report.Failed() {
-		t.Fatal(err, report.Results)
-	}
+	report := runStream(t, in, stream)
 	var said []string
 	for _, one := range report.Results {
 		said = append(said, one.Message)

@@ -56,8 +56,8 @@ type InjectionPolicySpec struct {
 	From From `json:"from,omitempty"`
 	// Istio injects Istio's proxy. Without it nothing of Istio is injected.
 	Istio *Istio `json:"istio,omitempty"`
-	// Namespaces gives labels and annotations of namespaces, and what else in them counts for pods. A Namespace among the items goes before it where it has a label
-	// about injection, and is completed by it where it has none.
+	// Namespaces gives labels and annotations of namespaces, and what else in them counts for pods. A Namespace among the items
+	// goes before it where it has a label about injection, and is completed by it where it has none.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// UnknownNamespace is what to do with a workload whose namespace's labels would decide and are not known: Inject (the
 	// default where the policy names no namespaces and has no webhooks), Skip, or Fail (the default otherwise).
