@@ -26,6 +26,7 @@ type Completed struct {
 	Warnings []string
 
 	policy  *v1alpha1.InjectionPolicy
+	root    string // rootNamespace of the policy
 	text    []byte
 	digests map[string]string // of namespaces
 }
@@ -35,7 +36,7 @@ func newCompleted(policy *v1alpha1.InjectionPolicy, stale string) (*Completed, e
 	if err != nil {
 		return nil, err
 	}
-	c := &Completed{Digest: DigestOf(text), Stale: stale, policy: policy, text: text, digests: map[string]string{}}
+	c := &Completed{Digest: DigestOf(text), Stale: stale, policy: policy, root: rootNamespace(policy), text: text, digests: map[string]string{}}
 	base, err := c.Snapshot(nil)
 	if err != nil {
 		return nil, err
@@ -86,12 +87,12 @@ type Snapshot struct {
 
 // Snapshot returns the policy with those namespaces only, and of the root namespace the ProxyConfigs, which hold for all.
 func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
-	small, root := *c.policy, rootNamespace(c.policy)
+	small := *c.policy
 	small.Spec.Namespaces = nil
 	for _, one := range c.policy.Spec.Namespaces {
 		switch {
 		case slices.Contains(namespaces, one.Name):
-		case c.policy.Spec.Istio != nil && (root == one.Name || root == "") && len(one.ProxyConfigs) > 0:
+		case c.policy.Spec.Istio != nil && (c.root == one.Name || c.root == "") && len(one.ProxyConfigs) > 0:
 			one = v1alpha1.Namespace{Name: one.Name, ProxyConfigs: one.ProxyConfigs}
 		default:
 			continue
