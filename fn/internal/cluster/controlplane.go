@@ -65,6 +65,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--service-account-key-file=" + file(serviceAccountFile), "--service-account-signing-key-file=" + file(serviceAccountFile),
 		"--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true",
 		"--enable-aggregator-routing=true", "--endpoint-reconciler-type=none",
+		"--event-ttl=10m", // all of them are listed again and again
 	}
 	if len(c.options.AdmissionPlugins) > 0 {
 		args = append(args, "--enable-admission-plugins="+strings.Join(c.options.AdmissionPlugins, ","))

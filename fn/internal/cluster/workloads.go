@@ -69,16 +69,29 @@ func (c *Cluster) Run(ctx context.Context, workloads []*unstructured.Unstructure
 	if err := first.add(ctx, timed); err != nil {
 		return nil, err
 	}
-	for chunk := range slices.Chunk(others, atOnce) {
-		b := batch{c, workloads, outcomes, map[owner]int{}, nil}
-		if err := b.add(ctx, chunk); err != nil {
-			return nil, err
-		}
-		if err := b.finish(ctx); err != nil {
+	// The first of the others fill the minute that CronJobs wait for. No more of them: a CronJob that stays makes another Job each minute.
+	few := min(len(others), atOnce)
+	if err := c.runTogether(ctx, workloads, outcomes, others[:few]); err != nil {
+		return nil, err
+	}
+	if err := first.finish(ctx); err != nil {
+		return nil, err
+	}
+	for chunk := range slices.Chunk(others[few:], atOnce) {
+		if err := c.runTogether(ctx, workloads, outcomes, chunk); err != nil {
 			return nil, err
 		}
 	}
-	return outcomes, first.finish(ctx)
+	return outcomes, nil
+}
+
+// runTogether creates the workloads at some places, waits for what becomes of them, and removes them.
+func (c *Cluster) runTogether(ctx context.Context, workloads []*unstructured.Unstructured, outcomes []Outcome, places []int) error {
+	b := batch{c, workloads, outcomes, map[owner]int{}, nil}
+	if err := b.add(ctx, places); err != nil {
+		return err
+	}
+	return b.finish(ctx)
 }
 
 // batch is a part of the workloads that are in the cluster at the same time.
