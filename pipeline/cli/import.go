@@ -218,6 +218,13 @@ func (im *importRun) writePolicy(ctx context.Context, text []byte) error {
 }
 
 func (im *importRun) printMessages(imp *importer.Import) {
+	for _, resource := range im.unread {
+		text := unreadText(resource)
+		if resource == "namespaces" {
+			text += ": it injects into all of them (unknownNamespace: Inject)"
+		}
+		fmt.Fprintln(im.streams.Err, "warning: "+text)
+	}
 	for _, w := range imp.Warnings {
 		fmt.Fprintln(im.streams.Err, "warning: "+w)
 	}

@@ -77,9 +77,6 @@ func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error)
 			continue
 		}
 		im.unread = append(im.unread, resource)
-		if !im.quiet {
-			fmt.Fprintf(im.streams.Err, "warning: %s\n", unreadText(resource))
-		}
 	}
 	var out []importer.Object
 	for _, obj := range found.Objects {

@@ -169,7 +169,7 @@ func isEnabled(value any, otherwise bool) bool {
 
 // setEnv takes a variable of istiod's environment.
 func (o *operatorBuilder) setEnv(name string, value any) {
-	if value == nil && slices.Contains(injectorEnv, name) {
+	if value == nil {
 		o.addWarning("%s of istiod's environment comes from elsewhere (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
 		return
 	}
