@@ -154,7 +154,7 @@ func (r *verifyRun) run(ctx context.Context) error {
 	if r.output == "json" {
 		err = writeJSON(r.streams.Out, report)
 	} else {
-		err = report.Text(r.streams.Out, r.verbose)
+		err = report.Text(visibleWriter{r.streams.Out}, r.verbose)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)

@@ -10,6 +10,19 @@ import (
 	"testing"
 )
 
+// TestVerifyShowsAll writes what a terminal would obey so that it is seen: it could take away the lines above.
+func TestVerifyShowsAll(t *testing.T) {
+	dir := t.TempDir()
+	pod := func(more string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop" + more + "}\nspec: {containers: [{name: app, image: 'a:1'}]}\n"
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(pod("")), 0o600))
+	code, out, text := command(t, pod(`, annotations: {a: "\e[1A\e[2K"}`), "verify", "--rendered", dir, "-")
+	if code != 1 || strings.Contains(out, "\x1b") || !strings.Contains(out, `\x1b[1A\x1b[2K`) {
+		t.Errorf("exit code %d:\n%q\n%s", code, out, text)
+	}
+}
+
 // TestVerifyOfNothing fails where no pod was compared: it must not look as if all were as committed.
 func TestVerifyOfNothing(t *testing.T) {
 	dir := t.TempDir()

@@ -27,6 +27,8 @@ type Verify struct {
 	Paths  []string `mapstructure:"paths"`
 	// Secret names the secret to read it with, NAMESPACE/NAME or NAME in the directory of secrets.
 	Secret string `mapstructure:"secret"`
+	// DefaultNamespace is the one of committed objects that name none; default where it is left out.
+	DefaultNamespace string `mapstructure:"default_namespace"`
 	// Namespaces whose pods are compared; none means those that workloads are committed for.
 	Namespaces []string `mapstructure:"namespaces"`
 	// Ignore are patterns of fields that may differ.

@@ -40,7 +40,7 @@ func (p *components) watchClusters(ctx context.Context, group *errgroup.Group) {
 // clusterOf returns a cluster of the configuration.
 func (p *components) clusterOf(v config.Verify, notifier *notify.Notifier) watch.Cluster {
 	cluster := watch.Cluster{
-		Name: v.Name, Kubeconfig: v.Kubeconfig, Context: v.Context, Paths: v.Paths, Namespaces: v.Namespaces, Ignore: v.Ignore, Interval: v.Every(),
+		Name: v.Name, Kubeconfig: v.Kubeconfig, Context: v.Context, Paths: v.Paths, DefaultNamespace: v.DefaultNamespace, Namespaces: v.Namespaces, Ignore: v.Ignore, Interval: v.Every(),
 		Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
 			namespace, name := config.SecretName(v.Secret)
 			return p.fetcher.Repository(ctx, namespace, v.URL, referenceTo(name))

@@ -13,11 +13,13 @@ import (
 
 // compared is a pod on its way through the rules.
 type compared struct {
-	v      *verifier
-	pod    map[string]any // as the cluster has it
-	origin origin
-	want   map[string]any // the pod that the committed template gives
-	found  map[string]any // the pod as it is compared
+	v         *verifier
+	pod       map[string]any // as the cluster has it
+	origin    origin
+	version   Ref            // the workload that was committed
+	committed map[string]any // the same as a whole
+	want      map[string]any // the pod that the committed template gives
+	found     map[string]any // the pod as it is compared
 }
 
 // rules say what Kubernetes itself adds to pods, by the place in the pod. A change that no rule allows is one.
@@ -98,7 +100,11 @@ func (p *compared) toleration(c change) bool {
 			return !strings.Contains(key, "network-unavailable") || at(p.want, "spec", "hostNetwork") == true
 		}
 	}
-	for _, other := range list(p.runtimeClassObject(), "scheduling", "tolerations") {
+	class := p.runtimeClassObject()
+	if class == nil && text(p.want, "spec", "runtimeClassName") != "" && !p.v.snapshot.knows("RuntimeClass") {
+		return c.want == nil && p.byAdmission(c)
+	}
+	for _, other := range list(class, "scheduling", "tolerations") {
 		if reflect.DeepEqual(other, t) {
 			return true
 		}
@@ -136,9 +142,12 @@ func (p *compared) priority(c change) bool {
 	}
 	name := text(p.want, "spec", "priorityClassName")
 	class := p.v.priorityClass(name)
+	if name == "" {
+		class = p.defaultClass(class)
+	}
 	if class == nil {
 		if !p.v.snapshot.knows("PriorityClass") {
-			return c.last() != "priorityClassName"
+			return c.last() != "priorityClassName" || name == "" && p.byAdmission(c)
 		}
 		system := map[string]int64{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}[name]
 		return c.last() == "priority" && sameJSON(c.found, system) || c.last() == "preemptionPolicy" && c.found == "PreemptLowerPriority"
@@ -152,6 +161,27 @@ func (p *compared) priority(c change) bool {
 	}
 	policy := text(class, "preemptionPolicy")
 	return c.found == policy || policy == "" && c.found == "PreemptLowerPriority"
+}
+
+// defaultClass returns the class that a pod without one got when it was made: the default one of today, unless that was made the default
+// since, or one that was it then. nil means none.
+func (p *compared) defaultClass(now map[string]any) map[string]any {
+	named := text(p.found, "spec", "priorityClassName")
+	if named == "" && changed(now).After(created(p.pod)) {
+		return nil
+	}
+	if named != "" && named != text(now, "metadata", "name") {
+		if other := p.v.priorityClass(named); changed(other).After(created(p.pod)) {
+			return other
+		}
+	}
+	return now
+}
+
+// byAdmission reports whether a field that was added is not of the pod's workload, as far as that was read: then it was set when the pod
+// was made, or later.
+func (p *compared) byAdmission(c change) bool {
+	return valueAt(p.origin.template, c.path) == nil
 }
 
 // account returns the service account of the committed pod, or nil.
@@ -184,7 +214,11 @@ func (p *compared) pullSecret(c change) bool {
 	if obj == nil {
 		return !p.v.snapshot.knows("ServiceAccount")
 	}
-	return slices.ContainsFunc(list(obj, "imagePullSecrets"), func(s map[string]any) bool { return sameJSON(s, c.found) })
+	if slices.ContainsFunc(list(obj, "imagePullSecrets"), func(s map[string]any) bool { return sameJSON(s, c.found) }) {
+		return true
+	}
+	// Those that it had before somebody wrote to it stay in the pods that are there.
+	return changed(obj).After(created(p.pod)) && p.byAdmission(c)
 }
 
 // accountVolumePrefix begins the name of the volume with the token of the service account.
@@ -242,22 +276,28 @@ func (p *compared) finalizer(c change) bool {
 	return p.origin.direct.Kind == "Job" && c.want == nil && c.found == "batch.kubernetes.io/job-tracking"
 }
 
-// limitRange allows requests and limits that LimitRanger has set, where it says so in the pod and the LimitRanges are not
-// those of that time any more. Where they are, the committed pod has them already.
+// limitRangerAnnotation is where LimitRanger says in a pod what it has set.
+const limitRangerAnnotation = "kubernetes.io/limit-ranger"
+
+// limitRanger returns what LimitRanger says that it has set in the pod. It writes on pods only: who writes its words into a template
+// would have anything believed.
+func (p *compared) limitRanger() string {
+	if table(p.origin.template, "metadata", "annotations")[limitRangerAnnotation] != nil {
+		return ""
+	}
+	return text(p.pod, "metadata", "annotations", limitRangerAnnotation)
+}
+
+// limitRange allows requests and limits that LimitRanger has set, where it says so in the pod and a LimitRange was written to since, or
+// none is left. What those of that time that are still there have set, the committed pod has already.
 func (p *compared) limitRange(c change) bool {
-	said := text(p.pod, "metadata", "annotations", "kubernetes.io/limit-ranger")
-	if said == "" || c.want != nil {
+	said := p.limitRanger()
+	if said == "" || c.want != nil || !p.byAdmission(c) {
 		return false
 	}
-	namespace := refOf(p.pod).Namespace
-	if p.v.snapshot.knows("LimitRange") {
-		old := true
-		for _, l := range p.v.snapshot.limits[namespace] {
-			old = old && changed(l).After(created(p.pod))
-		}
-		if !old {
-			return false
-		}
+	limits := p.v.limits[refOf(p.pod).Namespace]
+	if p.v.snapshot.knows("LimitRange") && len(limits) > 0 && len(p.v.limitsFor(p.pod)) == len(limits) {
+		return false
 	}
 	container, kind := "", ""
 	for i, s := range c.path {

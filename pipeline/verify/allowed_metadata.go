@@ -34,7 +34,25 @@ func (p *compared) label(c change) bool {
 	case "topology.kubernetes.io/zone", "topology.kubernetes.io/region":
 		return c.want == nil && text(p.pod, "spec", "nodeName") != "" // of the node, when the pod is bound
 	}
-	return c.want == nil && p.controllerSet(c)
+	return c.want == nil && p.controllerSet(c) || p.ofRollout(c)
+}
+
+// rolloutMetadata are what an Argo Rollout gives its pods while they play a part, by strategy.
+var rolloutMetadata = map[string][]string{"canary": {"canaryMetadata", "stableMetadata"}, "blueGreen": {"activeMetadata", "previewMetadata"}}
+
+// ofRollout reports whether a label or annotation is one that the committed Rollout gives to some of its pods.
+func (p *compared) ofRollout(c change) bool {
+	if p.version.Kind != "Rollout" {
+		return false
+	}
+	for strategy, parts := range rolloutMetadata {
+		for _, part := range parts {
+			if v, ok := table(p.committed, "spec", "strategy", strategy, part, c.path[1].key)[c.last()]; ok && v == c.found {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // runtimeAnnotations are written on running pods by what runs them: the network's plugins tell addresses in them.
@@ -43,19 +61,24 @@ var runtimeAnnotations = []string{
 	"k8s.v1.cni.cncf.io/networks-status", "k8s.ovn.org/pod-networks", "vpc.amazonaws.com/pod-ips",
 }
 
+// jobFailureAnnotations are counted by the controller of Jobs with backoffLimitPerIndex (source: pkg/controller/job of k8s.io/kubernetes).
+var jobFailureAnnotations = []string{"batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count"}
+
 func (p *compared) annotation(c change) bool {
 	if c.found == nil {
 		return false
 	}
 	switch key := c.last(); {
-	case key == "kubernetes.io/limit-ranger" && c.want == nil:
-		return true
+	case key == limitRangerAnnotation && c.want == nil:
+		return p.limitRanger() != ""
 	case key == lastApplied:
 		return p.origin.direct.Kind == "Pod" // kubectl apply
 	case key == "kubectl.kubernetes.io/restartedAt":
 		return true // kubectl rollout restart
 	case key == jobIndexAnnotation:
 		return p.origin.direct.Kind == "Job"
+	case slices.Contains(jobFailureAnnotations, key):
+		return p.origin.direct.Kind == "Job" && c.want == nil
 	case key == "batch.kubernetes.io/cronjob-scheduled-timestamp":
 		return p.origin.direct.Kind == "Job" && c.want == nil
 	case slices.Contains(runtimeAnnotations, key):
@@ -63,13 +86,13 @@ func (p *compared) annotation(c change) bool {
 	case strings.HasPrefix(key, appArmorAnnotation):
 		return p.appArmorSame(strings.TrimPrefix(key, appArmorAnnotation))
 	}
-	return c.want == nil && p.controllerSet(c)
+	return c.want == nil && p.controllerSet(c) || p.ofRollout(c)
 }
 
 // controllerSet reports whether a pod's own controller, which is not one of Kubernetes', has set a field when it made the
-// pod: what such a controller adds cannot be known here.
+// pod: what such a controller adds cannot be known here. Its object is the committed one, or was read.
 func (p *compared) controllerSet(c change) bool {
-	if p.origin.direct.builtIn() {
+	if p.origin.direct.builtIn() || p.origin.direct != p.version && p.origin.owner == nil {
 		return false
 	}
 	by := creator(managers(p.pod), p.pod)

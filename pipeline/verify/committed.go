@@ -61,7 +61,7 @@ type History interface {
 	// Workloads are those of the newest commit.
 	Workloads() map[Ref]*Workload
 	// Versions gives what a workload was before the newest commit, the newest version first, each with the newest commit
-	// that has it. An error ends it.
+	// that has it. An error is of one version that cannot be read, and others may follow.
 	Versions(ref Ref) iter.Seq2[*Workload, error]
 }
 
@@ -73,6 +73,9 @@ func NewWorkload(registry *workload.Registry, obj map[string]any, namespace, fil
 	ref := refOf(obj)
 	if ref.Namespace == "" {
 		ref.Namespace = namespace
+	}
+	if begins := text(obj, "metadata", "generateName"); ref.Name == "" && begins != "" {
+		ref.Name = begins + anyEnding
 	}
 	w := &Workload{Ref: ref, File: file, Object: obj}
 	if errors.As(err, &other) {

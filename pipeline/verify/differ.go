@@ -176,6 +176,23 @@ func index(elements []any, fields []string) ([]step, map[string]any) {
 	return steps, by
 }
 
+// valueAt returns what a pod or template has at a path of a change, or nil.
+func valueAt(pod map[string]any, path []step) any {
+	var v any = pod
+	list := ""
+	for _, s := range path {
+		if s.element {
+			elements, _ := v.([]any)
+			_, by := index(elements, elementKeys[list])
+			v = by[s.key]
+			continue
+		}
+		fields, _ := v.(map[string]any)
+		v, list = fields[s.key], s.key
+	}
+	return v
+}
+
 func identity(element any, fields []string) step {
 	m, ok := element.(map[string]any)
 	if !ok || len(fields) == 0 {

@@ -4,13 +4,14 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
 // verifyPod compares one pod with the commits.
-func (v *verifier) verifyPod(pod map[string]any) (result, error) {
+func (v *verifier) verifyPod(pod map[string]any) result {
 	ref := refOf(pod)
 	out := result{pod: Pod{Namespace: ref.Namespace, Name: ref.Name, State: Foreign}}
 	o := v.snapshot.originOf(pod, v.options.Registry)
@@ -18,19 +19,17 @@ func (v *verifier) verifyPod(pod map[string]any) (result, error) {
 	found, unknown, err := normalPod(pod)
 	if err != nil {
 		out.pod.State, out.pod.Message = Unreadable, err.Error()
-		return out, nil
+		return out
 	}
 	v.server.Default(found)
 	if o.forged {
 		out.pod.Message = fmt.Sprintf("its owner reference has another uid than %s", o.direct)
-		return out, nil
+		return out
 	}
 	m := &matching{verifier: v, pod: pod, found: found, origin: o, unknown: unknown}
-	if err := m.search(); err != nil {
-		return result{}, err
-	}
+	m.search()
 	m.finish(&out)
-	return out, nil
+	return out
 }
 
 // matching is the search for the commit that a pod is of.
@@ -39,7 +38,8 @@ type matching struct {
 	pod, found map[string]any
 	origin     origin
 	unknown    []unknownField // compared as they are written
-	problem    string         // why a version could not be read
+	problem    string         // why a template could not be read
+	unread     string         // why an older version could not be read
 
 	head    *Workload
 	ofHead  map[string]any // the head's template that fits best
@@ -60,48 +60,51 @@ type attempt struct {
 func (a *attempt) off() int { return len(a.changes) + len(a.unknown) }
 
 // search compares the pod with the versions of its workload until one equals it.
-func (m *matching) search() error {
-	var committed Ref
+func (m *matching) search() {
 	for _, ref := range m.origin.workloads {
 		if w := m.resolve(ref); w != nil {
-			m.head, committed = w, w.Ref
+			m.head = w
 			break
 		}
 	}
 	if m.head != nil {
-		m.ofHead = m.tryAll(m.head)
-		if m.equal() || m.ofHead == nil {
-			return nil
+		if m.ofHead = m.tryAll(m.head); !m.equal() && m.ofHead != nil {
+			m.searchVersions(m.head.Ref)
 		}
-		return m.searchVersions(committed)
+		return
 	}
 	for _, ref := range m.origin.workloads {
-		if err := m.searchVersions(ref); err != nil || m.best != nil {
-			return err
+		if m.searchVersions(ref); m.best != nil {
+			return
 		}
 	}
-	return nil
 }
 
 // resolve returns the workload of the newest commit that has the template of a reference.
 func (m *matching) resolve(ref Ref) *Workload {
 	w := m.heads[ref]
+	for _, one := range m.generated {
+		if w == nil && one.Ref.named(ref) {
+			w = one
+		}
+	}
 	for i := 0; w != nil && w.elsewhere != nil && i < maxOwners; i++ {
 		w = m.heads[*w.elsewhere]
 	}
 	return w
 }
 
-func (m *matching) searchVersions(ref Ref) error {
+// searchVersions goes on where a version cannot be read: what is wrong with an old commit must not keep a pod from being told of.
+func (m *matching) searchVersions(ref Ref) {
 	for version, err := range m.history.Versions(ref) {
 		if err != nil {
-			return err
+			m.unread = cmp.Or(m.unread, err.Error())
+			continue
 		}
 		if m.tryAll(version); m.equal() {
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // tryAll compares the pod with the templates of a version, and returns the one that fits best so far, or nil.
@@ -124,7 +127,7 @@ func (m *matching) try(version *Workload, template map[string]any) {
 		m.problem = fmt.Sprintf("reading %s in %s: %v", version.Ref, version.File, err)
 		return
 	}
-	a := &attempt{version: version, template: template, compared: &compared{v: m.verifier, pod: m.pod, origin: m.origin, want: want, found: m.found}}
+	a := &attempt{version: version, template: template, compared: m.compare(version, want, m.found)}
 	a.changes = m.kept(a.compared, differences(want, m.found))
 	a.unknown = m.differing(template)
 	if m.best == nil || a.off() < m.best.off() {
@@ -134,6 +137,10 @@ func (m *matching) try(version *Workload, template map[string]any) {
 	if a.off() > 0 && m.atOwner == nil && m.origin.template != nil && len(m.ofOwner(a)) == 0 {
 		m.atOwner = a
 	}
+}
+
+func (m *matching) compare(version *Workload, want, found map[string]any) *compared {
+	return &compared{v: m.verifier, pod: m.pod, origin: m.origin, version: version.Ref, committed: version.Object, want: want, found: found}
 }
 
 // equal reports whether the pod equals the version that fits best.
@@ -177,7 +184,7 @@ func (m *matching) ofOwner(a *attempt) []change {
 	if err != nil {
 		return nil
 	}
-	p := &compared{v: m.verifier, pod: m.pod, origin: m.origin, want: a.compared.want, found: owners}
+	p := m.compare(a.version, a.compared.want, owners)
 	return m.kept(p, differences(a.compared.want, owners))
 }
 
@@ -187,8 +194,8 @@ func (m *matching) finish(out *result) {
 	a := m.best
 	if a == nil {
 		out.pod.Message = m.foreign()
-		if m.problem != "" {
-			out.pod.State, out.pod.Message = Unreadable, m.problem
+		if problem := cmp.Or(m.problem, m.unread); problem != "" {
+			out.pod.State, out.pod.Message = Unreadable, problem
 		}
 		return
 	}
@@ -201,7 +208,7 @@ func (m *matching) finish(out *result) {
 	out.pod.Commit = &commit
 	switch {
 	case !equal:
-		out.pod.State = Changed
+		out.pod.State, out.pod.Message = Changed, m.unread
 		m.explain(a, &out.pod)
 		return
 	case m.head == nil:

@@ -64,7 +64,11 @@ func (s *Snapshot) originOf(pod map[string]any, registry *workload.Registry) ori
 }
 
 // guessed returns what an owner that was not read may itself be owned by, by the names that controllers give.
+// An owner that is not one of Kubernetes' is what it says: whoever makes up a group could pass for any workload.
 func guessed(pod map[string]any, owner Ref) []Ref {
+	if !owner.builtIn() {
+		return nil
+	}
 	o := workload.OfPod(pod)
 	if o.Name == "" || o.Name == owner.Name && o.Kind == owner.Kind {
 		return nil

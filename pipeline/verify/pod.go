@@ -72,7 +72,8 @@ func (v *verifier) expect(template map[string]any, o origin, top, pod map[string
 	case "Job":
 		expectJob(out, v.jobSpec(o, top), pod)
 	}
-	server.WithLimits(v.limitsOf(refOf(pod).Namespace)).Default(out)
+	v.expectLabelKeys(out, pod)
+	server.WithLimits(v.limitsFor(pod)).Default(out)
 	return out, nil
 }
 

@@ -13,6 +13,27 @@ type Ref struct {
 	Group, Kind, Namespace, Name string
 }
 
+// anyEnding ends the Name of a committed object that has a generateName only: the API server gives it the rest.
+const anyEnding = "*"
+
+// generatedEnding is how many characters the API server appends (source: pkg/storage/names of k8s.io/apiserver).
+const generatedEnding = 5
+
+// Generated reports whether the API server makes the object's name up, of what stands before the * in Name.
+func (r Ref) Generated() bool { return strings.HasSuffix(r.Name, anyEnding) }
+
+// BaseName is the name, or the generateName, as it is written in a manifest.
+func (r Ref) BaseName() string { return strings.TrimSuffix(r.Name, anyEnding) }
+
+// named reports whether an object of the reference o can be the one that r names.
+func (r Ref) named(o Ref) bool {
+	if !r.Generated() || len(o.Name) != len(r.BaseName())+generatedEnding || !strings.HasPrefix(o.Name, r.BaseName()) {
+		return r == o
+	}
+	o.Name = r.Name
+	return r == o
+}
+
 // newRef makes a Ref of what manifests and owner references say. Groups that kinds have left count as those they are in now.
 func newRef(apiVersion, kind, namespace, name string) Ref {
 	group, _, ok := strings.Cut(apiVersion, "/")

@@ -8,6 +8,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -41,12 +42,14 @@ type verifier struct {
 	options  Options
 	audit    *Audit
 	server   admission.Server
-	limits   map[string][]admission.LimitRange
+	limits   map[string][]limitRange
 	mutators []mutator
 	heads    map[Ref]*Workload
+	// generated are those of heads whose names the API server makes up, by their references.
+	generated []*Workload
 }
 
-// Verify compares the pods of a snapshot with what was committed. The error is of the history, the context or the options;
+// Verify compares the pods of a snapshot with what was committed. The error is of the context or the options;
 // what is wrong with a pod is in the report.
 func Verify(ctx context.Context, snapshot *Snapshot, history History, options Options) (*Report, error) {
 	v, err := newVerifier(snapshot, history, options)
@@ -62,12 +65,12 @@ func Verify(ctx context.Context, snapshot *Snapshot, history History, options Op
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, runtime.GOMAXPROCS(0)))
 	for i, pod := range chosen {
-		group.Go(func() (err error) {
+		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			results[i], err = v.verifyPod(pod)
-			return err
+			results[i] = v.verifyPod(pod)
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -84,17 +87,38 @@ func newVerifier(snapshot *Snapshot, history History, options Options) (*verifie
 	}
 	v := &verifier{
 		snapshot: snapshot, history: history, options: options, audit: options.Audit, server: server, heads: history.Workloads(),
-		limits: map[string][]admission.LimitRange{}, mutators: snapshot.mutators(),
+		limits: map[string][]limitRange{}, mutators: snapshot.mutators(),
 	}
+	for ref, w := range v.heads {
+		if ref.Generated() {
+			v.generated = append(v.generated, w)
+		}
+	}
+	slices.SortFunc(v.generated, func(a, b *Workload) int { return a.Ref.compare(b.Ref) })
 	for namespace, objects := range snapshot.limits {
 		for _, obj := range objects {
-			v.limits[namespace] = append(v.limits[namespace], admission.NewLimitRange(podmap.CopyMap(obj)))
+			v.limits[namespace] = append(v.limits[namespace], limitRange{admission.NewLimitRange(podmap.CopyMap(obj)), changed(obj)})
 		}
 	}
 	return v, nil
 }
 
-func (v *verifier) limitsOf(namespace string) []admission.LimitRange { return v.limits[namespace] }
+// limitsFor returns what LimitRanges filled in when a pod was made: what those that were written to since said then is not known.
+func (v *verifier) limitsFor(pod map[string]any) []admission.LimitRange {
+	var out []admission.LimitRange
+	for _, l := range v.limits[refOf(pod).Namespace] {
+		if !l.changed.After(created(pod)) {
+			out = append(out, l.LimitRange)
+		}
+	}
+	return out
+}
+
+// limitRange is one, with when it was written to last.
+type limitRange struct {
+	admission.LimitRange
+	changed time.Time
+}
 
 // choose returns the pods that are compared, by namespace and name, and counts those that have finished.
 func (v *verifier) choose(report *Report) []map[string]any {

@@ -5,6 +5,7 @@ package rendered
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,10 @@ func (h *history) setHead(ctx context.Context, first *state) error {
 	h.heads = map[verify.Ref]*verify.Workload{}
 	for _, b := range found {
 		for _, w := range b.workloads {
-			if other := h.heads[w.Ref]; other != nil {
+			if other := h.heads[w.Ref]; other != nil && w.Ref.Generated() {
+				other.Templates = append(other.Templates, w.Templates...) // two of one beginning are two objects
+				continue
+			} else if other != nil {
 				return fmt.Errorf("reading %s: it is committed in %s and in %s; name one of them with --path", w.Ref, other.File, w.File)
 			}
 			h.heads[w.Ref] = at(w, first.commit)
@@ -106,8 +110,7 @@ func (h *history) Versions(ref verify.Ref) iter.Seq2[*verify.Workload, error] {
 				return
 			}
 			w, err := h.find(newer, s, ref, file)
-			if err != nil {
-				yield(nil, err)
+			if err != nil && !yield(nil, err) {
 				return
 			}
 			if w == nil {
@@ -165,41 +168,45 @@ func (h *history) lookBack() error {
 }
 
 // find returns a workload in a state, or nil where it is not there or is in a file that is the same in the next state.
-// file is where it was found last, or "".
+// file is where it was found last, or "". An error is of a file that it might be in.
 func (h *history) find(newer, s *state, ref verify.Ref, file string) (*verify.Workload, error) {
+	var unread error
 	if id, ok := s.files[file]; ok {
 		if newer.files[file] == id {
 			return nil, nil
 		}
-		if w, err := h.inFile(s, file, ref); w != nil || err != nil {
-			return w, err
+		w, err := h.inFile(s, file, ref)
+		if w != nil {
+			return w, nil
 		}
+		unread = err
 	}
-	files, err := h.holding(newer, s, ref.Name)
-	if err != nil {
-		return nil, err
-	}
+	files, err := h.holding(newer, s, ref.BaseName())
+	unread = cmp.Or(unread, err)
 	for _, name := range files {
-		if w, err := h.inFile(s, name, ref); w != nil || err != nil {
-			return w, err
+		w, err := h.inFile(s, name, ref)
+		if w != nil {
+			return w, nil
 		}
+		unread = cmp.Or(unread, err)
 	}
-	return nil, nil
+	return nil, unread
 }
 
 // objectName is where a text may name an object.
-var objectName = regexp.MustCompile(`name["']?:\s*["']?([a-zA-Z0-9.-]+)`)
+var objectName = regexp.MustCompile(`(?:n|generateN)ame["']?:\s*["']?([a-zA-Z0-9.-]+)`)
 
 // holding returns the files of a state that the next one does not have so, and that may hold an object of a name. The files
-// are read once, and only those that are likely are taken apart: an upgrade of a mesh changes thousands.
+// are read once, and only those that are likely are taken apart: an upgrade of a mesh changes thousands. An error is of one that cannot be
+// read, beside the others.
 func (h *history) holding(newer, s *state, name string) ([]string, error) {
 	s.indexed.Do(func() {
 		s.names = map[string][]string{}
 		for _, file := range s.changedFrom(newer) {
 			text, err := h.read(s, file)
 			if err != nil {
-				s.indexErr = fmt.Errorf("reading %s of %s: %w", file, s.commit, err)
-				return
+				s.indexErr = cmp.Or(s.indexErr, fmt.Errorf("reading %s of %s: %w", file, s.commit, err))
+				continue
 			}
 			for _, m := range objectName.FindAllSubmatch(text, -1) {
 				if found := string(m[1]); !slices.Contains(s.names[found], file) {
@@ -213,15 +220,12 @@ func (h *history) holding(newer, s *state, name string) ([]string, error) {
 
 func (h *history) inFile(s *state, name string, ref verify.Ref) (*verify.Workload, error) {
 	b, err := h.parse(s, name)
-	if err != nil {
-		return nil, err
-	}
 	for _, w := range b.workloads {
 		if w.Ref == ref {
 			return w, nil
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 // parse returns what a file holds.

@@ -110,10 +110,24 @@ func New(ctx context.Context, commits Commits, o Options) (verify.History, error
 	if err != nil {
 		return nil, err
 	}
+	if err := h.hasPaths(first); err != nil {
+		return nil, err
+	}
 	if len(first.files) == 0 {
 		return nil, fmt.Errorf("reading %s of %s: there are no manifests", strings.Join(h.options.Paths, ", "), first.commit)
 	}
 	return h, h.setHead(ctx, first)
+}
+
+// hasPaths returns an error for a path that the newest commit does not have: it is a slip or was renamed, and what is to be there would
+// not be compared.
+func (h *history) hasPaths(newest *state) error {
+	for _, from := range h.options.Paths {
+		if _, err := newest.tree.Entries(path.Clean(from)); err != nil {
+			return fmt.Errorf("reading %s of %s: %w", from, newest.commit, err)
+		}
+	}
+	return nil
 }
 
 // openDirectory reads files that are in no repository.

@@ -146,6 +146,65 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestAPathThatIsNotThere refuses a path that the newest commit does not have: its workloads would not be compared. Older commits
+// need not have it.
+func TestAPathThatIsNotThere(t *testing.T) {
+	r := repository{t, t.TempDir()}
+	r.git("init", "-q")
+	r.commit("one", map[string]string{"shop/web.yaml": deployment("web", "a:1")})
+	r.commit("two", map[string]string{"shop/web.yaml": deployment("web", "a:2"), "payments/pay.yaml": deployment("pay", "p:1")})
+	o := options(t)
+	o.Paths = []string{"shop", "billing"}
+	if _, err := Open(t.Context(), r.dir, o); err == nil || !strings.Contains(err.Error(), "billing") {
+		t.Errorf("a path that is not there: %v", err)
+	}
+	o.Paths = []string{"shop", "payments"}
+	h, err := Open(t.Context(), r.dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := versions(t, h, "web"); !cmp.Equal(got, []string{"a:1 one 1"}) {
+		t.Errorf("web was %v", got)
+	}
+}
+
+// TestOlderCommitsThatCannotBeRead gives the versions that can be, and an error for those that might be in what cannot.
+func TestOlderCommitsThatCannotBeRead(t *testing.T) {
+	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: %s, namespace: shop}\nspec: {template: {spec: {containers: [{name: app, image: %s}]}}}\n"
+	r := repository{t, t.TempDir()}
+	r.git("init", "-q")
+	r.commit("one", map[string]string{"web.yaml": deployment("web", "a:1"), "job.yaml": fmt.Sprintf(job, "j-", "j:1")})
+	r.commit("two", map[string]string{"web.yaml": "kind: [\nmetadata: {name: web}\n", "half.yaml": deployment("half", "h:1") + "---\nkind: [", "other.yaml": "kind: ["})
+	r.commit("three", map[string]string{"web.yaml": deployment("web", "a:3"), "half.yaml": "", "other.yaml": "", "job.yaml": fmt.Sprintf(job, "j-", "j:2")})
+	h, err := Open(t.Context(), r.dir, options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(ref verify.Ref) (out []string, problems int) {
+		for w, err := range h.Versions(ref) {
+			if err != nil {
+				problems++
+				continue
+			}
+			out = append(out, image(w))
+		}
+		return out, problems
+	}
+	if got, problems := of(verify.Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}); !cmp.Equal(got, []string{"a:1"}) || problems != 1 {
+		t.Errorf("web was %v, with %d problems", got, problems)
+	}
+	if got, problems := of(verify.Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "half"}); !cmp.Equal(got, []string{"h:1"}) || problems != 0 {
+		t.Errorf("what stands before what cannot be read was %v, with %d problems", got, problems)
+	}
+	generated := verify.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "j-*"}
+	if h.Workloads()[generated] == nil {
+		t.Errorf("the Job with a generateName is not among %v", h.Workloads())
+	}
+	if got, problems := of(generated); !cmp.Equal(got, []string{"j:1"}) || problems != 0 {
+		t.Errorf("the Job with a generateName was %v, with %d problems", got, problems)
+	}
+}
+
 // TestDirectory reads files that are in no repository, and refuses what is committed twice or nowhere.
 func TestDirectory(t *testing.T) {
 	r := repository{t, t.TempDir()}

@@ -5,6 +5,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type Cluster struct {
 	Open  func(ctx context.Context) (*git.Mirror, *git.Remote, error)
 	Ref   string
 	Paths []string
+	// DefaultNamespace is the one of committed objects that name none; "" is default.
+	DefaultNamespace string
 	// Namespaces are those whose pods are compared; none means those that workloads are committed for.
 	Namespaces []string
 	// Ignore are patterns of fields that may differ.
@@ -174,7 +177,12 @@ func (w *Watcher) verify(ctx context.Context) (*verify.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return verify.Verify(ctx, snapshot, history, verify.Options{Registry: registry, Namespaces: w.cluster.Namespaces, Ignore: w.cluster.Ignore})
+	report, err := verify.Verify(ctx, snapshot, history, verify.Options{Registry: registry, Namespaces: w.cluster.Namespaces, Ignore: w.cluster.Ignore})
+	if err == nil && len(report.Pods)+report.Finished == 0 {
+		return nil, fmt.Errorf("there is no pod in %s, so nothing was compared; see whether namespaces, default_namespace and context are those that are meant",
+			strings.Join(namespaces, ", "))
+	}
+	return report, err
 }
 
 // history fetches the branch. Where the mirror lacks a commit's parent, what was the newest one at an earlier look goes on.
@@ -208,5 +216,5 @@ func (w *Watcher) history(ctx context.Context, registry *workload.Registry) (ver
 		earlier = slices.DeleteFunc(earlier, func(h git.Hash) bool { return h == commit.Hash })
 		return commit, mirror.Tree(commit), nil
 	}
-	return rendered.New(ctx, commits, rendered.Options{Registry: registry, Namespace: "default", Paths: w.cluster.Paths, MaxCommits: maxCommits})
+	return rendered.New(ctx, commits, rendered.Options{Registry: registry, Namespace: cmp.Or(w.cluster.DefaultNamespace, "default"), Paths: w.cluster.Paths, MaxCommits: maxCommits})
 }

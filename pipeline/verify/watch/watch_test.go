@@ -130,6 +130,13 @@ func TestLook(t *testing.T) {
 		t.Errorf("the pod is of %+v", commit)
 	}
 
+	// Nor is a namespace without a pod.
+	repository.Commit("elsewhere", map[string]string{"out/web.yaml": strings.Replace(pod("a:3"), ", namespace: shop", "", 1)})
+	w.Look(t.Context())
+	if found := w.Found(); found.Err == nil || found.Report != nil || !strings.Contains(found.Err.Error(), "no pod in default") {
+		t.Errorf("a namespace without a pod gave %+v", found)
+	}
+
 	// Files without a workload are no proof that all is well.
 	repository.Commit("four", map[string]string{"out/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\n"})
 	w.Look(t.Context())
