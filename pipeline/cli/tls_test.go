@@ -117,6 +117,25 @@ func TestCommandsOverTLS(t *testing.T) {
 	}
 }
 
+// TestHealthHasItsOwnAddress has health checks answered in plain HTTP where the other addresses speak TLS, and nothing else there.
+func TestHealthHasItsOwnAddress(t *testing.T) {
+	dir := twoTeams(t, "tls: {certificate: tls.crt, key: tls.key}\nhealth: {listen: \"127.0.0.1:0\"}\nadmin: {listen: \"127.0.0.1:0\", tls: {certificate: tls.crt, key: tls.key}}\n")
+	newAuthority(t, dir).issue(dir, 7)
+	_, log := runServe(t, filepath.Join(dir, "prerig.yaml"))
+	address := regexp.MustCompile(` health=(\S+)`).FindStringSubmatch(log.String())
+	if address == nil {
+		t.Fatalf("there is no address for health checks in\n%s", log)
+	}
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/": http.StatusNotFound, "/metrics": http.StatusNotFound, "/hook/github": http.StatusNotFound} {
+		response, err := http.Get("http://" + address[1] + path)
+		must(t, err)
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %s, want %d", path, response.Status, want)
+		}
+	}
+}
+
 // TestCertificatesAreFollowed changes the certificate under the daemon: a new one is served, and one that does not fit its key is not.
 func TestCertificatesAreFollowed(t *testing.T) {
 	dir := twoTeams(t, bothOverTLS)

@@ -40,6 +40,8 @@ type Config struct {
 	Listen string `mapstructure:"listen"`
 	// TLS is about the address for webhooks; without it, it takes plain HTTP.
 	TLS TLS `mapstructure:"tls"`
+	// Health is about an address for health checks alone.
+	Health Health `mapstructure:"health"`
 	// Admin is about the web page, the metrics and the API.
 	Admin Admin `mapstructure:"admin"`
 	// ExternalURL is where others reach the web page; it goes into commit statuses and events.
@@ -85,6 +87,13 @@ type Config struct {
 	Log Log `mapstructure:"log"`
 	// Tracing is about OpenTelemetry traces.
 	Tracing Tracing `mapstructure:"tracing"`
+}
+
+// Health is about an address for health checks alone, such as the probes of a pod. The other addresses answer them too, but whoever
+// reaches one of those can keep it busy, and it may speak TLS, be of this machine only, or not be there.
+type Health struct {
+	// Listen is the address, which speaks plain HTTP; empty has none.
+	Listen string `mapstructure:"listen"`
 }
 
 // Admin is about the web page, the metrics and the API. The same are always served on the Unix socket prerig.sock in the

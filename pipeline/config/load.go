@@ -22,7 +22,7 @@ var flagKeys = map[string]string{
 	"pipelines": "pipelines", "pipelines-git-url": "pipelines_git.url", "pipelines-git-branch": "pipelines_git.branch",
 	"pipelines-git-ref": "pipelines_git.ref", "pipelines-git-path": "pipelines_git.path", "pipelines-git-secret": "pipelines_git.secret",
 	"pipelines-git-interval": "pipelines_git.interval", "kubernetes": "kubernetes.pipelines", "kubeconfig": "kubernetes.kubeconfig", "policies": "policies", "secrets": "secrets", "state": "state", "listen": "listen",
-	"admin-listen": "admin.listen", "external-url": "external_url", "nats-url": "nats.url", "nats-credentials": "nats.credentials",
+	"admin-listen": "admin.listen", "health-listen": "health.listen", "external-url": "external_url", "nats-url": "nats.url", "nats-credentials": "nats.credentials",
 	"nats-replicas": "nats.replicas", "workers": "workers", "allow-local": "allow_local", "log-level": "log.level",
 	"log-format": "log.format", "tracing-endpoint": "tracing.endpoint",
 }
@@ -45,6 +45,7 @@ func Flags(f *pflag.FlagSet) {
 	f.String("state", d.State, "directory for mirrors, the queue, the token and the socket")
 	f.String("listen", d.Listen, "address for webhooks and health checks")
 	f.String("admin-listen", d.Admin.Listen, "address for the web page, metrics and the API; empty: the socket only")
+	f.String("health-listen", "", "address for health checks alone, such as the probes of a pod; empty: none")
 	f.String("external-url", "", "URL under which others reach the web page")
 	f.String("nats-url", "", "URL of NATS servers; empty: an embedded one")
 	f.String("nats-credentials", "", "file with the NATS user's JWT and seed")

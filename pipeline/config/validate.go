@@ -39,8 +39,8 @@ func (c *Config) Validate() error {
 
 // validateServers checks where the daemon listens, and what it says of itself there.
 func (c *Config) validateServers(add addError) {
-	// Without an address one would be chosen that is open to everybody; the page may do without.
-	for _, address := range []setting[string]{{"admin.listen", c.Admin.Listen}, {"listen", c.Listen}} {
+	// Without an address one would be chosen that is open to everybody; page and health checks may do without.
+	for _, address := range []setting[string]{{"admin.listen", c.Admin.Listen}, {"health.listen", c.Health.Listen}, {"listen", c.Listen}} {
 		if _, _, err := net.SplitHostPort(address.value); err != nil && (address.value != "" || address.key == "listen") {
 			add(address.key, "must be HOST:PORT, found %q", address.value)
 		}

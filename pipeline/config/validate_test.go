@@ -12,7 +12,7 @@ import (
 // Errors that come in another order each time look like other errors to whoever compares logs.
 func TestErrorsComeInTheSameOrder(t *testing.T) {
 	wrong := Config{Listen: "x", Workers: -1, InFlight: -1, Debounce: 1}
-	wrong.Admin.Listen = "y"
+	wrong.Admin.Listen, wrong.Health.Listen = "y", "z"
 	wrong.Removals.Delay = 1
 	first := wrong.Validate()
 	if first == nil {
@@ -27,7 +27,7 @@ func TestErrorsComeInTheSameOrder(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^configuration (\S+):`).FindAllStringSubmatch(first.Error(), -1) {
 		keys = append(keys, match[1])
 	}
-	for _, key := range []string{"admin.listen", "listen", "state", "workers", "in_flight", "history", "debounce", "removals.delay", "nats.replicas"} {
+	for _, key := range []string{"admin.listen", "health.listen", "listen", "state", "workers", "in_flight", "history", "debounce", "removals.delay", "nats.replicas"} {
 		if !slices.Contains(keys, key) {
 			t.Errorf("nothing about %s in\n%v", key, first)
 		}

@@ -89,6 +89,10 @@ func (p *components) openListeners(ctx context.Context, group *errgroup.Group, p
 		at := server.Access{Loopback: loopback && !p.c.Admin.NamesItsUsers(), Insecure: p.c.Admin.Insecure}
 		group.Go(func() error { return server.Serve(ctx, admin, overAdmin, s.Admin(at), p.o.Log) })
 	}
+	health, err := p.serveHealth(ctx, group, s)
+	if err != nil {
+		return err
+	}
 	socket, err := listenSocket(p.c.Socket())
 	if err != nil {
 		return err
@@ -96,11 +100,24 @@ func (p *components) openListeners(ctx context.Context, group *errgroup.Group, p
 	group.Go(func() error {
 		return server.Serve(ctx, server.PeerListener(socket), nil, s.Admin(server.Access{Trusted: true}), p.o.Log)
 	})
-	p.o.Log.Info("listening", "hooks", hooks.Addr().String(), "page", page, "socket", p.c.Socket(), "version", p.o.Version)
+	p.o.Log.Info("listening", "hooks", hooks.Addr().String(), "page", page, "socket", p.c.Socket(), "health", health, "version", p.o.Version)
 	if p.o.Listening != nil {
 		p.o.Listening(hooks.Addr().String(), page)
 	}
 	return nil
+}
+
+// serveHealth serves health checks at their own address, which it returns; "" where there is none.
+func (p *components) serveHealth(ctx context.Context, group *errgroup.Group, s *server.Server) (address string, err error) {
+	if p.c.Health.Listen == "" {
+		return "", nil
+	}
+	l, err := net.Listen("tcp", p.c.Health.Listen)
+	if err != nil {
+		return "", fmt.Errorf("listening for health checks: %w", err)
+	}
+	group.Go(func() error { return server.Serve(ctx, server.BySender(l), nil, s.Health(), p.o.Log) })
+	return l.Addr().String(), nil
 }
 
 // tlsConfig returns how an address speaks TLS, nil where it does not.

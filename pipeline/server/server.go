@@ -143,6 +143,13 @@ func (s *Server) Hooks() http.Handler {
 	return mux
 }
 
+// Health serves health checks alone.
+func (s *Server) Health() http.Handler {
+	mux := http.NewServeMux()
+	s.routeHealth(mux)
+	return mux
+}
+
 func (s *Server) routeHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

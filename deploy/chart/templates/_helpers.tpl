@@ -16,3 +16,6 @@ namespace: {{ .Release.Namespace | quote }}
 labels:
   {{- include "prerig.labels" . | nindent 2 }}
 {{- end }}
+{{- define "prerig.port" -}}
+{{ regexFind "[0-9]+$" . | required (printf "the address %q in config must end with the number of a port" .) }}
+{{- end }}

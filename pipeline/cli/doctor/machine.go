@@ -133,7 +133,7 @@ func (l *look) checkSpace(dir string) {
 
 // checkAddresses looks whether the addresses can be listened on, unless a daemon does that now, and at certificates and tokens.
 func (l *look) checkAddresses(running bool) {
-	for key, address := range map[string]string{"listen": l.config.Listen, "admin.listen": l.config.Admin.Listen} {
+	for key, address := range map[string]string{"listen": l.config.Listen, "admin.listen": l.config.Admin.Listen, "health.listen": l.config.Health.Listen} {
 		if address == "" || running {
 			continue
 		}

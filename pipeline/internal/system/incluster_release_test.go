@@ -44,14 +44,14 @@ func TestInClusterRelease(t *testing.T) {
 	r := openRelease(t, *releaseDir)
 	f := prepareAlone(t, nil)
 	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1")})
-	ports := freePorts(t, 2)
+	ports := freePorts(t, 3)
 
 	begin := time.Now()
 	registry := r.mirror()
 	c.kubectl("apply", "--server-side", "--force-conflicts", "-f", r.file("crds.yaml"))
 	c.mustHelm("install", "render", r.file("prerig-"+strings.TrimPrefix(r.version, "v")+".tgz"), "-n", "released", "--skip-crds",
 		"--set", "image.repository="+registry+"/prerig",
-		"--set", fmt.Sprintf("config.listen=127.0.0.1:%d,config.admin.listen=127.0.0.1:%d", ports[0], ports[1]))
+		"--set", fmt.Sprintf("config.listen=127.0.0.1:%d,config.admin.listen=127.0.0.1:%d,config.health.listen=127.0.0.1:%d", ports[0], ports[1], ports[2]))
 	pod := c.pod("released", "render-0")
 	if want := registry + "/prerig:" + r.version + "@" + r.digest.String(); pod.Spec.Containers[0].Image != want {
 		t.Fatalf("the chart's image is %s, and the release has %s", pod.Spec.Containers[0].Image, want)
@@ -62,7 +62,7 @@ func TestInClusterRelease(t *testing.T) {
 		}
 	}
 	n := c.runPod(pod, registry)
-	c.await("the daemon to be ready", func(ctx context.Context) error { return n.isReady(ctx, ports[0]) })
+	c.await("the daemon to be ready", func(ctx context.Context) error { return n.isReady(ctx, ports[2]) })
 	ready := time.Since(begin)
 	c.apply(renderPipelines, c.parse(strings.Replace(pipelineYAML("web", f.repository.URL), "namespace: team", "namespace: releasepipes", 1)))
 	c.reads(renderPipelines, "releasepipes", "web", kstatus.CurrentStatus, "1 object")
