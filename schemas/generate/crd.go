@@ -131,7 +131,7 @@ func alertFiles() ([]generatedFile, error) {
 		return nil, fmt.Errorf("reading the alerts: %w", err)
 	}
 	object, err := yaml.Marshal(map[string]any{
-		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": map[string]any{"name": "prerig"}, "spec": rules,
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": map[string]any{"name": "prerig", "namespace": "prerig"}, "spec": rules,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the alerts: %w", err)
