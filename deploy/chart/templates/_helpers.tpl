@@ -8,7 +8,7 @@ app.kubernetes.io/name: {{ .Release.Name | quote }}
 {{- define "prerig.labels" -}}
 {{ include "prerig.selector" . }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | quote }}
 {{- end }}
 {{- define "prerig.metadata" -}}
 name: {{ .Release.Name | quote }}
@@ -18,4 +18,9 @@ labels:
 {{- end }}
 {{- define "prerig.port" -}}
 {{ regexFind "[0-9]+$" . | required (printf "the address %q in config must end with the number of a port" .) }}
+{{- end }}
+{{- /* Where the page is, "" where it is off. Without a word about it, it is where the daemon has it by default. */ -}}
+{{- define "prerig.admin" -}}
+{{- $admin := .Values.config.admin | default dict }}
+{{- if hasKey $admin "listen" }}{{ $admin.listen }}{{ else }}127.0.0.1:8081{{ end }}
 {{- end }}
