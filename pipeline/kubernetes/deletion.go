@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,10 +76,11 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 		if lost {
 			return r.holdLost(ctx, object)
 		}
-		if err := r.tellRemoved(ctx, key, object); err != nil {
-			return err
+		err = r.patchFinalizers(ctx, object, otherFinalizers(object))
+		if !apierrors.IsConflict(err) {
+			r.tellRemoved(key, object)
 		}
-		return r.patchFinalizers(ctx, object, otherFinalizers(object))
+		return err
 	}
 	r.noteKnown(key, object)
 	own := conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemoving, "what it has published is being removed", meta.ReconcilingCondition)
@@ -134,11 +136,9 @@ func (r *Reporter) holdLost(ctx context.Context, object *unstructured.Unstructur
 	own := conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemovalHeld, text, meta.StalledCondition)
 	after.ObservedGeneration = object.GetGeneration()
 	after.Conditions = mergeConditions(before, own, object.GetGeneration())
-	if !sameReady(before, after.Conditions) {
-		told := happened{digestOf(string(object.GetUID()) + v1alpha1.ReasonRemovalHeld), corev1.EventTypeWarning, v1alpha1.ReasonRemovalHeld, text, time.Now()}
-		if err := r.tell(ctx, object, told); err != nil {
-			return err
-		}
+	err := r.writeStatus(ctx, pipelines, object, after)
+	if !apierrors.IsConflict(err) && !sameReady(before, after.Conditions) {
+		r.tell(object, happened{digestOf(string(object.GetUID()) + v1alpha1.ReasonRemovalHeld), corev1.EventTypeWarning, v1alpha1.ReasonRemovalHeld, text, time.Now()})
 	}
-	return r.writeStatus(ctx, pipelines, object, after)
+	return err
 }

@@ -46,7 +46,7 @@ func TestALostPipelineIsNotDroppedSilently(t *testing.T) {
 			if err := unstructured.SetNestedField(object.Object, tc.suspended, "spec", "suspend"); err != nil {
 				t.Fatal(err)
 			}
-			r, client := newTestReporter(object)
+			r, client := newTellingReporter(t, object)
 			_, r.Store = storetest.Open(t)
 			r.Removals = func() []prune.Removal { return nil }
 			if tc.removed != 0 {
@@ -63,6 +63,7 @@ func TestALostPipelineIsNotDroppedSilently(t *testing.T) {
 				if err := r.reportDeleted(t.Context(), "shop/web", object); err != nil {
 					t.Fatal(err)
 				}
+				makeAll(t, r)
 				told = append(told, eventsOf(client)...)
 				var err error
 				if object, err = client.Resource(pipelines).Namespace("shop").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
@@ -93,7 +94,7 @@ func TestALostPipelineIsNotDroppedSilently(t *testing.T) {
 func TestAKnownPipelineThatIsForgottenWasRemoved(t *testing.T) {
 	object := newPipeline("web", "Delete", true)
 	object.Object["status"] = map[string]any{"published": []any{map[string]any{"target": "https://git.example.com/shop/apps rendered web"}}}
-	r, client := newTestReporter(object)
+	r, client := newTellingReporter(t, object)
 	_, r.Store = storetest.Open(t)
 	r.Removals = func() []prune.Removal { return nil }
 	err := r.Store.ChangeRegistration(t.Context(), "shop/web", func(r *status.Registration) bool {

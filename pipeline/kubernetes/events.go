@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"sync"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -15,6 +16,7 @@ import (
 	conditions "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/status"
@@ -25,6 +27,12 @@ const (
 	maxEvents = 5
 	// maxEventMessage and maxEventName are what the API server takes.
 	maxEventMessage, maxEventName = 1024, 200
+	// maxUntold is how many events may wait to be made, and eventTries how often one is tried.
+	maxUntold, eventTries = 5000, 6
+	// eventTimeout bounds one try: client-go waits for a server that is asked for too much.
+	eventTimeout = 5 * time.Second
+	// lastWords is how long is waited for events when another process is to write.
+	lastWords = 2 * time.Second
 )
 
 // happened is what an event tells. Its id makes the event's name, so that the same is never told twice, by whichever process.
@@ -35,10 +43,10 @@ type happened struct {
 
 // tellRuns makes an event of each run that is newer than the last one in the status and has changed something, or failed. A run that
 // only repeats the one before is counted there, with its beginning: it is not told again.
-func (r *Reporter) tellRuns(ctx context.Context, object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus, state *status.State) error {
+func (r *Reporter) tellRuns(object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus, state *status.State) {
 	told := before.LastRun
 	if told != nil && state.Status.LastRun != nil && state.Status.LastRun.ID == told.ID {
-		return nil
+		return
 	}
 	for i, run := range state.Runs {
 		if i == maxEvents || told != nil && (run.ID == told.ID || run.Started.Before(&told.Started)) {
@@ -55,19 +63,15 @@ func (r *Reporter) tellRuns(ctx context.Context, object *unstructured.Unstructur
 		if run.Revision != "" {
 			message = run.Revision + ": " + message
 		}
-		if err := r.tell(ctx, object, happened{run.ID, kind, run.Outcome, message, run.Finished.Time}); err != nil {
-			return err
-		}
+		r.tell(object, happened{run.ID, kind, run.Outcome, message, run.Finished.Time})
 	}
-	return nil
 }
 
 // tellInvalid makes an event of what is wrong with a pipeline, unless its status says so already.
-func (r *Reporter) tellInvalid(ctx context.Context, object *unstructured.Unstructured, before, after []metav1.Condition, problem error) error {
-	if sameReady(before, after) {
-		return nil
+func (r *Reporter) tellInvalid(object *unstructured.Unstructured, before, after []metav1.Condition, problem error) {
+	if !sameReady(before, after) {
+		r.tell(object, happened{digestOf(problem.Error()), corev1.EventTypeWarning, v1alpha1.ReasonInvalid, problem.Error(), time.Now()})
 	}
-	return r.tell(ctx, object, happened{digestOf(problem.Error()), corev1.EventTypeWarning, v1alpha1.ReasonInvalid, problem.Error(), time.Now()})
 }
 
 // sameReady reports whether two conditions Ready say the same.
@@ -77,12 +81,10 @@ func sameReady(before, after []metav1.Condition) bool {
 }
 
 // tellRemoved makes an event of what became of what a deleted pipeline had published.
-func (r *Reporter) tellRemoved(ctx context.Context, key string, object *unstructured.Unstructured) error {
-	one, ok := r.removalOf(key, object)
-	if !ok {
-		return nil
+func (r *Reporter) tellRemoved(key string, object *unstructured.Unstructured) {
+	if one, ok := r.removalOf(key, object); ok {
+		r.tell(object, happened{digestOf(string(object.GetUID())), corev1.EventTypeNormal, "Removed", one.Message, one.At})
 	}
-	return r.tell(ctx, object, happened{digestOf(string(object.GetUID())), corev1.EventTypeNormal, "Removed", one.Message, one.At})
 }
 
 // removalOf returns what became of what a pipeline had published, if that was removed since its object was deleted.
@@ -100,8 +102,22 @@ func digestOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// tell makes an event, unless it is there.
-func (r *Reporter) tell(ctx context.Context, object *unstructured.Unstructured, what happened) error {
+// tell has an event made soon. What it tells is in the object already: where none can be made, nothing waits for it.
+func (r *Reporter) tell(object *unstructured.Unstructured, what happened) {
+	r.mu.Lock()
+	untold := r.untold
+	r.mu.Unlock()
+	if untold == nil {
+		return
+	}
+	if untold.Len() >= maxUntold {
+		r.Log.Warn("an event is left out, as too many wait to be made", "object", keyOf(object), "reason", what.reason)
+		return
+	}
+	untold.Add(newEvent(object, what))
+}
+
+func newEvent(object *unstructured.Unstructured, what happened) *unstructured.Unstructured {
 	message, name := what.message, object.GetName()
 	if len(message) > maxEventMessage {
 		message = message[:maxEventMessage-len("…")] + "…"
@@ -110,7 +126,7 @@ func (r *Reporter) tell(ctx context.Context, object *unstructured.Unstructured, 
 		name = name[:maxEventName]
 	}
 	at := metav1.NewTime(what.at).UTC().Format(time.RFC3339)
-	event := &unstructured.Unstructured{Object: map[string]any{
+	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
 		"metadata": map[string]any{"name": name + "." + what.id, "namespace": object.GetNamespace()},
 		"involvedObject": map[string]any{
@@ -120,9 +136,66 @@ func (r *Reporter) tell(ctx context.Context, object *unstructured.Unstructured, 
 		"type": what.kind, "reason": what.reason, "message": message, "count": int64(1), "firstTimestamp": at, "lastTimestamp": at,
 		"source": map[string]any{"component": "prerig"}, "reportingComponent": "prerig", "reportingInstance": "prerig",
 	}}
-	_, err := r.Client.dynamic.Resource(events).Namespace(object.GetNamespace()).Create(ctx, event, metav1.CreateOptions{FieldManager: "prerig"})
-	if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil // nothing can be made any more in a namespace that is going
+}
+
+// untoldEvents are those that are still to be made.
+type untoldEvents = workqueue.TypedRateLimitingInterface[*unstructured.Unstructured]
+
+func newUntold() untoldEvents {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[*unstructured.Unstructured](time.Second, time.Minute))
+}
+
+// startTelling has events made. The function that it gives ends that, after a moment for those that wait.
+func (r *Reporter) startTelling(ctx context.Context) (end func()) {
+	untold := newUntold()
+	r.mu.Lock()
+	r.untold = untold
+	r.mu.Unlock()
+	telling, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var group sync.WaitGroup
+	for range reporters {
+		group.Go(func() {
+			for r.makeNext(telling, untold) {
+			}
+		})
 	}
-	return err
+	return func() {
+		r.mu.Lock()
+		r.untold = nil
+		r.mu.Unlock()
+		untold.ShutDown()
+		late := time.AfterFunc(lastWords, stop)
+		group.Wait()
+		late.Stop()
+		stop()
+	}
+}
+
+// makeNext makes one event, unless it is there, and reports whether there may be more. One that cannot be made now is tried again.
+func (r *Reporter) makeNext(ctx context.Context, untold untoldEvents) bool {
+	event, end := untold.Get()
+	if end {
+		return false
+	}
+	defer untold.Done(event)
+	asking, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	_, err := r.Client.dynamic.Resource(events).Namespace(event.GetNamespace()).Create(asking, event, metav1.CreateOptions{FieldManager: "prerig"})
+	log := r.Log.With("event", keyOf(event), "reason", event.Object["reason"], "error", err)
+	switch {
+	case err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		untold.Forget(event) // nothing can be made any more in a namespace that is gone or going
+	case isRefused(err) || untold.NumRequeues(event)+1 >= eventTries:
+		log.Warn("an event cannot be made, and is left out")
+		untold.Forget(event)
+	default:
+		log.Debug("an event cannot be made; it is tried again")
+		untold.AddRateLimited(event)
+	}
+	return true
+}
+
+// isRefused reports whether an event would be refused again.
+func isRefused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

@@ -11,14 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	conditions "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/internal/storetest"
+	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -27,7 +33,24 @@ func newTestReporter(objects ...runtime.Object) (*Reporter, *fake.FakeDynamicCli
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		pipelines: "RenderPipelineList", policies: "InjectionPolicyList", events: "EventList",
 	}, objects...)
-	return &Reporter{Client: &Client{dynamic: client}, Watcher: newTestWatcher(), Log: slog.New(slog.DiscardHandler)}, client
+	w := newTestWatcher()
+	w.client, w.namespaces = &Client{dynamic: client}, []string{metav1.NamespaceAll}
+	return &Reporter{Client: w.client, Watcher: w, Log: slog.New(slog.DiscardHandler)}, client
+}
+
+// newTellingReporter is a test reporter that has events made by makeAll.
+func newTellingReporter(t *testing.T, objects ...runtime.Object) (*Reporter, *fake.FakeDynamicClient) {
+	r, client := newTestReporter(objects...)
+	r.untold = newUntold()
+	t.Cleanup(r.untold.ShutDown)
+	return r, client
+}
+
+// makeAll makes the events that are to be made now.
+func makeAll(t *testing.T, r *Reporter) {
+	for r.untold.Len() > 0 {
+		r.makeNext(t.Context(), r.untold)
+	}
 }
 
 // eventsOf lists the events that were asked to be made, also in vain, and forgets them.
@@ -48,7 +71,7 @@ func eventsOf(client *fake.FakeDynamicClient) (out []string) {
 // TestARepeatedRunIsToldOnce adds runs as the daemon does and tells of them as often as objects are looked at.
 func TestARepeatedRunIsToldOnce(t *testing.T) {
 	object := newPipeline("web", "Orphan", false)
-	r, client := newTestReporter(object)
+	r, client := newTellingReporter(t, object)
 	state, before := &status.State{}, v1alpha1.RenderPipelineStatus{}
 	began := time.Now().Truncate(time.Second)
 	revisions := map[string]string{status.Published: "main@sha1:5e1f"} // what cannot be fetched has none
@@ -62,9 +85,8 @@ func TestARepeatedRunIsToldOnce(t *testing.T) {
 	look := func(want ...string) {
 		t.Helper()
 		for i := range 3 {
-			if err := r.tellRuns(t.Context(), object, before, state); err != nil {
-				t.Fatal(err)
-			}
+			r.tellRuns(object, before, state)
+			makeAll(t, r)
 			if got := eventsOf(client); !slices.Equal(got, want) {
 				t.Errorf("look %d: %q, want %q", i, got, want)
 			}
@@ -89,14 +111,13 @@ func TestARepeatedRunIsToldOnce(t *testing.T) {
 // TestAnInvalidPipelineIsToldOnce looks at an invalid pipeline again, also after its event has expired.
 func TestAnInvalidPipelineIsToldOnce(t *testing.T) {
 	object := newPipeline("web", "Orphan", false)
-	r, client := newTestReporter(object)
+	r, client := newTellingReporter(t, object)
 	var before v1alpha1.RenderPipelineStatus
 	for i, problem := range []string{"one", "one", "two", "two", "one"} {
 		err := errors.New(problem)
 		after := r.statusAfter(before, int64(i), catalog.Entry{Err: err}, &status.State{})
-		if err := r.tellInvalid(t.Context(), object, before.Conditions, after.Conditions, err); err != nil {
-			t.Fatal(err)
-		}
+		r.tellInvalid(object, before.Conditions, after.Conditions, err)
+		makeAll(t, r)
 		want := []string{"Invalid: " + problem}
 		if i == 1 || i == 3 {
 			want = nil
@@ -105,5 +126,81 @@ func TestAnInvalidPipelineIsToldOnce(t *testing.T) {
 			t.Errorf("look %d: %q, want %q", i, got, want)
 		}
 		before = after
+	}
+}
+
+// openAll gives a reporter a store, and a catalog of the objects that its watcher knows.
+func openAll(t *testing.T, r *Reporter) {
+	t.Helper()
+	_, r.Store = storetest.Open(t)
+	r.Removals = func() []prune.Removal { return nil }
+	var err error
+	if r.Catalog, err = catalog.OpenAll(t.Context(), []catalog.Origin{{Objects: r.Watcher}}, false, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readyReason is why a pipeline is ready or not as its object says it, and its finalizers.
+func readyReason(t *testing.T, client *fake.FakeDynamicClient, name string) (string, []string) {
+	t.Helper()
+	object, err := client.Resource(pipelines).Namespace("shop").Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ready := conditions.FindStatusCondition(statusOf(object).Conditions, meta.ReadyCondition); ready != nil {
+		return ready.Reason, object.GetFinalizers()
+	}
+	return "", object.GetFinalizers()
+}
+
+// TestEventsHoldNothingUp has an API server that makes no events: status and finalizers are written, and what can be told later is told.
+func TestEventsHoldNothingUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err   error
+		again bool
+	}{
+		"too many requests": {apierrors.NewTooManyRequests("limit reached on type Namespace", 1), true},
+		"a webhook is away": {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
+		"the role lacks it": {apierrors.NewForbidden(events.GroupResource(), "", errors.New("no")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			odd, old, lost := newPipeline("odd", "Orphan", false), newPipeline("old", "Delete", true), newPipeline("lost", "Delete", true)
+			lost.Object["status"] = map[string]any{"published": []any{map[string]any{"target": "rendered"}}}
+			r, client := newTellingReporter(t, odd, old, lost)
+			r.Watcher.note(pipelines, odd)
+			openAll(t, r)
+			if err := r.Store.AddRemoved(t.Context(), status.Removed{Pipeline: "shop/old", At: time.Now(), Message: "deleted 1 file"}, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Store.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			refused := true
+			client.PrependReactor("create", events.Resource, func(clienttesting.Action) (bool, runtime.Object, error) { return refused, nil, tc.err })
+			for _, object := range []*unstructured.Unstructured{odd, old, lost} {
+				r.Watcher.note(pipelines, object)
+				if err := r.report(t.Context(), item{pipelines, keyOf(object)}); err != nil {
+					t.Error(err)
+				}
+			}
+			makeAll(t, r)
+			if got := eventsOf(client); len(got) != 3 {
+				t.Errorf("it is asked for the events %q", got)
+			}
+			for name, want := range map[string]string{"odd": v1alpha1.ReasonInvalid, "old": "", "lost": v1alpha1.ReasonRemovalHeld} {
+				if reason, finalizers := readyReason(t, client, name); reason != want || (len(finalizers) > 0) != (name == "lost") {
+					t.Errorf("%s has the reason %q and the finalizers %q", name, reason, finalizers)
+				}
+			}
+			if refused = false; !tc.again {
+				return
+			}
+			for range 3 {
+				r.makeNext(t.Context(), r.untold) // as soon as it is tried again
+			}
+			if got := eventsOf(client); len(got) != 3 {
+				t.Errorf("the events %q are made", got)
+			}
+		})
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -66,7 +65,6 @@ func TestBrokenUntilCaughtUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, _ := newTestReporter(inVersion("web", "7"))
 				w := r.Watcher
-				w.client, w.namespaces = r.Client, []string{metav1.NamespaceAll}
 				for _, one := range tc.known {
 					w.note(pipelines, one)
 				}

@@ -37,8 +37,9 @@ type Reporter struct {
 	TryLead func(ctx context.Context, name string) (held func() bool, unlock func(), ok bool, err error)
 	Log     *slog.Logger
 
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[item] // nil while another process writes
+	mu     sync.Mutex
+	queue  workqueue.TypedRateLimitingInterface[item] // nil while another process writes
+	untold untoldEvents                               // nil then, too
 
 	known sync.Map // UIDs of the pipelines of which something was stored, by their keys
 }
@@ -104,6 +105,7 @@ func (r *Reporter) lead(ctx context.Context, held func() bool) {
 	r.mu.Lock()
 	r.queue = queue
 	r.mu.Unlock()
+	endTelling := r.startTelling(ctx)
 	var group sync.WaitGroup
 	for range reporters {
 		group.Go(func() {
@@ -128,6 +130,7 @@ func (r *Reporter) lead(ctx context.Context, held func() bool) {
 	r.mu.Unlock()
 	queue.ShutDown()
 	group.Wait()
+	endTelling()
 }
 
 // next looks at one object, and reports whether there may be more.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	conditions "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,15 +38,15 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 	before := statusOf(known.object)
 	state := r.Store.Get(key)
 	after := r.statusAfter(before, known.object.GetGeneration(), entry, state)
-	if err := r.tellRuns(ctx, known.object, before, state); err != nil {
-		return err
+	err := r.writeStatus(ctx, pipelines, known.object, after)
+	if apierrors.IsConflict(err) {
+		return err // the changed object comes again
 	}
+	r.tellRuns(known.object, before, state)
 	if entry.Err != nil {
-		if err := r.tellInvalid(ctx, known.object, before.Conditions, after.Conditions, entry.Err); err != nil {
-			return err
-		}
+		r.tellInvalid(known.object, before.Conditions, after.Conditions, entry.Err)
 	}
-	return r.writeStatus(ctx, pipelines, known.object, after)
+	return err
 }
 
 // statusOf reads the status that an object has; one that cannot be read is none.
