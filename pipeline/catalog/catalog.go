@@ -28,6 +28,8 @@ type Entry struct {
 	Pipeline *v1alpha1.RenderPipeline
 	// Digest of the pipeline's specification.
 	Digest string
+	// UID is that of its object, "" for one that is none.
+	UID string
 	// Err says what is wrong with it.
 	Err error
 	// Opaque says that not even the name of a pipeline could be read: any may be in it.
@@ -190,6 +192,7 @@ func (c *Catalog) publishEntries(entries map[string]Entry) []string {
 	for key, e := range entries {
 		// What is as it was keeps the revision that brought it, so that no commit beside it makes it look new.
 		if old, ok := c.entries[key]; ok && old.File == e.File && old.origin == e.origin && !entryChanged(old, e) {
+			old.UID = e.UID
 			entries[key] = old
 		}
 		keys = append(keys, key)

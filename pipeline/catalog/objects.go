@@ -31,6 +31,8 @@ type Objects interface {
 type Object struct {
 	// Namespace and Name of the object.
 	Namespace, Name string
+	// UID tells it from others of its name.
+	UID string
 	// Text is the object in JSON, without what the API server adds to it.
 	Text []byte
 }
@@ -63,6 +65,7 @@ func (o *origin) readObjects() ([]string, error) {
 				own := *e.Pipeline // the rules of tenants change it
 				e.Pipeline = &own
 			}
+			e.UID = object.UID
 			read = append(read, e)
 		}
 	}

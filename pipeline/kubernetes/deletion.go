@@ -82,7 +82,6 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 		}
 		return err
 	}
-	r.noteKnown(key, object)
 	own := conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemoving, "what it has published is being removed", meta.ReconcilingCondition)
 	for _, one := range r.Removals() {
 		switch {
@@ -100,20 +99,12 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 	return r.writeStatus(ctx, pipelines, object, after)
 }
 
-// noteKnown remembers that something was stored of a pipeline: what is not any more was removed.
-func (r *Reporter) noteKnown(key string, object *unstructured.Unstructured) {
-	r.known.Store(key, object.GetUID())
-}
-
 // isLost reports whether a deleted pipeline whose files are to be removed has published something that nobody knows of any more: the
 // daemon has a new volume.
 func (r *Reporter) isLost(ctx context.Context, key string, object *unstructured.Unstructured) (bool, error) {
 	policy, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")
 	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
 	if policy != string(v1alpha1.DeletionDelete) || suspended || len(statusOf(object).Published) == 0 {
-		return false, nil
-	}
-	if uid, ok := r.known.Load(key); ok && uid == object.GetUID() {
 		return false, nil
 	}
 	if err := r.Store.Sync(ctx); err != nil {
@@ -137,8 +128,37 @@ func (r *Reporter) holdLost(ctx context.Context, object *unstructured.Unstructur
 	after.ObservedGeneration = object.GetGeneration()
 	after.Conditions = mergeConditions(before, own, object.GetGeneration())
 	err := r.writeStatus(ctx, pipelines, object, after)
-	if !apierrors.IsConflict(err) && !sameReady(before, after.Conditions) {
+	if err == nil && !sameReady(before, after.Conditions) {
 		r.tell(object, happened{digestOf(string(object.GetUID()) + v1alpha1.ReasonRemovalHeld), corev1.EventTypeWarning, v1alpha1.ReasonRemovalHeld, text, time.Now()})
 	}
 	return err
+}
+
+const (
+	// keepRemoved is how long it is kept at least that a pipeline was removed: what is known of its object may be late.
+	keepRemoved = time.Hour
+	// forgetAtOnce bounds how many are forgotten at once.
+	forgetAtOnce = 200
+)
+
+// forgetRemoved forgets that pipelines were removed where no object waits for that any more.
+func (r *Reporter) forgetRemoved(ctx context.Context) {
+	forgotten := 0
+	for _, key := range r.Store.RemovedObjects() {
+		one, revision, ok := r.Store.RemovedObject(key)
+		if !ok || time.Since(one.At) < keepRemoved {
+			continue
+		}
+		if known := r.Watcher.object(pipelines, key); known != nil && isDeleted(known.object) && slices.Contains(known.object.GetFinalizers(), Finalizer) {
+			continue
+		}
+		if r.Watcher.problem() != nil || forgotten == forgetAtOnce {
+			return
+		}
+		if err := r.Store.ForgetRemovedObject(ctx, key, revision); err != nil {
+			r.Log.Debug("what is known of a removed pipeline stays for now", "pipeline", key, "error", err)
+			return
+		}
+		forgotten++
+	}
 }

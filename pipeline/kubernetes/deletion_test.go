@@ -4,6 +4,8 @@
 package kubernetes
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +15,14 @@ import (
 	conditions "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/internal/storetest"
 	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -29,13 +35,14 @@ func TestALostPipelineIsNotDroppedSilently(t *testing.T) {
 		suspended bool
 		status    map[string]any
 		removed   time.Duration // since the deletion, where it was removed
-		known     bool          // to this process before
+		another   bool          // of that name was removed
 		held      bool
 	}{
 		"lost":               {policy: "Delete", status: published, held: true},
-		"removed long ago":   {policy: "Delete", status: published, removed: -time.Hour, held: true},
+		"removed long ago":   {policy: "Delete", status: published, removed: -time.Hour, another: true, held: true},
 		"removed now":        {policy: "Delete", status: published, removed: time.Second},
-		"removed with many":  {policy: "Delete", status: published, known: true},
+		"by another clock":   {policy: "Delete", status: published, removed: -time.Hour},
+		"removed and anew":   {policy: "Delete", status: published, removed: time.Second, another: true},
 		"never published":    {policy: "Delete", status: map[string]any{}},
 		"its files are left": {policy: "Orphan", status: published},
 		"suspended":          {policy: "Delete", suspended: true, status: published},
@@ -50,13 +57,13 @@ func TestALostPipelineIsNotDroppedSilently(t *testing.T) {
 			_, r.Store = storetest.Open(t)
 			r.Removals = func() []prune.Removal { return nil }
 			if tc.removed != 0 {
-				removed := status.Removed{Pipeline: "shop/web", At: object.GetDeletionTimestamp().Add(tc.removed), Message: "deleted 1 file"}
-				if err := r.Store.AddRemoved(t.Context(), removed, time.Time{}); err != nil {
+				removed := status.RemovedObject{UID: "uid-of-web", At: object.GetDeletionTimestamp().Add(tc.removed), Message: "deleted 1 file"}
+				if tc.another {
+					removed.UID = "another"
+				}
+				if err := r.Store.AddRemovedObject(t.Context(), "shop/web", removed, time.Time{}); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if tc.known {
-				r.noteKnown("shop/web", object)
 			}
 			var told []string
 			for range 2 {
@@ -90,36 +97,122 @@ func TestALostPipelineIsNotDroppedSilently(t *testing.T) {
 	}
 }
 
-// TestAKnownPipelineThatIsForgottenWasRemoved deletes a pipeline while something is stored of it, and then nothing any more.
-func TestAKnownPipelineThatIsForgottenWasRemoved(t *testing.T) {
-	object := newPipeline("web", "Delete", true)
-	object.Object["status"] = map[string]any{"published": []any{map[string]any{"target": "https://git.example.com/shop/apps rendered web"}}}
-	r, client := newTellingReporter(t, object)
+// deleteAll has pipelines that have published deleted, and a daemon deal with that by leaving it, and returns their objects.
+func deleteAll(t *testing.T, r *Reporter, q *queue.Queue, n int) (deleted []*unstructured.Unstructured) {
+	t.Helper()
+	for i := range n {
+		one := newPipeline(fmt.Sprint("web", i), "Delete", false)
+		source := map[string]any{"git": map[string]any{"url": "https://git.example.com/shop/apps"}}
+		to := []any{map[string]any{"externalArtifact": map[string]any{}}}
+		one.Object["spec"] = map[string]any{"deletionPolicy": "Delete", "source": source, "publish": to}
+		one.Object["status"] = map[string]any{"published": []any{map[string]any{"target": "ExternalArtifact"}}}
+		r.Watcher.note(pipelines, one)
+		gone := one.DeepCopy()
+		now := metav1.Now()
+		gone.SetDeletionTimestamp(&now)
+		gone.SetFinalizers([]string{Finalizer})
+		deleted = append(deleted, gone)
+	}
+	if _, err := r.Catalog.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	keeper := &prune.Keeper{Catalog: r.Catalog, Store: r.Store, Queue: q, MaxShare: 100, Log: r.Log}
+	remover := &prune.Remover{Catalog: r.Catalog, Store: r.Store, Queue: q, Targets: publish.NewTargets(nil, nil, nil, tree.Limits{}, nil), Log: r.Log}
+	check := func() {
+		for range 2 { // one registers and marks, the other approves
+			if err := errors.Join(keeper.Check(t.Context()), r.Store.Sync(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check()
+	for _, one := range deleted {
+		r.Watcher.note(pipelines, one)
+	}
+	if _, err := r.Catalog.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	for _, one := range deleted {
+		if err := errors.Join(keeper.Confirm(t.Context(), []string{keyOf(one)}, true), r.Store.Sync(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if removed, err := remover.Remove(t.Context(), queue.Job{Pipeline: keyOf(one)}); removed == nil || err != nil {
+			t.Fatalf("removing %s: %v, %v", keyOf(one), removed, err)
+		}
+	}
+	if err := r.Store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return deleted
+}
+
+// TestManyAreRemovedBeforeAnotherLeads deletes more pipelines than the list for people has, and what they have published is dealt with before
+// another process writes the status of their objects: all go, and what is kept of them goes after them.
+func TestManyAreRemovedBeforeAnotherLeads(t *testing.T) {
+	const many = 60
+	r, _ := newTellingReporter(t)
+	var q *queue.Queue
+	q, r.Store = storetest.Open(t)
+	openCatalog(t, r)
+	deleted := deleteAll(t, r, q, many)
+	objects := make([]runtime.Object, many)
+	for i, one := range deleted {
+		objects[i] = one
+	}
+	if one, _, _ := r.Store.RemovedObject("shop/web0"); one.UID != "uid-of-web0" {
+		t.Errorf("it is noted of web0 as %+v", one)
+	}
+	next, client := newTellingReporter(t, objects...)
+	next.Store, next.Catalog, next.Removals = r.Store, r.Catalog, r.Removals
+	for _, one := range deleted {
+		next.Watcher.note(pipelines, one)
+		if err := next.report(t.Context(), item{pipelines, keyOf(one)}); err != nil {
+			t.Fatal(err)
+		}
+		if reason, finalizers := readyReason(t, client, one.GetName()); reason != "" || len(finalizers) > 0 {
+			t.Fatalf("%s has the reason %q and the finalizers %q", one.GetName(), reason, finalizers)
+		}
+	}
+	makeAll(t, next)
+	if got := eventsOf(client); len(got) != many {
+		t.Errorf("%d events are made", len(got))
+	}
+}
+
+// TestRemovedObjectsAreForgotten has pipelines that were removed long ago: what is noted of that stays for as long as their objects wait.
+func TestRemovedObjectsAreForgotten(t *testing.T) {
+	r, _ := newTestReporter()
 	_, r.Store = storetest.Open(t)
-	r.Removals = func() []prune.Removal { return nil }
-	err := r.Store.ChangeRegistration(t.Context(), "shop/web", func(r *status.Registration) bool {
-		r.Policy = v1alpha1.DeletionDelete
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
+	left := newPipeline("left", "Delete", true)
+	left.SetFinalizers([]string{"example.com/other"})
+	for _, one := range []*unstructured.Unstructured{newPipeline("waits", "Delete", true), newPipeline("back", "Delete", false), left} {
+		r.Watcher.note(pipelines, one)
 	}
-	_, revision, err := r.Store.LoadRegistration(t.Context(), "shop/web")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []bool{true, false} {
-		if err := r.reportDeleted(t.Context(), "shop/web", object); err != nil {
+	for _, name := range []string{"waits", "back", "left", "gone", "new"} {
+		at := time.Now().Add(-2 * keepRemoved)
+		if name == "new" {
+			at = time.Now()
+		}
+		if err := r.Store.AddRemovedObject(t.Context(), "shop/"+name, status.RemovedObject{At: at}, at); err != nil {
 			t.Fatal(err)
 		}
-		if object, err = client.Resource(pipelines).Namespace("shop").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
+	}
+	look := func(want ...string) {
+		t.Helper()
+		if err := r.Store.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains(object.GetFinalizers(), Finalizer) != want {
-			t.Errorf("its finalizers are %q", object.GetFinalizers())
+		r.forgetRemoved(t.Context())
+		if err := r.Store.Sync(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		if forgotten, err := r.Store.Forget(t.Context(), "shop/web", revision); err != nil || want && !forgotten {
-			t.Fatal(forgotten, err)
+		if got := r.Store.RemovedObjects(); !slices.Equal(got, want) {
+			t.Errorf("it is noted of %q, want %q", got, want)
 		}
 	}
+	r.Watcher.setProblem(errors.New("connection refused"))
+	look("shop/back", "shop/gone", "shop/left", "shop/new", "shop/waits")
+	r.Watcher.setProblem(nil)
+	look("shop/new", "shop/waits")
 }

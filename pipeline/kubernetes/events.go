@@ -87,14 +87,11 @@ func (r *Reporter) tellRemoved(key string, object *unstructured.Unstructured) {
 	}
 }
 
-// removalOf returns what became of what a pipeline had published, if that was removed since its object was deleted.
-func (r *Reporter) removalOf(key string, object *unstructured.Unstructured) (status.Removed, bool) {
-	for _, one := range r.Store.Removed() {
-		if one.Pipeline == key && one.At.After(object.GetDeletionTimestamp().Add(-time.Minute)) {
-			return one, true
-		}
-	}
-	return status.Removed{}, false
+// removalOf returns what became of what a pipeline had published, if that was removed as its object was deleted. An API server and a
+// daemon may have different times, and an object may have been made anew before that was noted: one of both tells.
+func (r *Reporter) removalOf(key string, object *unstructured.Unstructured) (status.RemovedObject, bool) {
+	one, _, ok := r.Store.RemovedObject(key)
+	return one, ok && (one.UID == string(object.GetUID()) || one.At.After(object.GetDeletionTimestamp().Add(-time.Minute)))
 }
 
 func digestOf(text string) string {

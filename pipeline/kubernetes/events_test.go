@@ -129,10 +129,9 @@ func TestAnInvalidPipelineIsToldOnce(t *testing.T) {
 	}
 }
 
-// openAll gives a reporter a store, and a catalog of the objects that its watcher knows.
-func openAll(t *testing.T, r *Reporter) {
+// openCatalog gives a reporter a catalog of the objects that its watcher knows.
+func openCatalog(t *testing.T, r *Reporter) {
 	t.Helper()
-	_, r.Store = storetest.Open(t)
 	r.Removals = func() []prune.Removal { return nil }
 	var err error
 	if r.Catalog, err = catalog.OpenAll(t.Context(), []catalog.Origin{{Objects: r.Watcher}}, false, nil); err != nil {
@@ -168,8 +167,9 @@ func TestEventsHoldNothingUp(t *testing.T) {
 			lost.Object["status"] = map[string]any{"published": []any{map[string]any{"target": "rendered"}}}
 			r, client := newTellingReporter(t, odd, old, lost)
 			r.Watcher.note(pipelines, odd)
-			openAll(t, r)
-			if err := r.Store.AddRemoved(t.Context(), status.Removed{Pipeline: "shop/old", At: time.Now(), Message: "deleted 1 file"}, time.Time{}); err != nil {
+			_, r.Store = storetest.Open(t)
+			openCatalog(t, r)
+			if err := r.Store.AddRemovedObject(t.Context(), "shop/old", status.RemovedObject{At: time.Now(), Message: "deleted 1 file"}, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.Store.Sync(t.Context()); err != nil {

@@ -40,8 +40,6 @@ type Reporter struct {
 	mu     sync.Mutex
 	queue  workqueue.TypedRateLimitingInterface[item] // nil while another process writes
 	untold untoldEvents                               // nil then, too
-
-	known sync.Map // UIDs of the pipelines of which something was stored, by their keys
 }
 
 // item is an object that is to be looked at.
@@ -118,6 +116,7 @@ func (r *Reporter) lead(ctx context.Context, held func() bool) {
 	for next := time.Now(); ctx.Err() == nil && held(); {
 		if !time.Now().Before(next) {
 			r.Look(r.Watcher.keys(pipelines), r.Watcher.keys(policies))
+			r.forgetRemoved(ctx)
 			next = time.Now().Add(resyncEvery)
 		}
 		select {
@@ -163,9 +162,6 @@ func (r *Reporter) report(ctx context.Context, one item) error {
 	known := r.Watcher.object(one.resource, one.key)
 	switch {
 	case known == nil:
-		if one.resource == pipelines {
-			r.known.Delete(one.key)
-		}
 		return nil
 	case one.resource == policies:
 		return r.reportPolicy(ctx, known)

@@ -29,9 +29,6 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 	if !ok {
 		return nil // it is read in a moment
 	}
-	if _, ok := r.Store.Registration(key); ok {
-		r.noteKnown(key, known.object)
-	}
 	if changed, err := r.setFinalizer(ctx, known.object, entry); changed || err != nil {
 		return err // the changed object comes again
 	}

@@ -212,7 +212,8 @@ func (w *Watcher) note(resource schema.GroupVersionResource, o any) {
 	if resource == pipelines {
 		delete(w.deleted, key)
 	}
-	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) || old.object.GetGeneration() != object.GetGeneration() {
+	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) ||
+		old.object.GetGeneration() != object.GetGeneration() || old.object.GetUID() != object.GetUID() {
 		w.touch(resource, key)
 	}
 }
@@ -278,7 +279,7 @@ func (w *Watcher) Pipelines() ([]catalog.Object, error) {
 	var out []catalog.Object
 	for _, one := range w.objects[pipelines] {
 		if !isDeleted(one.object) {
-			out = append(out, catalog.Object{Namespace: one.object.GetNamespace(), Name: one.object.GetName(), Text: one.text})
+			out = append(out, catalog.Object{Namespace: one.object.GetNamespace(), Name: one.object.GetName(), UID: string(one.object.GetUID()), Text: one.text})
 		}
 	}
 	slices.SortFunc(out, func(a, b catalog.Object) int {

@@ -128,7 +128,7 @@ func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry)
 			want = status.Register(e.Pipeline)
 			want.Left = publish.Stale(registered, want.Publish)
 		}
-		want.Removal = nil
+		want.Removal, want.UID = nil, e.UID
 		if !ok && e.Pipeline == nil || ok && registered.Digest() == want.Digest() {
 			continue
 		}
@@ -138,7 +138,7 @@ func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry)
 			}
 			if e.Pipeline == nil {
 				want = *r
-				want.Removal = nil
+				want.Removal, want.UID = nil, e.UID
 			} else {
 				want.Left = publish.Stale(*r, want.Publish)
 			}

@@ -63,6 +63,12 @@ func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, e
 	if err := r.Store.AddRemoved(ctx, *removed, reg.Removal.Since); err != nil {
 		log.Warn("a removal is not in the list of removed pipelines", "error", err)
 	}
+	if reg.UID != "" || reg.Removal.Deleted {
+		gone := status.RemovedObject{UID: reg.UID, At: removed.At, Message: message}
+		if err := r.Store.AddRemovedObject(ctx, job.Pipeline, gone, reg.Removal.Since); err != nil {
+			return nil, &queue.RetryError{After: time.Second, Err: err} // its object would stay for ever
+		}
+	}
 	forgotten, err := r.Store.Forget(ctx, job.Pipeline, revision)
 	if err != nil {
 		return nil, &queue.RetryError{After: time.Second, Err: err}

@@ -28,6 +28,8 @@ const (
 type Registration struct {
 	// Namespace of the pipeline, for its secrets.
 	Namespace string `json:"namespace,omitempty"`
+	// UID is that of its object, "" for one that is none.
+	UID string `json:"uid,omitempty"`
 	// SourceURL is where it was rendered from.
 	SourceURL string `json:"sourceURL,omitempty"`
 	// Policy says what becomes of its files.

@@ -284,7 +284,7 @@ func (s *Store) ChangedSince(before uint64) (pipelines map[string]bool, seen uin
 
 // pipelineOf returns the pipeline that something is stored of under a name; false where it is of no single one.
 func pipelineOf(name string) (pipeline string, ok bool) {
-	for _, prefix := range []string{statePrefix, controlPrefix, registrationPrefix} {
+	for _, prefix := range []string{statePrefix, controlPrefix, registrationPrefix, removedPrefix} {
 		if pipeline, ok := strings.CutPrefix(name, prefix); ok {
 			return pipeline, true
 		}

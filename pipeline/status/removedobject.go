@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/queue"
+)
+
+// removedPrefix begins the names of pipelines that were objects of a cluster and are removed.
+const removedPrefix = "removed/"
+
+// RemovedObject is a pipeline that was removed after its object was deleted: whoever takes the finalizer away must know that, however many
+// went with it and whatever was stopped meanwhile.
+type RemovedObject struct {
+	// UID of the object, "" where it was not known.
+	UID string    `json:"uid,omitempty"`
+	At  time.Time `json:"at"`
+	// Message says what became of what it had published.
+	Message string `json:"message"`
+}
+
+// AddRemovedObject notes that a pipeline was removed, until ForgetRemovedObject. since is that of AddRemoved.
+func (s *Store) AddRemovedObject(ctx context.Context, pipeline string, o RemovedObject, since time.Time) error {
+	for {
+		data, revision, ok, err := s.q.Load(ctx, removedPrefix+pipeline)
+		if err != nil {
+			return err
+		}
+		if old, err := decodeJSON[RemovedObject](data); ok && err == nil && old.UID == o.UID && old.At.After(since) {
+			return nil
+		}
+		if data, err = encodeJSON(o); err != nil {
+			return err
+		}
+		if _, err = s.q.SaveAfter(ctx, removedPrefix+pipeline, data, revision); !errors.Is(err, queue.ErrChanged) {
+			return err
+		}
+	}
+}
+
+// RemovedObject returns what is noted of a pipeline that was removed, and its revision for ForgetRemovedObject; false where nothing is.
+func (s *Store) RemovedObject(pipeline string) (o RemovedObject, revision uint64, ok bool) {
+	data, revision, ok := s.table.Get(removedPrefix + pipeline)
+	if !ok {
+		return RemovedObject{}, 0, false
+	}
+	noted, err := decodeJSON[RemovedObject](data)
+	if err != nil {
+		return RemovedObject{}, revision, true // of another version
+	}
+	return *noted, revision, true
+}
+
+// RemovedObjects lists the pipelines of which that is noted.
+func (s *Store) RemovedObjects() []string {
+	names := s.table.Names(removedPrefix)
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], removedPrefix)
+	}
+	return names
+}
+
+// ForgetRemovedObject forgets what was noted of a pipeline, unless it was removed once more since.
+func (s *Store) ForgetRemovedObject(ctx context.Context, pipeline string, revision uint64) error {
+	err := s.q.ForgetAfter(ctx, removedPrefix+pipeline, revision)
+	if errors.Is(err, queue.ErrChanged) {
+		return nil
+	}
+	return err
+}
