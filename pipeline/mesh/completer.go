@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/cli/importer"
 	"github.com/prerig/prerig/pipeline/internal/packed"
 )
@@ -45,12 +47,13 @@ type Completer struct {
 // entry is what is known of a policy. What is remembered is read and written under its own lock: a policy waits for that, others do not.
 type entry struct {
 	mu         sync.Mutex
-	*knowledge // nil before a text of it could be read
+	written    [sha256.Size]byte // digest of the text that was read last
+	*knowledge                   // nil before a text of it could be read
 }
 
-// knowledge is what is known of a policy with a text.
+// knowledge is what is known of a policy for as long as it says the same.
 type knowledge struct {
-	text    [sha256.Size]byte // of the policy as it is written
+	says    [sha256.Size]byte // digestOf its text
 	policy  *v1alpha1.InjectionPolicy
 	version uint64
 	broken  string
@@ -63,7 +66,7 @@ type knowledge struct {
 
 // lastCompleted is what is remembered of a policy.
 type lastCompleted struct {
-	Text   string    `json:"text"` // digest of the policy as it is written
+	Says   string    `json:"says"` // digestOf the policy
 	Policy string    `json:"policy"`
 	At     time.Time `json:"at"`
 }
@@ -99,13 +102,15 @@ func (c *Completer) Complete(id string, text []byte) (*Completed, error) {
 	if unreadable != nil {
 		broken = unreadable.Error()
 	}
-	if sum := sha256.Sum256(text); e.knowledge == nil || e.text != sum {
-		fresh, err := c.read(id, sum, text)
+	before := e.knowledge
+	if sum := sha256.Sum256(text); before == nil || e.written != sum {
+		fresh, err := c.read(id, e.knowledge, text)
 		if fresh == nil || err != nil {
 			return nil, err
 		}
-		e.knowledge = fresh
-	} else if e.policy == nil || e.version == version && e.broken == broken {
+		e.knowledge, e.written = fresh, sum
+	}
+	if e.knowledge == before && (e.policy == nil || e.version == version && e.broken == broken) {
 		return e.now, e.err
 	}
 	e.version, e.broken = version, broken
@@ -113,6 +118,25 @@ func (c *Completer) Complete(id string, text []byte) (*Completed, error) {
 		e.now, e.err = c.completeEntry(id, e.knowledge, objects)
 	}
 	return e.now, e.err
+}
+
+// digestOf returns a digest of what a policy says, which its labels and annotations are no part of: people and controllers change them
+// at any time.
+func digestOf(text []byte) [sha256.Size]byte {
+	doc, err := strict.ReadOne(text, v1alpha1.MaxBytes)
+	if err != nil {
+		return sha256.Sum256(text) // whoever uses it will say so
+	}
+	if object, ok := doc.Value.(map[string]any); ok {
+		if metadata, ok := object["metadata"].(map[string]any); ok {
+			delete(metadata, "labels")
+			delete(metadata, "annotations")
+		}
+	}
+	if content, err := json.Marshal(doc.Value); err == nil {
+		text = content
+	}
+	return sha256.Sum256(text)
 }
 
 // entryOf returns what is known of a policy, which is nothing at first.
@@ -130,13 +154,16 @@ func (c *Completer) entryOf(id string) *entry {
 	return e
 }
 
-// read reads a policy, and what it was completed to last.
-func (c *Completer) read(id string, sum [sha256.Size]byte, text []byte) (*knowledge, error) {
+// read reads a policy, and what it was completed to last. Where it says what it said before, that is still known.
+func (c *Completer) read(id string, before *knowledge, text []byte) (*knowledge, error) {
 	policy, err := v1alpha1.Parse(text)
 	if err != nil {
 		return nil, nil // whoever uses it will say so
 	}
-	e := &knowledge{text: sum}
+	e := &knowledge{says: digestOf(text)}
+	if before != nil && before.says == e.says {
+		return before, nil
+	}
 	if policy.Spec.From != v1alpha1.FromCluster {
 		return e, nil
 	}
@@ -151,7 +178,7 @@ func (c *Completer) read(id string, sum [sha256.Size]byte, text []byte) (*knowle
 		return nil, fmt.Errorf("reading what %s was completed to: %w: %w", id, ErrMemory, err)
 	}
 	var last lastCompleted
-	if !ok || remembered.Decode(data, &last) != nil || last.Text != fmt.Sprintf("%x", sum) {
+	if !ok || remembered.Decode(data, &last) != nil || last.Says != fmt.Sprintf("%x", e.says) {
 		return e, nil
 	}
 	if e.last, err = v1alpha1.Parse([]byte(last.Policy)); err != nil {
@@ -200,7 +227,7 @@ func (c *Completer) remember(id string, e *knowledge, now *Completed) (done bool
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), memoryTimeout)
 	defer cancel()
-	data, err := remembered.Encode(lastCompleted{Text: fmt.Sprintf("%x", e.text), Policy: string(now.text), At: time.Now().UTC()})
+	data, err := remembered.Encode(lastCompleted{Says: fmt.Sprintf("%x", e.says), Policy: string(now.text), At: time.Now().UTC()})
 	if err == nil {
 		err = c.Memory.Save(ctx, memoryName(id), data)
 	}

@@ -189,6 +189,35 @@ func TestNothingIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestALabelIsNoOtherPolicy keeps what there was where a policy gets labels and annotations, or is written in another way, while the cluster
+// lists nothing, also after a restart. One that says something else is another policy.
+func TestALabelIsNoOtherPolicy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from, to string
+		lost     bool
+	}{
+		"a label":       {`"name":"mesh"`, `"name":"mesh","labels":{"team":"shop"}`, false},
+		"an annotation": {`"name":"mesh"`, `"name":"mesh","annotations":{"seen":"by-a-controller"}`, false},
+		"a comment":     {`{"apiVersion"`, "# of the shop\n{\"apiVersion\"", false},
+		"the spec":      {`"istio":{}`, `"istio":{"revision":"prod"}`, true},
+		"the namespace": {`"namespace":"shop"`, `"namespace":"billing"`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, kept := &fakeCluster{}, memory{}
+			f.has(t, plane("")+namespaces)
+			c := &Completer{Cluster: f, Memory: kept}
+			want := mustComplete(t, c, asked).Digest
+			f.has(t, "")
+			for which, c := range map[string]*Completer{"the same process": c, "another one": {Cluster: f, Memory: kept}} {
+				one, err := c.Complete("InjectionPolicy shop/mesh", []byte(strings.Replace(asked, tc.from, tc.to, 1)))
+				if (err != nil) != tc.lost || err == nil && (one.Digest != want || one.Stale == "") {
+					t.Errorf("%s completes it to %+v, %v", which, one, err)
+				}
+			}
+		})
+	}
+}
+
 // TestSnapshot cuts a policy down to what was looked at: it is the same whatever other namespaces say, and gives the policy again.
 func TestSnapshot(t *testing.T) {
 	f := &fakeCluster{}
