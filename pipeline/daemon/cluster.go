@@ -119,6 +119,7 @@ func (p *components) followMesh(ctx context.Context, group *errgroup.Group, plan
 		return nil
 	})
 	group.Go(func() error { p.sweepSnapshots(ctx); return nil })
+	group.Go(func() error { p.sweepPolicies(ctx); return nil })
 }
 
 // sweepEvery is how often snapshots are looked for that nothing names any more.
@@ -136,6 +137,29 @@ func (p *components) sweepSnapshots(ctx context.Context) {
 		}
 		if err := p.store.SweepSnapshots(ctx); err != nil && ctx.Err() == nil {
 			p.o.Log.Warn("snapshots of the cluster that nothing names are left", "error", err)
+		}
+	}
+}
+
+// sweepPolicies lets go of what policies were completed to that are not there any more, or do not ask for that, until ctx is done.
+func (p *components) sweepPolicies(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if p.cluster.watcher.Problem() != nil {
+			continue // what is there is not known
+		}
+		err := p.cluster.completer.Sweep(ctx, p.store.CompletedPolicies(), func(namespace, name string) bool {
+			text, err := p.cluster.watcher.Policy(namespace, name)
+			return err == nil && mesh.Asks(text)
+		})
+		if err != nil && ctx.Err() == nil {
+			p.o.Log.Warn("what policies were completed to that are gone is left", "error", err)
 		}
 	}
 }
@@ -175,6 +199,7 @@ func (p *components) joinCluster(ctx context.Context, group *errgroup.Group) {
 	})
 	if p.cluster.mesh != nil {
 		group.Go(func() error { p.cluster.mesh.Run(ctx, func() {}); return nil })
+		group.Go(func() error { p.sweepPolicies(ctx); return nil })
 	}
 }
 

@@ -152,7 +152,7 @@ func (r *Reporter) forgetRemoved(ctx context.Context) {
 		if known := r.Watcher.object(pipelines, key); known != nil && isDeleted(known.object) && slices.Contains(known.object.GetFinalizers(), Finalizer) {
 			continue
 		}
-		if r.Watcher.problem() != nil || forgotten == forgetAtOnce {
+		if r.Watcher.Problem() != nil || forgotten == forgetAtOnce {
 			return
 		}
 		if err := r.Store.ForgetRemovedObject(ctx, key, revision); err != nil {

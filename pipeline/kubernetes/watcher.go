@@ -80,7 +80,7 @@ func Watch(ctx context.Context, client *Client, namespaces []string, log *slog.L
 	waiting, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if !cache.WaitForCacheSync(waiting.Done(), synced...) {
-		return nil, fmt.Errorf("reading the objects of the %s: %w", client, cmp.Or(w.problem(), waiting.Err()))
+		return nil, fmt.Errorf("reading the objects of the %s: %w", client, cmp.Or(w.Problem(), waiting.Err()))
 	}
 	go w.mend(ctx)
 	return w, nil
@@ -164,7 +164,8 @@ func (w *Watcher) setProblem(err error) {
 	w.broken = err
 }
 
-func (w *Watcher) problem() error {
+// Problem returns why objects cannot be read now, nil where they can.
+func (w *Watcher) Problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.broken
@@ -184,7 +185,7 @@ func (w *Watcher) mend(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if w.problem() == nil {
+		if w.Problem() == nil {
 			continue
 		}
 		if caughtUp, err := w.isCaughtUp(ctx); err == nil && caughtUp {

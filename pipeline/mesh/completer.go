@@ -31,7 +31,11 @@ type Cluster interface {
 type Memory interface {
 	Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error)
 	Save(ctx context.Context, name string, data []byte) error
+	Forget(ctx context.Context, name string) error
 }
+
+// MemoryPrefix begins the names of what is remembered; the id of a policy follows.
+const MemoryPrefix = "mesh/"
 
 // Completer completes policies. It is safe for concurrent use.
 type Completer struct {
@@ -42,6 +46,9 @@ type Completer struct {
 
 	mu    sync.Mutex
 	known map[string]*entry // by the ids of policies
+
+	sweeping sync.Mutex
+	missing  map[string]bool // ids of policies that were not there in the last Sweep
 }
 
 // entry is what is known of a policy. What is remembered is read and written under its own lock: a policy waits for that, others do not.
@@ -86,7 +93,9 @@ func Asks(text []byte) bool {
 }
 
 // ObjectID is the id of a policy that is an object of the cluster.
-func ObjectID(namespace, name string) string { return "InjectionPolicy " + namespace + "/" + name }
+func ObjectID(namespace, name string) string { return objectPrefix + namespace + "/" + name }
+
+const objectPrefix = "InjectionPolicy "
 
 // Complete returns what a policy says with what the cluster has; nil where it does not ask for that. The id tells policies apart, of
 // which one may change what it says.
@@ -188,7 +197,7 @@ func (c *Completer) read(id string, before *knowledge, text []byte) (*knowledge,
 	return e, nil
 }
 
-func memoryName(id string) string { return "mesh/" + id }
+func memoryName(id string) string { return MemoryPrefix + id }
 
 // completeEntry completes a policy, or leaves it as it was completed last.
 func (c *Completer) completeEntry(id string, e *knowledge, objects []importer.Object) (*Completed, error) {

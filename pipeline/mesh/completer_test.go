@@ -6,6 +6,7 @@ package mesh
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,17 @@ func (m memory) Load(_ context.Context, name string) ([]byte, uint64, bool, erro
 }
 
 func (m memory) Save(_ context.Context, name string, data []byte) error { m[name] = data; return nil }
+
+func (m memory) Forget(_ context.Context, name string) error { delete(m, name); return nil }
+
+// ids are those of the policies that are remembered.
+func (m memory) ids() (out []string) {
+	for name := range m {
+		out = append(out, strings.TrimPrefix(name, MemoryPrefix))
+	}
+	slices.Sort(out)
+	return out
+}
 
 func mustComplete(t *testing.T, c *Completer, text string) *Completed {
 	t.Helper()
@@ -215,6 +227,44 @@ func TestALabelIsNoOtherPolicy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSweep lets go of policies that are gone, also of those that only another process knew, once they are missed twice.
+func TestSweep(t *testing.T) {
+	f, kept := &fakeCluster{}, memory{}
+	f.has(t, plane("")+namespaces)
+	there := map[string]bool{"shop/there": true, "shop/back": true}
+	c := &Completer{Cluster: f, Memory: kept}
+	for id, by := range map[string]*Completer{
+		ObjectID("shop", "there"): c, ObjectID("shop", "gone"): c, ObjectID("shop", "back"): c, "/etc/prerig/mesh.yaml": c,
+		ObjectID("shop", "of-before"): {Cluster: f, Memory: kept},
+	} {
+		if _, err := by.Complete(id, []byte(asked)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep := func(want ...string) {
+		t.Helper()
+		if err := c.Sweep(t.Context(), kept.ids(), func(namespace, name string) bool { return there[namespace+"/"+name] }); err != nil {
+			t.Error(err)
+		}
+		if got := kept.ids(); !slices.Equal(got, want) {
+			t.Errorf("it is remembered of %q, want %q", got, want)
+		}
+	}
+	left := []string{"/etc/prerig/mesh.yaml", ObjectID("shop", "back"), ObjectID("shop", "there")}
+	all := append(slices.Clone(left), ObjectID("shop", "gone"), ObjectID("shop", "of-before"))
+	slices.Sort(all)
+	sweep(all...)
+	there["shop/back"] = false
+	sweep(left...)
+	there["shop/back"] = true
+	sweep(left...)
+	there["shop/back"] = false
+	sweep(left...)
+	if got := len(c.known); got != len(left) {
+		t.Errorf("%d policies are known", got)
 	}
 }
 

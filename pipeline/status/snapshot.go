@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/mesh"
@@ -89,6 +90,15 @@ func (s *Store) SweepSnapshots(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// CompletedPolicies lists the ids of the policies of which it is remembered what they were completed to.
+func (s *Store) CompletedPolicies() []string {
+	names := s.table.Names(mesh.MemoryPrefix)
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], mesh.MemoryPrefix)
+	}
+	return names
 }
 
 // unnamed is a snapshot that nothing names.

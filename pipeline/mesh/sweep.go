@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// Sweep lets go of what policies were completed to that are objects of the cluster and are not there, nor were in the Sweep before: one may
+// be made anew, and one that is new may not be known here yet. stored are the ids of the policies of which anything is remembered. Policies
+// in files stay.
+func (c *Completer) Sweep(ctx context.Context, stored []string, isThere func(namespace, name string) bool) error {
+	c.sweeping.Lock()
+	defer c.sweeping.Unlock()
+	remembered := map[string]bool{}
+	for _, id := range stored {
+		remembered[id] = true
+	}
+	var errs []error
+	missing := map[string]bool{}
+	for id := range c.ids(stored) {
+		key, object := strings.CutPrefix(id, objectPrefix)
+		namespace, name, _ := strings.Cut(key, "/")
+		if !object || isThere(namespace, name) {
+			continue
+		}
+		missing[id] = true
+		if !c.missing[id] {
+			continue
+		}
+		c.mu.Lock()
+		delete(c.known, id)
+		c.mu.Unlock()
+		if c.Memory != nil && remembered[id] {
+			errs = append(errs, c.Memory.Forget(ctx, memoryName(id)))
+		}
+	}
+	c.missing = missing
+	return errors.Join(errs...)
+}
+
+// ids are those of the policies that are known, and others.
+func (c *Completer) ids(others []string) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]bool{}
+	for id := range c.known {
+		out[id] = true
+	}
+	for _, id := range others {
+		out[id] = true
+	}
+	return out
+}
