@@ -28,8 +28,9 @@ type Entry struct {
 	Pipeline *v1alpha1.RenderPipeline
 	// Digest of the pipeline's specification.
 	Digest string
-	// UID is that of its object, "" for one that is none.
-	UID string
+	// UID and Generation are those of its object as it was read; "" and 0 for one that is none.
+	UID        string
+	Generation int64
 	// Err says what is wrong with it.
 	Err error
 	// Opaque says that not even the name of a pipeline could be read: any may be in it.
@@ -192,7 +193,7 @@ func (c *Catalog) publishEntries(entries map[string]Entry) []string {
 	for key, e := range entries {
 		// What is as it was keeps the revision that brought it, so that no commit beside it makes it look new.
 		if old, ok := c.entries[key]; ok && old.File == e.File && old.origin == e.origin && !entryChanged(old, e) {
-			old.UID = e.UID
+			old.UID, old.Generation = e.UID, e.Generation
 			entries[key] = old
 		}
 		keys = append(keys, key)

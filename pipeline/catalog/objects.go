@@ -31,8 +31,9 @@ type Objects interface {
 type Object struct {
 	// Namespace and Name of the object.
 	Namespace, Name string
-	// UID tells it from others of its name.
-	UID string
+	// UID tells it from others of its name, Generation from what it said before.
+	UID        string
+	Generation int64
 	// Text is the object in JSON, without what the API server adds to it.
 	Text []byte
 }
@@ -65,7 +66,7 @@ func (o *origin) readObjects() ([]string, error) {
 				own := *e.Pipeline // the rules of tenants change it
 				e.Pipeline = &own
 			}
-			e.UID = object.UID
+			e.UID, e.Generation = object.UID, object.Generation
 			read = append(read, e)
 		}
 	}

@@ -29,6 +29,9 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 	if !ok {
 		return nil // it is read in a moment
 	}
+	if !isRead(entry, known.object) {
+		return r.writeStatus(ctx, pipelines, known.object, unread(known.object))
+	}
 	if changed, err := r.setFinalizer(ctx, known.object, entry); changed || err != nil {
 		return err // the changed object comes again
 	}
@@ -44,6 +47,19 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 		r.tellInvalid(known.object, before.Conditions, after.Conditions, entry.Err)
 	}
 	return err
+}
+
+// isRead reports whether what the catalog has is what an object says now: while any namespace cannot be read, the catalog stays as it is.
+func isRead(entry catalog.Entry, object *unstructured.Unstructured) bool {
+	return entry.UID == string(object.GetUID()) && entry.Generation == object.GetGeneration()
+}
+
+// unread is the status of a pipeline that says something else now than what is known of it.
+func unread(object *unstructured.Unstructured) v1alpha1.RenderPipelineStatus {
+	after := statusOf(object)
+	own := conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its specification has not been read yet", meta.ReconcilingCondition)
+	after.Conditions = mergeConditions(after.Conditions, own, object.GetGeneration())
+	return after
 }
 
 // statusOf reads the status that an object has; one that cannot be read is none.

@@ -280,7 +280,9 @@ func (w *Watcher) Pipelines() ([]catalog.Object, error) {
 	var out []catalog.Object
 	for _, one := range w.objects[pipelines] {
 		if !isDeleted(one.object) {
-			out = append(out, catalog.Object{Namespace: one.object.GetNamespace(), Name: one.object.GetName(), UID: string(one.object.GetUID()), Text: one.text})
+			out = append(out, catalog.Object{
+				Namespace: one.object.GetNamespace(), Name: one.object.GetName(), UID: string(one.object.GetUID()), Generation: one.object.GetGeneration(), Text: one.text,
+			})
 		}
 	}
 	slices.SortFunc(out, func(a, b catalog.Object) int {
