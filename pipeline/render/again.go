@@ -4,8 +4,11 @@
 package render
 
 import (
+	"errors"
 	"slices"
+	"sync/atomic"
 
+	"helm.sh/helm/v4/pkg/chart/common/util"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/prerig/prerig/fn"
@@ -19,9 +22,31 @@ var pristineSchema = openapi.GetSchemaVersion()
 func schemaIsSet() bool { return openapi.GetSchemaVersion() != pristineSchema }
 
 // leavesNothing reports whether the process can render something else, which gives the same then as in a new one. kustomize keeps the
-// schema that a kustomization names (openapi.SetSchema), and does not forget all of it; and a key should be gone with the process.
+// schema that a kustomization names (openapi.SetSchema), and does not forget all of it; Helm does not warn a second time; and a key
+// should be gone with the process.
 func (w *renderWorker) leavesNothing() bool {
-	return w.request.DerivedKey == nil && w.request.ReleasesKey == nil && !w.schema && !schemaIsSet()
+	return w.request.DerivedKey == nil && w.request.ReleasesKey == nil && !w.schema && !schemaIsSet() && !helmWarned.Load()
+}
+
+// checkUnused refuses a build that sets a schema in a process that has rendered before: kustomize adds what the schema defines to what it
+// knows by then, where in a new process it would know nothing else.
+func (w *renderWorker) checkUnused() error {
+	if w.used && w.schema {
+		return errors.New("a schema is set only in a process that has rendered nothing else")
+	}
+	return nil
+}
+
+// helmWarned is set when Helm has met a URN in a schema, of which it warns once in a process.
+var helmWarned atomic.Bool
+
+// noticeWarnings sets helmWarned from here on.
+func noticeWarnings() {
+	resolve := util.URNResolver
+	util.URNResolver = func(urn string) (any, error) {
+		helmWarned.Store(true)
+		return resolve(urn)
+	}
 }
 
 // maxPolicies bounds what a renderer keeps compiled.

@@ -72,32 +72,49 @@ func TestARendererThatFailsLaterIsNoHarm(t *testing.T) {
 	}
 }
 
+// patch is one to a container.
+const patch = "patches:\n- patch: |\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata: {name: web}\n" +
+	"    spec: {template: {spec: {containers: [{name: second, image: \"second:1\"}]}}}\n"
+
 // TestRenderersAreUsedAgain: by the same trust, as long as nothing is left behind in them, and with the same result.
 func TestRenderersAreUsedAgain(t *testing.T) {
 	files := smallApp()
 	files["app/kustomization.yaml"] += "commonLabels: {a: b}\n" // is deprecated, which goes to standard error
 	// So does this, by the standard library's log.
 	files["app/kustomization.yaml"] += "vars: [{name: NEVER, objref: {apiVersion: apps/v1, kind: Deployment, name: web}}]\n"
-	files["hidden/kustomization.yaml"] = "resources: [../app]\n\"open\\x61pi\": {path: schema.json}\n"
+	// Where the schema does not know Deployments, this patch has the one container in the place of all.
+	files["app/kustomization.yaml"] += patch
+	files["hidden/kustomization.yaml"] = "resources: [../app]\n\"open\\x61pi\": {path: schema.json}\n" + patch
 	files["hidden/schema.json"] = `{"definitions": {}}`
+	files["custom/kustomization.yaml"] = strings.Replace(files["hidden/kustomization.yaml"], "\\x61", "a", 1)
+	files["custom/schema.json"] = files["hidden/schema.json"]
 	files["schema/kustomization.yaml"] = "resources: [../app]\nopenapi: {version: v1.21.2}\n"
 	files["broken/kustomization.yaml"] = "resources: [none.yaml]\n"
 	files["chart/Chart.yaml"] = "apiVersion: v2\nname: chart\nversion: 1.0.0\n"
 	files["chart/templates/a.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	files["urn/Chart.yaml"], files["urn/templates/a.yaml"] = files["chart/Chart.yaml"], files["chart/templates/a.yaml"]
+	files["urn/values.schema.json"] = `{"properties": {"a": {"$ref": "urn:example:a"}}}` // Helm warns of it, once
 	source := build(t, files)
 	p := pool(t, render.Options{})
 	p.LetWait()
 	at := func(path, trust string) (*render.Response, error) {
 		r := request(path)
-		if path == "chart" {
-			r = release(func(h *v1alpha1.Helm) { h.Chart = "chart" })
+		if path == "chart" || path == "urn" {
+			r = release(func(h *v1alpha1.Helm) { h.Chart = path })
 		}
 		r.Trust, r.Policies = trust, []render.Policy{{YAML: fmt.Sprintf(meshPolicy, "")}}
 		return p.Render(ctx, tree.NewView(source, r.Limits.Read), r)
 	}
-	want, err := at("app", "")
-	if err != nil || len(want.Warnings) == 0 || len(p.Waiting()) != 0 {
-		t.Fatalf("%+v, %v, %v", want, err, p.Waiting())
+	want := map[string]*render.Response{}
+	for _, path := range []string{"app", "own", "chart", "urn", "schema", "hidden", "custom"} {
+		one, err := at(path, "")
+		if err != nil || len(one.Warnings) == 0 != (path == "chart") || len(p.Waiting()) != 0 {
+			t.Fatalf("%s: %+v, %v, %v", path, one, err, p.Waiting())
+		}
+		want[path] = one
+	}
+	if strings.Contains(text(want["custom"]), "web:1") || !strings.Contains(text(want["app"]), "web:1") {
+		t.Fatalf("the schema makes no difference: %s", text(want["custom"]))
 	}
 	var used []int
 	for _, step := range []struct {
@@ -107,14 +124,15 @@ func TestRenderersAreUsedAgain(t *testing.T) {
 	}{
 		{"app", "one", 1, false}, {"app", "one", 1, true}, {"own", "one", 1, true}, {"chart", "one", 1, true}, {"app", "one", 1, true},
 		{"app", "two", 2, false}, {"app", "two", 2, true}, {"app", "", 2, true}, {"schema", "two", 1, false}, {"app", "two", 2, false},
-		{"hidden", "two", 1, false}, {"app", "two", 2, false},
+		{"hidden", "two", 1, false}, {"app", "two", 2, false}, {"custom", "two", 1, false}, {"app", "two", 2, false},
+		{"urn", "two", 1, false}, {"urn", "two", 1, true}, {"app", "two", 2, false},
 		{"broken", "two", 1, false}, {"app", "two", 2, false}, {"app", "three", 2, false}, {"app", "one", 2, false},
 	} {
 		got, err := at(step.path, step.trust)
 		if (err != nil) != (step.path == "broken") {
 			t.Fatalf("%+v: %v", step, err)
 		}
-		if step.path == "app" && (got.Digest() != want.Digest() || !slices.Equal(got.Warnings, want.Warnings)) {
+		if want := want[step.path]; want != nil && (got.Digest() != want.Digest() || !slices.Equal(got.Warnings, want.Warnings)) {
 			t.Errorf("%+v: got %v\n%s", step, got.Warnings, text(got))
 		}
 		now := p.Waiting()

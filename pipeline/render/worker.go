@@ -34,10 +34,11 @@ func Main(in io.Reader, out io.Writer) int {
 	isolation := isolateProcess(allLayers)
 	debug.SetGCPercent(collectAt)
 	quietLibraries()
+	noticeWarnings()
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	flushing := &frameFlusher{buffered}
 	policies := &policyCache{}
-	for {
+	for used := false; ; used = true {
 		kind, content, err := readFrame(in, maxFrame)
 		if err == nil && kind == frameInspect {
 			return reportIsolation(flushing, isolation)
@@ -51,7 +52,7 @@ func Main(in io.Reader, out io.Writer) int {
 		}
 		debug.SetMemoryLimit(request.Limits.Memory * 8 / 10)
 		w := &renderWorker{
-			request: request, files: &remoteTree{in, flushing}, out: buffered, marked: map[string]string{}, compiled: policies,
+			request: request, files: &remoteTree{in, flushing}, out: buffered, marked: map[string]string{}, compiled: policies, used: used,
 		}
 		if err := w.runSafely(); err != nil {
 			return writeFailure(flushing, err)
@@ -99,6 +100,7 @@ type renderWorker struct {
 	out      io.Writer
 	response Response
 	compiled *policyCache
+	used     bool              // the process has rendered before
 	schema   bool              // a kustomization names a schema, which kustomize keeps
 	secret   bool              // what was built holds a Secret or a credential
 	marked   map[string]string // kinds and names of functions to their own apiVersion
@@ -165,6 +167,9 @@ func (w *renderWorker) buildOrTake(ctx context.Context) ([]fn.Item, error) {
 		return w.takeGiven()
 	}
 	items, err := w.buildItems(ctx)
+	if err == nil {
+		err = w.checkUnused()
+	}
 	if err != nil || w.request.Discover {
 		return nil, err
 	}
