@@ -83,7 +83,7 @@ type Built struct {
 }
 
 // Build renders. An error is about the pipeline or its source and will be the same again, unless it is that of the context
-// or wraps render.ErrTimeout or a FetchError.
+// or wraps a FetchError, or is one of a render that is unfinished (render.IsUnfinished).
 func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) (built *Built, err error) {
 	begin := time.Now()
 	built = &Built{RequestDigest: b.RequestDigest(p)}

@@ -51,7 +51,7 @@ func (p *Renderer) Affected(ctx context.Context, entries []catalog.Entry, r Rang
 			return &Touched{Pipeline: e.Key, Reason: reason}
 		}
 		// What was not read to the end has no record that says all.
-		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) || errors.Is(err, render.ErrTimeout) || err != nil && ctx.Err() != nil {
+		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) || render.IsUnfinished(err) || err != nil && ctx.Err() != nil {
 			return &Touched{Pipeline: e.Key, Reason: fmt.Sprintf("it could not be found out: %v", err)}
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,6 +35,8 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		case "silent":
 			os.Exit(0)
+		case "killed":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		case "hang":
 			time.Sleep(time.Hour)
 		case "spin":

@@ -129,7 +129,7 @@ func (p *Pool) Isolation(ctx context.Context) (Isolation, error) {
 	defer cancel()
 	worker, err := p.takeProcess()
 	if err != nil {
-		return found, fmt.Errorf("starting the renderer: %w", err)
+		return found, fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	defer worker.killGroup()
 	stop := context.AfterFunc(ctx, worker.killGroup)
@@ -151,8 +151,19 @@ func (p *Pool) Isolation(ctx context.Context) (Isolation, error) {
 	return found, nil
 }
 
-// ErrTimeout is the cause of the error of a render that took too long.
-var ErrTimeout = errors.New("the render took too long")
+var (
+	// ErrTimeout is the cause of the error of a render that took too long.
+	ErrTimeout = errors.New("the render took too long")
+	// ErrEnded is the cause of the error of a render whose renderer was killed, or ended by itself without saying why.
+	ErrEnded = errors.New("the renderer ended without a result")
+	// ErrStart is the cause of the error of a render for which there was no renderer. That is a matter of the machine alone.
+	ErrStart = errors.New("starting the renderer")
+)
+
+// IsUnfinished reports whether an error leaves open what the render would have come to: the same may well go better another time.
+func IsUnfinished(err error) bool {
+	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrEnded) || errors.Is(err, ErrStart)
+}
 
 // stepBackAfter is when a render counts as a long one, behind which no other is to wait.
 const stepBackAfter = 3 * time.Second
@@ -175,7 +186,7 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 	}
 	worker, err := p.takeProcess()
 	if err != nil {
-		return nil, fmt.Errorf("starting the renderer: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	return p.renderIn(ctx, worker, files, request)
 }
@@ -193,7 +204,7 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 		mark = newMark()
 	}
 	if err := worker.setLimits(request.Limits, mark != ""); err != nil {
-		return nil, fmt.Errorf("limiting the renderer: %w", err)
+		return nil, fmt.Errorf("%w: limiting it: %w", ErrStart, err)
 	}
 	stop := context.AfterFunc(ctx, worker.killGroup)
 	defer stop()

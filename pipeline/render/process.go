@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // rendererProcess is a renderer.
@@ -94,8 +96,8 @@ func (p *rendererProcess) killGroup() {
 
 // explainEnd says why a renderer ended without a result.
 func (p *rendererProcess) explainEnd(err error, limits Limits) error {
-	if strings.HasPrefix(err.Error(), "the renderer sent") {
-		return err
+	if strings.HasPrefix(err.Error(), "the renderer sent") || errors.As(err, new(*tree.LimitError)) {
+		return err // it has not ended, and is about to be
 	}
 	// It has ended, or is about to: its own end tells more than ours.
 	ended := make(chan struct{})
@@ -122,7 +124,7 @@ func (p *rendererProcess) explainEnd(err error, limits Limits) error {
 	case strings.Contains(text, "SIGXCPU"), state != nil && strings.Contains(state.String(), "SIGXCPU"), state != nil && strings.Contains(state.String(), "cpu time"):
 		return fmt.Errorf("the renderer used more processor time than %s allow", limits.Timeout)
 	case state != nil:
-		return fmt.Errorf("the renderer ended without a result (%s): %w: %s", state, err, lastLines(text))
+		return fmt.Errorf("%w (%s): %w: %s", ErrEnded, state, err, lastLines(text))
 	}
 	return err
 }

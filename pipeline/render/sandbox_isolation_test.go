@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -147,6 +148,15 @@ func TestReadLimits(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cNAME}\n"
 
+// TestARendererThatCannotBeStarted is not the fault of what is to be rendered.
+func TestARendererThatCannotBeStarted(t *testing.T) {
+	p := pool(t, render.Options{Command: []string{filepath.Join(t.TempDir(), "gone")}})
+	_, err := p.Render(ctx, tree.NewView(build(t, smallApp()), tree.Limits{}), request("app"))
+	if !errors.Is(err, render.ErrStart) || !render.IsUnfinished(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestBadRenderers(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -154,7 +164,7 @@ func TestBadRenderers(t *testing.T) {
 	}
 	files := tree.NewView(build(t, map[string]string{"app/x": "x"}), tree.Limits{})
 	for kind, want := range map[string]string{
-		"garbage": "the renderer", "silent": "ended without a result", "hang": "took too long", "spin": "took too long",
+		"garbage": "the renderer", "silent": "ended without a result", "killed": "signal: killed", "hang": "took too long", "spin": "took too long",
 		"endless": "size of the result", "eat": "more memory than its limit",
 		"ask": "questions without an end", "long": "that is too long",
 	} {
@@ -177,6 +187,10 @@ func TestBadRenderers(t *testing.T) {
 			_, err := p.Render(ctx, files, r)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
+			}
+			ended, late := kind == "silent" || kind == "killed", kind == "hang" || kind == "spin"
+			if errors.Is(err, render.ErrEnded) != ended || errors.Is(err, render.ErrTimeout) != late || render.IsUnfinished(err) != (ended || late) {
+				t.Errorf("%v is taken for another kind of error", err)
 			}
 			if took := time.Since(start); took > within {
 				t.Errorf("took %s", took)

@@ -179,9 +179,9 @@ func (a *attempt) renderSource(ctx context.Context) (err error) {
 		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {
 			return &StageError{Stage: status.StageSource, Err: err}
 		}
-		// A render that is too slow may only have been unlucky, a few times.
-		again := ctx.Err() != nil || errors.Is(err, watchdog.ErrOverdue) || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3
-		again = again || errors.Is(err, mesh.ErrMemory) || a.snapshot.Damaged != nil && a.snapshot.Damaged()
+		// A render that is too slow, or that is killed, may only have been unlucky, a few times.
+		again := ctx.Err() != nil || errors.Is(err, watchdog.ErrOverdue) || render.IsUnfinished(err) && a.state.Failures < 3
+		again = again || errors.Is(err, render.ErrStart) || errors.Is(err, mesh.ErrMemory) || a.snapshot.Damaged != nil && a.snapshot.Damaged()
 		return &StageError{Stage: status.StageBuild, Final: !again, Err: err}
 	}
 	for _, object := range a.built.Objects {

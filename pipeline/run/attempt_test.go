@@ -38,17 +38,20 @@ func (w *works) edit(pipeline, old, text string) {
 	}
 }
 
-// TestARenderThatWasTooSlowIsTriedAgain has the status say that it is, and no more often than it says.
-func TestARenderThatWasTooSlowIsTriedAgain(t *testing.T) {
-	w := newWorks(t, "shop")
-	w.repository.Commit("first", map[string]string{"shop/text": "slow"})
-	for try := 1; try <= 4; try++ {
-		err := w.do("shop", "x", 1)
-		if again := errors.As(err, new(*queue.RetryError)); again != (try < 4) {
-			t.Errorf("try %d: error %v", try, err)
-		}
-		if got := w.renderer.renders.Load(); got != int64(try) || w.state("shop").Stalled() != (try == 4) {
-			t.Errorf("try %d: %d renders, stalled %v", try, got, w.state("shop").Stalled())
+// TestAnUnfinishedRenderIsTriedAgain has the status say that it is, and no more often than it says: for what may be the render's own fault
+// a few times, and for what is not until it goes well.
+func TestAnUnfinishedRenderIsTriedAgain(t *testing.T) {
+	for text, most := range map[string]int{"slow": 4, "killed": 4, "no process": 6} {
+		w := newWorks(t, "shop")
+		w.repository.Commit("first", map[string]string{"shop/text": text})
+		for try := 1; try <= min(most, 5); try++ {
+			err := w.do("shop", "x", 1)
+			if again := errors.As(err, new(*queue.RetryError)); again != (try < most) {
+				t.Errorf("%s, try %d: error %v", text, try, err)
+			}
+			if got := w.renderer.renders.Load(); got != int64(try) || w.state("shop").Stalled() != (try == most) {
+				t.Errorf("%s, try %d: %d renders, stalled %v", text, try, got, w.state("shop").Stalled())
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +55,10 @@ func (r *renderer) Render(_ context.Context, files tree.Reader, request render.R
 		panic("no such luck")
 	case "slow":
 		return nil, fmt.Errorf("rendering: %w", render.ErrTimeout)
+	case "killed":
+		return nil, fmt.Errorf("%w (signal: killed)", render.ErrEnded)
+	case "no process":
+		return nil, fmt.Errorf("%w: %w", render.ErrStart, syscall.EAGAIN)
 	case "empty":
 		return &render.Response{}, nil
 	}
