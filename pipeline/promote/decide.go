@@ -297,7 +297,11 @@ func (d decision) whyNot(s *Stage, v *Verdict, state pullrequest.CheckState, tex
 		return fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))
 	}
 	if missing := s.When.Approvals - len(s.Opinions.Approved); missing > 0 {
-		return fmt.Sprintf("has %d of %d approvals", len(s.Opinions.Approved), s.When.Approvals)
+		text := fmt.Sprintf("has %d of %d approvals", len(s.Opinions.Approved), s.When.Approvals)
+		if len(s.Opinions.Ignored) > 0 {
+			text += ", those not counted of " + strings.Join(s.Opinions.Ignored, ", ")
+		}
+		return text
 	}
 	return ""
 }

@@ -38,7 +38,9 @@ func TestWhatAMergeWaitsFor(t *testing.T) {
 		"green for a while": {func(s *Stage) { s.When.GreenFor = minutes(60) }, "for another 30m0s"},
 		"of another commit": {func(s *Stage) { s.Known.Green.Commit = "other"; s.When.GreenFor = minutes(1) }, "for another 1m0s"},
 		"approvals":         {func(s *Stage) { s.When.Approvals = 2 }, "1 of 2 approvals"},
-		"changes wanted":    {func(s *Stage) { s.Opinions.Declined = []string{"bob"} }, "asked for by bob"},
+		"approvals of readers": {func(s *Stage) { s.When.Approvals, s.Opinions.Ignored = 2, []string{"sam (may not write)"} },
+			"1 of 2 approvals, those not counted of sam (may not write)"},
+		"changes wanted": {func(s *Stage) { s.Opinions.Declined = []string{"bob"} }, "asked for by bob"},
 		"a freeze": {func(s *Stage) {
 			s.When.Freeze = []v1alpha1.Freeze{{Days: []string{"Fri"}, From: "18:00", TimeZone: "Europe/Berlin"}}
 		}, "its freeze Fri 18:00 to 24:00 Europe/Berlin"},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,10 +32,12 @@ type Check struct {
 	At time.Time
 }
 
-// Opinions are what people have said of a pull request as it is now.
+// Opinions are what people have said of a pull request as it is now. Those who may only read have no say.
 type Opinions struct {
 	// Approved are those who approve of it, Declined those who want it changed.
 	Approved, Declined []string
+	// Ignored are those whose approvals do not count, each with why.
+	Ignored []string
 }
 
 // MergeMethod is how a pull request is merged.
@@ -171,25 +174,40 @@ type opinion struct {
 	who      string
 	approves bool
 	declines bool
+	// ignored says why it does not count, "" where it does.
+	ignored string
 }
 
-// lastOpinions counts the last opinion of each person, but of the author none.
-func lastOpinions(all []opinion, author string) (out Opinions) {
+// latest returns the last opinion of each person, sorted by their names, but of the author none.
+func latest(all []opinion, author string) []opinion {
 	last := map[string]opinion{}
 	for _, one := range all {
 		if one.who != "" && one.who != author {
 			last[one.who] = one
 		}
 	}
-	for who, one := range last {
-		switch {
-		case one.declines:
-			out.Declined = append(out.Declined, who)
-		case one.approves:
-			out.Approved = append(out.Approved, who)
-		}
+	var out []opinion
+	for _, who := range slices.Sorted(maps.Keys(last)) {
+		out = append(out, last[who])
 	}
-	slices.Sort(out.Approved)
-	slices.Sort(out.Declined)
 	return out
 }
+
+// count counts opinions, of which each person has one.
+func count(all []opinion) (out Opinions) {
+	for _, one := range all {
+		switch {
+		case one.ignored != "" && one.approves:
+			out.Ignored = append(out.Ignored, one.who+" ("+one.ignored+")")
+		case one.ignored != "":
+		case one.declines:
+			out.Declined = append(out.Declined, one.who)
+		case one.approves:
+			out.Approved = append(out.Approved, one.who)
+		}
+	}
+	return out
+}
+
+// lastOpinions counts the last opinion of each person, but of the author none.
+func lastOpinions(all []opinion, author string) Opinions { return count(latest(all, author)) }

@@ -48,10 +48,13 @@ func (b *bitbucketCloud) checksOf(ctx context.Context, commit string) ([]Check, 
 	return out, nil
 }
 
-// opinionsOf reads what participants think. Bitbucket takes approvals away when something is pushed where the branch is set so.
+// opinionsOf reads what participants think. Bitbucket takes approvals away when something is pushed where the branch is set so. Everybody
+// who may read can approve, and only an administrator is told who may write: those count whom somebody has made reviewers. Who wants changes
+// stops it in any case, as it may be somebody who may write.
 func (b *bitbucketCloud) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		Participants []struct {
+			Role     string `json:"role"`
 			Approved bool   `json:"approved"`
 			State    string `json:"state"`
 			User     struct {
@@ -66,7 +69,11 @@ func (b *bitbucketCloud) opinionsOf(ctx context.Context, r *Request) (Opinions, 
 	var all []opinion
 	for _, one := range answer.Participants {
 		who := cmp.Or(one.User.Nickname, one.User.DisplayName)
-		all = append(all, opinion{who: who, approves: one.Approved, declines: one.State == "changes_requested"})
+		said := opinion{who: who, approves: one.Approved, declines: one.State == "changes_requested"}
+		if one.Role != "REVIEWER" && !said.declines {
+			said.ignored = "no reviewer of it"
+		}
+		all = append(all, said)
 	}
 	return lastOpinions(all, r.Author), nil
 }
@@ -112,6 +119,8 @@ func (b *bitbucketServer) checksOf(ctx context.Context, commit string) ([]Check,
 	return out, nil
 }
 
+// opinionsOf reads what reviewers think, among whom everybody is who has approved. Only an administrator of the repository is told who may
+// write, so that everybody counts who may read.
 func (b *bitbucketServer) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		Reviewers []struct {

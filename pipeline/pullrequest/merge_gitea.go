@@ -34,6 +34,8 @@ func (g *gitea) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
+// opinionsOf counts reviews that are official to Gitea: of those who may write, or whom the branch's protection names. It says so of the
+// last one of each person.
 func (g *gitea) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var all []opinion
 	for page, read := 1, 0; page <= maxPages; page++ {
@@ -45,6 +47,9 @@ func (g *gitea) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 		}
 		for i := range some {
 			if one, ok := some[i].opinion(r.HeadCommit); ok {
+				if !some[i].Official {
+					one.ignored = "no official reviewer"
+				}
 				all = append(all, one)
 			}
 		}

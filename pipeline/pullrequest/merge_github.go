@@ -5,8 +5,11 @@ package pullrequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -85,7 +88,7 @@ func gitHubConclusion(conclusion string) CheckState {
 	return CheckPending
 }
 
-// answeredReview is a review as GitHub and Gitea answer it. Stale and Dismissed are Gitea's.
+// answeredReview is a review as GitHub and Gitea answer it. Stale, Dismissed and Official are Gitea's.
 type answeredReview struct {
 	User struct {
 		Login string `json:"login"`
@@ -94,6 +97,7 @@ type answeredReview struct {
 	CommitID  string `json:"commit_id"`
 	Stale     bool   `json:"stale"`
 	Dismissed bool   `json:"dismissed"`
+	Official  bool   `json:"official"`
 }
 
 // opinion returns what a review says of a commit, false where it says nothing. An approval of another commit is none of this one, and
@@ -129,7 +133,44 @@ func (g *gitHub) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 			break
 		}
 	}
-	return lastOpinions(all, r.Author), nil
+	last := slices.DeleteFunc(latest(all, r.Author), func(one opinion) bool { return !one.approves && !one.declines })
+	if len(last) > maxReviewers {
+		return Opinions{}, fmt.Errorf("%s: more than %d people have reviewed it, and each would be asked for", readingOpinions(r.Number), maxReviewers)
+	}
+	for i := range last {
+		if err := g.weigh(ctx, r.Number, &last[i]); err != nil {
+			return Opinions{}, err
+		}
+	}
+	return count(last), nil
+}
+
+// maxReviewers bounds how many people's permissions are asked for, as anybody can review what is public.
+const maxReviewers = 50
+
+// weigh finds out whether an opinion counts. author_association does not tell: a member of the organisation may have no right to write, and
+// one whose membership is private is no member to a token that may not see it.
+func (g *gitHub) weigh(ctx context.Context, number int64, one *opinion) error {
+	var answer struct {
+		Permission string `json:"permission"`
+	}
+	_, err := g.call(ctx, readingOpinions(number), http.MethodGet, "/collaborators/"+url.PathEscape(one.who)+"/permission", nil, &answer)
+	e := (*Error)(nil)
+	switch {
+	case err == nil:
+		if !slices.Contains([]string{"admin", "maintain", "write"}, answer.Permission) {
+			one.ignored = "may not write"
+		}
+	case IsNotFound(err):
+		one.ignored = "not known to the repository"
+	case errors.As(err, &e) && e.Status == http.StatusForbidden && !e.Temporary:
+		if !one.declines { // nothing is merged against somebody who may have the right to stop it
+			one.ignored = "the credential may not ask whether they may write"
+		}
+	default:
+		return err
+	}
+	return nil
 }
 
 func (g *gitHub) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {

@@ -51,8 +51,8 @@ func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// opinionsOf reads approvals. Whether they are of the newest commit, GitLab decides by a setting of the project, which takes them away
-// when something is pushed.
+// opinionsOf reads approvals, which GitLab takes of developers and of those whom its rules name. Whether they are of the newest commit,
+// GitLab decides by a setting of the project, which takes them away when something is pushed.
 func (g *gitLab) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		ApprovedBy []struct {

@@ -46,10 +46,17 @@ func mergingHosts(t *testing.T) map[string]mergingHost {
 		out["head"].(map[string]any)["label"] = head
 		return out
 	}
+	review := func(who, state, commit string, official bool) any {
+		return object("user", user(who), "state", state, "commit_id", commit, "official", official)
+	}
+	// sam and tom may read the repository, and ada's approval is from before she could write no more.
 	reviews := []any{
-		object("user", user("ann"), "state", "APPROVED", "commit_id", headSHA), object("user", user("ann"), "state", "COMMENT", "commit_id", headSHA),
-		object("user", user("bob"), "state", "APPROVED", "commit_id", "0000"), object("user", user("eve"), "state", "APPROVED", "commit_id", headSHA),
-		object("user", user("eve"), "state", "REQUEST_CHANGES", "commit_id", headSHA), object("user", user("zoe"), "state", "A_NEW_ONE", "commit_id", headSHA),
+		review("ann", "APPROVED", headSHA, true), review("ann", "COMMENT", headSHA, false), review("bob", "APPROVED", "0000", true),
+		review("eve", "APPROVED", headSHA, false), review("eve", "REQUEST_CHANGES", headSHA, true), review("zoe", "A_NEW_ONE", headSHA, true),
+		review("sam", "APPROVED", headSHA, false), review("tom", "REQUEST_CHANGES", headSHA, false), review("ada", "APPROVED", headSHA, false),
+	}
+	permission := func(who, permission string) exchange {
+		return exchange{ask: "GET /repos/org/app/collaborators/" + who + "/permission", answer: object("permission", permission, "role_name", "of next year", "user", user(who))}
 	}
 	return map[string]mergingHost{
 		giturl.GitHub: {
@@ -66,8 +73,12 @@ func mergingHosts(t *testing.T) map[string]mergingHost {
 				})},
 			},
 			wantChecks: "argocd/eu Green, build Green, flux Red, lint Red, odd Pending, slow Pending",
-			opinions:   []exchange{{ask: "GET /repos/org/app/pulls/2/reviews?per_page=100&page=1", answer: reviews}}, wantOpinions: "[ann] [eve]",
-			merge: exchange{ask: "PUT /repos/org/app/pulls/2/merge", body: `{"sha":"` + headSHA + `","merge_method":"squash"}`, answer: object("merged", true)},
+			opinions: []exchange{
+				{ask: "GET /repos/org/app/pulls/2/reviews?per_page=100&page=1", answer: reviews},
+				permission("ada", "none"), permission("ann", "write"), permission("eve", "admin"), permission("sam", "read"), permission("tom", "read"),
+			},
+			wantOpinions: "[ann] [eve], not ada (may not write), sam (may not write)",
+			merge:        exchange{ask: "PUT /repos/org/app/pulls/2/merge", body: `{"sha":"` + headSHA + `","merge_method":"squash"}`, answer: object("merged", true)},
 		},
 		giturl.Gitea: {
 			provider: "Gitea", repository: "https://git.example.com/org/app.git", authorization: "token s3cret",
@@ -76,9 +87,10 @@ func mergingHosts(t *testing.T) map[string]mergingHost {
 			checks: []exchange{{ask: "GET /repos/org/app/commits/COMMIT/status?page=1&limit=50", answer: object("total_count", 4, "statuses", []any{
 				object("context", "a", "status", "success", "updated_at", at), object("context", "b", "status", "failure"), object("context", "c", "status", "warning"), object("context", "d", "status", "pending"),
 			})}},
-			wantChecks: "a Green, b Red, c Pending, d Pending",
-			opinions:   []exchange{{ask: "GET /repos/org/app/pulls/2/reviews?page=1&limit=50", header: map[string]string{"X-Total-Count": "6"}, answer: reviews}}, wantOpinions: "[ann] [eve]",
-			merge: exchange{ask: "POST /repos/org/app/pulls/2/merge", body: `{"Do":"squash","head_commit_id":"` + headSHA + `","delete_branch_after_merge":false}`, answer: ""},
+			wantChecks:   "a Green, b Red, c Pending, d Pending",
+			opinions:     []exchange{{ask: "GET /repos/org/app/pulls/2/reviews?page=1&limit=50", header: map[string]string{"X-Total-Count": "9"}, answer: reviews}},
+			wantOpinions: "[ann] [eve], not ada (no official reviewer), sam (no official reviewer)",
+			merge:        exchange{ask: "POST /repos/org/app/pulls/2/merge", body: `{"Do":"squash","head_commit_id":"` + headSHA + `","delete_branch_after_merge":false}`, answer: ""},
 		},
 		giturl.GitLab: {
 			provider: "GitLab", repository: "https://gitlab.example.com/org/app.git", authorization: "Bearer s3cret",
@@ -106,8 +118,10 @@ func mergingHosts(t *testing.T) map[string]mergingHost {
 			})}},
 			wantChecks: "a Green, b Red, c Pending",
 			opinions: []exchange{{ask: "GET /repositories/org/app/pullrequests/2", answer: object("participants", []any{
-				object("approved", true, "state", "approved", "user", object("nickname", "ann")), object("approved", false, "state", "changes_requested", "user", object("nickname", "bob")),
-			})}}, wantOpinions: "[ann] [bob]",
+				object("role", "REVIEWER", "approved", true, "state", "approved", "user", object("nickname", "ann")),
+				object("role", "PARTICIPANT", "approved", false, "state", "changes_requested", "user", object("nickname", "bob")),
+				object("role", "PARTICIPANT", "approved", true, "state", "approved", "user", object("nickname", "sam")),
+			})}}, wantOpinions: "[ann] [bob], not sam (no reviewer of it)",
 			merge: exchange{ask: "POST /repositories/org/app/pullrequests/2/merge", body: `{"merge_strategy":"squash","close_source_branch":false}`, answer: object("state", "MERGED")},
 		},
 		giturl.BitbucketServer: {
@@ -176,7 +190,11 @@ func TestMergingAtHosts(t *testing.T) {
 				t.Errorf("checks: got %s, %v, want %s", all, err, m.wantChecks)
 			}
 			opinions, err := atHost(t, m, slices.Concat(m.reads(), m.opinions)...).Opinions(ctx, 2)
-			if all := fmt.Sprint(opinions.Approved, opinions.Declined); err != nil || all != m.wantOpinions {
+			all := fmt.Sprint(opinions.Approved, opinions.Declined)
+			if len(opinions.Ignored) > 0 {
+				all += ", not " + strings.Join(opinions.Ignored, ", ")
+			}
+			if err != nil || all != m.wantOpinions {
 				t.Errorf("opinions: got %s, %v, want %s", all, err, m.wantOpinions)
 			}
 			done := m.read
@@ -209,5 +227,41 @@ func TestMergingAtHosts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWhoMayWriteAtGitHub has one person approve and one ask for changes, and the host answer oddly when it is asked what they may.
+func TestWhoMayWriteAtGitHub(t *testing.T) {
+	m := mergingHosts(t)[giturl.GitHub]
+	reviews := exchange{ask: m.opinions[0].ask, answer: []any{
+		object("user", object("login", "ann"), "state", "APPROVED", "commit_id", headSHA), object("user", object("login", "eve"), "state", "CHANGES_REQUESTED", "commit_id", headSHA),
+	}}
+	for status, want := range map[int]string{
+		403: "[] [eve] [ann (the credential may not ask whether they may write)]", // who may have the right to stop it stops it
+		404: "[] [] [ann (not known to the repository)]",
+		401: "error",
+		500: "error",
+	} {
+		exchanges := append(m.reads(), reviews)
+		for _, who := range []string{"ann", "eve"} {
+			if want != "error" || who == "ann" {
+				exchanges = append(exchanges, exchange{ask: "GET /repos/org/app/collaborators/" + who + "/permission", status: status, answer: object("message", "no such luck")})
+			}
+		}
+		opinions, err := atHost(t, m, exchanges...).Opinions(context.Background(), 2)
+		got := fmt.Sprint(opinions.Approved, opinions.Declined, opinions.Ignored)
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%d: got %s, %v", status, got, err)
+		}
+	}
+	var many []any
+	for i := range 51 {
+		many = append(many, object("user", object("login", fmt.Sprint("p", i)), "state", "APPROVED", "commit_id", headSHA))
+	}
+	if _, err := atHost(t, m, append(m.reads(), exchange{ask: reviews.ask, answer: many})...).Opinions(context.Background(), 2); err == nil || !strings.Contains(err.Error(), "50") {
+		t.Errorf("of many people: %v", err)
 	}
 }

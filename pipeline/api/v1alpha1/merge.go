@@ -33,7 +33,7 @@ type MergeWhen struct {
 	Statuses []string `json:"statuses,omitempty"`
 	// GreenFor is how long all statuses must have been green.
 	GreenFor *metav1.Duration `json:"greenFor,omitempty"`
-	// Approvals is how many people must have approved of what is merged.
+	// Approvals is how many people who may write must have approved of what is merged.
 	Approvals int `json:"approvals,omitempty"`
 	// After lists groups that have to be merged before.
 	After []After `json:"after,omitempty"`
