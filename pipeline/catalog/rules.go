@@ -34,9 +34,10 @@ func (r Rules) refuse(entries []Entry, before map[string]Entry, unread func(pipe
 	for i := range entries {
 		r.applyReach(&entries[i])
 	}
-	o := owners{rules: r, before: before, sources: map[string][]string{}, places: map[string]*claimedPlace{}}
+	o := owners{rules: r, before: before, sources: map[string][]string{}, heads: map[string][]string{}, places: map[string]*claimedPlace{}}
 	for _, e := range entries {
 		o.addSource(e)
+		o.addHeads(e)
 	}
 	problems := map[*Entry][]error{}
 	for _, c := range append(o.claimsOfUnread(entries, unread), o.claimsOf(entries)...) {
@@ -142,6 +143,7 @@ type owners struct {
 	rules   Rules
 	before  map[string]Entry
 	sources map[string][]string // pipelines by the branch that they read
+	heads   map[string][]string // namespaces by the heads that are theirs alone
 	places  map[string]*claimedPlace
 }
 
@@ -264,6 +266,9 @@ func (o *owners) decide(c claim) error {
 		if to.Git.Adopt && !c.owned && slices.ContainsFunc(reading, func(key string) bool { return key != c.entry.Key }) {
 			return &v1alpha1.FieldError{Path: c.at + ".git.adopt", Message: "must not be set for branch " + to.Git.Branch + ", which another pipeline reads its source from"}
 		}
+	}
+	if err := o.checkHead(c); err != nil {
+		return err
 	}
 	for _, p := range c.places {
 		place := o.places[p.Key]

@@ -19,6 +19,41 @@ func publishing(namespace, name, url, branch, path, more string) string {
 		name, namespace, url, branch, path, more)
 }
 
+// TestHeadsOfOtherNamespaces has a pipeline name the head of another one's pull requests.
+func TestHeadsOfOtherNamespaces(t *testing.T) {
+	request := func(more string) string {
+		return ", pullRequest: {provider: Gitea, secretRef: {name: bot}" + more + "}"
+	}
+	for name, tc := range map[string]struct {
+		first, second, namespace string
+		refused                  bool
+	}{
+		"a pipeline's":                        {request(""), request(", head: prerig/rendered/pipeline/team_a"), "evil", true},
+		"a namespace's":                       {request(", groupBy: Namespace"), request(", head: prerig/rendered/namespace/team"), "evil", true},
+		"of the same namespace":               {request(""), request(", head: prerig/rendered/pipeline/team_a"), "team", false},
+		"one that both name":                  {request(", head: prerig/ours"), request(", head: prerig/ours"), "evil", false},
+		"that of all":                         {request(", groupBy: All"), request(", head: prerig/rendered/all"), "evil", false},
+		"the default":                         {request(""), request(""), "evil", false},
+		"of a pipeline with another head now": {request(", head: prerig/ours"), request(", head: prerig/rendered/pipeline/team_a"), "evil", false},
+	} {
+		dir := t.TempDir()
+		write(t, dir, map[string]string{
+			"a.yaml": publishing("team", "a", "https://h/out.git", "rendered", "a", tc.first), "b.yaml": publishing(tc.namespace, "aa", "git@h:out", "rendered", "b", tc.second),
+		})
+		c, err := Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, _ := c.Get("team/a"); e.Err != nil {
+			t.Errorf("%s: the one that is named: %v", name, e.Err)
+		}
+		e, _ := c.Get(tc.namespace + "/aa")
+		if (e.Err != nil) != tc.refused || tc.refused && (!strings.Contains(e.Err.Error(), "pullRequest.head") || strings.Contains(e.Err.Error(), "team/a")) {
+			t.Errorf("%s: %v", name, e.Err)
+		}
+	}
+}
+
 // A path on a branch belongs to the pipeline that had it first; who comes later is refused, and nothing changes for the first.
 func TestPathsBelongToOnePipeline(t *testing.T) {
 	first := publishing("team", "a", "https://h/out.git", "rendered", "a", "")

@@ -16,9 +16,10 @@ import (
 // Stage is what is known of a group of results that share a pull request.
 type Stage struct {
 	Name, Head string
-	// Merge and When are its policy.
-	Merge v1alpha1.MergePolicy
-	When  v1alpha1.MergeWhen
+	// Merge and When are its policy. Differ says in what its pipelines do not agree about it.
+	Merge  v1alpha1.MergePolicy
+	When   v1alpha1.MergeWhen
+	Differ string
 	// Waits counts the pipelines whose results wait on the head, Declined those whose results a person has closed.
 	Waits, Declined int
 	// Busy says why what waits may not be all yet, "" where nothing is under way. Failing names a pipeline of it that fails.
@@ -252,14 +253,23 @@ func (d decision) mayMerge(s *Stage, v *Verdict, promoted bool, busy string) boo
 		return false
 	}
 	if s.Merge != v1alpha1.MergeWhenGreen {
-		v.Message = "waits for people to merge it"
+		v.Message = s.withDiffer("waits for people to merge it")
 		return false
 	}
-	if v.Message = d.whyNot(s, v, state, text); v.Message != "" {
+	if reason := d.whyNot(s, v, state, text); reason != "" {
+		v.Message = s.withDiffer(reason)
 		return false
 	}
 	v.Message = "is green"
 	return true
+}
+
+// withDiffer adds to what a pull request waits for that not all of its pipelines ask for it.
+func (s *Stage) withDiffer(reason string) string {
+	if s.Differ == "" {
+		return reason
+	}
+	return reason + "; " + s.Differ
 }
 
 // whyNever says why Prerig does not merge a pull request whoever wants it.

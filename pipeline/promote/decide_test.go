@@ -44,7 +44,10 @@ func TestWhatAMergeWaitsFor(t *testing.T) {
 		"a freeze": {func(s *Stage) {
 			s.When.Freeze = []v1alpha1.Freeze{{Days: []string{"Fri"}, From: "18:00", TimeZone: "Europe/Berlin"}}
 		}, "its freeze Fri 18:00 to 24:00 Europe/Berlin"},
-		"not yet a freeze":   {func(s *Stage) { s.When.Freeze = []v1alpha1.Freeze{{Days: []string{"Fri"}, From: "18:00"}} }, ""},
+		"not yet a freeze":      {func(s *Stage) { s.When.Freeze = []v1alpha1.Freeze{{Days: []string{"Fri"}, From: "18:00"}} }, ""},
+		"pipelines that differ": {func(s *Stage) { s.When.Approvals, s.Differ = 2, "its pipelines differ" }, "1 of 2 approvals; its pipelines differ"},
+		"pipelines that differ in who merges": {func(s *Stage) { s.Merge, s.Differ = v1alpha1.MergeManual, "its pipelines differ" },
+			"waits for people to merge it; its pipelines differ"},
 		"a draft":            {func(s *Stage) { s.Request.Draft = true }, "draft"},
 		"a person's commits": {func(s *Stage) { s.Edited = true }, "commits of a person"},
 		"on hold":            {func(s *Stage) { s.OnHold = "team/shop" }, "team/shop is on hold"},

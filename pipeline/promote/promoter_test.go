@@ -4,12 +4,15 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,12 +25,27 @@ import (
 // newPromoter is one over pipelines by their names, with their labels wave, and no host.
 func newPromoter(t *testing.T, pullRequest string, waves map[string]string) *Promoter {
 	t.Helper()
+	requests := map[string]string{}
+	for name := range waves {
+		requests[name] = pullRequest
+	}
+	return newPromoterOf(t, requests, waves)
+}
+
+// newPromoterOf is one over pipelines with pull requests of their own, by NAMESPACE/NAME or NAME.
+func newPromoterOf(t *testing.T, pullRequests, waves map[string]string) *Promoter {
+	t.Helper()
 	dir := t.TempDir()
-	for name, wave := range waves {
-		text := fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s, labels: {wave: %s}}\nspec:\n"+
+	for key, pullRequest := range pullRequests {
+		namespace := ""
+		if of, _, ok := strings.Cut(key, "/"); ok {
+			namespace = of
+		}
+		name := path.Base(key)
+		text := fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s, namespace: %q, labels: {wave: %s}}\nspec:\n"+
 			"  source: {git: {url: https://git.example.com/apps.git, ref: {branch: main}}}\n  build: {path: %[1]s}\n"+
-			"  publish: [{git: {branch: rendered, pullRequest: {provider: Gitea, secretRef: {name: bot}, %[3]s}}}]\n", name, wave, pullRequest)
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			"  publish: [{git: {branch: rendered, pullRequest: {provider: Gitea, secretRef: {name: bot}, %[4]s}}}]\n", name, namespace, waves[key], pullRequest)
+		if err := os.WriteFile(filepath.Join(dir, namespace+name+".yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -160,5 +178,67 @@ func TestNothingIsDecidedBeforeAllHaveLookedAtARevision(t *testing.T) {
 	}
 	if s := begin("r1"); s.isUnseen() { // sources that differ must not have them look again and again
 		t.Errorf("got %+v", s.train)
+	}
+}
+
+// TestPipelinesThatShareAHeadAgreeOnItsMerge has a pipeline of another team, first by its name, name the head of team b.
+func TestPipelinesThatShareAHeadAgreeOnItsMerge(t *testing.T) {
+	const alone, all = "prerig/rendered/shared", "waves: {order: [dev, prod]}, groupBy: Label, label: wave"
+	for name, tc := range map[string]struct {
+		a, b, waveOfA, head string
+		merge               v1alpha1.MergePolicy
+		when                string
+	}{
+		"alike":       {a: "head: HEAD, merge: WhenGreen", b: "head: HEAD, merge: WhenGreen", merge: v1alpha1.MergeWhenGreen, when: "Merge [] 0s 0 [] []"},
+		"people":      {a: "head: HEAD, merge: WhenGreen", b: "head: HEAD", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []"},
+		"people of a": {a: "head: HEAD", b: "head: HEAD, merge: WhenGreen", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []"},
+		"what each asks for": {
+			a:     "head: HEAD, merge: WhenGreen, mergeWhen: {method: Squash, statuses: [ci], greenFor: 1m, approvals: 1, after: [{group: a/y}]}",
+			b:     "head: HEAD, merge: WhenGreen, mergeWhen: {statuses: [ci, e2e], greenFor: 5m, approvals: 2, freeze: [{days: [Fri]}]}",
+			merge: v1alpha1.MergeWhenGreen, when: "Merge [ci e2e] 5m0s 2 [prerig/rendered/pipeline/a_y] [Fri UTC]",
+		},
+		"a wave": {
+			a: all + ", merge: WhenGreen", b: all + ", merge: WhenGreen, mergeWhen: {approvals: 2}", waveOfA: "dev", head: "prerig/rendered/label/wave/prod",
+			merge: v1alpha1.MergeWhenGreen, when: "Merge [] 0s 2 [] []",
+		},
+		"the head of a wave": {
+			a: "head: HEAD, merge: WhenGreen", b: all + ", merge: WhenGreen", head: "prerig/rendered/label/wave/prod", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []",
+		},
+	} {
+		head := cmp.Or(tc.head, alone)
+		p := newPromoterOf(t, map[string]string{"a/x": strings.ReplaceAll(tc.a, "HEAD", head), "b/shop": strings.ReplaceAll(tc.b, "HEAD", head)},
+			map[string]string{"a/x": cmp.Or(tc.waveOfA, "none"), "b/shop": "prod"})
+		units, _ := p.units()
+		found := false
+		for _, u := range units {
+			for _, g := range u.groups {
+				if g.head != head {
+					continue
+				}
+				found = true
+				s := g.stage(status.Group{}, nil, time.Now())
+				var after []string
+				for _, one := range s.When.After {
+					after = append(after, one.Group)
+				}
+				when := fmt.Sprint(cmp.Or(s.When.Method, "Merge"), " ", s.When.Statuses, " ", lengthOf(s.When.GreenFor), " ", s.When.Approvals, " ", after, " ", s.When.Freeze)
+				if s.Merge != tc.merge || when != tc.when {
+					t.Errorf("%s: %s, %s, want %s, %s", name, s.Merge, when, tc.merge, tc.when)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: there is no group of %s", name, head)
+		}
+	}
+}
+
+// TestWavesAskForWhatEachAsksFor has pipelines of the same waves that differ in what is waited for.
+func TestWavesAskForWhatEachAsksFor(t *testing.T) {
+	const order = "groupBy: Label, label: wave, waves: {order: [dev, prod]"
+	p := newPromoterOf(t, map[string]string{"a/x": order + ", greenFor: 1m}", "b/shop": order + ", statuses: [flux], greenFor: 1h}"}, map[string]string{"a/x": "dev", "b/shop": "prod"})
+	units, _ := p.units()
+	if len(units) != 1 || fmt.Sprint(units[0].waves.Statuses, lengthOf(units[0].waves.GreenFor)) != "[flux] 1h0m0s" {
+		t.Errorf("got %d units, the first with %+v", len(units), units[0].waves)
 	}
 }

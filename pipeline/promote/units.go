@@ -25,14 +25,17 @@ type unit struct {
 // group is the pipelines whose results share a pull request.
 type group struct {
 	head, name, key string
-	namespace       string
-	to              v1alpha1.Publish
-	members         []member
+	// to and namespace are those of one of its pipelines, whose secret is used at the host.
+	namespace string
+	to        v1alpha1.Publish
+	members   []member
+	policy    policy
 }
 
 // member is a pipeline of a group.
 type member struct {
-	key       string
+	key, unit string
+	to        *v1alpha1.GitPublish
 	state     *status.State
 	control   status.Control
 	published *v1alpha1.Published
@@ -49,30 +52,40 @@ func groupKey(to *v1alpha1.GitPublish, head string) string {
 	return v1alpha1.BranchKey(to.URL, to.Branch) + "\n" + head
 }
 
+// gathered is what units gathers: units and groups by their keys, and who shares a head, of whichever units.
+type gathered struct {
+	units   map[string]*unit
+	groups  map[string]*group
+	sharing map[string][]member
+}
+
 // units returns what there is to decide about, and all groups by their keys.
 func (p *Promoter) units() ([]*unit, map[string]*group) {
-	byKey, groups := map[string]*unit{}, map[string]*group{}
+	all := gathered{map[string]*unit{}, map[string]*group{}, map[string][]member{}}
 	for _, e := range p.Catalog.All() {
 		if e.Err != nil {
 			continue
 		}
 		for _, to := range e.Pipeline.Spec.Publish {
 			if to.Git != nil && to.Git.PullRequest != nil {
-				p.addTo(byKey, groups, e, to)
+				p.addTo(all, e, to)
 			}
 		}
 	}
 	var out []*unit
-	for _, u := range byKey {
+	for _, u := range all.units {
+		for _, g := range u.groups {
+			g.policy = policyOf(u.key, all.sharing[g.key])
+		}
 		out = append(out, u)
 	}
 	slices.SortFunc(out, func(a, b *unit) int { return cmp.Compare(a.key, b.key) })
-	return out, groups
+	return out, all.groups
 }
 
-func (p *Promoter) addTo(byKey map[string]*unit, groups map[string]*group, e catalog.Entry, to v1alpha1.Publish) {
+func (p *Promoter) addTo(all gathered, e catalog.Entry, to v1alpha1.Publish) {
 	r := to.Git.PullRequest
-	m := member{key: e.Key, state: p.Store.Get(e.Key), control: p.Store.Control(e.Key)}
+	m := member{key: e.Key, to: to.Git, state: p.Store.Get(e.Key), control: p.Store.Control(e.Key)}
 	for i := range m.state.Status.Published {
 		if one := &m.state.Status.Published[i]; one.Target == to.Target() {
 			m.published = one
@@ -90,7 +103,8 @@ func (p *Promoter) addTo(byKey map[string]*unit, groups map[string]*group, e cat
 	if wave >= 0 {
 		key = TrainKey(to.Git)
 	}
-	u := byKey[key]
+	m.unit = key
+	u := all.units[key]
 	if u == nil {
 		u = &unit{key: key, url: to.Git.URL, branch: to.Git.Branch}
 		if wave >= 0 {
@@ -101,11 +115,17 @@ func (p *Promoter) addTo(byKey map[string]*unit, groups map[string]*group, e cat
 		} else {
 			u.groups = []*group{newGroup(to, head, groupName(e, to.Git), e)}
 		}
-		byKey[key] = u
+		all.units[key] = u
+	} else if wave >= 0 {
+		u.waves = bothWaves(u.waves, r.Waves)
 	}
 	g := u.groups[max(0, wave)]
+	if len(g.members) == 0 {
+		g.to, g.namespace = to, e.Pipeline.Metadata.Namespace
+	}
 	g.head, g.key = head, groupKey(to.Git, head)
-	groups[g.key] = g
+	all.groups[g.key] = g
+	all.sharing[g.key] = append(all.sharing[g.key], m)
 	g.members = append(g.members, m)
 }
 
@@ -130,7 +150,7 @@ func groupName(e catalog.Entry, to *v1alpha1.GitPublish) string {
 // isActive reports whether Prerig has anything to decide about a unit: people merge what is Manual and is no wave, unless somebody has
 // promoted it.
 func (u *unit) isActive(s *status.Store) bool {
-	if u.waves != nil || u.groups[0].to.Git.PullRequest.Merge == v1alpha1.MergeWhenGreen {
+	if u.waves != nil || u.groups[0].policy.asked {
 		return true
 	}
 	return s.Group(u.groups[0].key).Promoted != nil
@@ -141,16 +161,7 @@ const quietFor = 3 * time.Second
 
 // stage is what this process knows of a group without asking anybody.
 func (g *group) stage(known status.Group, pending map[string]bool, now time.Time) Stage {
-	r := g.to.Git.PullRequest
-	s := Stage{Name: g.name, Head: g.head, Merge: r.Merge, Known: known}
-	if r.MergeWhen != nil {
-		s.When = *r.MergeWhen
-		s.When.After = nil
-		for _, after := range r.MergeWhen.After {
-			after.Group = r.HeadOf(g.to.Git, after.Group)
-			s.When.After = append(s.When.After, after)
-		}
-	}
+	s := Stage{Name: g.name, Head: g.head, Merge: g.policy.merge, When: g.policy.when, Differ: g.policy.differ, Known: known}
 	running := 0
 	for _, m := range g.members {
 		waits := m.addTo(&s, known.Landed)

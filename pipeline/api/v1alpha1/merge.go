@@ -102,7 +102,7 @@ func (r *PullRequest) HeadOf(g *GitPublish, group string) string {
 			other.Metadata.Namespace = ""
 		}
 	}
-	return "prerig/" + refPart(g.Branch) + "/" + r.group(&at, other)
+	return r.DefaultHead(&at, other)
 }
 
 // Wave returns which of the waves, from 0, a pipeline with labels belongs to; -1 for none.

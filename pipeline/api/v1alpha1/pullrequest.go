@@ -125,8 +125,13 @@ func (r *PullRequest) setDefaults(g *GitPublish, p *RenderPipeline) {
 		r.SecretRef = g.SecretRef
 	}
 	if r.Head == "" && g.Branch != "" {
-		r.Head = "prerig/" + refPart(g.Branch) + "/" + r.group(g, p)
+		r.Head = r.DefaultHead(g, p)
 	}
+}
+
+// DefaultHead is the head of a pipeline that names none.
+func (r *PullRequest) DefaultHead(g *GitPublish, p *RenderPipeline) string {
+	return "prerig/" + refPart(g.Branch) + "/" + r.group(g, p)
 }
 
 // group is the part of the branch's name that is equal for the pipelines that share a pull request. No name of a group is a directory
