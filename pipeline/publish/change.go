@@ -92,7 +92,7 @@ type Change struct {
 	Note *Note
 	// Findings are what a reviewer is told of the result.
 	Findings result.Results
-	// Heads are branches of pull requests that the pipeline's result is known to wait on.
+	// Heads are branches of pull requests that results of the pipeline are known to wait on, at whichever path.
 	Heads []string
 
 	// held says why it has to wait for its turn, "" where it has not.

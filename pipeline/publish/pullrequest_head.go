@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,12 +117,30 @@ func (r *round) waiting() (map[string]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c != nil && (named == nil || named[pipeline]) {
+		if c == nil || named != nil && !named[pipeline] {
+			continue
+		}
+		moved, err := r.hasMoved(name, below, c)
+		if err != nil {
+			return nil, err
+		}
+		if !moved {
 			out[pipeline] = *c
 		}
 	}
 	r.letTakeOver(out, differs)
 	return out, nil
+}
+
+// hasMoved reports whether a pipeline has gone to another path on the base since the head was made: what waits at the old one is older, and
+// would take the new one away.
+func (r *round) hasMoved(name string, below git.Hash, c *Change) (bool, error) {
+	now, ok, err := r.recordAt(r.base.root, name)
+	if err != nil || !ok || c.Remove || path.Clean(now.Path) == path.Clean(c.Path) {
+		return false, err
+	}
+	before, _, err := r.recordAt(below, name)
+	return !reflect.DeepEqual(now, before), err
 }
 
 // letTakeOver lets what waits have files again that it has taken over from pipelines which are gone: on the base these have them still.

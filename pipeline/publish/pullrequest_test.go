@@ -222,6 +222,27 @@ func TestPullRequestOfSeveral(t *testing.T) {
 	}
 }
 
+// TestAPullRequestLosesWhatHasMovedElsewhere has a result wait at a path that its pipeline has left on the base meanwhile.
+func TestAPullRequestLosesWhatHasMovedElsewhere(t *testing.T) {
+	const eu, us = "prerig/rendered/directory/eu", "prerig/rendered/directory/us"
+	w := newReviewed(t)
+	w.publish(w.restarted(eu), change(t, "a", "eu/a", configMap("a", "1")), change(t, "shop", "eu/shop", configMap("s", "1")))
+	w.publish(w.restarted(us), change(t, "shop", "us/shop", configMap("s", "1")))
+	w.merge(2)
+	w.publish(w.restarted(eu), change(t, "a", "eu/a", configMap("a", "2")))
+	if got := w.repo.Git("diff", "--name-status", "rendered", eu, "--", "eu", "us"); got != "A\teu/a/shop/configmap-a.yaml" {
+		t.Errorf("got %s", got)
+	}
+	// What moves by a pull request waits in it whatever else happens to the base.
+	w.publish(w.restarted(eu), change(t, "shop", "eu/shop", configMap("s", "1")))
+	w.publish(w.restarted("prerig/rendered/pipeline/b"), change(t, "b", "b", configMap("b", "1")))
+	w.merge(3)
+	w.publish(w.restarted(eu))
+	if got := w.repo.Git("diff", "--name-status", "--no-renames", "rendered", eu, "--", "eu", "us"); !strings.Contains(got, "D\tus/shop/shop/configmap-s.yaml") || !strings.Contains(got, "A\teu/shop/shop/") {
+		t.Errorf("a move is lost: %s", got)
+	}
+}
+
 func TestPullRequestClosedByAPerson(t *testing.T) {
 	for name, deletes := range map[string]bool{"branch kept": false, "branch deleted": true} {
 		t.Run(name, func(t *testing.T) {

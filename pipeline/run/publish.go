@@ -203,7 +203,8 @@ func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.C
 	}
 	var heads []string
 	for _, one := range a.state.Status.Published {
-		if one.Target == to.Target() && one.PullRequest != nil {
+		// One of another path is taken out too: else its old files would come back with the old pull request.
+		if one.PullRequest != nil && to.IsSameBranch(one.Target) {
 			heads = append(heads, one.PullRequest.Head)
 		}
 	}

@@ -194,3 +194,39 @@ func TestResultsOfOneCauseShareAPullRequest(t *testing.T) {
 		})
 	}
 }
+
+// TestAPipelineThatMovesLeavesItsOldPullRequest moves a pipeline to another path and with it to another pull request, before the first one
+// is merged.
+func TestAPipelineThatMovesLeavesItsOldPullRequest(t *testing.T) {
+	p := newProposing(t, ", groupBy: Directory", "a", "shop")
+	for _, name := range []string{"a", "shop"} {
+		p.edit(name, "branch: rendered,", "branch: rendered, path: eu/"+name+",")
+	}
+	p.repository.Commit("first", map[string]string{"a/text": "1", "shop/text": "1"})
+	for _, name := range []string{"a", "shop"} {
+		if err := p.do(name, "1", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eu := p.host.Requests()[0].Head
+	held := func() string { return p.repository.Git("diff", "--name-status", "rendered", eu, "--", "eu", "us") }
+	if got := held(); got != "A\teu/a/configmap-x.yaml\nA\teu/shop/configmap-x.yaml" {
+		t.Fatalf("got %s", got)
+	}
+	p.edit("shop", "path: eu/shop", "path: us/shop")
+	if err := p.do("shop", "2", 1); err != nil || p.waits("shop").Number != 2 {
+		t.Fatalf("%v, %+v", err, p.waits("shop"))
+	}
+	if got := held(); got != "A\teu/a/configmap-x.yaml" {
+		t.Errorf("after the move the old pull request holds %s", got)
+	}
+	p.merge(2)
+	p.repository.InWork("checkout", "-q", "main")
+	p.repository.Commit("second", map[string]string{"a/text": "2"})
+	if err := p.do("a", "3", 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := held(); got != "A\teu/a/configmap-x.yaml" {
+		t.Errorf("made again, the old pull request holds %s", got)
+	}
+}

@@ -29,6 +29,16 @@ func BranchKey(url, reference string) string { return giturl.Normal(url) + "\n" 
 
 func (g *GitPublish) target() string { return g.URL + " " + g.shortReference() + " " + g.Path }
 
+// IsSameBranch reports whether what was published to a target went to the branch of this entry, at whichever path.
+func (p Publish) IsSameBranch(target string) bool {
+	if p.Git == nil {
+		return false
+	}
+	url, rest, _ := strings.Cut(target, " ")
+	reference, _, ok := strings.Cut(rest, " ")
+	return ok && BranchKey(url, "refs/heads/"+reference) == BranchKey(p.Git.URL, p.Git.Reference())
+}
+
 func (g *GitPublish) url() string { return g.URL }
 
 func (g *GitPublish) describe() string {
