@@ -141,7 +141,7 @@ func describeRollback(r status.Rollback) string {
 		}
 		return "taken back"
 	case status.RollbackOpen:
-		return fmt.Sprintf("pull request %d takes it back and waits for a merge: %s", r.Number, r.URL)
+		return oneLine(r.Message) + ": " + r.URL
 	case status.RollbackClosed, status.RollbackRefused:
 		return "not taken back: " + oneLine(r.Message)
 	}

@@ -235,10 +235,16 @@ func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (stat
 	switch {
 	case back.Done:
 		return p.endRollback(ctx, r, status.RollbackDone, "")
+	case back.Request == nil: // others have something at the branch that it would be proposed from
+		return p.endRollback(ctx, r, r.State, back.Edited+"; delete the branch, and the rollback is proposed")
 	case back.Request.State == pullrequest.StateClosed:
 		return p.endRollback(ctx, r, status.RollbackClosed, fmt.Sprintf("a person has closed pull request %d", r.Number))
 	}
-	return p.endRollback(ctx, r, status.RollbackOpen, fmt.Sprintf("pull request %d waits for a merge", r.Number))
+	message := fmt.Sprintf("pull request %d takes it back and waits for a merge", r.Number)
+	if back.Edited != "" {
+		message += "; " + back.Edited
+	}
+	return p.endRollback(ctx, r, status.RollbackOpen, message)
 }
 
 // holdFor puts the pipelines of a rollback on hold, also those that are gone or not valid at the moment: they may come back.

@@ -308,14 +308,18 @@ func (r *round) leaveEdited() error {
 	w := r.result.Waiting
 	c := r.head.commit
 	w.State, w.Pipelines = v1alpha1.PullRequestEdited, nil
-	w.Message = fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s", r.p.Head, c.Hash,
-		oneLine(c.Author+" <"+c.AuthorEmail+">", maxSubject), oneLine(c.Subject, maxSubject))
-	w.Message += "; nothing is pushed over them"
+	w.Message = editedMessage(r.p.Head, c)
 	holds, err := r.holds(c.Tree)
 	if err != nil || holds {
 		return err
 	}
 	return fmt.Errorf("publishing to %s: %s: %w", r.p.Head, w.Message, ErrEdited)
+}
+
+// editedMessage says whose commits keep a head as it is.
+func editedMessage(head string, newest *git.Commit) string {
+	return fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s; nothing is pushed over them", head, newest.Hash,
+		oneLine(newest.Author+" <"+newest.AuthorEmail+">", maxSubject), oneLine(newest.Subject, maxSubject))
 }
 
 // holds reports whether a root directory has all that is wanted and the base does not have.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type TakenBack struct {
 	Request *pullrequest.Request
 	// Files is how many files are restored.
 	Files int
+	// Edited says what others have on the branch of the pull request, which is then left as it is; "" where there is nothing.
+	Edited string
 }
 
 // TakeBack takes back exactly what a commit of an entry's branch has changed, in one commit, or where the entry has pull requests in
@@ -106,7 +109,7 @@ func (r *takingBack) attempt(ctx context.Context) (back TakenBack, err error) {
 		return back, fmt.Errorf("taking back %.12s: %w", r.of.Commit, err)
 	}
 	if r.host == nil {
-		back.Commit, err = r.send(ctx, "refs/heads/"+b.Name, r.tip.Hash, root)
+		back.Commit, err = r.send(ctx, "refs/heads/"+b.Name, r.tip.Hash, root, "")
 		back.Done = err == nil
 		return back, err
 	}
@@ -144,8 +147,8 @@ func (r *takingBack) subject() string {
 	return oneLine(fmt.Sprintf("Roll back %.12s: %s", r.commit, withoutInstructions(r.of.Subject)), maxSubject)
 }
 
-// send commits a root directory on top of the branch and moves a reference to it.
-func (r *takingBack) send(ctx context.Context, reference string, old, root git.Hash) (git.Hash, error) {
+// send commits a root directory on top of the branch, with further trailers, and moves a reference to it.
+func (r *takingBack) send(ctx context.Context, reference string, old, root git.Hash, trailers string) (git.Hash, error) {
 	b := r.branch
 	text := r.subject() + "\n\n" + fmt.Sprintf("%s: %s\n", TrailerRollback, r.of.Commit)
 	for _, name := range r.of.Pipelines[:min(len(r.of.Pipelines), maxNamed)] {
@@ -154,6 +157,7 @@ func (r *takingBack) send(ctx context.Context, reference string, old, root git.H
 	if r.by != "" {
 		text += fmt.Sprintf("%s-By: %s\n", TrailerRollback, oneLine(r.by, maxSubject))
 	}
+	text += trailers
 	// The date of the branch: the same rollback is the same commit, so that one that is interrupted is not made twice.
 	data := git.CommitData{Tree: root, Parents: []git.Hash{r.tip.Hash}, Author: b.Author, Email: b.Email, Date: r.tip.Date, Message: text, Signer: b.Signer}
 	commit, err := r.draft.Commit(data)
@@ -173,8 +177,13 @@ func (r *takingBack) propose(ctx context.Context, back TakenBack, root git.Hash)
 	if err := blockingBranchError(r.push.Refs(), reference); err != nil {
 		return back, fmt.Errorf("publishing to %s: %w", r.head(), err)
 	}
+	tip := r.push.Refs().ByName[reference]
 	var err error
-	if back.Commit, err = r.send(ctx, reference, r.push.Refs().ByName[reference], root); err != nil {
+	if back.Edited, err = r.edited(ctx, tip); err != nil || back.Edited != "" {
+		return back, err
+	}
+	trailers := fmt.Sprintf("%s: %s@sha1:%s\n%s: %s\n", trailerBase, r.branch.Name, r.tip.Hash, trailerTree, root)
+	if back.Commit, err = r.send(ctx, reference, tip, root, trailers); err != nil {
 		return back, err
 	}
 	if back.Request != nil {
@@ -190,6 +199,21 @@ func (r *takingBack) propose(ctx context.Context, back TakenBack, root git.Hash)
 		return back, fmt.Errorf("opening a pull request from %s to %s: %w", r.head(), r.branch.Name, err)
 	}
 	return back, nil
+}
+
+// edited says what others have at the tip of the head, "" where it is absent or exactly what was pushed for this rollback.
+func (r *takingBack) edited(ctx context.Context, tip git.Hash) (string, error) {
+	if tip.IsZero() {
+		return "", nil
+	}
+	head, err := (&PullRequest{Base: r.branch, Head: r.head()}).readHead(ctx, tip)
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", r.head(), err)
+	}
+	if head.ours && slices.Contains(head.trailers, TrailerRollback+": "+r.of.Commit.String()) {
+		return "", nil
+	}
+	return editedMessage(r.head(), head.commit), nil
 }
 
 // body is what reviewers read of a rollback.

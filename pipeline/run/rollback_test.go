@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/internal/pulltest"
 	"github.com/prerig/prerig/pipeline/promote"
@@ -198,6 +199,96 @@ func TestRollbackByPullRequest(t *testing.T) {
 	if state := p.look(); state.IsDrifted() || p.control("shop").OnHold == nil {
 		t.Errorf("got %+v", state.Condition())
 	}
+}
+
+// TestRollbackLeavesCommitsOfOthersOnItsHead has people change the head of a rollback, and the branch move on.
+func TestRollbackLeavesCommitsOfOthersOnItsHead(t *testing.T) {
+	const person = "Ann <ann@example.com>"
+	for name, edit := range map[string]func(p *proposing, head string){
+		"a fix on top": func(p *proposing, head string) { p.byHand(head, "fix", "main^{tree}", head) },
+		"a merge":      func(p *proposing, head string) { p.byHand(head, "Merge rendered", head+"^{tree}", head, "rendered") },
+		"an amended one": func(p *proposing, head string) {
+			p.byHand(head, p.repository.Git("log", "-1", "--format=%B", head), "main^{tree}", "rendered")
+		},
+		"one before ours": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(t, "", "shop", "other")
+			publish := func(dir, text string) {
+				t.Helper()
+				p.repository.Commit(dir+text, map[string]string{dir + "/text": text})
+				if err := p.do(dir, dir+text, 1); err != nil {
+					t.Fatal(err)
+				}
+				p.merge(int64(len(p.host.Requests())))
+			}
+			publish("shop", "one")
+			publish("shop", "two")
+			p.look()
+			head := v1alpha1.RollbackHead("rendered", p.tip("rendered"))
+			if edit == nil {
+				p.byHand(head, "mine", "main^{tree}", "main")
+			}
+			done, err := p.promoter().Rollback(t.Context(), []string{"shop"}, "", "ann", everybody)
+			if err != nil || len(done) != 1 {
+				t.Fatalf("got %+v, %v", done, err)
+			}
+			want := status.RollbackAsked
+			if edit != nil {
+				want = status.RollbackOpen
+				edit(p, head)
+			}
+			theirs := p.tip(head)
+			publish("other", "one") // so that the rollback would be made on top of something newer
+			for range 2 {
+				p.promoter().FinishRollbacks(t.Context())
+			}
+			if err := p.runner.Store.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.tip(head); got != theirs {
+				t.Fatalf("their commit was overwritten by %s", p.repository.Git("log", "-1", "--format=%an %s", got))
+			}
+			r := p.runner.Store.Rollbacks()[0]
+			if r.State != want || !strings.Contains(r.Message, "by "+person) || !strings.Contains(r.Message, "nothing is pushed over them") {
+				t.Errorf("got %+v", r)
+			}
+			if edit == nil && len(p.host.Requests()) != 3 {
+				t.Errorf("a branch of somebody else was proposed: %+v", p.host.Requests())
+			}
+		})
+	}
+}
+
+// TestRollbackIsMadeAgainOnANewerBranch has the branch move on while a rollback waits that nobody has touched.
+func TestRollbackIsMadeAgainOnANewerBranch(t *testing.T) {
+	p := newProposing(t, "", "shop")
+	for i := 1; i <= 2; i++ {
+		p.repository.Commit(fmt.Sprint(i), map[string]string{"shop/text": fmt.Sprint("text", i)})
+		if err := p.do("shop", fmt.Sprint(i), 1); err != nil {
+			t.Fatal(err)
+		}
+		p.merge(int64(i))
+		p.look()
+	}
+	head := v1alpha1.RollbackHead("rendered", p.tip("rendered"))
+	if _, err := p.promoter().Rollback(t.Context(), []string{"shop"}, "", "ann", everybody); err != nil {
+		t.Fatal(err)
+	}
+	p.byHand("rendered", "empty", "rendered^{tree}", "rendered")
+	p.promoter().FinishRollbacks(t.Context())
+	if got := p.repository.Git("rev-parse", head+"~1"); got != p.tip("rendered") {
+		t.Errorf("it is on top of %s", got)
+	}
+}
+
+// byHand moves a branch to a person's commit.
+func (p *proposing) byHand(branch, message, tree string, parents ...string) {
+	args := []string{"commit-tree", "-m", message, p.repository.Git("rev-parse", tree)}
+	for _, parent := range parents {
+		args = append(args, "-p", parent)
+	}
+	p.repository.Git("update-ref", "refs/heads/"+branch, p.repository.Git(args...))
 }
 
 // TestARunThatWasBegunDoesNotPublishOverARollback puts a pipeline on hold while it renders.
