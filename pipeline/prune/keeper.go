@@ -169,7 +169,7 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 			}
 			if marked = r.Removal == nil; marked {
 				r.Removal = &status.Removal{Since: time.Now().UTC(), Deleted: deleted}
-				heirs = append(heirs, k.Catalog.Successors(name, r.Publish)...)
+				heirs = append(heirs, k.Catalog.Successors(name, slices.Concat(r.Publish, r.Left))...)
 			}
 			return deleted && takeLastWord(r, word) || marked
 		})

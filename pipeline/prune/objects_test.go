@@ -249,3 +249,27 @@ func TestADeletionIsRemembered(t *testing.T) {
 		t.Errorf("its removal is %+v", r.Removal)
 	}
 }
+
+// TestWhatWasLeftCanBeTakenOver has a pipeline go before it has published to its new branch, and another come in its place at the old one.
+func TestWhatWasLeftCanBeTakenOver(t *testing.T) {
+	at := func(branch string) string { return strings.Replace(objectSpec(branch), `"branch"`, `"path":"web","branch"`, 1) }
+	k := newClusterKeeper(t, map[string]string{"shop/old": at("x"), "shop/other": objectSpec("other")})
+	k.objects.specs["shop/old"] = at("y")
+	k.look()
+	if r := k.registered("shop/old"); len(r.Left) != 1 || len(r.Publish) != 1 {
+		t.Fatalf("it is registered as %+v", r)
+	}
+	var planned []string
+	k.Plan = func(heirs []string) { planned = append(planned, heirs...) }
+	k.delete("shop/old")
+	k.objects.specs["shop/new"] = at("x")
+	k.look()
+	e, _ := k.Catalog.Get("shop/new")
+	remover := &Remover{Catalog: k.Catalog, Store: k.Store}
+	if got := remover.Predecessors(t.Context(), "shop/new", e.Pipeline.Spec.Publish[0]); !slices.Equal(got, []string{"shop/old"}) {
+		t.Errorf("it takes over from %q", got)
+	}
+	if !slices.Equal(planned, []string{"shop/new"}) {
+		t.Errorf("looked at are %q", planned)
+	}
+}

@@ -199,7 +199,7 @@ func (r *Remover) Predecessors(ctx context.Context, pipeline string, to v1alpha1
 	var out []string
 	for _, name := range r.Store.Registered() {
 		if reg, ok := r.Store.Registration(name); ok && name != pipeline && reg.Removal != nil {
-			if slices.ContainsFunc(reg.Publish, to.Overlaps) {
+			if slices.ContainsFunc(slices.Concat(reg.Publish, reg.Left), to.Overlaps) {
 				out = append(out, name)
 			}
 		}
