@@ -10,10 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sergi/go-diff/diffmatchpatch"
 )
 
 func TestUnified(t *testing.T) {
@@ -140,6 +143,93 @@ func TestManyLines(t *testing.T) {
 	got := Unified("f", []Chunk{{b.Bytes(), append([]byte("x\n"), b.Bytes()...)}})
 	if want := "--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n+x\n line 0\n line 1\n line 2\n"; string(got) != want {
 		t.Errorf("got %d bytes:\n%.200s", len(got), got)
+	}
+}
+
+// TestTooManyDifferences has more of them than the shortest script is looked for with. It must come to an end all the same.
+func TestTooManyDifferences(t *testing.T) {
+	t.Parallel()
+	lines := func(side string, n, equalEach int) []byte {
+		var b bytes.Buffer
+		b.WriteString("first\n")
+		for i := range n {
+			if equalEach > 0 && i%equalEach == 0 {
+				fmt.Fprintf(&b, "line %d\n", i)
+			} else {
+				fmt.Fprintf(&b, "line %d of %s\n", i, side)
+			}
+		}
+		b.WriteString("last\n")
+		return b.Bytes()
+	}
+	same := bytes.Repeat([]byte("a\n"), 200_000)
+	for name, tc := range map[string]struct {
+		chunk       Chunk
+		edits, kept int
+	}{
+		"all differ":           {Chunk{lines("old", 200_000, 0), lines("new", 200_000, 0)}, 4, 2},
+		"every other differs":  {Chunk{lines("old", 200_000, 2), lines("new", 200_000, 2)}, 4, 3},
+		"few differ of many":   {Chunk{lines("old", 20_000, 1), bytes.ReplaceAll(lines("old", 20_000, 1), []byte("7\n"), []byte("7 x\n"))}, 0, 18_002},
+		"long repetitions":     {Chunk{slices.Concat([]byte("b\n"), same, []byte("c\n")), slices.Concat(same[:len(same)/2], []byte("d\n"))}, 0, 0},
+		"all lines of a table": {Chunk{lines("old", 5_000, 0), lines("new", 5_000, 0)}, 4, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, now := splitLines(tc.chunk.Old), splitLines(tc.chunk.New)
+			edits, kept := editScript(old, now), 0
+			for _, e := range edits {
+				if e.kind == equal {
+					kept += len(e.lines)
+				}
+				if e.kind != add {
+					old = checkBegins(t, old, e.lines)
+				}
+				if e.kind != remove {
+					now = checkBegins(t, now, e.lines)
+				}
+			}
+			if len(old)+len(now) > 0 {
+				t.Errorf("%d old and %d new lines are left", len(old), len(now))
+			}
+			if tc.edits > 0 && len(edits) != tc.edits || tc.kept > 0 && kept != tc.kept {
+				t.Errorf("%d edits keep %d lines", len(edits), kept)
+			}
+		})
+	}
+}
+
+// checkBegins returns what follows the lines that some begin with.
+func checkBegins(t *testing.T, all, with [][]byte) [][]byte {
+	t.Helper()
+	for i, line := range with {
+		if i >= len(all) || !bytes.Equal(all[i], line) {
+			t.Fatalf("line %d of an edit, %q, is not there", i, line)
+		}
+	}
+	return all[len(with):]
+}
+
+// TestIsWithin compares with how long the library's scripts of random lines are.
+func TestIsWithin(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		a, b := make([]rune, rng.IntN(40)), make([]rune, rng.IntN(40))
+		for _, side := range [][]rune{a, b} {
+			for i := range side {
+				side[i] = rune(1 + rng.IntN(4))
+			}
+		}
+		dmp, shortest := diffmatchpatch.New(), 0
+		dmp.DiffTimeout = 0
+		for _, d := range dmp.DiffMainRunes(a, b, false) {
+			if d.Type != diffmatchpatch.DiffEqual {
+				shortest += utf8.RuneCountInString(d.Text)
+			}
+		}
+		if !isWithin(a, b, shortest) || shortest > 0 && isWithin(a, b, shortest-1) {
+			t.Fatalf("%v and %v are not %d apart", a, b, shortest)
+		}
 	}
 }
 

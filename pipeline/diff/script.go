@@ -5,6 +5,7 @@ package diff
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/sergi/go-diff/diffmatchpatch"
@@ -25,12 +26,19 @@ type lineEdit struct {
 	lines [][]byte
 }
 
+// Bounds of what the shortest script is looked for with, which nobody can stop: the lines that are removed and added, and the lines of
+// both sides times those, which is how many steps it takes at worst.
+const (
+	maxDiffering = 10_000
+	maxSteps     = 2_000_000_000
+)
+
 // editScript returns the shortest sequence of edits that makes the new lines of the old ones (Myers' algorithm, by the library,
-// over one character for each different line).
+// over one character for each different line). Where that is too much work, all between the first and the last difference is one edit.
 func editScript(before, after [][]byte) []lineEdit {
 	a, b, ok := encodeLines(before, after)
-	if !ok {
-		return []lineEdit{{remove, before}, {add, after}}
+	if !ok || !isNear(a, b) {
+		return replaceMiddle(before, after, a, b)
 	}
 	dmp := diffmatchpatch.New()
 	dmp.DiffTimeout = 0 // no clock, and the shortest script
@@ -50,6 +58,51 @@ func editScript(before, after [][]byte) []lineEdit {
 		}
 	}
 	return slideEdits(edits)
+}
+
+// replaceMiddle keeps the lines that both begin and end with. a and b are equal where the lines are.
+func replaceMiddle(before, after [][]byte, a, b []rune) []lineEdit {
+	begin, end, shorter := 0, 0, min(len(a), len(b))
+	for begin < shorter && a[begin] == b[begin] {
+		begin++
+	}
+	for end < shorter-begin && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	edits := []lineEdit{
+		{equal, before[:begin]}, {remove, before[begin : len(before)-end]}, {add, after[begin : len(after)-end]}, {equal, before[len(before)-end:]},
+	}
+	return slices.DeleteFunc(edits, func(e lineEdit) bool { return len(e.lines) == 0 })
+}
+
+// isNear reports whether the shortest script is within the bounds.
+func isNear(a, b []rune) bool {
+	lines := len(a) + len(b)
+	limit := min(maxDiffering, maxSteps/max(1, lines))
+	return lines <= limit || isWithin(a, b, limit)
+}
+
+// isWithin reports whether no more lines than the limit have to be removed and added. It does the first half of Myers' algorithm, which
+// tells how many those are without keeping which.
+func isWithin(a, b []rune, limit int) bool {
+	reached := make([]int, 2*limit+3) // how many lines of a, by how many more of a than of b were gone through
+	middle := limit + 1
+	for d := 0; d <= limit; d++ {
+		for k := -d; k <= d; k += 2 {
+			x := reached[middle+k+1]
+			if removed := reached[middle+k-1] + 1; k != -d && removed > x {
+				x = removed
+			}
+			for x < len(a) && x-k < len(b) && a[x] == b[x-k] {
+				x++
+			}
+			if x >= len(a) && x-k >= len(b) {
+				return true
+			}
+			reached[middle+k] = x
+		}
+	}
+	return false
 }
 
 // encodeLines returns each different line a character of its own. It says false where there are more lines than characters.
