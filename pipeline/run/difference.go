@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/diff"
@@ -42,14 +43,22 @@ func (a *attempt) saveDiffInTime(ctx context.Context, entry status.Run) bool {
 	defer cancel()
 	select {
 	case a.r.differences <- struct{}{}:
-		defer func() { <-a.r.differences }()
 	case <-waiting.Done():
 		a.log.Warn("the difference was not stored", "run", entry.ID, "error", context.Cause(waiting))
 		return false
 	}
+	// Who is left behind has its turn until it has ended: it works still.
+	var taken atomic.Bool
 	saved, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepDifference, diffTimeout), func(ctx context.Context) (bool, error) {
+		if !taken.CompareAndSwap(false, true) {
+			return false, nil
+		}
+		defer func() { <-a.r.differences }()
 		return a.saveDiff(ctx, entry), nil
 	})
+	if taken.CompareAndSwap(false, true) {
+		<-a.r.differences // it was not begun
+	}
 	if err != nil {
 		a.log.Warn("the difference was not stored", "run", entry.ID, "error", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // TestARunDoesNotWaitForEverForItsDifference has the differences of other runs never end.
@@ -40,4 +41,30 @@ func TestARunDoesNotWaitForEverForItsDifference(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestADifferenceThatIsLeftBehindKeepsItsTurn has one hang in what no context stops, and its pipeline run again meanwhile.
+func TestADifferenceThatIsLeftBehindKeepsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &attempt{r: &Runner{differences: make(chan struct{}, 2)}, log: slog.New(slog.DiscardHandler)}
+		a.r.Watchdog = &watchdog.Watchdog{}
+		goOn := make(chan struct{})
+		a.published = []targetResult{{receipt: publish.Receipt{Changed: true, Outcome: publish.Outcome{Modified: []string{"f"}}, Old: func(string) []byte {
+			<-goOn
+			panic("nothing is compared")
+		}}}}
+		for range 2 {
+			if a.saveDiffInTime(t.Context(), status.Run{}) {
+				t.Error("a difference was stored")
+			}
+			if working := len(a.r.differences); working != 1 {
+				t.Errorf("%d have a turn while one works", working)
+			}
+		}
+		close(goOn)
+		synctest.Wait()
+		if working := len(a.r.differences); working != 0 {
+			t.Errorf("%d have a turn after all", working)
+		}
+	})
 }
