@@ -102,6 +102,9 @@ func (g *gitTarget) publishBy(ctx context.Context, c Change, write func(context.
 	if err != nil {
 		return receipt, err
 	}
+	if receipt.Changed {
+		receipt.Warning = subjectWarning(c, g.to.Git.Branch)
+	}
 	receipt.Files = map[string][]byte{}
 	for name, content := range c.Files {
 		receipt.Files[path.Join(g.to.Directory(), name)] = content

@@ -112,18 +112,9 @@ func messageFunctions() template.FuncMap {
 // commitMessage is the whole text of a commit: one subject, a list where several pipelines changed, and trailers.
 func commitMessage(changes []Change, branch string) (string, error) {
 	var out strings.Builder
-	first, err := renderSubject(changes[0], branch)
+	first, err := subject(changes, branch)
 	if err != nil {
 		return "", err
-	}
-	if len(changes) > 1 {
-		first = summarySubject(changes)
-		if one := commonOrigin(changes); one.Subject != "" {
-			first = oneLine(first+": "+withoutInstructions(one.Subject), maxSubject)
-		}
-	}
-	if first == "" {
-		first = "Render " + changes[0].Pipeline
 	}
 	out.WriteString(first + "\n\n")
 	trailers := map[string]bool{}
@@ -160,6 +151,35 @@ func commitMessage(changes []Change, branch string) (string, error) {
 		add(TrailerCommand, c.Command)
 	}
 	return out.String(), nil
+}
+
+// subject is the first line of a commit. A template that cannot be used for a result keeps nobody's from being published.
+func subject(changes []Change, branch string) (string, error) {
+	if len(changes) > 1 {
+		first := summarySubject(changes)
+		if one := commonOrigin(changes); one.Subject != "" {
+			first = oneLine(first+": "+withoutInstructions(one.Subject), maxSubject)
+		}
+		return first, nil
+	}
+	c := changes[0]
+	first, err := renderSubject(c, branch)
+	if err != nil && c.Subject != "" {
+		c.Subject = ""
+		first, err = renderSubject(c, branch)
+	}
+	if first == "" {
+		first = "Render " + c.Pipeline
+	}
+	return first, err
+}
+
+// subjectWarning says why the default subject stands for a change's own, "" where it does not.
+func subjectWarning(c Change, branch string) string {
+	if _, err := renderSubject(c, branch); err != nil {
+		return fmt.Sprintf("git.message cannot be used for this result, whose commit has the default one: %s", err)
+	}
+	return ""
 }
 
 // mountedText tells of a further source in a trailer or an annotation.

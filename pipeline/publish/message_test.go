@@ -50,3 +50,26 @@ func TestSourceSubjectInstructsNobody(t *testing.T) {
 		}
 	}
 }
+
+// A template that cuts is tried with long texts before, and may get a short one.
+func TestTemplateThatASubjectDoesNotFit(t *testing.T) {
+	repository := gittest.New(t).Repository(t, "config")
+	b := branch(t, repository, "rendered")
+	cutting := func(pipeline, value string) publish.Change {
+		c := change(t, pipeline, pipeline, configMap("a", value))
+		c.Subject, c.Origin.Subject = "{{slice .Source.Subject 0 20}}", "fix typo"
+		return c
+	}
+	if err := publish.CheckSubject(cutting("shop", "").Subject); err != nil {
+		t.Fatal(err)
+	}
+	for want, changes := range map[string][]publish.Change{
+		"Render shop: fix typo":        {cutting("shop", "1")},
+		"Render 2 pipelines: fix typo": {cutting("shop", "2"), cutting("cart", "2")},
+	} {
+		run(t, b, changes...)
+		if got := repository.Git("log", "-1", "--format=%s", "rendered"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -58,6 +58,8 @@ type Receipt struct {
 	Record tree.Record
 	// Problem is an error that kept the changed files from being found. What was published is published all the same.
 	Problem error
+	// Warning is what a person should know of how it was published, "" where there is nothing.
+	Warning string
 	// PullRequest is the one that it waits in, nil where nothing waits.
 	PullRequest *v1alpha1.PullRequestStatus
 }

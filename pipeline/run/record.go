@@ -137,6 +137,9 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 		if p.err == nil && p.receipt.Held == "" {
 			entry.Published = append(entry.Published, p.published)
 		}
+		if p.receipt.Warning != "" {
+			entry.Findings = append(entry.Findings, status.OneLine("warning: "+p.receipt.Warning))
+		}
 		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.receipt.Outcome.Added), entry.Modified+len(p.receipt.Outcome.Modified), entry.Deleted+len(p.receipt.Outcome.Deleted)
 	}
 	entry.Outcome, entry.Message = a.outcomeOf(err, entry)

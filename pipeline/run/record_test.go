@@ -63,3 +63,20 @@ func TestATryWaitsNoLongerThanTheInterval(t *testing.T) {
 		})
 	}
 }
+
+// TestAMessageThatCannotBeUsedIsTold has a template that cuts more than the subject has.
+func TestAMessageThatCannotBeUsedIsTold(t *testing.T) {
+	w := newWorks(t, "shop")
+	entry, _ := w.runner.Catalog.Get("shop")
+	entry.Pipeline.Spec.Publish[0].Git.Message = "{{slice .Source.Subject 0 20}}"
+	w.repository.Commit("fix typo", map[string]string{"shop/text": "one"})
+	if err := w.do("shop", "1", 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.repository.Git("log", "-1", "--format=%s", "rendered"); got != "Render shop: fix typo" {
+		t.Errorf("the subject is %q", got)
+	}
+	if run := w.state("shop").Runs[0]; len(run.Findings) != 1 || !strings.HasPrefix(run.Findings[0], "warning: git.message cannot be used") {
+		t.Errorf("the run says %q", run.Findings)
+	}
+}
