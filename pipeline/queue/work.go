@@ -55,15 +55,11 @@ type Job struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-// Request puts the job in the place of any job of the same pipeline that was not begun.
+// Request puts the job in the place of any job of the same pipeline that is not done. Drift and Force of that one stay asked for.
 func (q *Queue) Request(ctx context.Context, j Job) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	data, err := json.Marshal(j)
-	if err != nil {
-		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
-	}
-	if _, err := q.js.Publish(ctx, q.prefixedSubject("work."+subjectToken(j.Pipeline)), data); q.noteWriteError(err) != nil {
+	if err := q.noteWriteError(q.replaceJob(ctx, j)); err != nil {
 		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
 	}
 	return nil
