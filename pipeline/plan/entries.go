@@ -41,9 +41,9 @@ func (s *sourcePlan) planEntries(ctx context.Context, entries []catalog.Entry, r
 		}
 		state := s.p.Store.Get(e.Key)
 		if s.snapshot == nil {
-			// One that is being tried again looks at its source before it stops trying; another must say that that does not
-			// answer. Whoever has suspended one may have ended its tries.
-			if s.pending[e.Key] && state.Failures > 0 && state.Retrying() && !s.cause.Now {
+			// One that is being tried again looks at its source before it stops trying, but not at what it has published; another
+			// must say that its source does not answer. Whoever has suspended one may have ended its tries.
+			if s.pending[e.Key] && state.Failures > 0 && state.Retrying() && !s.cause.Now && !s.cause.Moved {
 				continue
 			}
 			s.jobs = append(s.jobs, job)

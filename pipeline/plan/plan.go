@@ -185,8 +185,9 @@ func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []ca
 	return jobs
 }
 
+// newJob returns a job for the cause. What is published is looked at in any case where it has moved: nothing else tells of that.
 func (c Cause) newJob(e catalog.Entry) queue.Job {
-	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest}
+	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest, Drift: c.Drift && c.Moved}
 }
 
 // sourceKey is equal for the pipelines with the same sources. All are asked for it with each event and each tick of the timer.

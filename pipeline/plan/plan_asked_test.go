@@ -39,9 +39,9 @@ func TestAnAnnotationAsksForARun(t *testing.T) {
 // TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt has a job for each of three pipelines at that time.
 func TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt(t *testing.T) {
 	for what, test := range map[string]struct {
-		state func(*status.State)
-		now   bool
-		want  bool
+		state      func(*status.State)
+		now, moved bool
+		want       bool
 	}{
 		"one that is ready": {want: true, state: func(*status.State) {}},
 		"one that is tried again": {state: func(s *status.State) {
@@ -52,6 +52,11 @@ func TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt(t *testing.T) {
 			s.Failures = 1
 			s.Ready(time.Now(), false, v1alpha1.ReasonSourceFailed, "", false)
 		}},
+		"one that is tried, and whose branch has moved": {moved: true, want: true, state: func(s *status.State) {
+			s.Failures = 1
+			s.Ready(time.Now(), false, v1alpha1.ReasonSourceFailed, "", false)
+		}},
+		"one whose branch has moved": {moved: true, want: true, state: func(*status.State) {}},
 		"one that waits for a change": {want: true, state: func(s *status.State) {
 			s.Failures = 1
 			s.Ready(time.Now(), false, v1alpha1.ReasonBuildFailed, "", true)
@@ -67,14 +72,14 @@ func TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt(t *testing.T) {
 				http.Error(w, "gone", http.StatusForbidden)
 				return true
 			})
-			if err := b.planner.Consider(t.Context(), []string{name(0)}, plan.Cause{ID: "later", Since: time.Now(), Now: test.now}); err != nil {
+			if err := b.planner.Consider(t.Context(), []string{name(0)}, plan.Cause{ID: "later", Since: time.Now(), Now: test.now, Drift: test.moved, Moved: test.moved}); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			err := b.queue.Work(ctx, 1, func(_ context.Context, j queue.Job) error {
-				if (j.Cause == "later") != test.want {
-					t.Errorf("the job is that of the %s event", j.Cause)
+				if (j.Cause == "later") != test.want || j.Drift != test.moved {
+					t.Errorf("the job is that of the %s event, and looks for drift: %t", j.Cause, j.Drift)
 				}
 				cancel()
 				return nil
