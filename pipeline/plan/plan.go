@@ -54,6 +54,8 @@ type Planner struct {
 	shared     *source.Shared // looks that pipelines with several sources have in common
 	shareLooks sync.Once
 
+	requesting sync.RWMutex // read while a run is asked for, locked to note a look
+
 	mu          sync.Mutex
 	sourceLocks map[string]*sync.Mutex // one for each source
 	next        map[string]time.Time   // when a pipeline may run again
@@ -108,29 +110,26 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 	ctx, span := otel.Tracer("prerig").Start(ctx, "plan")
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.id", cause.ID), attribute.Int("prerig.pipelines", len(entries)))
-	// In this order: a run that ended before Pending was asked has saved its state, and Sync waits for it. A run that has
-	// not ended counts as a need, as it may have looked at the source too early.
-	pending, err := p.Queue.Pending(ctx)
+	begun, err := p.findBegun(ctx)
 	if err != nil {
 		return err
 	}
-	if err := p.Store.Sync(ctx); err != nil {
-		return err
-	}
 	trace, count := queue.TraceOf(ctx), 0
-	for jobs := range p.planSources(ctx, entries, pending, cause) {
+	for jobs := range p.planSources(ctx, entries, begun, cause) {
 		count += len(jobs)
-		batch := p.batchSize(jobs, pending)
+		batch := p.batchSize(jobs, begun.before)
 		for i := range jobs {
 			jobs[i].Batch, jobs[i].Trace = batch, trace
-			p.dropOldRevision(&jobs[i])
 			if !cause.Now {
 				jobs[i].NotBefore = p.notBefore(jobs[i].Pipeline)
 			}
-			if err := p.Queue.Request(ctx, jobs[i]); err != nil {
+			if err := p.request(ctx, jobs[i]); err != nil {
 				return err
 			}
 		}
+	}
+	if err := begun.failed(); err != nil {
+		return err
 	}
 	p.Log.Info("planned", "id", cause.ID, "reason", cause.Reason, "looked at", len(entries), "to run", count, "took", time.Since(cause.Since))
 	return nil
@@ -146,7 +145,7 @@ func (p *Planner) runnableEntries(keys []string) []catalog.Entry {
 }
 
 // planSources looks at each source once and gives what is to run, in one batch where all sources answer soon.
-func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, pending map[string]bool, cause Cause) iter.Seq[[]queue.Job] {
+func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begun *begunJobs, cause Cause) iter.Seq[[]queue.Job] {
 	groups := map[string][]catalog.Entry{}
 	var order []string
 	for _, e := range entries {
@@ -156,7 +155,7 @@ func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, pend
 		}
 		groups[key] = append(groups[key], e)
 	}
-	return collectJobs(len(order), batchWait, func(i int) []queue.Job { return p.planSourceSafely(ctx, order[i], groups[order[i]], pending, cause) })
+	return collectJobs(len(order), batchWait, func(i int) []queue.Job { return p.planSourceSafely(ctx, order[i], groups[order[i]], begun, cause) })
 }
 
 // planTimeout bounds the look at one source and what is worked out of it for its pipelines.
@@ -164,10 +163,10 @@ const planTimeout = 5 * time.Minute
 
 // planSourceSafely plans for the pipelines of one source, and asks for all of them where that panics or hangs: the runs will tell of
 // it. The event would come again after each start, and nothing else would ever be planned.
-func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) (jobs []queue.Job) {
+func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) (jobs []queue.Job) {
 	step := watchdog.Step{Name: watchdog.StepPlan, Subject: entries[0].Key, Limit: planTimeout}
 	jobs, err := watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) ([]queue.Job, error) {
-		return p.planSource(ctx, key, entries, pending, cause), nil
+		return p.planSource(ctx, key, entries, begun, cause), nil
 	})
 	if err == nil {
 		return jobs
@@ -224,11 +223,11 @@ func (p *Planner) forgetPipeline(key string) {
 }
 
 // planSource plans for the pipelines of one source, one group at a time for each source.
-func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
+func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) []queue.Job {
 	done, err := p.unresponsive.takeTurn(key, p.sourceLock(key))
 	defer done()
 	resolved, stored := time.Now(), p.Store.Seen()
-	settled := p.lastSettled(key, entries, pending, cause)
+	settled := p.lastSettled(key, entries, begun.before, cause)
 	var rendered []*status.State
 	if settled == nil {
 		rendered = p.statesOf(entries)
@@ -249,8 +248,12 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	if snapshot != nil {
 		p.noteLook(entries, resolved)
 	}
+	pending, ok := begun.among(ctx, entries)
+	if !ok {
+		return nil // the whole plan is made again
+	}
 	some, ok := settled.unsettled(p, snapshot)
-	if ok {
+	if ok = ok && len(pending) == 0; ok {
 		entries = some.entries
 	}
 	if rendered == nil {
@@ -273,6 +276,8 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 
 // noteLook notes when the source of pipelines was looked at. The caller has the source's turn, so the last one noted is the newest.
 func (p *Planner) noteLook(entries []catalog.Entry, at time.Time) {
+	p.requesting.Lock()
+	defer p.requesting.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.looked == nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,6 +102,61 @@ func TestAJobThatWaitedForASlowSourceNamesNoOldRevision(t *testing.T) {
 	}
 	if got := jobs[name(1)]; got.Revision == "" {
 		t.Errorf("of the slow source: %+v", got)
+	}
+}
+
+// TestAPlanThatLooksAfterAnotherHasAskedSeesItsJob: two plans overlap. The later one begins while the queue is empty, but looks at the source
+// only after the other one has asked for a run with what it has found; meanwhile that was reverted. The later plan finds the source
+// as the state says, and the run must not be believed that there is something else.
+func TestAPlanThatLooksAfterAnotherHasAskedSeesItsJob(t *testing.T) {
+	b := newBed(t, 1, branches)
+	slow := b.git.Repository(t, "slow")
+	slow.Commit("first", map[string]string{"x": "1"})
+	b.write(b.pipelines, "slow.yaml", branches(1, slow.URL))
+	b.reload()
+	answer, looks, look := make(chan struct{}), make(chan struct{}, 9), make(chan struct{})
+	var later atomic.Bool
+	b.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.Contains(r.URL.Path, "/slow.git/"):
+			<-answer // the first plan asks for the run of the other source after it has waited for this one for a while
+		case later.Load():
+			looks <- struct{}{}
+			<-look
+		}
+		return false
+	})
+	file := "apps/" + name(0) + "/app.yaml"
+	before := b.repository.Git("show", "main:"+file) + "\n"
+	changed := b.repository.Commit("change", map[string]string{file: "kind: Service\n"})
+	var plans sync.WaitGroup
+	plans.Go(func() {
+		if err := b.planner.Consider(t.Context(), []string{name(0), name(1)}, plan.Cause{ID: changed, Since: time.Now()}); err != nil {
+			t.Error(err)
+		}
+	})
+	for !b.planner.HasLooked(name(0)) {
+		time.Sleep(time.Millisecond)
+	}
+	reverted := b.repository.Commit("revert", map[string]string{file: before})
+	later.Store(true)
+	plans.Go(func() {
+		if err := b.planner.Event(t.Context(), b.event(reverted), time.Now()); err != nil {
+			t.Error(err)
+		}
+	})
+	<-looks
+	for pending := map[string]bool{}; !pending[name(0)]; time.Sleep(time.Millisecond) {
+		var err error
+		if pending, err = b.queue.Pending(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(look)
+	close(answer)
+	plans.Wait()
+	if got := b.jobs(2)[name(0)]; got.Cause != reverted || got.Revision != "" {
+		t.Errorf("the job is %+v", got)
 	}
 }
 

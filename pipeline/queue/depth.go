@@ -29,7 +29,7 @@ const maxRetries = 2000
 func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause string, ok bool)) (Depth, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	info, err := q.workInfo(ctx)
+	info, err := q.workInfo(ctx, q.workSubjects())
 	if err != nil {
 		return Depth{}, err
 	}

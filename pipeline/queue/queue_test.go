@@ -167,6 +167,12 @@ func TestPendingAndDepth(t *testing.T) {
 		if err != nil || !pending["team/a"] || !pending["b"] || len(pending) != 2 {
 			t.Errorf("pending %v, error %v", pending, err)
 		}
+		for _, names := range [][]string{{"b", "c"}, {"a", "b", "c", "d", "e", "f"}} {
+			pending, err := q.PendingOf(ctx, names)
+			if err != nil || !pending["b"] || pending["c"] {
+				t.Errorf("of %v pending %v, error %v", names, pending, err)
+			}
+		}
 		cancel()
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 // would have come again. What that one was to do beyond looking at the source is still to be done, and nothing else tells of it. The
 // server takes the job only where no other came in between.
 func (q *Queue) replaceJob(ctx context.Context, j Job) error {
-	subject := q.prefixedSubject("work." + subjectToken(j.Pipeline))
+	subject := q.workSubject(j.Pipeline)
 	for last, waiting := uint64(0), (Job{}); ; {
 		j.Drift, j.Force = j.Drift || waiting.Drift, j.Force || waiting.Force
 		data, err := json.Marshal(j)

@@ -81,7 +81,7 @@ func (e *RetryError) Unwrap() error { return e.Err }
 func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	info, err := q.workInfo(ctx)
+	info, err := q.workInfo(ctx, q.workSubjects())
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +94,40 @@ func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
+// fewPipelines is for how many pipelines the queue is asked one by one, in the place of once for all that there are.
+const fewPipelines = 4
+
+// PendingOf is Pending for some pipelines. It may tell of others, too.
+func (q *Queue) PendingOf(ctx context.Context, pipelines []string) (map[string]bool, error) {
+	if len(pipelines) > fewPipelines {
+		return q.Pending(ctx)
+	}
+	ctx, cancel := withRequestTimeout(ctx)
+	defer cancel()
+	out := map[string]bool{}
+	for _, name := range pipelines {
+		info, err := q.workInfo(ctx, q.workSubject(name))
+		if err != nil {
+			return nil, err
+		}
+		if len(info.State.Subjects) > 0 {
+			out[name] = true
+		}
+	}
+	return out, nil
+}
+
+// workSubject is the subject of a pipeline's job.
+func (q *Queue) workSubject(pipeline string) string {
+	return q.prefixedSubject("work." + subjectToken(pipeline))
+}
+
 // workSubjects are the subjects of all jobs.
 func (q *Queue) workSubjects() string { return q.prefixedSubject("work.>") }
 
-// workInfo returns the state of the work queue, with the subject of each job.
-func (q *Queue) workInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
-	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(q.workSubjects()))
+// workInfo returns the state of the work queue, with those of the subjects that have a job.
+func (q *Queue) workInfo(ctx context.Context, subjects string) (*jetstream.StreamInfo, error) {
+	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(subjects))
 	if err != nil {
 		return nil, fmt.Errorf("looking at the work queue: %w", err)
 	}

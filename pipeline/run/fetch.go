@@ -64,8 +64,12 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 }
 
 // isThereStill reports whether the sources were lately where they were planned, by the planner's look or by one for another job of the same
-// sources: an upgrade of thousands of applications takes longer than a look is believed.
+// sources: an upgrade of thousands of applications takes longer than a look is believed. What a later look has found to be elsewhere is not
+// believed at all: the planner may be another process, which does not know of that.
 func (a *attempt) isThereStill(sources []v1alpha1.NamedSource, planned source.Revisions) bool {
+	if a.r.sources.HasMoved(a.p.Metadata.Namespace, sources, planned, a.job.Resolved) {
+		return false
+	}
 	return time.Since(a.job.Resolved).Abs() < resolvedFor || a.r.sources.Seen(a.p.Metadata.Namespace, sources, planned, resolvedFor)
 }
 

@@ -65,6 +65,33 @@ func TestARevisionThatWasPlannedIsNotLookedForAgain(t *testing.T) {
 	}
 }
 
+// TestARevisionThatWasSeenToBeLeftIsNotBelieved: a job of another pipeline has looked at the same source since, and found it elsewhere.
+func TestARevisionThatWasSeenToBeLeftIsNotBelieved(t *testing.T) {
+	w := newWorks(t, "shop", "cart")
+	first := map[string]string{"shop/text": "one", "cart/text": "one"}
+	w.repository.Commit("first", first)
+	for _, name := range []string{"shop", "cart"} {
+		if err := w.do(name, "x", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := w.repository.Commit("second", map[string]string{"shop/text": "two"})
+	job := queue.Job{
+		Pipeline: "shop", Cause: "y", Since: time.Now(), Revision: "main@sha1:" + second, Resolved: time.Now(),
+		Rendered: w.state("shop").Seen.Resolved,
+	}
+	w.repository.Commit("revert", first)
+	if err := w.do("cart", "z", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.runner.Do(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.repository.Git("show", "rendered:shop/configmap-x.yaml"); !strings.Contains(got, "one") {
+		t.Errorf("published: %s", got)
+	}
+}
+
 // TestARevisionThatWaitedLongIsNotLookedForByEachJob: in an upgrade of a fleet most jobs wait for longer than the planner's look is believed.
 // One looks again, and the others of the same source believe that, as long as it has found what was planned.
 func TestARevisionThatWaitedLongIsNotLookedForByEachJob(t *testing.T) {

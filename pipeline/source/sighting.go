@@ -76,3 +76,15 @@ func (s *Shared) Seen(namespace string, all []v1alpha1.NamedSource, revisions Re
 	}
 	return true
 }
+
+// HasMoved reports whether one of the sources of a pipeline was at another revision than these when its server was asked last, which was
+// later than that.
+func (s *Shared) HasMoved(namespace string, all []v1alpha1.NamedSource, revisions Revisions, since time.Time) bool {
+	for _, one := range all {
+		last := s.seen.of(lookKey(namespace, one.Source))
+		if last.at.After(since) && last.revision != revisions[one.MountPath] {
+			return true
+		}
+	}
+	return false
+}
