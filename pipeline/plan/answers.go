@@ -21,6 +21,9 @@ const (
 	// unresponsiveFor is how long a source is not looked at that did not answer in time. Its pipelines run without a look then: they
 	// find out for themselves, and take longer for it, but no event about another source waits meanwhile.
 	unresponsiveFor = time.Minute
+	// planningWait is how long others wait for a source's turn while it is worked out what follows from its answer, which takes its time
+	// where there are many pipelines.
+	planningWait = 30 * time.Second
 )
 
 var errUnresponsive = errors.New("it did not answer in time a moment ago")
@@ -29,7 +32,7 @@ var errUnresponsive = errors.New("it did not answer in time a moment ago")
 type unresponsiveSources struct {
 	mu    sync.Mutex
 	until map[string]time.Time
-	since map[string]time.Time // of looks that are under way
+	waits map[string]time.Time // until when others wait for looks that are under way
 }
 
 // takeTurn waits for the turn to look at a source, and gives an error where it is not worth a look: it did not answer lately,
@@ -53,25 +56,36 @@ func (s *unresponsiveSources) beginLook(source string) error {
 		return errUnresponsive
 	}
 	delete(s.until, source)
-	if s.since == nil {
-		s.since = map[string]time.Time{}
-	}
-	s.since[source] = time.Now()
+	s.letWait(source, batchWait)
 	return nil
+}
+
+// noteAnswer notes that a source has answered whoever has its turn.
+func (s *unresponsiveSources) noteAnswer(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.letWait(source, planningWait)
+}
+
+func (s *unresponsiveSources) letWait(source string, wait time.Duration) {
+	if s.waits == nil {
+		s.waits = map[string]time.Time{}
+	}
+	s.waits[source] = time.Now().Add(wait)
 }
 
 func (s *unresponsiveSources) endLook(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.since, source)
+	delete(s.waits, source)
 }
 
 // isWaiting reports whether a look at a source takes long.
 func (s *unresponsiveSources) isWaiting(source string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since, looking := s.since[source]
-	return looking && time.Since(since) > batchWait
+	until, looking := s.waits[source]
+	return looking && time.Now().After(until)
 }
 
 func (s *unresponsiveSources) markUnresponsive(source string) {

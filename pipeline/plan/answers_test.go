@@ -69,13 +69,15 @@ func TestSilentSources(t *testing.T) {
 	}
 	done := begin(nil)
 	// Others wait for the one that looks, but not for long.
-	s.since["a"] = time.Now().Add(-time.Hour)
+	s.waits["a"] = time.Now().Add(-time.Hour)
 	begin(errUnresponsive)()
 	s.markUnresponsive("a")
 	done()
 	begin(errUnresponsive)()
 	s.until["a"] = time.Now().Add(-time.Second)
 	done = begin(nil)
+	s.waits["a"] = time.Now().Add(-time.Hour)
+	s.noteAnswer("a") // what follows from it takes long
 	waited := make(chan error)
 	go func() {
 		done, err := s.takeTurn("a", &turn)
@@ -87,7 +89,7 @@ func TestSilentSources(t *testing.T) {
 	if err := <-waited; err != nil {
 		t.Errorf("one that waited for a look was told %v", err)
 	}
-	if len(s.until) != 0 || len(s.since) != 0 {
-		t.Errorf("it remembers %v and %v", s.until, s.since)
+	if len(s.until) != 0 || len(s.waits) != 0 {
+		t.Errorf("it remembers %v and %v", s.until, s.waits)
 	}
 }

@@ -6,6 +6,7 @@ package plan_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,44 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 )
+
+// TestASlowLookAtWhatIsPublishedHoldsUpNoEvent: the server that is published to answers only after an event about the source was planned.
+// That the look takes long says nothing about the source.
+func TestASlowLookAtWhatIsPublishedHoldsUpNoEvent(t *testing.T) {
+	b := newBed(t, 1, branches)
+	slow := b.git.Repository(t, "slow")
+	slow.Commit("first", map[string]string{"x": "1"})
+	b.write(b.pipelines, name(0)+".yaml", strings.Replace(branches(0, b.repository.URL), "branch: rendered", "url: "+slow.URL+", branch: main", 1))
+	b.reload()
+	e, _ := b.planner.Catalog.Get(name(0))
+	b.rendered(e)
+	b.change(name(0), func(s *status.State) {
+		s.Seen.Targets = map[string]tree.Record{e.Pipeline.Spec.Publish[0].Target(): {{Op: tree.OpRead, Path: "x", Outcome: git.BlobHash([]byte("1")).String()}}}
+	})
+	begun, planned := make(chan struct{}, 99), make(chan struct{})
+	b.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/slow.git/") {
+			begun <- struct{}{}
+			<-planned
+		}
+		return false
+	})
+	var looks sync.WaitGroup
+	looks.Go(func() {
+		if err := b.planner.Consider(t.Context(), []string{name(0)}, plan.Cause{ID: "interval", Since: time.Now(), Drift: true}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	if err := b.planner.Event(t.Context(), b.event("none"), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if pending, err := b.queue.Pending(t.Context()); err != nil || len(pending) > 0 {
+		t.Errorf("an event that touches nothing asks for %v, %v", pending, err)
+	}
+	close(planned)
+	looks.Wait()
+}
 
 // TestWhatSomebodyElseHasChangedIsRenderedAgain looks at the branches of three pipelines, of which one proposes.
 func TestWhatSomebodyElseHasChangedIsRenderedAgain(t *testing.T) {

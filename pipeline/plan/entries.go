@@ -28,7 +28,8 @@ type sourcePlan struct {
 	open map[string]bool // pipelines that the next look has to go through again, whatever becomes of them
 }
 
-// planEntries plans for pipelines of the source. Their states were rendered before it was looked at; nil where that is not known.
+// planEntries plans for pipelines of the source. rendered are their states from before it was looked at, nil where they
+// have changed since.
 func (s *sourcePlan) planEntries(ctx context.Context, entries []catalog.Entry, rendered []*status.State) {
 	published := publish.Readers(s.p.Fetcher, s.p.Secrets, nil)
 	published.Artifacts = s.p.Artifacts
@@ -59,7 +60,7 @@ func (s *sourcePlan) planEntries(ctx context.Context, entries []catalog.Entry, r
 		s.p.Log.Debug("to run", "id", s.cause.ID, "pipeline", e.Key, "because", reason)
 		job.Policies, job.Cluster = s.p.Builder.Generations(e.Pipeline), s.p.Builder.ClusterDigest(e.Pipeline)
 		// A run that is under way may see a newer revision than this, and publish it before it is killed.
-		if !s.pending[e.Key] && rendered != nil {
+		if !s.pending[e.Key] && rendered[i] != nil {
 			job.Revision, job.Resolved, job.Rendered = s.snapshot.Revision, s.resolved, rendered[i].Seen.Resolved
 			job.Mounted = mountedRevisions(s.snapshot)
 		}

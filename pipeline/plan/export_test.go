@@ -14,7 +14,7 @@ func (p *Planner) Unsettled(changes []event.Change, snapshot *source.Snapshot) (
 	if len(entries) == 0 {
 		return 0, 0
 	}
-	left, ok := p.lastSettled(p.sourceKey(entries[0]), entries, nil, Cause{}).unsettled(p, snapshot)
+	left, ok := p.lastSettled(p.sourceKey(entries[0]), entries, Cause{}).unsettled(p, snapshot, nil)
 	if !ok {
 		return len(entries), len(entries)
 	}
@@ -27,4 +27,13 @@ func (p *Planner) HasLooked(pipeline string) bool {
 	defer p.mu.Unlock()
 	_, looked := p.looked[pipeline]
 	return looked
+}
+
+// IsSettled reports whether it is known of the source of a pipeline that nothing is needed.
+func (p *Planner) IsSettled(pipeline string) bool {
+	e, ok := p.Catalog.Get(pipeline)
+	key := p.sourceKey(e)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return ok && p.settled[key] != nil
 }

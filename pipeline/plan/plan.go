@@ -225,9 +225,10 @@ func (p *Planner) forgetPipeline(key string) {
 // planSource plans for the pipelines of one source, one group at a time for each source.
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) []queue.Job {
 	done, err := p.unresponsive.takeTurn(key, p.sourceLock(key))
+	done = sync.OnceFunc(done)
 	defer done()
 	resolved, stored := time.Now(), p.Store.Seen()
-	settled := p.lastSettled(key, entries, begun.before, cause)
+	settled := p.lastSettled(key, entries, cause)
 	var rendered []*status.State
 	if settled == nil {
 		rendered = p.statesOf(entries)
@@ -246,14 +247,18 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		p.Log.Warn("a source could not be checked; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
 	if snapshot != nil {
+		p.unresponsive.noteAnswer(key)
 		p.noteLook(entries, resolved)
+	}
+	if cause.Drift {
+		done() // the servers that are published to may be slow, and what is known of the source stays as it is
 	}
 	pending, ok := begun.among(ctx, entries)
 	if !ok {
 		return nil // the whole plan is made again
 	}
-	some, ok := settled.unsettled(p, snapshot)
-	if ok = ok && len(pending) == 0; ok {
+	some, ok := settled.unsettled(p, snapshot, pending)
+	if ok {
 		entries = some.entries
 	}
 	if rendered == nil {
@@ -264,7 +269,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	plan.planEntries(ctx, entries, rendered)
 	switch {
 	case cause.Drift: // it asks for more than others do
-	case snapshot == nil || len(pending) > 0:
+	case snapshot == nil:
 		p.noteSettled(key, nil)
 	case ok:
 		settled.renew(look, some, plan.open)

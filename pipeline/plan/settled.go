@@ -24,11 +24,11 @@ type settledSource struct {
 }
 
 // lastSettled returns what the last look at a source has found, where that is of use; else nil.
-func (p *Planner) lastSettled(key string, entries []catalog.Entry, pending map[string]bool, cause Cause) *settledSource {
+func (p *Planner) lastSettled(key string, entries []catalog.Entry, cause Cause) *settledSource {
 	p.mu.Lock()
 	s := p.settled[key]
 	p.mu.Unlock()
-	if s == nil || cause.Drift || len(pending) > 0 || !slices.EqualFunc(s.entries, entries, isSameEntry) {
+	if s == nil || cause.Drift || !slices.EqualFunc(s.entries, entries, isSameEntry) {
 		return nil
 	}
 	return s
@@ -41,8 +41,9 @@ type unsettled struct {
 	stored  uint64          // up to where it is known what is stored of all others
 }
 
-// unsettled returns what has to be gone through in a snapshot; false where that is all. The caller has the source's turn.
-func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot) (u unsettled, ok bool) {
+// unsettled returns what has to be gone through in a snapshot; false where that is all. What has a job is: its run may have looked at the
+// source too early. The caller has the source's turn.
+func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot, pending map[string]bool) (u unsettled, ok bool) {
 	if s == nil || snapshot == nil {
 		return u, false
 	}
@@ -59,6 +60,7 @@ func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot) (u unse
 		u.keys[key] = true
 	}
 	maps.Copy(u.keys, s.open)
+	maps.Copy(u.keys, pending)
 	for _, e := range s.entries {
 		if u.keys[e.Key] {
 			u.entries = append(u.entries, e)
@@ -68,11 +70,14 @@ func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot) (u unse
 }
 
 // statesBefore returns the states of pipelines as they were when only so much was stored, for what they say of the last render, see
-// queue.Job; nil where more is by now.
+// queue.Job; nil for one that has changed since.
 func (p *Planner) statesBefore(entries []catalog.Entry, stored uint64) []*status.State {
 	out := p.statesOf(entries)
-	if p.Store.Seen() != stored {
-		return nil
+	changed, _, ok := p.Store.ChangedSince(stored)
+	for i, e := range entries {
+		if !ok || changed[e.Key] {
+			out[i] = nil
+		}
 	}
 	return out
 }

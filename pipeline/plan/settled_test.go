@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -21,6 +22,45 @@ import (
 type policyText string
 
 func (p *policyText) Policy(string, string) ([]byte, error) { return []byte(*p), nil }
+
+// TestJobsLeaveWhatIsKnownOfASource: a pipeline of another source has a job that is never done, as its server is down, and one of this source
+// has one that somebody else has asked for. Events go through that one only, and the job is planned once more.
+func TestJobsLeaveWhatIsKnownOfASource(t *testing.T) {
+	b := newBed(t, 4, branches)
+	other := b.git.Repository(t, "other")
+	other.Commit("first", map[string]string{"x": "1"})
+	b.write(b.pipelines, "other.yaml", branches(4, other.URL))
+	b.reload()
+	request := func(i int) {
+		t.Helper()
+		if err := b.queue.Request(t.Context(), queue.Job{Pipeline: name(i), Cause: "earlier"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func() {
+		t.Helper()
+		commit := b.repository.Commit("docs", map[string]string{"docs/README.md": fmt.Sprint(time.Now())})
+		if err := b.planner.Event(t.Context(), b.event(commit), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if !b.planner.IsSettled(name(0)) {
+			t.Error("nothing is known of the source")
+		}
+	}
+	request(4)
+	look()
+	request(2)
+	look()
+	look()
+	jobs := b.jobs(2)
+	if jobs[name(4)].Cause != "earlier" || jobs[name(2)].Cause == "earlier" || jobs[name(2)].Revision != "" {
+		t.Errorf("asked for %+v", jobs)
+	}
+	look()
+	if asked := b.asked(); asked != nil {
+		t.Errorf("after all was done %v are asked for", asked)
+	}
+}
 
 // TestWhatIsRememberedOfASourceKeepsNothingFromRunning has a planner that remembers go through random changes, and another one, which
 // knows of nothing, look after it: that finds nothing more to run.
