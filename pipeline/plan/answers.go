@@ -97,6 +97,13 @@ func (s *unresponsiveSources) markUnresponsive(source string) {
 	s.until[source] = time.Now().Add(unresponsiveFor)
 }
 
+// forget forgets a source that nobody has any more.
+func (s *unresponsiveSources) forget(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until, source)
+}
+
 // batchSize is how many of the jobs of a batch the others are to wait for: not those of pipelines that are at it and failing.
 func (p *Planner) batchSize(jobs []queue.Job, pending map[string]bool) int {
 	count := 0

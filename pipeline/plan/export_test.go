@@ -37,3 +37,12 @@ func (p *Planner) IsSettled(pipeline string) bool {
 	defer p.mu.Unlock()
 	return ok && p.settled[key] != nil
 }
+
+// Sources returns how many sources something is remembered of.
+func (p *Planner) Sources() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unresponsive.mu.Lock()
+	defer p.unresponsive.mu.Unlock()
+	return max(len(p.uses), len(p.sourceLocks), len(p.settled), len(p.unresponsive.until))
+}

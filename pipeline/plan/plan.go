@@ -61,6 +61,7 @@ type Planner struct {
 	next        map[string]time.Time   // when a pipeline may run again
 	looked      map[string]time.Time   // when a pipeline's source was looked at last
 	sources     map[string]sourceText  // of pipelines
+	uses        map[string]int         // how many pipelines have a source, and how many plans are at it
 	settled     map[string]*settledSource
 }
 
@@ -208,6 +209,8 @@ func (p *Planner) sourceKey(e catalog.Entry) string {
 	if p.sources == nil {
 		p.sources = map[string]sourceText{}
 	}
+	p.uses = countUse(p.uses, string(text))
+	p.leaveText(p.sources[e.Key].text)
 	p.sources[e.Key] = sourceText{digest: e.Digest, file: e.File, text: string(text)}
 	return string(text)
 }
@@ -217,6 +220,7 @@ func (p *Planner) forgetPipeline(key string) {
 	p.unchanged.Forget(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.leaveText(p.sources[key].text)
 	delete(p.sources, key)
 	delete(p.next, key)
 	delete(p.looked, key)
@@ -224,6 +228,7 @@ func (p *Planner) forgetPipeline(key string) {
 
 // planSource plans for the pipelines of one source, one group at a time for each source.
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) []queue.Job {
+	defer p.leaveSource(key) // after its turn is given back
 	done, err := p.unresponsive.takeTurn(key, p.sourceLock(key))
 	done = sync.OnceFunc(done)
 	defer done()
@@ -318,9 +323,11 @@ func sourceHadFailed(state *status.State) bool {
 	return c != nil && c.Reason == "SourceFailed"
 }
 
+// sourceLock returns the lock of a source, until leaveSource is called: two plans never have different ones.
 func (p *Planner) sourceLock(key string) *sync.Mutex {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.uses = countUse(p.uses, key)
 	if p.sourceLocks == nil {
 		p.sourceLocks = map[string]*sync.Mutex{}
 	}

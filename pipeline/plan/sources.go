@@ -32,3 +32,32 @@ func mountedRevisions(snapshot *source.Snapshot) map[string]string {
 	}
 	return out
 }
+
+// countUse counts one more who uses a source.
+func countUse(uses map[string]int, key string) map[string]int {
+	if uses == nil {
+		uses = map[string]int{}
+	}
+	uses[key]++
+	return uses
+}
+
+// leaveSource is called by a plan that is done with a source.
+func (p *Planner) leaveSource(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leaveText(key)
+}
+
+// leaveText forgets a source when the last of those who use it leaves: each commit that a pipeline is pinned to is a source of its own. The
+// caller holds the lock.
+func (p *Planner) leaveText(key string) {
+	if p.uses[key] > 1 {
+		p.uses[key]--
+		return
+	}
+	delete(p.uses, key)
+	delete(p.sourceLocks, key)
+	delete(p.settled, key)
+	p.unresponsive.forget(key)
+}

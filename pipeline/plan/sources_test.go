@@ -4,13 +4,18 @@
 package plan_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/plan"
 )
 
 // TestAJobNamesTheRevisionsOfAllSources has an event of one source: the job names what the planner has found of each, and none where
@@ -44,5 +49,48 @@ func TestAJobNamesTheRevisionsOfAllSources(t *testing.T) {
 		if got := b.nextJob(); got.Pipeline != name(1) || got.Revision != revision || !maps.Equal(got.Mounted, mounted) || got.Resolved.IsZero() != away {
 			t.Errorf("away %t: got %+v, want %s and %v", away, got, revision, mounted)
 		}
+	}
+}
+
+// TestASourceThatNobodyHasIsForgotten bumps the commit that a pipeline is pinned to, the last of which cannot be fetched, while it is planned
+// for, and then takes the pipeline away.
+func TestASourceThatNobodyHasIsForgotten(t *testing.T) {
+	b := newBed(t, 2, branches)
+	consider := func() {
+		t.Helper()
+		if err := b.planner.Consider(t.Context(), []string{name(0), name(1)}, plan.Cause{ID: "x", Since: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	consider()
+	for i := range 5 {
+		commit := b.repository.Commit("more", map[string]string{"docs/README.md": fmt.Sprint(i)})
+		b.write(b.pipelines, name(1)+".yaml", strings.Replace(branches(1, b.repository.URL), "branch: main", "commit: "+commit, 1))
+		b.reload()
+		consider()
+		if got := b.planner.Sources(); got != 2 {
+			t.Errorf("after commit %d something is remembered of %d sources", i, got)
+		}
+	}
+	looking, answer := make(chan struct{}, 99), make(chan struct{})
+	b.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		looking <- struct{}{}
+		<-answer
+		return false
+	})
+	b.write(b.pipelines, name(1)+".yaml", strings.Replace(branches(1, b.repository.URL), "branch: main", "branch: gone", 1))
+	b.reload()
+	var plans sync.WaitGroup
+	plans.Go(consider)
+	<-looking
+	if err := os.Remove(filepath.Join(b.pipelines, name(1)+".yaml")); err != nil {
+		t.Fatal(err)
+	}
+	b.reload()
+	plans.Go(consider) // it waits for the turn of the other source
+	close(answer)
+	plans.Wait()
+	if got := b.planner.Sources(); got != 1 {
+		t.Errorf("something is remembered of %d sources where there is one", got)
 	}
 }
