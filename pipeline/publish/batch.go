@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
@@ -133,7 +134,9 @@ type changeBatcher struct {
 
 	mu     sync.Mutex
 	groups map[string]*changeGroup
-	alone  map[string]bool // pipelines of commits that hung, of which each is published by itself until it is known not to be the cause
+	// alone are pipelines of commits that hung, and those whose results a server has refused. Each is published by itself until it is
+	// known not to be the cause.
+	alone map[string]bool
 }
 
 type changeGroup struct{ waiting []*waitingChange }
@@ -235,7 +238,7 @@ func (b *changeBatcher) isFull() bool {
 	return b.slots > 0 && waiting >= b.slots
 }
 
-// publishRound publishes, in one commit, everything that waits when the branch is ours. Where that hangs the lock goes to the
+// publishRound publishes, in one commit if the server takes that, everything that waits when the branch is ours. Where that hangs the lock goes to the
 // next: what was left behind finds its context done before it writes, and the branch moved if it is writing already.
 func (b *changeBatcher) publishRound(ctx context.Context, lock string, to changeCommitter, g *changeGroup) {
 	locking, cancel := context.WithTimeout(ctx, publishTimeout)
@@ -243,9 +246,7 @@ func (b *changeBatcher) publishRound(ctx context.Context, lock string, to change
 	unlock, err := b.lock(locking, lock)
 	taken := b.takeRound(g)
 	if err != nil {
-		for _, w := range taken {
-			w.done <- batchedResult{err: err}
-		}
+		tell(taken, Result{}, err)
 		return
 	}
 	defer unlock()
@@ -253,19 +254,40 @@ func (b *changeBatcher) publishRound(ctx context.Context, lock string, to change
 		return // all were withdrawn
 	}
 	if err := b.keepNotes(ctx, taken); err != nil {
-		for _, w := range taken {
-			w.done <- batchedResult{err: err}
-		}
+		tell(taken, Result{}, err)
 		return
 	}
-	changes, names := make([]Change, len(taken)), make([]string, len(taken))
-	for i, w := range taken {
-		changes[i], names[i] = w.change, w.change.Pipeline
+	b.publishParts(ctx, lock, to, taken)
+}
+
+// publishPart publishes changes in one commit, and notes whether that hung.
+func (b *changeBatcher) publishPart(ctx context.Context, lock string, to changeCommitter, part []*waitingChange) (Result, error) {
+	changes, names := make([]Change, len(part)), pipelinesOf(part)
+	for i, w := range part {
+		changes[i] = w.change
 	}
 	step := watchdog.Step{Name: watchdog.StepPublish, Subject: lock + " " + strings.Join(names, " "), Limit: publishTimeout}
 	result, err := watchdog.Run(ctx, b.watchdog, step, func(ctx context.Context) (Result, error) { return publishSafely(ctx, to, changes) })
-	b.noteRound(names, errors.Is(err, watchdog.ErrOverdue))
-	for i, w := range taken {
+	switch {
+	case errors.Is(err, watchdog.ErrOverdue):
+		b.noteAlone(names, true)
+	case !errors.Is(err, git.ErrRefused): // else it is known only when others were taken, or not
+		b.noteAlone(names, false)
+	}
+	return result, err
+}
+
+func pipelinesOf(part []*waitingChange) []string {
+	names := make([]string, len(part))
+	for i, w := range part {
+		names[i] = w.change.Pipeline
+	}
+	return names
+}
+
+// tell tells those who wait for a commit what became of it.
+func tell(part []*waitingChange, result Result, err error) {
+	for i, w := range part {
 		done := batchedResult{result: result, err: err}
 		if i < len(result.Outcomes) {
 			done.outcome = result.Outcomes[i]
@@ -274,7 +296,8 @@ func (b *changeBatcher) publishRound(ctx context.Context, lock string, to change
 	}
 }
 
-// takeRound takes out of a group what goes into its next commit: everything, but that a pipeline whose last commit hung goes alone.
+// takeRound takes out of a group what goes into its next commit: everything, but that a pipeline whose last commit hung or was
+// refused goes alone.
 func (b *changeBatcher) takeRound(g *changeGroup) []*waitingChange {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -295,12 +318,12 @@ func (b *changeBatcher) takeRound(g *changeGroup) []*waitingChange {
 	return taken
 }
 
-// noteRound notes whether the commit of some pipelines hung.
-func (b *changeBatcher) noteRound(pipelines []string, hung bool) {
+// noteAlone notes whether pipelines are to be published each by itself.
+func (b *changeBatcher) noteAlone(pipelines []string, alone bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, pipeline := range pipelines {
-		if !hung {
+		if !alone {
 			delete(b.alone, pipeline)
 			continue
 		}

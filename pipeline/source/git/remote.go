@@ -201,6 +201,10 @@ func (r *Remote) explainError(doing string, err error) error {
 // ErrMoved is the cause of a push that came too late: the branch does not have the expected value any more.
 var ErrMoved = errors.New("the branch has moved")
 
+// ErrRefused is the cause of a push that the server has looked at and does not want, as a hook or a rule of its says. It may be about what
+// is pushed; where the branch is protected from every push, this is not the cause.
+var ErrRefused = errors.New("the server refuses it")
+
 // Update changes one reference from an expected value to a new one. The zero hash means that it does not exist.
 type Update struct {
 	Name     string
@@ -241,7 +245,8 @@ func (p *Push) Refs() Refs { return p.refs }
 func (p *Push) Close() { p.session.Close() }
 
 // Send pushes the objects of a pack, nil where the references are only deleted, and then changes the references, all or none where
-// the server can do that. ErrMoved is the cause of the error when one of them had another value than the expected.
+// the server can do that. ErrMoved is the cause of the error when one of them had another value than the expected, ErrRefused when the
+// server has looked at all of it and said no.
 func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error {
 	request := packp.NewReferenceUpdateRequestFromCapabilities(p.refs.caps)
 	if p.refs.caps.Supports(capability.Sideband64k) {
@@ -268,8 +273,8 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 	defer cancel()
 	request.Progress = sideband.Progress(messages)
 	report, err := p.session.ReceivePack(ctx, request)
-	if err == nil && report != nil {
-		err = report.Error()
+	if report != nil && report.Error() != nil {
+		return p.explainRefusal(report.Error(), messages.String())
 	}
 	if err == nil && report == nil {
 		return p.checkOutcome(ctx, updates)
@@ -284,6 +289,20 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 		return fmt.Errorf("pushing to %s: %w: %s", p.remote.url, err, text)
 	}
 	return p.remote.explainError("pushing to", err)
+}
+
+// explainRefusal is the error about a push that the server has reported to have failed, with what it said meanwhile.
+func (p *Push) explainRefusal(err error, said string) error {
+	if isMoved(err) || isMoved(errors.New(said)) {
+		return fmt.Errorf("pushing to %s: %w (%s)", p.remote.url, ErrMoved, err)
+	}
+	if said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	if strings.Contains(strings.ToLower(err.Error()), "protected branch") { // as GitHub, GitLab, Gitea and Forgejo say it
+		return fmt.Errorf("pushing to %s: %w", p.remote.url, err)
+	}
+	return fmt.Errorf("pushing to %s: %w: %w", p.remote.url, ErrRefused, err)
 }
 
 // checkOutcome looks what became of a push that the server said nothing of. Not all servers report it, and an empty answer may be
