@@ -17,6 +17,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/policies"
@@ -28,36 +29,36 @@ type PolicyObjects interface {
 	Policy(namespace, name string) ([]byte, error)
 }
 
-// generations are PolicyObjects that tell an older object from a newer one.
-type generations interface {
-	// Generation returns that of an object as it is known, 0 where there is none.
-	Generation(namespace, name string) int64
+// policyVersions are PolicyObjects that tell an older object from a newer one.
+type policyVersions interface {
+	// PolicyVersion returns that of an object as it is known, the zero value where there is none.
+	PolicyVersion(namespace, name string) queue.ObjectVersion
 }
 
-// Generations returns those of the policies of a pipeline that are objects, by NAMESPACE/NAME.
-func (b *Builder) Generations(p *v1alpha1.RenderPipeline) map[string]int64 {
-	objects, ok := b.Objects.(generations)
+// PolicyVersions returns those of the policies of a pipeline that are objects, by NAMESPACE/NAME.
+func (b *Builder) PolicyVersions(p *v1alpha1.RenderPipeline) map[string]queue.ObjectVersion {
+	objects, ok := b.Objects.(policyVersions)
 	if !ok {
 		return nil
 	}
-	var out map[string]int64
+	var out map[string]queue.ObjectVersion
 	for _, ref := range p.Spec.Policies {
 		if ref.Name == "" {
 			continue
 		}
 		if out == nil {
-			out = map[string]int64{}
+			out = map[string]queue.ObjectVersion{}
 		}
-		out[p.Metadata.Namespace+"/"+ref.Name] = objects.Generation(p.Metadata.Namespace, ref.Name)
+		out[p.Metadata.Namespace+"/"+ref.Name] = objects.PolicyVersion(p.Metadata.Namespace, ref.Name)
 	}
 	return out
 }
 
-// OlderPolicy names a policy of a pipeline that this process knows only as it was before it had a generation, "" where there is none.
-// One that it does not know at all may be gone.
-func (b *Builder) OlderPolicy(p *v1alpha1.RenderPipeline, planned map[string]int64) string {
-	for name, known := range b.Generations(p) {
-		if known != 0 && known < planned[name] {
+// OlderPolicy names a policy of a pipeline that this process knows only as it was before a version, "" where there is none. One that it
+// does not know at all may be gone.
+func (b *Builder) OlderPolicy(p *v1alpha1.RenderPipeline, versions map[string]queue.ObjectVersion) string {
+	for name, known := range b.PolicyVersions(p) {
+		if known.IsOlder(versions[name]) {
 			return name
 		}
 	}

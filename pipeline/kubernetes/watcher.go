@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/queue"
 )
 
 // Watcher knows the objects of a cluster, and follows them. It implements catalog.Objects and build.PolicyObjects, and is safe for
@@ -300,13 +301,13 @@ func (w *Watcher) Policy(namespace, name string) ([]byte, error) {
 	return one.text, nil
 }
 
-// Generation returns that of a policy as it was seen last, 0 where there is none.
-func (w *Watcher) Generation(namespace, name string) int64 {
+// PolicyVersion returns that of a policy as it was seen last, the zero value where there is none.
+func (w *Watcher) PolicyVersion(namespace, name string) queue.ObjectVersion {
 	one := w.object(policies, namespace+"/"+name)
 	if one == nil {
-		return 0
+		return queue.ObjectVersion{}
 	}
-	return one.object.GetGeneration()
+	return queue.ObjectVersion{UID: string(one.object.GetUID()), Generation: one.object.GetGeneration()}
 }
 
 // object returns one as it was seen last, nil where there is none.

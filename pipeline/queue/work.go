@@ -47,8 +47,9 @@ type Job struct {
 	Batch int `json:"batch,omitempty"`
 	// Spec is the digest of the pipeline's definition that it was planned for, empty where that does not matter.
 	Spec string `json:"spec,omitempty"`
-	// Policies are the generations of the policies that are objects of a cluster, as they were when it was planned, by NAMESPACE/NAME.
-	Policies map[string]int64 `json:"policies,omitempty"`
+	// Policies are the policies that are objects of a cluster, as they were when it was planned, by NAMESPACE/NAME. Jobs of earlier
+	// releases have "policies" with generations alone, which say nothing of an object that was made anew.
+	Policies map[string]ObjectVersion `json:"policyVersions,omitempty"`
 	// Cluster is the digest of what the pipeline could take from the cluster when it was planned, empty where it takes nothing.
 	Cluster string `json:"cluster,omitempty"`
 	// Trace is the W3C traceparent of the plan that asked for it; the context of the job belongs to it.

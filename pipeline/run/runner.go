@@ -127,7 +127,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		log.Info("the pipeline is gone or not valid, the job is dropped")
 		return nil
 	}
-	if older := r.Builder.OlderPolicy(entry.Pipeline, job.Policies); older != "" {
+	if older := r.Builder.OlderPolicy(entry.Pipeline, job.Policies); older != "" && time.Since(job.Since) < unknownFor {
 		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the newest InjectionPolicy " + older + " yet")}
 	}
 	if err := r.checkCluster(entry.Pipeline, job); err != nil {
