@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/queue"
 )
 
 // Entry is one pipeline, or one file or document that is not a valid one.
@@ -28,9 +29,8 @@ type Entry struct {
 	Pipeline *v1alpha1.RenderPipeline
 	// Digest of the pipeline's specification.
 	Digest string
-	// UID and Generation are those of its object as it was read; "" and 0 for one that is none.
-	UID        string
-	Generation int64
+	// Object is which object of a cluster it is; the zero value for one of a file.
+	Object queue.ObjectVersion
 	// Err says what is wrong with it.
 	Err error
 	// Opaque says that not even the name of a pipeline could be read: any may be in it.
@@ -193,7 +193,6 @@ func (c *Catalog) publishEntries(entries map[string]Entry) []string {
 	for key, e := range entries {
 		// What is as it was keeps the revision that brought it, so that no commit beside it makes it look new.
 		if old, ok := c.entries[key]; ok && old.File == e.File && old.origin == e.origin && !entryChanged(old, e) {
-			old.UID, old.Generation = e.UID, e.Generation
 			entries[key] = old
 		}
 		keys = append(keys, key)
@@ -218,7 +217,7 @@ func (c *Catalog) publishEntries(entries map[string]Entry) []string {
 
 // entryChanged reports whether an entry is not what it was. What is named relative to its file is elsewhere when that has moved.
 func entryChanged(old, e Entry) bool {
-	return old.Digest != e.Digest || old.problem != e.problem || relativeDir(e.Pipeline) != "" && path.Dir(old.File) != path.Dir(e.File)
+	return old.Digest != e.Digest || old.Object != e.Object || old.problem != e.problem || relativeDir(e.Pipeline) != "" && path.Dir(old.File) != path.Dir(e.File)
 }
 
 func changedKeys(before, after map[string]Entry) []string {

@@ -5,11 +5,13 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"regexp"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/queue"
 )
 
 // Objects are the RenderPipelines that are objects of a cluster. pipeline/kubernetes has one. It is safe for concurrent use.
@@ -25,15 +27,17 @@ type Objects interface {
 	// LastText returns Object.Text of a pipeline that somebody was seen to delete as it was then, also for a day after its object has
 	// gone; nil where nobody was.
 	LastText(key string) []byte
+	// Confirm asks the API server whether the pipeline of a key is there in a version, and not being deleted. It returns why that is not so,
+	// or not known.
+	Confirm(ctx context.Context, key string, version queue.ObjectVersion) error
 }
 
 // Object is a RenderPipeline as an API server has it.
 type Object struct {
 	// Namespace and Name of the object.
 	Namespace, Name string
-	// UID tells it from others of its name, Generation from what it said before.
-	UID        string
-	Generation int64
+	// Version of the object.
+	Version queue.ObjectVersion
 	// Text is the object in JSON, without what the API server adds to it.
 	Text []byte
 }
@@ -62,11 +66,11 @@ func (o *origin) readObjects() ([]string, error) {
 		}
 		parsed[name] = known
 		for _, e := range known.entries {
+			e.Object = object.Version
 			if e.Pipeline != nil {
 				own := *e.Pipeline // the rules of tenants change it
 				e.Pipeline = &own
 			}
-			e.UID, e.Generation = object.UID, object.Generation
 			read = append(read, e)
 		}
 	}
@@ -91,6 +95,14 @@ func parseObject(name string, text []byte) []Entry {
 		}
 	}
 	return entries
+}
+
+// Confirm asks the API server whether an entry that is an object is as it is known here, see Objects.
+func (c *Catalog) Confirm(ctx context.Context, e Entry) error {
+	if !e.isObject() {
+		return nil
+	}
+	return e.origin.Objects.Confirm(ctx, e.Key, e.Object)
 }
 
 // IsDeleted reports whether somebody has deleted the pipeline of a key as an object of a cluster: that is meant, while a file that is

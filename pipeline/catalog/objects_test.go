@@ -4,6 +4,7 @@
 package catalog_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/tenant"
 )
 
@@ -32,6 +34,8 @@ func (o *objects) LastText(key string) []byte {
 	}
 	return []byte(o.last)
 }
+
+func (o *objects) Confirm(context.Context, string, queue.ObjectVersion) error { return o.err }
 
 func (o *objects) Pipelines() (out []catalog.Object, err error) {
 	for key, spec := range o.all {

@@ -161,8 +161,8 @@ func (p *components) newPlanner() *plan.Planner {
 func (p *components) planAfterwards(ctx context.Context, planner *plan.Planner) {
 	p.keeper = &prune.Keeper{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Delay: p.c.Removals.Delay, MaxShare: p.c.Removals.MaxShare, Log: p.o.Log,
-		Plan: func(heirs []string) {
-			go p.planUntilAccepted(ctx, planner, heirs, newCause("another pipeline is gone"))
+		Plan: func(pipelines []string, reason string) {
+			go p.planUntilAccepted(ctx, planner, pipelines, newCause(reason))
 		},
 	}
 	p.promoter = &promote.Promoter{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Log: p.o.Log}

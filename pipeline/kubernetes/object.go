@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/prerig/prerig/pipeline/queue"
 )
 
 // keyOf is namespace and name of an object, which is the key of a pipeline.
@@ -19,6 +21,11 @@ func keyOf(object *unstructured.Unstructured) string {
 
 // isDeleted reports whether somebody has deleted an object that is still there.
 func isDeleted(object *unstructured.Unstructured) bool { return object.GetDeletionTimestamp() != nil }
+
+// objectVersion is the version of an object that tells which specification it has.
+func objectVersion(object *unstructured.Unstructured) queue.ObjectVersion {
+	return queue.ObjectVersion{UID: string(object.GetUID()), Generation: object.GetGeneration()}
+}
 
 // userText returns what the user says in an object, in JSON: a file with it would mean the same.
 func userText(object *unstructured.Unstructured) ([]byte, error) {

@@ -51,7 +51,7 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 
 // isRead reports whether what the catalog has is what an object says now: while any namespace cannot be read, the catalog stays as it is.
 func isRead(entry catalog.Entry, object *unstructured.Unstructured) bool {
-	return entry.UID == string(object.GetUID()) && entry.Generation == object.GetGeneration()
+	return entry.Object == objectVersion(object)
 }
 
 // unread is the status of a pipeline that says something else now than what is known of it.

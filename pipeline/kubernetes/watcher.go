@@ -214,8 +214,7 @@ func (w *Watcher) note(resource schema.GroupVersionResource, o any) {
 	if resource == pipelines {
 		delete(w.deleted, key)
 	}
-	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) ||
-		old.object.GetGeneration() != object.GetGeneration() || old.object.GetUID() != object.GetUID() {
+	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) || objectVersion(old.object) != objectVersion(object) {
 		w.touch(resource, key)
 	}
 }
@@ -281,15 +280,36 @@ func (w *Watcher) Pipelines() ([]catalog.Object, error) {
 	var out []catalog.Object
 	for _, one := range w.objects[pipelines] {
 		if !isDeleted(one.object) {
-			out = append(out, catalog.Object{
-				Namespace: one.object.GetNamespace(), Name: one.object.GetName(), UID: string(one.object.GetUID()), Generation: one.object.GetGeneration(), Text: one.text,
-			})
+			out = append(out, catalog.Object{Namespace: one.object.GetNamespace(), Name: one.object.GetName(), Version: objectVersion(one.object), Text: one.text})
 		}
 	}
 	slices.SortFunc(out, func(a, b catalog.Object) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return out, nil
+}
+
+// confirmTimeout bounds the question for one object, which a run waits for.
+const confirmTimeout = 5 * time.Second
+
+// Confirm implements catalog.Objects.
+func (w *Watcher) Confirm(ctx context.Context, key string, version queue.ObjectVersion) error {
+	if err := w.Problem(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	namespace, name, _ := strings.Cut(key, "/")
+	object, err := w.client.dynamic.Resource(pipelines).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && isDeleted(object):
+		return fmt.Errorf("pipeline %s was deleted in the %s, which this process has not seen yet", key, w.client)
+	case err != nil:
+		return w.explain(pipelines, err)
+	case objectVersion(object) != version:
+		return fmt.Errorf("pipeline %s is another one in the %s than this process has seen", key, w.client)
+	}
+	return nil
 }
 
 // Policy implements build.PolicyObjects.
@@ -307,7 +327,7 @@ func (w *Watcher) PolicyVersion(namespace, name string) queue.ObjectVersion {
 	if one == nil {
 		return queue.ObjectVersion{}
 	}
-	return queue.ObjectVersion{UID: string(one.object.GetUID()), Generation: one.object.GetGeneration()}
+	return objectVersion(one.object)
 }
 
 // object returns one as it was seen last, nil where there is none.

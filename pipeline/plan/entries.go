@@ -40,6 +40,11 @@ func (s *sourcePlan) planEntries(ctx context.Context, entries []catalog.Entry, r
 		if e.Pipeline.Spec.Suspend || control.Suspended {
 			continue
 		}
+		if s.p.Store.IsDoubted(e.Key, e.Object) {
+			// Another process knows better, and plans it. Where the API server says otherwise, the keeper has it planned.
+			s.open[e.Key] = true
+			continue
+		}
 		state := s.p.Store.Get(e.Key)
 		if s.snapshot == nil {
 			// One that is being tried again looks at its source before it stops trying, but not at what it has published; another

@@ -30,8 +30,8 @@ type Keeper struct {
 	// Delay is how long a pipeline must be missing, MaxShare how many percent of all may go at once.
 	Delay    time.Duration
 	MaxShare int
-	// Plan has pipelines looked at that publish to where one that is gone has published.
-	Plan func(heirs []string)
+	// Plan has pipelines looked at for a reason: others that publish to where one that is gone has published, and those that were doubted.
+	Plan func(pipelines []string, reason string)
 	Log  *slog.Logger
 
 	mu      sync.Mutex
@@ -107,50 +107,73 @@ func (k *Keeper) Check(ctx context.Context) error {
 		k.named, k.settled = named, true
 		return nil
 	}
-	if err := k.registerPipelines(ctx, entries); err != nil {
+	unsure, err := k.registerPipelines(ctx, entries)
+	if err != nil {
 		return err
 	}
 	if err := k.markGone(ctx, gone); err != nil {
 		return err
 	}
-	k.checked = now
+	if k.checked = now; unsure {
+		k.checked = nil // to look again
+	}
 	doubts := k.findDoubts(entries)
 	k.doubts.Store(&doubts)
 	return k.approveDue(ctx, gone, k.tooMany(gone, known))
 }
 
-// registerPipelines notes what valid pipelines say, and that those are there which were missed.
-func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry) error {
+// registerPipelines notes what valid pipelines say, and that those are there which were missed. What another process has seen changed or
+// deleted is noted only where the API server says that it is as this process knows it; unsure says that it did not.
+func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry) (unsure bool, err error) {
+	var confirmed []string
 	for _, e := range entries {
-		registered, ok := k.Store.Registration(e.Key)
-		want := registered
-		if e.Pipeline != nil {
-			want = status.Register(e.Pipeline)
-			want.Left = publish.Stale(registered, want.Publish)
-		}
-		want.Removal, want.UID = nil, e.UID
-		if !ok && e.Pipeline == nil || ok && registered.Digest() == want.Digest() {
-			continue
-		}
-		err := k.Store.ChangeRegistration(ctx, e.Key, func(r *status.Registration) bool {
-			if r.Removal != nil {
-				k.Log.Info("a removed pipeline is back", "pipeline", e.Key)
+		doubted := k.Store.IsDoubted(e.Key, e.Object)
+		if doubted {
+			if unsure = unsure || k.Catalog.Confirm(ctx, e) != nil; unsure {
+				continue
 			}
-			if e.Pipeline == nil {
-				want = *r
-				want.Removal, want.UID = nil, e.UID
-			} else {
-				want.Left = publish.Stale(*r, want.Publish)
-			}
-			changed := r.Digest() != want.Digest()
-			*r = want
-			return changed
-		})
-		if err != nil {
-			return err
+			confirmed = append(confirmed, e.Key)
+		}
+		if err := k.registerPipeline(ctx, e, doubted); err != nil {
+			return unsure, err
 		}
 	}
-	return nil
+	if len(confirmed) > 0 && k.Plan != nil {
+		k.Plan(confirmed, "the pipeline is there after all")
+	}
+	return unsure, nil
+}
+
+// registerPipeline notes what a pipeline says, and that it is there.
+func (k *Keeper) registerPipeline(ctx context.Context, e catalog.Entry, confirmed bool) error {
+	registered, ok := k.Store.Registration(e.Key)
+	want := registered
+	if e.Pipeline != nil {
+		want = status.Register(e.Pipeline)
+		want.Left = publish.Stale(registered, want.Publish)
+	}
+	want.Removal, want.Object = nil, e.Object
+	if !ok && e.Pipeline == nil || ok && registered.Digest() == want.Digest() {
+		return nil
+	}
+	return k.Store.ChangeRegistration(ctx, e.Key, func(r *status.Registration) bool {
+		now := *r
+		if !now.TakeObject(e.Object, confirmed) {
+			return false
+		}
+		if r.Removal != nil {
+			k.Log.Info("a removed pipeline is back", "pipeline", e.Key)
+		}
+		if e.Pipeline == nil {
+			want = now
+		} else {
+			want.Left = publish.Stale(*r, want.Publish)
+		}
+		want.Removal, want.Object = nil, now.Object
+		changed := r.Digest() != want.Digest()
+		*r = want
+		return changed
+	})
 }
 
 // markGone notes since when pipelines are gone and what their authors have said in the end, and has those looked at that may go on in
@@ -182,7 +205,7 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	}
 	if len(heirs) > 0 && k.Plan != nil {
 		slices.Sort(heirs)
-		k.Plan(slices.Compact(heirs))
+		k.Plan(slices.Compact(heirs), "another pipeline is gone")
 	}
 	return nil
 }

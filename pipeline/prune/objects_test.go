@@ -4,6 +4,7 @@
 package prune
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/internal/storetest"
+	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/tenant"
 )
@@ -24,6 +26,9 @@ type objects struct {
 	deleted map[string]string // the last specifications of those that are being deleted
 	// noFinalizer says that the deleted ones have gone already.
 	noFinalizer bool
+	// version is that of each, err why the API server does not answer.
+	version queue.ObjectVersion
+	err     error
 }
 
 func (o *objects) String() string { return "cluster c" }
@@ -40,10 +45,12 @@ func (o *objects) LastText(key string) []byte {
 	return nil
 }
 
+func (o *objects) Confirm(context.Context, string, queue.ObjectVersion) error { return o.err }
+
 func (o *objects) Pipelines() (out []catalog.Object, err error) {
 	for key, spec := range o.specs {
 		namespace, name, _ := strings.Cut(key, "/")
-		out = append(out, catalog.Object{Namespace: namespace, Name: name, Text: objectText(key, spec)})
+		out = append(out, catalog.Object{Namespace: namespace, Name: name, Version: o.version, Text: objectText(key, spec)})
 	}
 	slices.SortFunc(out, func(a, b catalog.Object) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	return out, nil
@@ -252,7 +259,9 @@ func TestADeletionIsRemembered(t *testing.T) {
 
 // TestWhatWasLeftCanBeTakenOver has a pipeline go before it has published to its new branch, and another come in its place at the old one.
 func TestWhatWasLeftCanBeTakenOver(t *testing.T) {
-	at := func(branch string) string { return strings.Replace(objectSpec(branch), `"branch"`, `"path":"web","branch"`, 1) }
+	at := func(branch string) string {
+		return strings.Replace(objectSpec(branch), `"branch"`, `"path":"web","branch"`, 1)
+	}
 	k := newClusterKeeper(t, map[string]string{"shop/old": at("x"), "shop/other": objectSpec("other")})
 	k.objects.specs["shop/old"] = at("y")
 	k.look()
@@ -260,7 +269,7 @@ func TestWhatWasLeftCanBeTakenOver(t *testing.T) {
 		t.Fatalf("it is registered as %+v", r)
 	}
 	var planned []string
-	k.Plan = func(heirs []string) { planned = append(planned, heirs...) }
+	k.Plan = func(heirs []string, _ string) { planned = append(planned, heirs...) }
 	k.delete("shop/old")
 	k.objects.specs["shop/new"] = at("x")
 	k.look()

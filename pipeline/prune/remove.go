@@ -58,13 +58,16 @@ func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, e
 		}
 		return nil, r.removalFailed(ctx, job.Pipeline, err)
 	}
+	if err := r.Store.AddRemovedUID(ctx, reg.Object.UID); err != nil {
+		return nil, &queue.RetryError{After: time.Second, Err: err}
+	}
 	// It is noted before it is forgotten: whoever is interrupted in between does both again, and the list still tells of it.
 	removed := &status.Removed{Pipeline: job.Pipeline, At: time.Now().UTC(), Message: message}
 	if err := r.Store.AddRemoved(ctx, *removed, reg.Removal.Since); err != nil {
 		log.Warn("a removal is not in the list of removed pipelines", "error", err)
 	}
-	if reg.UID != "" || reg.Removal.Deleted {
-		gone := status.RemovedObject{UID: reg.UID, At: removed.At, Message: message}
+	if reg.Object.UID != "" || reg.Removal.Deleted {
+		gone := status.RemovedObject{UID: reg.Object.UID, At: removed.At, Message: message}
 		if err := r.Store.AddRemovedObject(ctx, job.Pipeline, gone, reg.Removal.Since); err != nil {
 			return nil, &queue.RetryError{After: time.Second, Err: err} // its object would stay for ever
 		}

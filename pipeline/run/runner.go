@@ -6,6 +6,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -138,6 +139,9 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	if err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
 	}
+	if err := r.checkObject(ctx, entry); err != nil {
+		return err
+	}
 	control := r.Store.Control(job.Pipeline)
 	if entry.Pipeline.Spec.Suspend || control.Suspended {
 		log.Debug("the pipeline is suspended")
@@ -167,6 +171,18 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		return err
 	}
 	return a.lookAgain(ctx)
+}
+
+// checkObject returns why a job has to come again where another process has seen a newer definition of the pipeline, or that it was deleted:
+// this one may be cut off from the API server for long. Nothing bounds that: another process takes the job, or this one reads the cluster.
+func (r *Runner) checkObject(ctx context.Context, entry catalog.Entry) error {
+	if !r.Store.IsDoubted(entry.Key, entry.Object) {
+		return nil
+	}
+	if err := r.Catalog.Confirm(ctx, entry); err != nil {
+		return &queue.RetryError{After: time.Second, Err: fmt.Errorf("asking for the newest definition of the pipeline: %w", err)}
+	}
+	return nil
 }
 
 // staleFor is how long a job waits for a process that can read the cluster: what another one was planned with may be newer.

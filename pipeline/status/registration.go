@@ -28,8 +28,6 @@ const (
 type Registration struct {
 	// Namespace of the pipeline, for its secrets.
 	Namespace string `json:"namespace,omitempty"`
-	// UID is that of its object, "" for one that is none.
-	UID string `json:"uid,omitempty"`
 	// SourceURL is where it was rendered from.
 	SourceURL string `json:"sourceURL,omitempty"`
 	// Policy says what becomes of its files.
@@ -40,6 +38,8 @@ type Registration struct {
 	Publish []v1alpha1.Publish `json:"publish,omitempty"`
 	// Left are branches that it has published to and does not any more, until it is dealt with what it owns there.
 	Left []v1alpha1.Publish `json:"left,omitempty"`
+	// Object is the newest version of the pipeline's object that any process has seen; the zero value for pipelines of files.
+	Object queue.ObjectVersion `json:"object,omitzero"`
 	// Removal is set where the pipeline is gone.
 	Removal *Removal `json:"removal,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/queue"
 )
 
 func TestNothingIsLeftOfAForgottenPipeline(t *testing.T) {
@@ -137,5 +138,34 @@ func TestAPipelineThatComesBackWhileItIsForgottenStaysSuspended(t *testing.T) {
 	}
 	if !s.Control("a").Suspended || s.Get("a").Fingerprint != "" {
 		t.Errorf("control %+v, state %+v", s.Control("a"), s.Get("a"))
+	}
+}
+
+// TestRemovedUIDsAreBounded keeps the newest.
+func TestRemovedUIDsAreBounded(t *testing.T) {
+	s := store(t)
+	all := []string{"newest"}
+	for i := range keepRemovedUIDs {
+		all = append(all, fmt.Sprint(i))
+	}
+	data, err := encodeJSON(all[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.q.SaveAfter(t.Context(), removedUIDsName, data, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.AddRemovedUID(t.Context(), "newest"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for uid, want := range map[string]bool{"newest": true, "0": true, fmt.Sprint(keepRemovedUIDs - 1): false, "": false} {
+		if got := s.IsDoubted("shop/web", queue.ObjectVersion{UID: uid, Generation: 1}); got != want {
+			t.Errorf("%q: %v", uid, got)
+		}
 	}
 }

@@ -33,6 +33,7 @@ type Store struct {
 	decoded       map[string]decodedState
 	registrations map[string]decodedRegistration
 	controls      map[string]decodedControl
+	removed       removedUIDs
 
 	notesMu sync.Mutex // taken after mu, by who takes both
 	notes   map[string]decodedNote
