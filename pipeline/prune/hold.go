@@ -55,29 +55,91 @@ func (k *Keeper) doubtReason(pipeline string) string {
 // atLeast is how many pipelines may always go at once.
 const atLeast = 4
 
-// tooMany returns why so many should not go without somebody's word, by pipeline; nothing for those that may. They are counted by the
-// tenants that they are of. An empty directory was not mounted, or a repository was emptied, much more often than it is meant.
-func (k *Keeper) tooMany(gone, known []string) map[string]string {
-	all, missing := map[string]int{}, map[string]int{}
+// group is who pipelines are counted for: a tenant, or a namespace of a cluster where no tenant has it.
+type group struct{ tenant, namespace string }
+
+func (k *Keeper) groupOf(name string) group {
+	tenant := k.Catalog.TenantOf(name)
+	if tenant == "" && k.Catalog.TellsAll(name) {
+		return group{namespace: v1alpha1.NamespaceOf(name)}
+	}
+	return group{tenant: tenant}
+}
+
+// share is how many pipelines there are, how many of these are gone, and how many are held already.
+type share struct{ all, gone, held int }
+
+// exceeds returns why so many should not go, "" where they may. of says of what they are.
+func (s share) exceeds(percent int, of string) string {
+	if s.gone < atLeast || s.gone*100 <= s.all*percent {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d pipelines%s are gone at once, more than removals.max_share (%d %%)", s.gone, s.all, of, percent)
+}
+
+// without leaves out pipelines that are gone.
+func (s share) without(gone int) share { return share{all: s.all - gone, gone: s.gone - gone} }
+
+// shares counts pipelines by their groups.
+func (k *Keeper) shares(gone, known []string) map[group]share {
+	out := map[group]share{}
 	for _, name := range known {
-		all[k.Catalog.TenantOf(name)]++
+		s := out[k.groupOf(name)]
+		s.all++
+		out[k.groupOf(name)] = s
 	}
 	for _, name := range gone {
-		missing[k.Catalog.TenantOf(name)]++
+		s := out[k.groupOf(name)]
+		s.gone++
+		if r, ok := k.Store.Registration(name); ok && r.Removal != nil && r.Removal.Held {
+			s.held++
+		}
+		out[k.groupOf(name)] = s
 	}
+	return out
+}
+
+// inAll counts the pipelines of all namespaces that are no tenant's, for what empties many of them at once, as the loss of their
+// definition does. Nobody who can write to one namespace may hold up the others: what is held as too many of its own namespace is left
+// out, and so is the one namespace that has most of them, which may only be about to be held.
+func (k *Keeper) inAll(shares map[group]share) share {
+	var all share
+	most := 0
+	for g, s := range shares {
+		if g.namespace == "" {
+			continue
+		}
+		if s.exceeds(k.MaxShare, "") != "" {
+			s = s.without(s.held)
+			most = max(most, s.gone)
+		}
+		all.all, all.gone = all.all+s.all, all.gone+s.gone
+	}
+	return all.without(most)
+}
+
+// tooMany returns why so many should not go without somebody's word, by pipeline; nothing for those that may. They are counted by the
+// tenants that they are of, or else by their namespaces in a cluster. An empty directory was not mounted, or a repository was emptied,
+// much more often than it is meant.
+func (k *Keeper) tooMany(gone, known []string) map[string]string {
+	shares := k.shares(gone, known)
+	inAll := k.inAll(shares).exceeds(k.MaxShare, " of all namespaces")
 	out := map[string]string{}
 	for _, name := range gone {
 		from, ok := k.Catalog.StatusOf(name)
-		who := k.Catalog.TenantOf(name)
-		switch n := missing[who]; {
+		who := k.groupOf(name)
+		own := shares[who].exceeds(k.MaxShare, "")
+		switch {
 		case !ok:
 			out[name] = "the configuration has its namespace in no place that pipelines are read from"
 		case from.Pipelines == 0 && !k.Catalog.TellsAll(name):
 			out[name] = "no pipeline is left at all"
 		case k.isLost(name):
 			out[name] = "its object is missing, and nobody was seen to delete it: the cluster may have lost its objects, or be another one"
-		case n >= atLeast && n*100 > all[who]*k.MaxShare:
-			out[name] = fmt.Sprintf("%d of %d pipelines are gone at once, more than removals.max_share (%d %%)", n, all[who], k.MaxShare)
+		case own != "":
+			out[name] = own
+		case who.namespace != "" && inAll != "":
+			out[name] = inAll
 		}
 	}
 	return out
