@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/mesh"
+	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -72,6 +73,8 @@ type Built struct {
 	// RequestDigest is Builder.RequestDigest from before anything was read: what changes later, such as the file of a policy,
 	// is for the next build.
 	RequestDigest string
+	// Policies are Builder.PolicyVersions from then.
+	Policies map[string]queue.ObjectVersion
 	// Took is how long it took.
 	Took time.Duration
 	// Fingerprint of everything that the result depends on.
@@ -86,7 +89,7 @@ type Built struct {
 // or wraps a FetchError, or is one of a render that is unfinished (render.IsUnfinished).
 func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) (built *Built, err error) {
 	begin := time.Now()
-	built = &Built{RequestDigest: b.RequestDigest(p)}
+	built = &Built{Policies: b.PolicyVersions(p), RequestDigest: b.RequestDigest(p)}
 	defer func() { built.Took = time.Since(begin) }()
 	limits, err := b.Limits.Lower(p.Spec.Build.Limits)
 	if err != nil {

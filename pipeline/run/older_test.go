@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/queue"
 )
 
@@ -54,5 +55,31 @@ func TestAWorkerWaitsForTheNewestPolicy(t *testing.T) {
 		if waits := errors.As(err, &again) && strings.Contains(err.Error(), "newest InjectionPolicy team/mesh"); waits != tc.waits {
 			t.Errorf("%s: the job ended with %v", name, err)
 		}
+	}
+}
+
+// TestAReplicaThatIsCutOffRendersWithNoOlderPolicy has a pipeline that has run with a newer policy than a replica knows.
+func TestAReplicaThatIsCutOffRendersWithNoOlderPolicy(t *testing.T) {
+	now := webOf("1", 1, "old")
+	_, b := newReplicas(newWorks(t), &now)
+	entry, _ := b.runner.Catalog.Get("shop/web")
+	entry.Pipeline.Spec.Policies = []v1alpha1.PolicyRef{{Name: "mesh"}}
+	b.runner.Builder.Objects = &olderObjects{queue.ObjectVersion{UID: "a", Generation: 4}}
+	state, revision, err := b.runner.Store.Load(t.Context(), "shop/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.Seen.Policies = map[string]queue.ObjectVersion{"shop/mesh": {UID: "a", Generation: 5}}
+	if _, err := b.runner.Store.Save(t.Context(), "shop/web", state, revision); err != nil {
+		t.Fatal(err)
+	}
+	if b.look(); !b.try() {
+		t.Error("it renders with an older policy")
+	}
+	b.objects.cut = false
+	b.look()
+	job := queue.Job{Pipeline: "shop/web", Cause: "old", Since: time.Now().Add(-time.Hour), Force: true}
+	if err := b.runner.Do(t.Context(), job); err != nil && strings.Contains(err.Error(), "newest") {
+		t.Errorf("it waits although the API server has nothing newer: %v", err)
 	}
 }

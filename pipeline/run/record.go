@@ -196,7 +196,7 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 	if a.built != nil { // else what a run before it has published is still not known
 		s.Publishing = a.heldBack() != "" // then the next look at the source renders again
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
-		s.Seen.Request, s.Seen.Namespaces = a.built.RequestDigest, a.built.Namespaces
+		s.Seen.Request, s.Seen.Policies, s.Seen.Namespaces = a.built.RequestDigest, a.built.Policies, a.built.Namespaces
 		s.Seen.Outcome, s.Seen.Stage = entry.Outcome, ""
 	}
 	if s.Seen.Targets == nil {

@@ -4,6 +4,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,9 +129,6 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		log.Info("the pipeline is gone or not valid, the job is dropped")
 		return nil
 	}
-	if older := r.Builder.OlderPolicy(entry.Pipeline, job.Policies); older != "" && time.Since(job.Since) < unknownFor {
-		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the newest InjectionPolicy " + older + " yet")}
-	}
 	if err := r.checkCluster(entry.Pipeline, job); err != nil {
 		return err
 	}
@@ -140,6 +138,9 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		return &queue.RetryError{After: time.Second, Err: err}
 	}
 	if err := r.checkObject(ctx, entry); err != nil {
+		return err
+	}
+	if err := r.checkPolicies(entry, job, state); err != nil {
 		return err
 	}
 	control := r.Store.Control(job.Pipeline)
@@ -183,6 +184,19 @@ func (r *Runner) checkObject(ctx context.Context, entry catalog.Entry) error {
 		return &queue.RetryError{After: time.Second, Err: fmt.Errorf("asking for the newest definition of the pipeline: %w", err)}
 	}
 	return nil
+}
+
+// checkPolicies returns why a job has to come again where it was planned, or the pipeline has run, with a newer policy than this process
+// knows. Once the cluster can be read, and some time has gone by, that is what there is, as after the restore of a backup of etcd.
+func (r *Runner) checkPolicies(entry catalog.Entry, job queue.Job, state *status.State) error {
+	older, bounded := r.Builder.OlderPolicy(entry.Pipeline, state.Seen.Policies), false
+	if from, ok := r.Catalog.StatusOf(entry.Key); older == "" || !ok || from.Error == "" {
+		older, bounded = cmp.Or(older, r.Builder.OlderPolicy(entry.Pipeline, job.Policies)), true
+	}
+	if older == "" || bounded && time.Since(job.Since) >= unknownFor {
+		return nil
+	}
+	return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the newest InjectionPolicy " + older + " yet")}
 }
 
 // staleFor is how long a job waits for a process that can read the cluster: what another one was planned with may be newer.

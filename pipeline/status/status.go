@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -100,6 +101,8 @@ type Seen struct {
 	Resolved time.Time `json:"resolved,omitzero"`
 	// Request is a digest of everything but the source.
 	Request string `json:"request,omitempty"`
+	// Policies are the policies that are objects of a cluster, as in queue.Job.
+	Policies map[string]queue.ObjectVersion `json:"policyVersions,omitempty"`
 	// Namespaces are digests of what the cluster said of the namespaces that were looked at, for policies that say from: Cluster.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// Record is what was read of the source, empty where it is too large to keep.
