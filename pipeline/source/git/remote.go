@@ -273,40 +273,53 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 	defer cancel()
 	request.Progress = sideband.Progress(messages)
 	report, err := p.session.ReceivePack(ctx, request)
-	if report != nil && report.Error() != nil {
-		return p.explainRefusal(report.Error(), messages.String())
-	}
-	if err == nil && report == nil {
+	var failure error
+	switch {
+	case err == nil && report == nil:
 		return p.checkOutcome(ctx, updates)
-	}
-	if err == nil {
+	case err == nil:
 		return nil
+	case report != nil && report.Error() != nil:
+		failure = p.explainRefusal(report.Error(), messages.String())
+	default:
+		failure = p.explainFailure(err, messages.String())
 	}
-	if isMoved(err) || isMoved(errors.New(messages.String())) {
-		return fmt.Errorf("pushing to %s: %w (%s)", p.remote.url, ErrMoved, err)
+	if isAnswer(err) || errors.Is(failure, ErrRefused) || p.checkOutcome(ctx, updates) != nil {
+		return failure
 	}
-	if text := messages.String(); text != "" {
-		return fmt.Errorf("pushing to %s: %w: %s", p.remote.url, err, text)
-	}
-	return p.remote.explainError("pushing to", err)
+	return nil // the answer was lost, or that of a repetition came
 }
 
-// explainRefusal is the error about a push that the server has reported to have failed, with what it said meanwhile.
-func (p *Push) explainRefusal(err error, said string) error {
+// explainFailure is the error about a push that the server has not reported on, with what it said meanwhile.
+func (p *Push) explainFailure(err error, said string) error {
 	if isMoved(err) || isMoved(errors.New(said)) {
 		return fmt.Errorf("pushing to %s: %w (%s)", p.remote.url, ErrMoved, err)
 	}
 	if said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
+		return fmt.Errorf("pushing to %s: %w: %s", p.remote.url, err, said)
 	}
-	if strings.Contains(strings.ToLower(err.Error()), "protected branch") { // as GitHub, GitLab, Gitea and Forgejo say it
-		return fmt.Errorf("pushing to %s: %w", p.remote.url, err)
+	return p.remote.explainError("pushing to", err)
+}
+
+// isAnswer reports whether an error is the word of a server that it has done nothing.
+func isAnswer(err error) bool {
+	return errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed) || errors.Is(err, transport.ErrRepositoryNotFound)
+}
+
+// explainRefusal is the error about a push that the server has reported to have failed, with what it said meanwhile.
+func (p *Push) explainRefusal(err error, said string) error {
+	protected := strings.Contains(strings.ToLower(err.Error()+said), "protected branch") // as GitHub, GitLab, Gitea and Forgejo say it
+	if failure := p.explainFailure(err, said); protected || errors.Is(failure, ErrMoved) {
+		return failure
+	}
+	if said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
 	}
 	return fmt.Errorf("pushing to %s: %w: %w", p.remote.url, ErrRefused, err)
 }
 
-// checkOutcome looks what became of a push that the server said nothing of. Not all servers report it, and an empty answer may be
-// that of something in front of the server, which has never seen the push.
+// checkOutcome looks what became of a push that the server said nothing of, or whose answer was lost. Not all servers report it, and an
+// empty answer may be that of something in front of the server, which has never seen the push.
 func (p *Push) checkOutcome(ctx context.Context, updates []Update) error {
 	refs, err := p.remote.List(ctx)
 	if err != nil {

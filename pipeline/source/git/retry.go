@@ -14,7 +14,7 @@ import (
 )
 
 // retryTransport sends a request again when the server, or what stands in front of it, says that it did not take it. Reading is
-// safe to repeat, and so is pushing: a push that went through all the same finds its branch moved.
+// safe to repeat, and so is pushing: a push that went through all the same finds its branch moved, and Send looks where to.
 type retryTransport struct {
 	next http.RoundTripper
 	wait time.Duration
