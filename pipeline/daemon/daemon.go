@@ -295,6 +295,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if o.Render.Warm == 0 {
 		o.Render.Warm = min(c.Workers, 4)
 	}
+	o.Render.Namespaces = p.noteNamespaces
 	if p.pool, err = render.NewPool(o.Render); err != nil {
 		return err
 	}

@@ -23,3 +23,13 @@ func (p *components) tellIsolation(ctx context.Context) {
 	}
 	p.o.Log.Info("renderers are isolated", "by", found.String())
 }
+
+// noteNamespaces says the same of one layer, which may come and go while the daemon runs.
+func (p *components) noteNamespaces(have bool, err error) {
+	p.metrics.Isolation(map[string]bool{"namespaces": have})
+	if have {
+		p.o.Log.Info("renderers have namespaces of their own again")
+		return
+	}
+	p.o.Log.Warn("renderers are started without namespaces of their own; other layers are as before", "error", err)
+}

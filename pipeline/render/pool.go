@@ -26,6 +26,9 @@ type Options struct {
 	Warm int
 	// NoSandbox starts renderers without namespaces of their own, for tests.
 	NoSandbox bool
+	// Namespaces is told when renderers begin to be without namespaces of their own, and why, and when they have some again. It must be
+	// quick; it may be nil.
+	Namespaces func(have bool, err error)
 }
 
 // Pool starts renderers. It is safe for use by several goroutines; how many renders run at once is the caller's to say.
@@ -39,6 +42,7 @@ type Pool struct {
 	running sync.WaitGroup
 
 	sessions     sessionPool
+	namespaces   namespaceTrials
 	identified   sync.Once
 	identity     string
 	unidentified error
@@ -54,7 +58,8 @@ func NewPool(options Options) (*Pool, error) {
 	}
 	keepFiles()
 	p := &Pool{sessions: sessionPool{most: max(2, options.Warm), patience: sessionIdle, room: sessionMemory}, options: options, asking: maxQuestions,
-		warm: make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
+		namespaces: namespaceTrials{told: options.Namespaces},
+		warm:       make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
 		p.wanted <- struct{}{}
 	}
@@ -72,7 +77,7 @@ func (p *Pool) refillWarm() {
 			return
 		case <-p.wanted:
 		}
-		started, err := startRenderer(p.options)
+		started, err := p.startRenderer()
 		if err != nil {
 			// The next render starts its own and reports what is wrong.
 			continue
@@ -114,7 +119,7 @@ func (p *Pool) takeProcess() (*rendererProcess, error) {
 			}
 			ready.killGroup()
 		default:
-			return startRenderer(p.options)
+			return p.startRenderer()
 		}
 	}
 }

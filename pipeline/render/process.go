@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -29,9 +28,6 @@ type rendererProcess struct {
 	renders int // that it has done
 }
 
-// noNamespaces is set when the system does not let us make any: then they are not tried again.
-var noNamespaces atomic.Bool
-
 // launching is held while a renderer is started, by all pools of this process. Until its exec, a child in a new user
 // namespace waits for a pipe from us, and has everything open that we have, the ends of other such pipes too: os/exec lets
 // starts overlap. If we are killed then, two children wait for each other's end for ever, and keep our sockets and locks.
@@ -44,15 +40,12 @@ const collectAt = 400
 
 // startRenderer starts a renderer: nothing else in its environment, an own process group, and namespaces of its own without any network
 // where the system allows it. It ends when this process does.
-func startRenderer(options Options) (*rendererProcess, error) {
-	if !options.NoSandbox && !noNamespaces.Load() {
-		p, err := launchRenderer(options, true)
-		if err == nil || !refusesNamespaces(err) {
-			return p, err
-		}
-		noNamespaces.Store(true)
+func (p *Pool) startRenderer() (*rendererProcess, error) {
+	launch := func(namespaces bool) (*rendererProcess, error) { return launchRenderer(p.options, namespaces) }
+	if p.options.NoSandbox {
+		return launch(false)
 	}
-	return launchRenderer(options, false)
+	return p.namespaces.start(launch)
 }
 
 func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) {

@@ -15,9 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusesNamespaces reports whether a renderer did not start because the system does not let us make namespaces.
-func refusesNamespaces(err error) bool {
-	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES)
+// refusesNamespaces reports whether a renderer may not have started because the system does not let us make namespaces, and whether that
+// lasts: there may be too many of them at the moment, and the program may be being replaced.
+func refusesNamespaces(err error) (refused, lasting bool) {
+	lasting = errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL)
+	return lasting || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES), lasting
 }
 
 // rendererAttributes has a renderer end with this process, in a process group of its own and perhaps in namespaces without a network.

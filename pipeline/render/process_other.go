@@ -18,7 +18,7 @@ const rendererMaxMemory = 64 << 20
 
 func isolateProcess(isolationLayers) Isolation { return Isolation{} }
 
-func refusesNamespaces(error) bool { return false }
+func refusesNamespaces(error) (refused, lasting bool) { return false, false }
 
 func rendererAttributes(bool) *syscall.SysProcAttr { return nil }
 
