@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"sync"
 
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -47,6 +48,8 @@ func sumOf(a tree.Answer) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+var _ render.Notes = (*askedFiles)(nil)
+
 // askedFiles notes the questions that are asked of files. What was asked while a remembered build was looked for is asked no second
 // time: it counts once for the limits of the render.
 type askedFiles struct {
@@ -63,7 +66,7 @@ type askedFiles struct {
 }
 
 func newAskedFiles(files tree.Reader) *askedFiles {
-	return &askedFiles{files: files, sums: map[tree.Question]string{}, ready: map[tree.Question]tree.Answer{}, noted: map[tree.Question]bool{}}
+	return &askedFiles{files: files, sums: map[tree.Question]string{}, ready: map[tree.Question]tree.Answer{}}
 }
 
 // maxQuestions bounds what is noted. A build that asks more is not kept.
@@ -78,17 +81,38 @@ func (f *askedFiles) ask(q tree.Question) tree.Answer {
 		a = q.Ask(f.files)
 	}
 	delete(f.ready, q)
+	return a
+}
+
+// Begin implements render.Notes.
+func (f *askedFiles) Begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.order, f.noted, f.stopped, f.overflowed = nil, map[tree.Question]bool{}, false, false
+}
+
+// Note implements render.Notes.
+func (f *askedFiles) Note(q tree.Question, a tree.Answer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if len(f.order) >= maxQuestions {
 		f.stopped, f.overflowed = true, true
 	}
-	if !f.stopped && !f.noted[q] {
-		f.noted[q] = true
-		if _, known := f.sums[q]; !known {
-			f.sums[q] = sumOf(a)
-		}
-		f.order = append(f.order, question{q, f.sums[q]})
+	if f.stopped || f.noted[q] {
+		return
 	}
-	return a
+	f.noted[q] = true
+	if _, known := f.sums[q]; !known {
+		f.sums[q] = sumOf(a)
+	}
+	f.order = append(f.order, question{q, f.sums[q]})
+}
+
+// End implements render.Notes.
+func (f *askedFiles) End() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = true
 }
 
 // holds reports whether the answers to questions are those that are known of them. It stops at the first that is another one: the
@@ -109,13 +133,6 @@ func (f *askedFiles) holds(questions []question) bool {
 		}
 	}
 	return true
-}
-
-// stop ends the notes.
-func (f *askedFiles) stop() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.stopped = true
 }
 
 // questions returns what was asked until the notes ended, in order.

@@ -52,7 +52,7 @@ func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files 
 		request.Given = known
 		return b.Renderer.Render(ctx, files, request)
 	}
-	request.Keep = asked.stop
+	request.Keep = asked
 	response, err := b.Renderer.Render(ctx, tree.Answering(asked.ask), request)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package build_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/build/cache"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -250,6 +252,49 @@ func TestDamagedBuildsAreNotUsed(t *testing.T) {
 	}
 	if second.Objects == first.Objects {
 		t.Error("the two are alike: swapping them proves nothing")
+	}
+}
+
+// repeatingRenderer begins each build twice, as is done where the first attempt was in a process that had rendered before.
+type repeatingRenderer struct{ *countingRenderer }
+
+func (r repeatingRenderer) Render(ctx context.Context, files tree.Reader, request render.Request) (*render.Response, error) {
+	if request.Keep != nil {
+		request.Keep.Begin()
+		q := tree.Question{Op: tree.OpLookup, Path: "only/asked/at/first"}
+		request.Keep.Note(q, q.Ask(files))
+		request.Keep.End()
+	}
+	return r.countingRenderer.Render(ctx, files, request)
+}
+
+// TestBuildsThatAreRepeatedAreRemembered: by what the second attempt asked, and a check finds them as they are.
+func TestBuildsThatAreRepeatedAreRemembered(t *testing.T) {
+	r := newRenderer(t)
+	dir := t.TempDir()
+	with, _ := newBuilders(r, dir)
+	p, files := shop()
+	first := outcomeOf(t, with, p, treeOf(t, files))
+	names := func() (all []string) {
+		for name := range entries(t, dir) {
+			all = append(all, filepath.Base(name))
+		}
+		return all
+	}
+	want := names()
+	dir = t.TempDir()
+	with, _ = newBuilders(r, dir)
+	with.Renderer = repeatingRenderer{r}
+	for _, check := range []bool{false, true} {
+		with.Cache.Check = check
+		got := outcomeOf(t, with, p, treeOf(t, files))
+		got.Record = first.Record // which has what the first attempt asked
+		if got.Fingerprint = first.Fingerprint; cmp.Diff(first, got) != "" {
+			t.Errorf("check %t: %s", check, cmp.Diff(first, got))
+		}
+		if found := names(); len(found) != 1 || !slices.Equal(found, want) {
+			t.Errorf("check %t: got %q, want %q", check, found, want)
+		}
 	}
 }
 

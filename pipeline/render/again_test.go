@@ -154,6 +154,54 @@ func TestRenderersAreUsedAgain(t *testing.T) {
 	}
 }
 
+// notes are what a build asked until it was there.
+type notes struct {
+	begun, ended int
+	asked        []tree.Question
+}
+
+func (n *notes) Begin() { n.begun, n.ended, n.asked = n.begun+1, 0, nil }
+func (n *notes) End()   { n.ended++ }
+func (n *notes) Note(q tree.Question, _ tree.Answer) {
+	if n.ended == 0 {
+		n.asked = append(n.asked, q)
+	}
+}
+
+// TestARenderThatIsRepeatedIsKept: what is noted of it is what the build asked that is kept, and nothing of the one before.
+func TestARenderThatIsRepeatedIsKept(t *testing.T) {
+	files := smallApp()
+	files["custom/kustomization.yaml"] = "resources: [../app]\nopenapi: {path: schema.json}\n" + patch
+	files["custom/schema.json"] = `{"definitions": {}}`
+	source := build(t, files)
+	p := pool(t, render.Options{})
+	p.LetWait()
+	r := request("custom")
+	keep := func(trust string) (*render.Response, *notes) {
+		t.Helper()
+		n := &notes{}
+		r.Trust, r.Keep = trust, n
+		response, err := p.Render(ctx, tree.NewView(source, r.Limits.Read), r)
+		if err != nil || response.Built == nil || n.ended != 1 {
+			t.Fatalf("%+v, %v, %+v", response, err, n)
+		}
+		return response, n
+	}
+	want, asked := keep("")
+	other := request("app")
+	other.Trust = "one"
+	if _, err := p.Render(ctx, tree.NewView(source, other.Limits.Read), other); err != nil || len(p.Waiting()) != 1 {
+		t.Fatal(err)
+	}
+	got, again := keep("one")
+	if again.begun != 2 || !slices.Equal(again.asked, asked.asked) {
+		t.Errorf("got %+v, want %+v", again, asked)
+	}
+	if !slices.Equal(got.Built.Items, want.Built.Items) {
+		t.Errorf("got %+v, want %+v", got.Built.Items, want.Built.Items)
+	}
+}
+
 // TestReadsOfARenderThatIsRepeatedCountOnce: a limit of what is read is that of one render.
 func TestReadsOfARenderThatIsRepeatedCountOnce(t *testing.T) {
 	files := smallApp()
@@ -221,7 +269,7 @@ func benchmarkRender(b *testing.B, inside bool, trust string, remembered bool) {
 	}
 	if remembered {
 		keeping := r
-		keeping.Keep = func() {}
+		keeping.Keep = &notes{}
 		first, err := p.Render(b.Context(), tree.NewView(files, r.Limits.Read), keeping)
 		if err != nil || first.Built == nil {
 			b.Fatal(err)

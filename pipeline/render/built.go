@@ -165,11 +165,11 @@ func (r *Response) takeBuild(given *Built) {
 type keptBuild struct {
 	building, finished *Built
 	left               int64
-	done               func() // nil where none is wanted
+	notes              Notes // nil where none is wanted
 }
 
 func (k *keptBuild) take(kind byte, content []byte) error {
-	if k.left -= int64(len(content)); k.left < 0 || k.done == nil || k.finished != nil {
+	if k.left -= int64(len(content)); k.left < 0 || k.notes == nil || k.finished != nil {
 		return protocolError("a build that nobody wants")
 	}
 	if k.building == nil {
@@ -178,7 +178,7 @@ func (k *keptBuild) take(kind byte, content []byte) error {
 	done, err := k.building.add(kind, content)
 	if done {
 		k.finished = k.building
-		k.done()
+		k.notes.End()
 	}
 	return err
 }

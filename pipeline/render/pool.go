@@ -184,9 +184,6 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 		if done {
 			return response, err
 		}
-		if err != nil {
-			request.Keep = nil // what the first attempt asked is no key to what the second builds
-		}
 		files = again
 	}
 	worker, err := p.takeProcess()
@@ -256,7 +253,10 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, m
 	}
 	e := &exchange{
 		worker: worker, files: files, limit: request.Limits.Output, left: request.Limits.Output, asking: asking,
-		built: &keptBuild{left: 2 * request.Limits.Output, done: request.Keep},
+		built: &keptBuild{left: 2 * request.Limits.Output, notes: request.Keep},
+	}
+	if request.Keep != nil {
+		request.Keep.Begin()
 	}
 	for {
 		kind, content, err := e.read()
@@ -333,7 +333,11 @@ func (e *exchange) take(kind byte, content []byte) error {
 		if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(cleanPath(q.Path)) && cleanPath(q.Path) != "" {
 			return protocolError("a question that makes no sense")
 		}
-		return writeFrame(e.worker.in, frameAnswer, answerQuestion(e.files, q))
+		a := q.Ask(e.files)
+		if e.built.notes != nil {
+			e.built.notes.Note(q, a)
+		}
+		return writeFrame(e.worker.in, frameAnswer, encodeAnswer(q, a))
 	case frameObject:
 		object, err := decodeObject(content)
 		if err != nil {

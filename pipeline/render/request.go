@@ -59,9 +59,26 @@ type Request struct {
 	// Trust names those who may use one renderer after the other; "" is for a renderer that is used for this render alone. It is the
 	// caller's to say, and the renderer does not know it.
 	Trust string `json:"-"`
-	// Keep asks for what the build gives (Response.Built). It is called when that is there and nothing more is asked for it.
-	Keep func() `json:"-"`
+	// Keep asks for what the build gives (Response.Built), and takes notes of what it depends on; nil asks for nothing.
+	Keep Notes `json:"-"`
 }
+
+// Notes take down what a build asks of its files. One goroutine calls them at a time.
+type Notes interface {
+	// Begin is called when a renderer begins. What is noted by then is of one that did not come to its end.
+	Begin()
+	// Note is called for each question.
+	Note(tree.Question, tree.Answer)
+	// End is called when the build is there and nothing more is asked for it.
+	End()
+}
+
+// wantsBuilt stands for notes in the renderer, which does not take any.
+type wantsBuilt struct{}
+
+func (wantsBuilt) Begin()                          {}
+func (wantsBuilt) Note(tree.Question, tree.Answer) {}
+func (wantsBuilt) End()                            {}
 
 // Policy is the text of one InjectionPolicy.
 type Policy struct {

@@ -101,9 +101,8 @@ func readBounded(r io.Reader, bound func(kind byte) int64) (byte, []byte, error)
 	return head[0], content, nil
 }
 
-// answerQuestion looks a question up for the renderer.
-func answerQuestion(r tree.Reader, q tree.Question) []byte {
-	a := q.Ask(r)
+// encodeAnswer writes an answer for the renderer.
+func encodeAnswer(q tree.Question, a tree.Answer) []byte {
 	content, err := a.Content, a.Err
 	switch {
 	case err != nil:
@@ -235,7 +234,7 @@ func decodeRequest(content []byte, in io.Reader) (request Request, mark string, 
 		sent.Request.ReleasesKey, err = derive.KeyOf(sent.ReleasesKey)
 	}
 	if sent.Keep {
-		sent.Request.Keep = func() {}
+		sent.Request.Keep = wantsBuilt{}
 	}
 	if err == nil && sent.Given {
 		sent.Request.Given, err = readBuilt(in)
