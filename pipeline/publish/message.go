@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/source/git"
 )
 
 // Names of the trailers of a commit.
@@ -242,4 +243,10 @@ func oneLine(text string, max int) string {
 		text = strings.ToValidUTF8(text[:max-3], "") + "..."
 	}
 	return text
+}
+
+// editedMessage says whose commits keep a head as it is.
+func editedMessage(head string, newest *git.Commit) string {
+	return fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s; nothing is pushed over them", head, newest.Hash,
+		oneLine(newest.Author+" <"+newest.AuthorEmail+">", maxSubject), oneLine(newest.Subject, maxSubject))
 }

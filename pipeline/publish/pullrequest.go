@@ -316,12 +316,6 @@ func (r *round) leaveEdited() error {
 	return fmt.Errorf("publishing to %s: %s: %w", r.p.Head, w.Message, ErrEdited)
 }
 
-// editedMessage says whose commits keep a head as it is.
-func editedMessage(head string, newest *git.Commit) string {
-	return fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s; nothing is pushed over them", head, newest.Hash,
-		oneLine(newest.Author+" <"+newest.AuthorEmail+">", maxSubject), oneLine(newest.Subject, maxSubject))
-}
-
 // holds reports whether a root directory has all that is wanted and the base does not have.
 func (r *round) holds(root git.Hash) (bool, error) {
 	for name, change := range r.differs {
