@@ -99,6 +99,29 @@ func (k *Keeper) shares(gone, known []string) map[group]share {
 	return out
 }
 
+// exceedsAlone returns why what is gone of one group should not go, "" where it may. What is much of a namespace may be little of all, as
+// where it is given up: that goes, unless it is too much of all with it, without what other namespaces are held for.
+func (k *Keeper) exceedsAlone(shares map[group]share, who group) string {
+	own := shares[who].exceeds(k.MaxShare, "")
+	if own == "" || who.namespace == "" {
+		return own
+	}
+	var all share
+	for g, s := range shares {
+		if g.namespace == "" {
+			continue
+		}
+		if g != who && s.exceeds(k.MaxShare, "") != "" {
+			s = s.without(s.held)
+		}
+		all.all, all.gone = all.all+s.all, all.gone+s.gone
+	}
+	if all.exceeds(k.MaxShare, "") == "" {
+		return ""
+	}
+	return own
+}
+
 // inAll counts the pipelines of all namespaces that are no tenant's, for what empties many of them at once, as the loss of their
 // definition does. Nobody who can write to one namespace may hold up the others: what is held as too many of its own namespace is left
 // out, and so is the one namespace that has most of them, which may only be about to be held.
@@ -124,11 +147,15 @@ func (k *Keeper) inAll(shares map[group]share) share {
 func (k *Keeper) tooMany(gone, known []string) map[string]string {
 	shares := k.shares(gone, known)
 	inAll := k.inAll(shares).exceeds(k.MaxShare, " of all namespaces")
+	alone := map[group]string{}
+	for who := range shares {
+		alone[who] = k.exceedsAlone(shares, who)
+	}
 	out := map[string]string{}
 	for _, name := range gone {
 		from, ok := k.Catalog.StatusOf(name)
 		who := k.groupOf(name)
-		own := shares[who].exceeds(k.MaxShare, "")
+		own := alone[who]
 		switch {
 		case !ok:
 			out[name] = "the configuration has its namespace in no place that pipelines are read from"

@@ -75,6 +75,26 @@ func TestOneNamespaceHoldsNoOthersRemovals(t *testing.T) {
 	}
 }
 
+// TestANamespaceIsGivenUp has all pipelines of a namespace deleted, which are few of all: they go, also while another namespace is held.
+func TestANamespaceIsGivenUp(t *testing.T) {
+	k := newSharedKeeper(t, map[string]int{"many": 99, "shop": 6, "pay": 5, "cart": 20})
+	k.deleteSome("pay", 5)
+	k.look()
+	if got := k.reason("pay/0"); got != "" {
+		t.Errorf("5 of 130: %q", got)
+	}
+	k.deleteSome("many", 99)
+	k.look()
+	if got := k.reason("many/0"); !strings.HasPrefix(got, "99 of 99 pipelines") {
+		t.Errorf("99 of 125: %q", got)
+	}
+	k.deleteSome("shop", 6)
+	k.look()
+	if got := k.reason("shop/0"); got != "" {
+		t.Errorf("6 of 26 beside what is held: %q", got)
+	}
+}
+
 // TestManyNamespacesAtOnceWaitForAWord has the pipelines of all namespaces deleted, few of each, as where their definition is.
 func TestManyNamespacesAtOnceWaitForAWord(t *testing.T) {
 	for name, namespaces := range map[string]map[string]int{
