@@ -45,4 +45,6 @@ func (p *Pool) Waiting() (pids []int) {
 func (p *Pool) LetAsk(bytes int) { p.asking = bytes }
 
 // LetWait has processes wait for as long as a test needs, however slow the machine is and however much the race detector takes.
-func (p *Pool) LetWait() { p.sessions.patience, p.sessions.room = time.Hour, 1<<40 }
+func (p *Pool) LetWait() {
+	p.sessions.patience, p.sessions.room, p.sessions.stepBack = time.Hour, 1<<40, time.Hour
+}

@@ -57,7 +57,7 @@ func NewPool(options Options) (*Pool, error) {
 		}
 	}
 	keepFiles()
-	p := &Pool{sessions: sessionPool{most: max(2, options.Warm), patience: sessionIdle, room: sessionMemory}, options: options, asking: maxQuestions,
+	p := &Pool{sessions: sessionPool{most: max(2, options.Warm), patience: sessionIdle, room: sessionMemory, stepBack: stepBackAfter}, options: options, asking: maxQuestions,
 		namespaces: namespaceTrials{told: options.Namespaces},
 		warm:       make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
@@ -210,7 +210,7 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 	}
 	stop := context.AfterFunc(ctx, worker.killGroup)
 	defer stop()
-	long := time.AfterFunc(stepBackAfter, worker.stepBack)
+	long := time.AfterFunc(p.sessions.stepBack, worker.stepBack)
 	defer long.Stop()
 	response, again, err := serveRequest(worker, files, request, mark, p.asking)
 	if err == nil {

@@ -28,6 +28,7 @@ type sessionPool struct {
 	most     int           // that wait
 	patience time.Duration // for which they do
 	room     int64         // bytes of memory that all of them may have
+	stepBack time.Duration // after which one has taken too long to wait
 
 	mu     sync.Mutex
 	closed bool
