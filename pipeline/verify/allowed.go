@@ -13,13 +13,12 @@ import (
 
 // compared is a pod on its way through the rules.
 type compared struct {
-	v         *verifier
-	pod       map[string]any // as the cluster has it
-	origin    origin
-	version   Ref            // the workload that was committed
-	committed map[string]any // the same as a whole
-	want      map[string]any // the pod that the committed template gives
-	found     map[string]any // the pod as it is compared
+	v       *verifier
+	pod     map[string]any // as the cluster has it
+	origin  origin
+	version *Workload      // that was committed
+	want    map[string]any // the pod that the committed template gives
+	found   map[string]any // the pod as it is compared
 }
 
 // rules say what Kubernetes itself adds to pods, by the place in the pod. A change that no rule allows is one.

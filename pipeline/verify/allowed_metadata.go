@@ -42,12 +42,12 @@ var rolloutMetadata = map[string][]string{"canary": {"canaryMetadata", "stableMe
 
 // ofRollout reports whether a label or annotation is one that the committed Rollout gives to some of its pods.
 func (p *compared) ofRollout(c change) bool {
-	if p.version.Kind != "Rollout" {
+	if p.version.Ref.Kind != "Rollout" {
 		return false
 	}
 	for strategy, parts := range rolloutMetadata {
 		for _, part := range parts {
-			if v, ok := table(p.committed, "spec", "strategy", strategy, part, c.path[1].key)[c.last()]; ok && v == c.found {
+			if v, ok := table(p.version.Object, "spec", "strategy", strategy, part, c.path[1].key)[c.last()]; ok && v == c.found {
 				return true
 			}
 		}
@@ -92,7 +92,7 @@ func (p *compared) annotation(c change) bool {
 // controllerSet reports whether a pod's own controller, which is not one of Kubernetes', has set a field when it made the
 // pod: what such a controller adds cannot be known here. Its object is the committed one, or was read.
 func (p *compared) controllerSet(c change) bool {
-	if p.origin.direct.builtIn() || p.origin.direct != p.version && p.origin.owner == nil {
+	if p.origin.direct.builtIn() || p.origin.direct != p.version.Ref && p.origin.owner == nil {
 		return false
 	}
 	by := creator(managers(p.pod), p.pod)

@@ -140,7 +140,7 @@ func (m *matching) try(version *Workload, template map[string]any) {
 }
 
 func (m *matching) compare(version *Workload, want, found map[string]any) *compared {
-	return &compared{v: m.verifier, pod: m.pod, origin: m.origin, version: version.Ref, committed: version.Object, want: want, found: found}
+	return &compared{v: m.verifier, pod: m.pod, origin: m.origin, version: version, want: want, found: found}
 }
 
 // equal reports whether the pod equals the version that fits best.
