@@ -127,32 +127,18 @@ const sweepEvery = 10 * time.Minute
 
 // sweepSnapshots forgets snapshots of the cluster that nothing names any more, until ctx is done.
 func (p *components) sweepSnapshots(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	regularly(ctx, sweepEvery, func() {
 		if err := p.store.SweepSnapshots(ctx); err != nil && ctx.Err() == nil {
 			p.o.Log.Warn("snapshots of the cluster that nothing names are left", "error", err)
 		}
-	}
+	})
 }
 
 // sweepPolicies lets go of what policies were completed to that are not there any more, or do not ask for that, until ctx is done.
 func (p *components) sweepPolicies(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	regularly(ctx, sweepEvery, func() {
 		if p.cluster.watcher.Problem() != nil {
-			continue // what is there is not known
+			return // what is there is not known
 		}
 		err := p.cluster.completer.Sweep(ctx, p.store.CompletedPolicies(), func(namespace, name string) bool {
 			text, err := p.cluster.watcher.Policy(namespace, name)
@@ -160,6 +146,20 @@ func (p *components) sweepPolicies(ctx context.Context) {
 		})
 		if err != nil && ctx.Err() == nil {
 			p.o.Log.Warn("what policies were completed to that are gone is left", "error", err)
+		}
+	})
+}
+
+// regularly does something with each interval, for the first time after one, until ctx is done.
+func regularly(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
 		}
 	}
 }

@@ -26,15 +26,8 @@ var errNoWorkers = errors.New("no worker takes jobs: workers is 0 here and no pr
 
 // watchWorkers looks for workers until ctx is done. A queue that does not answer says nothing about them.
 func (p *components) watchWorkers(ctx context.Context) {
-	ticker := time.NewTicker(min(workersEvery, p.workersGrace()/3))
-	defer ticker.Stop()
 	p.workers.note(time.Now(), true, 0, nil)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	regularly(ctx, min(workersEvery, p.workersGrace()/3), func() {
 		found, err := p.queue.HasWorkers(ctx)
 		var waiting map[string]bool
 		if err == nil && !found {
@@ -43,7 +36,7 @@ func (p *components) watchWorkers(ctx context.Context) {
 		if err == nil && p.workers.note(time.Now(), found, p.workersGrace(), waiting) {
 			p.o.Log.Error("pipelines wait", "error", errNoWorkers, "jobs", len(waiting))
 		}
-	}
+	})
 }
 
 // workersGrace is how long there may be no worker: one that is gone is noticed only after AckWait, and its successor takes some time.

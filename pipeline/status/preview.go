@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/giturl"
@@ -79,11 +78,7 @@ func (p *Preview) Key() string {
 
 // Previews lists the keys of the previews that are known, sorted.
 func (s *Store) Previews() []string {
-	names := s.table.Names(previewPrefix)
-	for i := range names {
-		names[i] = strings.TrimPrefix(names[i], previewPrefix)
-	}
-	return names
+	return s.namesBelow(previewPrefix)
 }
 
 // Preview returns a preview as this process knows it, nil where there is none.

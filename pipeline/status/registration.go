@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -108,10 +107,7 @@ type decodedRegistration struct {
 
 // Registered lists the pipelines that are registered, or of which a state is stored.
 func (s *Store) Registered() []string {
-	names := s.Known()
-	for _, name := range s.table.Names(registrationPrefix) {
-		names = append(names, strings.TrimPrefix(name, registrationPrefix))
-	}
+	names := slices.Concat(s.Known(), s.namesBelow(registrationPrefix))
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -6,7 +6,6 @@ package status
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/queue"
@@ -27,21 +26,13 @@ type RemovedObject struct {
 
 // AddRemovedObject notes that a pipeline was removed, until ForgetRemovedObject. since is that of AddRemoved.
 func (s *Store) AddRemovedObject(ctx context.Context, pipeline string, o RemovedObject, since time.Time) error {
-	for {
-		data, revision, ok, err := s.q.Load(ctx, removedPrefix+pipeline)
-		if err != nil {
-			return err
+	return changeValue(ctx, s, removedPrefix+pipeline, func(old *RemovedObject) bool {
+		if old.UID == o.UID && old.At.After(since) {
+			return false
 		}
-		if old, err := decodeJSON[RemovedObject](data); ok && err == nil && old.UID == o.UID && old.At.After(since) {
-			return nil
-		}
-		if data, err = encodeJSON(o); err != nil {
-			return err
-		}
-		if _, err = s.q.SaveAfter(ctx, removedPrefix+pipeline, data, revision); !errors.Is(err, queue.ErrChanged) {
-			return err
-		}
-	}
+		*old = o
+		return true
+	})
 }
 
 // RemovedObject returns what is noted of a pipeline that was removed, and its revision for ForgetRemovedObject; false where nothing is.
@@ -59,11 +50,7 @@ func (s *Store) RemovedObject(pipeline string) (o RemovedObject, revision uint64
 
 // RemovedObjects lists the pipelines of which that is noted.
 func (s *Store) RemovedObjects() []string {
-	names := s.table.Names(removedPrefix)
-	for i := range names {
-		names[i] = strings.TrimPrefix(names[i], removedPrefix)
-	}
-	return names
+	return s.namesBelow(removedPrefix)
 }
 
 // ForgetRemovedObject forgets what was noted of a pipeline, unless it was removed once more since.

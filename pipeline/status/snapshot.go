@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/mesh"
@@ -94,11 +93,7 @@ func (s *Store) SweepSnapshots(ctx context.Context) error {
 
 // CompletedPolicies lists the ids of the policies of which it is remembered what they were completed to.
 func (s *Store) CompletedPolicies() []string {
-	names := s.table.Names(mesh.MemoryPrefix)
-	for i := range names {
-		names[i] = strings.TrimPrefix(names[i], mesh.MemoryPrefix)
-	}
-	return names
+	return s.namesBelow(mesh.MemoryPrefix)
 }
 
 // unnamed is a snapshot that nothing names.

@@ -296,13 +296,18 @@ func pipelineOf(name string) (pipeline string, ok bool) {
 // Named is a number that is another one after something was stored of a pipeline of which nothing was, or the last of it is forgotten.
 func (s *Store) Named() uint64 { return s.table.Named() }
 
-// Known lists the pipelines of which anything is stored.
-func (s *Store) Known() []string {
-	names := s.table.Names(statePrefix)
+// namesBelow lists what is stored under a prefix, without it, sorted.
+func (s *Store) namesBelow(prefix string) []string {
+	names := s.table.Names(prefix)
 	for i := range names {
-		names[i] = strings.TrimPrefix(names[i], statePrefix)
+		names[i] = strings.TrimPrefix(names[i], prefix)
 	}
 	return names
+}
+
+// Known lists the pipelines of which anything is stored.
+func (s *Store) Known() []string {
+	return s.namesBelow(statePrefix)
 }
 
 // stored is how values are written: at most 256 MiB are read of one.
