@@ -78,8 +78,12 @@ func (e *documentEditor) flowEntries(n *yamlNode, pairs []keyValue, keep []bool,
 			c.last = i
 		}
 	}
-	if len(added) > 0 || c.last < len(pairs)-1 {
+	cut := c.last < len(pairs)-1
+	if cut || len(added) > 0 {
 		e.fillAbsent(pairs[c.last])
+	}
+	if cut {
+		e.quoteEndingColon(pairs[c.last].lastNode())
 	}
 	e.flowRemove(c, len(added) > 0)
 	if len(added) == 0 {
@@ -105,6 +109,14 @@ func (e *documentEditor) fillAbsent(p keyValue) {
 		}
 	}
 	e.replaceBytes(p.val.start, p.val.start, " null")
+}
+
+// quoteEndingColon quotes an unquoted scalar that ends with a colon, as {a:,b} has it: without the comma directly behind it, the colon
+// would make a key of what stands before.
+func (e *documentEditor) quoteEndingColon(n *yamlNode) {
+	if n.kind == scalarKind && n.style == plainStyle && strings.HasSuffix(e.src[n.start:n.end], ":") {
+		e.replaceBytes(n.start, n.end, quoteString(n.val, true, plainStyle))
+	}
 }
 
 // flowCollection is a sequence or mapping in flow style, of which some entries stay.
@@ -260,6 +272,9 @@ func (e *documentEditor) flowElements(n *yamlNode, old []*yamlNode, texts []stri
 		if len(fresh[i]) > 0 {
 			e.flowInsert(c, i, fresh[i], sep)
 		}
+	}
+	if c.last < len(old)-1 {
+		e.quoteEndingColon(old[c.last])
 	}
 	e.flowRemove(c, len(fresh[c.last]) > 0)
 }

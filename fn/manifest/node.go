@@ -67,6 +67,14 @@ func (n *yamlNode) isMerge() bool {
 // keyValue is a key and its value.
 type keyValue struct{ key, val *yamlNode }
 
+// lastNode returns the node that the entry's text ends with.
+func (p keyValue) lastNode() *yamlNode {
+	if p.key.colon < 0 {
+		return p.key
+	}
+	return p.val
+}
+
 func (n *yamlNode) pairs() []keyValue {
 	out := make([]keyValue, 0, n.n)
 	for k := n.first; k != nil; k = k.next.next {
