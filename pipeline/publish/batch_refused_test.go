@@ -132,6 +132,9 @@ func TestARefusalOfAllIsNotSearchedForEver(t *testing.T) {
 			if len(tc.c.asked) > tc.most || failed != 1000-len(tc.c.taken) {
 				t.Errorf("%d commits were tried, %d failed", len(tc.c.asked), failed)
 			}
+			if _, err := b.lock(t.Context(), "lock"); err != nil { // until the round has ended, which notes who is refused at its end
+				t.Fatal(err)
+			}
 			if alone := len(b.alone); (alone > 0) != (len(tc.c.taken) > 0) {
 				t.Errorf("%d are published alone", alone)
 			}
