@@ -31,7 +31,7 @@ var releaseChart = map[string]string{
 	"charts/web/values.yaml": "a: chart\nb: {c: chart, d: chart}\n",
 	"charts/web/prod.yaml":   "a: prod\nb: {d: prod}\n",
 	"charts/web/templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-config}\ndata:\n" +
-		"  values: {{ .Values | toJson | quote }}\n  namespace: {{ .Release.Namespace }}\n  kube: {{ .Capabilities.KubeVersion.Version }}\n",
+		"  values: {{ .Values | toJson | quote }}\n  large: {{ .Values.l }}\n  namespace: {{ .Release.Namespace }}\n  kube: {{ .Capabilities.KubeVersion.Version }}\n",
 	"charts/web/templates/role.yaml":   "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n",
 	"charts/web/templates/deploy.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: fixed}\nspec:\n  template:\n    spec:\n      containers: [{name: main, image: example.com/web:1}]\n",
 	"charts/web/templates/hook.yaml":   "apiVersion: batch/v1\nkind: Job\nmetadata: {name: prepare, annotations: {helm.sh/hook: pre-install}}\n",
@@ -106,8 +106,8 @@ func TestReleases(t *testing.T) {
 		"list":        {app: "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(helmRelease(chartInGit)), "\n", "\n  ") + "\n" + gitRepository, wants: []string{"name: web-config"}},
 		"application": {app: argoApplication(""), wants: []string{"name: web-config", "namespace: shop", `\"a\":\"chart\"`, "webs.example.com", "name: prepare"}, nots: []string{"kind: Application"}},
 		"application's values": {app: argoApplication("    helm:\n      releaseName: shop\n      kubeVersion: 1.32.1\n      skipCrds: true\n      valueFiles: [prod.yaml, /values/$ARGOCD_APP_NAME.yaml, gone.yaml, /values/many/*.yaml]\n      ignoreMissingValueFiles: true\n" +
-			"      valuesObject: {g: object}\n      values: 'g: text'\n      parameters: [{name: h, value: \"true\"}, {name: i, value: \"true\", forceString: true}, {name: j, value: 'x,y'}]\n      fileParameters: [{name: k, path: /values/k.txt}]\n"),
-			wants: []string{"name: shop-config", `\"a\":\"prod\"`, `\"e\":\"web\"`, `\"f\":\"two\"`, `\"g\":\"object\"`, `\"h\":true`, `\"i\":\"true\"`, `\"j\":\"x,y\"`, `\"k\":\"text\"`, "kube: v1.32.1"}, nots: []string{"webs.example.com"}},
+			"      valuesObject: {g: object}\n      values: 'g: text'\n      parameters: [{name: h, value: \"true\"}, {name: i, value: \"true\", forceString: true}, {name: j, value: 'x,y'}, {name: l, value: \"123456789012\"}]\n      fileParameters: [{name: k, path: /values/k.txt}]\n"),
+			wants: []string{"name: shop-config", `\"a\":\"prod\"`, `\"e\":\"web\"`, `\"f\":\"two\"`, `\"g\":\"object\"`, `\"h\":true`, `\"i\":\"true\"`, `\"j\":\"x,y\"`, `\"k\":\"text\"`, `\"l\":123456789012`, "large: 123456789012", "kube: v1.32.1"}, nots: []string{"webs.example.com"}},
 		"application's sources": {app: strings.Replace(argoApplication("    helm: {valueFiles: [$values/values/web.yaml]}\n"), "  source:\n    repoURL", "  sources:\n  - repoURL: https://git.example.com/team/config\n    targetRevision: main\n    ref: values\n  - repoURL", 1),
 			wants: []string{`\"e\":\"web\"`}},
 		"application's namespace": {app: argoApplication("  syncPolicy: {syncOptions: [CreateNamespace=true], managedNamespaceMetadata: {labels: {istio-injection: enabled}}}\n"), wants: []string{"kind: Namespace", "istio-injection: enabled"}},

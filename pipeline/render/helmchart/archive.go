@@ -82,7 +82,7 @@ func (b *archiveBudget) checkEntry(name string, head *tar.Header, reader io.Read
 	if b.bytes -= head.Size; b.bytes < 0 {
 		return fmt.Errorf("reading %s: it holds more than %d bytes when it is unpacked", name, int64(maxUnpacked))
 	}
-	_, inner, _ := strings.Cut(inside, "/")
+	inner := nameInChart(head.Name)
 	if !isDependency(inner) {
 		return nil
 	}
@@ -91,4 +91,15 @@ func (b *archiveBudget) checkEntry(name string, head *tar.Header, reader io.Read
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
 	return b.checkArchive(name+":"+inner, content, depth+1)
+}
+
+// nameInChart returns the name that Helm's loader gives to a file of an archive (pkg/chart/loader/archive of Helm 4.3): without its first
+// part, which ends with a backslash where there is one, and cleaned. So charts//a.tgz is charts/a.tgz.
+func nameInChart(name string) string {
+	delimiter := "/"
+	if strings.Contains(name, `\`) {
+		delimiter = `\`
+	}
+	_, inner, _ := strings.Cut(name, delimiter)
+	return path.Clean(strings.ReplaceAll(inner, delimiter, "/"))
 }

@@ -55,7 +55,7 @@ func (c *chartRender) readFiles(files tree.Reader) (err error) {
 
 func (c *chartRender) findArchive(repository, name, versions string) *Archive {
 	for i, one := range c.options.Archives {
-		if strings.TrimRight(one.Repository, "/") == strings.TrimRight(repository, "/") && one.Name == name && one.Range == versions {
+		if v1alpha1.NormalChartRepository(one.Repository) == v1alpha1.NormalChartRepository(repository) && one.Name == name && one.Range == versions {
 			return &c.options.Archives[i]
 		}
 	}

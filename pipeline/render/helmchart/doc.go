@@ -9,7 +9,7 @@
 //   - Capabilities come from the given version of Kubernetes and the given APIs, never from the program (apis.go).
 //   - Functions that read a clock, make random values or ask a cluster or a name server are refused where they have an
 //     effect on the result (pure.go). Functions whose results have the order of a Go map give them sorted.
-//   - Dependencies are never fetched; a schema that refers to another by URL is refused.
+//   - Dependencies are never fetched; a schema that refers to another document is refused.
 //
 // It is called in the isolated renderer, which bounds time, memory and output.
 package helmchart

@@ -165,10 +165,7 @@ func (c *chartRender) renderWith(calls *impureCalls) ([]Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	given, err := copyValues(c.values)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", c.options.nameField("values"), err)
-	}
+	given := copyValues(c.values)
 	if err := chartutil.ProcessDependencies(root, given); err != nil {
 		return nil, fmt.Errorf("choosing the dependencies: %w", err)
 	}
@@ -207,9 +204,7 @@ func (c *chartRender) loadChart() (*chart.Chart, error) {
 	}
 	c.name = root.Name()
 	if c.options.DefaultValues != nil {
-		if root.Values, err = copyValues(c.options.DefaultValues); err != nil {
-			return nil, fmt.Errorf("reading its values: %w", err)
-		}
+		root.Values = copyValues(c.options.DefaultValues)
 	}
 	if kind := root.Metadata.Type; kind != "" && kind != "application" {
 		return nil, fmt.Errorf("a chart of type %s cannot be rendered by itself", kind)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/strvals"
+
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -198,6 +200,11 @@ func TestErrorsOfCharts(t *testing.T) {
 		"a library":                {files: map[string]string{"Chart.yaml": chartYAML + "type: library\n"}, want: "a chart of type library cannot be rendered by itself"},
 		"schema":                   {files: map[string]string{"values.schema.json": `{"properties": {"port": {"type": "integer"}}}`, "values.yaml": "port: x\n"}, want: "at '/port': got string, want integer"},
 		"schema elsewhere":         {files: map[string]string{"values.schema.json": `{"properties": {"port": {"$ref": "https://example.com/port.json"}}}`}, want: "refers to https://example.com/port.json, and a render uses no network; set helm.skipSchemaValidation to do without"},
+		"schema at an address":     {files: map[string]string{"values.schema.json": `{"$id": "http://example.com/a/b.json", "properties": {"port": {"$ref": "c.json"}}}`}, want: "refers to http://example.com/a/c.json, and a render uses no network"},
+		"schema of a schema":       {files: map[string]string{"values.schema.json": `{"$schema": "http://example.com/meta"}`}, want: "refers to http://example.com/meta, and"},
+		"schema in a file":         {files: map[string]string{"values.schema.json": `{"$ref": "file:/etc/hosts.json"}`}, want: "refers to the file /etc/hosts.json, and a render reads none of the machine"},
+		"schema at a path":         {files: map[string]string{"values.schema.json": `{"properties": {"port": {"$ref": "/etc/hosts.json"}}}`}, want: "refers to the file /etc/hosts.json, and"},
+		"schema without a target":  {files: map[string]string{"values.schema.json": `{"$ref": "#/definitions/none"}`}, want: "reading values.schema.json of the chart shop: "},
 		"no such values":           {change: func(h *v1alpha1.Helm) { h.ValuesFiles = []string{"no.yaml"} }, want: "reading the values: "},
 		"no such chart":            {change: func(h *v1alpha1.Helm) { h.Chart = "apps/none" }, want: "rendering the chart apps/none: "},
 		"no chart":                 {change: func(h *v1alpha1.Helm) { h.Chart = "apps" }, want: "Chart.yaml file is missing"},
@@ -271,16 +278,19 @@ func TestArchives(t *testing.T) {
 		nested = packed(t, "shop/Chart.yaml", chartYAML, "shop/charts/shop.tgz", nested)
 	}
 	for name, test := range map[string]struct{ content, want string }{
-		"absolute":             {packed(t, "/shop/Chart.yaml", chartYAML), "the path /shop/Chart.yaml in it leads out of the archive"},
-		"above":                {packed(t, "shop/../../Chart.yaml", chartYAML), "leads out of the archive"},
-		"with a backslash":     {packed(t, `shop\..\Chart.yaml`, chartYAML), "leads out of the archive"},
-		"a drive":              {packed(t, `c:/Chart.yaml`, chartYAML), "leads out of the archive"},
-		"link":                 {packed(t, "shop/Chart.yaml", chartYAML, "shop/templates/l.yaml", ""), "shop/templates/l.yaml in it is a link or a device"},
-		"large":                {bomb, "more than 67108864 bytes when it is unpacked"},
-		"many":                 {packed(t, many...), "more than 10000 files"},
-		"deep":                 {nested, "more than 8 archives inside each other"},
-		"link in a dependency": {packed(t, "shop/Chart.yaml", chartYAML, "shop/charts/a.tgz", packed(t, "a/l", "")), "shop.tgz:charts/a.tgz: a/l in it is a link"},
-		"cut off":              {good[:len(good)-40], "unexpected EOF"},
+		"absolute":              {packed(t, "/shop/Chart.yaml", chartYAML), "the path /shop/Chart.yaml in it leads out of the archive"},
+		"above":                 {packed(t, "shop/../../Chart.yaml", chartYAML), "leads out of the archive"},
+		"with a backslash":      {packed(t, `shop\..\Chart.yaml`, chartYAML), "leads out of the archive"},
+		"a drive":               {packed(t, `c:/Chart.yaml`, chartYAML), "leads out of the archive"},
+		"link":                  {packed(t, "shop/Chart.yaml", chartYAML, "shop/templates/l.yaml", ""), "shop/templates/l.yaml in it is a link or a device"},
+		"large":                 {bomb, "more than 67108864 bytes when it is unpacked"},
+		"many":                  {packed(t, many...), "more than 10000 files"},
+		"deep":                  {nested, "more than 8 archives inside each other"},
+		"link in a dependency":  {packed(t, "shop/Chart.yaml", chartYAML, "shop/charts/a.tgz", packed(t, "a/l", "")), "shop.tgz:charts/a.tgz: a/l in it is a link"},
+		"large at another path": {packed(t, "shop/Chart.yaml", chartYAML, "shop/charts//shop.tgz", bomb), "more than 67108864 bytes when it is unpacked"},
+		"large at a dot":        {packed(t, "shop/Chart.yaml", chartYAML, "shop/charts/./shop.tgz", bomb), "more than 67108864 bytes when it is unpacked"},
+		"large on Windows":      {packed(t, "shop/Chart.yaml", chartYAML, `a/b\charts\shop.tgz`, bomb), "more than 67108864 bytes when it is unpacked"},
+		"cut off":               {good[:len(good)-40], "unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := releaseOf("shop.tgz")
@@ -322,6 +332,23 @@ func TestValuesThatTemplatesChange(t *testing.T) {
 	release := releaseOf("apps/shop")
 	if _, err := Render(context.Background(), sourceOf(t, files), release, Options{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTypesOfNumbers: what --set gives is an integer to templates, and what files have is not.
+func TestTypesOfNumbers(t *testing.T) {
+	files := chartWith(map[string]string{
+		"values.yaml":      "file: 123456789012\nlist: [1]\n",
+		"templates/a.yaml": configMap("a", `"{{ .Values.file }} {{ .Values.set }} {{ index .Values.list 0 }} {{ eq .Values.set 123456789012 }}"`),
+	})
+	release := releaseOf("apps/shop")
+	release.Values = map[string]any{}
+	if err := strvals.ParseInto("set=123456789012,list[0]=9007199254740993", release.Values); err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := Render(context.Background(), sourceOf(t, files), release, Options{})
+	if got := printed(manifests); err != nil || !strings.Contains(got, `value: "1.23456789012e+11 123456789012 9007199254740993 true"`) {
+		t.Errorf("%v, got\n%s", err, got)
 	}
 }
 

@@ -5,11 +5,8 @@ package helmchart
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"strings"
 
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -34,56 +31,26 @@ func readValues(files tree.Reader, release *v1alpha1.Helm) (map[string]any, erro
 	return loader.MergeMaps(values, release.Values), nil
 }
 
-// copyValues returns a copy with nothing in common: templates can change values, and so can the handling of dependencies.
-func copyValues(values map[string]any) (map[string]any, error) {
-	text, err := json.Marshal(values)
-	if err != nil {
-		return nil, err
-	}
-	var out map[string]any
-	err = json.Unmarshal(text, &out)
-	return out, err
+// copyValues returns a copy with nothing in common: templates can change values, and so can the handling of dependencies. Numbers keep
+// their type, which templates see: those of files are float64 and those of --set int64.
+func copyValues(values map[string]any) map[string]any {
+	return copyValue(values).(map[string]any)
 }
 
-// checkSchemas refuses schemas that refer to others by URL, in all charts. skip is the field that leaves the schemas out, if there is one.
-func checkSchemas(c *chart.Chart, skip string) error {
-	var schema any
-	if len(c.Schema) > 0 && json.Unmarshal(c.Schema, &schema) == nil {
-		if url := remoteReference(schema); url != "" {
-			advice := ""
-			if skip != "" {
-				advice = "; set " + skip + " to do without"
-			}
-			return fmt.Errorf("values.schema.json of the chart %s refers to %s, and a render uses no network%s", c.ChartFullPath(), url, advice)
-		}
-	}
-	for _, dependency := range c.Dependencies() {
-		if err := checkSchemas(dependency, skip); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// remoteReference returns the first URL of another document that a schema refers to, "" if there is none. The schemas of
-// JSON Schema itself are known to the library.
-func remoteReference(schema any) string {
-	switch schema := schema.(type) {
-	case []any:
-		for _, one := range schema {
-			if url := remoteReference(one); url != "" {
-				return url
-			}
-		}
+func copyValue(value any) any {
+	switch value := value.(type) {
 	case map[string]any:
-		if ref, ok := schema["$ref"].(string); ok && strings.Contains(ref, "://") && !strings.Contains(ref, "://json-schema.org/") {
-			return ref
+		out := make(map[string]any, len(value))
+		for name, one := range value {
+			out[name] = copyValue(one)
 		}
-		for _, one := range schema {
-			if url := remoteReference(one); url != "" {
-				return url
-			}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, one := range value {
+			out[i] = copyValue(one)
 		}
+		return out
 	}
-	return ""
+	return value
 }

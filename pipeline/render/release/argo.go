@@ -5,6 +5,7 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -68,16 +69,16 @@ type appHelm struct {
 		Name string `json:"name"`
 		Path string `json:"path"`
 	} `json:"fileParameters"`
-	Version                 string         `json:"version"`
-	PassCredentials         bool           `json:"passCredentials"`
-	IgnoreMissingValueFiles bool           `json:"ignoreMissingValueFiles"`
-	SkipCrds                bool           `json:"skipCrds"`
-	ValuesObject            map[string]any `json:"valuesObject"`
-	Namespace               string         `json:"namespace"`
-	KubeVersion             string         `json:"kubeVersion"`
-	APIVersions             []string       `json:"apiVersions"`
-	SkipTests               bool           `json:"skipTests"`
-	SkipSchemaValidation    bool           `json:"skipSchemaValidation"`
+	Version                 string          `json:"version"`
+	PassCredentials         bool            `json:"passCredentials"`
+	IgnoreMissingValueFiles bool            `json:"ignoreMissingValueFiles"`
+	SkipCrds                bool            `json:"skipCrds"`
+	ValuesObject            json.RawMessage `json:"valuesObject"`
+	Namespace               string          `json:"namespace"`
+	KubeVersion             string          `json:"kubeVersion"`
+	APIVersions             []string        `json:"apiVersions"`
+	SkipTests               bool            `json:"skipTests"`
+	SkipSchemaValidation    bool            `json:"skipSchemaValidation"`
 }
 
 func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) error {

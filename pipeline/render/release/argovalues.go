@@ -37,11 +37,13 @@ func (r *appRender) values() (map[string]any, error) {
 		}
 		merged = mergeMaps(merged, values)
 	}
-	own := helm.ValuesObject
-	if own == nil {
-		if own, err = readValues([]byte(helm.Values)); err != nil {
-			return nil, wrong(r.object, r.at+".helm.values", "cannot be read: %v", err)
-		}
+	field, text := "values", []byte(helm.Values)
+	if len(helm.ValuesObject) > 0 && string(helm.ValuesObject) != "null" {
+		field, text = "valuesObject", helm.ValuesObject // Argo CD writes it to a file, too
+	}
+	own, err := readValues(text)
+	if err != nil {
+		return nil, wrong(r.object, r.at+".helm."+field, "cannot be read: %v", err)
 	}
 	merged = mergeMaps(merged, own)
 	return merged, r.setParameters(merged)
