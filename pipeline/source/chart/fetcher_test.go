@@ -74,6 +74,16 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestIndexOfARegistry has an index as Bitnami's is, which names charts of a registry.
+func TestIndexOfARegistry(t *testing.T) {
+	repository := charttest.New(t)
+	repository.AddAt("external-dns", "8.6.0", "oci://registry-1.docker.io/bitnamicharts/external-dns:8.6.0", "")
+	_, err := chart.New(chart.Options{StateDir: t.TempDir()}).Choose(t.Context(), "", from(repository.URL), "external-dns", "")
+	if err == nil || !strings.Contains(err.Error(), "has the version 8.6.0 in a registry; name oci://registry-1.docker.io/bitnamicharts as the repository") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Helm takes versions as they are in an index, and from a registry only the tags that are semantic versions in full.
 func TestResolveLooseVersions(t *testing.T) {
 	repository, registry := charttest.New(t), charttest.Registry(t, nil)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -226,6 +227,9 @@ func (r *httpRepository) choose(ctx context.Context, name, versions string) (v1a
 		return chosen, err
 	}
 	at, err := r.base.Parse(found.URLs[0])
+	if err == nil && at.Scheme == "oci" {
+		return chosen, fmt.Errorf("the index has the version %s in a registry; name oci://%s as the repository", found.Version, path.Join(at.Host, path.Dir(at.Path)))
+	}
 	if err != nil || at.Scheme != "https" && at.Scheme != "http" {
 		return chosen, fmt.Errorf("the index names no URL of HTTP for the version %s", found.Version)
 	}
