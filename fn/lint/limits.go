@@ -14,9 +14,10 @@ import (
 var limitRules = []Rule{
 	{
 		Code: "PR406", Title: "Autoscaler needs a request that is missing", Severity: result.Warning, Audience: Applications,
-		Why: "A HorizontalPodAutoscaler on utilization divides by the requests of all containers of the pod. If one of them has no request for the " +
-			"resource, it computes nothing and scales nothing.",
-		Change:   "Give every container a request for the resource, or use a metric of type ContainerResource for one container.",
+		Why: "A HorizontalPodAutoscaler on utilization divides by the requests of all containers of the pod, native sidecars among them. If one of them " +
+			"has no request for the resource, it computes nothing and scales nothing. From Kubernetes 1.34 on it takes the pod's own (spec.resources) where " +
+			"there are some.",
+		Change:   "Give every container a request for the resource, or the pod as a whole, or use a metric of type ContainerResource for one container.",
 		Issues:   []string{"kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale"},
 		checkSet: checkAutoscalers,
 	},
@@ -30,17 +31,18 @@ var limitRules = []Rule{
 	{
 		Code: "PR408", Title: "ResourceQuota asks for what the sidecar lacks", Severity: result.Error,
 		Why: "In a namespace with a ResourceQuota on requests or limits, the API server refuses a pod with a container that does not say them, and init " +
-			"containers count too.",
+			"containers count too. From Kubernetes 1.34 on it does not ask this of a pod with resources of its own (spec.resources).",
 		Change:   "Give the sidecar requests and limits, or add a LimitRange with defaults to the namespace.",
 		Issues:   []string{"kubernetes.io/docs/concepts/policy/resource-quotas"},
 		checkSet: checkQuotas,
 	},
 }
 
-// has reports whether the container says a request or a limit. Kubernetes takes a limit for the request where there is none.
-func (c containerSummary) has(which, name string) bool {
-	limit := mapAt(c.resources, "limits")[name] != nil
-	return limit || which == "requests" && mapAt(c.resources, "requests")[name] != nil
+// says reports whether the resources of a container or of a pod have a request or a limit. Kubernetes takes a limit for the request where
+// there is none.
+func says(resources map[string]any, which, name string) bool {
+	limit := mapAt(resources, "limits")[name] != nil
+	return limit || which == "requests" && mapAt(resources, "requests")[name] != nil
 }
 
 // injects reports whether something is injected into the pod.
@@ -91,13 +93,25 @@ func checkAutoscalers(s *workloadSet) []setFinding {
 	return out
 }
 
-// withoutRequest says which containers request nothing of a resource, such as "container app of Deployment web requests"; empty where all do.
+// withoutRequest says what requests nothing of a resource, such as "container app of Deployment web requests"; empty where an autoscaler has
+// all that it needs. Of a pod with resources of its own it takes the pod's request, else the sum of those that the containers have.
+// Source: calculateRequests in pkg/controller/podautoscaler/replica_calculator.go of Kubernetes.
 func (s *Summary) withoutRequest(name string) string {
 	var missing []string
+	requested := says(s.resources, "requests", name)
 	for _, c := range s.containers {
-		if !c.init && !c.has("requests", name) {
+		switch {
+		case says(c.resources, "requests", name):
+			requested = true
+		case !c.init || c.native:
 			missing = append(missing, c.name)
 		}
+	}
+	if s.resources != nil {
+		if requested {
+			return ""
+		}
+		return s.ref.String() + " requests"
 	}
 	switch len(missing) {
 	case 0:
@@ -191,10 +205,13 @@ func checkQuotas(s *workloadSet) []setFinding {
 		}
 		hard := mapAt(q.spec, "hard")
 		for _, pod := range s.index.byScope[q.scope] {
+			if pod.resources != nil {
+				continue // see Constraints in pkg/quota/v1/evaluator/core/pods.go of Kubernetes
+			}
 			for _, c := range pod.containers {
 				var missing []string
 				for _, k := range quotaKeys {
-					if hard[k.key] != nil && c.injected && !c.has(k.which, k.resource) && !s.hasDefault(q.scope, k.which, k.resource) {
+					if hard[k.key] != nil && c.injected && !says(c.resources, k.which, k.resource) && !s.hasDefault(q.scope, k.which, k.resource) {
 						missing = append(missing, k.key)
 					}
 				}

@@ -40,7 +40,8 @@ var resourceRules = []Rule{
 	{
 		Code: "PR404", Title: "Sidecar without requests", Severity: result.Warning, Mesh: true,
 		Why: "A sidecar that requests nothing makes the pod burstable at best, does not count for the scheduler, and breaks a HorizontalPodAutoscaler on " +
-			"utilisation, which needs a request of every container. A ResourceQuota refuses the pod.",
+			"utilisation, which needs a request of every container. A ResourceQuota refuses the pod. Where the pod as a whole requests the resource " +
+			"(spec.resources, from Kubernetes 1.34 on), its containers need not.",
 		Change: "Set requests: values.global.proxy.resources, or the annotations sidecar.istio.io/proxyCPU and proxyMemory with their limits.",
 		check:  checkNoRequests,
 	},
@@ -134,6 +135,36 @@ func checkRequestAboveLimit(p *pod) []finding {
 	return out
 }
 
+// ownResources are the resources of the pod as a whole; nil where it has none of those that Kubernetes reads there, or the Kubernetes in
+// question is known not to read them yet: they are on by default from 1.34 on.
+// Source: IsPodLevelResourcesSet in k8s.io/component-helpers/resource, and PodLevelResources in pkg/features/kube_features.go of Kubernetes.
+func (p *pod) ownResources() map[string]any {
+	if v, ok := parseVersion(p.in.Facts.KubernetesVersion); ok && v.before(34) {
+		return nil
+	}
+	own := mapAt(p.spec, "resources")
+	for _, which := range []string{"requests", "limits"} {
+		for name, value := range mapAt(own, which) {
+			if value != nil && (name == "cpu" || name == "memory" || strings.HasPrefix(name, "hugepages-")) {
+				return own
+			}
+		}
+	}
+	return nil
+}
+
+// requests reports whether the pod as a whole requests a resource. Kubernetes takes its limit for the request only where no container
+// requests anything: else their sum is the pod's request. Source: defaultPodRequests in pkg/apis/core/v1/defaults.go of Kubernetes.
+func (p *pod) requests(name string) bool {
+	own := p.ownResources()
+	if mapAt(own, "requests")[name] != nil {
+		return true
+	}
+	return mapAt(own, "limits")[name] != nil && !slices.ContainsFunc(p.all(), func(c container) bool {
+		return says(mapAt(c.fields, "resources"), "requests", name)
+	})
+}
+
 // runsOn reports whether a container goes on while the application runs.
 func (c container) runsOn() bool { return !c.init || c.native() }
 
@@ -146,8 +177,7 @@ func checkNoRequests(p *pod) []finding {
 		}
 		var missing []string
 		for _, name := range []string{"cpu", "memory"} {
-			// Kubernetes takes a limit for the request where there is none.
-			if c.field("resources", "requests", name) == nil && c.field("resources", "limits", name) == nil {
+			if !says(mapAt(c.fields, "resources"), "requests", name) && !p.requests(name) {
 				missing = append(missing, name)
 			}
 		}

@@ -61,6 +61,8 @@ type Summary struct {
 	ports map[string]int64
 	// containers are all of the pod that run beside each other or before each other.
 	containers []containerSummary
+	// resources are those of the pod as a whole; see [pod.ownResources].
+	resources map[string]any
 	// field and image are those of the proxy's image; empty where there is no proxy. sidecar says that the proxy serves an
 	// application in the pod.
 	field, image string
@@ -77,6 +79,7 @@ type containerSummary struct {
 	name, path string
 	injected   bool
 	init       bool
+	native     bool
 	// resources is the container's field of that name.
 	resources map[string]any
 	// ports are the numbers of TCP ports of the user's own containers, with their names.
@@ -107,7 +110,7 @@ func Summarize(in Input) (Summary, bool) {
 
 		template: in.Field, replicas: in.Replicas, ending: p.ending(),
 
-		containers: p.containerSummaries(),
+		containers: p.containerSummaries(), resources: p.ownResources(),
 	}
 	if p.proxy != nil {
 		s.proxy, s.image, s.field = true, textOf(p.proxy.fields["image"]), p.proxy.path+".image"
@@ -125,7 +128,7 @@ func (p *pod) containerSummaries() []containerSummary {
 	}
 	out := make([]containerSummary, 0, len(p.inits)+len(p.regular))
 	for _, c := range p.all() {
-		one := containerSummary{name: c.name, path: prefix + c.path, injected: p.injected[c.name], init: c.init}
+		one := containerSummary{name: c.name, path: prefix + c.path, injected: p.injected[c.name], init: c.init, native: c.native()}
 		one.resources, _ = c.fields["resources"].(map[string]any)
 		if !one.injected && !c.init {
 			for _, m := range mapsOf(c.fields["ports"]) {
