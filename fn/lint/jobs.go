@@ -16,8 +16,12 @@ var jobRules = []Rule{
 		Code: "PR301", Title: "Job never completes", Severity: result.Warning, Mesh: true,
 		Why: "A pod that is meant to end is complete when all its containers have ended. A sidecar that is an ordinary container never ends by itself, so " +
 			"the Job runs until its deadline, and a CronJob starts no next one or piles them up.",
-		Change: "Use native sidecars (nativeSidecars: Enabled, or the annotation sidecar.istio.io/nativeSidecar: \"true\" from Istio 1.24 on). Else let the " +
-			"application end the proxy as its last act, with a POST to http://localhost:15020/quitquitquit, and ignore this.",
+		Change: "Use native sidecars (nativeSidecars: Enabled, or the annotation sidecar.istio.io/nativeSidecar: \"true\" from Istio 1.24 on; native: true in " +
+			"the values of other sidecars, proxy.nativeSidecar: true in Linkerd's). Else let the application end the sidecar as " +
+			"its last act, and ignore this: with a POST to http://localhost:15020/quitquitquit for Istio's proxy, to /v1.0/shutdown of Dapr, to " +
+			"/agent/v1/quit of Vault's agent (with vault.hashicorp.com/agent-enable-quit: \"true\"), or by linkerd-await --shutdown (with " +
+			"config.linkerd.io/proxy-admin-shutdown: enabled). A Job that needs its secrets only once can have Vault's init container alone: " +
+			"vault.hashicorp.com/agent-pre-populate-only: \"true\".",
 		Issues: []string{"11045", "6324", "19072", "19567", "istio.io#10316"},
 		check:  checkJobCompletes,
 	},
@@ -29,26 +33,25 @@ func checkJobCompletes(p *pod) []finding {
 	}
 	var out []finding
 	for _, c := range p.regular {
-		// Only what is known never to end: Istio's proxy and those of databases. Other containers may well end by themselves.
-		if c.servesLocally() && !p.mayEnd(c) {
+		if p.outlivesApp(c) {
 			out = append(out, finding{
 				path: c.path, container: c.name,
 				message: fmt.Sprintf("%s does not complete: container %s is not a native sidecar and goes on when the application has ended", p.in.Kind, c.name),
 			})
-			continue
 		}
-		if p.proxy == nil || c.name != proxyName || p.proxy.init || len(p.apps()) == 0 {
-			continue
-		}
-		if p.quitsProxy() {
-			continue
-		}
-		out = append(out, finding{
-			path: c.path, container: c.name,
-			message: fmt.Sprintf("%s does not complete: container %s is not a native sidecar and goes on when the application has ended", p.in.Kind, c.name),
-		})
 	}
 	return out
+}
+
+// outlivesApp reports whether an ordinary container is known never to end, and nothing ends it. Other containers may well end by themselves.
+func (p *pod) outlivesApp(c container) bool {
+	switch {
+	case c.servesLocally():
+		return !p.mayEnd(c)
+	case p.endless(c):
+		return !p.mayEndSidecar(c)
+	}
+	return p.proxy != nil && c.name == proxyName && !p.proxy.init && len(p.apps()) > 0 && !p.quitsProxy()
 }
 
 // localProxies are images of proxies that serve the application in their pod and never end by themselves: those of Google's
@@ -58,8 +61,13 @@ var localProxies = []string{"/cloud-sql-connectors/cloud-sql-proxy", "/cloudsql-
 // mayEnd reports whether something could end such a proxy: its own endpoint, a command of the user's around it, or another container
 // that sees its process. It is also yes for one that has the pod for itself.
 func (p *pod) mayEnd(c container) bool {
+	return p.seesAll() || p.quitsProxy() || len(c.stringList("command")) > 0 || slices.Contains(c.stringList("args"), "--quitquitquit")
+}
+
+// seesAll reports whether no container is apart from the others: there is one alone, or they see each other's processes.
+func (p *pod) seesAll() bool {
 	shared, _ := p.spec["shareProcessNamespace"].(bool)
-	return len(p.regular) < 2 || shared || p.quitsProxy() || len(c.stringList("command")) > 0 || slices.Contains(c.stringList("args"), "--quitquitquit")
+	return len(p.regular) < 2 || shared
 }
 
 // servesLocally reports whether the container is such a proxy.
@@ -72,18 +80,18 @@ func (c container) servesLocally() bool {
 }
 
 // quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy.
-func (p *pod) quitsProxy() bool {
+func (p *pod) quitsProxy() bool { return strings.Contains(p.said(), "quitquitquit") }
+
+// said is what the commands, arguments and variables of the containers beside Istio's proxy say.
+func (p *pod) said() string {
+	var said []string
 	for _, c := range p.apps() {
-		said := append(c.stringList("command"), c.stringList("args")...)
+		said = append(said, c.stringList("command")...)
+		said = append(said, c.stringList("args")...)
 		said = append(said, c.lifecycleHook("preStop").command...)
-		list, _ := c.fields["env"].([]any)
-		for _, item := range list {
-			m, _ := item.(map[string]any)
+		for _, m := range mapsOf(c.fields["env"]) {
 			said = append(said, textOf(m["value"]))
 		}
-		if strings.Contains(strings.Join(said, "\n"), "quitquitquit") {
-			return true
-		}
 	}
-	return false
+	return strings.Join(said, "\n")
 }
