@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -46,10 +47,18 @@ const maxRefusal = 64 << 10
 type answerChecker struct {
 	next       http.RoundTripper
 	repository name.Repository
+	// insecure allows plain http.
+	insecure bool
 }
 
 // RoundTrip implements http.RoundTripper.
 func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error) {
+	if a.isTooPlain(request) {
+		if request.Body != nil {
+			request.Body.Close()
+		}
+		return nil, fmt.Errorf("%s would be asked over plain http; if that is meant, set insecure: true", request.URL.Host)
+	}
 	response, err := a.next.RoundTrip(request)
 	if err != nil {
 		return nil, err
@@ -76,6 +85,16 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return response, nil
+}
+
+// isTooPlain reports whether a request would go over plain http and may not. The library asks registries of private addresses and of this
+// machine that way, with credentials, if https does not answer. A store that the registry redirects to may use it: it gets no credentials,
+// and what it gives is compared with its digest.
+func (a *answerChecker) isTooPlain(request *http.Request) bool {
+	if a.insecure || request.URL.Scheme != "http" {
+		return false
+	}
+	return strings.EqualFold(request.URL.Host, a.repository.RegistryStr()) || request.Header.Get("Authorization") != ""
 }
 
 // asksForToken reports whether a request is not for the repository's own API, nor for what that has redirected to. The address of the

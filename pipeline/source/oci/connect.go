@@ -70,7 +70,7 @@ func Connect(url string, secret map[string][]byte, insecure bool, dialer *egress
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{Repository: repository, auth: auth, transport: &answerChecker{transport, repository}}, nil
+	return &Registry{Repository: repository, auth: auth, transport: &answerChecker{transport, repository, insecure}}, nil
 }
 
 // Options for a call to the registry.
