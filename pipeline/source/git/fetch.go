@@ -18,6 +18,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
+// Azure DevOps refuses whoever asks for objects without multi_ack (TF401041), which go-git hides together with what it cannot do. It can
+// read what this changes in an answer: all that is known is named in one request that says done, so that a few more lines with ACK stand
+// in front of the pack. The list is go-git's own and of the whole process, and nothing else in it speaks to Git servers.
+func init() {
+	transport.UnsupportedCapabilities = []capability.Capability{capability.ThinPack}
+}
+
 // Ref is what to fetch: a full reference name, an exact commit, or both. Neither means the remote's default branch.
 type Ref struct {
 	// Name of the reference in full, such as refs/heads/main.
