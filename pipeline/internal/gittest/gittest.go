@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +34,8 @@ type Server struct {
 	Requests atomic.Int64
 	// Lose may say that a request is served, but its answer lost on the way.
 	Lose func(r *http.Request) bool
+	// AnswerSSH may answer a command that comes over ssh itself and then gives true. service is git-upload-pack or git-receive-pack.
+	AnswerSSH func(service, repository string, channel io.ReadWriter) bool
 	// Username and Password are asked for where they are set.
 	Username, Password string
 

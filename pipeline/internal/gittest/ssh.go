@@ -92,7 +92,11 @@ func (s *Server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 		_ = ssh.Unmarshal(request.Payload, &payload)
 		name, argument, _ := strings.Cut(payload.Command, " ")
 		_ = request.Reply(true, nil)
-		command := exec.Command("git", strings.TrimPrefix(name, "git-"), s.Root+"/"+strings.Trim(argument, "'/"))
+		repository := s.Root + "/" + strings.Trim(argument, "'/")
+		if s.AnswerSSH != nil && s.AnswerSSH(name, repository, channel) {
+			return
+		}
+		command := exec.Command("git", strings.TrimPrefix(name, "git-"), repository)
 		command.Stdin, command.Stdout, command.Stderr = channel, channel, channel.Stderr()
 		status := struct{ Status uint32 }{}
 		if command.Run() != nil {

@@ -31,7 +31,7 @@ const (
 // over http names in front of all (gitprotocol-http), "" for a list over ssh.
 func readAdvertised(from io.Reader, service string) ([]byte, error) {
 	var list bytes.Buffer
-	bounded := &limitedReader{r: from, left: maxAdvertised, max: maxAdvertised}
+	bounded := newLimitedReader(from, "size of the list of references in bytes", maxAdvertised)
 	for packets, named := 0, service == ""; ; packets++ {
 		begin := list.Len()
 		length, err := readPacket(&list, bounded)
@@ -86,15 +86,20 @@ func cutOffError(bytes int, err error) error {
 	return fmt.Errorf("the server began to answer and did not go on: %d bytes of its list of references came: %w", bytes, err)
 }
 
-// limitedReader fails where a list goes on for longer than it may.
+// limitedReader fails where an answer goes on for longer than it may.
 type limitedReader struct {
 	r         io.Reader
+	what      string
 	left, max int64
+}
+
+func newLimitedReader(r io.Reader, what string, limit int64) *limitedReader {
+	return &limitedReader{r: r, what: what, left: limit, max: limit}
 }
 
 func (c *limitedReader) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, &tree.LimitError{What: "size of the list of references in bytes", Limit: c.max}
+		return 0, &tree.LimitError{What: c.what, Limit: c.max}
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)

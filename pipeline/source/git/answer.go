@@ -5,12 +5,15 @@ package git
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // answerChecker hands on what a Git server answers over http, and nothing else. What stands in the body of a refusal is not handed
@@ -25,6 +28,9 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 		return nil, err
 	case response.StatusCode >= http.StatusBadRequest:
 		return withBody(response, nil), nil
+	case request.Method == http.MethodPost:
+		response.Body = readCloser{bounded(request.Context(), response.Body), response.Body}
+		return response, nil
 	case response.StatusCode != http.StatusOK || request.Method != http.MethodGet:
 		return response, nil
 	}
@@ -38,6 +44,62 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 		return nil, err
 	}
 	return withBody(response, list), nil
+}
+
+// maxHead bounds what go-git holds in memory of an answer: the lines in front of a pack, of which a fetch of one commit gets a few, and
+// the report on a push with what hooks say. A hostile server would go on with them for as long as there is memory.
+const maxHead = 4 << 20
+
+// What is over the limit then.
+const (
+	sizeOfHead   = "size of what the server says in front of the objects in bytes"
+	sizeOfReport = "size of what the server says about a push in bytes"
+)
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// answerBound bounds one answer, until it is lifted. A context leads it to where the answer comes in.
+type answerBound struct {
+	answer *limitedReader // nil until then
+	what   string
+	lifted bool
+}
+
+type answerBoundKey struct{}
+
+// boundAnswer returns a context to ask a server in, and the bound of its answer.
+func boundAnswer(ctx context.Context, what string) (context.Context, *answerBound) {
+	bound := &answerBound{what: what}
+	return context.WithValue(ctx, answerBoundKey{}, bound), bound
+}
+
+// bounded returns an answer within the bound of the context that it was asked for in.
+func bounded(ctx context.Context, answer io.Reader) io.Reader {
+	bound, ok := ctx.Value(answerBoundKey{}).(*answerBound)
+	if !ok {
+		return answer
+	}
+	bound.answer = newLimitedReader(answer, bound.what, maxHead)
+	return bound
+}
+
+// Read implements io.Reader.
+func (b *answerBound) Read(p []byte) (int, error) {
+	if b.lifted {
+		return b.answer.r.Read(p)
+	}
+	return b.answer.Read(p)
+}
+
+// explain returns the error about an answer that was over the bound, of which go-git does not always tell, and other errors as they are.
+func (b *answerBound) explain(err error) error {
+	if err != nil && b.answer != nil && b.answer.left <= 0 {
+		return &tree.LimitError{What: b.what, Limit: maxHead}
+	}
+	return err
 }
 
 // withBody returns a response with another body, and is done with the one that it has.

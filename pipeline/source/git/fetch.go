@@ -170,11 +170,13 @@ func (m *Mirror) fetchCommit(ctx context.Context, session transport.UploadPackSe
 	if err := request.Capabilities.Set(capability.NoProgress); err != nil {
 		return err
 	}
+	ctx, bound := boundAnswer(ctx, sizeOfHead)
 	response, err := session.UploadPack(ctx, request)
 	if err != nil {
-		return err
+		return bound.explain(err)
 	}
 	defer response.Close()
+	bound.lifted = true // the pack has bounds of its own
 	if err := m.ingestPack(demuxPack(request, response)); err != nil {
 		return err
 	}

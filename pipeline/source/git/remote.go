@@ -272,7 +272,9 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	request.Progress = sideband.Progress(messages)
-	report, err := p.session.ReceivePack(ctx, request)
+	asking, bound := boundAnswer(ctx, sizeOfReport)
+	report, err := p.session.ReceivePack(asking, request)
+	err = bound.explain(err)
 	var failure error
 	switch {
 	case err == nil && report == nil:

@@ -192,7 +192,8 @@ func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRe
 		if err := s.sendUploadRequest(request); err != nil {
 			return s.addRemoteOutput(fmt.Errorf("asking for objects: %w", err))
 		}
-		if err := response.Decode(&sshPack{s: s, ctx: ctx, stop: context.AfterFunc(ctx, s.dropConnection)}); err != nil {
+		pack := &sshPack{s: s, ctx: ctx, stop: context.AfterFunc(ctx, s.dropConnection)}
+		if err := response.Decode(readCloser{bounded(ctx, pack), pack}); err != nil {
 			return s.addRemoteOutput(fmt.Errorf("reading the answer: %w", err))
 		}
 		return nil
@@ -252,7 +253,7 @@ func (s *sshSession) ReceivePack(ctx context.Context, request *packp.ReferenceUp
 			// All that there is to know is how the command ends.
 			return s.session.Wait()
 		}
-		if err := report.Decode(s.encodeUpdateRequest(request)); err != nil {
+		if err := report.Decode(demuxReport(request, bounded(ctx, s.out))); err != nil {
 			return s.addRemoteOutput(fmt.Errorf("reading the answer: %w", err))
 		}
 		return nil
@@ -263,16 +264,17 @@ func (s *sshSession) ReceivePack(ctx context.Context, request *packp.ReferenceUp
 	return report, report.Error()
 }
 
-func (s *sshSession) encodeUpdateRequest(request *packp.ReferenceUpdateRequest) io.Reader {
+// demuxReport takes the report out of the channels of an answer.
+func demuxReport(request *packp.ReferenceUpdateRequest, answer io.Reader) io.Reader {
 	kind := sideband.Sideband64k
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):
 	case request.Capabilities.Supports(capability.Sideband):
 		kind = sideband.Sideband
 	default:
-		return s.out
+		return answer
 	}
-	channels := sideband.NewDemuxer(kind, s.out)
+	channels := sideband.NewDemuxer(kind, answer)
 	channels.Progress = request.Progress
 	return channels
 }
