@@ -73,7 +73,7 @@ func NewRemote(url string, secret map[string][]byte, dialer *egress.Dialer) (*Re
 		if user == "" {
 			user = "git"
 		}
-		address := net.JoinHostPort(endpoint.Host, strconv.Itoa(port))
+		address := net.JoinHostPort(strings.Trim(endpoint.Host, "[]"), strconv.Itoa(port)) // it has brackets around an IPv6 address
 		config, err := sshConfig(secret, user, address)
 		if err != nil {
 			return nil, err
