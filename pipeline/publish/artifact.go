@@ -56,6 +56,9 @@ func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error
 	}
 	first := a.Registry.Repository.Tag(a.Tags[0])
 	now, objects, err := a.currentImage(ctx, first.TagStr())
+	if isRefusal(err) {
+		now, objects, err = a.currentImageForPush(ctx, first.TagStr())
+	}
 	if err != nil {
 		return ArtifactResult{}, fmt.Errorf("publishing %s: %w", first, err)
 	}
@@ -159,6 +162,22 @@ func (a *Artifact) currentImage(ctx context.Context, tag string) (v1.Image, []st
 		objects = strings.Split(list, "\n")
 	}
 	return image, objects, nil
+}
+
+// currentImageForPush is currentImage for one who may push. Registries do not tell others whether a repository is missing or must not be
+// read: Docker Hub refuses to let it be read in both cases, and Quay makes it only when somebody logs in to push.
+func (a *Artifact) currentImageForPush(ctx context.Context, tag string) (v1.Image, []string, error) {
+	registry, err := a.Registry.ForPush(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return (&Artifact{Registry: registry}).currentImage(ctx, tag)
+}
+
+// isRefusal reports whether an error is a registry's word that something is not allowed with these credentials.
+func isRefusal(err error) bool {
+	var answer *transport.Error
+	return errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden)
 }
 
 // objectsIn returns the identities of the objects in an artifact's files, none where there is no artifact or it is none of ours.

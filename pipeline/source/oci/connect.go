@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/trust"
@@ -66,11 +67,11 @@ func Connect(url string, secret map[string][]byte, insecure bool, dialer *egress
 	if err != nil {
 		return nil, err
 	}
-	transport, err := NewTransport(secret[KeyCA], dialer)
+	next, err := NewTransport(secret[KeyCA], dialer)
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{Repository: repository, auth: auth, transport: &answerChecker{transport, repository, insecure}}, nil
+	return &Registry{Repository: repository, auth: auth, transport: &answerChecker{next, repository, insecure}}, nil
 }
 
 // Options for a call to the registry.
@@ -81,6 +82,15 @@ func (r *Registry) Options(more ...remote.Option) []remote.Option {
 // OptionsVia is Options with something between: via returns what the calls use in the place of a transport.
 func (r *Registry) OptionsVia(via func(http.RoundTripper) http.RoundTripper) []remote.Option {
 	return []remote.Option{remote.WithAuth(r.auth), remote.WithTransport(via(r.transport))}
+}
+
+// ForPush logs in as one who pushes, and returns the registry with this login for all that is asked.
+func (r *Registry) ForPush(ctx context.Context) (*Registry, error) {
+	login, err := transport.NewWithContext(ctx, r.Repository.Registry, r.auth, r.transport, []string{r.Repository.Scope(transport.PushScope)})
+	if err != nil {
+		return nil, err
+	}
+	return &Registry{Repository: r.Repository, auth: r.auth, transport: login}, nil
 }
 
 // CheckPush returns an error where the registry takes no artifacts with these credentials. An upload is begun, as some registries answer to
