@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -66,11 +69,41 @@ func (r *Registry) Resolve(ctx context.Context, ref Ref) (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	descriptor, err := remote.Head(reference, r.Options(remote.WithContext(ctx))...)
-	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", reference, err)
+	head, err := remote.Head(reference, r.Options(remote.WithContext(ctx))...)
+	if err == nil {
+		return &Artifact{Digest: head.Digest.String(), Tag: ref.Tag}, nil
 	}
-	return &Artifact{Digest: descriptor.Digest.String(), Tag: ref.Tag}, nil
+	if mayAnswerGet(err) {
+		var manifest *remote.Descriptor
+		if manifest, err = r.getManifest(ctx, reference); err == nil {
+			return &Artifact{Digest: manifest.Digest.String(), Tag: ref.Tag}, nil
+		}
+	}
+	return nil, fmt.Errorf("asking for %s: %w", reference, err)
+}
+
+// mayAnswerGet reports whether a registry may tell by GET what it has not told by HEAD. Some, and what stands in front of them, do not
+// allow that, or leave out headers that are needed then. A registry that was not reached, that is busy, that has no such artifact or
+// wants other credentials would answer the same again.
+func mayAnswerGet(err error) bool {
+	var answer *transport.Error
+	if errors.As(err, &answer) {
+		return !answer.Temporary() && answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusNotFound
+	}
+	var failed *url.Error
+	return !errors.As(err, &failed)
+}
+
+// getManifest brings what a reference points to, which must be an artifact's manifest.
+func (r *Registry) getManifest(ctx context.Context, reference name.Reference) (*remote.Descriptor, error) {
+	descriptor, err := remote.Get(reference, r.Options(remote.WithContext(ctx))...)
+	if err != nil {
+		return nil, err
+	}
+	if !descriptor.MediaType.IsImage() {
+		return nil, fmt.Errorf("it is a %s, not an artifact's manifest", descriptor.MediaType)
+	}
+	return descriptor, nil
 }
 
 func (r *Registry) parseReference(ref Ref) (name.Reference, error) {
@@ -98,12 +131,9 @@ func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits L
 }
 
 func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, mediaType string, limits Limits) (pulled *Artifact, err error) {
-	descriptor, err := remote.Get(reference, r.Options(remote.WithContext(ctx))...)
+	descriptor, err := r.getManifest(ctx, reference)
 	if err != nil {
 		return nil, err
-	}
-	if !descriptor.MediaType.IsImage() {
-		return nil, fmt.Errorf("it is a %s, not an artifact's manifest", descriptor.MediaType)
 	}
 	image, err := descriptor.Image()
 	if err != nil {
