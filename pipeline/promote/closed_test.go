@@ -35,7 +35,7 @@ func TestPromotedIsOneContentOfWhatWasClosed(t *testing.T) {
 		"the same, and no commit was known":    {func(s *Stage) { s.Known.Promoted.Commit, s.Request.ClosedAt = "", again }, false},
 		"opened again with another content":    {func(s *Stage) { s.Request.HeadCommit, s.Request.State = b, pullrequest.StateOpen }, false},
 		"another was closed":                   {func(s *Stage) { s.Request.Number, s.Request.HeadCommit = 6, "" }, false},
-		"some wait with another content":       {func(s *Stage) { s.Waits, s.HeadCommit = 1, b }, false},
+		"some wait with another content":       {func(s *Stage) { s.Waits, s.HeadCommits = 1, []string{b} }, false},
 		"some wait, with what is not known":    {func(s *Stage) { s.Waits = 1 }, false},
 	} {
 		first := Stage{
@@ -44,13 +44,13 @@ func TestPromotedIsOneContentOfWhatWasClosed(t *testing.T) {
 			Known:   status.Group{Promoted: &status.Decision{Commit: a, Number: 5, Closed: closed, At: closed.Add(time.Minute), By: "ann"}},
 		}
 		tc.change(&first)
-		next := Stage{Name: "prod", Head: "h1", Waits: 1, HeadCommit: "c1"}
+		next := Stage{Name: "prod", Head: "h1", Waits: 1, HeadCommits: []string{"c1"}}
 		waves := &v1alpha1.Waves{Order: []string{"dev", "prod"}}
 		if got := Decide(Input{Now: now, Waves: waves, Stages: []Stage{first, next}}); got[1].Open != tc.goesOn {
 			t.Errorf("%s: the next wave opens: %v, %+v", name, got[1].Open, got)
 		}
 		// One before it that is not through holds back what is new of it.
-		before := Stage{Name: "test", Head: "h2", Waits: 1, HeadCommit: "c2"}
+		before := Stage{Name: "test", Head: "h2", Waits: 1, HeadCommits: []string{"c2"}}
 		waves = &v1alpha1.Waves{Order: []string{"test", "dev"}}
 		if got := Decide(Input{Now: now, Waves: waves, Stages: []Stage{before, first}}); got[1].Open {
 			t.Errorf("%s: it opens before its turn: %+v", name, got)

@@ -5,6 +5,7 @@ package promote
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +29,8 @@ type Stage struct {
 	Unsettled bool
 	// OnHold names a pipeline of it that is on hold and waits.
 	OnHold string
-	// HeadCommit is what waits, as its pipelines know it.
-	HeadCommit string
+	// HeadCommits are what waits, as its pipelines know it: those that were not asked for a while know an older head than others.
+	HeadCommits []string
 	// Request is the newest pull request from its head, nil where there is none. Edited says that others have pushed to the head.
 	Request *pullrequest.Request
 	Edited  bool
@@ -135,12 +136,12 @@ func (s *Stage) isPromoted() bool {
 	switch {
 	case p == nil:
 		return false
-	case p.Commit != "" && p.Commit == s.HeadCommit:
+	case r != nil && r.State == pullrequest.StateOpen: // its branch may be somewhere else by now than its pipelines know
+		return p.IsOf(r.HeadCommit)
+	case len(s.HeadCommits) > 0 && !slices.ContainsFunc(s.HeadCommits, func(head string) bool { return !p.IsOf(head) }):
 		return true
 	case r == nil:
 		return false
-	case r.State == pullrequest.StateOpen:
-		return p.Commit != "" && p.Commit == r.HeadCommit
 	case s.Waits > 0:
 		return false // that is something else than what was closed
 	case p.Commit != "" && r.HeadCommit != "":
@@ -272,11 +273,19 @@ func (s *Stage) withDiffer(reason string) string {
 	return reason + "; " + s.Differ
 }
 
+// hasMoved reports whether the branch of an open pull request has a commit that none of its pipelines knows. It may be a person's: only a
+// look at the branch tells.
+func (s *Stage) hasMoved() bool {
+	return s.Waits > 0 && s.Request != nil && s.Request.State == pullrequest.StateOpen && !slices.Contains(s.HeadCommits, s.Request.HeadCommit)
+}
+
 // whyNever says why Prerig does not merge a pull request whoever wants it.
 func (s *Stage) whyNever() string {
 	switch {
 	case s.Edited:
 		return "has commits of a person on its branch, who is to merge it"
+	case s.hasMoved():
+		return fmt.Sprintf("has the commit %.12s on its branch, which none of its pipelines knows; they are asked to look at it", s.Request.HeadCommit)
 	case s.Request.Draft:
 		return "is a draft"
 	case s.OnHold != "":

@@ -60,11 +60,16 @@ func TestWhatAMergeWaitsFor(t *testing.T) {
 			s.Known.Promoted = &status.Decision{Commit: "c1"}
 			s.Merge, s.Checks[0].State = v1alpha1.MergeManual, pullrequest.CheckRed
 		}, ""},
-		"promoted as it was":   {func(s *Stage) { s.Known.Promoted, s.Merge = &status.Decision{Commit: "c0"}, v1alpha1.MergeManual }, "waits for people"},
-		"promoted and on hold": {func(s *Stage) { s.Known.Promoted, s.OnHold = &status.Decision{Commit: "c1"}, "x" }, "x is on hold"},
+		"a commit that nobody knows": {func(s *Stage) { s.HeadCommits = []string{"c0"} }, "which none of its pipelines knows"},
+		"promoted, with a commit that nobody knows": {func(s *Stage) {
+			s.Known.Promoted, s.HeadCommits = &status.Decision{Commit: "c0"}, []string{"c0"}
+		}, "which none of its pipelines knows"},
+		"what some of them know": {func(s *Stage) { s.HeadCommits = []string{"c1", "c0"} }, ""},
+		"promoted as it was":     {func(s *Stage) { s.Known.Promoted, s.Merge = &status.Decision{Commit: "c0"}, v1alpha1.MergeManual }, "waits for people"},
+		"promoted and on hold":   {func(s *Stage) { s.Known.Promoted, s.OnHold = &status.Decision{Commit: "c1"}, "x" }, "x is on hold"},
 	} {
 		s := Stage{
-			Name: "prod", Head: "own", Merge: v1alpha1.MergeWhenGreen, Waits: 1,
+			Name: "prod", Head: "own", Merge: v1alpha1.MergeWhenGreen, Waits: 1, HeadCommits: []string{"c0", "c1"},
 			Request:  &pullrequest.Request{Number: 1, State: pullrequest.StateOpen, HeadCommit: "c1"},
 			Checks:   []pullrequest.Check{{Name: "ci", State: pullrequest.CheckGreen}},
 			Opinions: pullrequest.Opinions{Approved: []string{"ann"}},
@@ -107,7 +112,7 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 		}
 		versions = versions.with(s.Runs)
 		s.When.Freeze = []v1alpha1.Freeze{{From: "08:00", To: "10:00"}}
-		s.HeadCommit = fmt.Sprint("c", i)
+		s.HeadCommits = []string{fmt.Sprint("c", i)}
 		f.stages, f.waves.Order = append(f.stages, s), append(f.waves.Order, s.Name)
 	}
 	f.spread = versions.apart()
@@ -170,7 +175,7 @@ func (f *fleet) apply(verdicts []Verdict) {
 		if v.Open && (s.Request == nil || s.Request.State != pullrequest.StateOpen) {
 			f.check(i, "opened")
 			f.number++
-			s.Request = &pullrequest.Request{Number: f.number, State: pullrequest.StateOpen, HeadCommit: s.HeadCommit}
+			s.Request = &pullrequest.Request{Number: f.number, State: pullrequest.StateOpen, HeadCommit: s.HeadCommits[0]}
 		}
 		if v.Merge {
 			f.check(i, "merged")

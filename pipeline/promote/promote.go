@@ -67,7 +67,7 @@ func (g *group) waitingOf(pipelines []string) *status.Decision {
 		}
 		r := m.published.PullRequest
 		if r.HeadCommit != "" && r.State != v1alpha1.PullRequestClosed {
-			return &status.Decision{Commit: r.HeadCommit}
+			return &status.Decision{Commit: r.HeadCommit, Heads: g.otherHeads(r.HeadCommit)}
 		}
 		if found == nil && (r.HeadCommit != "" || r.State == v1alpha1.PullRequestClosed) {
 			found = &status.Decision{Commit: r.HeadCommit, Number: r.Number}
@@ -77,6 +77,19 @@ func (g *group) waitingOf(pipelines []string) *status.Decision {
 		}
 	}
 	return found
+}
+
+// otherHeads returns the heads of the group that its pipelines know, but for one.
+func (g *group) otherHeads(known string) (out []string) {
+	for _, m := range g.members {
+		if m.published == nil || !m.published.PullRequest.Waits() {
+			continue
+		}
+		if head := m.published.PullRequest.HeadCommit; head != "" && head != known && !slices.Contains(out, head) {
+			out = append(out, head)
+		}
+	}
+	return out
 }
 
 // Promotion is what goes on of a group, or of waves that go one after another.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/pullrequest"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -121,6 +122,9 @@ func (s *step) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.lookAtMoved(ctx); err != nil {
+		return err
+	}
 	verdicts := Decide(Input{Now: s.p.now(), Waves: s.u.waves, Stages: s.stages, Others: s.others})
 	if err := s.record(ctx, verdicts); err != nil {
 		return err
@@ -139,6 +143,29 @@ func (s *step) run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// lookAtMoved has pipelines look at branches with a commit that none of them knows, less and less often for one commit: a pipeline that
+// fails may never come to look.
+func (s *step) lookAtMoved(ctx context.Context) error {
+	for i, g := range s.u.groups {
+		stage := &s.stages[i]
+		if !stage.hasMoved() || stage.Busy != "" {
+			continue
+		}
+		what := "moved " + g.key + " " + stage.Request.HeadCommit
+		if !s.p.isDue(what) {
+			continue
+		}
+		s.p.noteTry(what, errMoved)
+		if err := s.p.settle(ctx, g, errMoved.Error()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errMoved is why pipelines look at the branch of a pull request.
+var errMoved = errors.New("its branch has moved")
 
 // observe asks the host about a stage. It reports whether something was merged that was not known, and stores that.
 func (s *step) observe(ctx context.Context, i int) (landed bool, err error) {
@@ -351,12 +378,16 @@ func (s *step) merge(ctx context.Context, i int) error {
 	if method == "" {
 		method = pullrequest.MergeCommit
 	}
-	merged, err := s.p.Targets.MergeUnderLock(ctx, g.namespace, g.to, r.Number, r.HeadCommit, method, func(ctx context.Context) error { return s.recheck(ctx, i) })
+	merged, err := s.p.Targets.MergeUnderLock(ctx, g.namespace, g.to, r, method, func(ctx context.Context) error { return s.recheck(ctx, i) })
 	switch {
 	case errors.Is(err, errNotNow): // the next look says why
 		return s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; return true })
 	case errors.Is(err, pullrequest.ErrNotOpen):
 		return nil // somebody was quicker
+	case errors.Is(err, publish.ErrEdited):
+		text := status.OneLine(err.Error())
+		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging, k.Message = nil, text; return true })
+		return errors.Join(err, saved, s.p.settle(ctx, g, errMoved.Error()))
 	case err != nil:
 		text := status.OneLine(err.Error())
 		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Message = "the host does not merge it: " + text; return true })

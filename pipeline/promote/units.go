@@ -216,7 +216,9 @@ func (m *member) addTo(s *Stage, landed *status.Landed) (waits bool) {
 		waits = true
 		s.Waits++
 		s.Edited = s.Edited || pr.State == v1alpha1.PullRequestEdited
-		s.HeadCommit = pr.HeadCommit
+		if pr.HeadCommit != "" && !slices.Contains(s.HeadCommits, pr.HeadCommit) {
+			s.HeadCommits = append(s.HeadCommits, pr.HeadCommit)
+		}
 	}
 	s.Runs, s.Proposed = s.Runs.with(runs), s.Proposed.with(result)
 	return waits
@@ -224,5 +226,5 @@ func (m *member) addTo(s *Stage, landed *status.Landed) (waits bool) {
 
 // signature is equal as long as nothing of a stage has changed in this process.
 func (s *Stage) signature() string {
-	return fmt.Sprintf("%s %d %d %q %q %q %s %t %v", s.Head, s.Waits, s.Declined, s.Busy, s.Failing, s.OnHold, s.HeadCommit, s.Edited, s.Known.Promoted)
+	return fmt.Sprintf("%s %d %d %q %q %q %q %t %v", s.Head, s.Waits, s.Declined, s.Busy, s.Failing, s.OnHold, s.HeadCommits, s.Edited, s.Known.Promoted)
 }

@@ -106,9 +106,10 @@ func (t *Targets) Merger(ctx context.Context, namespace string, to v1alpha1.Publ
 }
 
 // MergeUnderLock merges while nobody publishes to the branch: what is merged is what was decided about. Others may have had the lock for
-// minutes: recheck decides again when it is held, and an error of it keeps the pull request open.
+// minutes: recheck decides again when it is held, and an error of it keeps the pull request open. What is stored may be older than a
+// person's push, so that the commit itself is asked whether it is Prerig's; of one that is not, the error is [ErrEdited].
 func (t *Targets) MergeUnderLock(
-	ctx context.Context, namespace string, to v1alpha1.Publish, number int64, commit string, method pullrequest.MergeMethod, recheck func(context.Context) error,
+	ctx context.Context, namespace string, to v1alpha1.Publish, r *pullrequest.Request, method pullrequest.MergeMethod, recheck func(context.Context) error,
 ) (*pullrequest.Request, error) {
 	target, err := t.openPull(ctx, namespace, to)
 	if err != nil {
@@ -128,7 +129,26 @@ func (t *Targets) MergeUnderLock(
 	if err := recheck(locking); err != nil {
 		return nil, err
 	}
-	return merger.Merge(locking, number, commit, method)
+	if err := target.checkOwn(locking, r); err != nil {
+		return nil, fmt.Errorf("merging pull request %d: %w", r.Number, err)
+	}
+	return merger.Merge(locking, r.Number, r.HeadCommit, method)
+}
+
+// checkOwn returns an error unless the commit that a pull request holds is Prerig's.
+func (t *pullTarget) checkOwn(ctx context.Context, r *pullrequest.Request) error {
+	tip := hashOf(r.HeadCommit)
+	if tip.IsZero() {
+		return fmt.Errorf("reading %s: the host tells no commit of it but %q", r.Head, r.HeadCommit)
+	}
+	head, err := t.requestFrom(r.Head).readHead(ctx, tip)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", r.Head, err)
+	case !head.ours:
+		return fmt.Errorf("%s: %w", editedMessage(r.Head, head.commit), ErrEdited)
+	}
+	return nil
 }
 
 // BaseTip returns the newest commit of the branch that an entry publishes to, "" where there is none.

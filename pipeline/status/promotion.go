@@ -49,12 +49,19 @@ func (h *OnHold) Message() string {
 type Decision struct {
 	// Commit is the head that it is about. Nothing follows of it for another.
 	Commit string `json:"commit"`
+	// Heads are where other pipelines of the group knew the head to be then: one that was not asked for a while knows an older one.
+	Heads []string `json:"heads,omitempty"`
 	// Number is that of the pull request, where a person has closed it: its branch may be gone, and no commit be known.
 	Number int64 `json:"number,omitempty"`
 	// Closed is when that was, as the host tells it, zero where it is not known: another close of it is not what was decided about.
 	Closed time.Time `json:"closed,omitzero"`
 	At     time.Time `json:"at"`
 	By     string    `json:"by,omitempty"`
+}
+
+// IsOf reports whether the decision is about a head.
+func (d *Decision) IsOf(commit string) bool {
+	return commit != "" && (d.Commit == commit || slices.Contains(d.Heads, commit))
 }
 
 // Landed is a merge.
