@@ -4,13 +4,13 @@
 package pullrequest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -30,6 +30,10 @@ type Check struct {
 	State CheckState
 	// At is when it was said, zero where the host does not tell.
 	At time.Time
+	// origin tells apart who says something under one name, "" where the host does not tell: two workflows may each have a job "build".
+	origin string
+	// run is the host's number of what began it, higher for what began later, 0 where the host does not tell.
+	run int64
 }
 
 // Opinions are what people have said of a pull request as it is now. Those who may only read have no say.
@@ -53,7 +57,7 @@ const (
 // Merger is a Host that can also merge. Open returns one.
 type Merger interface {
 	Host
-	// Checks returns the newest check of each name of a commit. None is no error.
+	// Checks returns one check of each name of a commit, the worst where several say something under that name. None is no error.
 	Checks(ctx context.Context, commit string) ([]Check, error)
 	// Opinions returns what people think of the commit that the pull request holds now.
 	Opinions(ctx context.Context, number int64) (Opinions, error)
@@ -92,24 +96,40 @@ func (h *repository) Checks(ctx context.Context, commit string) ([]Check, error)
 		return nil, err
 	}
 	all, err := m.checksOf(ctx, commit)
-	return newestChecks(all), err
+	return worstChecks(newestChecks(all)), err
 }
 
-// newestChecks returns the newest check of each name, sorted by name. Of two that are as old, the worse counts.
+// badness orders states from the best to the worst.
+var badness = map[CheckState]int{CheckGreen: 0, CheckPending: 1, CheckRed: 2}
+
+// newestChecks returns what each origin has said last under each name. Of two that are as old, the worse counts.
 func newestChecks(all []Check) []Check {
-	worse := map[CheckState]int{CheckGreen: 0, CheckPending: 1, CheckRed: 2}
+	type said struct{ name, origin string }
+	newest := map[said]Check{}
+	for _, one := range all {
+		key := said{one.Name, one.origin}
+		old, ok := newest[key]
+		if !ok || cmp.Or(cmp.Compare(one.run, old.run), one.At.Compare(old.At), badness[one.State]-badness[old.State]) > 0 {
+			newest[key] = one
+		}
+	}
+	return slices.Collect(maps.Values(newest))
+}
+
+// worstChecks returns the worst check of each name, sorted by name, so that none hides another that failed or is not done, whichever has
+// ended last. Of two that are as bad, the newer counts.
+func worstChecks(all []Check) []Check {
 	byName := map[string]Check{}
 	for _, one := range all {
 		old, ok := byName[one.Name]
-		if !ok || one.At.After(old.At) || one.At.Equal(old.At) && worse[one.State] > worse[old.State] {
+		if !ok || cmp.Or(badness[one.State]-badness[old.State], one.At.Compare(old.At)) > 0 {
 			byName[one.Name] = one
 		}
 	}
 	var out []Check
-	for _, one := range byName {
-		out = append(out, one)
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out = append(out, byName[name])
 	}
-	slices.SortFunc(out, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -16,30 +16,14 @@ import (
 
 // checksOf reads check runs and commit statuses: hosts' own checks are the former, and Argo CD, Flux and many others write the latter.
 func (g *gitHub) checksOf(ctx context.Context, commit string) ([]Check, error) {
+	runs, err := g.checkRunsOf(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
 	var out []Check
-	for page := 1; page <= maxPages; page++ {
-		var answer struct {
-			CheckRuns []struct {
-				Name        string     `json:"name"`
-				Status      string     `json:"status"`
-				Conclusion  string     `json:"conclusion"`
-				StartedAt   *time.Time `json:"started_at"`
-				CompletedAt *time.Time `json:"completed_at"`
-			} `json:"check_runs"`
-		}
-		path := fmt.Sprintf("/commits/%s/check-runs?per_page=%d&page=%d", commit, pageSize, page)
-		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
-			return nil, err
-		}
-		for _, run := range answer.CheckRuns {
-			one := Check{Name: run.Name, State: CheckPending, At: timeOf(run.StartedAt)}
-			if run.Status == "completed" {
-				one.State, one.At = gitHubConclusion(run.Conclusion), timeOf(run.CompletedAt)
-			}
-			out = append(out, one)
-		}
-		if len(answer.CheckRuns) < pageSize {
-			break
+	for _, run := range runs {
+		if !run.isReplaced(runs) {
+			out = append(out, run.check())
 		}
 	}
 	for page := 1; page <= maxPages; page++ {
@@ -58,6 +42,56 @@ func (g *gitHub) checksOf(ctx context.Context, commit string) ([]Check, error) {
 		}
 	}
 	return out, nil
+}
+
+// checkRun is a check run as GitHub answers it. A suite is what one run of a workflow has, also when it is run again, or all that another
+// app says of a commit.
+type checkRun struct {
+	Name        string     `json:"name"`
+	Status      string     `json:"status"`
+	Conclusion  string     `json:"conclusion"`
+	StartedAt   *time.Time `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+	Suite       struct {
+		ID int64 `json:"id"`
+	} `json:"check_suite"`
+	App struct {
+		ID int64 `json:"id"`
+	} `json:"app"`
+}
+
+// checkRunsOf reads the check runs of a commit, of each suite the last attempt.
+func (g *gitHub) checkRunsOf(ctx context.Context, commit string) (out []checkRun, err error) {
+	for page := 1; page <= maxPages; page++ {
+		var answer struct {
+			CheckRuns []checkRun `json:"check_runs"`
+		}
+		path := fmt.Sprintf("/commits/%s/check-runs?per_page=%d&page=%d", commit, pageSize, page)
+		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+			return nil, err
+		}
+		out = append(out, answer.CheckRuns...)
+		if len(answer.CheckRuns) < pageSize {
+			break
+		}
+	}
+	return out, nil
+}
+
+func (r *checkRun) check() Check {
+	one := Check{Name: r.Name, State: CheckPending, At: timeOf(r.StartedAt), origin: fmt.Sprintf("app %d suite %d", r.App.ID, r.Suite.ID)}
+	if r.Status == "completed" {
+		one.State, one.At = gitHubConclusion(r.Conclusion), timeOf(r.CompletedAt)
+	}
+	return one
+}
+
+// isReplaced reports whether a check was ended before it said anything, and its app has begun one of that name later. A workflow that lets a
+// newer run of it cancel the one before leaves such checks, of which nobody starts the first again.
+func (r *checkRun) isReplaced(all []checkRun) bool {
+	return (r.Conclusion == "cancelled" || r.Conclusion == "stale") && slices.ContainsFunc(all, func(other checkRun) bool {
+		return other.Name == r.Name && other.App.ID == r.App.ID && other.Suite.ID > r.Suite.ID
+	})
 }
 
 // answeredStatus is a commit status as GitHub and Gitea answer it, where Gitea calls the state status.

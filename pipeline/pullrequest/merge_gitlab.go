@@ -10,7 +10,9 @@ import (
 	"time"
 )
 
-// checksOf reads commit statuses, among which jobs of pipelines are.
+// checksOf reads commit statuses, among which jobs of pipelines are. The pipelines of a branch and of its merge request may have jobs of the
+// same names, of which each counts. Of several for the same, the newest counts, as in GitLab itself: others write their statuses to that one,
+// and the ones before stay as they were. GitLab tells which pipeline a status is of from 16.3 on.
 func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
 	for page := 1; page <= maxPages; page++ {
@@ -20,13 +22,15 @@ func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 			AllowFailure bool       `json:"allow_failure"`
 			CreatedAt    *time.Time `json:"created_at"`
 			FinishedAt   *time.Time `json:"finished_at"`
+			PipelineID   int64      `json:"pipeline_id"`
+			Ref          string     `json:"ref"`
 		}
 		path := fmt.Sprintf("/repository/commits/%s/statuses?per_page=%d&page=%d", commit, pageSize, page)
 		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &some); err != nil {
 			return nil, err
 		}
 		for _, s := range some {
-			one := Check{Name: s.Name, State: CheckPending, At: timeOf(s.CreatedAt)}
+			one := Check{Name: s.Name, State: CheckPending, At: timeOf(s.CreatedAt), origin: s.Ref, run: s.PipelineID}
 			if s.FinishedAt != nil {
 				one.At = *s.FinishedAt
 			}
