@@ -55,8 +55,8 @@ func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// opinionsOf reads approvals, which GitLab takes of developers and of those whom its rules name. Whether they are of the newest commit,
-// GitLab decides by a setting of the project, which takes them away when something is pushed.
+// opinionsOf reads approvals, which GitLab takes of developers and of those whom its rules name, and which reviewers ask for changes. Whether
+// approvals are of the newest commit, GitLab decides by a setting of the project, which takes them away when something is pushed.
 func (g *gitLab) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		ApprovedBy []struct {
@@ -72,7 +72,41 @@ func (g *gitLab) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	for _, one := range answer.ApprovedBy {
 		all = append(all, opinion{who: one.User.Username, approves: true})
 	}
-	return lastOpinions(all, r.Author), nil
+	declined, err := g.changesAsked(ctx, r)
+	if err != nil {
+		return Opinions{}, err
+	}
+	return lastOpinions(append(all, declined...), r.Author), nil
+}
+
+// changesAsked reads which reviewers ask for changes. In GitLab itself that keeps a merge from being done only in its paid editions. Older
+// releases do not tell.
+func (g *gitLab) changesAsked(ctx context.Context, r *Request) (all []opinion, err error) {
+	for page := 1; page <= maxPages; page++ {
+		var some []struct {
+			State string `json:"state"`
+			User  struct {
+				Username string `json:"username"`
+			} `json:"user"`
+		}
+		path := fmt.Sprintf("%s/reviewers?per_page=%d&page=%d", mergeRequest(r.Number), pageSize, page)
+		_, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, path, nil, &some)
+		if IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range some {
+			if one.State == "requested_changes" {
+				all = append(all, opinion{who: one.User.Username, declines: true})
+			}
+		}
+		if len(some) < pageSize {
+			break
+		}
+	}
+	return all, nil
 }
 
 func (g *gitLab) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {

@@ -102,8 +102,11 @@ func mergingHosts(t *testing.T) map[string]mergingHost {
 			}}},
 			wantChecks: "build Green, e2e Red, flaky Green, test Pending",
 			opinions: []exchange{{ask: "GET /projects/org%2Fapp/merge_requests/2/approvals", answer: object("approved", true, "approved_by", []any{
-				object("user", object("username", "ann")), object("user", object("username", "bob")),
-			})}}, wantOpinions: "[ann bob] []",
+				object("user", object("username", "ann")), object("user", object("username", "bob")), object("user", object("username", "eve")),
+			})}, {ask: "GET /projects/org%2Fapp/merge_requests/2/reviewers?per_page=100&page=1", answer: []any{
+				object("user", object("username", "ann"), "state", "approved"), object("user", object("username", "eve"), "state", "requested_changes"),
+				object("user", object("username", "sam"), "state", "of_next_year"), object("user", object("username", "zoe"), "state", "requested_changes"),
+			}}}, wantOpinions: "[ann bob] [eve zoe]",
 			merge: exchange{ask: "PUT /projects/org%2Fapp/merge_requests/2/merge", body: `{"sha":"` + headSHA + `","squash":true,"should_remove_source_branch":false}`, answer: object("state", "merged")},
 		},
 		giturl.BitbucketCloud: {
@@ -263,5 +266,21 @@ func TestWhoMayWriteAtGitHub(t *testing.T) {
 	}
 	if _, err := atHost(t, m, append(m.reads(), exchange{ask: reviews.ask, answer: many})...).Opinions(context.Background(), 2); err == nil || !strings.Contains(err.Error(), "50") {
 		t.Errorf("of many people: %v", err)
+	}
+}
+
+// TestOlderGitLabsTellNoReviewers has one that does not know who asks for changes, and one that fails to tell.
+func TestOlderGitLabsTellNoReviewers(t *testing.T) {
+	m := mergingHosts(t)[giturl.GitLab]
+	for status, want := range map[int]string{404: "[ann bob eve] [] <nil>", 403: "[] [] error"} {
+		reviewers := exchange{ask: m.opinions[1].ask, status: status, answer: object("message", "no such luck")}
+		opinions, err := atHost(t, m, slices.Concat(m.reads(), m.opinions[:1], []exchange{reviewers})...).Opinions(context.Background(), 2)
+		got := fmt.Sprint(opinions.Approved, opinions.Declined, " ", err)
+		if err != nil {
+			got = "[] [] error"
+		}
+		if got != want {
+			t.Errorf("%d: got %s, %v", status, got, err)
+		}
 	}
 }
