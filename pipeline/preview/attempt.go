@@ -56,8 +56,6 @@ const (
 	fetchTries = 3
 	// maxTries is how often a host is asked that does not answer.
 	maxTries = 8
-	// maxHostWait bounds how long a host may want to be left alone.
-	maxHostWait = 15 * time.Minute
 )
 
 // do previews one pull request, unless another process is at it, and stores what became of it. It says whether something was done.
@@ -118,7 +116,7 @@ func (a *attempt) runSafely(ctx context.Context) (err error) {
 
 // settle says when it is tried again.
 func (a *attempt) settle(err error) {
-	a.one.Ended = time.Now().UTC()
+	a.one.Ended, a.one.HostAfter = time.Now().UTC(), time.Time{}
 	if err == nil {
 		if a.one.Tries, a.one.NotBefore = 0, (time.Time{}); a.again {
 			a.one.NotBefore = a.one.Ended
@@ -126,6 +124,9 @@ func (a *attempt) settle(err error) {
 		return
 	}
 	wait, temporary := pullrequest.Retry(err)
+	if wait > 0 {
+		a.one.HostAfter = a.one.Ended.Add(wait)
+	}
 	if later := (laterError{}); errors.As(err, &later) {
 		temporary = true
 	}
@@ -134,7 +135,7 @@ func (a *attempt) settle(err error) {
 		a.one.Failed, a.one.Message, a.one.Tries, a.one.NotBefore = true, status.OneLine(err.Error()), 0, time.Time{}
 		return
 	}
-	wait = max(min(wait, maxHostWait), queue.Backoff(a.one.Tries, a.one.Key()))
+	wait = max(wait, queue.Backoff(a.one.Tries, a.one.Key()))
 	a.one.NotBefore = a.one.Ended.Add(wait)
 	a.log.Info("a preview is tried again", "after", wait, "error", err)
 }
@@ -150,6 +151,9 @@ func (a *attempt) save(ctx context.Context) bool {
 			switch {
 			case newer:
 				out.Wanted, out.Cause, out.NotBefore, out.Tries = now.Wanted, now.Cause, now.NotBefore, now.Tries
+				if out.NotBefore.Before(out.HostAfter) {
+					out.NotBefore = out.HostAfter
+				}
 				if isPaused(&out) && out.NotBefore.Before(out.Ended.Add(pauseForks)) {
 					out.NotBefore = out.Ended.Add(pauseForks)
 				}

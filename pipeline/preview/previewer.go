@@ -162,9 +162,9 @@ func (p *Previewer) note(ctx context.Context, fresh *status.Preview) error {
 		if !fresh.Wanted.After(was.Wanted) {
 			fresh.Wanted = was.Wanted.Add(1)
 		}
-		was.Cause, was.Wanted, was.Tries, was.NotBefore = fresh.Cause, fresh.Wanted, 0, time.Time{}
-		if isPaused(was) {
-			was.NotBefore = was.Ended.Add(pauseForks)
+		was.Cause, was.Wanted, was.Tries, was.NotBefore = fresh.Cause, fresh.Wanted, 0, was.HostAfter
+		if paused := was.Ended.Add(pauseForks); isPaused(was) && was.NotBefore.Before(paused) {
+			was.NotBefore = paused
 		}
 		return was
 	})

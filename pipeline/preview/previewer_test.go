@@ -130,6 +130,31 @@ func TestNothingToBeDone(t *testing.T) {
 	}
 }
 
+// TestAHostIsNotAskedBeforeTheTimeThatItNames has it name one, and events come meanwhile: after the attempt, and during the next.
+func TestAHostIsNotAskedBeforeTheTimeThatItNames(t *testing.T) {
+	b := newBed(t, "")
+	b.host.statusErr = &pullrequest.Error{Status: http.StatusTooManyRequests, Temporary: true, Wait: time.Hour}
+	b.event()
+	isLeftAlone := func(when string, one *status.Preview) {
+		t.Helper()
+		if one.Wanted.IsZero() || one.NotBefore.Before(one.Ended.Add(time.Hour)) {
+			t.Errorf("%s: it is asked again at %s, the last try ended at %s", when, one.NotBefore, one.Ended)
+		}
+	}
+	isLeftAlone("after the answer", b.try())
+	b.event()
+	isLeftAlone("after an event", b.known())
+	err := b.Store.ChangePreview(b.Context(), b.one().Key(), func(one *status.Preview) *status.Preview {
+		one.NotBefore, one.HostAfter = time.Time{}, time.Time{}
+		return one
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.host.asking = b.event
+	isLeftAlone("with an event meanwhile", b.try())
+}
+
 // TestFailuresAreNotFinal: a head that was not seen is previewed with the next event.
 func TestFailuresAreNotFinal(t *testing.T) {
 	b := newBed(t, "")

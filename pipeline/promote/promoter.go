@@ -39,6 +39,7 @@ type Promoter struct {
 type retry struct {
 	failures int
 	after    time.Time
+	named    time.Time // before which a host does not want to be asked, zero where it has not said so
 }
 
 func (p *Promoter) now() time.Time {

@@ -13,7 +13,7 @@ import (
 const (
 	// askEvery is how often a host is asked for what nobody tells of.
 	askEvery = 15 * time.Second
-	// retryFirst and retryLongest bound how long it is waited after something that failed.
+	// retryFirst and retryLongest bound how long it is waited after something that failed, where no host names a time.
 	retryFirst, retryLongest = 5 * time.Second, 15 * time.Minute
 )
 
@@ -59,16 +59,24 @@ func (p *Promoter) noteTry(what string, err error) {
 	}
 	t.failures++
 	after := backoff.Delay(retryFirst, retryLongest, t.failures)
-	if wait, ok := pullrequest.Retry(err); ok {
-		after = max(after, min(wait, retryLongest))
+	t.named = time.Time{}
+	if wait, ok := pullrequest.Retry(err); ok && wait > 0 {
+		after, t.named = max(after, wait), now.Add(wait)
 	}
 	t.after = now.Add(after)
 	p.tries[what] = t
 }
 
-// forgetTries has everything be tried at once.
+// forgetTries has everything be tried at once, but for what a host has named a time for: it is tried then.
 func (p *Promoter) forgetTries() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(p.tries)
+	for what, t := range p.tries {
+		if !p.now().Before(t.named) {
+			delete(p.tries, what)
+			continue
+		}
+		t.after = t.named
+		p.tries[what] = t
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
@@ -142,6 +143,19 @@ func TestAHostThatDoesNotAnswer(t *testing.T) {
 	down = false
 	if state := p.look(); state.Condition().Status != "True" || p.waits("shop").State != v1alpha1.PullRequestOpen {
 		t.Errorf("got %+v", state.Condition())
+	}
+}
+
+// TestARunWaitsForTheTimeThatAHostNames has the host name one that is later than any other wait.
+func TestARunWaitsForTheTimeThatAHostNames(t *testing.T) {
+	p := newProposing(t, "", "shop")
+	p.repository.Commit("first", map[string]string{"shop/text": "one"})
+	p.host.Before = func(string) error {
+		return &pullrequest.Error{Status: http.StatusTooManyRequests, Temporary: true, Wait: time.Hour}
+	}
+	var retry *queue.RetryError
+	if err := p.do("shop", "1", 1); !errors.As(err, &retry) || retry.After < time.Hour {
+		t.Errorf("got %v, tried again after %v", err, retry)
 	}
 }
 

@@ -48,7 +48,7 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 	}
 	after := retryWait(a.p, a.entry.Key, a.state.Failures)
 	if asked, ok := pullrequest.Retry(err); ok {
-		after = max(after, min(asked, maxAskedWait))
+		after = max(after, asked)
 	}
 	return &queue.RetryError{After: after, Err: err}
 }
@@ -66,9 +66,6 @@ func retryWait(p *v1alpha1.RenderPipeline, key string, failures int) time.Durati
 	}
 	return min(wait, max(p.Spec.Interval.Duration, minLongestWait))
 }
-
-// maxAskedWait bounds how long a host may want to be left alone.
-const maxAskedWait = 15 * time.Minute
 
 // saveRun saves the state with a run in its history, and tells of the run.
 func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageError) error {

@@ -29,6 +29,8 @@ type Preview struct {
 	Wanted    time.Time `json:"wanted,omitzero"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	Tries     int       `json:"tries,omitempty"`
+	// HostAfter is when the host wants to be asked again, where it has named a time.
+	HostAfter time.Time `json:"hostAfter,omitzero"`
 	// URL is the page of the pull request, Fork says that it is from another repository.
 	URL  string `json:"url,omitempty"`
 	Fork bool   `json:"fork,omitempty"`
