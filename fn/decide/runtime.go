@@ -230,7 +230,8 @@ func setValues(meta map[string]any, key string, values map[string]string) map[st
 	old := map[string]*string{}
 	for k, v := range values {
 		old[k] = nil
-		if s, ok := set[k].(string); ok {
+		if was, there := set[k]; there {
+			s, _ := was.(string) // null is the empty string
 			old[k] = &s
 		}
 		set[k] = v

@@ -183,6 +183,23 @@ func checkMarked(t *testing.T, where string, d *Decider, mark Mark, ns Namespace
 	}
 }
 
+// TestUnmarkOfNull marks a pod whose label is null: it comes back as the empty string, which means the same. A pod without the label
+// would be another one to a selector.
+func TestUnmarkOfNull(t *testing.T) {
+	mark := Mark{Labels: map[string]string{labelInject: "false"}}
+	after, err := mark.Apply(object(t, "{metadata: {labels: {sidecar.istio.io/inject: null}}, spec: {}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, _, err := Unmark(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(object(t, "{metadata: {labels: {sidecar.istio.io/inject: ''}}, spec: {}}"), back); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestApplyAndUnmark(t *testing.T) {
 	mark := Mark{Labels: map[string]string{labelInject: "false"}, Annotations: map[string]string{labelInject: "false"}}
 	for name, tc := range map[string]struct{ src, kept string }{

@@ -45,6 +45,9 @@ var ownFields = map[string]string{
 	"volume of Istio's name":   "spec: {containers: [{name: web, image: nginx}], volumes: [{name: istio-data, emptyDir: {}}]}",
 	"pull secret":              "spec: {containers: [{name: web, image: nginx}], imagePullSecrets: [{name: own}]}",
 	"merged metrics":           "metadata: {annotations: {prometheus.io/port: '15020', prometheus.io/path: /stats/prometheus, prometheus.io/scrape: 'true'}}\nspec: {containers: [{name: web, image: nginx}]}",
+	"values that are null":     "metadata:\n  labels:\n    app:\n    istio.io/rev: null\n    security.istio.io/tlsMode: null\n  annotations:\n    note:\n    prometheus.io/port: null\nspec: {nodeSelector: {disk: }, containers: [{name: web, image: nginx}]}",
+	"status that is null":      "metadata: {annotations: {sidecar.istio.io/status: null}}\nspec: {containers: [{name: web, image: nginx}]}",
+	"merging that is null":     "metadata: {annotations: {prometheus.io/scrape: null, sidecar.istio.io/rewriteAppHTTPProbers: null}}\nspec: {containers: [{name: web, image: nginx}]}",
 	"status that nobody wrote": "metadata: {annotations: {sidecar.istio.io/status: '{}'}}\nspec: {containers: [{name: web, image: nginx}]}",
 }
 

@@ -64,6 +64,7 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	pod.readNulls()
 	if err := validateAnnotations(in, pod.annotations()); err != nil {
 		return Result{}, err
 	}
@@ -79,7 +80,9 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 		return Result{}, err
 	}
 	out := r.pod
-	if in.APIServer() != nil {
+	if in.APIServer() == nil {
+		out.writeNulls(r.user)
+	} else {
 		r.warnOfPullSecrets()
 		user, seen := r.withoutReplaced()
 		out = withoutDefaults(in.APIServer().WithLimits(req.Limits), user, seen, r.pod)

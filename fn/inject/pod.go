@@ -122,10 +122,42 @@ func (p *pod) annotation(name string) (string, bool) { return stringIn(p.meta["a
 // label is one label, and whether there is one.
 func (p *pod) label(name string) (string, bool) { return stringIn(p.meta["labels"], name) }
 
+// stringIn is one string of a map, and whether it is there. Null is there, and empty.
 func stringIn(v any, key string) (string, bool) {
 	m, _ := v.(map[string]any)
-	s, ok := m[key].(string)
-	return s, ok
+	e, ok := m[key]
+	s, isString := e.(string)
+	return s, ok && (isString || e == nil)
+}
+
+// metadataKeys are the maps of strings in a pod's metadata.
+var metadataKeys = []string{"labels", "annotations"}
+
+// readNulls puts the empty string in the place of null in labels and annotations, as the API server reads it. Elsewhere in the pod
+// the Go types do that, which templates see.
+func (p *pod) readNulls() {
+	for _, key := range metadataKeys {
+		m, _ := p.meta[key].(map[string]any)
+		for name, v := range m {
+			if v == nil {
+				m[name] = ""
+			}
+		}
+	}
+}
+
+// writeNulls undoes readNulls: it writes null where the user's metadata has it and the value is empty.
+func (p *pod) writeNulls(user map[string]any) {
+	meta, _ := user["metadata"].(map[string]any)
+	for _, key := range metadataKeys {
+		written, _ := meta[key].(map[string]any)
+		m, _ := p.meta[key].(map[string]any)
+		for name, v := range written {
+			if v == nil && m[name] == "" {
+				m[name] = nil
+			}
+		}
+	}
 }
 
 // set puts a string into metadata's labels or annotations.

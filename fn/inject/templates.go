@@ -224,7 +224,7 @@ func dropUnknown(s *podmap.Schema, patch map[string]any) {
 
 // checkMetadata makes sure that a template has not put something else than maps in the pod's metadata.
 func (r *run) checkMetadata() error {
-	for _, key := range []string{"labels", "annotations"} {
+	for _, key := range metadataKeys {
 		if v, ok := r.pod.meta[key]; ok && v == nil {
 			delete(r.pod.meta, key)
 		}

@@ -8,13 +8,14 @@ import (
 	"fmt"
 )
 
+// checkStrings makes sure that a value is a map of strings. Null is the empty string, as the API server reads it.
 func checkStrings(field string, v any) error {
 	m, ok := v.(map[string]any)
 	if !ok && v != nil {
 		return &FieldError{Field: field, Err: errNotMap}
 	}
 	for k, e := range m {
-		if _, ok := e.(string); !ok {
+		if _, ok := e.(string); !ok && e != nil {
 			return &FieldError{Field: fmt.Sprintf("%s[%s]", field, k), Err: fmt.Errorf("it has to be a string and is %s; put it in quotes", Describe(e))}
 		}
 	}

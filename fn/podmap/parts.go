@@ -54,7 +54,7 @@ func Split(obj map[string]any, copySpec func(map[string]any) map[string]any) (Pa
 	return p, p.Check()
 }
 
-// Check returns a *FieldError where labels or annotations are not strings, or containers, volumes or pull secrets are not maps.
+// Check returns a *FieldError where labels or annotations are neither strings nor null, or containers, volumes or pull secrets are not maps.
 func (p Parts) Check() error {
 	for _, key := range []string{"labels", "annotations"} {
 		if err := checkStrings("metadata."+key, p.Meta[key]); err != nil {

@@ -50,7 +50,7 @@ func WithoutNames(list []any, gone []string) []any {
 	})
 }
 
-// StringMap returns a map of strings, such as labels; a value that is no string is "".
+// StringMap returns a map of strings, such as labels; a value that is no string, such as null, is "".
 func StringMap(v any) map[string]string {
 	m, _ := v.(map[string]any)
 	if m == nil {

@@ -3,6 +3,8 @@
 
 package oracle
 
+import "github.com/prerig/prerig/fn/podmap"
+
 // nothings are the ways to write that a field has nothing in it.
 type nothings struct {
 	field string
@@ -12,6 +14,15 @@ type nothings struct {
 func emptyList(field string) nothings { return nothings{field, []any{nil, []any{}}} }
 func emptyMap(field string) nothings  { return nothings{field, []any{nil, object{}}} }
 
+// nullIn is emptyMap for a map of strings, which may have a key without a value as well.
+func nullIn(field string, keys ...string) nothings {
+	n := emptyMap(field)
+	for _, key := range keys {
+		n.ways = append(n.ways, object{key: nil})
+	}
+	return n
+}
+
 var nothingsOfContainers = []nothings{
 	emptyList("env"), emptyList("ports"), emptyList("args"), emptyList("command"), emptyList("volumeMounts"), emptyList("envFrom"),
 	emptyMap("resources"), emptyMap("securityContext"), emptyMap("lifecycle"), {"livenessProbe", []any{nil}},
@@ -20,20 +31,30 @@ var nothingsOfContainers = []nothings{
 
 var nothingsOfPods = []nothings{
 	emptyList("volumes"), emptyList("initContainers"), emptyList("imagePullSecrets"), emptyList("tolerations"), emptyList("hostAliases"),
-	emptyList("readinessGates"), emptyList("topologySpreadConstraints"), emptyMap("nodeSelector"), emptyMap("affinity"),
+	emptyList("readinessGates"), emptyList("topologySpreadConstraints"), nullIn("nodeSelector", "disk"), emptyMap("affinity"),
 	emptyMap("securityContext"), emptyMap("dnsConfig"), {"serviceAccountName", []any{nil, ""}}, {"dnsPolicy", []any{nil, ""}},
 	{"hostNetwork", []any{nil, false}}, {"terminationGracePeriodSeconds", []any{nil, 0}}, {"nodeName", []any{""}},
 }
 
 var nothingsOfMetadata = []nothings{
-	emptyMap("labels"), emptyMap("annotations"), emptyList("finalizers"), {"creationTimestamp", []any{nil}}, {"name", []any{nil, ""}},
+	nullIn("labels", "app", "istio.io/rev"), nullIn("annotations", "note", "sidecar.istio.io/nativeSidecar"), emptyList("finalizers"), {"creationTimestamp", []any{nil}}, {"name", []any{nil, ""}},
 }
 
 // nothing writes with the probability p that there is nothing in each of the fields which the object does not have.
 func (d draw) nothing(of object, p float64, fields []nothings) {
 	for _, n := range fields {
 		if _, has := of[n.field]; !has && d.chance(p/2) {
-			of[n.field] = pick(d, n.ways...)
+			of[n.field] = podmap.CopyValue(pick(d, n.ways...)) // what is in it is the case's own
+		}
+	}
+}
+
+// nullValues takes the values of some labels and annotations away, as charts print them: to Kubernetes, null is the empty string.
+func (d draw) nullValues(meta object) {
+	for _, field := range []string{"labels", "annotations"} {
+		of, _ := meta[field].(object)
+		if len(of) > 0 && d.chance(0.03) {
+			of[pick(d, podmap.SortedKeys(of)...)] = nil
 		}
 	}
 }
