@@ -52,7 +52,8 @@ func (in *Injector) URLVariables() map[string]string {
 
 // ClusterVariables are the variables for the cluster and the network of a proxy whose pod has some labels: what the values
 // say, over that the injection URL, over that the label for the network. Variables of the URL that the version reads are
-// among them.
+// among them. An empty label takes the values' network away, but not that of the URL (source: extractClusterAndNetwork in
+// pkg/kube/inject/inject.go, and before there was that function RunTemplate, since 1.8).
 func (in *Injector) ClusterVariables(podLabels map[string]string) map[string]string {
 	out := in.URLVariables()
 	if !in.profile.Has(feature.ClusterFromValues) {
@@ -61,10 +62,11 @@ func (in *Injector) ClusterVariables(podLabels map[string]string) map[string]str
 	if out[ClusterVariable] == "" {
 		setUnlessEmpty(out, ClusterVariable, in.values.String("global", "multiCluster", "clusterName"))
 	}
-	if out[NetworkVariable] == "" {
-		setUnlessEmpty(out, NetworkVariable, in.values.String("global", "network"))
+	network, labelled := podLabels[networkLabel]
+	if !labelled && out[NetworkVariable] == "" {
+		network = in.values.String("global", "network")
 	}
-	setUnlessEmpty(out, NetworkVariable, podLabels[networkLabel])
+	setUnlessEmpty(out, NetworkVariable, network)
 	return out
 }
 

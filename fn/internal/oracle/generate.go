@@ -151,6 +151,10 @@ func (d draw) podTemplate(kind, name string) object {
 	d.annotate(pod)
 	d.ownProxy(pod)
 	d.nothing(child(pod, "metadata"), 0.04, nothingsOfMetadata)
+	d.nullValues(child(pod, "metadata"))
+	if kind != "Pod" && d.chance(0.02) {
+		child(pod, "metadata")["namespace"] = "of-the-template" // no controller reads it
+	}
 	return pod
 }
 
@@ -184,7 +188,7 @@ var istioLabels = []choice{
 	{"service.istio.io/canonical-name", []string{"canonical", "odd.one", "x"}},
 	{"service.istio.io/canonical-revision", []string{"v9"}},
 	{"security.istio.io/tlsMode", []string{"disabled", "istio"}},
-	{"topology.istio.io/network", []string{"own-network"}},
+	{"topology.istio.io/network", []string{"own-network", ""}},
 	{"networking.istio.io/tunnel", []string{"none"}},
 	{"istio.io/gateway-name", []string{"gw"}},
 	{"gateway.networking.k8s.io/gateway-name", []string{"gw"}},
