@@ -76,11 +76,7 @@ func (r *run) merge(p *pod) error {
 }
 
 func (r *run) findProxyConfig() error {
-	namespace := r.req.Namespace.Name // where it will live, whatever is written
-	if namespace == "" {
-		namespace = r.namespace()
-	}
-	pc, warnings, err := r.in.EffectiveProxyConfig(namespace, r.pod.labels(), r.pod.annotations())
+	pc, warnings, err := r.in.EffectiveProxyConfig(r.namespace(), r.pod.labels(), r.pod.annotations())
 	if err != nil {
 		return &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
 	}
@@ -91,15 +87,11 @@ func (r *run) findProxyConfig() error {
 	return nil
 }
 
-// namespace is the one that the pod will run in, or "" if that is not known.
+// namespace is the one that the pod will run in, or "" if that is not known. Controllers make their pods where they are themselves,
+// whatever the pod template says.
 func (r *run) namespace() string {
-	if ns, _ := r.pod.meta["namespace"].(string); ns != "" {
-		return ns
-	}
-	if r.req.Namespace.Name != "" {
-		return r.req.Namespace.Name
-	}
-	return r.req.Owner.Namespace
+	own, _ := r.pod.meta["namespace"].(string)
+	return firstNonEmpty(r.req.Namespace.Name, r.req.Owner.Namespace, own)
 }
 
 // data is what the templates see: the pod without what an earlier injection added.
@@ -112,9 +104,7 @@ func (r *run) data() (*istio.TemplateData, error) {
 	if err != nil {
 		return nil, err
 	}
-	if view.Namespace == "" {
-		view.Namespace = r.namespace()
-	}
+	view.Namespace = r.namespace()
 	d := &istio.TemplateData{
 		TypeMeta:       metav1.TypeMeta{APIVersion: r.req.Owner.APIVersion, Kind: r.req.Owner.Kind},
 		ObjectMeta:     view.ObjectMeta,

@@ -259,3 +259,30 @@ templates:
 		}
 	}
 }
+
+// TestNamespaceOfTheWorkload has templates print the pod's namespace: the one that the pod will live in, which its template's own
+// metadata does not change.
+func TestNamespaceOfTheWorkload(t *testing.T) {
+	in := smallInjector(t, "1.31", "metadata: {annotations: {in: {{ .ObjectMeta.Namespace | quote }}}}\nspec: {}\n")
+	const written = `{metadata: {namespace: elsewhere}, spec: {containers: [{name: web, image: web}]}}`
+	for name, tc := range map[string]struct {
+		req  Request
+		want string
+	}{
+		"of the request": {Request{Namespace: Namespace{Name: "shop"}, Owner: workload.Owner{Namespace: "owners"}}, "shop"},
+		"of the owner":   {Request{Owner: workload.Owner{Namespace: "owners"}}, "owners"},
+		"nowhere":        {Request{}, "elsewhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.req.Pod = podOf(t, written)
+			res, err := Istio(in, tc.req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := asPod(t, res.Pod)
+			if got := pod.Annotations["in"]; got != tc.want || pod.Namespace != "elsewhere" {
+				t.Errorf("templates see the namespace %q, want %q; %q is written", got, tc.want, pod.Namespace)
+			}
+		})
+	}
+}
