@@ -250,23 +250,18 @@ func applicationPort(port string, status int32) error {
 }
 
 // setSecurePort tells Prometheus the port on which the merged metrics are served with mutual TLS, if the proxy has one and
-// the pod does not say itself. The webhook panics on a pod without any annotation.
-func (r *run) setSecurePort() error {
+// the pod does not say itself.
+func (r *run) setSecurePort() {
 	if !r.profile.Has(feature.PrometheusSecurePort) || len(annotationsLike(r.pod, securePortAnnotation)) > 0 {
-		return nil
+		return
 	}
 	env, _ := r.proxy()["env"].([]any)
 	for _, e := range env {
 		m, _ := e.(map[string]any)
 		port, _ := m["value"].(string)
-		if m["name"] != securePortEnv || port == "" || port == "0" {
-			continue
+		if m["name"] == securePortEnv && port != "" && port != "0" {
+			r.pod.set("annotations", securePortAnnotation, port)
+			return
 		}
-		if len(r.pod.annotations()) == 0 {
-			return fmt.Errorf("setting the annotation %s: Istio's webhook fails on a pod that has no annotation and a proxy with %s", securePortAnnotation, securePortEnv)
-		}
-		r.pod.set("annotations", securePortAnnotation, port)
-		return nil
 	}
-	return nil
 }

@@ -256,9 +256,7 @@ func (r *run) postProcess() error {
 	if err := r.mergePrometheus(); err != nil {
 		return err
 	}
-	if err := r.setSecurePort(); err != nil {
-		return err
-	}
+	r.setSecurePort()
 	if err := r.rewriteProbes(); err != nil {
 		return err
 	}

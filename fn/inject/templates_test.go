@@ -286,3 +286,16 @@ func TestNamespaceOfTheWorkload(t *testing.T) {
 		})
 	}
 }
+
+// TestSecurePortWithoutAnnotations injects a pod that has no annotation at all, with a proxy that serves metrics with mutual TLS.
+func TestSecurePortWithoutAnnotations(t *testing.T) {
+	in := newInjector(t, istio.Options{Version: "1.31", Values: "{}", Native: istio.NativeDisabled, Mesh: "enablePrometheusMerge: false",
+		Config: sidecarConfig("spec:\n  containers:\n  - {name: istio-proxy, image: proxy, env: [{name: ENVOY_SECURE_MERGED_METRICS_PORT, value: '15092'}]}\n")})
+	res, err := Istio(in, Request{Pod: podOf(t, `{spec: {containers: [{name: web, image: web}]}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := asPod(t, res.Pod).Annotations[securePortAnnotation]; got != "15092" {
+		t.Errorf("the annotation %s is %q", securePortAnnotation, got)
+	}
+}
