@@ -12,8 +12,8 @@ import (
 )
 
 // TemplateData is what templates are rendered with: the fields of every version in one (source: SidecarTemplateData in
-// pkg/kube/inject/inject.go). Which versions have which field is in fieldTable; a template that uses a field which its
-// version does not have is refused by New.
+// pkg/kube/inject/inject.go). Which versions have which field is in fieldTable; a template fails where it reads a field
+// that its version does not have.
 type TemplateData struct {
 	// TypeMeta is the API version and kind of the workload.
 	TypeMeta metav1.TypeMeta

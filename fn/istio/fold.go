@@ -36,7 +36,7 @@ type folder struct {
 
 // fold folds a template and the templates that it defines.
 func (in *Injector) fold(t *Template) error {
-	if t.mutates || t.nests || t.unfit != nil {
+	if t.asWritten {
 		return nil
 	}
 	scratch, err := in.language.base.Clone()
@@ -48,57 +48,13 @@ func (in *Injector) fold(t *Template) error {
 	if t.tmpl.Tree != nil && t.tmpl.Root != nil {
 		f.noteConstants(t.tmpl.Root, variablesOf(t.tmpl))
 	}
-	elsewhere := calledElsewhere(t.tmpl)
+	roots := rootTemplates(t.tmpl)
 	for _, sub := range t.tmpl.Templates() {
 		if sub.Tree != nil && sub.Root != nil {
-			f.list(sub.Root, !elsewhere[sub.Name()])
+			f.list(sub.Root, roots[sub.Name()])
 		}
 	}
 	return nil
-}
-
-// calledElsewhere are the names of templates that are called with something else than the data of the whole.
-func calledElsewhere(t *template.Template) map[string]bool {
-	out := map[string]bool{}
-	for _, sub := range t.Templates() {
-		if sub.Tree != nil && sub.Root != nil {
-			findCalls(sub.Root, sub.Name() == t.Name(), out)
-		}
-	}
-	return out
-}
-
-// findCalls notes the calls in a list. root says that the dot there is the data of the whole; in a defined template it is
-// not known to be, so that what such a template calls counts as called elsewhere.
-func findCalls(l *parse.ListNode, root bool, out map[string]bool) {
-	if l == nil {
-		return
-	}
-	for _, n := range l.Nodes {
-		switch n := n.(type) {
-		case *parse.TemplateNode:
-			if !root || !isDot(n.Pipe) {
-				out[n.Name] = true
-			}
-		case *parse.IfNode:
-			findCalls(n.List, root, out)
-			findCalls(n.ElseList, root, out)
-		case *parse.WithNode:
-			findCalls(n.List, false, out)
-			findCalls(n.ElseList, root, out)
-		case *parse.RangeNode:
-			findCalls(n.List, false, out)
-			findCalls(n.ElseList, root, out)
-		}
-	}
-}
-
-func isDot(p *parse.PipeNode) bool {
-	if p == nil || len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
-		return false
-	}
-	_, ok := p.Cmds[0].Args[0].(*parse.DotNode)
-	return ok
 }
 
 // list folds the nodes of a list. root says that the dot is the data of the whole.

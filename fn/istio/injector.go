@@ -312,9 +312,6 @@ func (in *Injector) ProxyConfigAnnotation() string {
 // Render renders a template. data's Values, Revision, NativeSidecars, CompliancePolicy, InboundTrafficPolicyMode and
 // images are filled in. The error is a *gotemplate.Error where the template fails.
 func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
-	if t.unfit != nil {
-		return Rendered{}, t.unfit
-	}
 	foldedAlready := !in.unfolded && t.renders.Add(1) > in.foldAfter
 	if foldedAlready {
 		folded, err := t.folded()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"text/template"
+	"text/template/parse"
 
 	"github.com/prerig/prerig/fn/gotemplate"
 )
@@ -28,14 +29,16 @@ func (in *Injector) bindRender(t *Template, data *TemplateData, spent *int) (*te
 			return "", fmt.Errorf("render calls itself more than %d times deep", maxNested)
 		}
 		defer func() { depth-- }()
+		inUse := treesOf(outer)
 		inner, err := outer.New("render").Parse(text)
 		if err != nil {
 			return "", fmt.Errorf("reading %q: %w", text, parseError("render", err))
 		}
 		u := usageOf(inner)
-		if err := u.check(in.language); err != nil {
+		if err := u.checkFunctions(in.language); err != nil {
 			return "", fmt.Errorf("reading %q: %w", text, err)
 		}
+		u.failAbsent(in.language, inner, inUse)
 		marks := maps.Clone(t.marks)
 		marks.Count(inner)
 		out := &gotemplate.Output{Max: maxRendered, Marks: marks, Spent: spent}
@@ -45,4 +48,13 @@ func (in *Injector) bindRender(t *Template, data *TemplateData, spent *int) (*te
 		return out.String(), nil
 	}
 	return outer.Funcs(template.FuncMap{"render": render}), nil
+}
+
+// treesOf are the trees of a template and the templates that it defines.
+func treesOf(t *template.Template) []*parse.Tree {
+	var out []*parse.Tree
+	for _, sub := range t.Templates() {
+		out = append(out, sub.Tree)
+	}
+	return out
 }

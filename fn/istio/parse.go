@@ -14,7 +14,7 @@ func (in *Injector) parseTemplates() error {
 	in.language = languageOf(in.profile, in.detection.Generation, in.boundFunctions())
 	in.language.lenient = in.detection.Vendor != ""
 	err := in.parseAll()
-	if !in.language.lenient && (err != nil || in.unfitByDefault()) && mixesVersions(in.config, in.detection.Generation) {
+	if !in.language.lenient && (err != nil || in.absentByDefault()) && mixesVersions(in.config, in.detection.Generation) {
 		in.detection.Vendor = "a vendor"
 		in.language.lenient = true
 		err = in.parseAll()
@@ -74,11 +74,11 @@ func (in *Injector) parsesLater(name string) bool {
 		!slices.ContainsFunc(in.config.DefaultTemplates, func(asked string) bool { return slices.Contains(in.expandAlias(asked), name) })
 }
 
-// unfitByDefault reports whether a template that pods get without asking cannot be rendered for them.
-func (in *Injector) unfitByDefault() bool {
+// absentByDefault reports whether a template that pods get without asking reads a field that the version does not have.
+func (in *Injector) absentByDefault() bool {
 	names := in.config.DefaultTemplates
 	if in.detection.Generation != GenerationC {
 		names = []string{defaultTemplate}
 	}
-	return slices.ContainsFunc(names, func(name string) bool { return in.templates[name] != nil && in.templates[name].unfit != nil })
+	return slices.ContainsFunc(names, func(name string) bool { return in.templates[name] != nil && in.templates[name].absent })
 }

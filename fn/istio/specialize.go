@@ -39,7 +39,7 @@ type class struct {
 
 // specialized returns the form of a folded template for the class of a pod; nil where it has none.
 func (in *Injector) specialized(t *Template, data *TemplateData) *Template {
-	if t.mutates || t.nests || in.plainProxyConfig == nil || data.ProxyConfig != in.plainProxyConfig {
+	if t.asWritten || in.plainProxyConfig == nil || data.ProxyConfig != in.plainProxyConfig {
 		return nil
 	}
 	key := classKey(data)

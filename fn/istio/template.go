@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"text/template"
-	"text/template/parse"
 
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/internal/lazyregexp"
@@ -26,9 +25,11 @@ type Template struct {
 	mutates bool
 	// nests says that the template calls render.
 	nests bool
-	// unfit says why the template cannot be rendered for a pod: it reads a field that the version does not have. That is
+	// absent says that the template reads, at some place, a field that the version does not have, and fails there. That is
 	// normal for templates of the gateway controller, which it renders with other data.
-	unfit error
+	absent bool
+	// asWritten says that the template has to be rendered as it is written, and for each pod anew.
+	asWritten bool
 	// foreign are the functions and fields that other versions than the injector's have, as text; a vendor's templates have such.
 	foreign []string
 	// folded returns the template in its folded form, which it makes once, and renders counts how often it was rendered.
@@ -103,163 +104,17 @@ func (l *language) parse(name, text string) (*Template, error) {
 	if err := u.checkFunctions(l); err != nil {
 		return nil, err
 	}
-	out := &Template{name: name, tmpl: tmpl, marks: gotemplate.Marks{}, unfit: u.checkFields(l)}
-	if l.lenient && out.unfit == nil {
+	out := &Template{name: name, tmpl: tmpl, marks: gotemplate.Marks{}, absent: u.failAbsent(l, tmpl, nil)}
+	if l.lenient && !out.absent {
 		out.foreign = u.foreign(l)
 	}
 	out.marks.Count(tmpl)
 	_, out.nests = u.functions["render"]
-	out.mutates = variablesOf(tmpl).mutatesShared()
+	variables := variablesOf(tmpl)
+	out.mutates = variables.mutatesShared()
+	// What is evaluated for many pods takes $, and the dot of the main template, for the data.
+	out.asWritten = out.mutates || out.nests || len(variables.values["$"]) > 0 || !rootTemplates(tmpl)[tmpl.Name()]
 	return out, nil
-}
-
-// sourcePosition is where in the templates something is used.
-type sourcePosition struct {
-	template string
-	line     int
-}
-
-// templateUsage is what a template uses.
-type templateUsage struct {
-	functions map[string]sourcePosition
-	fields    map[string]sourcePosition
-}
-
-// usageOf walks the trees of a template and the templates that it defines.
-func usageOf(t *template.Template) templateUsage {
-	u := templateUsage{functions: map[string]sourcePosition{}, fields: map[string]sourcePosition{}}
-	for _, sub := range t.Templates() {
-		if sub.Tree != nil && sub.Root != nil {
-			w := walker{templateUsage: u, tree: sub.Tree, name: t.Name()}
-			w.list(sub.Root, true)
-		}
-	}
-	return u
-}
-
-// walker walks one tree. root says whether the dot is the template's data.
-type walker struct {
-	templateUsage
-	tree *parse.Tree
-	name string
-}
-
-func (w walker) at(n parse.Node) sourcePosition {
-	return sourcePosition{template: w.name, line: gotemplate.LineOf(w.tree, n)}
-}
-
-func (w walker) list(l *parse.ListNode, root bool) {
-	if l == nil {
-		return
-	}
-	for _, n := range l.Nodes {
-		w.node(n, root)
-	}
-}
-
-func (w walker) node(n parse.Node, root bool) {
-	switch n := n.(type) {
-	case *parse.ActionNode:
-		w.node(n.Pipe, root)
-	case *parse.IfNode:
-		w.branch(&n.BranchNode, root, root)
-	case *parse.WithNode:
-		w.branch(&n.BranchNode, root, false)
-	case *parse.RangeNode:
-		w.branch(&n.BranchNode, root, false)
-	case *parse.TemplateNode:
-		if n.Pipe != nil {
-			w.node(n.Pipe, root)
-		}
-	case *parse.PipeNode:
-		if n == nil {
-			return
-		}
-		for _, c := range n.Cmds {
-			for _, arg := range c.Args {
-				w.node(arg, root)
-			}
-		}
-	case *parse.IdentifierNode:
-		w.note(w.functions, n.Ident, n)
-	case *parse.FieldNode:
-		if root {
-			w.note(w.fields, n.Ident[0], n)
-		}
-	case *parse.VariableNode:
-		if n.Ident[0] == "$" && len(n.Ident) > 1 {
-			w.note(w.fields, n.Ident[1], n)
-		}
-	case *parse.ChainNode:
-		w.node(n.Node, root)
-	}
-}
-
-func (w walker) branch(n *parse.BranchNode, root, inner bool) {
-	w.node(n.Pipe, root)
-	w.list(n.List, inner)
-	w.list(n.ElseList, root)
-}
-
-func (w walker) note(m map[string]sourcePosition, name string, n parse.Node) {
-	if _, ok := m[name]; !ok {
-		m[name] = w.at(n)
-	}
-}
-
-// check refuses what the version does not have.
-func (u templateUsage) check(l *language) error {
-	if err := u.checkFunctions(l); err != nil {
-		return err
-	}
-	return u.checkFields(l)
-}
-
-// foreign returns the functions and fields that other versions have and this one does not, as text.
-func (u templateUsage) foreign(l *language) []string {
-	var out []string
-	for name := range u.functions {
-		if l.functions[name] == nil && !textTemplateFunctions[name] {
-			out = append(out, fmt.Sprintf("the function %s (%s)", name, FunctionVersions(name)))
-		}
-	}
-	for name := range u.fields {
-		if spans := fieldSpans(name); len(spans) > 0 && !spans.Contains(l.profile.release) {
-			out = append(out, fmt.Sprintf("the field .%s (%s)", name, spans))
-		}
-	}
-	return out
-}
-
-// checkFunctions refuses functions that the version does not have.
-func (u templateUsage) checkFunctions(l *language) error {
-	if l.lenient {
-		return nil
-	}
-	for _, name := range sortedKeys(u.functions) {
-		if l.functions[name] == nil && !textTemplateFunctions[name] && !isNearSpan(functionSpans(name), l.profile.release) {
-			at := u.functions[name]
-			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",
-				at.template, at.line, name, FunctionVersions(name), l.profile.release.Minor)
-		}
-	}
-	return nil
-}
-
-// checkFields refuses fields that the version does not have, and those that none has.
-func (u templateUsage) checkFields(l *language) error {
-	for _, name := range sortedKeys(u.fields) {
-		at, versions := u.fields[name], FieldVersions(name)
-		if versions == "" {
-			return fmt.Errorf("reading template %q, line %d: no version of Istio from 1.%d to 1.%d has the field .%s",
-				at.template, at.line, OldestMinor, NewestMinor, name)
-		}
-		if !l.lenient && !isNearSpan(fieldSpans(name), l.profile.release) {
-			return fmt.Errorf("reading template %q, line %d: the field .%s exists in Istio %s, and the version is 1.%d",
-				at.template, at.line, name, versions, l.profile.release.Minor)
-		}
-	}
-	return nil
 }
 
 // isNearSpan reports whether a version, or the one before or after it, is in one of the spans. What a minor version got is often in

@@ -1,0 +1,290 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/prerig/prerig/fn/gotemplate"
+)
+
+// sourcePosition is where in the templates something is used.
+type sourcePosition struct {
+	template string
+	line     int
+}
+
+// templateUsage is what a template uses.
+type templateUsage struct {
+	functions map[string]sourcePosition
+	// fields are the fields of the template's data that are read, as far as the text tells. A template that is called with
+	// something else than the data reads fields of that.
+	fields map[string][]fieldRead
+}
+
+// fieldRead is one place where a field of the data is read: an argument of a command in a tree.
+type fieldRead struct {
+	sourcePosition
+	tree     *parse.Tree
+	command  *parse.CommandNode
+	argument int
+}
+
+// usageOf walks the trees of a template and the templates that it defines.
+func usageOf(t *template.Template) templateUsage {
+	u := templateUsage{functions: map[string]sourcePosition{}, fields: map[string][]fieldRead{}}
+	roots := rootTemplates(t)
+	for _, sub := range t.Templates() {
+		if sub.Tree == nil || sub.Root == nil {
+			continue
+		}
+		root := roots[sub.Name()]
+		w := walker{templateUsage: u, tree: sub.Tree, name: t.Name(), dollar: root && !setsDollar(sub.Root)}
+		w.list(sub.Root, root)
+	}
+	return u
+}
+
+// walker walks one tree. Its methods are told by root whether the dot is the template's data.
+type walker struct {
+	templateUsage
+	tree *parse.Tree
+	name string
+	// dollar says that $ is the template's data.
+	dollar bool
+}
+
+func (w walker) at(n parse.Node) sourcePosition {
+	return sourcePosition{template: w.name, line: gotemplate.LineOf(w.tree, n)}
+}
+
+func (w walker) list(l *parse.ListNode, root bool) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		w.node(n, root)
+	}
+}
+
+func (w walker) node(n parse.Node, root bool) {
+	switch n := n.(type) {
+	case *parse.ActionNode:
+		w.node(n.Pipe, root)
+	case *parse.IfNode:
+		w.branch(&n.BranchNode, root, root)
+	case *parse.WithNode:
+		w.branch(&n.BranchNode, root, false)
+	case *parse.RangeNode:
+		w.branch(&n.BranchNode, root, false)
+	case *parse.TemplateNode:
+		if n.Pipe != nil {
+			w.node(n.Pipe, root)
+		}
+	case *parse.PipeNode:
+		if n == nil {
+			return
+		}
+		for _, c := range n.Cmds {
+			for i := range c.Args {
+				w.argument(c, i, root)
+			}
+		}
+	case *parse.IdentifierNode:
+		if _, ok := w.functions[n.Ident]; !ok {
+			w.functions[n.Ident] = w.at(n)
+		}
+	case *parse.ChainNode:
+		w.node(n.Node, root)
+	}
+}
+
+func (w walker) branch(n *parse.BranchNode, root, inner bool) {
+	w.node(n.Pipe, root)
+	w.list(n.List, inner)
+	w.list(n.ElseList, root)
+}
+
+// argument notes which field of the data an argument is, if it is one, or walks on.
+func (w walker) argument(c *parse.CommandNode, i int, root bool) {
+	switch n := c.Args[i].(type) {
+	case *parse.FieldNode:
+		if root {
+			w.fields[n.Ident[0]] = append(w.fields[n.Ident[0]], fieldRead{w.at(n), w.tree, c, i})
+		}
+	case *parse.VariableNode:
+		if w.dollar && n.Ident[0] == "$" && len(n.Ident) > 1 {
+			w.fields[n.Ident[1]] = append(w.fields[n.Ident[1]], fieldRead{w.at(n), w.tree, c, i})
+		}
+	default:
+		w.node(n, root)
+	}
+}
+
+// foreign returns the functions and fields that other versions have and this one does not, as text.
+func (u templateUsage) foreign(l *language) []string {
+	var out []string
+	for name := range u.functions {
+		if l.functions[name] == nil && !textTemplateFunctions[name] {
+			out = append(out, fmt.Sprintf("the function %s (%s)", name, FunctionVersions(name)))
+		}
+	}
+	for name := range u.fields {
+		if spans := fieldSpans(name); len(spans) > 0 && !spans.Contains(l.profile.release) {
+			out = append(out, fmt.Sprintf("the field .%s (%s)", name, spans))
+		}
+	}
+	return out
+}
+
+// checkFunctions refuses functions that the version does not have.
+func (u templateUsage) checkFunctions(l *language) error {
+	if l.lenient {
+		return nil
+	}
+	for _, name := range sortedKeys(u.functions) {
+		if l.functions[name] == nil && !textTemplateFunctions[name] && !isNearSpan(functionSpans(name), l.profile.release) {
+			at := u.functions[name]
+			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",
+				at.template, at.line, name, FunctionVersions(name), l.profile.release.Minor)
+		}
+	}
+	return nil
+}
+
+// checkField says why templates of the version cannot read a field.
+func (l *language) checkField(name string) error {
+	versions := FieldVersions(name)
+	if versions == "" {
+		return fmt.Errorf("no version of Istio from 1.%d to 1.%d has the field .%s", OldestMinor, NewestMinor, name)
+	}
+	if !l.lenient && !isNearSpan(fieldSpans(name), l.profile.release) {
+		return fmt.Errorf("the field .%s exists in Istio %s, and the version is 1.%d", name, versions, l.profile.release.Minor)
+	}
+	return nil
+}
+
+// absentFunction is the name of the function that fails for a field. A template is parsed before it has it.
+const absentFunction = "readAbsentField"
+
+// failAbsent makes a template fail where it reads a field that the version does not have, and reports whether there is such a place.
+// In a branch that is not taken it does no harm, as in istiod. The data has the fields of all versions, so that a call of a function
+// that fails takes the field's place. Trees that are in use already stay as they are.
+func (u templateUsage) failAbsent(l *language, t *template.Template, inUse []*parse.Tree) bool {
+	found := false
+	for name, reads := range u.fields {
+		err := l.checkField(name)
+		if err == nil {
+			continue
+		}
+		found = true
+		for _, r := range reads {
+			if !slices.Contains(inUse, r.tree) {
+				r.command.Args[r.argument] = failingCall(r, err)
+			}
+		}
+	}
+	if found {
+		t.Funcs(template.FuncMap{absentFunction: func(template, at, cause string, line int) (any, error) {
+			return nil, &gotemplate.Error{Template: template, Line: line, At: at, Err: errors.New(cause)}
+		}})
+	}
+	return found
+}
+
+// failingCall is a pipeline that fails with what is wrong with a field.
+func failingCall(r fieldRead, err error) parse.Node {
+	field := r.command.Args[r.argument]
+	pos := field.Position()
+	text := func(v string) parse.Node {
+		return &parse.StringNode{NodeType: parse.NodeString, Pos: pos, Quoted: strconv.Quote(v), Text: v}
+	}
+	line := &parse.NumberNode{NodeType: parse.NodeNumber, Pos: pos, IsInt: true, Int64: int64(r.line), Text: strconv.Itoa(r.line)}
+	call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: pos, Args: []parse.Node{
+		parse.NewIdentifier(absentFunction).SetPos(pos).SetTree(r.tree), text(r.template), text(field.String()), text(err.Error()), line,
+	}}
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Line: r.line, Cmds: []*parse.CommandNode{call}}
+}
+
+// rootTemplates are the names of the templates whose dot is the data of the whole: the main one, and those that are called with nothing
+// but that data, wherever they are called.
+func rootTemplates(t *template.Template) map[string]bool {
+	roots := map[string]bool{}
+	for _, sub := range t.Templates() {
+		roots[sub.Name()] = true
+	}
+	// All are taken for such at first, and a call that tells otherwise tells it of what is called there as well.
+	for again := true; again; {
+		again = false
+		c := templateCalls{called: map[string]bool{t.Name(): true}, elsewhere: map[string]bool{}}
+		for _, sub := range t.Templates() {
+			if sub.Tree != nil && sub.Root != nil {
+				root := roots[sub.Name()]
+				c.list(sub.Root, root, root && !setsDollar(sub.Root))
+			}
+		}
+		for name := range roots {
+			if c.elsewhere[name] || !c.called[name] {
+				delete(roots, name)
+				again = true
+			}
+		}
+	}
+	return roots
+}
+
+// setsDollar reports whether a template sets $, which is its data otherwise.
+func setsDollar(l *parse.ListNode) bool {
+	u := newVariableUse()
+	u.list(l)
+	return len(u.values["$"]) > 0
+}
+
+// templateCalls are the names of templates that are called, and of those that are called with something else than the data of the whole.
+type templateCalls struct{ called, elsewhere map[string]bool }
+
+// list notes the calls in a list. root and dollar say that the dot and $ are the data of the whole there.
+func (c templateCalls) list(l *parse.ListNode, root, dollar bool) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.TemplateNode:
+			c.called[n.Name] = true
+			if !isData(n.Pipe, root, dollar) {
+				c.elsewhere[n.Name] = true
+			}
+		case *parse.IfNode:
+			c.list(n.List, root, dollar)
+			c.list(n.ElseList, root, dollar)
+		case *parse.WithNode:
+			c.list(n.List, false, dollar)
+			c.list(n.ElseList, root, dollar)
+		case *parse.RangeNode:
+			c.list(n.List, false, dollar)
+			c.list(n.ElseList, root, dollar)
+		}
+	}
+}
+
+// isData reports whether a pipeline is nothing but the data of the whole.
+func isData(p *parse.PipeNode, root, dollar bool) bool {
+	if p == nil || len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
+		return false
+	}
+	switch n := p.Cmds[0].Args[0].(type) {
+	case *parse.DotNode:
+		return root
+	case *parse.VariableNode:
+		return dollar && len(n.Ident) == 1 && n.Ident[0] == "$"
+	default:
+		return false
+	}
+}
