@@ -57,6 +57,23 @@ sidecarInjectorWebhook:
           j: {{ toYaml (index .Spec.Containers 0) | quote }}
           k: '{{ protoToJSON .ProxyConfig }}'
           l: '{{ strdict "a" "b" | toJSON }}{{ toJsonMap (strdict "x" "y") (omit .ObjectMeta.Labels "app") }}{{ isset .ObjectMeta.Annotations "note" }}'`),
+		installation("helpers-define", `
+sidecarInjectorWebhook:
+  defaultTemplates: [sidecar, helpers]
+  templates:
+    helpers: |
+      {{- define "variable" }}{name: {{ .name }}, value: {{ .value | quote }}}{{ end }}
+      {{- define "name" }}{{ .Name }}{{ $.Image }}{{ end }}
+      {{- define "whole" }}{{ .Values.global.hub }}{{ $.ObjectMeta.Namespace }}{{ end }}
+      {{- define "note" }}{{ template "whole" . }}{{ end }}
+      metadata:
+        annotations:
+          a: '{{ range .Spec.Containers }}{{ template "name" . }},{{ template "whole" $ }}{{ end }}{{ block "hub" .Values.global }}{{ .hub }}/p{{ end }}'
+          b: '{{ template "note" . }}{{ if .Values.gateway }}{{ .Infrastructure }}{{ $.KubeVersion }}{{ end }}'
+      spec:
+        containers:
+        - name: istio-proxy
+          env: [{{ template "variable" (dict "name" "HUB" "value" .Values.global.hub) }}]`),
 		installation("helpers-maps", `
 sidecarInjectorWebhook:
   defaultTemplates: [sidecar, helpers]
