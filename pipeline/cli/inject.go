@@ -175,8 +175,16 @@ func (in *injectRun) writeManifests(ctx context.Context, b *batch.Batch) error {
 		if outs, err = in.filesInPlace(b); err == nil {
 			err = in.removeLeftovers(b)
 		}
+	case in.output != "" && in.output != "-" && isOutputDirectory(in.output):
+		var dir *files.Directory
+		if dir, err = files.OpenDirectory(in.output); err != nil {
+			return err
+		}
+		defer dir.Close()
+		outs, err = in.outputFiles(b, dir)
 	case in.output != "" && in.output != "-":
-		outs, err = in.outputFiles(b)
+		outs = make([]files.Output, 1)
+		outs[0], err = files.To(in.output, b.Stream())
 	case in.diff:
 		return nil
 	default:
@@ -247,12 +255,8 @@ func isOutputDirectory(output string) bool {
 	return err == nil && info.IsDir() || strings.HasSuffix(output, "/") || strings.HasSuffix(output, string(filepath.Separator))
 }
 
-// outputFiles returns one file, or a file for each input in a directory.
-func (in *injectRun) outputFiles(b *batch.Batch) ([]files.Output, error) {
-	if !isOutputDirectory(in.output) {
-		out, err := files.To(in.output, b.Stream())
-		return []files.Output{out}, err
-	}
+// outputFiles returns a file for each input in the directory of -o.
+func (in *injectRun) outputFiles(b *batch.Batch, dir *files.Directory) ([]files.Output, error) {
 	var outs []files.Output
 	var errs []error
 	from := map[string]string{}
@@ -267,7 +271,7 @@ func (in *injectRun) outputFiles(b *batch.Batch) ([]files.Output, error) {
 			return
 		}
 		from[path] = input.Path
-		out, err := files.To(path, data)
+		out, err := dir.To(input.Rel, data)
 		errs = append(errs, err)
 		outs = append(outs, out)
 	}

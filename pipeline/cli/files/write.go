@@ -22,6 +22,7 @@ type Output struct {
 	// Data is the new content.
 	Data []byte
 
+	in     place       // where the target is
 	target string      // the file to replace
 	was    fs.FileInfo // what it was when it was read; nil where it need not exist
 	before []byte
@@ -39,38 +40,49 @@ func InPlace(in Input, data []byte) (Output, error) {
 	if in.info.Mode().Perm()&0o222 == 0 {
 		return Output{}, fmt.Errorf("writing %s in place: the file is read-only (mode %#o)", in.Path, in.info.Mode().Perm())
 	}
-	return Output{Path: in.Path, Data: data, target: in.target, was: in.info, before: in.Data}, nil
+	return Output{Path: in.Path, Data: data, in: wholeSystem{}, target: in.target, was: in.info, before: in.Data}, nil
 }
 
 // To is the output that makes the file path, or replaces it.
 func To(path string, data []byte) (Output, error) {
-	out := Output{Path: path, Data: data, target: path}
+	out := Output{Path: path, Data: data, in: wholeSystem{}, target: path}
 	target, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(path); err == nil {
-			return Output{}, fmt.Errorf("writing %s: it is a symbolic link to what does not exist", path)
-		}
-		return out, nil
+		return out, out.checkNew()
 	}
 	if err != nil {
 		return Output{}, fmt.Errorf("writing %s: %w", path, innerError(err))
 	}
-	info, err := os.Stat(target)
+	out.target = target
+	return out.readTarget()
+}
+
+// checkNew refuses a link to what does not exist as the place of a new file.
+func (o Output) checkNew() error {
+	if _, err := o.in.Lstat(o.target); err == nil {
+		return fmt.Errorf("writing %s: it is a symbolic link to what does not exist", o.Path)
+	}
+	return nil
+}
+
+// readTarget returns the output with what its target is now.
+func (o Output) readTarget() (Output, error) {
+	info, err := o.in.Stat(o.target)
 	switch {
 	case err != nil:
-		return Output{}, fmt.Errorf("writing %s: %w", path, innerError(err))
+		return Output{}, fmt.Errorf("writing %s: %w", o.Path, innerError(err))
 	case info.IsDir():
-		return Output{}, fmt.Errorf("writing %s: it is a directory", path)
+		return Output{}, fmt.Errorf("writing %s: it is a directory", o.Path)
 	case info.Mode().IsRegular() && info.Mode().Perm()&0o222 == 0:
-		return Output{}, fmt.Errorf("writing %s: the file is read-only (mode %#o)", path, info.Mode().Perm())
+		return Output{}, fmt.Errorf("writing %s: the file is read-only (mode %#o)", o.Path, info.Mode().Perm())
 	}
-	out.target, out.was = target, info
+	o.was = info
 	if info.Mode().IsRegular() {
-		if out.before, err = os.ReadFile(target); err != nil {
-			return Output{}, fmt.Errorf("writing %s: %w", path, innerError(err))
+		if o.before, err = o.in.ReadFile(o.target); err != nil {
+			return Output{}, fmt.Errorf("writing %s: %w", o.Path, innerError(err))
 		}
 	}
-	return out, nil
+	return o, nil
 }
 
 // Write writes all outputs or none: each goes into a new file beside its target, is flushed to the disk, and only when that
@@ -80,9 +92,9 @@ func To(path string, data []byte) (Output, error) {
 func Write(ctx context.Context, outs []Output, progress func(done int)) error {
 	staged, err := stageAll(ctx, outs, progress)
 	defer func() {
-		for _, tmp := range staged {
+		for i, tmp := range staged {
 			if tmp != "" {
-				os.Remove(tmp)
+				outs[i].in.Remove(tmp)
 			}
 		}
 	}()
@@ -156,11 +168,11 @@ func stageFile(out Output, data []byte) (name string, err error) {
 	}
 	dir := filepath.Dir(out.target)
 	if out.was == nil {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		if err := out.in.MkdirAll(dir, 0o777); err != nil {
 			return "", err
 		}
 	}
-	f, err := createTemp(dir, filepath.Base(out.target))
+	f, tmp, err := createTemp(out.in, dir, filepath.Base(out.target))
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +181,7 @@ func stageFile(out Output, data []byte) (name string, err error) {
 			err = cerr
 		}
 		if err != nil {
-			os.Remove(f.Name())
+			out.in.Remove(tmp)
 			name = ""
 		}
 	}()
@@ -182,15 +194,16 @@ func stageFile(out Output, data []byte) (name string, err error) {
 	if _, err := f.Write(data); err != nil {
 		return "", err
 	}
-	return f.Name(), f.Sync()
+	return tmp, f.Sync()
 }
 
 // createTemp makes a new file with the mode that the process gives to new files.
-func createTemp(dir, base string) (*os.File, error) {
+func createTemp(in place, dir, base string) (f *os.File, name string, err error) {
 	for i := 0; ; i++ {
-		f, err := os.OpenFile(filepath.Join(dir, temporaryName(base, i)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		name = filepath.Join(dir, temporaryName(base, i))
+		f, err = in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if !errors.Is(err, fs.ErrExist) {
-			return f, err
+			return f, name, err
 		}
 	}
 }
@@ -198,10 +211,10 @@ func createTemp(dir, base string) (*os.File, error) {
 // renameStaged gives the staged file its target's name.
 func renameStaged(staged string, out Output) error {
 	if out.isSpecial() {
-		return os.WriteFile(out.target, out.Data, 0)
+		return out.in.WriteFile(out.target, out.Data, 0)
 	}
 	if out.was != nil {
-		now, err := os.Stat(out.target)
+		now, err := out.in.Stat(out.target)
 		if err != nil {
 			return err
 		}
@@ -210,11 +223,11 @@ func renameStaged(staged string, out Output) error {
 		}
 	}
 	if out.was == nil {
-		if _, err := os.Lstat(out.target); err == nil {
+		if _, err := out.in.Lstat(out.target); err == nil {
 			return errors.New("the file was created by someone else in the meantime; run the command again")
 		}
 	}
-	return os.Rename(staged, out.target)
+	return out.in.Rename(staged, out.target)
 }
 
 // putBack restores what was there before.
@@ -225,12 +238,12 @@ func putBack(outs []Output) error {
 			continue
 		}
 		if out.was == nil {
-			errs = append(errs, os.Remove(out.target))
+			errs = append(errs, out.in.Remove(out.target))
 			continue
 		}
 		tmp, err := stageFile(out, out.before)
 		if err == nil {
-			err = os.Rename(tmp, out.target)
+			err = out.in.Rename(tmp, out.target)
 		}
 		errs = append(errs, err)
 	}
@@ -239,14 +252,18 @@ func putBack(outs []Output) error {
 
 // syncDirectories makes the new names last.
 func syncDirectories(outs []Output) error {
-	done := map[string]bool{}
+	type directory struct {
+		in   place
+		path string
+	}
+	done := map[directory]bool{}
 	for _, out := range outs {
-		dir := filepath.Dir(out.target)
+		dir := directory{out.in, filepath.Dir(out.target)}
 		if done[dir] || out.isSpecial() {
 			continue
 		}
 		done[dir] = true
-		if err := syncDirectory(dir); err != nil {
+		if err := syncDirectory(dir.in, dir.path); err != nil {
 			return fmt.Errorf("writing %s: flushing the directory: %w", out.Path, innerError(err))
 		}
 	}

@@ -18,4 +18,4 @@ func isOurs(fs.FileInfo) bool   { return false }
 func isGone(int) bool           { return false }
 
 // syncDirectory does nothing: the system has no such thing.
-func syncDirectory(string) error { return nil }
+func syncDirectory(place, string) error { return nil }

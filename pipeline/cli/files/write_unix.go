@@ -40,8 +40,8 @@ func isOurs(info fs.FileInfo) bool {
 func isGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // syncDirectory flushes a directory, on file systems that can.
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir)
+func syncDirectory(in place, dir string) error {
+	d, err := in.Open(dir)
 	if err != nil {
 		return err
 	}
