@@ -4,13 +4,8 @@
 package cli
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -26,8 +21,10 @@ func newRender(streams Streams, version string) *cobra.Command {
 	var verbose bool
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
 	cmd.Long = `Render pipelines once, by the same steps as the daemon, and publish nothing. The result goes
-to standard output or, with -o, to a directory as it would be on the branch. The trailers of
-a rendered commit name the command that gives the same result again.
+to standard output or, with -o, to a directory as it would be on the branch: what an earlier
+render of a pipeline has written there and is not in its result any more is removed, and all
+other files are left alone. The trailers of a rendered commit name the command that gives the
+same result again.
 
 A policy that says from: Cluster is rendered with the --snapshot of the cluster that a result was
 made of: a file that prerig snapshot has written, or a digest, which the daemon is asked for.`
@@ -63,7 +60,12 @@ made of: a file that prerig snapshot has written, or a digest, which the daemon 
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		if err := writeResults(streams.Out, results, output); err != nil {
+		if output == "" {
+			err = printResults(streams.Out, results)
+		} else {
+			err = l.writeResults(cmd.Context(), streams.Err, results, output)
+		}
+		if err != nil {
 			return err
 		}
 		if failed {
@@ -74,63 +76,23 @@ made of: a file that prerig snapshot has written, or a digest, which the daemon 
 	return cmd
 }
 
-// writeResults writes the results that there are.
-func writeResults(out io.Writer, results []dryrun.Result, dir string) error {
-	if dir != "" {
-		if err := checkNoOverlap(results); err != nil {
-			return err
-		}
-	}
+// printResults prints the results that there are.
+func printResults(out io.Writer, results []dryrun.Result) error {
 	first := true
 	for _, r := range results {
 		if r.Err != nil {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Files)) {
-			if dir == "" {
-				if !first {
-					if _, err := io.WriteString(out, "---\n"); err != nil {
-						return err
-					}
-				}
-				first = false
-				if _, err := out.Write(r.Files[name]); err != nil {
+			if !first {
+				if _, err := io.WriteString(out, "---\n"); err != nil {
 					return err
 				}
-				continue
 			}
-			at := filepath.Join(dir, filepath.FromSlash(r.Path), filepath.FromSlash(name))
-			err := os.MkdirAll(filepath.Dir(at), 0o755)
-			if err == nil {
-				err = os.WriteFile(at, r.Files[name], 0o644)
+			first = false
+			if _, err := out.Write(r.Files[name]); err != nil {
+				return err
 			}
-			if err != nil {
-				return fmt.Errorf("writing the result of %s: %w", r.Entry.Key, err)
-			}
-		}
-	}
-	return nil
-}
-
-// checkNoOverlap reports whether the results have no file in common, but for files that are the same: a directory has no branches, on
-// which pipelines may well publish to one path.
-func checkNoOverlap(results []dryrun.Result) error {
-	type from struct {
-		pipeline string
-		content  []byte
-	}
-	seen := map[string]from{}
-	for _, r := range results {
-		if r.Err != nil {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(r.Files)) {
-			at := path.Join(r.Path, name)
-			other, ok := seen[at]
-			if ok && !bytes.Equal(other.content, r.Files[name]) {
-				return fmt.Errorf("writing the results: %s and %s both have %s; name the pipelines of one branch, and write those of each branch into a directory of their own", other.pipeline, r.Entry.Key, at)
-			}
-			seen[at] = from{r.Entry.Key, r.Files[name]}
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ package dryrun
 
 import (
 	"context"
+	"path"
 	"runtime"
 	"sync"
 
@@ -117,15 +118,21 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 	}
 	publish.PlaceFindings(pipeline.Spec, r.Built.Results, r.Built.Objects, nil)
 	r.Gate = publish.CheckGates(pipeline.Spec, r.Built.Results, r.Built.Objects)
-	r.Path = pipeline.Metadata.Name
 	var to v1alpha1.Publish
 	if len(pipeline.Spec.Publish) > 0 {
-		if to = pipeline.Spec.Publish[0]; to.Directory() != "" {
-			r.Path = to.Directory()
-		}
+		to = pipeline.Spec.Publish[0]
 	}
+	r.Path = PathOf(pipeline)
 	r.Files, err = p.filesFor(ctx, r, to)
 	return err
+}
+
+// PathOf is the directory of a pipeline at the first place that it is published to.
+func PathOf(pipeline *v1alpha1.RenderPipeline) string {
+	if to := pipeline.Spec.Publish; len(to) > 0 && to[0].Directory() != "" {
+		return path.Clean(to[0].Directory())
+	}
+	return pipeline.Metadata.Name
 }
 
 // filesFor returns the files as one place gets them.

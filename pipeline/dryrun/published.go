@@ -42,13 +42,16 @@ func (p *Renderer) readPublished(ctx context.Context, r *Result, to v1alpha1.Pub
 // isElsewhere reports whether a path relative to that of the pipeline is one that the pipeline leaves.
 func isElsewhere(name string) bool { return strings.HasPrefix(name, "../") }
 
-// readDirectory reads all files below a directory; one that does not exist has none.
+// readDirectory reads all files below a directory, but Prerig's own; one that does not exist has none.
 func readDirectory(dir string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		return out, nil
 	}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == publish.MetaDir {
+			return fs.SkipDir
+		}
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"reflect"
 	"slices"
@@ -236,8 +237,8 @@ func (e *branchEdit) wantedFiles(c Change) (map[string][]byte, ownershipRecord, 
 	}
 	for name, content := range c.Files {
 		at := path.Join(c.Path, name)
-		if at == ".." || strings.HasPrefix(at, "../") || path.IsAbs(at) || at == metaDir || strings.HasPrefix(at, metaDir+"/") || insideGit(at) {
-			return nil, before, fmt.Errorf("writing %s: it is not a path of the pipeline", at)
+		if err := checkPath(at); err != nil {
+			return nil, before, err
 		}
 		if content == nil {
 			content = []byte{}
@@ -245,6 +246,14 @@ func (e *branchEdit) wantedFiles(c Change) (map[string][]byte, ownershipRecord, 
 		files[at] = content
 	}
 	return files, before, nil
+}
+
+// checkPath refuses to write what can be no file of a pipeline: what is outside, Prerig's own, and Git's.
+func checkPath(at string) error {
+	if !fs.ValidPath(at) || at == metaDir || strings.HasPrefix(at, metaDir+"/") || insideGit(at) {
+		return fmt.Errorf("writing %s: it is not a path of the pipeline", at)
+	}
+	return nil
 }
 
 // insideGit reports whether a path has a part that Git checks out on no system. A branch with one cannot be read any more.

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRenderWritesNothingThroughLinks renders into a directory that somebody else may have prepared.
+func TestRenderWritesNothingThroughLinks(t *testing.T) {
+	_, pipelines := fleet(t, "web")
+	cache := t.TempDir()
+	for name, link := range map[string]string{"a directory of the way": "web", "a directory that is made": "web/shop", "a file": "web/shop/deployment-web.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			dir, outside := t.TempDir(), t.TempDir()
+			theirs := put(t, "theirs", outside, "shop/deployment-web.yaml")
+			put(t, "theirs", outside, "deployment-web.yaml")
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755))
+			to := outside
+			if strings.HasSuffix(link, ".yaml") {
+				to = theirs
+			}
+			must(t, os.Symlink(to, filepath.Join(dir, link)))
+			code, _, stderr := prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", cache)
+			if code != ExitError || !strings.Contains(stderr, "a link leads to") {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			for _, file := range []string{theirs, filepath.Join(outside, "deployment-web.yaml")} {
+				if got := readFile(t, file); got != "theirs" {
+					t.Errorf("%s was written:\n%s", file, got)
+				}
+			}
+		})
+	}
+	t.Run("the directory itself may be one", func(t *testing.T) {
+		dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+		must(t, os.Symlink(dir, link))
+		if code, _, stderr := prerig(t, "render", "-o", link, "--pipelines", pipelines, "--cache", cache); code != ExitOK || !exists(dir, "web/shop/deployment-web.yaml") {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+	})
+}
+
+// TestRenderRemovesWhatItWroteEarlier deletes a workload, and leaves alone what the pipeline has not written.
+func TestRenderRemovesWhatItWroteEarlier(t *testing.T) {
+	repository, pipelines := fleet(t, "cart", "web")
+	text := readFile(t, filepath.Join(pipelines, "cart.yaml"))
+	put(t, strings.Replace(text, "branch: rendered", "branch: other, path: web/cart", 1), pipelines, "cart.yaml")
+	dir, cache := t.TempDir(), t.TempDir()
+	render := func(want int, args ...string) string {
+		t.Helper()
+		code, _, stderr := prerig(t, append([]string{"render", "-o", dir, "--pipelines", pipelines, "--cache", cache}, args...)...)
+		if code != want {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		return stderr
+	}
+	repository.Commit("more", map[string]string{"apps/web/more.yaml": application("more", "app:1"), "apps/cart/more.yaml": application("more", "app:1")})
+	render(ExitOK)
+	put(t, "mine", dir, "web/README.md")
+	put(t, application("own", "app:1"), dir, "web/shop/deployment-own.yaml")
+	repository.Commit("less", map[string]string{"apps/web/more.yaml": "# nothing\n", "apps/cart/more.yaml": "a: [\n"})
+	if stderr := render(ExitError); !strings.Contains(stderr, "removed 1 file of earlier renders: "+filepath.Join(dir, "web/shop/deployment-more.yaml")) {
+		t.Errorf("it is not told:\n%s", stderr)
+	}
+	if exists(dir, "web/shop/deployment-more.yaml") {
+		t.Error("the workload that was deleted lives on")
+	}
+	for _, file := range []string{"web/README.md", "web/shop/deployment-own.yaml", "web/shop/deployment-web.yaml", "web/cart/shop/deployment-cart.yaml", "web/cart/shop/deployment-more.yaml"} {
+		if !exists(dir, file) {
+			t.Errorf("%s is gone", file)
+		}
+	}
+	// Where the pipeline goes, its files go.
+	put(t, strings.Replace(readFile(t, filepath.Join(pipelines, "web.yaml")), "branch: rendered", "branch: rendered, path: site", 1), pipelines, "web.yaml")
+	render(ExitOK, "team/web")
+	if exists(dir, "web/shop/deployment-web.yaml") || !exists(dir, "site/shop/deployment-web.yaml") || !exists(dir, "web/shop/deployment-own.yaml") {
+		t.Error("the files did not move alone")
+	}
+	if code, out, stderr := prerig(t, "diff", "team/web", "--against", dir, "--pipelines", pipelines, "--cache", cache); code != ExitOK {
+		t.Errorf("exit code %d\n%s%s", code, out, stderr)
+	}
+}
+
+// TestRenderNamesWhatNobodyHasRecorded renders into a directory of a version that kept no records.
+func TestRenderNamesWhatNobodyHasRecorded(t *testing.T) {
+	_, pipelines := fleet(t, "cart", "web")
+	dir := t.TempDir()
+	text := readFile(t, filepath.Join(pipelines, "cart.yaml"))
+	put(t, strings.Replace(text, "branch: rendered", "branch: other, path: web/cart", 1), pipelines, "cart.yaml")
+	put(t, application("cart", "app:1"), dir, "web/cart/shop/deployment-cart.yaml")
+	put(t, "mine", dir, "web/README.md")
+	old := put(t, application("old", "app:1"), dir, "web/shop/deployment-old.yaml")
+	put(t, "<<<<<<< HEAD\n", dir, ".prerig/pipelines/team__web.record")
+	code, _, stderr := prerig(t, "render", "team/web", "-o", dir, "--pipelines", pipelines, "--cache", t.TempDir())
+	if want := "warning: not in the result of team/web, and not known to be left of an earlier one: " + old + "; "; code != ExitOK || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, want %q\n%s", code, want, stderr)
+	}
+	if !exists(old) || !exists(dir, "web/cart/shop/deployment-cart.yaml") {
+		t.Error("a file is gone that may be somebody's")
+	}
+}
+
+// TestRecordsRemoveNothingOutside has a record name what no pipeline can have written.
+func TestRecordsRemoveNothingOutside(t *testing.T) {
+	_, pipelines := fleet(t, "web")
+	dir, outside := t.TempDir(), t.TempDir()
+	theirs := put(t, "theirs", outside, "x")
+	must(t, os.Symlink(outside, filepath.Join(dir, "out")))
+	put(t, "theirs", dir, ".git/config")
+	record := func(file string) {
+		put(t, `{"pipeline":"team/web","path":"web","files":["`+filepath.ToSlash(file)+`"],"objects":[]}`, dir, ".prerig/pipelines/team__web.record")
+		_, _, _ = prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", t.TempDir())
+	}
+	up, err := filepath.Rel(dir, theirs)
+	must(t, err)
+	for _, file := range []string{"out/x", up, theirs, ".git/config"} {
+		if record(file); !exists(theirs) || !exists(dir, ".git/config") {
+			t.Fatalf("the record of %s had a file removed", file)
+		}
+	}
+}
