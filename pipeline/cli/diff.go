@@ -78,6 +78,7 @@ func (o *diffOptions) runDiff(ctx context.Context, streams Streams, version stri
 	if err := isDirectory("against", o.against); err != nil {
 		return err
 	}
+	o.results = o.against
 	p, closing, err := o.openDryRun(streams, version)
 	if err != nil {
 		return err

@@ -94,6 +94,9 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	if err := in.checkColour(); err != nil {
 		return err
 	}
+	if in.output != "" && isOutputDirectory(in.output) {
+		in.results = in.output
+	}
 	b, err := in.readFiles(ctx, args)
 	if err != nil {
 		return err

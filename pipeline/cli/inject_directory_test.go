@@ -52,3 +52,20 @@ func TestInjectWritesNothingThroughLinks(t *testing.T) {
 		t.Error("nothing was written through the user's own links")
 	}
 }
+
+// TestInjectDoesNotReadItsResults runs twice over a directory that the results are in.
+func TestInjectDoesNotReadItsResults(t *testing.T) {
+	web := arrange(t)
+	put(t, web, "repository/k8s/web.yaml")
+	for range 2 {
+		_, stderr := ok(t, "", "inject", "-p", "tiny.yaml", "-o", "repository/inj/", "repository")
+		if !strings.Contains(stderr, "1 injected") {
+			t.Errorf("it is not one workload:\n%s", stderr)
+		}
+	}
+	if !exists("repository/inj/k8s/web.yaml") || exists("repository/inj/inj/k8s/web.yaml") {
+		t.Error("the results were injected as well")
+	}
+	// Whoever names the directory itself means it.
+	ok(t, "", "inject", "-p", "tiny.yaml", "-o", "repository/inj/", "repository/inj")
+}

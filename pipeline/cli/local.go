@@ -34,6 +34,7 @@ type localPipelines struct {
 	jobs                                int
 	noCache                             bool
 	given                               mesh.Given // in place of what a cluster has
+	results                             string     // a directory of results, which is no part of a source; "" where there is none
 
 	catalog *catalog.Catalog
 	pool    *render.Pool
@@ -91,7 +92,14 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 		return nil, nil, err
 	}
 	l.bar = newBar(streams.Err, "rendering")
-	fetcher := source.New(source.Options{StateDir: l.cache, Secrets: secret.Dir{Path: l.secrets}, AllowDir: true})
+	from := source.Options{StateDir: l.cache, Secrets: secret.Dir{Path: l.secrets}, AllowDir: true}
+	if l.results != "" {
+		if l.results, err = filepath.Abs(l.results); err != nil {
+			return nil, nil, err
+		}
+		from.Without = []string{l.results}
+	}
+	fetcher := source.New(from)
 	p = &dryrun.Renderer{
 		Fetcher: fetcher,
 		Builder: &build.Builder{

@@ -45,6 +45,7 @@ made of: a file that prerig snapshot has written, or a digest, which the daemon 
 		if l.given, err = d.readSnapshots(cmd.Context(), snapshots); err != nil {
 			return err
 		}
+		l.results = output
 		p, closing, err := l.openDryRun(streams, version)
 		if err != nil {
 			return err

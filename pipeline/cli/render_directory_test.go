@@ -124,3 +124,27 @@ func TestRecordsRemoveNothingOutside(t *testing.T) {
 		}
 	}
 }
+
+// TestRenderDoesNotReadItsResults renders a source that the results are in.
+func TestRenderDoesNotReadItsResults(t *testing.T) {
+	pipelines, work := t.TempDir(), t.TempDir()
+	put(t, "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop}\nspec:\n"+
+		"  source: {git: {url: https://git.example/org/apps.git, ref: {branch: main}}}\n  build: {path: .}\n  policies: [{builtIn: istio}]\n  publish: [{git: {branch: rendered}}]\n",
+		pipelines, "shop.yaml")
+	put(t, application("web", "app:1"), work, "web.yaml")
+	t.Chdir(work)
+	run := func(args ...string) {
+		t.Helper()
+		if code, out, stderr := prerig(t, append(args, "--source", ".", "--pipelines", pipelines, "--cache", t.TempDir())...); code != ExitOK {
+			t.Fatalf("prerig %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, stderr)
+		}
+	}
+	run("render", "-o", "rendered/")
+	run("render", "-o", "rendered/")
+	run("diff", "--against", "rendered")
+	put(t, application("till", "app:1"), "web.yaml")
+	run("render", "-o", "rendered")
+	if exists("rendered/shop/shop/deployment-web.yaml") || !exists("rendered/shop/shop/deployment-till.yaml") {
+		t.Error("the workload was not renamed")
+	}
+}

@@ -37,6 +37,8 @@ type manifestRun struct {
 	istio      string
 	kubernetes string
 
+	results string // a directory that results are written to and not read from; "" where there is none
+
 	batch  *batch.Batch   // what read has read
 	groups []*policyGroup // the files with their policies
 }
@@ -161,7 +163,7 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 		names = []string{"-"}
 	}
 	bar := newBar(r.streams.Err, "reading")
-	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In, Exclude: r.exclude, Progress: func(done int, path string) { bar.setProgress(done, 0, path) }})
+	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In, Exclude: r.exclude, Without: r.results, Progress: func(done int, path string) { bar.setProgress(done, 0, path) }})
 	bar.clearLine()
 	if err != nil {
 		return nil, err

@@ -40,6 +40,8 @@ type Options struct {
 	// AllowDir allows sources that are local directories, relative to BaseDir.
 	AllowDir bool
 	BaseDir  string
+	// Without are directories that are left out of local directories that they are in: results are written there.
+	Without []string
 	// Dialer connects to servers; nil is one with the rules that hold where nothing is configured.
 	Dialer *egress.Dialer
 	// Sources are the repositories that submodules may lead to; nil sets no bound.
@@ -309,7 +311,7 @@ func (f *Fetcher) readDir(src *v1alpha1.DirSource) (*Snapshot, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(f.options.BaseDir, path)
 	}
-	files, err := dir.Read(path, f.options.Dir)
+	files, err := dir.Read(path, f.options.Dir, f.options.Without...)
 	if err != nil {
 		return nil, err
 	}

@@ -45,14 +45,15 @@ var (
 	linked         = &passReason{one: "link to a directory", many: "links to directories", instead: "links to directories are not followed; name the directories themselves"}
 	specialFile    = &passReason{one: "named pipe, device or socket", many: "named pipes, devices or sockets", instead: "only regular files are read in a directory"}
 	dependencies   = &passReason{one: "directory of downloaded packages", many: "directories of downloaded packages", instead: "to read one, name it"}
+	results        = &passReason{one: "directory of results", many: "directories of results", instead: "what is written there is not read again"}
 	large          = &passReason{one: "file", many: "files", instead: fmt.Sprintf("a file of more than %d MiB is not read", files.MaxSize>>20), severity: result.Warning}
 	reasonsInOrder = []*passReason{helmTemplate, template, kustomization, patch, fragment, objectList, list, jsonLines, jsonComments, compose, openAPI, rules, plain, notText,
-		unreadable, dangling, linked, specialFile, dependencies, large}
+		unreadable, dangling, linked, specialFile, dependencies, results, large}
 )
 
 // whyNotRead are the reasons for what was not even read.
 var whyNotRead = map[files.Why]*passReason{
-	files.Dangling: dangling, files.Special: specialFile, files.LinkedDirectory: linked, files.Dependencies: dependencies, files.Large: large,
+	files.Dangling: dangling, files.Special: specialFile, files.LinkedDirectory: linked, files.Dependencies: dependencies, files.Results: results, files.Large: large,
 }
 
 // passedFile is something that was passed over.

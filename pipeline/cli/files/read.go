@@ -66,6 +66,8 @@ const (
 	LinkedDirectory
 	// Dependencies is a directory of downloaded packages: node_modules, and vendor of Go and of PHP's Composer.
 	Dependencies
+	// Results is the directory that Options leave out.
+	Results
 	// Large is a file of more than MaxSize bytes.
 	Large
 )
@@ -114,6 +116,8 @@ type Options struct {
 	// Exclude are patterns of what is not read below directories, written as lines of .gitignore and relative to the
 	// directory that is named. They come after those of the ignore files.
 	Exclude []string
+	// Without is a directory that is not read where it is below one that is named, as results are written there; "" for none.
+	Without string
 	// Progress, which may be nil, hears of every file that was read.
 	Progress func(done int, path string)
 }

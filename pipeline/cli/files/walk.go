@@ -21,6 +21,7 @@ type dirWalk struct {
 	// excluded says that something was ignored, and exclude are the rules of the command line, which come last.
 	excluded bool
 	exclude  ruleSet
+	without  fs.FileInfo // the directory that is left out; nil where there is none
 }
 
 // readDirectory reads the manifests below a directory.
@@ -35,6 +36,9 @@ func (r *fileReader) readDirectory(root string) {
 		if one, ok := parseRule(pattern); ok {
 			w.exclude.rules = append(w.exclude.rules, one)
 		}
+	}
+	if r.options.Without != "" {
+		w.without, _ = os.Stat(r.options.Without) // one that is not there is not found either
 	}
 	failed := len(r.Errors)
 	w.walkDirectory(".", w.ignoreFilesAbove())
@@ -67,6 +71,8 @@ func (w *dirWalk) walkDirectory(rel string, around ignoreFiles) {
 			w.excluded = true
 		case e.IsDir() && w.holdsDependencies(at):
 			w.passOver(Passed{Path: filepath.Join(w.root, at), Why: Dependencies})
+		case e.IsDir() && w.isLeftOut(at):
+			w.passOver(Passed{Path: filepath.Join(w.root, at), Why: Results})
 		case e.IsDir():
 			w.walkDirectory(at, around)
 		case e.Type()&fs.ModeSymlink != 0:
@@ -115,6 +121,15 @@ func (w *dirWalk) readLink(rel string) {
 func isBelow(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
+}
+
+// isLeftOut reports whether the directory at rel is the one that is not to be read.
+func (w *dirWalk) isLeftOut(rel string) bool {
+	if w.without == nil {
+		return false
+	}
+	info, err := os.Lstat(filepath.Join(w.root, rel))
+	return err == nil && os.SameFile(w.without, info)
 }
 
 // holdsDependencies reports whether the directory at rel holds packages that a package manager has downloaded.

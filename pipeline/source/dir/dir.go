@@ -11,12 +11,19 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Read takes the files below a directory.
-func Read(path string, limits tree.Limits) (*tree.Tree, error) {
+// Read takes the files below a directory, but those of directories that are to be left out, by whichever path they are named.
+func Read(path string, limits tree.Limits, without ...string) (*tree.Tree, error) {
+	var leftOut []fs.FileInfo
+	for _, one := range without {
+		if info, err := os.Stat(one); err == nil { // one that is not there has no files
+			leftOut = append(leftOut, info)
+		}
+	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the source directory: %w", err)
@@ -28,7 +35,7 @@ func Read(path string, limits tree.Limits) (*tree.Tree, error) {
 			return err
 		}
 		if entry.IsDir() {
-			if entry.Name() == ".git" {
+			if entry.Name() == ".git" || name != "." && isAmong(root, name, leftOut) {
 				return fs.SkipDir
 			}
 			return nil
@@ -39,6 +46,15 @@ func Read(path string, limits tree.Limits) (*tree.Tree, error) {
 		return nil, fmt.Errorf("reading the source directory %s: %w", path, err)
 	}
 	return builder.Build(), nil
+}
+
+// isAmong reports whether a directory is one of some.
+func isAmong(root *os.Root, name string, dirs []fs.FileInfo) bool {
+	if len(dirs) == 0 {
+		return false
+	}
+	info, err := root.Lstat(name)
+	return err == nil && slices.ContainsFunc(dirs, func(dir fs.FileInfo) bool { return os.SameFile(dir, info) })
 }
 
 func addEntry(builder *tree.Builder, root *os.Root, name string, entry fs.DirEntry, limits tree.Limits) error {
