@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,9 @@ type unit struct {
 	index int
 	item  int // the index of the item that the document is, -1 for an element
 	meta  manifest.Meta
+	// typed is what a typed list, such as a DeploymentList, says of its elements, and byList that the element leaves it at that.
+	typed  manifest.Meta
+	byList bool
 	// elements are the units of a list, and broken says that the document cannot be read.
 	elements []*unit
 	broken   bool
@@ -60,6 +64,9 @@ func openUnit(u *unit) []*unit {
 		}
 		meta = metaOf(obj)
 	}
+	if meta.Kind == "" && meta.APIVersion == "" && u.typed.Kind != "" {
+		meta.APIVersion, meta.Kind, u.byList = u.typed.APIVersion, u.typed.Kind, true
+	}
 	u.meta = meta
 	if !strings.HasSuffix(meta.Kind, "List") {
 		return units
@@ -73,12 +80,42 @@ func openUnit(u *unit) []*unit {
 	if !isList {
 		return units
 	}
+	typed := elementsMeta(meta)
 	for _, doc := range elements {
-		e := openUnit(&unit{doc: doc, path: u.path, index: u.index, item: -1})
+		e := openUnit(&unit{doc: doc, path: u.path, index: u.index, item: -1, typed: typed})
 		u.elements = append(u.elements, e[0])
 		units = append(units, e...)
 	}
 	return units
+}
+
+// elementsMeta returns the apiVersion and kind of elements that name neither, as clients of the API take them from a typed list
+// (decodeToList in apimachinery's unstructured/helpers.go): the API server leaves them out in its lists.
+func elementsMeta(list manifest.Meta) manifest.Meta {
+	if list.Kind == "List" || list.Kind == "ResourceList" {
+		return manifest.Meta{}
+	}
+	return manifest.Meta{APIVersion: list.APIVersion, Kind: strings.TrimSuffix(list.Kind, "List")}
+}
+
+// object returns the object of the unit, with the apiVersion and kind that only its list says.
+func (u *unit) object() (map[string]any, error) {
+	obj, err := u.doc.Object()
+	if err == nil && u.byList {
+		obj = maps.Clone(obj)
+		obj["apiVersion"], obj["kind"] = u.typed.APIVersion, u.typed.Kind
+	}
+	return obj, err
+}
+
+// rewritten returns a document of the unit edited so that it is an object. What only its list says is not written into it.
+func (u *unit) rewritten(from *manifest.Document, obj map[string]any) (*manifest.Document, error) {
+	if u.byList {
+		obj = maps.Clone(obj)
+		delete(obj, "apiVersion")
+		delete(obj, "kind")
+	}
+	return from.With(obj)
 }
 
 // ref names the object.

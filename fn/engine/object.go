@@ -127,7 +127,7 @@ func (in *Injector) alignObject(u *unit, wanted map[manifest.Meta]*addedObject) 
 
 // replaceObject edits an object of an earlier run.
 func (in *Injector) replaceObject(u *unit, want map[string]any) {
-	changed, err := u.doc.With(want)
+	changed, err := u.rewritten(u.doc, want)
 	switch {
 	case err != nil:
 		u.addError("", fmt.Errorf("writing the object of a sidecar: %w", err))

@@ -34,7 +34,7 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 			u.changed = nil
 		}
 	}()
-	obj, err := u.doc.Object()
+	obj, err := u.object()
 	if err != nil {
 		u.setFailed(in, "", err)
 		return
@@ -126,7 +126,7 @@ func (in *Injector) reportSuspect(u *unit) {
 			return
 		}
 	}
-	obj, err := u.doc.Object()
+	obj, err := u.object()
 	if err != nil {
 		return // it passes through as it is
 	}
@@ -153,11 +153,11 @@ func (in *Injector) writeUnit(u *unit, obj, original, wanted map[string]any) {
 	}
 	from := u.doc
 	if !podmap.Equal(obj, original) {
-		if restored, err := u.doc.With(original); err == nil {
+		if restored, err := u.rewritten(u.doc, original); err == nil {
 			from = restored
 		}
 	}
-	changed, err := from.With(wanted)
+	changed, err := u.rewritten(from, wanted)
 	if err != nil {
 		u.setFailed(in, "", fmt.Errorf("writing the injection: %w", err))
 		return
