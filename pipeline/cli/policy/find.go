@@ -61,11 +61,15 @@ func (f *Finder) findIn(dir string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		// Another policy in its place would decide something else.
+		if _, err := os.Lstat(path); err == nil {
+			return "", fmt.Errorf("looking for a policy: %s is a link to what does not exist", DisplayPath(path))
+		}
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("looking for a policy: %w", err)
 	case !info.Mode().IsRegular():
-		return "", nil
+		return "", fmt.Errorf("looking for a policy: %s is not a regular file", DisplayPath(path))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

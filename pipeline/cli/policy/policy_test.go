@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,25 @@ func TestNearLeavesSharedDirectoriesAlone(t *testing.T) {
 	}
 	if got, err := (&Finder{}).Near(shared); got != filepath.Join(shared, FileName) || err != nil {
 		t.Errorf("of the directory itself: got %q, %v", got, err)
+	}
+}
+
+// TestNearRefusesWhatCannotBeRead: a policy further out, or the built-in one, would decide something else.
+func TestNearRefusesWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, FileName, named("outside"))
+	for want, place := range map[string]func(path string) error{
+		"is a link to what does not exist": func(path string) error { return os.Symlink("../gone.yaml", path) },
+		"is not a regular file":            func(path string) error { return os.Mkdir(path, 0o755) },
+	} {
+		dir := filepath.Join(root, strings.ReplaceAll(want, " ", "-"))
+		if err := errors.Join(os.Mkdir(dir, 0o755), place(filepath.Join(dir, FileName))); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := (&Finder{}).Near(dir); err == nil || err.Error() != "looking for a policy: "+filepath.Join(dir, FileName)+" "+want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
 	}
 }
 
