@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,7 @@ type importRun struct {
 	options importer.Options
 	quiet   bool
 	unread  []string // what of the cluster may not be read
+	kept    []string // what was taken over of the policy that is replaced
 
 	kubeconfig, kubeContext string
 	all                     bool
@@ -58,7 +60,9 @@ not count.
 
 Secrets are never written, and no certificates but those that pods have: Linkerd's trust
 anchors, and the CA that Vault's injector is given. The same objects give the same policy, in any
-order. Run it again when the mesh changes: the diff shows what changed.
+order. Run it again when the mesh changes: the diff shows what changed. Where -o names a policy,
+the parts that an import never writes are kept, such as lint, workloads and runtimeWebhook; its
+comments are not.
 
 Exit codes:
   0  done
@@ -139,6 +143,11 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 		im.printMessages(imp)
 		return im.compareWith(im.watchDiff, imp.Policy)
 	}
+	if im.writesFile() {
+		if err := im.keepFromOutput(imp); err != nil {
+			return err
+		}
+	}
 	text, err := importer.Marshal(imp.Policy, imp.Comment())
 	if err != nil {
 		return err
@@ -203,8 +212,11 @@ func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importe
 	return objects, errors.Join(errs...)
 }
 
+// writesFile reports whether the policy goes to a file.
+func (im *importRun) writesFile() bool { return im.output != "" && im.output != "-" }
+
 func (im *importRun) writePolicy(ctx context.Context, text []byte) error {
-	if im.output == "" || im.output == "-" {
+	if !im.writesFile() {
 		if _, err := im.streams.Out.Write(text); err != nil {
 			return fmt.Errorf("writing standard output: %w", err)
 		}
@@ -233,6 +245,9 @@ func (im *importRun) printMessages(imp *importer.Import) {
 	}
 	for _, n := range imp.Notes {
 		fmt.Fprintln(im.streams.Err, "info: "+n)
+	}
+	if len(im.kept) > 0 {
+		fmt.Fprintf(im.streams.Err, "info: kept of the policy that was in %s: %s\n", im.output, strings.Join(im.kept, ", "))
 	}
 	fmt.Fprintln(im.streams.Err, "imported: "+imp.From)
 }

@@ -6,7 +6,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/cli/importer"
 	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/verify/live"
@@ -129,49 +127,31 @@ func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy
 	if _, err := im.streams.Out.Write(shown); err != nil {
 		return fmt.Errorf("writing standard output: %w", err)
 	}
-	return findingsError{name + " is not what is imported now; write it anew with -o " + name}
+	return findingsError{name + " is not what is imported now; write it anew with -o " + name + ", which keeps what an import leaves to you"}
 }
 
 // committedPolicy reads the policy of a file that an imported one is compared with, without the parts of its spec that an
 // import leaves to people.
 func committedPolicy(name string, text, imported []byte) (*v1alpha1.InjectionPolicy, error) {
-	file, err := manifest.Parse(name, text)
+	found, _, err := readPolicyObject(name, text)
 	if err != nil {
 		return nil, err
 	}
-	var found map[string]any
-	for _, doc := range file.Docs {
-		obj, err := doc.Object()
-		if err != nil {
-			return nil, err
-		}
-		if obj["kind"] != v1alpha1.Kind {
-			continue
-		}
-		if found != nil {
-			return nil, fmt.Errorf("reading %s: it has several policies, and --watch-diff compares one", name)
-		}
-		found = obj
-	}
-	if found == nil {
-		return nil, errors.New("reading " + name + ": there is no InjectionPolicy in it")
-	}
-	var sets struct {
-		Spec map[string]any `json:"spec"`
-	}
-	if err := yaml.Unmarshal(imported, &sets); err != nil {
+	spec, _ := found["spec"].(map[string]any)
+	left, err := leftToPeople(spec, imported)
+	if err != nil {
 		return nil, err
 	}
-	spec, _ := found["spec"].(map[string]any)
 	spec = maps.Clone(spec)
-	maps.DeleteFunc(spec, func(key string, _ any) bool { return sets.Spec[key] == nil && !importedKeys[key] })
-	found["spec"] = spec
+	maps.DeleteFunc(spec, func(key string, _ any) bool { return key != "istio" && left[key] != nil })
 	if istio, ok := spec["istio"].(map[string]any); ok {
 		istio = maps.Clone(istio)
-		delete(istio, "runtimeWebhook")
-		delete(istio, "admission")
+		for _, key := range leftKeys {
+			delete(istio, key)
+		}
 		spec["istio"] = istio
 	}
+	found["spec"] = spec
 	kept, err := yaml.Marshal(found)
 	if err != nil {
 		return nil, err
@@ -182,6 +162,3 @@ func committedPolicy(name string, text, imported []byte) (*v1alpha1.InjectionPol
 	}
 	return p, nil
 }
-
-// importedKeys are the parts of a spec that an import decides about even where it does not write them.
-var importedKeys = map[string]bool{"istio": true, "namespaces": true, "sidecars": true, "unknownNamespace": true}

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/cli/importer"
+)
+
+// importedKeys are the parts of a spec that an import decides about even where it does not write them.
+var importedKeys = map[string]bool{"istio": true, "namespaces": true, "sidecars": true, "unknownNamespace": true}
+
+// leftKeys are the parts of spec.istio that an import leaves to people.
+var leftKeys = []string{"runtimeWebhook", "admission"}
+
+// errNoPolicy is the cause of an error about a file that holds other things than a policy.
+var errNoPolicy = errors.New("there is no InjectionPolicy in it")
+
+// readPolicyObject returns the policy of a file, of which there must be one, and how many other documents the file has.
+func readPolicyObject(name string, text []byte) (found map[string]any, others int, err error) {
+	file, err := manifest.Parse(name, text)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, doc := range file.Docs {
+		if doc.Empty() {
+			continue
+		}
+		obj, err := doc.Object()
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case obj["kind"] != v1alpha1.Kind:
+			others++
+			continue
+		case found != nil:
+			return nil, 0, fmt.Errorf("reading %s: it has several policies", name)
+		}
+		found = obj
+	}
+	if found == nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", name, errNoPolicy)
+	}
+	return found, others, nil
+}
+
+// leftToPeople returns the parts of a policy's spec that an import does not decide about: those that no import writes, and that this
+// one did not write.
+func leftToPeople(spec map[string]any, imported []byte) (map[string]any, error) {
+	var sets struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if err := yaml.Unmarshal(imported, &sets); err != nil {
+		return nil, err
+	}
+	left := maps.Clone(spec)
+	maps.DeleteFunc(left, func(key string, _ any) bool { return sets.Spec[key] != nil || importedKeys[key] })
+	istio, _ := spec["istio"].(map[string]any)
+	own := maps.Clone(istio)
+	maps.DeleteFunc(own, func(key string, _ any) bool { return !slices.Contains(leftKeys, key) })
+	if len(own) > 0 {
+		left["istio"] = own
+	}
+	return left, nil
+}
+
+// keepFromOutput puts what people have set in the policy that is to be replaced into the one that was imported, so that importing again
+// changes what the import decides and nothing else. It notes what it has kept, and warns of what it cannot keep.
+func (im *importRun) keepFromOutput(imp *importer.Import) error {
+	text, err := os.ReadFile(im.output)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the policy: %w", err)
+	}
+	old, others, err := readPolicyObject(im.output, text)
+	if errors.Is(err, errNoPolicy) {
+		return nil
+	}
+	var parsed *v1alpha1.InjectionPolicy
+	if err == nil {
+		parsed, err = parsePolicy(old)
+	}
+	if err != nil {
+		imp.Warnings = append(imp.Warnings, fmt.Sprintf("nothing is kept of what was set by hand in %s: %v", im.output, err))
+		return nil
+	}
+	if others > 0 {
+		imp.Warnings = append(imp.Warnings, fmt.Sprintf("%s had %s beside the policy, which it has no more", im.output, plural(others, "document")))
+	}
+	written, err := importer.Marshal(imp.Policy, "")
+	if err != nil {
+		return err
+	}
+	spec, _ := old["spec"].(map[string]any)
+	left, err := leftToPeople(spec, written)
+	if err != nil {
+		return err
+	}
+	if imp.Policy.Spec.Istio == nil {
+		delete(left, "istio")
+	}
+	im.keepMetadata(&imp.Policy.Metadata, parsed.Metadata)
+	return im.keepSpec(imp.Policy, left)
+}
+
+// parsePolicy returns the policy that an object is.
+func parsePolicy(object map[string]any) (*v1alpha1.InjectionPolicy, error) {
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return v1alpha1.Parse(text)
+}
+
+// keepSpec writes parts of an old spec into the new policy.
+func (im *importRun) keepSpec(to *v1alpha1.InjectionPolicy, left map[string]any) error {
+	var kept []string
+	for _, key := range slices.Sorted(maps.Keys(left)) {
+		if key != "istio" {
+			kept = append(kept, "spec."+key)
+			continue
+		}
+		own, _ := left[key].(map[string]any)
+		for _, part := range slices.Sorted(maps.Keys(own)) {
+			kept = append(kept, "spec.istio."+part)
+		}
+	}
+	text, err := yaml.Marshal(map[string]any{"spec": left})
+	if err == nil {
+		err = yaml.Unmarshal(text, to) // it replaces what it names, and leaves the rest
+	}
+	if err != nil {
+		return fmt.Errorf("keeping %s of %s: %w", strings.Join(kept, ", "), im.output, err)
+	}
+	im.kept = append(im.kept, kept...)
+	return nil
+}
+
+// keepMetadata writes the labels and annotations of an old policy into the new one, which has its own name.
+func (im *importRun) keepMetadata(to *v1alpha1.Metadata, old v1alpha1.Metadata) {
+	if old.Namespace != "" {
+		to.Namespace = old.Namespace
+		im.kept = append(im.kept, "metadata.namespace")
+	}
+	delete(old.Annotations, v1alpha1.CompletedAnnotation) // it is about the policy that is replaced
+	for _, of := range []struct {
+		name string
+		to   *map[string]string
+		old  map[string]string
+	}{{"labels", &to.Labels, old.Labels}, {"annotations", &to.Annotations, old.Annotations}} {
+		for _, key := range slices.Sorted(maps.Keys(of.old)) {
+			if _, written := (*of.to)[key]; written {
+				continue
+			}
+			if *of.to == nil {
+				*of.to = map[string]string{}
+			}
+			(*of.to)[key] = of.old[key]
+			im.kept = append(im.kept, "metadata."+of.name+"["+key+"]")
+		}
+	}
+}
