@@ -165,11 +165,40 @@ func knownWord(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.RunE = showHelp
+		case "completion":
+			c.RunE = needsShell
+		}
+	}
+	for _, c := range root.Commands() {
 		if c.Name() == args[0] || c.HasAlias(args[0]) {
 			return nil
 		}
 	}
 	return knownCommand(root, args)
+}
+
+// showHelp shows the help of the command that args name. A word that is no command is an error, as it is without help in front.
+func showHelp(help *cobra.Command, args []string) error {
+	found, rest, err := help.Root().Find(args)
+	if err != nil {
+		return err
+	}
+	if found.HasSubCommands() && len(rest) > 0 {
+		return knownCommand(found, rest)
+	}
+	return found.Help()
+}
+
+// needsShell is what prerig completion does without a shell: its output is for a shell to read, which help is not.
+func needsShell(completion *cobra.Command, _ []string) error {
+	var shells []string
+	for _, c := range completion.Commands() {
+		shells = append(shells, c.Name())
+	}
+	return fmt.Errorf("name a shell, one of %s; see %s --help", strings.Join(shells, ", "), completion.CommandPath())
 }
 
 // elsewhere are commands of other programs, with what they are called here.

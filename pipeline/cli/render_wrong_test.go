@@ -49,6 +49,23 @@ func TestACommandThatIsNearlyOne(t *testing.T) {
 	}
 }
 
+// TestHelpAndCompletionOfWhatIsNoCommand must not look as if they had worked: a shell reads the output of completion.
+func TestHelpAndCompletionOfWhatIsNoCommand(t *testing.T) {
+	for typed, want := range map[string]string{
+		"help nope": "there is no command nope", "help rendr": "did you mean render?", "help images nope": "there is no command nope; see prerig images --help",
+		"completion": "name a shell, one of bash, fish, powershell, zsh", "completion foo": `"foo"`,
+	} {
+		if code, out, stderr := prerig(t, strings.Fields(typed)...); code != ExitError || out != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, %s%s", typed, code, out, stderr)
+		}
+	}
+	for _, typed := range []string{"help", "help render", "help images pin", "completion --help", "completion bash"} {
+		if code, out, stderr := prerig(t, strings.Fields(typed)...); code != ExitOK || out == "" {
+			t.Errorf("%s: exit code %d, %s%s", typed, code, out, stderr)
+		}
+	}
+}
+
 func TestWrongFlagsForADaemon(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Authorization") {
