@@ -167,8 +167,8 @@ func fill(s *Schema, from, to map[string]any) {
 	}
 }
 
-// prune takes out of the patch what only removes something from elements that the object does not have any more: merging
-// would add such an element.
+// prune takes out of the patch what only removes something from elements that the object does not have any more, or sets something
+// in a container that it does not have: merging would add such an element.
 func prune(s *Schema, patch, obj map[string]any) {
 	for key, v := range patch {
 		f := s.Field(key)
@@ -191,13 +191,28 @@ func prune(s *Schema, patch, obj map[string]any) {
 				if ok && was != nil {
 					prune(f.Schema.Elem, m, was)
 				}
-				return ok && was == nil && removes(m, f.MergeKey)
+				return ok && was == nil && (removes(m, f.MergeKey) || f.Schema.Elem == ContainerSchema() && isPart(m, patch))
 			})
 			if patch[key] = v; len(v) == 0 && !there {
 				delete(patch, key)
 			}
 		}
 	}
+}
+
+// isPart reports whether an element of a patch is only a part of a container: it has no image, and the patch of the spec that it is in
+// does not move the container from the other list.
+func isPart(m, spec map[string]any) bool {
+	if m["image"] != nil {
+		return false
+	}
+	for _, key := range []string{Containers, InitContainers} {
+		list, _ := spec[key].([]any)
+		if other := FindBy(list, "name", m["name"]); other != nil && other[patchDirective] == "delete" {
+			return false
+		}
+	}
+	return true
 }
 
 // removes reports whether a patch only takes things out.
