@@ -200,22 +200,27 @@ func (w *podWork) reportOutcome(pod map[string]any) {
 	if o.Action == Skipped && w.restored.injected {
 		o.Action, o.Reason = Removed, "an earlier injection was removed: "+o.Reason
 	}
-	if !podmap.Equal(pod, w.template.Pod) {
-		w.reportDoubts()
-	}
+	w.reportDoubts(!podmap.Equal(pod, w.template.Pod))
 	w.reportListed(pod)
 	w.reportForeignStatus()
 	w.unit.addResult(result.Info, o.Field, string(o.Action)+": "+o.Reason)
 }
 
 // reportDoubts names what is not known of the original. What was taken out because injection sets it anyway may have been the
-// pod's own only where there is no record of the workload's, which a Pod cannot have.
-func (w *podWork) reportDoubts() {
+// pod's own only where there is no record of the workload's, which a Pod cannot have. Where the pod stays as it is, only that counts
+// which may be wrong in it.
+func (w *podWork) reportDoubts(changed bool) {
 	removed := &w.restored.removed
 	for _, n := range removed.Unknown {
-		w.unit.addResult(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Reason)
+		severity := result.Warning
+		if n.Hint {
+			severity = result.Info
+		}
+		if changed || n.Unrecorded {
+			w.unit.addResult(severity, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Reason)
+		}
 	}
-	if len(removed.Assumed) == 0 {
+	if len(removed.Assumed) == 0 || !changed {
 		return
 	}
 	fields := make([]string, len(removed.Assumed))

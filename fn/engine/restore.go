@@ -30,9 +30,9 @@ type restoredPod struct {
 	removed inject.Removed
 }
 
-// isDoubtful reports whether the pod may have been another one before.
+// isDoubtful reports whether the pod may have been another one before. Of one with a record, what is not known was changed since.
 func (r *restoredPod) isDoubtful() bool {
-	return len(r.removed.Assumed)+len(r.removed.Unknown)+len(r.removed.Listed) > 0
+	return !r.removed.Exact && len(r.removed.Assumed)+len(r.removed.Unknown)+len(r.removed.Listed) > 0
 }
 
 // findOriginal finds the original.
@@ -79,6 +79,7 @@ func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how
 	if rest, marked, err = decide.Unmark(rest); err != nil {
 		return r, nil, err
 	}
+	injected := rest
 	if r.removed, err = inject.Remove(inject.RemoveRequest{Pod: rest, Owner: owner, Names: how.names, Keep: how.keep, Doubtful: how.doubtful, Bare: how.bare}); err != nil {
 		return r, nil, err
 	}
@@ -90,10 +91,14 @@ func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how
 	if rest, err = removeRecords(rest, records, false); err != nil || undo == nil {
 		return r, rest, err
 	}
-	r.removed = inject.Removed{Injected: r.istio, Exact: true}
-	if rest, err = undo.Apply(rest); err != nil {
+	kept, notes, err := inject.KeepEdits(*undo, injected, rest)
+	if err != nil {
+		return r, nil, err
+	}
+	if rest, err = kept.Apply(rest); err != nil {
 		return r, nil, fmt.Errorf("reading the workload's annotation %s: %w", undoAnnotation, err)
 	}
+	r.removed = inject.Removed{Injected: r.istio, Exact: true, Unknown: append(r.removed.Unsettled(rest), notes...)}
 	return r, rest, nil
 }
 

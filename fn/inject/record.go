@@ -51,9 +51,13 @@ func restoreRecord(p *pod) (Removed, bool, error) {
 		return fail(err)
 	}
 	p.unset("annotations", RecordAnnotation)
-	back, err := undo.Apply(p.object())
+	injected := p.object()
+	if undo, _, err = KeepEdits(undo, injected, nil); err != nil {
+		return fail(err)
+	}
+	back, err := undo.Apply(injected)
 	if err != nil {
 		return fail(err)
 	}
-	return Removed{Pod: back, Injected: true, Exact: true}, true, nil
+	return Removed{Pod: back, Injected: true, Exact: true, Unknown: LeftAtAgent(back)}, true, nil
 }

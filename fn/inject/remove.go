@@ -5,6 +5,7 @@ package inject
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/podmap"
@@ -71,10 +72,26 @@ type Removed struct {
 	Listed []string
 }
 
+// Unsettled are those notes that remain where a record of the workload was applied, which gave the original.
+func (r Removed) Unsettled(original map[string]any) []Note {
+	out := LeftAtAgent(original)
+	for _, n := range r.Unknown {
+		if n.Unrecorded && !slices.ContainsFunc(out, func(o Note) bool { return o.Field == n.Field }) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // Note is about one field of a pod.
 type Note struct {
 	// Field is its path, such as spec.containers[app].livenessProbe.httpGet.port, and Reason a sentence without a full stop.
 	Field, Reason string
+	// Unrecorded says that no record of the workload's tells it either. Such a note counts also where nothing changes: what is
+	// left in the pod may have to go.
+	Unrecorded bool
+	// Hint says that the field most likely is as it should be.
+	Hint bool
 }
 
 // String is the field and the reason.
@@ -128,7 +145,7 @@ type removal struct {
 
 // assume notes a field that has two possible former values which mean the same.
 func (r *removal) assume(field, reason string) {
-	r.assumed = append(r.assumed, Note{field, reason})
+	r.assumed = append(r.assumed, Note{Field: field, Reason: reason})
 }
 
 // take reports whether to take out a field that the injection is known to set to the value that it has, and notes it.
@@ -144,11 +161,17 @@ func (r *removal) take(field, reason string) bool {
 func (r *removal) keeps(field string) bool { return r.keep != nil && r.keep(field) }
 
 func (r *removal) cannotKnow(field, reason string) {
-	r.unknown = append(r.unknown, Note{field, reason})
+	r.unknown = append(r.unknown, Note{Field: field, Reason: reason})
+}
+
+// cannotTell is cannotKnow for what no record tells either.
+func (r *removal) cannotTell(field, reason string) {
+	r.unknown = append(r.unknown, Note{Field: field, Reason: reason, Unrecorded: true})
 }
 
 func (r *removal) run() error {
 	r.readProxy()
+	lost := r.proxy == nil && (slices.Contains(r.status.Containers, proxyContainer) || slices.Contains(r.status.InitContainers, proxyContainer))
 	r.writer.read(r)
 	own, err := overridesOf(r.pod)
 	if err != nil {
@@ -172,6 +195,12 @@ func (r *removal) run() error {
 	r.restoreDNS()
 	r.restoreAnnotations()
 	r.restoreLabels()
+	if lost {
+		// Records are made with what the proxy knows, so that they tell nothing of it.
+		for i := range r.unknown {
+			r.unknown[i].Unrecorded = true
+		}
+	}
 	return nil
 }
 

@@ -5,12 +5,16 @@ package inject
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-const canonicalRevisionLabel = "service.istio.io/canonical-revision"
+const (
+	canonicalRevisionLabel = "service.istio.io/canonical-revision"
+	canonicalNameLabel     = "service.istio.io/canonical-name"
+)
 
 // restoreLabels takes the injected labels out.
 func (r *removal) restoreLabels() {
@@ -28,8 +32,9 @@ func (r *removal) restoreLabels() {
 	drop("security.istio.io/tlsMode", "istio")
 	drop(canonicalRevisionLabel, r.labelOr("latest", "app.kubernetes.io/version", "version"))
 	for _, name := range canonicalNames(r.labelOr(r.ownerName(), "app.kubernetes.io/name", "app")) {
-		drop("service.istio.io/canonical-name", name)
+		drop(canonicalNameLabel, name)
 	}
+	r.noteDerived(canonicalRevisionLabel, canonicalNameLabel)
 	if strings.Contains(r.env["PROXY_CONFIG"], "ISTIO_META_ENABLE_HBONE") {
 		drop("networking.istio.io/tunnel", "http")
 	}
@@ -42,6 +47,18 @@ func (r *removal) restoreLabels() {
 	}
 	r.revisionLabel()
 	r.dropEmpty("labels")
+}
+
+// noteDerived names labels with values that injection would not give to the pod as it is. They are the pod's own, or injection made
+// them from labels that were changed since: an own value that injection leaves alone is in no record. A name of one's own is what the
+// label is there for, so that it is only hinted at.
+func (r *removal) noteDerived(names ...string) {
+	for _, name := range names {
+		if v, ok := r.pod.label(name); ok && v != "" && !r.keeps("metadata.labels["+name+"]") {
+			r.unknown = append(r.unknown, Note{Field: "metadata.labels[" + name + "]", Unrecorded: true, Hint: name == canonicalNameLabel,
+				Reason: fmt.Sprintf("%q stays, although injection would set another value now; take the label out if it is of an injection before the pod's labels were changed", v)})
+		}
+	}
 }
 
 // restoreFormerLabels takes the injected labels out where it is known which ones the pod had. An empty one counts as none for
@@ -112,7 +129,7 @@ func (r *removal) formerLabels() (map[string]string, bool) {
 // isIstiosLabel reports whether injection by Istio up to 1.8 sets a label of this name.
 func isIstiosLabel(name string) bool {
 	switch name {
-	case "security.istio.io/tlsMode", "service.istio.io/canonical-name", canonicalRevisionLabel, "istio.io/rev", networkLabel:
+	case "security.istio.io/tlsMode", canonicalNameLabel, canonicalRevisionLabel, "istio.io/rev", networkLabel:
 		return true
 	default:
 		return false

@@ -17,6 +17,7 @@ func TestRemoveLabels(t *testing.T) {
 		"labels of the user": {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}, "labels": {"app": "web", "security.istio.io/tlsMode": "disabled", "service.istio.io/canonical-name": "shop", "service.istio.io/canonical-revision": "blue"}}, "spec": {}}`,
 			want:     `{"metadata": {"labels": {"app": "web", "security.istio.io/tlsMode": "disabled", "service.istio.io/canonical-name": "shop", "service.istio.io/canonical-revision": "blue"}}, "spec": {}}`,
+			unknown:  "metadata.labels[service.istio.io/canonical-revision] metadata.labels[service.istio.io/canonical-name]",
 		},
 		"the name of the workload": {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}, "labels": {"service.istio.io/canonical-name": "web-deployment", "service.istio.io/canonical-revision": "latest"}}, "spec": {}}`,

@@ -175,11 +175,19 @@ func (r *removal) prometheusAnnotations(out map[string]formerAnnotation) {
 	}
 }
 
-// containerAnnotations adds the annotations that name the application's first container.
+// containerAnnotationNames are the annotations that name the application's first container.
+var containerAnnotationNames = []string{"kubectl.kubernetes.io/default-container", "kubectl.kubernetes.io/default-logs-container"}
+
+// appContainersEnv is a variable of the proxy that has the names of the application's containers as they were.
+const appContainersEnv = "ISTIO_META_APP_CONTAINERS"
+
+// containerAnnotations adds the annotations that name the application's first container, the present one or that of the time of the
+// injection. The latter goes in any case, as it would name a container that may be gone.
 func (r *removal) containerAnnotations(out map[string]formerAnnotation) {
 	if r.writer.appended {
 		return
 	}
+	first, _, _ := strings.Cut(r.env[appContainersEnv], ",")
 	var app string
 	for _, name := range podmap.Names(r.pod.list(containersKey)) {
 		if name != proxyContainer {
@@ -187,9 +195,17 @@ func (r *removal) containerAnnotations(out map[string]formerAnnotation) {
 			break
 		}
 	}
-	for _, name := range []string{"kubectl.kubernetes.io/default-container", "kubectl.kubernetes.io/default-logs-container"} {
-		if v, ok := r.pod.annotation(name); ok && v == app {
+	for _, name := range containerAnnotationNames {
+		field := "metadata.annotations[" + name + "]"
+		switch v, ok := r.pod.annotation(name); {
+		case !ok:
+		case v == app:
 			out[name] = formerAnnotation{note: "it names the first container, as injection sets it"}
+		case v == first:
+			out[name] = formerAnnotation{}
+			r.assume(field, "it names the container that was the first one when the pod was injected")
+		case podmap.Find(r.pod.list(containersKey), v) == nil:
+			r.cannotTell(field, "it stays, and names a container that the pod does not have; take it out if injection set it")
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // restoreProbes puts the application's own probes back in place of those that the agent answers.
@@ -19,24 +20,20 @@ func (r *removal) restoreProbes() {
 			c, _ := e.(map[string]any)
 			name, _ := c["name"].(string)
 			for _, k := range checks {
-				holder := c
-				if k.parent != "" {
-					holder, _ = c[k.parent].(map[string]any)
-				}
-				probe, _ := holder[k.field].(map[string]any)
+				probe := k.in(c)
 				action, _ := probe["httpGet"].(map[string]any)
-				path := fmt.Sprintf(k.path, name)
-				if action["path"] != path {
+				path, own := httpPath(probe), fmt.Sprintf(k.path, name)
+				renamed := path != own && k.isAgents(path) && fmt.Sprint(action["port"]) == r.statusPort()
+				if path != own && !renamed {
 					continue
 				}
-				field := k.field
-				if k.parent != "" {
-					field = k.parent + "." + field
-				}
-				field = fmt.Sprintf("spec.%s[%s].%s", key, name, field)
+				field := k.fieldOf(key, name)
 				if !readable {
 					r.cannotKnow(field+".httpGet", "it still points to the agent: "+probersEnv+" of the proxy, which would tell what it was, cannot be read; set path and port again")
 					continue
+				}
+				if renamed && probers[path] != nil {
+					r.assume(field+".httpGet", "the agent answers it for a container of another name, which this one had or was copied from")
 				}
 				r.restoreProbe(field, c, probe, action, probers[path])
 			}
@@ -136,6 +133,51 @@ func (r *removal) notePort(field string, c, action map[string]any) {
 		action["port"] = name
 		return
 	}
+	r.noteFormerPort(field, c, action)
+}
+
+// podPortsEnv is a variable of the proxy that has the ports of the pod's containers as they were.
+const podPortsEnv = "ISTIO_META_POD_PORTS"
+
+// noteFormerPort gives a port the name that its number had when the pod was injected, if no container has this number any more and this
+// one still has a port of the name: its number was changed since.
+func (r *removal) noteFormerPort(field string, c, action map[string]any) {
+	var former []struct {
+		Name          string `json:"name"`
+		ContainerPort int64  `json:"containerPort"`
+	}
+	if err := json.Unmarshal([]byte(r.env[podPortsEnv]), &former); err != nil || r.hasPort(action["port"]) {
+		return
+	}
+	lost := ""
+	for _, p := range former {
+		if p.Name == "" || any(p.ContainerPort) != action["port"] {
+			continue
+		}
+		if now, ok := portNamed(c, p.Name); ok {
+			r.assume(field+".port", fmt.Sprintf("it was %d or the name %q, which was taken: the port has the number %d now", p.ContainerPort, p.Name, now))
+			action["port"] = p.Name
+			return
+		}
+		lost = p.Name
+	}
+	if lost != "" {
+		r.cannotTell(field+".port", fmt.Sprintf("%v stays; it may have been the name %q, which no port of the container has any more", action["port"], lost))
+	}
+}
+
+// hasPort reports whether a container has a port of a number.
+func (r *removal) hasPort(number any) bool {
+	for _, key := range []string{containersKey, initContainersKey} {
+		for _, e := range r.pod.list(key) {
+			c, _ := e.(map[string]any)
+			ports, _ := c["ports"].([]any)
+			if podmap.FindBy(ports, "containerPort", number) != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // prometheus returns the pod's own Prometheus settings as the proxy knows them.
