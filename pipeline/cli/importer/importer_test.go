@@ -139,6 +139,44 @@ func TestInjectionSettings(t *testing.T) {
 	}
 }
 
+// TestOneRevisionInTwoNamespaces imports one of two control planes that have the same revision in two namespaces, as those of OpenShift
+// Service Mesh 2 do: the other's webhooks are another's, and give neither a tag nor settings.
+func TestOneRevisionInTwoNamespaces(t *testing.T) {
+	t.Parallel()
+	plane := func(namespace string) string {
+		return strings.ReplaceAll(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio-sidecar-injector-basic, namespace: NS, labels: {istio.io/rev: basic}}
+data: {config: "templates: {sidecar: 'spec: {}'}", values: '{"global": {"tag": "1.18.7"}}'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istiod-basic-NS, labels: {istio.io/rev: basic, istio.io/tag: tag-NS}}
+webhooks:
+- name: sidecar-injector.istio.io
+  clientConfig: {service: {name: istiod-basic, namespace: NS, path: /inject/cluster/NS}}
+---
+`, "NS", namespace)
+	}
+	objects, err := Read("cluster", []byte(plane("mesh-a")+plane("mesh-b")))
+	must(t, err)
+	for namespace, other := range map[string]string{"mesh-a": "mesh-b", "mesh-b": "mesh-a"} {
+		imp, err := Policy(objects, Options{Namespace: namespace})
+		must(t, err)
+		got := map[string]string{}
+		for _, w := range imp.Policy.Spec.Istio.Webhooks {
+			got[w.Name] = w.Revision
+		}
+		if d := cmp.Diff(map[string]string{"istiod-basic-" + namespace: "", "istiod-basic-" + other: "basic." + other}, got); d != "" {
+			t.Errorf("revisions of webhooks (-want +got):\n%s", d)
+		}
+		if i := imp.Policy.Spec.Istio; i.Cluster != namespace || cmp.Diff(i.RevisionTags, []string{"tag-" + namespace}) != "" {
+			t.Errorf("the settings of %s are of the cluster %q, with the tags %v", namespace, i.Cluster, i.RevisionTags)
+		}
+	}
+}
+
 func TestTag(t *testing.T) {
 	t.Parallel()
 	for image, want := range map[string]string{

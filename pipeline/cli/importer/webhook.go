@@ -56,7 +56,7 @@ func (b *policyBuilder) webhookEntries(o *clusterObject) (entries []any, revisio
 		if len(objectsOf(entry["matchConditions"])) > 0 {
 			b.addWarning("entry %s of %s has matchConditions, which only a cluster can evaluate: they are not part of the decision", textAt(entry, "name"), o)
 		}
-		revision = webhookRevision(o, entry)
+		revision = b.webhookRevision(o, entry)
 		if revision == b.plane.revision {
 			b.injectionURL(entry)
 		}
@@ -78,8 +78,18 @@ func callsInjector(entry map[string]any) bool {
 		(path == "/inject" || strings.HasPrefix(path, "/inject/"))
 }
 
-// webhookRevision is the revision that the entry calls: by the label, else by the name of the service.
-func webhookRevision(o *clusterObject, entry map[string]any) string {
+// webhookRevision is the revision that the entry calls, as the policy names it: another control plane may have the same revision in another
+// namespace, as those of OpenShift Service Mesh 2 do, and its namespace tells it from the policy's.
+func (b *policyBuilder) webhookRevision(o *clusterObject, entry map[string]any) string {
+	revision, namespace := calledRevision(o, entry), textAt(entry, "clientConfig", "service", "namespace")
+	if revision == b.plane.revision && namespace != "" && b.plane.namespace != "" && namespace != b.plane.namespace {
+		return revision + "." + namespace
+	}
+	return revision
+}
+
+// calledRevision is the revision that the entry calls: by the label, else by the name of the service.
+func calledRevision(o *clusterObject, entry map[string]any) string {
 	if rev := o.labels[labelRevision]; rev != "" {
 		return rev
 	}
