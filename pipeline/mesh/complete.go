@@ -56,12 +56,17 @@ func complete(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1a
 // give them defaults.
 func incomplete(istio *v1alpha1.Istio, revision string) error {
 	switch {
-	case len(istio.Webhooks) == 0:
+	case !hasOwnWebhooks(istio, revision):
 		return fmt.Errorf("the cluster lists no MutatingWebhookConfigurations of the revision %s, and the policy has no istio.webhooks", revision)
 	case istio.MeshConfig == "":
 		return fmt.Errorf("the cluster lists no ConfigMap with the mesh config of the revision %s, and the policy has no istio.meshConfig", revision)
 	}
 	return nil
+}
+
+// hasOwnWebhooks reports whether any of the webhooks calls the control plane's own revision: those of others are listed, too.
+func hasOwnWebhooks(istio *v1alpha1.Istio, revision string) bool {
+	return slices.ContainsFunc(istio.Webhooks, func(w v1alpha1.Webhook) bool { return w.Revision == "" || w.Revision == revision })
 }
 
 // mergeNamespaces returns the namespaces of the cluster by name, with those that the policy lists in their place. What the policy does not
@@ -138,11 +143,12 @@ func missing(before, now *v1alpha1.InjectionPolicy) string {
 		return ""
 	}
 	was, is := before.Spec.Istio, now.Spec.Istio
+	hadWebhooks := hasOwnWebhooks(was, cmp.Or(was.Revision, defaultRevision))
 	for _, one := range []struct {
 		what string
 		gone bool
 	}{
-		{"MutatingWebhookConfigurations of Istio", len(was.Webhooks) > 0 && len(is.Webhooks) == 0},
+		{"MutatingWebhookConfigurations of Istio", hadWebhooks && !hasOwnWebhooks(is, cmp.Or(is.Revision, defaultRevision))},
 		{"ConfigMap with the mesh config of the revision", was.MeshConfig != "" && is.MeshConfig == ""},
 		{"Deployment of istiod", was.Version != "" && is.Version == ""},
 		{"nodes", was.KubernetesVersion != "" && is.KubernetesVersion == ""},

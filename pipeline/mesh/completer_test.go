@@ -172,10 +172,11 @@ func TestNothingIsNotBelieved(t *testing.T) {
 	want := mustComplete(t, c, asked).Digest
 	withoutWebhooks := strings.Split(plane(""), "apiVersion: admission")[0]
 	for name, tc := range map[string]struct{ objects, says string }{
-		"an empty answer": {"", "no namespaces"},
-		"no namespaces":   {plane(""), "no namespaces"},
-		"no ConfigMaps":   {namespaces, "no ConfigMap"},
-		"no webhooks":     {withoutWebhooks + namespaces, "no MutatingWebhookConfigurations"},
+		"an empty answer":                  {"", "no namespaces"},
+		"no namespaces":                    {plane(""), "no namespaces"},
+		"no ConfigMaps":                    {namespaces, "no ConfigMap"},
+		"no webhooks":                      {withoutWebhooks + namespaces, "no MutatingWebhookConfigurations"},
+		"only another revision's webhooks": {withoutWebhooks + plane("two") + namespaces, "no MutatingWebhookConfigurations of the revision default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.has(t, tc.objects)
@@ -198,6 +199,31 @@ func TestNothingIsNotBelieved(t *testing.T) {
 	f.err, f.objects, f.version = nil, nil, f.version+1
 	if _, err := (&Completer{Cluster: f, Memory: memory{}}).Complete("x", []byte(asked)); err == nil {
 		t.Error("nothing is completed without anything to remember")
+	}
+}
+
+// TestOwnWebhooksAreMissed tells that a policy has lost the webhooks of its own revision, also where those of another are left.
+func TestOwnWebhooksAreMissed(t *testing.T) {
+	with := func(revisions ...string) *v1alpha1.InjectionPolicy {
+		p := &v1alpha1.InjectionPolicy{Spec: v1alpha1.InjectionPolicySpec{Istio: &v1alpha1.Istio{Revision: "one"}}}
+		for _, r := range revisions {
+			p.Spec.Istio.Webhooks = append(p.Spec.Istio.Webhooks, v1alpha1.Webhook{Name: "w" + r, Revision: r})
+		}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		before, now *v1alpha1.InjectionPolicy
+		missing     bool
+	}{
+		"its own are gone":        {with("", "two"), with("two"), true},
+		"its own had a name":      {with("one"), with("two"), true},
+		"another's are gone":      {with("", "two"), with(""), false},
+		"there were none before":  {with("two"), with("two"), false},
+		"its own have a name now": {with(""), with("one"), false},
+	} {
+		if got := missing(tc.before, tc.now); (got != "") != tc.missing {
+			t.Errorf("%s: missing is %q", name, got)
+		}
 	}
 }
 
