@@ -69,6 +69,7 @@ type work struct{ pipeline, team string }
 type buildLanes struct {
 	quick, slow *places
 	after       time.Duration // slowAfter, except in tests
+	grace       time.Duration // idleGrace, except in tests
 
 	mu    sync.Mutex
 	known map[string]bool // pipelines that were slow the last time
@@ -83,7 +84,7 @@ var errMakeWay = errors.New("the render makes way for others and begins again")
 func newLanes(workers int, reserve bool) *buildLanes {
 	workers = max(1, workers)
 	return &buildLanes{
-		after: slowAfter, quick: newPlaces(workers, reserve), slow: newPlaces(max(1, workers/2), reserve), known: map[string]bool{},
+		after: slowAfter, grace: idleGrace, quick: newPlaces(workers, reserve), slow: newPlaces(max(1, workers/2), reserve), known: map[string]bool{},
 	}
 }
 
