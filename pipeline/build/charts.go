@@ -31,7 +31,7 @@ func (b *Builder) fetchCharts(ctx context.Context, p *v1alpha1.RenderPipeline, v
 	if request.Type != v1alpha1.BuildHelm && len(p.Spec.Build.ChartRepositories) == 0 {
 		return files, nil // what kustomizations name would not be allowed
 	}
-	wanted, err := render.FindCharts(files, *request)
+	wanted, err := render.FindCharts(ctx, files, *request)
 	if err != nil {
 		return files, err
 	}

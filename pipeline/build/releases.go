@@ -68,13 +68,13 @@ func (b *Builder) FindCharts(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 	view := tree.NewView(root, limits.Read)
 	request := b.newRequest(p, limits)
 	if request.Releases == nil {
-		return render.FindCharts(view, request)
+		return render.FindCharts(ctx, view, request)
 	}
 	files, err := b.fetchBases(ctx, p, view, &request)
 	if err != nil {
 		return nil, err
 	}
-	found, err := render.FindCharts(files, request)
+	found, err := render.FindCharts(ctx, files, request)
 	if err != nil {
 		return nil, err
 	}

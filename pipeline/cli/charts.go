@@ -178,7 +178,7 @@ func (c *chartsRun) collect(ctx context.Context, args []string) (*charts.Collect
 // addCharts adds the charts that a pipeline needs. Those of releases are found by building it.
 func (c *chartsRun) addCharts(ctx context.Context, found *charts.Collector, e catalog.Entry, at string, sources map[string]string) error {
 	if e.Pipeline.Spec.Build.Releases == nil {
-		return found.Add(e.Pipeline, at)
+		return found.Add(ctx, e.Pipeline, at)
 	}
 	absolute, err := filepath.Abs(at)
 	if err != nil {

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,14 +52,15 @@ type ChartReference struct {
 const (
 	maxChartFile      = 1 << 20 // bytes of a Chart.yaml
 	maxChartNested    = 8       // charts of the source inside each other
+	maxChartLooks     = 20_000  // at directories that may be charts: a render reads no more files
 	maxChartReference = 200
 )
 
 // FindCharts returns the charts of repositories that a build needs: that of the release, the dependencies of a chart of the
 // source which are not packed in it, or those of the helmCharts of kustomizations.
-func FindCharts(files tree.Reader, request Request) ([]ChartReference, error) {
+func FindCharts(ctx context.Context, files tree.Reader, request Request) ([]ChartReference, error) {
 	if request.Type != v1alpha1.BuildHelm {
-		return findInKustomizations(files, request)
+		return findInKustomizations(ctx, files, request)
 	}
 	if request.Helm == nil {
 		return nil, nil
@@ -66,14 +68,40 @@ func FindCharts(files tree.Reader, request Request) ([]ChartReference, error) {
 	if helm := request.Helm; helm.Repository != "" {
 		return []ChartReference{{helm.Repository, helm.Chart, helm.Version, "spec.build.helm", true, true}}, nil
 	}
-	f := &chartFinder{files: files}
+	f := newChartFinder(ctx, files)
 	err := f.findIn(path.Clean(request.Helm.Chart), 0)
 	return f.found, err
 }
 
 type chartFinder struct {
+	ctx   context.Context
 	files tree.Reader
+	seen  map[chartPlace]int // how many charts each was inside of when it was looked at
+	looks int
 	found []ChartReference
+}
+
+// chartPlace is a chart and the directory that it was reached in. What file://../x of a chart is depends on that where a link leads to the
+// chart, so that it is looked at again from elsewhere.
+type chartPlace struct{ chart, parent string }
+
+func newChartFinder(ctx context.Context, files tree.Reader) *chartFinder {
+	return &chartFinder{ctx: ctx, files: files, seen: map[chartPlace]int{}}
+}
+
+// isNew reports whether a chart was not looked at yet, or only so deep inside of others that some of what is below it was left out. Charts may
+// depend on themselves, and links lead to what is above them.
+func (f *chartFinder) isNew(dir string, info tree.Info, depth int) bool {
+	parent, err := f.files.Lookup(path.Dir(dir))
+	if err != nil {
+		parent = tree.Info{}
+	}
+	place := chartPlace{info.Path, parent.Path}
+	if before, known := f.seen[place]; known && before <= depth {
+		return false
+	}
+	f.seen[place] = depth
+	return true
 }
 
 // chartDependencies are the files that list dependencies, the second in charts of the first API version.
@@ -81,8 +109,14 @@ var chartDependencies = []string{"Chart.yaml", "requirements.yaml"}
 
 // findIn looks for what a chart of the source lacks. What is wrong with it is the renderer's to say.
 func (f *chartFinder) findIn(dir string, depth int) error {
+	if err := f.ctx.Err(); err != nil {
+		return err
+	}
+	if f.looks++; f.looks > maxChartLooks {
+		return &tree.LimitError{What: "the number of charts that are looked at", Limit: maxChartLooks}
+	}
 	info, err := f.files.Lookup(dir)
-	if err != nil || !info.Dir || depth > maxChartNested {
+	if err != nil || !info.Dir || depth > maxChartNested || !f.isNew(dir, info, depth) {
 		return nil //nolint:nilerr // the renderer says so
 	}
 	packed, directories := f.packedIn(path.Join(dir, "charts"))
@@ -96,6 +130,9 @@ func (f *chartFinder) findIn(dir string, depth int) error {
 			return nil //nolint:nilerr // the renderer says so
 		}
 		for _, dependency := range parseDependencies(content) {
+			if err := f.ctx.Err(); err != nil {
+				return err
+			}
 			if slices.ContainsFunc(packed, func(name string) bool { return isArchiveOf(name, dependency.Name) }) || slices.Contains(directories, dependency.Name) {
 				continue
 			}

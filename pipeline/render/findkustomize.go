@@ -4,6 +4,7 @@
 package render
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"strings"
@@ -19,14 +20,14 @@ import (
 
 // kustomizationCharts finds the charts of kustomizations, going through them as FindBases does, remote bases included.
 type kustomizationCharts struct {
-	chartFinder
+	*chartFinder
 	bases   map[string]Base
-	seen    map[string]bool // directories
+	entered map[string]bool // directories
 	sources []string        // directories of further sources
 }
 
 // findInKustomizations returns the charts that a build with kustomize needs, nothing for other builds.
-func findInKustomizations(files tree.Reader, request Request) ([]ChartReference, error) {
+func findInKustomizations(ctx context.Context, files tree.Reader, request Request) ([]ChartReference, error) {
 	w := &renderWorker{request: request, files: files}
 	kind, err := w.detectBuildType()
 	if err != nil || kind != v1alpha1.BuildKustomize {
@@ -36,7 +37,7 @@ func findInKustomizations(files tree.Reader, request Request) ([]ChartReference,
 	if err != nil || !start.Dir {
 		return nil, nil //nolint:nilerr // the renderer says so
 	}
-	f := &kustomizationCharts{chartFinder: chartFinder{files: files}, bases: map[string]Base{}, seen: map[string]bool{}, sources: request.Sources}
+	f := &kustomizationCharts{chartFinder: newChartFinder(ctx, files), bases: map[string]Base{}, entered: map[string]bool{}, sources: request.Sources}
 	for _, base := range request.Bases {
 		f.bases[base.Name] = base
 	}
@@ -45,13 +46,16 @@ func findInKustomizations(files tree.Reader, request Request) ([]ChartReference,
 }
 
 func (f *kustomizationCharts) findInDirectory(dir string, in Base) error {
-	if f.seen[dir] {
+	if f.entered[dir] {
 		return nil
 	}
-	if f.seen[dir] = true; len(f.seen) > maxKustomizations {
+	if f.entered[dir] = true; len(f.entered) > maxKustomizations {
 		return &tree.LimitError{What: "number of kustomizations", Limit: maxKustomizations}
 	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if err := f.ctx.Err(); err != nil {
+			return err
+		}
 		at := path.Join(dir, name)
 		content, err := f.files.Read(at)
 		if err != nil || len(content) > maxKustomization || aliasesWithin(content, maxValues) != nil {
@@ -139,12 +143,16 @@ func chartDirectory(chart types.HelmChart) string {
 
 // findInEntries adds what the helmCharts of a kustomization need.
 func (f *kustomizationCharts) findInEntries(dir string, k *kustomizationFile) error {
+	home := k.chartHome()
 	for _, one := range k.chartEntries() {
+		if err := f.ctx.Err(); err != nil {
+			return err
+		}
 		var entry types.HelmChart
 		if err := one.node.Decode(&entry); err != nil {
 			return err
 		}
-		at := path.Join(dir, k.chartHome(), chartDirectory(entry))
+		at := path.Join(dir, home, chartDirectory(entry))
 		if info, err := f.files.Lookup(at); err == nil && info.Dir {
 			if err := f.findIn(at, 0); err != nil {
 				return err

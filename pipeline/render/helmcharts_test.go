@@ -184,7 +184,7 @@ func plain(t *testing.T, value any) (out any) {
 func TestHelmChartsOfRepositories(t *testing.T) {
 	r := helmChartsRequest()
 	files := map[string]string{"app/kustomization.yaml": entry + "  version: ^1.2\n  repo: https://charts.example.com/\n"}
-	found, err := render.FindCharts(tree.NewView(build(t, files), tree.Limits{}), r)
+	found, err := render.FindCharts(ctx, tree.NewView(build(t, files), tree.Limits{}), r)
 	want := []render.ChartReference{{Repository: "https://charts.example.com/", Name: "web", Range: "^1.2", Where: "app/kustomization.yaml:2"}}
 	if diff := cmp.Diff(want, found); err != nil || diff != "" {
 		t.Fatal(err, diff)
@@ -201,7 +201,7 @@ func TestHelmChartsOfRepositories(t *testing.T) {
 	}
 	// What is in the tree is not asked for.
 	for name, files := range kustomizations {
-		if found, err := render.FindCharts(tree.NewView(build(t, files), tree.Limits{}), helmChartsRequest()); err != nil || len(found) > 0 {
+		if found, err := render.FindCharts(ctx, tree.NewView(build(t, files), tree.Limits{}), helmChartsRequest()); err != nil || len(found) > 0 {
 			t.Errorf("%s: got %v, %v", name, found, err)
 		}
 	}

@@ -134,7 +134,7 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 		return nil, err
 	}
 	wanted := len(r.w.response.Wanted)
-	if err := r.want(rendered); err != nil {
+	if err := r.want(ctx, rendered); err != nil {
 		return nil, err
 	}
 	if len(rendered.Local) > 0 && len(r.w.response.Wanted) > wanted {
@@ -175,12 +175,12 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 }
 
 // want notes the charts that are missing: that of a release, and dependencies of charts in the tree.
-func (r *releaseRun) want(rendered *release.Rendered) error {
+func (r *releaseRun) want(ctx context.Context, rendered *release.Rendered) error {
 	for _, one := range rendered.Wanted {
 		r.wantChart(ChartReference{Repository: one.Repository, Name: one.Name, Range: one.Range, Where: one.Where, Needed: true})
 	}
 	for _, local := range rendered.Local {
-		f := &chartFinder{files: r.w.files}
+		f := newChartFinder(ctx, r.w.files)
 		if err := f.findIn(local, 0); err != nil {
 			return err
 		}

@@ -53,13 +53,13 @@ type Collector struct {
 
 // Add adds what a pipeline needs whose source is checked out in a directory. What its source names and the pipeline does not
 // allow is an error.
-func (c *Collector) Add(p *v1alpha1.RenderPipeline, at string) error {
+func (c *Collector) Add(ctx context.Context, p *v1alpha1.RenderPipeline, at string) error {
 	files, err := c.treeOf(at)
 	if err != nil {
 		return err
 	}
 	request := render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Helm: p.Spec.Build.Helm}
-	found, err := render.FindCharts(tree.NewView(files, c.Limits), request)
+	found, err := render.FindCharts(ctx, tree.NewView(files, c.Limits), request)
 	if err != nil {
 		return err
 	}
