@@ -56,14 +56,14 @@ const allowHint = "copy it into the source, or have the pipeline allow its repos
 // mountedPath returns the path of a remote base among the files that the renderer sees, relative to the kustomization that names
 // it.
 func (k *checkedTree) mountedPath(file *kustomizationFile, e listEntry) (string, error) {
-	parsed, err := remotebase.Parse(e.node.Value)
+	parsed, err := remotebase.Parse(e.value)
 	if err == nil {
 		_, err = parsed.Commit()
 	}
 	if err != nil {
 		return "", file.refuseRemote(e, fmt.Errorf("%w; then have the pipeline allow its repository (spec.build.remoteBases), or else copy it into the source", err))
 	}
-	base, ok := k.bases[newBase(file.in.Name, e.node.Value).Name]
+	base, ok := k.bases[newBase(file.in.Name, e.value).Name]
 	if !ok {
 		return "", file.refuseRemote(e, errors.New("a render uses no network: "+allowHint))
 	}

@@ -196,12 +196,13 @@ type chartDependency struct {
 	line       int
 }
 
-// parseDependencies reads the dependencies of a Chart.yaml or requirements.yaml; none where it is not one.
+// parseDependencies reads the dependencies of a Chart.yaml or requirements.yaml; none where it is not one, or too large.
 func parseDependencies(content []byte) []chartDependency {
+	var doc yaml.Node
 	var file struct {
 		Dependencies []yaml.Node `yaml:"dependencies"`
 	}
-	if yaml.Unmarshal(content, &file) != nil {
+	if yaml.Unmarshal(content, &doc) != nil || !isWithin(&doc, maxValues) || doc.Decode(&file) != nil {
 		return nil
 	}
 	var out []chartDependency

@@ -33,8 +33,14 @@ type kustomizationFile struct {
 // listEntry is one value of a list of a kustomization.
 type listEntry struct {
 	field string
-	node  *yaml.Node
-	alias bool // written as an alias, or with an anchor: it cannot be changed in its place alone
+	value string
+	line  int
+	node  *yaml.Node // nil where the document was let go of
+	alias bool       // written as an alias, or with an anchor: it cannot be changed in its place alone
+}
+
+func newEntry(field string, node *yaml.Node, alias bool) listEntry {
+	return listEntry{field, node.Value, node.Line, node, alias}
 }
 
 // Fields of a kustomization by what they name. kustomize does not tell upper from lower case in them.
@@ -73,7 +79,7 @@ func parseKustomization(at string, in Base, sources []string, content []byte) (*
 func (k *kustomizationFile) checkField(key, value *yaml.Node) error {
 	switch name := strings.ToLower(key.Value); {
 	case slices.Contains(rootFields, name), slices.Contains(fileFields, name):
-		return eachScalar(value, func(node *yaml.Node, alias bool) error { return k.checkEntry(listEntry{name, node, alias}) })
+		return eachScalar(value, func(node *yaml.Node, alias bool) error { return k.checkEntry(newEntry(name, node, alias)) })
 	case slices.Contains(objectFields, name):
 		return k.checkPaths(name, value)
 	}
@@ -97,7 +103,7 @@ func (k *kustomizationFile) checkPaths(field string, node *yaml.Node) error {
 		if !slices.Contains(pathKeys, strings.ToLower(node.Content[i].Value)) {
 			continue
 		}
-		err := eachScalar(node.Content[i+1], func(node *yaml.Node, alias bool) error { return k.checkEntry(listEntry{field, node, alias}) })
+		err := eachScalar(node.Content[i+1], func(node *yaml.Node, alias bool) error { return k.checkEntry(newEntry(field, node, alias)) })
 		if err != nil {
 			return err
 		}
@@ -130,7 +136,7 @@ func eachScalar(node *yaml.Node, f func(node *yaml.Node, alias bool) error) erro
 
 // checkEntry looks at one entry that names a file, a directory or a repository.
 func (k *kustomizationFile) checkEntry(e listEntry) error {
-	value := e.node.Value
+	value := e.value
 	inPlace := strings.Contains(value, "\n") || strings.HasPrefix(strings.TrimSpace(value), "{")
 	if inPlace && (slices.Contains(inPlaceFields, e.field) || slices.Contains(objectFields, e.field)) {
 		return nil
@@ -145,7 +151,7 @@ func (k *kustomizationFile) checkEntry(e listEntry) error {
 	case remoteFile(value):
 		return k.refuseRemote(e, errors.New("only a directory of a Git repository can be, under resources, components and bases"))
 	case path.IsAbs(value):
-		return fmt.Errorf("%s:%d: %s: %s is an absolute path; name files relative to the kustomization", k.shown, e.node.Line, e.field, value)
+		return fmt.Errorf("%s:%d: %s: %s is an absolute path; name files relative to the kustomization", k.shown, e.line, e.field, value)
 	default:
 		if mayBeRoot {
 			k.local = append(k.local, e)
@@ -163,13 +169,13 @@ func (k *kustomizationFile) checkContained(e listEntry, value string, mayBeRoot 
 	first, _, _ := strings.Cut(target, "/")
 	switch {
 	case k.in.Name == "" && mayBeRoot && (target == ".." || strings.HasPrefix(target, "../")):
-		return fmt.Errorf("%s:%d: %s: %s leads out of the source", k.shown, e.node.Line, e.field, value)
+		return fmt.Errorf("%s:%d: %s: %s leads out of the source", k.shown, e.line, e.field, value)
 	case mayBeRoot && k.leavesSource(value):
-		return fmt.Errorf("%s:%d: %s: %s leads out of the source that is mounted at %s; only kustomizations of the pipeline's own source can name what another has", k.shown, e.node.Line, e.field, value, k.from)
+		return fmt.Errorf("%s:%d: %s: %s leads out of the source that is mounted at %s; only kustomizations of the pipeline's own source can name what another has", k.shown, e.line, e.field, value, k.from)
 	case k.in.Name != "" && mayBeRoot && first != k.in.Name:
-		return fmt.Errorf("%s:%d: %s: %s leads out of the repository of this remote base", k.shown, e.node.Line, e.field, value)
+		return fmt.Errorf("%s:%d: %s: %s leads out of the repository of this remote base", k.shown, e.line, e.field, value)
 	case first != k.in.Name && strings.HasPrefix(first, basePrefix):
-		return fmt.Errorf("%s:%d: %s: %s is not a name that a source can use", k.shown, e.node.Line, e.field, value)
+		return fmt.Errorf("%s:%d: %s: %s is not a name that a source can use", k.shown, e.line, e.field, value)
 	}
 	return nil
 }
@@ -192,7 +198,7 @@ func sourceOf(sources []string, at string) string {
 
 // refuseRemote says why a remote entry is not used.
 func (k *kustomizationFile) refuseRemote(e listEntry, reason error) error {
-	return fmt.Errorf("%s:%d: %s: %s is remote, and %w", k.shown, e.node.Line, e.field, remotebase.Redacted(e.node.Value), reason)
+	return fmt.Errorf("%s:%d: %s: %s is remote, and %w", k.shown, e.line, e.field, remotebase.Redacted(e.value), reason)
 }
 
 // checkComplete compares the remote entries that were found with those that kustomize itself reads, which knows ways to write
@@ -209,7 +215,7 @@ func (k *kustomizationFile) checkComplete(content []byte) error {
 	read.FixKustomization() // puts bases among resources
 	left := map[string]int{}
 	for _, e := range k.remote {
-		left[e.node.Value]++
+		left[e.value]++
 	}
 	for _, list := range [][]string{read.Resources, read.Components, read.Generators, read.Transformers, read.Validators} {
 		for _, value := range list {

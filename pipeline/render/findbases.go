@@ -22,6 +22,7 @@ const (
 	maxKustomizations = 5000    // that are read
 	maxKustomization  = 1 << 20 // bytes of one
 	maxValues         = 100_000 // of one, aliases replaced by what they stand for
+	maxEntries        = 500_000 // that name files or directories, of all: each look is in the record
 	maxBases          = 200     // mentions of remote bases
 	maxNested         = 10      // remote bases one below the other
 )
@@ -38,7 +39,7 @@ type Fetch func(ctx context.Context, base *remotebase.Base) (*tree.Tree, error)
 // with their files, which takes from the limits of the view. Kustomizations of the source are in the view's record; bases
 // need none, as the file that names one holds its commit.
 func FindBases(ctx context.Context, view *tree.View, request Request, fetch Fetch) ([]Base, tree.Reader, error) {
-	f := &baseFinder{ctx: ctx, view: view, files: tree.NewMounts(view), fetch: fetch, sources: request.Sources, seen: map[string]bool{}, bases: map[string]Base{}}
+	f := &baseFinder{kustomizationSearch: newSearch(ctx, request), view: view, files: tree.NewMounts(view), fetch: fetch, bases: map[string]Base{}}
 	w := &renderWorker{request: request, files: view}
 	kind, err := w.detectBuildType()
 	if err != nil || kind != v1alpha1.BuildKustomize {
@@ -55,23 +56,18 @@ func FindBases(ctx context.Context, view *tree.View, request Request, fetch Fetc
 }
 
 type baseFinder struct {
-	ctx     context.Context
-	view    *tree.View
-	files   *tree.Mounts
-	fetch   Fetch
-	seen    map[string]bool // directories
-	sources []string        // directories of further sources
-	bases   map[string]Base
-	found   []Base
+	kustomizationSearch
+	view  *tree.View
+	files *tree.Mounts
+	fetch Fetch
+	bases map[string]Base
+	found []Base
 }
 
 // findInDirectory looks at the kustomization of a directory that is in a base, or in the source.
 func (f *baseFinder) findInDirectory(dir string, in Base) error {
-	if f.seen[dir] {
-		return nil
-	}
-	if f.seen[dir] = true; len(f.seen) > maxKustomizations {
-		return &tree.LimitError{What: "number of kustomizations", Limit: maxKustomizations}
+	if isNew, err := f.begin(dir); err != nil || !isNew {
+		return err
 	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		if err := f.ctx.Err(); err != nil {
@@ -79,16 +75,10 @@ func (f *baseFinder) findInDirectory(dir string, in Base) error {
 		}
 		at := path.Join(dir, name)
 		content, err := f.files.Read(at)
-		if err == nil && len(content) > maxKustomization {
-			return &tree.LimitError{What: "size of " + at + " in bytes", Limit: maxKustomization}
-		}
 		if err != nil {
 			continue // the renderer says so, should it come there
 		}
-		if err := aliasesWithin(content, maxValues); err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		k, err := parseKustomization(at, in, f.sources, content)
+		k, err := f.parse(at, in, content)
 		if err != nil {
 			return err
 		}
@@ -102,18 +92,26 @@ func (f *baseFinder) findInDirectory(dir string, in Base) error {
 	return nil
 }
 
-// followEntries goes to what a kustomization names.
+// followEntries goes to what a kustomization names, and lets go of its document before.
 func (f *baseFinder) followEntries(k *kustomizationFile) error {
-	for _, e := range k.local {
-		info, err := f.files.Lookup(path.Join(path.Dir(k.at), e.node.Value))
+	local, err := f.directoriesOf(k.local, func(e listEntry) string {
+		info, err := f.files.Lookup(path.Join(path.Dir(k.at), e.value))
 		if err != nil || !info.Dir {
-			continue
+			return ""
 		}
-		if err := f.findInDirectory(info.Path, k.in); err != nil {
+		return info.Path
+	})
+	if err != nil {
+		return err
+	}
+	remote := f.newRemotesOf(k)
+	k.dropDocument()
+	for _, dir := range local {
+		if err := f.findInDirectory(dir.Value(), k.in); err != nil {
 			return err
 		}
 	}
-	for _, e := range k.remote {
+	for _, e := range remote {
 		if err := f.findRemote(k, e); err != nil {
 			return err
 		}
@@ -121,13 +119,30 @@ func (f *baseFinder) followEntries(k *kustomizationFile) error {
 	return nil
 }
 
+// newRemotesOf returns the entries that name remote bases which are not known, each base once, without their places in the document. No more are
+// returned than there may be, and one, so that this is said.
+func (f *baseFinder) newRemotesOf(k *kustomizationFile) []listEntry {
+	var out []listEntry
+	added := map[string]bool{}
+	for _, e := range k.remote {
+		if _, known := f.bases[newBase(k.in.Name, e.value).Name]; known || added[e.value] {
+			continue
+		}
+		added[e.value], e.node = true, nil
+		if out = append(out, e); len(out) > maxBases {
+			break
+		}
+	}
+	return out
+}
+
 // findRemote fetches a base and looks at its kustomization.
 func (f *baseFinder) findRemote(k *kustomizationFile, e listEntry) error {
-	parsed, err := remotebase.Parse(e.node.Value)
+	parsed, err := remotebase.Parse(e.value)
 	if err != nil {
 		return k.refuseRemote(e, fmt.Errorf("%w; or else copy it into the source", err))
 	}
-	base := newBase(k.in.Name, e.node.Value)
+	base := newBase(k.in.Name, e.value)
 	if _, known := f.bases[base.Name]; known {
 		return f.enterBase(base, parsed)
 	}
@@ -141,7 +156,7 @@ func (f *baseFinder) findRemote(k *kustomizationFile, e listEntry) error {
 	case errors.Is(err, remotebase.ErrUnpinned):
 		return k.refuseRemote(e, err)
 	case err != nil:
-		return fmt.Errorf("%s:%d: %s: fetching the remote base %s: %w", k.shown, e.node.Line, e.field, remotebase.Redacted(e.node.Value), err)
+		return fmt.Errorf("%s:%d: %s: fetching the remote base %s: %w", k.shown, e.line, e.field, remotebase.Redacted(e.value), err)
 	}
 	f.bases[base.Name], f.found = base, append(f.found, base)
 	f.files.Add(base.Name, f.view.Beside(files))

@@ -20,10 +20,9 @@ import (
 
 // kustomizationCharts finds the charts of kustomizations, going through them as FindBases does, remote bases included.
 type kustomizationCharts struct {
-	*chartFinder
-	bases   map[string]Base
-	entered map[string]bool // directories
-	sources []string        // directories of further sources
+	kustomizationSearch
+	charts *chartFinder
+	bases  map[string]Base
 }
 
 // findInKustomizations returns the charts that a build with kustomize needs, nothing for other builds.
@@ -37,43 +36,42 @@ func findInKustomizations(ctx context.Context, files tree.Reader, request Reques
 	if err != nil || !start.Dir {
 		return nil, nil //nolint:nilerr // the renderer says so
 	}
-	f := &kustomizationCharts{chartFinder: newChartFinder(ctx, files), bases: map[string]Base{}, entered: map[string]bool{}, sources: request.Sources}
+	f := &kustomizationCharts{kustomizationSearch: newSearch(ctx, request), charts: newChartFinder(ctx, files), bases: map[string]Base{}}
 	for _, base := range request.Bases {
 		f.bases[base.Name] = base
 	}
 	err = f.findInDirectory(start.Path, Base{})
-	return f.found, err
+	return f.charts.found, err
 }
 
 func (f *kustomizationCharts) findInDirectory(dir string, in Base) error {
-	if f.entered[dir] {
-		return nil
-	}
-	if f.entered[dir] = true; len(f.entered) > maxKustomizations {
-		return &tree.LimitError{What: "number of kustomizations", Limit: maxKustomizations}
+	if isNew, err := f.begin(dir); err != nil || !isNew {
+		return err
 	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		if err := f.ctx.Err(); err != nil {
 			return err
 		}
 		at := path.Join(dir, name)
-		content, err := f.files.Read(at)
-		if err != nil || len(content) > maxKustomization || aliasesWithin(content, maxValues) != nil {
+		content, err := f.charts.files.Read(at)
+		if err != nil {
 			continue // the renderer says so, should it come there
 		}
-		k, err := parseKustomization(at, in, f.sources, content)
+		k, err := f.parse(at, in, content)
 		if err != nil || k == nil {
 			continue
 		}
 		if err := f.findInEntries(dir, k); err != nil {
 			return err
 		}
-		for _, e := range append(k.local, k.remote...) {
-			below, base := f.directoryOf(dir, k, e)
-			if below == "" {
-				continue
-			}
-			if err := f.findInDirectory(below, base); err != nil {
+		below, err := f.directoriesOf(append(k.local, k.remote...), func(e listEntry) string { return f.directoryOf(dir, k, e) })
+		if err != nil {
+			return err
+		}
+		k.dropDocument()
+		for _, one := range below {
+			first, _, _ := strings.Cut(one.Value(), "/")
+			if err := f.findInDirectory(one.Value(), f.bases[first]); err != nil {
 				return err
 			}
 		}
@@ -81,21 +79,21 @@ func (f *kustomizationCharts) findInDirectory(dir string, in Base) error {
 	return nil
 }
 
-// directoryOf returns the directory that an entry of a kustomization names, and the base that it is in; "" where it names none.
-func (f *kustomizationCharts) directoryOf(dir string, k *kustomizationFile, e listEntry) (string, Base) {
-	at, base := path.Join(dir, e.node.Value), k.in
-	if parsed, err := remotebase.Parse(e.node.Value); err == nil {
-		found, ok := f.bases[newBase(k.in.Name, e.node.Value).Name]
+// directoryOf returns the directory that an entry of a kustomization names, "" where it names none.
+func (f *kustomizationCharts) directoryOf(dir string, k *kustomizationFile, e listEntry) string {
+	at := path.Join(dir, e.value)
+	if parsed, err := remotebase.Parse(e.value); err == nil {
+		base, ok := f.bases[newBase(k.in.Name, e.value).Name]
 		if !ok {
-			return "", base
+			return ""
 		}
-		at, base = path.Join(found.Name, parsed.Directory), found
+		at = path.Join(base.Name, parsed.Directory)
 	}
-	info, err := f.files.Lookup(at)
+	info, err := f.charts.files.Lookup(at)
 	if err != nil || !info.Dir {
-		return "", base
+		return ""
 	}
-	return info.Path, base
+	return info.Path
 }
 
 // chartEntry is an entry of helmCharts.
@@ -153,8 +151,8 @@ func (f *kustomizationCharts) findInEntries(dir string, k *kustomizationFile) er
 			return err
 		}
 		at := path.Join(dir, home, chartDirectory(entry))
-		if info, err := f.files.Lookup(at); err == nil && info.Dir {
-			if err := f.findIn(at, 0); err != nil {
+		if info, err := f.charts.files.Lookup(at); err == nil && info.Dir {
+			if err := f.charts.findIn(at, 0); err != nil {
 				return err
 			}
 			continue
@@ -162,10 +160,10 @@ func (f *kustomizationCharts) findInEntries(dir string, k *kustomizationFile) er
 		if v1alpha1.CheckChartRepository(entry.Repo) != nil {
 			continue
 		}
-		if len(f.found) >= maxChartReference {
+		if len(f.charts.found) >= maxChartReference {
 			return &tree.LimitError{What: "the number of charts", Limit: maxChartReference}
 		}
-		f.found = append(f.found, ChartReference{
+		f.charts.found = append(f.charts.found, ChartReference{
 			Repository: entry.Repo, Name: entry.Name, Range: entry.Version, Where: fmt.Sprintf("%s:%d", k.shown, one.node.Line),
 		})
 	}

@@ -193,10 +193,15 @@ func aliasesWithin(content []byte, most int) error {
 		if err := decoder.Decode(&doc); err != nil {
 			return nil // the end, or no YAML: kustomize will say so where it matters
 		}
-		if expandedSize(&doc, most, map[*yaml.Node]int{}) > most {
+		if !isWithin(&doc, most) {
 			return fmt.Errorf("line %d: excessive aliasing: the document's aliases stand for more than %d values", max(doc.Line, 1), most)
 		}
 	}
+}
+
+// isWithin reports whether a document has no more than a number of values, aliases replaced by what they stand for.
+func isWithin(doc *yaml.Node, most int) bool {
+	return expandedSize(doc, most, map[*yaml.Node]int{}) <= most
 }
 
 // expandedSize counts the values of a node. A number over the bound is not exact.
