@@ -6,6 +6,7 @@ package manifest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,29 @@ func TestLocate(t *testing.T) {
 		line, col, ok := d.Locate(tt.path...)
 		if line != tt.line || col != tt.col || ok != (tt.line > 0) {
 			t.Errorf("%v: got %d:%d %v", tt.path, line, col, ok)
+		}
+	}
+}
+
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	const text = "# c\nspec:\n  a: &x {k: 1}\n  \"b\": 'y\n\n    z'\n  &n c : *x\n1:\n  <<: *x\nflow: {a: b}\n"
+	f, err := Parse("f", []byte("x: y\n---\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string][]Entry{
+		"": {{"spec", 3, 1}, {"1", 9, 1}, {"flow", 11, 1}}, "spec": {{"a", 4, 3}, {"b", 5, 3}, {"c", 8, 3}},
+		"spec a": nil, "spec c": nil, "1": nil, "1 k": nil, "flow": nil, "nope": nil, "spec b": nil,
+	} {
+		got, ok := f.Docs[1].Entries(strings.Fields(path)...)
+		if !slices.Equal(got, want) || ok != (want != nil) {
+			t.Errorf("%q: got %v %v", path, got, ok)
+		}
+	}
+	for _, text := range []string{"{a: b}\n", "- a\n", "? a\n: b\n", "<<: {a: b}\n", "~: a\n", "a: 'b\n", "a"} {
+		if got, ok := one(t, text).Entries(); ok {
+			t.Errorf("%q: got %v", text, got)
 		}
 	}
 }

@@ -68,3 +68,51 @@ func childNode(n *yamlNode, p any) (*yamlNode, int) {
 	}
 	return nil, 0
 }
+
+// Entry is where an entry of a mapping begins.
+type Entry struct {
+	Key string
+	// Line and Col of the key, or of the anchor or tag before it, are from 1. The line is that of the document's text, not of the file.
+	Line, Col int
+}
+
+// Entries returns the entries of a mapping in block style in their order, each of which begins in a line of its own: all that is between
+// two of them belongs to the first, or is a comment. The path has the keys that lead to it. ok is false where there is no such mapping,
+// where an alias or a merge key gives any of it, or where the document cannot be read for certain.
+func (d *Document) Entries(path ...string) (entries []Entry, ok bool) {
+	n, err := d.parseNodes()
+	if err != nil {
+		return nil, false
+	}
+	if entries, ok = d.entriesOf(n); !ok {
+		return nil, false
+	}
+	for _, key := range path {
+		n, _ = childNode(n, key)
+		if entries, ok = d.entriesOf(n); !ok {
+			return nil, false
+		}
+	}
+	return entries, true
+}
+
+// entriesOf is Entries of a node, which may be nil.
+func (d *Document) entriesOf(n *yamlNode) (entries []Entry, ok bool) {
+	if n == nil || n.kind != mappingKind || n.isFlow() {
+		return nil, false
+	}
+	line, at := 1, 0
+	for k := n.first; k != nil; k = k.next.next {
+		key, ok := keyText(k)
+		if !ok || k.isMerge() {
+			return nil, false
+		}
+		line, at = line+strings.Count(d.text[at:k.prop], "\n"), k.prop
+		col := at - lineStart(d.text, at) + 1
+		if line == 1 {
+			col += d.col0
+		}
+		entries = append(entries, Entry{key, line, col})
+	}
+	return entries, true
+}
