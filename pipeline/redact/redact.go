@@ -41,6 +41,8 @@ type file struct {
 type document struct {
 	text   []byte
 	secret string // its name, "" for what is no Secret
+	read   *manifest.Document
+	object map[string]any // of what may be a Secret; nil where it cannot be read
 }
 
 func readFile(text []byte) file {
@@ -51,50 +53,53 @@ func readFile(text []byte) file {
 		return f
 	}
 	for _, one := range parsed.Docs {
-		d := document{text: one.Raw()}
+		d := document{text: one.Raw(), read: one}
 		if hasKind(d.text) || mayEncode(d.text) {
-			d.secret = f.noteSecret(one)
+			f.noteSecret(&d)
 		}
 		f.documents = append(f.documents, d)
 	}
 	return f
 }
 
-// noteSecret returns a name for a document that is a Secret, and notes its values; "" for one that is not.
-func (f *file) noteSecret(doc *manifest.Document) string {
-	object, err := doc.Object()
+// noteSecret gives a document that is a Secret, or may be or hold one, a name, and notes its values.
+func (f *file) noteSecret(d *document) {
+	object, err := d.read.Object()
 	if err != nil {
-		return "?"
+		d.secret = "?"
+		return
 	}
+	d.object = object
 	kind := false
 	for key, value := range object {
 		switch {
 		case strings.EqualFold(key, "items") && value != nil:
-			return "?" // a list may hold some
+			d.secret = "?" // a list may hold some
+			return
 		case strings.EqualFold(key, "kind") && value == "Secret":
 			kind = true
 		}
 	}
 	if !kind {
-		return ""
+		return
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
 	name, named := metadata["name"].(string)
-	if !named && metadata["name"] != nil {
-		return "?"
+	if d.secret = namespace + "/" + name; !named && metadata["name"] != nil {
+		d.secret = "?"
+		return
 	}
-	name = namespace + "/" + name
 	for _, field := range []string{"data", "stringData"} {
 		values, ok := object[field].(map[string]any)
 		if !ok && object[field] != nil {
-			return "?"
+			d.secret = "?"
+			return
 		}
 		for key, value := range values {
-			f.values[valueKey(name, field, key)], _ = value.(string)
+			f.values[valueKey(d.secret, field, key)], _ = value.(string)
 		}
 	}
-	return name
 }
 
 func valueKey(secret, field, key string) string { return secret + "\x00" + field + "\x00" + key }
@@ -124,38 +129,41 @@ func (f *file) hide(other map[string]string, changed string) []byte {
 // entryRule is an entry of a block mapping whose key needs no quotes, as those of a Secret need none.
 var entryRule = regexp.MustCompile(`^( *)([-._a-zA-Z0-9]+):`)
 
-// openFields are the fields of a Secret that hold nothing secret, where they stand in block style.
-var openFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "type": true, "immutable": true}
-
-// lastApplied ends the name of an annotation of kubectl apply.
-const lastApplied = "last-applied-configuration"
-
 // hideValues hides all but what is known to be open: the open fields, and the keys of the others.
 func (d document) hideValues(show func(field, key string) string) []byte {
 	var out strings.Builder
-	field, open, indent, noted := "", false, -1, false // noted: in what kubectl apply notes, which holds the values once more
+	sections, number := d.sections(), 0
+	var in section
+	indent, noted := -1, false // noted: in what kubectl apply notes, which holds the values once more
 	for line := range strings.Lines(string(d.text)) {
+		number++
 		body := strings.TrimRight(line, "\r\n")
 		end := line[len(body):]
 		entry := entryRule.FindStringSubmatch(body)
+		begins := len(sections) > 0 && sections[0].line == number
+		if begins {
+			in, sections, indent, noted = sections[0], sections[1:], -1, false
+		}
 		switch {
 		case strings.HasPrefix(body, "---") && strings.TrimSpace(body) == "---", body == "":
-		case entry != nil && entry[1] == "":
-			field, open, indent, noted = entry[2], openFields[entry[2]], -1, false
-			if !open || strings.Contains(body, lastApplied) {
+		case begins && (entry == nil || entry[1] != "" || entry[2] != in.field):
+			in.open = false // its key is not written as usual
+			body = hideLine(body)
+		case begins:
+			if !in.open || strings.Contains(body, lastApplied) {
 				body = shownEntry(body, entry[0], hidden)
 			}
-		case open:
+		case in.open:
 			depth := len(body) - len(strings.TrimLeft(body, " "))
-			if noted = strings.Contains(body, lastApplied) || noted && depth > indent; noted {
+			if noted = strings.Contains(body, lastApplied) || noted && depth > indent; noted || in.notes(number) {
 				body = hideLine(body)
 			}
 			if !noted || strings.Contains(line, lastApplied) {
 				indent = depth
 			}
-		case entry != nil && (indent < 0 || len(entry[1]) == indent):
+		case entry != nil && in.keys[entry[2]] && (indent < 0 || len(entry[1]) == indent):
 			indent = len(entry[1])
-			body = shownEntry(body, entry[0], show(field, entry[2]))
+			body = shownEntry(body, entry[0], show(in.field, entry[2]))
 		default:
 			body = hideLine(body)
 		}
