@@ -15,6 +15,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source"
 )
 
 // Entry is one pipeline, or one file or document that is not a valid one.
@@ -38,8 +39,9 @@ type Entry struct {
 	// Tenant are the namespaces of the tenant whose directory its file is in; none without tenants.
 	Tenant []string
 
-	problem string  // Err without a revision
-	origin  *origin // that it was read from
+	problem string       // Err without a revision
+	origin  *origin      // that it was read from
+	scope   source.Scope // without a namespace
 }
 
 // Source returns the pipeline's source with a local directory made absolute: it is relative to the pipeline's file, which is
@@ -55,6 +57,13 @@ func (e Entry) Sources(dir string) []v1alpha1.NamedSource {
 		all[i].Source = e.located(all[i].Source, dir)
 	}
 	return all
+}
+
+// Scope returns what the pipeline's sources may make use of.
+func (e Entry) Scope() source.Scope {
+	scope := e.scope
+	scope.Namespace = e.Pipeline.Metadata.Namespace
+	return scope
 }
 
 func (e Entry) located(src v1alpha1.Source, dir string) v1alpha1.Source {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/tenant"
 )
 
@@ -63,7 +64,9 @@ func (e *Entry) applyTenant(all []tenant.Tenant) {
 		return
 	}
 	t, ok := tenant.Of(all, e.File)
-	e.Tenant = t.Namespaces
+	if e.Tenant = t.Namespaces; t.Sources != nil {
+		e.scope = source.Scope{Submodules: t.Sources, Whose: t.Whose()}
+	}
 	if e.Pipeline == nil {
 		if !e.isObject() && !e.Opaque && (!ok || !t.Owns(v1alpha1.NamespaceOf(e.Key))) {
 			e.Key = e.File + "#" + e.Key
@@ -157,9 +160,9 @@ func (o *owners) addSource(e Entry) {
 	if e.Pipeline == nil {
 		return
 	}
-	for _, source := range e.Pipeline.AllSources() {
-		if source.Git != nil {
-			o.addGitSource(e, source.Git)
+	for _, src := range e.Pipeline.AllSources() {
+		if src.Git != nil {
+			o.addGitSource(e, src.Git)
 		}
 	}
 }

@@ -58,20 +58,20 @@ func (p *Renderer) fetchSource(ctx context.Context, e catalog.Entry, one v1alpha
 	if p.Revision != nil && one.Dir == nil {
 		revision = p.Revision(e, one.MountPath)
 	}
-	namespace := e.Pipeline.Metadata.Namespace
-	key, err := json.Marshal([]any{one.Source, revision, secretOf(namespace, one.Source)})
+	shared := e.Scope()
+	if !namesSecret(one.Source) {
+		shared.Namespace = "" // it is of no consequence for what is fetched
+	}
+	key, err := json.Marshal([]any{one.Source, revision, shared})
 	if err != nil {
 		return nil, err
 	}
-	return p.snapshots.Get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, namespace, one.Source, revision) })
+	return p.snapshots.Get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, e.Scope(), one.Source, revision) })
 }
 
-// secretOf is the namespace where it matters for what is fetched: where a secret is read from it.
-func secretOf(namespace string, src v1alpha1.Source) string {
-	if src.Git != nil && src.Git.SecretRef != nil || src.OCI != nil && src.OCI.SecretRef != nil {
-		return namespace
-	}
-	return ""
+// namesSecret reports whether a secret is read for a source.
+func namesSecret(src v1alpha1.Source) bool {
+	return src.Git != nil && src.Git.SecretRef != nil || src.OCI != nil && src.OCI.SecretRef != nil
 }
 
 // standInDir returns the directory that stands for a source of a pipeline. One without a URL stands for spec.source alone.

@@ -19,6 +19,9 @@ type Pattern struct {
 // String returns the pattern as it was written.
 func (p Pattern) String() string { return p.text }
 
+// MarshalText gives the pattern as it was written.
+func (p Pattern) MarshalText() ([]byte, error) { return []byte(p.text), nil }
+
 // everything stands at the end of a pattern for all repositories below.
 const everything = "/*"
 

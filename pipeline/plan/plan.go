@@ -190,7 +190,7 @@ func (c Cause) newJob(e catalog.Entry) queue.Job {
 	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest, Drift: c.Drift && c.Moved}
 }
 
-// sourceKey is equal for the pipelines with the same sources. All are asked for it with each event and each tick of the timer.
+// sourceKey is equal for the pipelines of one scope with the same sources. All are asked for it with each event and each tick of the timer.
 func (p *Planner) sourceKey(e catalog.Entry) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +198,7 @@ func (p *Planner) sourceKey(e catalog.Entry) string {
 		return known.text
 	}
 	sources := e.Sources(p.PipelinesDir)
-	parts := []any{e.Pipeline.Metadata.Namespace, sources[0].Source}
+	parts := []any{e.Scope(), sources[0].Source}
 	for _, one := range sources[1:] {
 		parts = append(parts, one.MountPath, one.Source)
 	}

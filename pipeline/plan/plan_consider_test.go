@@ -98,7 +98,7 @@ func (b *bed) write(dir, name, text string) {
 func (b *bed) rendered(e catalog.Entry) {
 	b.t.Helper()
 	app := e.Pipeline.Metadata.Name
-	snapshot, err := b.planner.Fetcher.Fetch(b.t.Context(), "", e.Pipeline.Spec.Source, "")
+	snapshot, err := b.planner.Fetcher.Fetch(b.t.Context(), source.Scope{}, e.Pipeline.Spec.Source, "")
 	if err != nil {
 		b.t.Fatal(err)
 	}

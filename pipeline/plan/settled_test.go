@@ -15,6 +15,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -105,7 +106,7 @@ func TestWhatIsRememberedOfASourceKeepsNothingFromRunning(t *testing.T) {
 			what = "a policy of the cluster"
 			object = policyText(text)
 		}
-		snapshot, err := b.planner.Fetcher.Fetch(t.Context(), "", b.planner.Catalog.All()[0].Pipeline.Spec.Source, "")
+		snapshot, err := b.planner.Fetcher.Fetch(t.Context(), source.Scope{}, b.planner.Catalog.All()[0].Pipeline.Spec.Source, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,10 +15,10 @@ import (
 func (p *Planner) fetchSources(ctx context.Context, e catalog.Entry) (*source.Snapshot, error) {
 	sources := e.Sources(p.PipelinesDir)
 	if len(sources) == 1 {
-		return p.Fetcher.Fetch(ctx, e.Pipeline.Metadata.Namespace, sources[0].Source, "")
+		return p.Fetcher.Fetch(ctx, e.Scope(), sources[0].Source, "")
 	}
 	p.shareLooks.Do(func() { p.shared = source.Share(p.Fetcher) })
-	return source.FetchAll(ctx, p.shared, e.Pipeline.Metadata.Namespace, sources, nil)
+	return source.FetchAll(ctx, p.shared, e.Scope(), sources, nil)
 }
 
 // mountedRevisions returns the revisions of the further sources of a snapshot by their mount paths, nil where there are none.

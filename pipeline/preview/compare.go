@@ -114,7 +114,7 @@ func (r *rendering) fetch(ctx context.Context, e catalog.Entry) (err error) {
 		key = git.SecretRef.Name
 	}
 	if git.Submodules {
-		key += " submodules"
+		key += " submodules " + e.Scope().Key()
 	}
 	if r.a.in.Fork {
 		if err := needsSecrets(e.Pipeline); err != nil {
@@ -122,13 +122,13 @@ func (r *rendering) fetch(ctx context.Context, e catalog.Entry) (err error) {
 		}
 	}
 	if r.head = r.heads[key]; r.head == nil {
-		if r.head, err = r.a.fetchHead(ctx, git); err != nil {
+		if r.head, err = r.a.fetchHead(ctx, e.Scope(), git); err != nil {
 			return err
 		}
 		r.heads[key] = r.head
 	}
 	if r.base = r.bases[key]; r.base == nil && r.a.in.Fork {
-		if r.base, err = r.a.fetchBase(ctx, git); err != nil {
+		if r.base, err = r.a.fetchBase(ctx, e.Scope(), git); err != nil {
 			return err
 		}
 		r.bases[key] = r.base
@@ -214,7 +214,7 @@ func nonEmpty(texts ...string) []string {
 
 // fetchHead fetches the head of the pull request. What a fork has is read in the repository itself, with the credentials for that; its
 // submodules, which the fork names, are read without any.
-func (a *attempt) fetchHead(ctx context.Context, src *v1alpha1.GitSource) (*source.Snapshot, error) {
+func (a *attempt) fetchHead(ctx context.Context, scope source.Scope, src *v1alpha1.GitSource) (*source.Snapshot, error) {
 	if !a.in.Fork && a.unproven != nil {
 		return nil, a.unproven
 	}
@@ -231,17 +231,17 @@ func (a *attempt) fetchHead(ctx context.Context, src *v1alpha1.GitSource) (*sour
 	if a.in.Fork && a.in.ForkURL != "" {
 		git.URL, git.SecretRef, fetcher = a.in.ForkURL, nil, a.p.Forks.Fetcher
 	}
-	return a.fetched(fetcher.Fetch(ctx, a.one.Namespace, v1alpha1.Source{Git: &git}, a.in.HeadCommit))
+	return a.fetched(fetcher.Fetch(ctx, scope, v1alpha1.Source{Git: &git}, a.in.HeadCommit))
 }
 
 // fetchBase fetches the branch that a fork's pull request goes to.
-func (a *attempt) fetchBase(ctx context.Context, src *v1alpha1.GitSource) (*source.Snapshot, error) {
+func (a *attempt) fetchBase(ctx context.Context, scope source.Scope, src *v1alpha1.GitSource) (*source.Snapshot, error) {
 	git, fetcher := *src, a.p.Heads
 	if git.SecretRef == nil {
 		fetcher = a.p.Forks.Fetcher
 	}
 	git.Submodules = git.Submodules && git.SecretRef == nil
-	return a.fetched(fetcher.Fetch(ctx, a.one.Namespace, v1alpha1.Source{Git: &git}, ""))
+	return a.fetched(fetcher.Fetch(ctx, scope, v1alpha1.Source{Git: &git}, ""))
 }
 
 // fetched notes what was fetched, so that it is let go of.

@@ -125,12 +125,12 @@ func TestTheRevisionOfADirectoryIsThatOfItsFiles(t *testing.T) {
 	}
 	entry, _ := w.runner.Catalog.Get("shop")
 	src := entry.Source(w.runner.PipelinesDir)
-	planned, err := w.runner.Fetcher.Fetch(t.Context(), "", src, "")
+	planned, err := w.runner.Fetcher.Fetch(t.Context(), source.Scope{}, src, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	write("app/text", "two")
-	now, err := w.runner.Fetcher.Fetch(t.Context(), "", src, "")
+	now, err := w.runner.Fetcher.Fetch(t.Context(), source.Scope{}, src, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 	// Two looks at a server may overlap, and clocks differ: that nothing was rendered since the planner began to look is what
 	// tells that its revision is no older than the one that was rendered last.
 	if planned.Complete(sources) && a.isThereStill(sources, planned) && a.job.Rendered.Equal(a.state.Seen.Resolved) {
-		found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.p.Metadata.Namespace, sources, planned)
+		found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.entry.Scope(), sources, planned)
 		if found.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
 			return found, err
 		}
@@ -56,7 +56,7 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 		// Then all sources are looked at anew: a result never has revisions of two looks.
 		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", a.job.Revision, "error", err)
 	}
-	if found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.p.Metadata.Namespace, sources, nil); err != nil {
+	if found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.entry.Scope(), sources, nil); err != nil {
 		return foundSource{}, err
 	}
 	found.resolved = found.snapshot.Resolved
@@ -67,10 +67,10 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 // sources: an upgrade of thousands of applications takes longer than a look is believed. What a later look has found to be elsewhere is not
 // believed at all: the planner may be another process, which does not know of that.
 func (a *attempt) isThereStill(sources []v1alpha1.NamedSource, planned source.Revisions) bool {
-	if a.r.sources.HasMoved(a.p.Metadata.Namespace, sources, planned, a.job.Resolved) {
+	if a.r.sources.HasMoved(a.entry.Scope(), sources, planned, a.job.Resolved) {
 		return false
 	}
-	return time.Since(a.job.Resolved).Abs() < resolvedFor || a.r.sources.Seen(a.p.Metadata.Namespace, sources, planned, resolvedFor)
+	return time.Since(a.job.Resolved).Abs() < resolvedFor || a.r.sources.Seen(a.entry.Scope(), sources, planned, resolvedFor)
 }
 
 // plannedRevisions returns the revisions that a job names; without that of spec.source there are none.
@@ -113,11 +113,11 @@ func (a *attempt) isNewest(ctx context.Context) (bool, error) {
 
 // newestRevision looks where a source is now.
 func (a *attempt) newestRevision(ctx context.Context, src v1alpha1.Source) (string, error) {
-	now, _, err := a.r.sources.Newest(ctx, a.p.Metadata.Namespace, src)
+	now, _, err := a.r.sources.Newest(ctx, a.entry.Scope(), src)
 	if err != nil || now != "" {
 		return now, err
 	}
-	snapshot, err := a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, src, "")
+	snapshot, err := a.r.Fetcher.Fetch(ctx, a.entry.Scope(), src, "")
 	if err != nil {
 		return "", err
 	}

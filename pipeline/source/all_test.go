@@ -31,7 +31,7 @@ func TestFetchAll(t *testing.T) {
 		Sources: []v1alpha1.MountedSource{{MountPath: "deploy/platform", Git: &v1alpha1.GitSource{URL: platform.URL, Submodules: true}}},
 	}}
 	shared := source.Share(source.New(source.Options{StateDir: t.TempDir()}))
-	snapshot, err := source.FetchAll(ctx, shared, "", p.AllSources(), nil)
+	snapshot, err := source.FetchAll(ctx, shared, source.Scope{}, p.AllSources(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,18 +48,18 @@ func TestFetchAll(t *testing.T) {
 		t.Errorf("looked at %s, its source at %s; %+v", snapshot.Resolved, mounted.Resolved, snapshot)
 	}
 	revisions["deploy/platform"] = "main@sha1:" + first
-	if snapshot, err = source.FetchAll(ctx, shared, "", p.AllSources(), revisions); err != nil || read(t, snapshot, "deploy/platform/p") != "one" {
+	if snapshot, err = source.FetchAll(ctx, shared, source.Scope{}, p.AllSources(), revisions); err != nil || read(t, snapshot, "deploy/platform/p") != "one" {
 		t.Errorf("at the first revision: %v", err)
 	}
 	p.Spec.Source.Git.URL += "-gone"
 	p.Spec.Sources[0].Git.Ref.Branch = "gone"
-	if _, err = source.FetchAll(ctx, shared, "", p.AllSources(), nil); err == nil || !strings.Contains(err.Error(), "apps.git-gone") ||
+	if _, err = source.FetchAll(ctx, shared, source.Scope{}, p.AllSources(), nil); err == nil || !strings.Contains(err.Error(), "apps.git-gone") ||
 		!strings.Contains(err.Error(), "spec.sources[0], the source at deploy/platform: ") {
 		t.Errorf("got %v", err)
 	}
 	p.Spec.Source.Git.URL = apps.URL
 	p.Spec.Sources[0].Git.Ref.Branch, p.Spec.Sources[0].MountPath = "main", "deploy/a"
-	if _, err = source.FetchAll(ctx, shared, "", p.AllSources(), nil); !errors.Is(err, tree.ErrOccupied) {
+	if _, err = source.FetchAll(ctx, shared, source.Scope{}, p.AllSources(), nil); !errors.Is(err, tree.ErrOccupied) {
 		t.Errorf("got %v", err)
 	}
 }

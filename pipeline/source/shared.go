@@ -16,8 +16,8 @@ import (
 
 // Interface fetches sources. Fetcher does, and Shared asks a server once for all who ask at the same time.
 type Interface interface {
-	// Fetch returns the source of a pipeline in a namespace as it is now, or at a revision that Fetch has told of before.
-	Fetch(ctx context.Context, namespace string, src v1alpha1.Source, revision string) (*Snapshot, error)
+	// Fetch returns the source of a pipeline of a scope as it is now, or at a revision that Fetch has told of before.
+	Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, revision string) (*Snapshot, error)
 }
 
 // Shared fetches with a look at the server that pipelines with the same source share. It is safe for concurrent use.
@@ -31,10 +31,10 @@ type Shared struct {
 func Share(source Interface) *Shared { return &Shared{source: source} }
 
 // Fetch implements Interface. The snapshot says when the source was looked at.
-func (s *Shared) Fetch(ctx context.Context, namespace string, src v1alpha1.Source, revision string) (*Snapshot, error) {
+func (s *Shared) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, revision string) (*Snapshot, error) {
 	resolved, asked := time.Now(), revision == ""
 	if asked {
-		found, at, err := s.Newest(ctx, namespace, src)
+		found, at, err := s.Newest(ctx, scope, src)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (s *Shared) Fetch(ctx context.Context, namespace string, src v1alpha1.Sourc
 			resolved = at
 		}
 	}
-	snapshot, err := s.source.Fetch(ctx, namespace, src, revision)
+	snapshot, err := s.source.Fetch(ctx, scope, src, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -50,18 +50,18 @@ func (s *Shared) Fetch(ctx context.Context, namespace string, src v1alpha1.Sourc
 		snapshot.Revision = revision // with the default branch's name
 	}
 	if asked {
-		s.seen.note(lookKey(namespace, src), sighting{snapshot.Revision, snapshot.Resolved})
+		s.seen.note(lookKey(scope, src), sighting{snapshot.Revision, snapshot.Resolved})
 	}
 	return snapshot, nil
 }
 
 // Newest returns the revision that a Git repository is at, and when it was looked at; "" where that is not shared.
-func (s *Shared) Newest(ctx context.Context, namespace string, src v1alpha1.Source) (revision string, at time.Time, err error) {
+func (s *Shared) Newest(ctx context.Context, scope Scope, src v1alpha1.Source) (revision string, at time.Time, err error) {
 	if src.Git == nil || src.Git.Ref.Commit != "" {
 		return "", time.Time{}, nil
 	}
-	snapshot, at, err := s.looks.doShared(ctx, lookKey(namespace, src), func(ctx context.Context) (*Snapshot, error) {
-		return s.source.Fetch(ctx, namespace, src, "")
+	snapshot, at, err := s.looks.doShared(ctx, lookKey(scope, src), func(ctx context.Context) (*Snapshot, error) {
+		return s.source.Fetch(ctx, scope, src, "")
 	})
 	if errors.Is(err, errNotShared) {
 		return "", time.Time{}, nil
@@ -81,7 +81,7 @@ const lookTimeout = 2 * time.Minute
 // fetchGroup has pipelines with the same source share a look at its server, as when all pipelines of a repository are asked
 // for at once. Who comes shares only a look that begins later, by the order of things in this process and not by any clock,
 // so that it sees whatever was there when the job was asked for. And it begins with the credentials that are read then, the
-// same for all: they are in one namespace and name the same secret. The zero value is ready.
+// same for all: they are of one scope and name the same secret. The zero value is ready.
 type fetchGroup struct {
 	mu   sync.Mutex
 	keys map[string]*pendingFetches

@@ -158,7 +158,7 @@ func TestManyThatAreAskedForAtOnceAskTheServerOnce(t *testing.T) {
 	var all sync.WaitGroup
 	fetch := func() {
 		all.Go(func() {
-			if s, err := shared.Fetch(t.Context(), "team", src, ""); err != nil || s.Revision != "main@sha1:"+commit || s.Resolved.IsZero() {
+			if s, err := shared.Fetch(t.Context(), Scope{Namespace: "team"}, src, ""); err != nil || s.Revision != "main@sha1:"+commit || s.Resolved.IsZero() {
 				t.Errorf("%+v, %v", s, err)
 			}
 		})
@@ -187,7 +187,7 @@ func TestASourceThatDoesNotAnswerIsNamed(t *testing.T) {
 	shared := Share(New(Options{StateDir: t.TempDir()}))
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, _, err = shared.Newest(ctx, "team", v1alpha1.Source{Git: &v1alpha1.GitSource{URL: url}})
+	_, _, err = shared.Newest(ctx, Scope{Namespace: "team"}, v1alpha1.Source{Git: &v1alpha1.GitSource{URL: url}})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "fetching from "+url) {
 		t.Errorf("got %v", err)
 	}

@@ -57,8 +57,8 @@ func (s *sightings) of(key string) sighting {
 }
 
 // lookKey tells sources apart that servers may answer differently for: also by who asks.
-func lookKey(namespace string, src v1alpha1.Source) string {
-	key, err := json.Marshal([]any{namespace, src})
+func lookKey(scope Scope, src v1alpha1.Source) string {
+	key, err := json.Marshal([]any{scope, src})
 	if err != nil {
 		panic(err) // it is plain data
 	}
@@ -67,9 +67,9 @@ func lookKey(namespace string, src v1alpha1.Source) string {
 
 // Seen reports whether all sources of a pipeline were at these revisions when their servers were asked last, which is no longer ago
 // than that.
-func (s *Shared) Seen(namespace string, all []v1alpha1.NamedSource, revisions Revisions, ago time.Duration) bool {
+func (s *Shared) Seen(scope Scope, all []v1alpha1.NamedSource, revisions Revisions, ago time.Duration) bool {
 	for _, one := range all {
-		last := s.seen.of(lookKey(namespace, one.Source))
+		last := s.seen.of(lookKey(scope, one.Source))
 		if last.revision == "" || last.revision != revisions[one.MountPath] || time.Since(last.at) >= ago {
 			return false
 		}
@@ -79,9 +79,9 @@ func (s *Shared) Seen(namespace string, all []v1alpha1.NamedSource, revisions Re
 
 // HasMoved reports whether one of the sources of a pipeline was at another revision than these when its server was asked last, which was
 // later than that.
-func (s *Shared) HasMoved(namespace string, all []v1alpha1.NamedSource, revisions Revisions, since time.Time) bool {
+func (s *Shared) HasMoved(scope Scope, all []v1alpha1.NamedSource, revisions Revisions, since time.Time) bool {
 	for _, one := range all {
-		last := s.seen.of(lookKey(namespace, one.Source))
+		last := s.seen.of(lookKey(scope, one.Source))
 		if last.at.After(since) && last.revision != revisions[one.MountPath] {
 			return true
 		}

@@ -44,7 +44,7 @@ type Options struct {
 	Without []string
 	// Dialer connects to servers; nil is one with the rules that hold where nothing is configured.
 	Dialer *egress.Dialer
-	// Sources are the repositories that submodules may lead to; nil sets no bound.
+	// Sources are the repositories that submodules of any pipeline may lead to; nil sets no bound.
 	Sources []giturl.Pattern
 	// Git, OCI and Dir bound what is fetched; their zero values mean the defaults.
 	Git git.Limits
@@ -111,12 +111,12 @@ type Snapshot struct {
 
 // Fetch returns the source as it is now, or at an exact revision: a commit or a manifest digest that an event named. The
 // revision must be "" for what the source itself says.
-func (f *Fetcher) Fetch(ctx context.Context, namespace string, src v1alpha1.Source, revision string) (*Snapshot, error) {
+func (f *Fetcher) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, revision string) (*Snapshot, error) {
 	switch {
 	case src.Git != nil:
-		return f.fetchGit(ctx, namespace, src.Git, revision)
+		return f.fetchGit(ctx, scope, src.Git, revision)
 	case src.OCI != nil:
-		return f.fetchOCI(ctx, namespace, src.OCI, revision)
+		return f.fetchOCI(ctx, scope.Namespace, src.OCI, revision)
 	case src.Dir != nil:
 		return f.readDir(src.Dir)
 	}
@@ -208,8 +208,8 @@ func secretDigest(secret map[string][]byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (f *Fetcher) fetchGit(ctx context.Context, namespace string, src *v1alpha1.GitSource, revision string) (*Snapshot, error) {
-	mirror, remote, err := f.Repository(ctx, namespace, src.URL, src.SecretRef)
+func (f *Fetcher) fetchGit(ctx context.Context, scope Scope, src *v1alpha1.GitSource, revision string) (*Snapshot, error) {
+	mirror, remote, err := f.Repository(ctx, scope.Namespace, src.URL, src.SecretRef)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (f *Fetcher) fetchGit(ctx context.Context, namespace string, src *v1alpha1.
 	}
 	files := mirror.Tree(commit)
 	if src.Submodules {
-		if files, err = f.mountSubmodules(ctx, namespace, src, files); err != nil {
+		if files, err = f.mountSubmodules(ctx, scope, src, files); err != nil {
 			return nil, err
 		}
 	}

@@ -39,12 +39,12 @@ func TestFetchGit(t *testing.T) {
 	second := repository.Commit("second", map[string]string{"a": "two"})
 	f := source.New(source.Options{StateDir: t.TempDir()})
 	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, Ref: v1alpha1.GitRef{Branch: "main"}}}
-	snapshot, err := f.Fetch(ctx, "", src, "")
+	snapshot, err := f.Fetch(ctx, source.Scope{}, src, "")
 	if err != nil || snapshot.Revision != "main@sha1:"+second || snapshot.Digest != second || read(t, snapshot, "a") != "two" {
 		t.Fatalf("%+v, %v", snapshot, err)
 	}
 	for _, revision := range []string{first, "main@sha1:" + first} {
-		snapshot, err = f.Fetch(ctx, "", src, revision)
+		snapshot, err = f.Fetch(ctx, source.Scope{}, src, revision)
 		if err != nil || snapshot.Revision != "main@sha1:"+first || read(t, snapshot, "a") != "one" {
 			t.Fatalf("%+v, %v", snapshot, err)
 		}
@@ -62,7 +62,7 @@ func TestSubmodules(t *testing.T) {
 	repository.Commit("with a submodule", nil)
 	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL}}
 	f := source.New(source.Options{StateDir: t.TempDir()})
-	snapshot, err := f.Fetch(ctx, "", src, "")
+	snapshot, err := f.Fetch(ctx, source.Scope{}, src, "")
 	if err != nil || read(t, snapshot, "a") != "one" {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestSubmodules(t *testing.T) {
 		}
 	}
 	src.Git.Submodules = true
-	if snapshot, err = f.Fetch(ctx, "", src, ""); err != nil || read(t, snapshot, "vendor/library/base.yaml") != "base" {
+	if snapshot, err = f.Fetch(ctx, source.Scope{}, src, ""); err != nil || read(t, snapshot, "vendor/library/base.yaml") != "base" {
 		t.Fatal(err)
 	}
 }
@@ -104,16 +104,16 @@ func TestSecretsOfASource(t *testing.T) {
 	repository.Commit("first", map[string]string{"a": "one"})
 	f := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets})
 	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, SecretRef: &meta.LocalObjectReference{Name: "git"}}}
-	if _, err := f.Fetch(ctx, "apps", src, ""); err != nil {
+	if _, err := f.Fetch(ctx, source.Scope{Namespace: "apps"}, src, ""); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.Fetch(ctx, "other", src, ""); err == nil || !strings.Contains(err.Error(), "secret git") {
+	if _, err := f.Fetch(ctx, source.Scope{Namespace: "other"}, src, ""); err == nil || !strings.Contains(err.Error(), "secret git") {
 		t.Errorf("got %v", err)
 	}
 	asked = false
 	for name, want := range map[string]string{"unbound": "over plain http; if that is meant, write " + server.URL, "elsewhere": "does not name that server"} {
 		src.Git.SecretRef.Name = name
-		if _, err := f.Fetch(ctx, "apps", src, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := f.Fetch(ctx, source.Scope{Namespace: "apps"}, src, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -128,10 +128,10 @@ func TestDirNeedsPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	src := v1alpha1.Source{Dir: &v1alpha1.DirSource{Path: "."}}
-	if _, err := source.New(source.Options{BaseDir: base}).Fetch(ctx, "", src, ""); err == nil {
+	if _, err := source.New(source.Options{BaseDir: base}).Fetch(ctx, source.Scope{}, src, ""); err == nil {
 		t.Error("a local directory was read without permission")
 	}
-	snapshot, err := source.New(source.Options{BaseDir: base, AllowDir: true}).Fetch(ctx, "", src, "")
+	snapshot, err := source.New(source.Options{BaseDir: base, AllowDir: true}).Fetch(ctx, source.Scope{}, src, "")
 	if err != nil || read(t, snapshot, "a") != "one" || !strings.HasPrefix(snapshot.Revision, "dir@sha256:") {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
@@ -145,11 +145,11 @@ func TestPinnedCommitNeedsItsOwnCredentials(t *testing.T) {
 	server.Username, server.Password = "reader", "s3cr3t"
 	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t, server.URL)})
 	own := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, SecretRef: &meta.LocalObjectReference{Name: "git"}}}
-	if _, err := fetcher.Fetch(ctx, "", own, ""); err != nil {
+	if _, err := fetcher.Fetch(ctx, source.Scope{}, own, ""); err != nil {
 		t.Fatal(err)
 	}
 	foreign := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, Ref: v1alpha1.GitRef{Commit: commit}}}
-	if _, err := fetcher.Fetch(ctx, "other", foreign, ""); err == nil || !strings.Contains(err.Error(), "asks for credentials") {
+	if _, err := fetcher.Fetch(ctx, source.Scope{Namespace: "other"}, foreign, ""); err == nil || !strings.Contains(err.Error(), "asks for credentials") {
 		t.Errorf("got %v", err)
 	}
 }

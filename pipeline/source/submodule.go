@@ -36,16 +36,16 @@ type submoduleSource struct {
 
 // submoduleFetcher fetches what .gitmodules files name, at the commits that the trees name, also inside of submodules.
 type submoduleFetcher struct {
-	fetcher   *Fetcher
-	namespace string
+	fetcher *Fetcher
+	scope   Scope
 	// choose says how the repository of a submodule is to be fetched, given the one that it is in; false leaves it out.
 	choose func(in submoduleSource, target string) (submoduleSource, bool)
 	mounts map[string]*tree.Tree
 }
 
 // mountSubmodules returns the files of a source with those of its submodules.
-func (f *Fetcher) mountSubmodules(ctx context.Context, namespace string, src *v1alpha1.GitSource, files *tree.Tree) (*tree.Tree, error) {
-	s := &submoduleFetcher{fetcher: f, namespace: namespace, choose: ofSameHost, mounts: map[string]*tree.Tree{}}
+func (f *Fetcher) mountSubmodules(ctx context.Context, scope Scope, src *v1alpha1.GitSource, files *tree.Tree) (*tree.Tree, error) {
+	s := &submoduleFetcher{fetcher: f, scope: scope, choose: ofSameHost, mounts: map[string]*tree.Tree{}}
 	return s.mountAll(ctx, submoduleSource{src.URL, src.SecretRef}, files)
 }
 
@@ -95,10 +95,10 @@ func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, f
 		if len(s.mounts) >= maxSubmodules {
 			return &tree.LimitError{What: "number of submodules", Limit: maxSubmodules}
 		}
-		if allowed := s.fetcher.options.Sources; allowed != nil && !giturl.Allows(allowed, from.url) {
-			return fmt.Errorf("fetching submodule %s: pipelines of this daemon may not read its repository; who runs the daemon can allow it with egress.sources", name)
+		if err := s.checkReach(from.url); err != nil {
+			return fmt.Errorf("fetching submodule %s: %w", name, err)
 		}
-		mount, err := s.fetcher.Files(ctx, s.namespace, from.url, from.ref, commit)
+		mount, err := s.fetcher.Files(ctx, s.scope.Namespace, from.url, from.ref, commit)
 		if err != nil {
 			return fmt.Errorf("fetching submodule %s: %w", name, err)
 		}
@@ -106,6 +106,18 @@ func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, f
 		if err := s.mountBelow(ctx, from, mount, name, depth+1); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkReach refuses repositories that the daemon, or the tenant whose pipeline it is, may not read: nobody else looks at what a submodule
+// names.
+func (s *submoduleFetcher) checkReach(url string) error {
+	if allowed := s.fetcher.options.Sources; allowed != nil && !giturl.Allows(allowed, url) {
+		return errors.New("pipelines of this daemon may not read its repository; who runs the daemon can allow it with egress.sources")
+	}
+	if allowed := s.scope.Submodules; allowed != nil && !giturl.Allows(allowed, url) {
+		return fmt.Errorf("%s may not read its repository; who runs the daemon can allow it with the tenant's sources", s.scope.Whose)
 	}
 	return nil
 }
@@ -156,7 +168,7 @@ func (f *Fetcher) FilesWithSubmodules(ctx context.Context, namespace, url string
 	if err != nil {
 		return nil, err
 	}
-	s := &submoduleFetcher{fetcher: f, namespace: namespace, mounts: map[string]*tree.Tree{}, choose: func(_ submoduleSource, target string) (submoduleSource, bool) {
+	s := &submoduleFetcher{fetcher: f, scope: Scope{Namespace: namespace}, mounts: map[string]*tree.Tree{}, choose: func(_ submoduleSource, target string) (submoduleSource, bool) {
 		from, ref, ok := allow(target)
 		return submoduleSource{from, ref}, ok
 	}}

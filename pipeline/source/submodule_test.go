@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 
@@ -62,7 +64,7 @@ func TestNestedSubmodules(t *testing.T) {
 	})
 	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: config.URL, SecretRef: &meta.LocalObjectReference{Name: "git"}, Submodules: true}}
 	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t, own.URL)})
-	snapshot, err := fetcher.Fetch(ctx, "", src, "")
+	snapshot, err := fetcher.Fetch(ctx, source.Scope{}, src, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func TestNestedSubmodules(t *testing.T) {
 	config.InWork("-C", "lib", "-c", "protocol.file.allow=always", "fetch", "-q", library.Bare, "main")
 	config.InWork("-C", "lib", "checkout", "-q", "FETCH_HEAD")
 	config.Commit("newer", nil)
-	if _, err = fetcher.Fetch(ctx, "", src, ""); err == nil || !strings.Contains(err.Error(), "fetching submodule lib/vendor/foreign/stolen") || !strings.Contains(err.Error(), "asks for credentials") {
+	if _, err = fetcher.Fetch(ctx, source.Scope{}, src, ""); err == nil || !strings.Contains(err.Error(), "fetching submodule lib/vendor/foreign/stolen") || !strings.Contains(err.Error(), "asks for credentials") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -99,7 +101,7 @@ func TestSubmodulesAreBounded(t *testing.T) {
 		below = r
 	}
 	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: below.URL, Submodules: true}}
-	_, err := source.New(source.Options{StateDir: t.TempDir()}).Fetch(ctx, "", src, "")
+	_, err := source.New(source.Options{StateDir: t.TempDir()}).Fetch(ctx, source.Scope{}, src, "")
 	if err == nil || !strings.Contains(err.Error(), "one inside of the other is over the limit of 8") {
 		t.Errorf("got %v", err)
 	}
@@ -138,9 +140,60 @@ func TestSubmodulesStayWithinEgress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = source.New(source.Options{StateDir: t.TempDir(), Sources: reach.Sources}).Fetch(ctx, "", src, "")
+		_, err = source.New(source.Options{StateDir: t.TempDir(), Sources: reach.Sources}).Fetch(ctx, source.Scope{}, src, "")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v", allowed, err)
 		}
+	}
+}
+
+// A submodule leads nowhere that the sources of its pipeline's tenant do not allow, also where another tenant's pipeline has fetched it.
+func TestSubmodulesStayWithinTheTenant(t *testing.T) {
+	server := gittest.New(t)
+	below := server.Repository(t, "pay")
+	below.Commit("first", map[string]string{"a": "0"})
+	r := server.Repository(t, "shop")
+	addSubmodule(r, below, "sub", "../"+filepath.Base(below.Bare))
+	var asked atomic.Int64
+	server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/pay") {
+			asked.Add(1)
+		}
+		return false
+	})
+	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: r.URL, Submodules: true}}
+	scope := func(directory, allowed string) source.Scope {
+		one, err := tenant.New(directory, []string{"team"}, []string{allowed}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return source.Scope{Namespace: "team", Submodules: one.Sources, Whose: one.Whose()}
+	}
+	shop, pay := scope("teams/shop", r.URL), scope("teams/pay", server.URL+"/*")
+	shared := source.Share(source.New(source.Options{StateDir: t.TempDir()}))
+	refused := func() {
+		t.Helper()
+		_, err := shared.Fetch(ctx, shop, src, "")
+		if err == nil || err.Error() != "fetching submodule sub: pipelines in teams/shop may not read its repository; who runs the daemon can allow it with the tenant's sources" {
+			t.Errorf("got %v", err)
+		}
+	}
+	if refused(); asked.Load() > 0 {
+		t.Error("the server was asked for a repository that the tenant may not read")
+	}
+	snapshot, err := shared.Fetch(ctx, pay, src, "")
+	if err != nil || read(t, snapshot, "sub/a") != "0" {
+		t.Fatal(err)
+	}
+	refused()
+	named := func(s source.Scope) bool {
+		all := []v1alpha1.NamedSource{{Source: src}}
+		return shared.Seen(s, all, snapshot.Revisions(), time.Hour)
+	}
+	if !named(pay) || named(shop) {
+		t.Error("what one tenant has seen counts for another")
+	}
+	if _, err := shared.Fetch(ctx, source.Scope{Namespace: "team"}, src, ""); err != nil {
+		t.Errorf("without a tenant: %v", err)
 	}
 }

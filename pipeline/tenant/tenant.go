@@ -64,6 +64,9 @@ func (t Tenant) place() string {
 	return t.Directory
 }
 
+// Whose names the tenant's pipelines to their authors.
+func (t Tenant) Whose() string { return "pipelines in " + t.place() }
+
 // Check returns what a pipeline says that its author may not, nothing where all is well. A pipeline that names no namespace gets
 // the tenant's.
 func (t Tenant) Check(p *v1alpha1.RenderPipeline) error {
@@ -79,9 +82,9 @@ func (t Tenant) Check(p *v1alpha1.RenderPipeline) error {
 	}
 	for _, source := range p.AllSources() {
 		if source.Dir != nil && t.Sources != nil {
-			add(source.Field+".dir", "pipelines in %s may not read directories of the machine", t.place())
+			add(source.Field+".dir", "%s may not read directories of the machine", t.Whose())
 		}
 	}
-	errs = append(errs, t.Reach.Check(p, "pipelines in "+t.place()))
+	errs = append(errs, t.Reach.Check(p, t.Whose()))
 	return errors.Join(errs...)
 }
