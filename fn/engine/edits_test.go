@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/engine"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -160,6 +161,44 @@ func TestEditedMetadataStays(t *testing.T) {
 		got := string(text(run(t, builtIn(v1alpha1.ModeRemove), parse(t, "a.yaml", []byte(edited)))))
 		if diff := cmp.Diff(replacedIn(t, original, edit[0], edit[1]), got); diff != "" {
 			t.Errorf("%s: %s", edit[1], diff)
+		}
+	}
+}
+
+// TestOverwrittenMetadataComesBack has an injection change what the pod has itself. Nobody has edited it, so that it comes back, and is injected
+// in the same way again.
+func TestOverwrittenMetadataComesBack(t *testing.T) {
+	const original = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  template:\n    metadata:\n      annotations:\n        KEY: VALUE\n" +
+		"    spec:\n      containers:\n      - name: web\n        image: nginx\n      - name: helper\n        image: helper\n"
+	const cni = "pilot: {cni: {enabled: true}}\n"
+	for name, tc := range map[string]struct{ key, value, overrides string }{
+		"ports with a blank":         {"traffic.sidecar.istio.io/excludeInboundPorts", `80, 81`, cni},
+		"ports with the agent's":     {"traffic.sidecar.istio.io/excludeInboundPorts", `9090,15020`, cni},
+		"ports and another agent's":  {"traffic.sidecar.istio.io/excludeInboundPorts", `"80"`, cni + "global: {proxy: {statusPort: 16000}}\n"},
+		"annotations to be injected": {"prometheus.io/path", "/own", "sidecarInjectorWebhook: {injectedAnnotations: {prometheus.io/path: /theirs}}\n"},
+		"the first container":        {"kubectl.kubernetes.io/default-container", "helper", "sidecarInjectorWebhook: {injectedAnnotations: {kubectl.kubernetes.io/default-container: web}}\n"},
+	} {
+		for record, how := range map[string]v1alpha1.Record{"Workload": v1alpha1.RecordWorkload, "Annotation": v1alpha1.RecordAnnotation} {
+			t.Run(name+" "+record, func(t *testing.T) {
+				policy := func(mode v1alpha1.Mode) *v1alpha1.InjectionPolicy {
+					p := builtIn(mode)
+					overrides, err := manifest.Decode([]byte(tc.overrides))
+					if err != nil {
+						t.Fatal(err)
+					}
+					p.Spec.Istio.Injector.Overrides = overrides.(map[string]any)
+					p.Spec.Record = how
+					return p
+				}
+				text0 := strings.NewReplacer("KEY", tc.key, "VALUE", tc.value).Replace(original)
+				once := string(text(run(t, policy(v1alpha1.ModeInject), parse(t, "a.yaml", []byte(text0)))))
+				if twice := string(text(run(t, policy(v1alpha1.ModeInject), parse(t, "a.yaml", []byte(once))))); twice != once {
+					t.Errorf("injecting again: %s", cmp.Diff(once, twice))
+				}
+				if got := string(text(run(t, policy(v1alpha1.ModeRemove), parse(t, "a.yaml", []byte(once))))); got != text0 {
+					t.Errorf("removing: %s", cmp.Diff(text0, got))
+				}
+			})
 		}
 	}
 }

@@ -54,17 +54,17 @@ func openUnit(u *unit) []*unit {
 	if u.doc.Empty() {
 		return units
 	}
-	meta, ok := u.doc.Peek()
-	if !ok {
+	meta, isObject := u.doc.Peek()
+	if !isObject {
 		obj, err := u.doc.Object()
 		if err != nil {
 			u.addError("", err)
 			u.broken = true
 			return units
 		}
-		meta = metaOf(obj)
+		meta, isObject = metaOf(obj), obj != nil
 	}
-	if meta.Kind == "" && meta.APIVersion == "" && u.typed.Kind != "" {
+	if isObject && meta.Kind == "" && meta.APIVersion == "" && u.typed.Kind != "" {
 		meta.APIVersion, meta.Kind, u.byList = u.typed.APIVersion, u.typed.Kind, true
 	}
 	u.meta = meta

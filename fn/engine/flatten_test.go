@@ -48,6 +48,10 @@ items:
 	if removed, _ := try(t, withObjects, v1alpha1.ModeRemove, out); removed != text {
 		t.Errorf("removed again:\n%s", removed)
 	}
+	nothing := strings.Replace(text, "items:\n", "items:\n- null\n- ~\n", 1)
+	if out, report := try(t, withObjects, v1alpha1.ModeInject, nothing); report.Failed() || !strings.Contains(out, "items:\n- null\n- ~\n") || len(report.Outcomes) != 2 {
+		t.Errorf("elements that are nothing: %v\n%s", report.Results, out)
+	}
 	// The API does not say what is in a List, and clients refuse such an element.
 	if _, report := try(t, withObjects, v1alpha1.ModeInject, strings.Replace(strings.Replace(text, "DeploymentList", "List", 1), "apps/v1", "v1", 1)); len(report.Outcomes) != 0 {
 		t.Errorf("elements of a List: %+v", report.Outcomes)

@@ -103,7 +103,15 @@ func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Und
 		return nil, nil
 	}
 	undo, err := podmap.NewUndo(original, found)
-	return &undo, err
+	if err != nil {
+		return nil, err
+	}
+	_, back, err := restorePod(injected, t.Owner, &undo, restoreOptions{})
+	if err != nil {
+		return nil, err
+	}
+	undo.Exact = !podmap.Equal(back, original)
+	return &undo, nil
 }
 
 // withUndo returns the object with the record of its pods and of their own images.

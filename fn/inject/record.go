@@ -33,6 +33,12 @@ func recordOf(original, injected map[string]any) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	kept, _, err := KeepEdits(undo, injected, nil)
+	if err != nil {
+		return "", err
+	}
+	back, err := kept.Apply(injected)
+	undo.Exact = err != nil || !podmap.Equal(back, podmap.PodPart(original))
 	text, err := json.Marshal(undo)
 	return string(text), err
 }

@@ -18,7 +18,7 @@ var handlerKinds = []string{"httpGet", "tcpSocket", "grpc"}
 // doubt. injected is the pod with the injection. found is the pod that the record is applied to, if that is another one: without
 // all of the injection that the pod tells of itself.
 func KeepEdits(undo podmap.Undo, injected, found map[string]any) (podmap.Undo, []Note, error) {
-	if undo.Patch == nil {
+	if undo.Patch == nil || undo.Exact {
 		return undo, nil, nil
 	}
 	p, err := borrowPod(injected)
@@ -174,10 +174,11 @@ func (e *edits) keepPortName(field string, container, found, probe map[string]an
 	}
 }
 
-// keepOwnValues takes values out of a record that stand for fields which the pod has come to have another value of. An injection
-// leaves such a field alone where the pod has one, unless it is empty, so that what differs came later.
+// keepOwnValues takes values out of a record that stand for labels and annotations which the pod has come to have another value of. An
+// injection leaves them alone where the pod has some, unless they are empty, so that what differs came later. Where a template or the
+// injected annotations of an installation do otherwise, the record is exact.
 func (e *edits) keepOwnValues(patch map[string]any) {
-	for _, path := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"spec", "securityContext"}} {
+	for _, path := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}} {
 		recorded, found := mapUnder(patch, path), mapUnder(e.found, path)
 		for key, v := range recorded {
 			now, there := found[key]
@@ -196,10 +197,14 @@ func mapUnder(m map[string]any, path []string) map[string]any {
 	return m
 }
 
-// keepsOwn reports whether an injection leaves a label, annotation or field of the security context alone that the pod has already, or
-// the pod tells what it was.
+// keepsOwn reports whether an injection leaves a label or annotation alone that the pod has already. It changes the revision and the
+// inbound ports that are left out.
 func keepsOwn(key string) bool {
-	return isIstiosLabel(key) || slices.Contains(containerAnnotationNames, key) || key == interceptionAnnotation || key == "fsGroup" ||
+	switch key {
+	case istioRevision, trafficPrefix + "excludeInboundPorts":
+		return false
+	}
+	return isIstiosLabel(key) || slices.Contains(containerAnnotationNames, key) || key == interceptionAnnotation ||
 		strings.HasPrefix(key, trafficPrefix) || strings.HasPrefix(key, prometheusPrefix)
 }
 

@@ -14,6 +14,7 @@ import (
 const (
 	canonicalRevisionLabel = "service.istio.io/canonical-revision"
 	canonicalNameLabel     = "service.istio.io/canonical-name"
+	istioRevision          = "istio.io/rev"
 )
 
 // restoreLabels takes the injected labels out.
@@ -80,7 +81,7 @@ func (r *removal) restoreFormerLabels(before map[string]string) {
 
 // revisionLabel takes the label of the revision out where it says no more than the default one. Istio 1.6 to 1.10 set it.
 func (r *removal) revisionLabel() {
-	const name = "istio.io/rev"
+	const name = istioRevision
 	v, ok := r.pod.label(name)
 	if !ok || r.writer.outside(6, 10) && !r.gatewayRevision(v) {
 		return
@@ -129,7 +130,7 @@ func (r *removal) formerLabels() (map[string]string, bool) {
 // isIstiosLabel reports whether injection by Istio up to 1.8 sets a label of this name.
 func isIstiosLabel(name string) bool {
 	switch name {
-	case "security.istio.io/tlsMode", canonicalNameLabel, canonicalRevisionLabel, "istio.io/rev", networkLabel:
+	case "security.istio.io/tlsMode", canonicalNameLabel, canonicalRevisionLabel, istioRevision, networkLabel:
 		return true
 	default:
 		return false

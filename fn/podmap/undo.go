@@ -26,6 +26,9 @@ type Undo struct {
 	// value that they have: a map, a list or null. A patch cannot say that.
 	Empty    map[string]any `json:"empty,omitempty"`
 	Original map[string]any `json:"original,omitempty"`
+	// Exact says that what differs from the record can be the change itself, where usually a later edit is told by that: the record is to be
+	// applied as it is.
+	Exact bool `json:"exact,omitempty"`
 }
 
 // NewUndo returns what takes the change from before to after back. Neither is changed.
@@ -297,6 +300,7 @@ func ReadUndo(text []byte) (Undo, error) {
 		}
 	}
 	u.Tidy, _ = m["tidy"].(bool)
+	u.Exact, _ = m["exact"].(bool)
 	if u.Patch == nil && u.Empty == nil && u.Original == nil {
 		return Undo{}, errors.New("it has neither patch nor original")
 	}
