@@ -117,14 +117,21 @@ func newestChecks(all []Check) []Check {
 }
 
 // worstChecks returns the worst check of each name, sorted by name, so that none hides another that failed or is not done, whichever has
-// ended last. Of two that are as bad, the newer counts.
+// ended last. It is as new as the newest of them.
 func worstChecks(all []Check) []Check {
 	byName := map[string]Check{}
 	for _, one := range all {
-		old, ok := byName[one.Name]
-		if !ok || cmp.Or(badness[one.State]-badness[old.State], one.At.Compare(old.At)) > 0 {
-			byName[one.Name] = one
+		if old, ok := byName[one.Name]; ok {
+			newest := one.At
+			if old.At.After(newest) {
+				newest = old.At
+			}
+			if badness[old.State] > badness[one.State] {
+				one = old
+			}
+			one.At = newest
 		}
+		byName[one.Name] = one
 	}
 	var out []Check
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
