@@ -189,6 +189,8 @@ func showHelp(help *cobra.Command, args []string) error {
 	if found.HasSubCommands() && len(rest) > 0 {
 		return knownCommand(found, rest)
 	}
+	found.InitDefaultHelpFlag() // cobra does so for its own help command, too
+	found.InitDefaultVersionFlag()
 	return found.Help()
 }
 

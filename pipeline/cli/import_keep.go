@@ -20,7 +20,7 @@ import (
 )
 
 // importedKeys are the parts of a spec that an import decides about even where it does not write them.
-var importedKeys = map[string]bool{"istio": true, "namespaces": true, "sidecars": true, "unknownNamespace": true}
+var importedKeys = map[string]bool{"from": true, "istio": true, "namespaces": true, "sidecars": true, "unknownNamespace": true}
 
 // leftKeys are the parts of spec.istio that an import leaves to people.
 var leftKeys = []string{"runtimeWebhook", "admission"}
@@ -65,10 +65,10 @@ func leftToPeople(spec map[string]any, imported []byte) (map[string]any, error) 
 	if err := yaml.Unmarshal(imported, &sets); err != nil {
 		return nil, err
 	}
-	left := maps.Clone(spec)
+	left, _ := withoutEmpty(spec).(map[string]any)
 	maps.DeleteFunc(left, func(key string, _ any) bool { return sets.Spec[key] != nil || importedKeys[key] })
 	istio, _ := spec["istio"].(map[string]any)
-	own := maps.Clone(istio)
+	own, _ := withoutEmpty(istio).(map[string]any)
 	maps.DeleteFunc(own, func(key string, _ any) bool { return !slices.Contains(leftKeys, key) })
 	if len(own) > 0 {
 		left["istio"] = own
@@ -76,13 +76,38 @@ func leftToPeople(spec map[string]any, imported []byte) (map[string]any, error) 
 	return left, nil
 }
 
+// withoutEmpty returns a copy of a value without what is null or an empty list or map in its maps: a policy is not written with these.
+func withoutEmpty(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, one := range v {
+			one = withoutEmpty(one)
+			list, isList := one.([]any)
+			of, isMap := one.(map[string]any)
+			if one != nil && (!isList || len(list) > 0) && (!isMap || len(of) > 0) {
+				out[key] = one
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, one := range v {
+			out[i] = withoutEmpty(one)
+		}
+		return out
+	}
+	return v
+}
+
 // keepFromOutput puts what people have set in the policy that is to be replaced into the one that was imported, so that importing again
 // changes what the import decides and nothing else. It notes what it has kept, and warns of what it cannot keep.
 func (im *importRun) keepFromOutput(imp *importer.Import) error {
-	text, err := os.ReadFile(im.output)
-	if errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(im.output)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // a pipe would wait for what is to be written
 		return nil
 	}
+	text, err := os.ReadFile(im.output)
 	if err != nil {
 		return fmt.Errorf("reading the policy: %w", err)
 	}

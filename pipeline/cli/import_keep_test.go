@@ -46,6 +46,21 @@ func TestImportKeepsWhatItLeavesToPeople(t *testing.T) {
 	}
 }
 
+// TestImportOverPoliciesOfAllKinds replaces policies with parts that say nothing, one that is completed from a cluster, and no file at all.
+func TestImportOverPoliciesOfAllKinds(t *testing.T) {
+	input, err := filepath.Abs(filepath.Join("..", "..", "examples", "import-from-cluster", "cluster.yaml"))
+	must(t, err)
+	policy := filepath.Join(t.TempDir(), "prerig.yaml")
+	ok(t, "", "import", input, "-o", policy)
+	want := readFile(t, policy)
+	for _, spec := range []string{"{istio: {}, workloads: [], lint: {suppress: [], rules: {}}, images: {pins: {}}}", "{istio: {}, from: Cluster}"} {
+		must(t, os.WriteFile(policy, []byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: istio}\nspec: "+spec+"\n"), 0o600))
+		if _, stderr := ok(t, "", "import", input, "-o", policy); readFile(t, policy) != want || strings.Contains(stderr, "kept") {
+			t.Errorf("%s: %s\n%s", spec, stderr, readFile(t, policy))
+		}
+	}
+}
+
 // TestImportWarnsOfWhatItCannotKeep replaces a policy that cannot be read, which is a way to mend it.
 func TestImportWarnsOfWhatItCannotKeep(t *testing.T) {
 	input, err := filepath.Abs(filepath.Join("..", "..", "examples", "import-from-cluster", "cluster.yaml"))

@@ -54,10 +54,11 @@ func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, resul
 	if err != nil {
 		return err
 	}
-	if err := writeBelow(ctx, dir, content); err != nil {
+	// What goes, goes first: it may be the same file as what comes, by a link or where names differ in case only.
+	if err := removeStale(told, dir, name, stale); err != nil {
 		return err
 	}
-	if err := removeStale(told, dir, name, stale); err != nil {
+	if err := writeBelow(ctx, dir, content); err != nil {
 		return err
 	}
 	// The records come last: after a run that was killed, the next one still knows what to remove.

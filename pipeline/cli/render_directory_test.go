@@ -86,6 +86,36 @@ func TestRenderRemovesWhatItWroteEarlier(t *testing.T) {
 	}
 }
 
+// TestRenderThroughLinksOfTheDirectory has links to other places in the directory, which are followed: to what is written, and to what goes.
+func TestRenderThroughLinksOfTheDirectory(t *testing.T) {
+	repository, pipelines := fleet(t, "web")
+	dir, cache := t.TempDir(), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "sites/web"), 0o755))
+	must(t, os.Symlink(filepath.Join(dir, "sites/web"), filepath.Join(dir, "web")))
+	render := func() {
+		t.Helper()
+		if code, _, stderr := prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", cache); code != ExitOK {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+	}
+	repository.Commit("more", map[string]string{"apps/web/more.yaml": application("more", "app:1")})
+	render()
+	if !exists(dir, "sites/web/shop/deployment-more.yaml") {
+		t.Error("it was not written through the link")
+	}
+	repository.Commit("less", map[string]string{"apps/web/more.yaml": "# nothing\n"})
+	render()
+	if exists(dir, "sites/web/shop/deployment-more.yaml") || !exists(dir, "sites/web/shop/deployment-web.yaml") {
+		t.Error("what is gone was not removed, or more than that")
+	}
+	// The same files under another path: what goes and what comes are one.
+	put(t, strings.Replace(readFile(t, filepath.Join(pipelines, "web.yaml")), "branch: rendered", "branch: rendered, path: sites/web", 1), pipelines, "web.yaml")
+	render()
+	if !exists(dir, "sites/web/shop/deployment-web.yaml") {
+		t.Error("what was written was removed")
+	}
+}
+
 // TestRenderNamesWhatNobodyHasRecorded renders into a directory of a version that kept no records.
 func TestRenderNamesWhatNobodyHasRecorded(t *testing.T) {
 	_, pipelines := fleet(t, "cart", "web")

@@ -64,6 +64,12 @@ func TestHelpAndCompletionOfWhatIsNoCommand(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s", typed, code, out, stderr)
 		}
 	}
+	for _, of := range []string{"", "render", "images pin"} {
+		_, help, _ := prerig(t, strings.Fields("help "+of)...)
+		if _, flag, _ := prerig(t, strings.Fields(of+" --help")...); help != flag {
+			t.Errorf("help %s differs from --help:\n%s\n%s", of, help, flag)
+		}
+	}
 }
 
 func TestWrongFlagsForADaemon(t *testing.T) {

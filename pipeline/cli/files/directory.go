@@ -84,14 +84,28 @@ func (d *Directory) FS() fs.FS { return d.root.FS() }
 func (d *Directory) To(rel string, data []byte) (Output, error) {
 	out := Output{Path: filepath.Join(d.name, rel), Data: data, in: d.root, target: filepath.Clean(rel)}
 	target, err := d.followLinks(out.target)
-	if errors.Is(err, fs.ErrNotExist) {
-		return out, out.checkNew()
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if isNew {
+		target, err = d.newTarget(out.target)
 	}
 	if err != nil {
 		return Output{}, fmt.Errorf("writing %s: %w", out.Path, innerError(err))
 	}
 	out.target = target
+	if isNew {
+		return out, out.checkNew()
+	}
 	return out.readTarget()
+}
+
+// newTarget returns the path below the directory of a file that does not exist, without links as far as there is something on the way.
+func (d *Directory) newTarget(rel string) (string, error) {
+	parent := filepath.Dir(rel)
+	around, err := d.followLinks(parent)
+	if errors.Is(err, fs.ErrNotExist) && parent != "." {
+		around, err = d.newTarget(parent)
+	}
+	return filepath.Join(around, filepath.Base(rel)), err
 }
 
 // followLinks returns the path below the directory of the file at rel, without links. It refuses one that a link leads out of the
@@ -113,7 +127,7 @@ func (d *Directory) followLinks(rel string) (string, error) {
 }
 
 // Remove removes the file at rel below the directory, and the directories around it that are empty then. It reports whether there was
-// such a file. What a link on the way leads to is not removed.
+// such a file. A link to another place in the directory is followed on the way, but not the last one.
 func (d *Directory) Remove(rel string) (bool, error) {
 	failed := func(err error) (bool, error) {
 		return false, fmt.Errorf("removing %s: %w", filepath.Join(d.name, rel), innerError(err))
@@ -125,9 +139,8 @@ func (d *Directory) Remove(rel string) (bool, error) {
 		return false, nil
 	case err != nil:
 		return failed(err)
-	case around != filepath.Dir(rel):
-		return failed(fmt.Errorf("a link leads to %s; remove the link", filepath.Join(d.name, around)))
 	}
+	rel = filepath.Join(around, filepath.Base(rel))
 	info, err := d.root.Lstat(rel)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
 		return false, nil
