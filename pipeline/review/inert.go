@@ -8,8 +8,9 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/prerig/prerig/pipeline/diff"
 )
 
 // Bounds of what is shown of others' texts, in bytes: names and messages, and one line of a manifest.
@@ -22,7 +23,7 @@ const (
 func codeSpan(text string) string { return longCodeSpan(text, maxText) }
 
 func longCodeSpan(text string, most int) string {
-	text = defused(cut(visible(strings.Join(strings.Fields(text), " ")), most))
+	text = defused(cut(diff.Visible(strings.Join(strings.Fields(text), " ")), most))
 	if text == "" {
 		return "(empty)"
 	}
@@ -50,7 +51,7 @@ func fenced(lines []string) string {
 }
 
 // shownLine is a line of a difference, without its line end, as it is shown.
-func shownLine(line string) string { return defused(cut(visible(line), maxLine)) }
+func shownLine(line string) string { return defused(cut(diff.Visible(line), maxLine)) }
 
 func longestRun(text string) int {
 	longest, run := 0, 0
@@ -63,27 +64,6 @@ func longestRun(text string) int {
 		longest = max(longest, run)
 	}
 	return longest
-}
-
-// visible writes out the characters that a reader would not see, or that would end the line or turn it round.
-func visible(text string) string {
-	text = strings.ToValidUTF8(text, "\ufffd")
-	if !strings.ContainsFunc(text, isHidden) {
-		return text
-	}
-	var out strings.Builder
-	for _, r := range text {
-		if isHidden(r) {
-			fmt.Fprintf(&out, "<U+%04X>", r)
-			continue
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
-}
-
-func isHidden(r rune) bool {
-	return r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
 // cut shortens a text and says so.

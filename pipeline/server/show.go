@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -139,6 +140,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 			shown := 0
 			for _, f := range d.Files {
 				one := fileData{FileDiff: f, Lines: diffLines(f), Open: shown < openLines}
+				one.Path = diff.Visible(f.Path)
 				shown += len(one.Lines)
 				data.countLines(&one)
 				data.Files = append(data.Files, one)
@@ -181,6 +183,10 @@ func diffLines(f status.FileDiff) []lineData {
 	old, now, started := 0, 0, false
 	for line := range strings.Lines(f.Patch) {
 		line = strings.TrimSuffix(line, "\n")
+		text := "" // as a reader sees it, whoever wrote it
+		if line != "" {
+			text = diff.Visible(line[1:])
+		}
 		switch {
 		case strings.HasPrefix(line, "@@ "):
 			started = true
@@ -189,13 +195,13 @@ func diffLines(f status.FileDiff) []lineData {
 			out = append(out, lineData{Kind: "hunk", Text: line})
 		case !started:
 		case strings.HasPrefix(line, "+"):
-			out = append(out, lineData{Kind: "add", New: strconv.Itoa(now), Text: line[1:], Injected: injected[now]})
+			out = append(out, lineData{Kind: "add", New: strconv.Itoa(now), Text: text, Injected: injected[now]})
 			now++
 		case strings.HasPrefix(line, "-"):
-			out = append(out, lineData{Kind: "del", Old: strconv.Itoa(old), Text: line[1:], Injected: before[old]})
+			out = append(out, lineData{Kind: "del", Old: strconv.Itoa(old), Text: text, Injected: before[old]})
 			old++
 		case strings.HasPrefix(line, " "):
-			out = append(out, lineData{Kind: "same", Old: strconv.Itoa(old), New: strconv.Itoa(now), Text: line[1:], Injected: injected[now]})
+			out = append(out, lineData{Kind: "same", Old: strconv.Itoa(old), New: strconv.Itoa(now), Text: text, Injected: injected[now]})
 			old++
 			now++
 		}

@@ -244,6 +244,28 @@ func TestPageOfARun(t *testing.T) {
 	}
 }
 
+// TestHiddenCharactersOfARun has a manifest and its name turn a line round, and hide a character.
+func TestHiddenCharactersOfARun(t *testing.T) {
+	s := with(t, map[string]string{"web.yaml": fmt.Sprintf(object, "web", "config", "")})
+	save(t, s.Store, "team/web", status.Published, "fine", true)
+	file := status.FileDiff{Path: "a\u202eb.yaml", Kind: "modified", Patch: "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-image: a\n+image: \u2066a\u200bb\u2069\n\tend\n"}
+	if err := s.Store.SaveDiff(t.Context(), "team/web", "run1", &status.Diff{Files: []status.FileDiff{file}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, body := get(t, s.Admin(Access{Loopback: true}), "/runs?pipeline=team/web&run=run1")
+	for _, want := range []string{"a&lt;U&#43;202E&gt;b.yaml", "image: &lt;U&#43;2066&gt;a&lt;U&#43;200B&gt;b&lt;U&#43;2069&gt;"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.ContainsAny(body, "\u202e\u2066\u200b\u2069") {
+		t.Error("the page has hidden characters")
+	}
+}
+
 func TestCommitLinks(t *testing.T) {
 	hash := strings.Repeat("ab", 20)
 	for target, want := range map[string]string{
