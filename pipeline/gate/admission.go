@@ -75,6 +75,7 @@ func (c *checker) newAdmission(objects []Object, o Options) (*admissionCheck, er
 // collect notes what the requests for pods depend on, and returns the namespaces.
 func (a *admissionCheck) collect(known []Object) map[string]*corev1.Namespace {
 	namespaces := map[string]*corev1.Namespace{}
+	limits := map[[2]string]defaults.LimitRange{}
 	for _, o := range known {
 		ref := o.Ref()
 		if ref.APIVersion != "v1" || isEncrypted(o.Value) || isLocal(o.Value) {
@@ -89,8 +90,11 @@ func (a *admissionCheck) collect(known []Object) map[string]*corev1.Namespace {
 		case "ServiceAccount":
 			a.maker.Accounts[namespace+"/"+ref.Name] = o.Value
 		case "LimitRange":
-			a.maker.Limits[namespace] = append(a.maker.Limits[namespace], defaults.NewLimitRange(o.Value))
+			limits[[2]string{namespace, ref.Name}] = defaults.NewLimitRange(o.Value)
 		}
+	}
+	for _, key := range sortedNames(limits) {
+		a.maker.Limits[key[0]] = append(a.maker.Limits[key[0]], limits[key])
 	}
 	return namespaces
 }
@@ -104,12 +108,16 @@ func parameters(known []Object, kind schema.GroupVersionKind) []map[string]any {
 			byName[[2]string{ref.Namespace, ref.Name}] = o.Value
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(byName), func(x, y [2]string) int { return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) })
 	var out []map[string]any
-	for _, key := range keys {
+	for _, key := range sortedNames(byName) {
 		out = append(out, byName[key])
 	}
 	return out
+}
+
+// sortedNames returns the keys of what is known by namespace and name, in their order.
+func sortedNames[V any](byName map[[2]string]V) [][2]string {
+	return slices.SortedFunc(maps.Keys(byName), func(x, y [2]string) int { return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) })
 }
 
 func (a *admissionCheck) addPolicy(o Object) {

@@ -266,6 +266,69 @@ func TestPodSecurityDefault(t *testing.T) {
 	}
 }
 
+// TestPodSecurityOfANewerVersion has a namespace ask for checks that are newer than the server, which has its own.
+func TestPodSecurityOfANewerVersion(t *testing.T) {
+	t.Parallel()
+	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {hostUsers: false, securityContext: {runAsUser: 0, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, " +
+		"containers: [{name: a, image: a, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}\n"
+	for version, want := range map[string]int{"1.34": 1, "1.35": 0} {
+		found, err := Check(t.Context(), readObjects(t, "a.yaml", []byte(text)), Options{SkipSchemas: true, KubernetesVersion: version, PodSecurity: "restricted:v1.35"})
+		if err != nil || len(found) != want {
+			t.Errorf("%s: got %v, %v, want %d findings", version, found, err, want)
+		}
+	}
+}
+
+// TestNoPolicyIsAskedAboutPolicies has one on everything, which itself and its binding do not comply with.
+func TestNoPolicyIsAskedAboutPolicies(t *testing.T) {
+	t.Parallel()
+	text := strings.NewReplacer(`[v1]`, `["*"]`, `[""]`, `["*"]`, "[configmaps, secrets]", `["*"]`).Replace(policyText("any", "has(object.metadata.labels)"))
+	found, err := Check(t.Context(), readObjects(t, "a.yaml", []byte(text+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")), Options{SkipSchemas: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if denied := deniedOf(found); len(denied) != 1 || !strings.Contains(denied[0].String(), "ConfigMap a") {
+		t.Errorf("got %v", denied)
+	}
+}
+
+// deniedOf are the findings that a policy denies something.
+func deniedOf(found result.Results) result.Results {
+	return slices.DeleteFunc(slices.Clone(found), func(r result.Result) bool { return r.Tags[result.TagCode] != codePolicyDenied })
+}
+
+// TestLimitRangeIsReplaced has the objects change a LimitRange of the cluster, whose defaults a policy is about.
+func TestLimitRangeIsReplaced(t *testing.T) {
+	t.Parallel()
+	limits := func(cpu string) string {
+		return "---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: a, namespace: shop}\nspec: {limits: [{type: Container, default: {cpu: \"" + cpu + "\"}}]}\n"
+	}
+	text := strings.NewReplacer("configmaps", "pods").Replace(policyText("any", "quantity(object.spec.containers[0].resources.limits.cpu).compareTo(quantity('1')) <= 0"))
+	pod := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: shop}\nspec: {containers: [{name: a, image: a}]}\n"
+	for cpu, want := range map[string]int{"2": 1, "1": 0} {
+		found, err := Check(t.Context(), readObjects(t, "a.yaml", []byte(text+limits(cpu)+pod)), Options{SkipSchemas: true, Catalog: readObjects(t, "b.yaml", []byte(limits("500m")))})
+		if denied := deniedOf(found); err != nil || len(denied) != want {
+			t.Errorf("%s: got %v, %v, want %d", cpu, denied, err, want)
+		}
+	}
+}
+
+// TestPublishedObjectsAreNotLocal has an annotation say that a pod is for tools alone, which keeps nothing that is published out of a cluster.
+func TestPublishedObjectsAreNotLocal(t *testing.T) {
+	t.Parallel()
+	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {config.kubernetes.io/local-config: \"true\"}}\nspec: {hostNetwork: true, contaners: [], containers: [{name: a, image: a}]}\n"
+	for published, want := range map[bool]int{false: 0, true: 2} {
+		objects := readObjects(t, "a.yaml", []byte(text))
+		found, err := Check(t.Context(), objects, Options{PodSecurity: "baseline", Published: published})
+		if err != nil || len(found) != want {
+			t.Errorf("published %t: got %v, %v, want %d findings", published, found, err, want)
+		}
+		if !isLocal(objects[0].Value) {
+			t.Error("the object was changed")
+		}
+	}
+}
+
 // FuzzPolicy evaluates expressions that anyone may write: whatever they are, the check ends with findings.
 func FuzzPolicy(f *testing.F) {
 	for _, expression := range []string{"object.spec.replicas > 3", "variables.a", "object[?'a'].b", "request", "[1].map(x, object)", "a.b.c", "object.?a.orValue(1) == 1"} {

@@ -6,6 +6,7 @@ package gate
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,6 +40,9 @@ type Options struct {
 	// Catalog holds objects that are in the cluster already: CustomResourceDefinitions, admission policies with their bindings and
 	// parameters, Namespaces, LimitRanges and ServiceAccounts. They are not checked themselves.
 	Catalog []Object
+	// Published says that all of the objects are published: the annotation that makes one for tools alone keeps none of them out of a
+	// cluster then.
+	Published bool
 	// SkipSchemas and SkipAdmission leave out the schemas, or the admission policies and Pod Security.
 	SkipSchemas, SkipAdmission bool
 	// PodSecurity is the level that namespaces without a label enforce, such as baseline or restricted:v1.34; empty for privileged.
@@ -53,6 +57,9 @@ func Check(ctx context.Context, objects []Object, o Options) (result.Results, er
 	server, err := openapi.NewServer(o.KubernetesVersion)
 	if err != nil {
 		return nil, err
+	}
+	if o.Published {
+		objects = forCluster(objects)
 	}
 	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind]*definition{}}
 	for _, object := range o.Catalog {
@@ -171,9 +178,28 @@ func isEncrypted(object map[string]any) bool {
 	return sops["mac"] != nil
 }
 
+const localAnnotation = "config.kubernetes.io/local-config"
+
 // isLocal reports whether the object is for tools alone, as kpt and kustomize have it.
 func isLocal(object map[string]any) bool {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations["config.kubernetes.io/local-config"] == "true"
+	return annotations[localAnnotation] == "true"
+}
+
+// forCluster returns objects without the annotation that makes one for tools alone. None of them is changed.
+func forCluster(objects []Object) []Object {
+	out := slices.Clone(objects)
+	for i, o := range out {
+		if !isLocal(o.Value) {
+			continue
+		}
+		metadata := maps.Clone(o.Value["metadata"].(map[string]any))
+		annotations := maps.Clone(metadata["annotations"].(map[string]any))
+		delete(annotations, localAnnotation)
+		metadata["annotations"] = annotations
+		out[i].Value = maps.Clone(o.Value)
+		out[i].Value["metadata"] = metadata
+	}
+	return out
 }

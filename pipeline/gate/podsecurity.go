@@ -87,7 +87,7 @@ func (c *checker) checkPodSecurity(o Object, r *request.Request) {
 func (c *checker) addViolation(o Object, r *request.Request, pod *corev1.Pod, level psa.LevelVersion, code string) bool {
 	p := c.admission.security
 	checked := level
-	if checked.Version.Latest() {
+	if checked.Version.Latest() || p.server.Older(checked.Version) { // the server has no newer checks than its own
 		checked.Version = p.server
 	}
 	results := p.evaluator.EvaluatePod(checked, &pod.ObjectMeta, &pod.Spec)

@@ -41,7 +41,7 @@ func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
 // gateOptions reads what the pipeline names: one check does both, as definitions say what kinds policies are about.
 func (w *renderWorker) gateOptions() (gate.Options, error) {
 	schemas, admission := w.request.Schemas, w.request.Admission
-	options := gate.Options{SkipSchemas: schemas == nil, SkipAdmission: admission == nil}
+	options := gate.Options{Published: true, SkipSchemas: schemas == nil, SkipAdmission: admission == nil}
 	rules := map[string]string{}
 	read := func(field, key string, names []string, severities map[string]string) error {
 		if _, err := gate.NewSeverities(severities); err != nil {

@@ -156,11 +156,15 @@ func (c *checker) checkObject(s *Schema, name string, value any, path []any) {
 }
 
 // optional are the fields that the schemas call required, while the API server takes an object without them: they are no pointers in
-// its Go types, and their zero value is allowed.
+// its Go types, and their zero value is allowed or filled in. Some are so in the schemas of older versions only.
 var optional = map[string][]string{
-	"io.k8s.api.networking.v1.NetworkPolicySpec": {"podSelector"},
-	"io.k8s.api.apps.v1.StatefulSetSpec":         {"serviceName"},
-	"io.k8s.api.core.v1.Sysctl":                  {"value"},
+	"io.k8s.api.networking.v1.NetworkPolicySpec":                 {"podSelector"},
+	"io.k8s.api.apps.v1.StatefulSetSpec":                         {"serviceName"},
+	"io.k8s.api.core.v1.Sysctl":                                  {"value"},
+	"io.k8s.api.rbac.v1.RoleRef":                                 {"apiGroup"},
+	"io.k8s.api.scheduling.v1.PriorityClass":                     {"value"},
+	"io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern": {"status"},
+	"io.k8s.api.discovery.v1.EndpointSlice":                      {"endpoints"},
 }
 
 func (c *checker) checkString(s *Schema, enum []string, value any, path []any) {

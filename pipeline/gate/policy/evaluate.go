@@ -79,8 +79,17 @@ func describe(r *request.Request) string {
 	return r.Kind.Kind + " " + name
 }
 
+// unpoliced are the resources of the group that the API server asks no policy about, so that none can lock itself in (Dispatch in
+// pkg/admission/plugin/policy/generic/plugin.go of k8s.io/apiserver).
+var unpoliced = []string{
+	"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+}
+
 // Evaluate returns what the policies say of a request.
 func (s *Set) Evaluate(ctx context.Context, r *request.Request) []Decision {
+	if r.Kind.Group == Group && slices.Contains(unpoliced, r.Kind.Resource) {
+		return nil
+	}
 	var out []Decision
 	for _, name := range slices.Sorted(maps.Keys(s.policies)) {
 		p := s.policies[name]
