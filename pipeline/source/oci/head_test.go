@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -46,10 +47,12 @@ func TestResolveWithoutHead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-			pushed, asked := false, false
+			var pushed, asked atomic.Bool
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				manifest := pushed && strings.Contains(r.URL.Path, "/manifests/")
-				asked = asked || manifest && r.Method == http.MethodGet
+				manifest := pushed.Load() && strings.Contains(r.URL.Path, "/manifests/")
+				if manifest && r.Method == http.MethodGet {
+					asked.Store(true)
+				}
 				switch {
 				case manifest && r.Method == http.MethodHead && test.status != 0:
 					w.WriteHeader(test.status)
@@ -68,15 +71,15 @@ func TestResolveWithoutHead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pushed = true
+			pushed.Store(true)
 			for _, ref := range []oci.Ref{{Tag: "latest"}, {Digest: digest.String()}} {
 				artifact, err := r.Resolve(t.Context(), ref)
 				if test.fails != (err != nil) || err == nil && artifact.Digest != digest.String() {
 					t.Errorf("%+v: got %+v, %v", ref, artifact, err)
 				}
 			}
-			if asked != test.asked {
-				t.Errorf("asked by GET: %t", asked)
+			if got := asked.Load(); got != test.asked {
+				t.Errorf("asked by GET: %t", got)
 			}
 		})
 	}
