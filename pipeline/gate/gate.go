@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/pipeline/gate/openapi"
@@ -59,7 +60,7 @@ func Check(ctx context.Context, objects []Object, o Options) (result.Results, er
 		return nil, err
 	}
 	if o.Published {
-		objects = forCluster(objects)
+		objects = withoutLocal(objects)
 	}
 	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind]*definition{}}
 	for _, object := range o.Catalog {
@@ -178,17 +179,15 @@ func isEncrypted(object map[string]any) bool {
 	return sops["mac"] != nil
 }
 
-const localAnnotation = "config.kubernetes.io/local-config"
-
 // isLocal reports whether the object is for tools alone, as kpt and kustomize have it.
 func isLocal(object map[string]any) bool {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations[localAnnotation] == "true"
+	return annotations[v1alpha1.LocalConfig] == "true"
 }
 
-// forCluster returns objects without the annotation that makes one for tools alone. None of them is changed.
-func forCluster(objects []Object) []Object {
+// withoutLocal returns objects without the annotation that makes one for tools alone. None of them is changed.
+func withoutLocal(objects []Object) []Object {
 	out := slices.Clone(objects)
 	for i, o := range out {
 		if !isLocal(o.Value) {
@@ -196,7 +195,7 @@ func forCluster(objects []Object) []Object {
 		}
 		metadata := maps.Clone(o.Value["metadata"].(map[string]any))
 		annotations := maps.Clone(metadata["annotations"].(map[string]any))
-		delete(annotations, localAnnotation)
+		delete(annotations, v1alpha1.LocalConfig)
 		metadata["annotations"] = annotations
 		out[i].Value = maps.Clone(o.Value)
 		out[i].Value["metadata"] = metadata
