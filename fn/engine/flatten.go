@@ -80,22 +80,13 @@ func openUnit(u *unit) []*unit {
 	if !isList {
 		return units
 	}
-	typed := elementsMeta(meta)
+	typed := meta.Element()
 	for _, doc := range elements {
 		e := openUnit(&unit{doc: doc, path: u.path, index: u.index, item: -1, typed: typed})
 		u.elements = append(u.elements, e[0])
 		units = append(units, e...)
 	}
 	return units
-}
-
-// elementsMeta returns the apiVersion and kind of elements that name neither, as clients of the API take them from a typed list
-// (decodeToList in apimachinery's unstructured/helpers.go): the API server leaves them out in its lists.
-func elementsMeta(list manifest.Meta) manifest.Meta {
-	if list.Kind == "List" || list.Kind == "ResourceList" {
-		return manifest.Meta{}
-	}
-	return manifest.Meta{APIVersion: list.APIVersion, Kind: strings.TrimSuffix(list.Kind, "List")}
 }
 
 // object returns the object of the unit, with the apiVersion and kind that only its list says.

@@ -10,6 +10,16 @@ type Meta struct {
 	APIVersion, Kind, Name, Namespace string
 }
 
+// Element returns the apiVersion and kind of the elements of a list that name neither, as clients of the API take them from a typed list such
+// as a DeploymentList (decodeToList in apimachinery's unstructured/helpers.go): the API server leaves them out in its lists. Of a List or a
+// ResourceList, whose elements may be of any kind, it is empty.
+func (m Meta) Element() Meta {
+	if m.Kind == "List" || m.Kind == "ResourceList" {
+		return Meta{}
+	}
+	return Meta{APIVersion: m.APIVersion, Kind: strings.TrimSuffix(m.Kind, "List")}
+}
+
 // Peek reads apiVersion, kind, metadata.name and metadata.namespace by a scan that is much cheaper than decoding. ok is
 // false for what is not an object and for text that the scan is not sure about (quoted or repeated keys, anchors, merge
 // keys, tabs, …): then the caller decodes.

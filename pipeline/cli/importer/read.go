@@ -40,19 +40,16 @@ func Read(path string, data []byte) ([]Object, error) {
 // ReadDocument is Read for one document of the file at path.
 func ReadDocument(path string, doc *manifest.Document) ([]Object, error) {
 	r := objectReader{path: path}
-	err := r.readDocument(doc, typeMeta{})
+	err := r.readDocument(doc, manifest.Meta{})
 	return r.objects, err
 }
-
-// typeMeta is the type that the elements of a typed list may leave out.
-type typeMeta struct{ apiVersion, kind string }
 
 type objectReader struct {
 	path    string
 	objects []Object
 }
 
-func (r *objectReader) readDocument(doc *manifest.Document, implied typeMeta) error {
+func (r *objectReader) readDocument(doc *manifest.Document, implied manifest.Meta) error {
 	if doc.Empty() {
 		return nil
 	}
@@ -77,9 +74,9 @@ func (r *objectReader) readDocument(doc *manifest.Document, implied typeMeta) er
 	if err != nil || obj == nil {
 		return err
 	}
-	if textAt(obj, "kind") == "" && implied.kind != "" {
+	if textAt(obj, "kind") == "" && implied.Kind != "" {
 		obj = maps.Clone(obj)
-		obj["apiVersion"], obj["kind"] = implied.apiVersion, implied.kind
+		obj["apiVersion"], obj["kind"] = implied.APIVersion, implied.Kind
 	}
 	switch kind := textAt(obj, "kind"); {
 	case kind == secret:
@@ -91,9 +88,9 @@ func (r *objectReader) readDocument(doc *manifest.Document, implied typeMeta) er
 }
 
 func (r *objectReader) readList(doc *manifest.Document, items []*manifest.Document) error {
-	var of typeMeta
-	if meta, ok := doc.Peek(); ok && meta.Kind != "List" && meta.Kind != "ResourceList" {
-		of = typeMeta{apiVersion: meta.APIVersion, kind: strings.TrimSuffix(meta.Kind, "List")}
+	var of manifest.Meta
+	if meta, ok := doc.Peek(); ok {
+		of = meta.Element()
 	}
 	for _, item := range items {
 		if err := r.readDocument(item, of); err != nil {
