@@ -76,7 +76,7 @@ func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer node
 	case c == '|' || c == '>':
 		return p.applyProps(p.blockScalar(indent, c == '|'), p.requireOne(inner, outer))
 	case c == '[' || c == '{':
-		p.fresh = false
+		p.fresh, p.block = false, indent
 		n := p.flowCollection(p.requireOne(inner, outer))
 		if p.keyFollows(start) {
 			p.failAt(start, "found a key that is not a scalar")

@@ -154,6 +154,9 @@ scan:
 				break scan
 			}
 		case ' ', '\t', '\r':
+			if c == '\t' && breaks > 0 && p.columnOf(i) <= p.block {
+				p.failAt(i, "found a tab in the indentation of a scalar")
+			}
 			i++
 			continue
 		case '\n':

@@ -53,6 +53,7 @@ type yamlParser struct {
 	col0  int // column of the first byte of src
 	fresh bool
 	depth int
+	block int // column of the block collection around the flow collection at pos, -1 at the top
 	slab  []yamlNode
 	store *nodeStore // where nodes come from and go back to; nil for nodes that stay
 	anchorTable
@@ -77,7 +78,7 @@ func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, oute
 	if len(src) > MaxDocument {
 		return nil, &syntaxError{msg: fmt.Sprintf("the document has %d bytes, and %d are the most that is read", len(src), MaxDocument)}
 	}
-	p := &yamlParser{src: src, col0: col0, store: store, anchorTable: anchorTable{outer: outer}}
+	p := &yamlParser{src: src, col0: col0, block: -1, store: store, anchorTable: anchorTable{outer: outer}}
 	defer func() {
 		switch e := recover().(type) {
 		case nil:

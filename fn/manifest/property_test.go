@@ -176,19 +176,23 @@ func FuzzSplit(f *testing.F) {
 	for _, s := range decodeSeeds {
 		f.Add([]byte(s + "\n---\n" + s))
 	}
-	f.Fuzz(func(t *testing.T, src []byte) {
-		file, err := Parse("f", src)
-		if err != nil {
-			return
-		}
-		if got := string(file.Bytes()); got != string(src) {
-			t.Errorf("got %q from %q", got, src)
-		}
-		for _, d := range file.Docs {
-			checkPeek(t, d)
-			checkItems(t, d)
-		}
-	})
+	f.Fuzz(func(t *testing.T, src []byte) { checkSplit(t, src) })
+}
+
+// checkSplit compares a file's documents with its bytes, and what they are peeked at with what they decode to.
+func checkSplit(t *testing.T, src []byte) {
+	t.Helper()
+	file, err := Parse("f", src)
+	if err != nil {
+		return
+	}
+	if got := string(file.Bytes()); got != string(src) {
+		t.Errorf("got %q from %q", got, src)
+	}
+	for _, d := range file.Docs {
+		checkPeek(t, d)
+		checkItems(t, d)
+	}
 }
 
 // checkPeek compares Peek with what the document decodes to.
@@ -246,29 +250,33 @@ func FuzzWith(f *testing.F) {
 	for i, s := range decodeSeeds {
 		f.Add([]byte(s), int64(i))
 	}
-	f.Fuzz(func(t *testing.T, src []byte, seed int64) {
-		file, err := Parse("", src)
-		if err != nil || len(file.Docs) == 0 {
-			return
-		}
-		d := file.Docs[0]
-		obj, err := d.Object()
-		if err != nil || obj == nil {
-			return
-		}
-		if root, err := d.parseNodes(); err != nil {
-			return
-		} else if _, err := (&nodeDecoder{}).decodeValue(root); err != nil {
-			return // decoded by the fallback, not edited
-		}
-		if same, err := d.With(obj); err != nil || same != d {
-			t.Fatalf("With of the same value: %v\n%q", err, src)
-		}
-		want := newGen(seed).mutate(obj, 2).(map[string]any)
-		if _, err := d.With(want); err != nil {
-			t.Errorf("%v\n--- text\n%s\n--- want\n%s", err, src, Marshal(want))
-		}
-	})
+	f.Fuzz(checkEdit)
+}
+
+// checkEdit changes the first document of a file by a random edit, which has to lead to exactly what was asked for.
+func checkEdit(t *testing.T, src []byte, seed int64) {
+	t.Helper()
+	file, err := Parse("", src)
+	if err != nil || len(file.Docs) == 0 {
+		return
+	}
+	d := file.Docs[0]
+	obj, err := d.Object()
+	if err != nil || obj == nil {
+		return
+	}
+	if root, err := d.parseNodes(); err != nil {
+		return
+	} else if _, err := (&nodeDecoder{}).decodeValue(root); err != nil {
+		return // decoded by the fallback, not edited
+	}
+	if same, err := d.With(obj); err != nil || same != d {
+		t.Fatalf("With of the same value: %v\n%q", err, src)
+	}
+	want := newGen(seed).mutate(obj, 2).(map[string]any)
+	if _, err := d.With(want); err != nil {
+		t.Errorf("%v\n--- text\n%s\n--- want\n%s", err, src, Marshal(want))
+	}
 }
 
 func FuzzMarshal(f *testing.F) {
