@@ -96,13 +96,22 @@ func TestResourceErrors(t *testing.T) {
 }
 
 // TestFieldsOfTheProxyConfigByVersion has for each field that came later the annotation that sets it, and the first minor
-// that reads it (source: mesh/v1alpha1/proxy.proto of istio.io/api 1.18.6, 1.24.2, 1.27.8, 1.28.0, 1.30.3 and 1.31.1, and
+// that reads it (source: mesh/v1alpha1/proxy.proto of the istio.io/api in go.mod at the first and the last tag of each minor, and
 // which sources of Istio read the field). Older ones leave it out of PROXY_CONFIG.
 func TestFieldsOfTheProxyConfigByVersion(t *testing.T) {
 	for field, c := range map[string]struct {
 		annotation, want string
 		since            int
 	}{
+		"readinessProbe":          {"readinessProbe: {tcpSocket: {port: 1}}", `{"readinessProbe":{"tcpSocket":{"port":1}}}`, 8},
+		"proxyStatsMatcher":       {"proxyStatsMatcher: {inclusionPrefixes: [a]}", `{"proxyStatsMatcher":{"inclusionPrefixes":["a"]}}`, 8},
+		"openCensusAgent":         {"tracing: {openCensusAgent: {address: a}}", `{"tracing":{"openCensusAgent":{"address":"a"}}}`, 8},
+		"insecureSkipVerify":      {"tracing: {tlsSettings: {insecureSkipVerify: true}}", `{"tracing":{"tlsSettings":{"insecureSkipVerify":true}}}`, 12},
+		"tracingServiceName":      {"tracingServiceName: CANONICAL_NAME_ONLY", `{"tracingServiceName":"CANONICAL_NAME_ONLY"}`, 13},
+		"runtimeValues":           {"runtimeValues: {a: b}", `{"runtimeValues":{"a":"b"}}`, 14},
+		"privateKeyProvider":      {"privateKeyProvider: {cryptomb: {pollDelay: 0.01s}}", `{"privateKeyProvider":{"cryptomb":{"pollDelay":"0.010s"}}}`, 14},
+		"qat":                     {"privateKeyProvider: {qat: {pollDelay: 0.01s}}", `{"privateKeyProvider":{"qat":{"pollDelay":"0.010s"}}}`, 17},
+		"setCurrentClientCert":    {"proxyHeaders: {setCurrentClientCertDetails: {uri: true}}", `{"proxyHeaders":{"setCurrentClientCertDetails":{"uri":true}}}`, 24},
 		"proxyHeaders":            {"proxyHeaders: {server: {value: s}}", `{"proxyHeaders":{"server":{"value":"s"}}}`, 19},
 		"proxyProtocol":           {"gatewayTopology: {proxyProtocol: {}}", `{"gatewayTopology":{"proxyProtocol":{}}}`, 19},
 		"fallback":                {"privateKeyProvider: {cryptomb: {pollDelay: 0.01s, fallback: true}}", `{"privateKeyProvider":{"cryptomb":{"pollDelay":"0.010s","fallback":true}}}`, 21},

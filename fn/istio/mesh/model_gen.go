@@ -716,7 +716,7 @@ type ProxyConfig struct {
 	ConfigPath                      string                  `pb:"config_path"`
 	BinaryPath                      string                  `pb:"binary_path"`
 	Cluster                         *string                 `pb:"service_cluster,oneof=cluster_name"`
-	TracingServiceName              *TracingServiceName     `pb:"tracing_service_name,oneof=cluster_name,since=12"`
+	TracingServiceName              *TracingServiceName     `pb:"tracing_service_name,oneof=cluster_name,since=13"`
 	DrainDuration                   *Duration               `pb:"drain_duration"`
 	ParentShutdownDuration          *Duration               `pb:"parent_shutdown_duration,until=16"`
 	DiscoveryAddress                string                  `pb:"discovery_address"`
@@ -738,18 +738,18 @@ type ProxyConfig struct {
 	EnvoyAccessLogService           *RemoteService          `pb:"envoy_access_log_service"`
 	EnvoyMetricsService             *RemoteService          `pb:"envoy_metrics_service"`
 	ProxyMetadata                   map[string]string       `pb:"proxy_metadata"`
-	RuntimeValues                   map[string]string       `pb:"runtime_values,since=11"`
+	RuntimeValues                   map[string]string       `pb:"runtime_values,since=14"`
 	StatusPort                      int32                   `pb:"status_port"`
 	ExtraStatTags                   []string                `pb:"extra_stat_tags"`
 	GatewayTopology                 *Topology               `pb:"gateway_topology"`
-	TerminationDrainDuration        *Duration               `pb:"termination_drain_duration"`
-	MeshId                          string                  `pb:"mesh_id"`
-	ReadinessProbe                  *ReadinessProbe         `pb:"readiness_probe"`
-	ProxyStatsMatcher               *ProxyStatsMatcher      `pb:"proxy_stats_matcher"`
+	TerminationDrainDuration        *Duration               `pb:"termination_drain_duration,since=7"`
+	MeshId                          string                  `pb:"mesh_id,since=7"`
+	ReadinessProbe                  *ReadinessProbe         `pb:"readiness_probe,since=8"`
+	ProxyStatsMatcher               *ProxyStatsMatcher      `pb:"proxy_stats_matcher,since=8"`
 	HoldApplicationUntilProxyStarts *BoolValue              `pb:"hold_application_until_proxy_starts,since=8"`
 	CaCertificatesPem               []string                `pb:"ca_certificates_pem"`
 	Image                           *ProxyImage             `pb:"image,since=13"`
-	PrivateKeyProvider              *PrivateKeyProvider     `pb:"private_key_provider,since=13"`
+	PrivateKeyProvider              *PrivateKeyProvider     `pb:"private_key_provider,since=14"`
 	ProxyHeaders                    *ProxyHeaders           `pb:"proxy_headers,since=19"`
 	FileFlushInterval               *Duration               `pb:"file_flush_interval,since=29"`
 	FileFlushMinSizeKb              uint32                  `pb:"file_flush_min_size_kb,since=29"`
@@ -1149,7 +1149,7 @@ type Tracing struct {
 	Lightstep        *Lightstep            `pb:"lightstep,oneof=tracer"`
 	Datadog          *Datadog              `pb:"datadog,oneof=tracer"`
 	Stackdriver      *Stackdriver          `pb:"stackdriver,oneof=tracer"`
-	OpenCensusAgent  *OpenCensusAgent      `pb:"open_census_agent,oneof=tracer"`
+	OpenCensusAgent  *OpenCensusAgent      `pb:"open_census_agent,oneof=tracer,since=8"`
 	CustomTags       map[string]*CustomTag `pb:"custom_tags"`
 	MaxPathTagLength uint32                `pb:"max_path_tag_length"`
 	Sampling         float64               `pb:"sampling"`
@@ -1516,10 +1516,10 @@ type ClientTLSSettings struct {
 	ClientCertificate  string     `pb:"client_certificate"`
 	PrivateKey         string     `pb:"private_key"`
 	CaCertificates     string     `pb:"ca_certificates"`
-	CredentialName     string     `pb:"credential_name"`
+	CredentialName     string     `pb:"credential_name,since=7"`
 	SubjectAltNames    []string   `pb:"subject_alt_names"`
 	Sni                string     `pb:"sni"`
-	InsecureSkipVerify *BoolValue `pb:"insecure_skip_verify"`
+	InsecureSkipVerify *BoolValue `pb:"insecure_skip_verify,since=12"`
 	CaCrl              string     `pb:"ca_crl,since=22"`
 }
 
@@ -2034,7 +2034,7 @@ func (m *ProxyImage) GetImageType() string {
 // PrivateKeyProvider is the message of that name.
 type PrivateKeyProvider struct {
 	Cryptomb *CryptoMb `pb:"cryptomb,oneof=provider"`
-	Qat      *QAT      `pb:"qat,oneof=provider"`
+	Qat      *QAT      `pb:"qat,oneof=provider,since=17"`
 }
 
 // MarshalJSON returns the message's proto JSON.
@@ -2109,7 +2109,7 @@ func (m *QAT) GetFallback() *BoolValue {
 // ProxyHeaders is the message of that name.
 type ProxyHeaders struct {
 	ForwardedClientCert         ForwardClientCertDetails     `pb:"forwarded_client_cert"`
-	SetCurrentClientCertDetails *SetCurrentClientCertDetails `pb:"set_current_client_cert_details"`
+	SetCurrentClientCertDetails *SetCurrentClientCertDetails `pb:"set_current_client_cert_details,since=24"`
 	RequestId                   *ProxyHeadersRequestId       `pb:"request_id"`
 	Server                      *ProxyHeadersServer          `pb:"server"`
 	AttemptCount                *AttemptCount                `pb:"attempt_count"`
