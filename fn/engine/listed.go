@@ -10,6 +10,7 @@ import (
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/fn/podmap"
 )
 
@@ -90,14 +91,32 @@ func (pl *compiledPolicy) proxyConfigs(s *cluster) []map[string]any {
 				out, own = append(out, own[i]), slices.Delete(own, i, i+1)
 				continue
 			}
-			out = append(out, map[string]any{
-				"apiVersion": "networking.istio.io/v1beta1", "kind": "ProxyConfig",
-				"metadata": map[string]any{"name": one.Name, "namespace": namespace.Name}, "spec": one.Spec,
-			})
+			metadata := map[string]any{"name": one.Name, "namespace": namespace.Name}
+			if one.Revision != "" {
+				metadata["labels"] = map[string]any{mesh.RevisionLabel: one.Revision}
+			}
+			out = append(out, map[string]any{"apiVersion": "networking.istio.io/v1beta1", "kind": "ProxyConfig", "metadata": metadata, "spec": one.Spec})
 		}
 	}
 	slices.SortStableFunc(own, func(a, b map[string]any) int { return strings.Compare(nameOf(a), nameOf(b)) })
 	return append(out, own...)
+}
+
+// labelsOf returns the labels of the namespaces that some objects are in. A namespace that is listed without any is not known: each has
+// some in a cluster.
+func (pl *compiledPolicy) labelsOf(objects []map[string]any, s *cluster) map[string]map[string]string {
+	var out map[string]map[string]string
+	for _, obj := range objects {
+		metadata, _ := obj["metadata"].(map[string]any)
+		name, _ := metadata["namespace"].(string)
+		if homes := pl.homes(name, s); len(homes) == 1 && homes[0].Name == name && len(homes[0].Labels) > 0 {
+			if out == nil {
+				out = map[string]map[string]string{}
+			}
+			out[name] = homes[0].Labels
+		}
+	}
+	return out
 }
 
 // isNamed reports whether an object has this namespace and name.

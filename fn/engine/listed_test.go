@@ -17,12 +17,19 @@ import (
 // injectedWith injects into the first document of a stream, by a policy with these namespaces, and returns it and what is said.
 func injectedWith(t *testing.T, annotations, namespaces, stream string) (string, string) {
 	t.Helper()
+	return injectedInMesh(t, annotations, "", namespaces, stream)
+}
+
+// injectedInMesh is injectedWith with discoverySelectors in the mesh config, or none.
+func injectedInMesh(t *testing.T, annotations, selectors, namespaces, stream string) (string, string) {
+	t.Helper()
 	p, err := v1alpha1.Parse([]byte(`apiVersion: prerig.dev/v1alpha1
 kind: InjectionPolicy
 metadata: {name: mesh, annotations: {` + annotations + `}}
 spec:
   istio:
     injector: {builtIn: istio, overrides: {global: {imagePullSecrets: [of-istio]}}}
+    meshConfig: "{rootNamespace: istio-system, discoverySelectors: [` + selectors + `]}"
   namespaces:
   - name: shop
     labels: {istio-injection: enabled}
@@ -119,4 +126,44 @@ spec:
 			t.Errorf("nothing is said of an account that is not known:\n%s", said)
 		}
 	})
+}
+
+// TestProxyConfigsThatIstiodDoesNotRead has ProxyConfigs that are of another revision, or in a namespace that discoverySelectors leave out.
+func TestProxyConfigsThatIstiodDoesNotRead(t *testing.T) {
+	const (
+		pod    = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: shop}\nspec:\n  containers:\n  - {name: a, image: a}\n"
+		listed = "    proxyConfigs: [{name: own, spec: {environmentVariables: {WHENCE: of-the-config}}}]\n"
+		shops  = "{matchLabels: {istio-injection: enabled}}"
+		others = "{matchLabels: {istio-discovery: enabled}}"
+	)
+	item := func(namespace, labels string) string {
+		return "---\napiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: own, namespace: " + namespace + ", labels: {" + labels +
+			"}}\nspec: {environmentVariables: {WHENCE: of-the-config}}\n"
+	}
+	for name, tc := range map[string]struct {
+		selectors, listed, items string
+		read                     bool
+	}{
+		"own revision":                    {"", "", item("shop", "istio.io/rev: default"), true},
+		"another revision":                {"", "", item("shop", "istio.io/rev: canary"), false},
+		"own revision, listed":            {"", strings.Replace(listed, "spec:", "revision: default, spec:", 1), "", true},
+		"another revision, listed":        {"", strings.Replace(listed, "spec:", "revision: canary, spec:", 1), "", false},
+		"a namespace that is selected":    {others + ", " + shops, "", item("shop", ""), true},
+		"a namespace that is left out":    {others, "", item("shop", ""), false},
+		"listed in a namespace left out":  {others, listed, "", false},
+		"the root namespace, selected":    {shops, "  - {name: istio-system, labels: {istio-injection: enabled}}\n", item("istio-system", ""), true},
+		"the root namespace, left out":    {shops, "  - {name: istio-system, labels: {a: b}}\n", item("istio-system", ""), false},
+		"a namespace of which none knows": {shops, "", item("istio-system", ""), true},
+		"a selector that is broken":       {others + ", {matchExpressions: [{key: a, operator: Nor}]}", "", item("shop", ""), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, said := injectedInMesh(t, "", tc.selectors, tc.listed, pod+tc.items)
+			if !strings.Contains(got, "name: istio-proxy") || strings.Contains(got, "value: of-the-config") != tc.read {
+				t.Errorf("the ProxyConfig is read: %t, want %t\n%s\n%s", !tc.read, tc.read, got, said)
+			}
+			if unknown := strings.Contains(name, "none knows"); strings.Contains(said, "labels of the namespace are not known") != unknown {
+				t.Errorf("said:\n%s", said)
+			}
+		})
+	}
 }

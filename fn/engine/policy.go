@@ -93,6 +93,7 @@ func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (war
 		KubernetesVersion: spec.KubernetesVersion, Admission: istio.Admission(spec.Admission), IstiodEnv: spec.IstiodEnv, Cluster: spec.Cluster, Network: spec.Network, ProxyEnv: spec.ProxyEnv,
 		RootNamespace: spec.RootNamespace, ProxyConfigs: pl.proxyConfigs(s),
 	}
+	o.NamespaceLabels = pl.labelsOf(o.ProxyConfigs, s)
 	if o.Config, o.Values, err = injectorConfig(spec, s, &o, compiled); err != nil {
 		return nil, err
 	}

@@ -73,6 +73,8 @@ type Options struct {
 	RootNamespace string
 	// ProxyConfigs are the cluster's ProxyConfig resources, the oldest first.
 	ProxyConfigs []map[string]any
+	// NamespaceLabels are the labels of the namespaces that ProxyConfigs are in, as far as they are known.
+	NamespaceLabels map[string]map[string]string
 }
 
 // Injector is an injector configuration, ready to use. It is immutable and safe for concurrent use.
@@ -171,23 +173,7 @@ func (in *Injector) readMesh() error {
 		mc.RootNamespace = in.opts.RootNamespace
 	}
 	in.mesh = mc
-	if !in.profile.Has(feature.ProxyConfigResources) {
-		return nil
-	}
-	var resources []*mesh.Resource
-	for _, obj := range in.opts.ProxyConfigs {
-		r, warnings, err := mesh.ParseResource(obj)
-		if err != nil {
-			return err
-		}
-		if !in.profile.Has(feature.ProxyConfigImage) {
-			r.Image = nil
-		}
-		in.warnings = append(in.warnings, warnings...)
-		resources = append(resources, r)
-	}
-	in.resources = mesh.NewResources(resources)
-	return nil
+	return in.readResources()
 }
 
 func (in *Injector) readSelectors() {

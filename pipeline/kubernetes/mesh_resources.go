@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/pipeline/cli/importer"
 )
 
@@ -155,10 +156,14 @@ func reduceAccount(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadata, "imagePullSecrets": secrets}
 }
 
-// reduceSpec takes what a LimitRange or a ProxyConfig says, and how old it is: of several ProxyConfigs for a pod, the oldest counts.
+// reduceSpec takes what a LimitRange or a ProxyConfig says, its revision, and how old it is: of several ProxyConfigs for a pod, the oldest
+// counts.
 func reduceSpec(o *unstructured.Unstructured) map[string]any {
 	metadata := metadataOf(o)
 	delete(metadata, "labels")
+	if revision, ok := o.GetLabels()[mesh.RevisionLabel]; ok {
+		metadata["labels"] = map[string]any{mesh.RevisionLabel: revision}
+	}
 	metadata["creationTimestamp"], _, _ = unstructured.NestedString(o.Object, "metadata", "creationTimestamp")
 	out := map[string]any{"metadata": metadata}
 	if spec, ok, _ := unstructured.NestedMap(o.Object, "spec"); ok {

@@ -85,7 +85,8 @@ type Snapshot struct {
 	Text []byte
 }
 
-// Snapshot returns the policy with those namespaces only, and of the root namespace the ProxyConfigs, which hold for all.
+// Snapshot returns the policy with those namespaces only, and of the root namespace the labels and the ProxyConfigs, which
+// hold for all.
 func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 	small := *c.policy
 	small.Spec.Namespaces = nil
@@ -93,7 +94,7 @@ func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 		switch {
 		case slices.Contains(namespaces, one.Name):
 		case c.policy.Spec.Istio != nil && (c.root == one.Name || c.root == "") && len(one.ProxyConfigs) > 0:
-			one = v1alpha1.Namespace{Name: one.Name, ProxyConfigs: one.ProxyConfigs}
+			one = v1alpha1.Namespace{Name: one.Name, Labels: one.Labels, ProxyConfigs: one.ProxyConfigs}
 		default:
 			continue
 		}

@@ -312,6 +312,8 @@ type ProxyConfig struct {
 	Name string `json:"name"`
 	// Spec is its spec.
 	Spec map[string]any `json:"spec,omitempty"`
+	// Revision is its label istio.io/rev. A control plane reads those without one and those of its own revision.
+	Revision string `json:"revision,omitempty"`
 }
 
 // WorkloadKind says where a custom resource keeps its pod template.

@@ -18,6 +18,9 @@ const (
 	// ProxyConfigFirstName is the name that the annotation proxy.istio.io/config began with.
 	ProxyConfigFirstName Name = "the annotation proxy.istio.io/config is called istio.io/proxyConfig"
 	ProxyConfigImage     Name = "the image of a ProxyConfig resource"
+	// DiscoveryFilter is what istiod does without the variable of DiscoveryFilterSwitch, where it reads that.
+	DiscoveryFilter       Name = "resources of namespaces that discoverySelectors leave out are not read"
+	DiscoveryFilterSwitch Name = "ENABLE_ENHANCED_RESOURCE_SCOPING"
 
 	// Decision.
 	InjectLabel        Name = "label sidecar.istio.io/inject"
@@ -185,6 +188,8 @@ var table = []featureRow{
 	{ProxyConfigFirstName, release.Between("1.6.0", "1.6.0"), srcInject},
 	{ProxyConfigResources, release.Since("1.13"), srcProxyConfig},
 	{ProxyConfigImage, release.Since("1.14.2"), srcProxyConfig},
+	{DiscoveryFilter, release.Since("1.22"), "pilot/pkg/config/kube/crdclient/client.go"},
+	{DiscoveryFilterSwitch, release.Between("1.16", "1.24"), srcFeatures},
 
 	{InjectLabel, release.Since("1.12"), srcInject},
 	{InjectStrictValues, release.Since("1.27"), srcInject},

@@ -15,6 +15,9 @@ import (
 // for some of its pods, or in the root namespace for the mesh.
 type Resource struct {
 	Namespace, Name string
+	// Revision is the label istio.io/rev: a control plane reads those of its own revision, and those without one. Tags do not count
+	// (LabelsInRevision in pkg/config/model.go).
+	Revision string
 	// Selector of the pods; nil for all of the namespace.
 	Selector map[string]string
 	// HasSelector says that there is a selector, even an empty one, which matches nothing.
@@ -23,6 +26,9 @@ type Resource struct {
 	Environment map[string]string
 	Image       *ProxyImage
 }
+
+// RevisionLabel of a resource says which control plane reads it.
+const RevisionLabel = "istio.io/rev"
 
 // IsResource reports whether an object is a ProxyConfig resource.
 func IsResource(obj map[string]any) bool {
@@ -48,6 +54,8 @@ func ParseResource(obj map[string]any) (*Resource, []string, error) {
 	r := &Resource{}
 	r.Name, _ = meta["name"].(string)
 	r.Namespace, _ = meta["namespace"].(string)
+	labels, _ := meta["labels"].(map[string]any)
+	r.Revision, _ = labels[RevisionLabel].(string)
 	fields, ok := plainNumbers(obj["spec"]).(map[string]any)
 	if !ok && obj["spec"] != nil {
 		return nil, nil, fmt.Errorf("reading ProxyConfig %s/%s: %w", r.Namespace, r.Name, wrongType("spec", "a mapping", obj["spec"]))

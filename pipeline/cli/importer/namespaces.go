@@ -93,7 +93,7 @@ func (b *policyBuilder) readContents(all []*clusterObject) {
 			if len(spec) == 0 {
 				spec = nil // as it is read again
 			}
-			namespace.ProxyConfigs = append(namespace.ProxyConfigs, v1alpha1.ProxyConfig{Name: o.name, Spec: spec})
+			namespace.ProxyConfigs = append(namespace.ProxyConfigs, v1alpha1.ProxyConfig{Name: o.name, Spec: spec, Revision: o.labels[labelRevision]})
 		}
 	}
 	for _, one := range at {
