@@ -59,6 +59,7 @@ const (
 	ProvidersMerged       Name = "extension providers and trust domain aliases join the built-in ones"
 	ProxyMetadataMerged   Name = "how proxyMetadata merges"
 	ProxyConfigReplaced   Name = "how proxy configs merge"
+	ProxyConfigDurations  Name = "durations of proxy configs merge as messages"
 	ProxyHeadersMerged    Name = "how proxyHeaders merge"
 	JSONKeepsEmpty        Name = "protoToJSON writes lists and maps that are empty"
 	JSONWithoutDefaults   Name = "protoToJSON leaves defaults of the proxy config out"
@@ -224,6 +225,7 @@ var table = []featureRow{
 	{ProvidersMerged, release.Since("1.12"), srcMesh},
 	{ProxyMetadataMerged, release.Since("1.10.3"), srcMesh},
 	{ProxyConfigReplaced, release.Since("1.16.4", "1.17.2"), srcProxyConfig},
+	{ProxyConfigDurations, release.Between("1.13.0", "1.14.4").And(release.Between("1.15.0", "1.15.0")), srcProxyConfig},
 	{ProxyHeadersMerged, release.Since("1.19.1"), srcMesh},
 	{JSONKeepsEmpty, release.Between("1.0", "1.13"), srcInject},
 	{JSONWithoutDefaults, release.Since("1.6"), srcInject},

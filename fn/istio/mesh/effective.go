@@ -164,7 +164,8 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels map[strin
 	return pc, warnings, nil
 }
 
-// mergeOver merges src over dst by the rules of dst's version. Where fields merge, only the image is replaced as a whole.
+// mergeOver merges src over dst by the rules of dst's version (mergeWithPrecedence in pilot/pkg/model/proxy_config.go). Where fields merge,
+// only the concurrency and, since resources have it, the image are replaced as a whole.
 func mergeOver(dst, src *ProxyConfig) {
 	if src == nil {
 		return
@@ -173,8 +174,11 @@ func mergeOver(dst, src *ProxyConfig) {
 		replaceFields(dst, src)
 		return
 	}
-	mergeInto(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
-	if src.Image != nil {
+	messageMerge{durations: feature.In(dst.release, feature.ProxyConfigDurations)}.into(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
+	if src.Workers != nil {
+		dst.Workers = cloneMessage(src.Workers)
+	}
+	if src.Image != nil && feature.In(dst.release, feature.ProxyConfigImage) {
 		dst.Image = cloneMessage(src.Image)
 	}
 }

@@ -139,3 +139,34 @@ func TestFieldsOfTheProxyConfigByVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestWrappersMergeAsMessages has an annotation whose values are false, zero and empty over a mesh that sets them: the pod keeps the mesh's
+// where the two merge as messages, but for the concurrency (mergeWithPrecedence in pilot/pkg/model/proxy_config.go, and
+// pkg/proto/merge, at these tags).
+func TestWrappersMergeAsMessages(t *testing.T) {
+	const config = "defaultConfig: {holdApplicationUntilProxyStarts: true, terminationDrainDuration: 7s, concurrency: 3, image: {imageType: debug}}"
+	annotation := "{holdApplicationUntilProxyStarts: false, terminationDrainDuration: 0s, concurrency: 0, image: {}}"
+	for of, want := range map[release.Release]string{
+		{Minor: 12, Patch: 9}: `{"concurrency":0,"terminationDrainDuration":"0s","holdApplicationUntilProxyStarts":false}`,
+		{Minor: 13, Patch: 0}: `{"concurrency":0,"terminationDrainDuration":"7s","holdApplicationUntilProxyStarts":true,"image":{"imageType":"debug"}}`,
+		{Minor: 14, Patch: 1}: `{"concurrency":0,"terminationDrainDuration":"7s","holdApplicationUntilProxyStarts":true,"image":{"imageType":"debug"}}`,
+		{Minor: 14, Patch: 4}: `{"concurrency":0,"terminationDrainDuration":"7s","holdApplicationUntilProxyStarts":true,"image":{}}`,
+		{Minor: 14, Patch: 5}: `{"concurrency":0,"terminationDrainDuration":"0s","holdApplicationUntilProxyStarts":true,"image":{}}`,
+		{Minor: 15, Patch: 0}: `{"concurrency":0,"terminationDrainDuration":"7s","holdApplicationUntilProxyStarts":true,"image":{}}`,
+		{Minor: 15, Patch: 7}: `{"concurrency":0,"terminationDrainDuration":"0s","holdApplicationUntilProxyStarts":true,"image":{}}`,
+		{Minor: 17, Patch: 1}: `{"concurrency":0,"terminationDrainDuration":"0s","holdApplicationUntilProxyStarts":true,"image":{}}`,
+		{Minor: 17, Patch: 2}: `{"concurrency":0,"terminationDrainDuration":"0s","holdApplicationUntilProxyStarts":false,"image":{}}`,
+	} {
+		mc, _, err := Parse(config, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pc, _, err := mc.Effective(nil, "shop", nil, &annotation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := ProtoToJSON(pc, of); got != want {
+			t.Errorf("%s: have %s\nwant %s", of, got, want)
+		}
+	}
+}

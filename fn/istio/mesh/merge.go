@@ -53,9 +53,15 @@ func copyValue(v reflect.Value) reflect.Value {
 	}
 }
 
-// mergeInto merges src over dst as protobuf does: scalars that are not zero replace, messages merge, lists append, maps
-// merge by key. Durations and wrappers replace. dst is changed, src is not and shares nothing with it.
-func mergeInto(dst, src reflect.Value) {
+// messageMerge merges messages as protobuf does: scalars that are not zero replace, messages merge, lists append, maps merge by key. A
+// wrapper is a message with one scalar, so that one of false or zero leaves the value that is there.
+type messageMerge struct {
+	// durations says that durations merge as the messages that they are, too: 0s leaves what is there. Otherwise they replace.
+	durations bool
+}
+
+// into merges src over dst. dst is changed, src is not and shares nothing with it.
+func (m messageMerge) into(dst, src reflect.Value) {
 	fields := fieldsOf(dst.Type())
 	for _, f := range fields {
 		from := src.Field(f.index)
@@ -71,12 +77,28 @@ func mergeInto(dst, src reflect.Value) {
 			to.Set(reflect.AppendSlice(copyValue(to), copyValue(from)))
 		case from.Kind() == reflect.Map && from.Type() != reflect.TypeFor[Struct]():
 			mergeMapInto(to, from)
-		case isMessage(from) && !to.IsNil():
-			mergeInto(to.Elem(), from.Elem())
-		default:
+		case from.Kind() != reflect.Pointer || from.Type().Elem().Kind() != reflect.Struct || to.IsNil():
 			to.Set(copyValue(from))
+		case isScalarMessage(from):
+			to.Set(m.mergedScalars(to, from))
+		default:
+			m.into(to.Elem(), from.Elem())
 		}
 	}
+}
+
+// mergedScalars returns a wrapper or a duration with the fields of another that are not zero.
+func (m messageMerge) mergedScalars(to, from reflect.Value) reflect.Value {
+	if _, ok := from.Interface().(*Duration); ok && !m.durations {
+		return copyValue(from)
+	}
+	out := copyValue(to)
+	for i := range from.Elem().NumField() {
+		if v := from.Elem().Field(i); !v.IsZero() {
+			out.Elem().Field(i).Set(v)
+		}
+	}
+	return out
 }
 
 func mergeMapInto(to, from reflect.Value) {
@@ -88,14 +110,11 @@ func mergeMapInto(to, from reflect.Value) {
 	}
 }
 
-// isMessage reports whether v points to a message that merges field by field.
-func isMessage(v reflect.Value) bool {
-	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct {
-		return false
-	}
+// isScalarMessage reports whether v points to a message that is written as a scalar.
+func isScalarMessage(v reflect.Value) bool {
 	switch v.Interface().(type) {
 	case *Duration, *BoolValue, *Int32Value, *UInt32Value, *Int64Value:
-		return false
+		return true
 	}
-	return true
+	return false
 }
