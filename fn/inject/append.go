@@ -4,6 +4,7 @@
 package inject
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -191,7 +192,7 @@ func (r *run) setAppendedMetadata(spec *appended, status string) {
 	r.pod.set("annotations", statusAnnotation, status)
 	if r.profile.Has(feature.InjectedAnnotations) {
 		for k, v := range r.in.Config().InjectedAnnotations {
-			r.pod.set("annotations", k, v)
+			r.pod.set("annotations", k, cmp.Or(r.scraped[k], v)) // createPatch sets the metrics' annotations over the injected ones
 		}
 	}
 	for k, v := range r.appendedLabels() {

@@ -325,3 +325,18 @@ func TestAppendErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestInjectedAnnotationsStayBehindTheMetrics: up to 1.8, createPatch writes the metrics' annotations over the injected ones.
+func TestInjectedAnnotationsStayBehindTheMetrics(t *testing.T) {
+	for minor, want := range map[int]string{5: "9999", 6: "15020", 7: "15020", 8: "15020"} {
+		in := appendInjector(t, minor, "", "", "injectedAnnotations: {prometheus.io/port: \"9999\", psp: strict}\n", nil)
+		p, err := newPod(appendTo(t, in, appendPod))
+		if err != nil {
+			t.Fatal(err)
+		}
+		port, _ := p.annotation("prometheus.io/port")
+		if psp, _ := p.annotation("psp"); port != want || psp != "strict" {
+			t.Errorf("1.%d: annotations %v", minor, p.annotations())
+		}
+	}
+}

@@ -154,7 +154,9 @@ func (r *run) mergePrometheus() error {
 		addEnv(proxy, prometheusEnv, string(text))
 	}
 	s.clear(r.pod)
+	r.scraped = map[string]string{}
 	for setting, value := range map[string]string{prometheusPort: port, prometheusPath: mergedPath, prometheusScrape: "true"} {
+		r.scraped[prometheusPrefix+setting] = value
 		r.pod.set("annotations", prometheusPrefix+setting, value)
 	}
 	return nil

@@ -47,6 +47,8 @@ type run struct {
 	injected injected
 	// replaced names the elements that were taken out of the pod's lists for the template's, by list. Istio up to 1.8 does that.
 	replaced map[string][]string
+	// scraped are the annotations that say where the proxy's merged metrics are.
+	scraped  map[string]string
 	warnings []string
 }
 
