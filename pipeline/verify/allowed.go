@@ -100,15 +100,12 @@ func (p *compared) toleration(c change) bool {
 		}
 	}
 	class := p.runtimeClassObject()
-	if class == nil && text(p.want, "spec", "runtimeClassName") != "" && !p.v.snapshot.knows("RuntimeClass") {
-		return c.want == nil && p.byAdmission(c)
-	}
 	for _, other := range list(class, "scheduling", "tolerations") {
 		if reflect.DeepEqual(other, t) {
 			return true
 		}
 	}
-	return false
+	return p.ofEarlierClass(c, class)
 }
 
 // runtimeClassObject returns the class that the committed pod names, or nil.
@@ -125,13 +122,20 @@ func (p *compared) runtimeClass(c change) bool {
 		return false
 	}
 	class := p.runtimeClassObject()
-	if class == nil {
-		return !p.v.snapshot.knows("RuntimeClass")
-	}
+	says := at(class, "scheduling", "nodeSelector", c.last())
 	if c.last() == "overhead" {
-		return sameJSON(c.found, at(class, "overhead", "podFixed"))
+		says = at(class, "overhead", "podFixed")
 	}
-	return at(class, "scheduling", "nodeSelector", c.last()) == c.found
+	return says != nil && sameJSON(c.found, says) || p.ofEarlierClass(c, class)
+}
+
+// ofEarlierClass reports whether what was added may be of the RuntimeClass that the committed pod names, as it was when the pod was made:
+// the class was written to since, or was not read.
+func (p *compared) ofEarlierClass(c change, class map[string]any) bool {
+	if c.want != nil || text(p.want, "spec", "runtimeClassName") == "" || class == nil && p.v.snapshot.knows("RuntimeClass") {
+		return false
+	}
+	return (class == nil || changed(class).After(created(p.pod))) && p.byAdmission(c)
 }
 
 // priority allows what admission resolves the class of a pod to.

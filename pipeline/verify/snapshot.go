@@ -85,9 +85,17 @@ func (s *Snapshot) olderThan(minor int) bool {
 // unread returns what was not read, for the report.
 func (s *Snapshot) unread() []string {
 	out := slices.Clone(s.Unread)
-	for kind, resource := range map[string]string{
-		"ReplicaSet": "replicasets", "ServiceAccount": "serviceaccounts", "PriorityClass": "priorityclasses",
-	} {
+	needed := map[string]string{"ReplicaSet": "replicasets", "ServiceAccount": "serviceaccounts", "PriorityClass": "priorityclasses"}
+	// Many clusters have none of these, so that saved objects without any say nothing until a pod hangs on one.
+	for _, pod := range s.pods {
+		if text(pod, "spec", "runtimeClassName") != "" {
+			needed["RuntimeClass"] = "runtimeclasses"
+		}
+		if text(pod, "metadata", "annotations", limitRangerAnnotation) != "" {
+			needed["LimitRange"] = "limitranges"
+		}
+	}
+	for kind, resource := range needed {
 		if !s.knows(kind) && !slices.Contains(out, resource) {
 			out = append(out, resource)
 		}
