@@ -156,7 +156,9 @@ func TestLabelKeys(t *testing.T) {
 		state              State
 	}{
 		"spread":                 {spread, hash, "v1.34.0", Current},
-		"spread, left out":       {spread, "", "v1.34.0", Changed},
+		"spread, before 1.34":    {spread, "", "v1.34.0", Current},
+		"spread, something else": {spread, hash + `, {key: x, operator: Exists}`, "v1.34.0", Changed},
+		"spread, twice":          {spread, hash + ", " + hash, "v1.34.0", Changed},
 		"spread, of 1.33":        {spread, "", "v1.33.0", Current},
 		"spread, another value":  {spread, strings.Replace(hash, "abc", "def", 1), "v1.34.0", Changed},
 		"apart":                  {apart, own, "v1.31.0", Current},

@@ -3,6 +3,8 @@
 
 package verify
 
+import "slices"
+
 // The minor versions of Kubernetes since which the API server writes the labels of a pod that matchLabelKeys and mismatchLabelKeys name
 // into the selector beside them, when the pod is created (source: PrepareForCreate in pkg/registry/core/pod/strategy.go and the feature
 // gates MatchLabelKeysInPodAffinity and MatchLabelKeysInPodTopologySpreadSelectorMerge of k8s.io/kubernetes).
@@ -17,22 +19,39 @@ func (v *verifier) expectLabelKeys(out, pod map[string]any) {
 	if !v.snapshot.olderThan(affinityLabelKeys) {
 		for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
 			for _, preferred := range list(out, "spec", "affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution") {
-				requireLabels(table(preferred, "podAffinityTerm"), labels)
+				requireLabels(table(preferred, "podAffinityTerm"), labels, nil)
 			}
 			for _, term := range list(out, "spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution") {
-				requireLabels(term, labels)
+				requireLabels(term, labels, nil)
 			}
 		}
 	}
 	if !v.snapshot.olderThan(spreadLabelKeys) {
 		for _, constraint := range list(out, "spec", "topologySpreadConstraints") {
-			requireLabels(constraint, labels)
+			requireLabels(constraint, labels, written(pod, constraint))
 		}
 	}
 }
 
-// requireLabels adds to the selector of a term what its label keys ask for. Without a selector it matches nothing, and stays so.
-func requireLabels(term, labels map[string]any) {
+// written returns a test of whether the pod's own constraint has a requirement in its selector. Pods that are older than an API server that
+// writes them have only the keys, which older ones know too; the requirement is written after all that webhooks do, so that none is lost.
+func written(pod, constraint map[string]any) func(requirement map[string]any) bool {
+	fields := elementKeys["topologySpreadConstraints"]
+	own := identity(constraint, fields).key
+	var has []map[string]any
+	for _, c := range list(pod, "spec", "topologySpreadConstraints") {
+		if identity(c, fields).key == own {
+			has = append(has, list(c, "labelSelector", "matchExpressions")...)
+		}
+	}
+	return func(requirement map[string]any) bool {
+		return slices.ContainsFunc(has, func(one map[string]any) bool { return sameJSON(one, requirement) })
+	}
+}
+
+// requireLabels adds to the selector of a term what its label keys ask for, where it is expected; nil expects all. Without a selector it
+// matches nothing, and stays so.
+func requireLabels(term, labels map[string]any, expected func(requirement map[string]any) bool) {
 	selector := table(term, "labelSelector")
 	if selector == nil {
 		return
@@ -42,8 +61,10 @@ func requireLabels(term, labels map[string]any) {
 		keys, _ := term[by.keys].([]any)
 		for _, key := range keys {
 			name, _ := key.(string)
-			if value, ok := labels[name]; ok {
-				expressions = append(expressions, map[string]any{"key": name, "operator": by.operator, "values": []any{value}})
+			value, ok := labels[name]
+			requirement := map[string]any{"key": name, "operator": by.operator, "values": []any{value}}
+			if ok && (expected == nil || expected(requirement)) {
+				expressions = append(expressions, requirement)
 			}
 		}
 	}
