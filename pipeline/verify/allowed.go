@@ -33,6 +33,7 @@ var rules = map[string]func(*compared, change) bool{
 	"spec.imagePullSecrets":   (*compared).pullSecret,
 	"spec.volumes":            (*compared).accountVolume,
 	"spec.overhead":           (*compared).runtimeClass,
+	"spec.readinessGates":     (*compared).readinessGate,
 	"spec.schedulingGates":    func(_ *compared, c change) bool { return c.found == nil && !c.order }, // they are there to be taken away
 	"metadata.finalizers":     (*compared).finalizer,
 	"metadata.labels":         (*compared).label,
@@ -54,6 +55,8 @@ func (p *compared) allowed(c change) bool {
 	switch {
 	case strings.HasPrefix(place, "spec.nodeSelector."):
 		return p.runtimeClass(c)
+	case place == "spec.affinity", strings.HasPrefix(place, "spec.affinity.podAntiAffinity"):
+		return p.rolloutAffinity(c)
 	case strings.Contains(place, "ontainers.resources"):
 		return p.limitRange(c)
 	case strings.HasSuffix(place, "appArmorProfile"), strings.HasSuffix(place, ".securityContext") && onlyField(c, "appArmorProfile"):
@@ -83,21 +86,29 @@ var daemonTolerations = []string{
 	"node.kubernetes.io/unschedulable/NoSchedule", "node.kubernetes.io/network-unavailable/NoSchedule",
 }
 
+// daemonTolerates reports whether the controller of DaemonSets adds a toleration, whatever seconds it has.
+func daemonTolerates(t map[string]any, hostNetwork bool) bool {
+	return tolerates(t, daemonTolerations) && (hostNetwork || t["key"] != "node.kubernetes.io/network-unavailable")
+}
+
+// tolerates reports whether a toleration is for all values of one of these keys and effects.
+func tolerates(t map[string]any, keys []string) bool {
+	return t["operator"] == "Exists" && t["value"] == nil && slices.Contains(keys, fmt.Sprintf("%v/%v", t["key"], t["effect"]))
+}
+
 func (p *compared) toleration(c change) bool {
 	t, ok := c.found.(map[string]any)
 	if !ok {
 		return false
 	}
-	key := fmt.Sprintf("%v/%v", t["key"], t["effect"])
+	// Admission adds the first two to every pod, with the seconds that the API server is configured with.
 	seconds, timed := t["tolerationSeconds"]
-	if t["operator"] == "Exists" && t["value"] == nil {
-		// Admission adds the first two to every pod, with the seconds that the API server is configured with.
-		if timed && slices.Contains(daemonTolerations[:2], key) && seconds != nil {
-			return true
-		}
-		if !timed && p.origin.direct.Kind == "DaemonSet" && slices.Contains(daemonTolerations, key) {
-			return !strings.Contains(key, "network-unavailable") || at(p.want, "spec", "hostNetwork") == true
-		}
+	if timed && seconds != nil && tolerates(t, daemonTolerations[:2]) {
+		return true
+	}
+	hostNetwork := at(p.want, "spec", "hostNetwork") == true
+	if !timed && p.origin.direct.Kind == "DaemonSet" && daemonTolerates(t, hostNetwork) {
+		return true
 	}
 	class := p.runtimeClassObject()
 	for _, other := range list(class, "scheduling", "tolerations") {

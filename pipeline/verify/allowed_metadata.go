@@ -37,24 +37,6 @@ func (p *compared) label(c change) bool {
 	return c.want == nil && p.controllerSet(c) || p.ofRollout(c)
 }
 
-// rolloutMetadata are what an Argo Rollout gives its pods while they play a part, by strategy.
-var rolloutMetadata = map[string][]string{"canary": {"canaryMetadata", "stableMetadata"}, "blueGreen": {"activeMetadata", "previewMetadata"}}
-
-// ofRollout reports whether a label or annotation is one that the committed Rollout gives to some of its pods.
-func (p *compared) ofRollout(c change) bool {
-	if p.version.Ref.Kind != "Rollout" {
-		return false
-	}
-	for strategy, parts := range rolloutMetadata {
-		for _, part := range parts {
-			if v, ok := table(p.version.Object, "spec", "strategy", strategy, part, c.path[1].key)[c.last()]; ok && v == c.found {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // runtimeAnnotations are written on running pods by what runs them: the network's plugins tell addresses in them.
 var runtimeAnnotations = []string{
 	"cni.projectcalico.org/containerID", "cni.projectcalico.org/podIP", "cni.projectcalico.org/podIPs", "k8s.v1.cni.cncf.io/network-status",

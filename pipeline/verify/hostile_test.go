@@ -15,19 +15,29 @@ import (
 // verifyObjects compares the one pod among objects of a cluster with a committed workload of the namespace shop.
 func verifyObjects(t *testing.T, version, committed string, objects ...string) Pod {
 	t.Helper()
+	return verifyAll(t, version, []string{committed}, objects...)
+}
+
+// verifyAll does it with several committed workloads.
+func verifyAll(t *testing.T, version string, committed []string, objects ...string) Pod {
+	t.Helper()
 	registry, err := workload.NewRegistry(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := NewWorkload(registry, parse(t, committed), "shop", "f")
-	if err != nil || w == nil {
-		t.Fatal(w, err)
+	heads := map[Ref]*Workload{}
+	for _, c := range committed {
+		w, err := NewWorkload(registry, parse(t, c), "shop", "f")
+		if err != nil || w == nil {
+			t.Fatal(w, err)
+		}
+		heads[w.Ref] = w
 	}
 	s := &Snapshot{KubernetesVersion: version}
 	for _, o := range objects {
 		s.Add(parse(t, o))
 	}
-	r, err := Verify(t.Context(), s, commits{{w.Ref: w}}, Options{Registry: registry})
+	r, err := Verify(t.Context(), s, commits{heads}, Options{Registry: registry})
 	if err != nil || len(r.Pods) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}

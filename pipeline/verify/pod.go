@@ -69,6 +69,8 @@ func (v *verifier) expect(template map[string]any, o origin, top, pod map[string
 		expectStateful(out, top, pod)
 	case "DaemonSet":
 		expectDaemon(out, pod)
+	case "CloneSet":
+		expectClaims(out, top, pod)
 	case "Job":
 		expectJob(out, v.jobSpec(o, top), pod)
 	}
@@ -86,6 +88,13 @@ func expectStateful(out, top, pod map[string]any) {
 	} else {
 		delete(spec, "subdomain")
 	}
+	expectClaims(out, top, pod)
+}
+
+// expectClaims adds the volumes of an owner's claim templates, whose claims have the pod's name: those of StatefulSets and of OpenKruise's
+// CloneSets (source: UpdateStorage in pkg/controller/cloneset/utils of openkruise/kruise).
+func expectClaims(out, top, pod map[string]any) {
+	spec, name := table(out, "spec"), text(pod, "metadata", "name")
 	volumes, _ := spec["volumes"].([]any)
 	for _, claim := range list(top, "spec", "volumeClaimTemplates") {
 		claimName := text(claim, "metadata", "name")
@@ -100,8 +109,14 @@ func expectStateful(out, top, pod map[string]any) {
 }
 
 // expectDaemon has the pod on its node, as the controller of DaemonSets does it: the required terms of the template's node
-// affinity give way to the one of the node's name.
+// affinity give way to the one of the node's name, and tolerations to its own of the same key, effect, operator and value, which are for
+// ever (source: AddOrUpdateTolerationInPodSpec in pkg/apis/core/v1/helper of k8s.io/kubernetes).
 func expectDaemon(out, pod map[string]any) {
+	for _, t := range list(out, "spec", "tolerations") {
+		if daemonTolerates(t, at(out, "spec", "hostNetwork") == true) {
+			delete(t, "tolerationSeconds")
+		}
+	}
 	node := ""
 	for _, term := range list(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms") {
 		for _, field := range list(term, "matchFields") {
