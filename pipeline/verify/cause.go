@@ -104,7 +104,8 @@ func wroteLater(entries []manager, first *manager) bool {
 	return false
 }
 
-// workloadCause is who changed the template of a workload, by the managers of the object at the top.
+// workloadCause is who changed the template of a workload, by the managers of the object at the top. Of a ReplicaSet or a Job whose own
+// controller was not read they tell nothing: that controller copied the template, whoever changed it.
 func (v *verifier) workloadCause(p *compared, c change) Cause {
 	cause := Cause{Kind: CauseWorkload}
 	top := p.origin.top
@@ -113,7 +114,8 @@ func (v *verifier) workloadCause(p *compared, c change) Cause {
 		"Rollout": {"spec", "template"}, "Job": {"spec", "template"}, "ReplicationController": {"spec", "template"},
 		"CronJob": {"spec", "jobTemplate", "spec", "template"},
 	}[text(top, "kind")]
-	if !ok || c.found == nil {
+	copied := controllerRef(top) != nil && !p.version.Ref.named(refOf(top))
+	if !ok || c.found == nil || copied {
 		return cause
 	}
 	var path []step

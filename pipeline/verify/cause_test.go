@@ -5,7 +5,11 @@ package verify
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestCreator takes who created an object for its creator, and not who is left of those that wrote to it.
@@ -61,6 +65,38 @@ func TestCauseWithoutACreator(t *testing.T) {
 		got := causes(c.entries + ", " + debug)
 		if got["spec.containers[a].image"] != c.image || got["spec.ephemeralContainers[shell]"] != CauseUpdate {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestCauseOfACopy names nobody where the template is a copy of one that was not read.
+func TestCauseOfACopy(t *testing.T) {
+	const changed = `{metadata: {labels: {app: web}}, spec: {containers: [{name: a, image: "a:2"}]}}`
+	wrote := func(by string) string {
+		return `, managedFields: [{manager: ` + by + `, time: ` + before + `, fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"a"}': {"f:image": {}}}}}}}}]`
+	}
+	set := strings.Replace(webReplicaSet(changed), "uid: u,", "uid: u"+wrote("kube-controller-manager")+",", 1)
+	deployment := strings.Replace(webDeployment, "namespace: shop}", "namespace: shop"+wrote("kubectl-edit")+"}", 1)
+	pod := webPod(webOwner, "", `containers: [{name: a, image: "a:2"}]`)
+	committedSet := `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-abc, namespace: shop}, spec: {template: ` + webTemplate + `}}`
+	for name, c := range map[string]struct {
+		committed string
+		objects   []string
+		want      Cause
+	}{
+		"the Deployment was read":     {webDeployment, []string{pod, set, deployment}, Cause{Kind: CauseWorkload, By: []string{"kubectl-edit"}, Certain: true}},
+		"it was not":                  {webDeployment, []string{pod, set}, Cause{Kind: CauseWorkload}},
+		"the ReplicaSet is committed": {committedSet, []string{pod, set}, Cause{Kind: CauseWorkload, By: []string{"kube-controller-manager"}, Certain: true}},
+	} {
+		got := verifyObjects(t, "", c.committed, c.objects...)
+		if len(got.Differences) != 1 {
+			t.Errorf("%s: %s %s", name, got.State, fieldsOf(got))
+			continue
+		}
+		cause := got.Differences[0].Cause
+		cause.Time = time.Time{}
+		if diff := cmp.Diff(c.want, cause); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
