@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -16,7 +17,17 @@ import (
 // Audit is what an API server's audit log tells about the creation of pods: which webhooks changed them. The zero value
 // knows nothing.
 type Audit struct {
-	pods map[string][]creation // by namespace/name
+	pods    map[string][]creation // by namespace/name
+	unnamed int
+}
+
+// Unnamed is how many creations of pods have no name in the log, so that nobody can tell whose they are: the API server makes up the names of
+// pods that controllers create, and only the level RequestResponse has them.
+func (a *Audit) Unnamed() int {
+	if a == nil {
+		return 0
+	}
+	return a.unnamed
 }
 
 // creation is that of a pod. Its uid is empty where the log does not have it.
@@ -46,6 +57,9 @@ type auditEvent struct {
 	ObjectRef struct {
 		Resource, Namespace, Name, Subresource string
 	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
 	ResponseObject struct {
 		Metadata struct {
 			Name string `json:"name"`
@@ -91,7 +105,14 @@ func (a *Audit) add(e auditEvent) {
 	if name == "" {
 		name = e.ObjectRef.Name
 	}
-	if e.Verb != "create" || e.ObjectRef.Resource != "pods" || e.ObjectRef.Subresource != "" || e.Stage != "ResponseComplete" || name == "" {
+	if e.Verb != "create" || e.ObjectRef.Resource != "pods" || e.ObjectRef.Subresource != "" || e.Stage != "ResponseComplete" {
+		return
+	}
+	if e.ResponseStatus.Code >= http.StatusBadRequest {
+		return // no pod was made
+	}
+	if name == "" {
+		a.unnamed++
 		return
 	}
 	var found []mutation

@@ -110,3 +110,27 @@ spec:
 		t.Errorf("of another pod of the name: %v", by)
 	}
 }
+
+// TestAuditUnnamed counts the creations whose pods the log does not name, and takes no failure for a creation.
+func TestAuditUnnamed(t *testing.T) {
+	event := func(name, response string) string {
+		return `{"stage":"ResponseComplete","verb":"create","objectRef":{"resource":"pods","namespace":"shop"` + name + `}` + response + `}` + "\n"
+	}
+	a := &Audit{}
+	err := a.Read(strings.NewReader(event("", "") + event("", `,"responseStatus":{"code":201}`) + event("", `,"responseStatus":{"code":403}`) +
+		event("", `,"responseObject":{"metadata":{"name":"web"}}`) + event(`,"name":"db"`, "") + event(`,"name":"late"`, `,"responseStatus":{"code":409}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.pods) != 2 || a.pods["shop/late"] != nil {
+		t.Errorf("it has %v", a.pods)
+	}
+	r, err := Verify(t.Context(), &Snapshot{}, commits{{}}, Options{Audit: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.Text(&text, false); err != nil || r.AuditUnnamed != 2 || !strings.Contains(text.String(), "2 creations of a pod without its name") {
+		t.Errorf("%d unnamed: %v\n%s", r.AuditUnnamed, err, text.String())
+	}
+}

@@ -50,6 +50,9 @@ type Report struct {
 	Absent []string `json:"absent,omitempty"`
 	// Unread are resources that were not read: what they would tell was not checked.
 	Unread []string `json:"unread,omitempty"`
+	// AuditUnnamed is how many creations of pods the audit log has without a name: below the level RequestResponse, all of pods whose
+	// names the API server made up. They tell of no pod.
+	AuditUnnamed int `json:"auditUnnamed,omitempty"`
 }
 
 // Wrong returns the pods that somebody should look at: those that are changed, foreign or cannot be compared.

@@ -52,6 +52,10 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 	if len(r.Unread) > 0 {
 		fmt.Fprintf(&b, "not read, and so not checked: %s\n", strings.Join(r.Unread, ", "))
 	}
+	if r.AuditUnnamed > 0 {
+		fmt.Fprintf(&b, "the audit log has %s of a pod without its name, of no use here: only the level RequestResponse has the names of controllers' pods\n",
+			plural(r.AuditUnnamed, "creation"))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

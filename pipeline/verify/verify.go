@@ -58,7 +58,7 @@ func Verify(ctx context.Context, snapshot *Snapshot, history History, options Op
 	}
 	report := &Report{
 		APIVersion: ReportAPIVersion, Kind: ReportKind, Commit: history.Head(), KubernetesVersion: snapshot.KubernetesVersion,
-		Counts: map[State]int{}, Unread: snapshot.unread(), Pods: []Pod{},
+		Counts: map[State]int{}, Unread: snapshot.unread(), Pods: []Pod{}, AuditUnnamed: options.Audit.Unnamed(),
 	}
 	chosen := v.choose(report)
 	results := make([]result, len(chosen))
