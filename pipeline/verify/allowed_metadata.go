@@ -43,6 +43,12 @@ var runtimeAnnotations = []string{
 	"k8s.v1.cni.cncf.io/networks-status", "k8s.ovn.org/pod-networks", "vpc.amazonaws.com/pod-ips",
 }
 
+// ambientRedirection is where Istio's agent for CNI says how far a pod has come into an ambient mesh, and redirections what it says
+// (source: cni/pkg/util/podutil.go of istio/istio).
+const ambientRedirection = "ambient.istio.io/redirection"
+
+var redirections = []any{"enabled", "pending"}
+
 // jobFailureAnnotations are counted by the controller of Jobs with backoffLimitPerIndex (source: pkg/controller/job of k8s.io/kubernetes).
 var jobFailureAnnotations = []string{"batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count"}
 
@@ -65,6 +71,8 @@ func (p *compared) annotation(c change) bool {
 		return p.origin.direct.Kind == "Job" && c.want == nil
 	case slices.Contains(runtimeAnnotations, key):
 		return c.want == nil
+	case key == ambientRedirection:
+		return c.want == nil && slices.Contains(redirections, c.found) && p.byAdmission(c)
 	case strings.HasPrefix(key, appArmorAnnotation):
 		return p.appArmorSame(strings.TrimPrefix(key, appArmorAnnotation))
 	}

@@ -38,3 +38,21 @@ func TestTokenOfTheAccount(t *testing.T) {
 		}
 	}
 }
+
+// TestAmbientRedirection allows what Istio's agent writes on pods of an ambient mesh, and neither other values nor a workload that says it.
+func TestAmbientRedirection(t *testing.T) {
+	for name, c := range map[string]struct {
+		value, template string
+		state           State
+	}{
+		"redirected":        {"enabled", webTemplate, Current},
+		"nearly":            {"pending", webTemplate, Current},
+		"another value":     {"disabled", webTemplate, Changed},
+		"in its ReplicaSet": {"enabled", `{metadata: {labels: {app: web}, annotations: {ambient.istio.io/redirection: enabled}}, spec: {` + webSpec + `}}`, Changed},
+	} {
+		pod := webPod(webOwner, `, annotations: {ambient.istio.io/redirection: `+c.value+`}`, webSpec)
+		if got := verifyObjects(t, "", webDeployment, pod, webReplicaSet(c.template)); got.State != c.state {
+			t.Errorf("%s: %s %s", name, got.State, fieldsOf(got))
+		}
+	}
+}

@@ -80,7 +80,7 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 	for i, m := range entries {
 		// Without the creator, only what has a subresource of its own is known to have come later.
 		isLater := m.subresource != "" || first != nil && first != &entries[i]
-		if c.found != nil && isLater && m.subresource != "status" && m.owns(c.path) && (first == nil || !first.owns(c.path)) {
+		if c.found != nil && isLater && m.owns(c.path) && (first == nil || !first.owns(c.path)) {
 			return Cause{Kind: CauseUpdate, By: []string{m.name}, Certain: true, Time: m.time}
 		}
 	}
@@ -94,10 +94,11 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 	return Cause{Kind: CauseAdmission, By: webhooks}
 }
 
-// wroteLater reports whether somebody wrote to an object after it was created, but for its subresources.
+// wroteLater reports whether somebody wrote to an object after it was created, but for its subresources as far as they are about fields of
+// their own: whoever may write pods/status may write labels and annotations too.
 func wroteLater(entries []manager, first *manager) bool {
 	for i, m := range entries {
-		if m.subresource == "" && first != &entries[i] {
+		if (m.subresource == "" || m.fields["f:metadata"] != nil) && first != &entries[i] {
 			return true
 		}
 	}

@@ -100,3 +100,30 @@ func TestCauseOfACopy(t *testing.T) {
 		}
 	}
 }
+
+// TestCauseThroughStatus names who wrote labels and annotations through pods/status, which may do that.
+func TestCauseThroughStatus(t *testing.T) {
+	const made = `{manager: kube-controller-manager, time: "2026-01-01T00:00:00Z", fieldsV1: {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:restartPolicy": {}}}}`
+	wrote := func(metadata string) string {
+		return `, managedFields: [` + made + `, {manager: kubelet, subresource: status, time: ` + after + `, fieldsV1: {"f:status": {}}}, {manager: agent, subresource: status, time: ` + after +
+			`, fieldsV1: {"f:metadata": ` + metadata + `}}]`
+	}
+	const annotation = `{"f:annotations": {"f:team": {}}}`
+	for name, c := range map[string]struct {
+		committed, more string
+		kind            CauseKind
+	}{
+		"added":                  {webDeployment, `, annotations: {team: x}` + wrote(annotation), CauseUpdate},
+		"missing":                {strings.Replace(webDeployment, "labels: {app: web}", "labels: {app: web, tier: x}", 1), wrote(annotation), CauseUnknown},
+		"missing, status itself": {strings.Replace(webDeployment, "labels: {app: web}", "labels: {app: web, tier: x}", 1), `, managedFields: [` + made + `, {manager: kubelet, subresource: status, fieldsV1: {"f:status": {}}}]`, CauseAdmission},
+	} {
+		got := verifyObjects(t, "", c.committed, webPod(webOwner, c.more, webSpec))
+		if len(got.Differences) != 1 || got.Differences[0].Cause.Kind != c.kind {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		if cause := got.Differences[0].Cause; c.kind == CauseUpdate && (len(cause.By) != 1 || cause.By[0] != "agent" || !cause.Certain) {
+			t.Errorf("%s: %+v", name, cause)
+		}
+	}
+}
