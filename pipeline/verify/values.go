@@ -37,8 +37,10 @@ func short(v any) string {
 // hidden stands for a value that is a credential.
 const hidden = "***"
 
-// secretName is in the names of variables whose values are credentials, whatever they look like.
-var secretName = regexp.MustCompile(`(?i)passw|token|secret|credential|api_?key|private_?key`)
+// secretName is in the names of variables whose values are credentials, whatever they look like. Short words count where they are one of
+// their own: DB_PASS and basicAuth, but not bypass and author.
+var secretName = regexp.MustCompile(`(?i:passw|passphrase|token|secret|credential|authorization|(?:api|access|private)[_-]?key|` +
+	`(?:^|[^a-z])(?:pass|pwd|auth)(?:[^a-z]|$))|[a-z0-9](?:Pass|Pwd|Auth)(?:[^a-z]|$)`)
 
 // lastApplied is the annotation in which kubectl apply keeps the whole object, with the values of all its variables.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
@@ -104,10 +106,43 @@ func withoutCredentials(v any) any {
 		return out
 	case []any:
 		out := make([]any, len(v))
+		before := ""
 		for i, value := range v {
 			out[i] = withoutCredentials(value)
+			word, isText := out[i].(string)
+			if isText {
+				out[i] = argument(before, word)
+			}
+			before = word
 		}
 		return out
 	}
 	return v
+}
+
+// An option or a variable with its value, in a text that may be a command of a shell: after an = sign, or in the next word.
+var (
+	assigned = regexp.MustCompile(`([\w.-]+)=("[^"]*"|'[^']*'|\S+)`)
+	followed = regexp.MustCompile(`(--?[A-Za-z][\w.-]*)\s+("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
+	option   = regexp.MustCompile(`^--?[A-Za-z][\w.-]*$`)
+)
+
+// argument hides in an argument of a command what is a credential by the name of its option, which may be the argument before.
+func argument(before, word string) string {
+	if option.MatchString(before) && isSecret(before) && word != "" && !strings.HasPrefix(word, "--") {
+		return hidden
+	}
+	if name, value, ok := strings.Cut(word, "="); ok && value != "" && isSecret(name) && !strings.ContainsAny(name, " \t\n") {
+		return name + "=" + hidden // with all words that follow
+	}
+	for _, form := range []*regexp.Regexp{assigned, followed} {
+		word = form.ReplaceAllStringFunc(word, func(found string) string {
+			parts := form.FindStringSubmatch(found)
+			if !isSecret(parts[1]) {
+				return found
+			}
+			return strings.TrimSuffix(found, parts[2]) + hidden
+		})
+	}
+	return word
 }

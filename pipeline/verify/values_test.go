@@ -50,3 +50,46 @@ spec:
 		t.Errorf("it shows\n%s", all)
 	}
 }
+
+// TestSecretNames takes names of credentials for such, and no names that only look alike.
+func TestSecretNames(t *testing.T) {
+	for _, name := range []string{
+		"DB_PASS", "MYSQL_PWD", "PASS", "pass", "db-pass", "dbPass", "SSH_PASSPHRASE", "Authorization", "Proxy-Authorization", "REDIS_AUTH", "basicAuth",
+		"AWS_SECRET_ACCESS_KEY", "access-key", "accessKey", "api-key", "apiKey", "private_key", "PASSWORD", "GITHUB_TOKEN",
+	} {
+		if !isSecret(name) {
+			t.Errorf("%s is not taken for one", name)
+		}
+	}
+	for _, name := range []string{"BYPASS", "passthrough", "COMPASS", "author", "AUTHORITY", "OAuthor", "secretName", "KEY", "LOG_LEVEL", "compassRose"} {
+		if isSecret(name) {
+			t.Errorf("%s is taken for one", name)
+		}
+	}
+}
+
+// TestArgumentsHideCredentials hides what options and headers with names of credentials have, and shows the rest.
+func TestArgumentsHideCredentials(t *testing.T) {
+	for found, want := range map[string]string{
+		`args: [--password=hunter1, --level=info]`:                                         `["--password=***","--level=info"]`,
+		`args: [--password, hunter1, --level, info]`:                                       `["--password","***","--level","info"]`,
+		`args: ["--db-pass=hunter1 hunter2", -v]`:                                          `["--db-pass=***","-v"]`,
+		`args: ["DB_PASS=hunter1 hunter2"]`:                                                `["DB_PASS=***"]`,
+		`args: [--token, --level, info]`:                                                   `["--token","--level","info"]`,
+		`args: ["--token=", ""]`:                                                           `["--token=",""]`,
+		`args: [hunter, --author, kept]`:                                                   `["hunter","--author","kept"]`,
+		`command: [sh, -c, "export DB_PWD='hunter1 x' app --auth hunter2 --port 80 -x=1"]`: `["sh","-c","export DB_PWD=*** app --auth *** --port 80 -x=1"]`,
+		`command: [sh, -c, "exec app --api-key=\"hunter1\" && echo --secret 'hunter2'"]`:   `["sh","-c","exec app --api-key=*** \u0026\u0026 echo --secret ***"]`,
+		`readinessProbe: {exec: {command: [redis-cli, --pass, hunter1, ping]}}`:            `{"exec":{"command":["redis-cli","--pass","***","ping"]}}`,
+		`livenessProbe: {httpGet: {port: 80, httpHeaders: [{name: Authorization, value: Basic hunter1}, {name: Host, value: kept}]}}`: `{"httpGet":{"httpHeaders":[{"name":"Authorization","value":"***"},{"name":"Host","value":"kept"}],"port":80}}`,
+	} {
+		changes := differences(parse(t, `{spec: {containers: [{name: a}]}}`), parse(t, `{spec: {containers: [{name: a, `+found+`}]}}`))
+		if len(changes) != 1 {
+			t.Fatalf("%s: %v", found, changes)
+		}
+		shown, err := json.Marshal(changes[0].shown().found)
+		if err != nil || string(shown) != want {
+			t.Errorf("%s is shown as %s, %v", found, shown, err)
+		}
+	}
+}
