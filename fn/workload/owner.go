@@ -144,12 +144,9 @@ func controllerOf(pod map[string]any) Owner {
 // versions find cannot be known before the cluster makes it: up to 1.7 the name
 // of the Job with the time of its run, up to 1.12 that of a DeploymentConfig's ReplicationController with its number
 // (#36220), and up to 1.21 that of a Rollout's ReplicaSet with its hash (#49256). There the workload itself is the
-// owner, as in newer versions. From 1.3 to 1.7 a ReplicaSet whose pods have no hash is taken for a Deployment of its name.
+// owner, as in newer versions.
 func (t Template) OwnerFor(r release.Release) Owner {
 	o := t.Owner
-	if labels, _ := Labels(t.Pod); o.Kind == "ReplicaSet" && labels["pod-template-hash"] == "" && feature.In(r, feature.ReplicaSetUnlabelled) {
-		o.Kind = "Deployment"
-	}
 	if o.Kind == "CronJob" && t.job.Kind == "Job" && (!feature.In(r, feature.CronJobByName) ||
 		!feature.In(r, feature.CronJobByShortName) && !longJobName.MatchString(t.job.Name)) {
 		o = t.job

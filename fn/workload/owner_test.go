@@ -78,21 +78,6 @@ func TestOwnerForJobs(t *testing.T) {
 	}
 }
 
-// TestOwnerForReplicaSets has ReplicaSets of their own (webhook.go from 1.3 to 1.7; pkg/kube/util.go since 1.8).
-func TestOwnerForReplicaSets(t *testing.T) {
-	for labels, older := range map[string]string{"": "Deployment", "pod-template-hash: abc": "ReplicaSet"} {
-		got, err := registry(t).Templates(object(t, "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web}, spec: {template: {metadata: {labels: {"+labels+"}}, spec: {}}}}"))
-		if err != nil || len(got) != 1 {
-			t.Fatalf("got %v, %v", got, err)
-		}
-		for minor, want := range map[int]string{2: "ReplicaSet", 3: older, 7: older, 8: "ReplicaSet", 31: "ReplicaSet"} {
-			if o := got[0].OwnerFor(release.Newest(minor)); o.Kind != want || o.Name != "web" {
-				t.Errorf("1.%d, labels {%s}: got %+v, want a %s", minor, labels, o, want)
-			}
-		}
-	}
-}
-
 func TestOwnerFor(t *testing.T) {
 	cron := Template{Owner: Owner{APIVersion: "batch/v1", Kind: "CronJob", Name: "hello"}}
 	for minor, want := range map[int]string{8: "batch/v1beta1", 21: "batch/v1beta1", 22: "batch/v1", 31: "batch/v1"} {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -85,8 +86,7 @@ type Snapshot struct {
 	Text []byte
 }
 
-// Snapshot returns the policy with those namespaces only, and of the root namespace the labels and the ProxyConfigs, which
-// hold for all.
+// Snapshot returns the policy with those namespaces only, and of the root namespace the ProxyConfigs, which hold for all.
 func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 	small := *c.policy
 	small.Spec.Namespaces = nil
@@ -94,7 +94,7 @@ func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 		switch {
 		case slices.Contains(namespaces, one.Name):
 		case c.policy.Spec.Istio != nil && (c.root == one.Name || c.root == "") && len(one.ProxyConfigs) > 0:
-			one = v1alpha1.Namespace{Name: one.Name, Labels: one.Labels, ProxyConfigs: one.ProxyConfigs}
+			one = c.reduced(one)
 		default:
 			continue
 		}
@@ -102,6 +102,15 @@ func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 	}
 	text, err := v1alpha1.Marshal(&small)
 	return Snapshot{DigestOf(text), text}, err
+}
+
+// reduced returns the root namespace with what holds for all, and with its labels where they decide whether istiod reads that.
+func (c *Completed) reduced(root v1alpha1.Namespace) v1alpha1.Namespace {
+	out := v1alpha1.Namespace{Name: root.Name, ProxyConfigs: root.ProxyConfigs}
+	if strings.Contains(c.policy.Spec.Istio.MeshConfig, "discoverySelectors") {
+		out.Labels = root.Labels
+	}
+	return out
 }
 
 // rootNamespace is where the resources are that hold for all of a policy's mesh, "" where the mesh config that says it may be among the

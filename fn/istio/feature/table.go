@@ -39,9 +39,6 @@ const (
 	AutoLeavesSystem         Name = "enableNamespacesByDefault leaves the system's namespaces out"
 
 	// The owner of a pod.
-	// ReplicaSetUnlabelled is that every name ends with the hash where there is none.
-	ReplicaSetUnlabelled Name = "a ReplicaSet whose pods have no pod-template-hash is a Deployment"
-
 	CronJobOfBeta      Name = "CronJobs are taken for batch/v1beta1"
 	CronJobByName      Name = "a Job whose name ends in ten digits is a CronJob's"
 	CronJobByShortName Name = "a Job whose name ends in eight or nine digits is a CronJob's"
@@ -209,7 +206,6 @@ var table = []featureRow{
 	{RevisionTags, release.Since("1.8"), "istioctl/cmd/tag.go; the charts have them since 1.10"},
 	{AutoLeavesSystem, release.Since("1.16"), srcWebhookChart},
 
-	{ReplicaSetUnlabelled, release.Between("1.3", "1.7"), srcWebhook},
 	{CronJobOfBeta, release.Between("1.0", "1.21"), "pkg/kube/util.go; istio/istio#27195, #49328"},
 	{CronJobByName, release.Since("1.6.10", "1.7.2", "1.8"), "pkg/kube/util.go, up to 1.7 " + srcWebhook},
 	{CronJobByShortName, release.Since("1.10.6", "1.11.5", "1.12.1", "1.13"), "pkg/kube/util.go"},
