@@ -41,3 +41,29 @@ spec: {containers: [{name: app, image: a, volumeMounts: %s}], volumes: [{name: o
 		})
 	}
 }
+
+// TestCloudSQLVariables: variables that the app takes from elsewhere are set to the proxy's, and come back.
+func TestCloudSQLVariables(t *testing.T) {
+	policy, _ := policies.Get("cloud-sql-proxy")
+	const input = `apiVersion: v1
+kind: Pod
+metadata: {name: a, annotations: {cloud-sql-proxy.prerig.dev/instances: "a:b:c", cloud-sql-proxy.prerig.dev/host-env: DB_HOST, cloud-sql-proxy.prerig.dev/port-env: DB_PORT, cloud-sql-proxy.prerig.dev/port: "5432"}}
+spec:
+  containers:
+  - name: app
+    image: a
+    env:
+    - {name: DB_HOST, valueFrom: {configMapKeyRef: {key: host, name: db}}}
+    - {name: DB_PORT, valueFrom: {configMapKeyRef: {key: port, name: db}}}
+    - {name: DB_USER, valueFrom: {configMapKeyRef: {key: user, name: db}}}
+`
+	out, difference := injectAndBack(t, policy, []byte(input), "", "")
+	if difference != "" {
+		t.Fatal(difference)
+	}
+	for _, want := range []string{"- {name: DB_HOST, value: 127.0.0.1}\n", "- {name: DB_PORT, value: \"5432\"}\n", "- {name: DB_USER, valueFrom: {configMapKeyRef: {key: user, name: db}}}\n"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func (s *Sidecar) patchContainers(out *Result, req Request, data *Data) error {
 				if indexOf(app, name) < 0 || slices.Contains(istios, name) || !chosen(name) {
 					continue
 				}
-				changed, err := s.patchContainer(out, containerTemplate(i), key, at, c, data)
+				changed, err := s.patchContainer(out, req, containerTemplate(i), key, at, data)
 				if err != nil {
 					return err
 				}
@@ -49,7 +49,8 @@ func (s *Sidecar) patchContainers(out *Result, req Request, data *Data) error {
 }
 
 // patchContainer renders the template for one container, and merges what it prints.
-func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c map[string]any, data *Data) (map[string]any, error) {
+func (s *Sidecar) patchContainer(out *Result, req Request, template, key string, at int, data *Data) (map[string]any, error) {
+	c := listOf(out.Pod, key)[at]
 	typed, err := podmap.TypedContainer(c)
 	if err != nil {
 		return nil, &podmap.FieldError{Field: workload.FieldString([]any{"spec", key, at}), Err: err}
@@ -65,6 +66,9 @@ func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c ma
 	}
 	for _, field := range podmap.UnknownContainerFields(patch) {
 		out.addWarning("", "%s sets %s, which is not a field that Kubernetes is known to have", template, field)
+	}
+	if err := s.fitPatch(req, key, c, patch); err != nil {
+		return nil, err
 	}
 	changed, err := podmap.MergeContainer(c, patch)
 	if err != nil {

@@ -67,6 +67,9 @@ func (s *Sidecar) Inject(req Request) (Result, error) {
 	if err := checkCollisions(req.Pod, overlay); err != nil {
 		return Result{}, err
 	}
+	if err := s.fitOverlay(req, overlay); err != nil {
+		return Result{}, err
+	}
 	if out.Pod, err = podmap.Merge(req.Pod, overlay); err != nil {
 		return Result{}, asTemplate(podTemplate, err)
 	}

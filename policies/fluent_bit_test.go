@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policies_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/policies"
+)
+
+// refused sees that a policy refuses a pod with a message, and leaves it as it is.
+func refused(t *testing.T, policy []byte, input, want string) {
+	t.Helper()
+	out, results := apply(t, policy, []byte(input), v1alpha1.ModeInject)
+	if !strings.Contains(results, "# error: ") || !strings.Contains(results, want) {
+		t.Errorf("no error with %q: %s", want, results)
+	}
+	if string(out) != input {
+		t.Errorf("the pod was changed: %s", out)
+	}
+}
+
+// TestOwnMountRefused: a volume of the app's own where a sidecar's is to be mounted is not lost.
+func TestOwnMountRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ policy, annotations, mount, want string }{
+		"fluent-bit": {policy: "{builtIn: fluent-bit}", annotations: "fluent-bit.prerig.dev/paths: /var/log/app/*.log", mount: "/var/log/app",
+			want: "the container web has the volume own of its own at /var/log/app; name it in fluent-bit.prerig.dev/volume, or choose another directory in fluent-bit.prerig.dev/directory"},
+		"vault-agent": {policy: "{builtIn: vault-agent, values: {address: 'https://vault.example.com'}}", mount: "/etc/app",
+			annotations: `vault.hashicorp.com/agent-inject: "true", vault.hashicorp.com/role: a, vault.hashicorp.com/agent-inject-secret-db: a/b, vault.hashicorp.com/secret-volume-path: /etc/app`,
+			want:        "spec.containers[0].volumeMounts[0]: the container web already mounts the volume own at /etc/app, where the sidecar vault-agent mounts vault-secrets; choose another path"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: x}\nspec: {sidecars: [" + tc.policy + "]}\n"
+			refused(t, []byte(policy), fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata: {name: a, annotations: {%s}}
+spec:
+  containers: [{name: web, image: a, volumeMounts: [{name: own, mountPath: %s, subPath: x}, {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}]}]
+  volumes: [{name: own, persistentVolumeClaim: {claimName: audit}}, {name: token, emptyDir: {}}]
+`, tc.annotations, tc.mount), tc.want)
+		})
+	}
+}
+
+// fluentBitPod is a workload whose pod template has annotations and a spec.
+func fluentBitPod(kind, annotations, spec string) string {
+	return fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: web, namespace: shop}\nspec: {template: {metadata: {annotations: {%s}}, spec: %s}}\n", kind, annotations, spec)
+}
+
+// TestFluentBitVolume: the volume of the annotation is one that the pod has.
+func TestFluentBitVolume(t *testing.T) {
+	policy, _ := policies.Get("fluent-bit")
+	const annotations = `fluent-bit.prerig.dev/inject: "true", fluent-bit.prerig.dev/volume: logs`
+	refused(t, policy, fluentBitPod("Deployment", annotations, "{containers: [{name: a, image: a}], volumes: [{name: log, emptyDir: {}}]}"),
+		`fluent-bit.prerig.dev/volume: the pod has no volume "logs"`)
+	for _, spec := range []string{
+		"{containers: [{name: a, image: a}], volumes: [{name: logs, emptyDir: {}}]}",
+		"{containers: [{name: a, image: a, volumeMounts: [{name: logs, mountPath: /var/log/app}]}]}", // of a volumeClaimTemplate
+	} {
+		if _, results := apply(t, policy, []byte(fluentBitPod("StatefulSet", annotations, spec)), v1alpha1.ModeInject); strings.Contains(results, "# error: ") {
+			t.Errorf("%s: %s", spec, results)
+		}
+	}
+}
