@@ -5,10 +5,14 @@ package policies_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -65,4 +69,43 @@ func TestFluentBitVolume(t *testing.T) {
 			t.Errorf("%s: %s", spec, results)
 		}
 	}
+}
+
+// TestFluentBitTags: a field has the whole value of its tag, by the rules of the filter modify, which splits what it adds by blanks.
+func TestFluentBitTags(t *testing.T) {
+	policy, _ := policies.Get("fluent-bit")
+	const annotations = `fluent-bit.prerig.dev/inject: "true", fluent-bit.prerig.dev/tag-team: `
+	for value, want := range map[string]string{
+		"payments":       `"team payments"`,
+		`C:\logs`:        `"team C:\\logs"`,
+		`5" disk`:        `"team \"5\\\" disk\""`,
+		"payments eu":    `"team \"payments eu\""`,
+		`C:\logs and so`: `"team \"C:\\\\logs and so\""`,
+		`"quoted"`:       `"team \"\\\"quoted\\\"\""`,
+		"'quoted'":       `"team \"'quoted'\""`,
+		" ":              `"team \" \""`,
+		"two\nlines":     `"team \"two\nlines\""`,
+	} {
+		input := fluentBitPod("Deployment", annotations+strconv.Quote(value), "{containers: [{name: a, image: a}]}")
+		out, results := apply(t, policy, []byte(input), v1alpha1.ModeInject)
+		file, err := manifest.Parse("out.yaml", out)
+		if err != nil || len(file.Docs) != 2 {
+			t.Fatalf("%q: %v, %s", value, err, results)
+		}
+		configMap, err := file.Docs[1].Object()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := configMap["data"].(map[string]any)["fluent-bit.yaml"].(string)
+		var config struct {
+			Pipeline struct{ Filters []struct{ Add string } }
+		}
+		if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+			t.Fatal(err)
+		}
+		if got := strconv.Quote(config.Pipeline.Filters[0].Add); got != want {
+			t.Errorf("%q: got %s, want %s", value, got, want)
+		}
+	}
+	refused(t, policy, fluentBitPod("Deployment", annotations+`""`, "{containers: [{name: a, image: a}]}"), `metadata.annotations["fluent-bit.prerig.dev/tag-team"]: "" does not match`)
 }
