@@ -109,3 +109,25 @@ func TestFluentBitTags(t *testing.T) {
 	}
 	refused(t, policy, fluentBitPod("Deployment", annotations+`""`, "{containers: [{name: a, image: a}]}"), `metadata.annotations["fluent-bit.prerig.dev/tag-team"]: "" does not match`)
 }
+
+// TestFluentBitConfigMap: workloads of one name can each have a ConfigMap, of another name.
+func TestFluentBitConfigMap(t *testing.T) {
+	policy, _ := policies.Get("fluent-bit")
+	const spec = "{containers: [{name: a, image: a}]}"
+	deployment := fluentBitPod("Deployment", "fluent-bit.prerig.dev/paths: /var/log/app/a.log", spec) + "---\n"
+	_, results := apply(t, policy, []byte(deployment+fluentBitPod("StatefulSet", "fluent-bit.prerig.dev/paths: /var/log/app/b.log", spec)), v1alpha1.ModeInject)
+	if !strings.Contains(results, "both add it, and differently") || !strings.Contains(results, "such as fluent-bit.prerig.dev/config-map") {
+		t.Errorf("the error does not say what to do: %s", results)
+	}
+	input := deployment + fluentBitPod("StatefulSet", "fluent-bit.prerig.dev/paths: /var/log/app/b.log, fluent-bit.prerig.dev/config-map: web-logs", spec)
+	out, difference := injectAndBack(t, policy, []byte(input), "", "")
+	if difference != "" {
+		t.Fatal(difference)
+	}
+	for _, name := range []string{"web-fluent-bit", "web-logs"} {
+		if !strings.Contains(string(out), "{name: fluent-bit-config, configMap: {name: "+name+"}}") || !strings.Contains(string(out), "\n  name: "+name+"\n") {
+			t.Errorf("no ConfigMap %s that a pod mounts in\n%s", name, out)
+		}
+	}
+	refused(t, policy, fluentBitPod("Deployment", `fluent-bit.prerig.dev/inject: "true", fluent-bit.prerig.dev/config-map: Logs`, spec), "does not match")
+}

@@ -75,7 +75,8 @@ func (in *Injector) wantedObjects(units []*unit) (map[manifest.Meta]*addedObject
 			had, ok := wanted[meta]
 			switch {
 			case ok && !podmap.Equal(had.obj, o.obj):
-				results = append(results, had.errorResult(fmt.Sprintf("the sidecar %s of %s and the sidecar %s of %s both add it, and differently; give it a name of its own for each workload",
+				results = append(results, had.errorResult(fmt.Sprintf("the sidecar %s of %s and the sidecar %s of %s both add it, and differently; give it a name of its own for each workload, "+
+					"in the sidecar's template or by an annotation that it reads, such as fluent-bit.prerig.dev/config-map",
 					strings.Join(had.sidecars, ", "), had.owner, o.sidecar, o.owner)))
 			case ok && !slices.Contains(had.sidecars, o.sidecar):
 				had.sidecars = append(had.sidecars, o.sidecar)
