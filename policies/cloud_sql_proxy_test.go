@@ -4,6 +4,7 @@
 package policies_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -64,6 +65,27 @@ spec:
 	for _, want := range []string{"- {name: DB_HOST, value: 127.0.0.1}\n", "- {name: DB_PORT, value: \"5432\"}\n", "- {name: DB_USER, valueFrom: {configMapKeyRef: {key: user, name: db}}}\n"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+}
+
+// TestCloudSQLRenamedContainer: a container that was renamed since keeps the socket when it is injected again, and loses it with the proxy.
+func TestCloudSQLRenamedContainer(t *testing.T) {
+	policy, _ := policies.Get("cloud-sql-proxy")
+	input := []byte(`apiVersion: v1
+kind: Pod
+metadata: {name: a, annotations: {cloud-sql-proxy.prerig.dev/instances: "a:b:c?unix-socket-path=/run/db/c"}}
+spec: {containers: [{name: app, image: a}]}
+`)
+	renamed := func(text []byte) []byte { return bytes.Replace(text, []byte("{name: app,"), []byte("{name: front,"), 1) }
+	out, _ := apply(t, policy, input, v1alpha1.ModeInject)
+	again, results := apply(t, policy, renamed(out), v1alpha1.ModeInject)
+	if strings.Contains(results, "# error: ") || !strings.Contains(string(again), "{name: front, image: a, volumeMounts: [{name: cloud-sql-proxy-socket-0, mountPath: /run/db}]}") {
+		t.Errorf("injected again:\n%s\n%s", again, results)
+	}
+	for _, injected := range [][]byte{renamed(out), again} {
+		if back, _ := apply(t, policy, injected, v1alpha1.ModeRemove); !bytes.Equal(back, renamed(input)) {
+			t.Errorf("removal gives\n%s", back)
 		}
 	}
 }

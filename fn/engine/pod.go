@@ -48,6 +48,7 @@ func (in *Injector) injectTemplate(u *unit, t workload.Template, obj map[string]
 	}
 	w.reportOutcome(pod)
 	w.reportRemoved(plans)
+	w.reportLeftovers()
 	if in.keepPods {
 		o.Before, o.After = w.original, pod
 	}
@@ -63,6 +64,7 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 		return nil, err
 	}
 	if w.in.mode == v1alpha1.ModeRemove {
+		w.dropMounts(w.original)
 		w.outcome.Reason = "nothing was injected"
 		if w.restored.injected {
 			w.outcome.Action, w.outcome.Reason = Removed, "the injection was removed"
@@ -70,6 +72,9 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 		return w.original, nil
 	}
 	pod, err := w.attempt(w.original, plans)
+	if err == nil && w.dropMounts(pod.after) {
+		pod, err = w.attempt(w.original, plans)
+	}
 	if err == nil && w.onlyOrdersVolumes(pod.after) {
 		pod.after = w.template.Pod
 	}

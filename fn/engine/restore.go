@@ -26,6 +26,8 @@ type restoredPod struct {
 	injected, istio bool
 	// sidecars are the other sidecars that the pod came with.
 	sidecars []sidecar.Record
+	// dropped says which mounts went with the volumes of sidecars.
+	dropped []sidecar.Warning
 	// removed says what is not known of the original.
 	removed inject.Removed
 }

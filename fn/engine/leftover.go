@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/sidecar"
+)
+
+// dropMounts takes mounts out of the original whose volumes went with their sidecars and are not in what the pod becomes. A mount of a
+// volume that comes back stays, as any other edit does. It reports whether there were any.
+func (w *podWork) dropMounts(becomes map[string]any) bool {
+	var gone []string
+	spec, _ := becomes["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	has := append(podmap.Names(volumes), claimsOf(w.obj)...)
+	for _, r := range w.restored.sidecars {
+		for _, name := range r.Volumes {
+			if !slices.Contains(has, name) {
+				gone = append(gone, name)
+			}
+		}
+	}
+	if len(gone) == 0 {
+		return false
+	}
+	w.original, w.restored.dropped = sidecar.DropMounts(w.original, gone)
+	return len(w.restored.dropped) > 0
+}
+
+// claimsOf returns the names of the volumes that a StatefulSet's pods have of its claims.
+func claimsOf(workload map[string]any) []string {
+	spec, _ := workload["spec"].(map[string]any)
+	list, _ := spec["volumeClaimTemplates"].([]any)
+	var out []string
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		meta, _ := m["metadata"].(map[string]any)
+		if name, _ := meta["name"].(string); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// reportLeftovers names what sidecars that were taken out may have left in the pod, and what went with them.
+func (w *podWork) reportLeftovers() {
+	notes := w.restored.dropped
+	for _, r := range w.restored.sidecars {
+		notes = append(notes, r.Leftovers(w.original)...)
+	}
+	for _, n := range notes {
+		w.unit.addResult(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Message)
+	}
+}
