@@ -41,8 +41,9 @@ type happened struct {
 	at                        time.Time
 }
 
-// tellRuns makes an event of each run that is newer than the last one in the status and has changed something, or failed. A run that
-// only repeats the one before is counted there, with its beginning: it is not told again.
+// tellRuns makes an event of each run that is newer than the last one in the status and has changed something, or failed, or is the first
+// that found all well after one that failed. A run that only repeats the one before is counted there, with its beginning: it is not told
+// again.
 func (r *Reporter) tellRuns(object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus, state *status.State) {
 	told := before.LastRun
 	if told != nil && state.Status.LastRun != nil && state.Status.LastRun.ID == told.ID {
@@ -52,11 +53,11 @@ func (r *Reporter) tellRuns(object *unstructured.Unstructured, before v1alpha1.R
 		if i == maxEvents || told != nil && (run.ID == told.ID || run.Started.Before(&told.Started)) {
 			break
 		}
-		if run.Outcome == status.Unchanged {
+		if run.Outcome == status.Unchanged && (i+1 == len(state.Runs) || isGood(state.Runs[i+1].Outcome)) {
 			continue
 		}
 		kind := corev1.EventTypeNormal
-		if run.Outcome != status.Published {
+		if !isGood(run.Outcome) {
 			kind = corev1.EventTypeWarning
 		}
 		message := run.Message
@@ -66,6 +67,8 @@ func (r *Reporter) tellRuns(object *unstructured.Unstructured, before v1alpha1.R
 		r.tell(object, happened{run.ID, kind, run.Outcome, message, run.Finished.Time})
 	}
 }
+
+func isGood(outcome string) bool { return outcome == status.Published || outcome == status.Unchanged }
 
 // tellInvalid makes an event of what is wrong with a pipeline, unless its status says so already.
 func (r *Reporter) tellInvalid(object *unstructured.Unstructured, before, after []metav1.Condition, problem error) {

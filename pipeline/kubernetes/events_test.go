@@ -102,9 +102,11 @@ func TestARepeatedRunIsToldOnce(t *testing.T) {
 	look()
 	run(5, status.Unchanged, "as it should be")
 	run(6, status.Unchanged, "as it should be")
+	look("Unchanged: as it should be")
+	run(7, status.Unchanged, "still as it should be")
 	look()
-	run(7, status.Failed, "no answer")
-	run(8, status.Published, "second")
+	run(8, status.Failed, "no answer")
+	run(9, status.Published, "second")
 	look("Published: main@sha1:5e1f: second", "Failed: no answer")
 }
 

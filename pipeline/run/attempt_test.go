@@ -253,7 +253,7 @@ func TestASourceThatIsAwayASecondTimeIsToldOf(t *testing.T) {
 	for i, step := range []struct {
 		down          bool
 		runs, repeats int
-	}{{false, 1, 0}, {true, 2, 0}, {true, 2, 1}, {false, 2, 1}, {true, 3, 0}, {true, 3, 1}} {
+	}{{false, 1, 0}, {true, 2, 0}, {true, 2, 1}, {false, 3, 0}, {true, 3, 0}, {true, 3, 1}} {
 		down.Store(step.down)
 		if err := w.do("shop", fmt.Sprint(i), 1); (err != nil) != step.down {
 			t.Fatal(err)

@@ -30,6 +30,9 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 		if a.drift.isNews(a.state) {
 			return a.recordDrift(ctx)
 		}
+		if a.endsFailure() {
+			return a.recordRecovery(ctx)
+		}
 		return a.finishSkipped(ctx)
 	}
 	now := time.Now()
@@ -88,17 +91,30 @@ func (a *attempt) saveState(ctx context.Context) (err error) {
 	return err
 }
 
+// endsFailure reports whether the state tells of a failure that is over although there was nothing to do: the source can be read again,
+// or what waits for people can be looked at again.
+func (a *attempt) endsFailure() bool {
+	c := a.state.Condition()
+	if c == nil || a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused {
+		return false
+	}
+	return c.Reason == v1alpha1.ReasonSourceFailed || a.settled.looked && c.Reason == v1alpha1.ReasonPublishFailed
+}
+
+// recordRecovery notes that a failure is over, and tells of it: who was told that it failed would believe so until something changes.
+func (a *attempt) recordRecovery(ctx context.Context) error {
+	now := time.Now()
+	entry := a.historyEntry(nil, now)
+	entry.Outcome, entry.Message = status.Unchanged, "it works again; nothing has changed since "+a.state.Seen.Revision
+	a.state.Ready(now, true, meta.SucceededReason, entry.Message, false)
+	a.state.Failures = 0
+	a.state.Seen.Resolved = a.resolved.UTC()
+	return a.saveRun(ctx, entry, nil)
+}
+
 // finishSkipped saves only what is new: most looks at a source find nothing.
 func (a *attempt) finishSkipped(ctx context.Context) error {
 	changed := a.state.NoteRequests(a.p, a.control) || a.settled.changed
-	failed := a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused
-	if c := a.state.Condition(); c != nil && !failed && (c.Reason == v1alpha1.ReasonSourceFailed || a.settled.looked && c.Reason == v1alpha1.ReasonPublishFailed) {
-		a.state.Ready(time.Now(), true, meta.SucceededReason, "nothing has changed since "+a.state.Seen.Revision, false)
-		a.state.Failures, changed = 0, true
-		if len(a.state.Runs) > 0 {
-			a.state.Runs[0].Over = true
-		}
-	}
 	a.log.Debug("nothing that matters has changed", "revision", a.snapshot.Revision)
 	a.r.Observe(a.newObservation(status.Run{Run: v1alpha1.Run{Outcome: status.Unchanged}}, ""))
 	if !changed {

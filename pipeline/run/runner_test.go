@@ -160,7 +160,7 @@ func TestOneRunAfterTheOther(t *testing.T) {
 		{name: "nothing is new", outcome: status.Published, reason: "Succeeded", commits: 1, renders: 1},
 		{name: "forced", force: true, outcome: status.Unchanged, reason: "Succeeded", commits: 1, renders: 2},
 		{name: "a source that does not answer", down: true, again: true, outcome: status.Failed, reason: v1alpha1.ReasonSourceFailed, commits: 1, renders: 2},
-		{name: "and answers again", outcome: status.Failed, reason: "Succeeded", commits: 1, renders: 2},
+		{name: "and answers again", outcome: status.Unchanged, reason: "Succeeded", commits: 1, renders: 2},
 		{name: "a build that fails", text: "broken", outcome: status.Failed, reason: v1alpha1.ReasonBuildFailed, stalled: true, commits: 1, renders: 3},
 		{name: "is not tried again", outcome: status.Failed, reason: v1alpha1.ReasonBuildFailed, stalled: true, commits: 1, renders: 3},
 		{name: "a gate", text: "empty", outcome: status.Refused, reason: v1alpha1.ReasonGateClosed, stalled: true, commits: 1, renders: 4},

@@ -77,7 +77,7 @@ type Run struct {
 	Took time.Duration `json:"took,omitempty"`
 	// Repeats is how often the same failure came again.
 	Repeats int `json:"repeats,omitempty"`
-	// Over says that what failed has answered again since.
+	// Over says that what failed has answered again since. It is read in states of versions that added no run for that.
 	Over bool `json:"over,omitempty"`
 	// Warnings and findings, one line each, bounded.
 	Findings []string `json:"findings,omitempty"`

@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/internal/pulltest"
+	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/secret"
+)
+
+// tokens has the same token in every secret.
+type tokens struct{}
+
+func (tokens) Secret(context.Context, string, string, secret.Purpose) (map[string][]byte, error) {
+	return map[string][]byte{"token": []byte("t")}, nil
+}
+
+// listener is who is told: it takes CloudEvents at /event, calls of Flux at /flux, and statuses of commits anywhere else.
+type listener struct {
+	mu     sync.Mutex
+	heard  []string                     // types of events, "flux", and states with the commit's first letters
+	answer func(word string) (code int) // asked before something counts as heard, where it is not nil; 0 is success
+}
+
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var status struct{ State string }
+	_ = json.Unmarshal(body, &status)
+	word := status.State
+	switch r.URL.Path {
+	case "/event":
+		word = strings.TrimPrefix(r.Header.Get("Ce-Type"), "dev.prerig.run.")
+	case "/flux":
+		word = "flux"
+	}
+	if l.answer != nil {
+		if code := l.answer(word); code != 0 {
+			w.WriteHeader(code)
+			return
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = append(l.heard, word)
+}
+
+// all waits until what was to be told is told, and returns what was heard since the last time.
+func (l *listener) all(r *Runner) []string {
+	r.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heard := l.heard
+	l.heard = nil
+	return heard
+}
+
+// Ways to tell, as spec.notify has them, with LISTENER in place of the address.
+const (
+	tellCommit = "{commitStatus: {provider: Gitea, url: 'LISTENER', secretRef: {name: x}}}"
+	tellEvent  = "{cloudEvent: {url: 'LISTENER/event'}}"
+	tellFlux   = "{fluxReceiver: {url: 'LISTENER/flux', secretRef: {name: x}}}"
+)
+
+const publishByPullRequest = "[{git: {branch: rendered, pullRequest: {provider: Gitea, secretRef: {name: bot}}}}]"
+
+// newTelling makes the pipeline shop, which publishes where it is said and tells a listener.
+func newTelling(t *testing.T, l *listener, publish string, tell ...string) *proposing {
+	t.Helper()
+	server := httptest.NewServer(l)
+	t.Cleanup(server.Close)
+	p := &proposing{works: &works{t: t, renderer: &renderer{}, git: gittest.New(t)}, host: &pulltest.Host{}}
+	p.repository = p.git.Repository(t, "apps")
+	p.host.Heads = p.tip
+	p.run(map[string]string{"shop": fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop, labels: {wave: a}}\nspec:\n"+
+		"  source: {git: {url: %s, ref: {branch: main}}}\n  build: {path: shop}\n  publish: %s\n  notify: [%s]\n",
+		p.repository.URL, publish, strings.ReplaceAll(strings.Join(tell, ", "), "LISTENER", server.URL))})
+	p.runner.Notifier = notify.New(tokens{}, nil)
+	p.hostAnswers(true)
+	if entry, _ := p.runner.Catalog.Get("shop"); entry.Err != nil {
+		t.Fatal(entry.Err)
+	}
+	return p
+}
+
+// hostAnswers says whether the host of pull requests does from now on.
+func (p *proposing) hostAnswers(up bool) {
+	p.runner.Targets.Hosts = func(context.Context, string, *v1alpha1.GitPublish) (pullrequest.Host, error) {
+		if !up {
+			return nil, errors.New("the host answers 502")
+		}
+		return p.host, nil
+	}
+}
+
+// publishes runs the pipeline for a new commit of the source.
+func (p *proposing) publishes(text string) {
+	p.t.Helper()
+	p.repository.Commit(text, map[string]string{"shop/text": text})
+	if err := p.do("shop", text, 1); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// isReady checks what the condition says.
+func (p *proposing) isReady(want string) {
+	p.t.Helper()
+	if c := p.state("shop").Condition(); string(c.Status) != want {
+		p.t.Fatalf("Ready is %s: %s", c.Status, c.Message)
+	}
+}
+
+// TestTheEndOfAFailureIsTold has things fail that need no render, and go well again: whoever was told must not believe for ever that
+// it fails.
+func TestTheEndOfAFailureIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		publish, tell string
+		fail          func(p *proposing, fails bool)
+		want          []string
+	}{
+		"a pull request that cannot be looked at": {publishByPullRequest, tellCommit, func(p *proposing, fails bool) { p.hostAnswers(!fails) },
+			[]string{"success", "failure", "success"}},
+		"a source that cannot be read": {"[{git: {branch: rendered}}]", tellEvent, func(p *proposing, fails bool) {
+			if fails {
+				p.repository.Git("branch", "-m", "main", "gone")
+			} else {
+				p.repository.Git("branch", "-m", "gone", "main")
+			}
+		}, []string{"published", "failed", "unchanged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &listener{}
+			p := newTelling(t, l, c.publish, c.tell)
+			p.publishes("one")
+			heard := l.all(p.runner)
+			look := func() {
+				if err := p.runner.Do(t.Context(), queue.Job{Pipeline: "shop", Cause: "look", Drift: true, Since: time.Now()}); err != nil && !errors.As(err, new(*queue.RetryError)) {
+					t.Fatal(err)
+				}
+				heard = append(heard, l.all(p.runner)...)
+			}
+			c.fail(p, true)
+			look()
+			p.isReady("False")
+			c.fail(p, false)
+			for range 3 {
+				look()
+				p.isReady("True")
+			}
+			if !slices.Equal(heard, c.want) {
+				t.Errorf("heard %q, want %q", heard, c.want)
+			}
+			if runs := p.state("shop").Runs; runs[0].Outcome != "Unchanged" || !strings.HasPrefix(runs[0].Message, "it works again") || p.renderer.renders.Load() != 1 {
+				t.Errorf("the last run: %+v; %d renders", runs[0], p.renderer.renders.Load())
+			}
+		})
+	}
+}
