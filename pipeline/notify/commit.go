@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,7 +25,8 @@ const maxDescription = 140
 
 // commitState is what is said of a commit.
 type commitState struct {
-	good bool
+	// waits says that neither is known yet: what a run has made of the commit is not published.
+	good, waits bool
 	// name of the status, what became of the run, and the page to read more, which is "" where there is none.
 	name, text, page string
 	// fallback is a page for hosts that want one in any case.
@@ -64,7 +66,7 @@ func basicToken(token string) map[string]string {
 // commonBody is what GitHub, GitLab and Gitea take, each with its own word for a failure.
 func commonBody(failure string) func(s commitState) any {
 	return func(s commitState) any {
-		body := map[string]string{"state": s.word("success", failure), "context": s.name, "description": s.text}
+		body := map[string]string{"state": s.word("pending", "success", failure), "context": s.name, "description": s.text}
 		if s.page != "" {
 			body["target_url"] = s.page
 		}
@@ -80,7 +82,7 @@ func (s commitState) bitbucket(longest int) any {
 		key = "prerig-" + hex.EncodeToString(sum[:16])
 	}
 	return map[string]string{
-		"key": key, "state": s.word("SUCCESSFUL", "FAILED"), "name": s.name, "url": cmp.Or(s.page, s.fallback), "description": s.text,
+		"key": key, "state": s.word("INPROGRESS", "SUCCESSFUL", "FAILED"), "name": s.name, "url": cmp.Or(s.page, s.fallback), "description": s.text,
 	}
 }
 
@@ -90,15 +92,18 @@ func azureBody(s commitState) any {
 	if name == "" {
 		genre, name = "prerig", s.name
 	}
-	body := map[string]any{"state": s.word("succeeded", "failed"), "description": s.text, "context": map[string]string{"genre": genre, "name": name}}
+	body := map[string]any{"state": s.word("pending", "succeeded", "failed"), "description": s.text, "context": map[string]string{"genre": genre, "name": name}}
 	if s.page != "" {
 		body["targetUrl"] = s.page
 	}
 	return body
 }
 
-func (s commitState) word(good, bad string) string {
-	if s.good {
+func (s commitState) word(waits, good, bad string) string {
+	switch {
+	case s.waits:
+		return waits
+	case s.good:
 		return good
 	}
 	return bad
@@ -138,11 +143,16 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 		text = string(runes[:maxDescription-1]) + "…"
 	}
 	data, err := json.Marshal(host.body(commitState{
-		good: r.Run.Outcome == "Published" || r.Run.Outcome == "Unchanged", name: name, text: text, page: r.Page,
+		good: r.Run.Outcome == "Published" || r.Run.Outcome == "Unchanged", waits: r.Waits, name: name, text: text, page: r.Page,
 		fallback: repository.WebPage(r.SourceURL, r.Commit),
 	}))
 	if err != nil {
 		return err
 	}
-	return n.postWithRetries(ctx, at, h, data)
+	err = n.postWithRetries(ctx, at, h, data)
+	// GitLab refuses a state that the status has already, where that is pending.
+	if e := (*answerError)(nil); c.Provider == giturl.GitLab && r.Waits && errors.As(err, &e) && e.code == http.StatusBadRequest && strings.Contains(e.text, "Cannot transition status") {
+		return nil
+	}
+	return err
 }

@@ -110,18 +110,19 @@ func TestStatusesAreTakenByStrictHosts(t *testing.T) {
 			})
 			host := httptest.NewServer(mux)
 			defer host.Close()
-			failed, long, bare := published, published, published
+			failed, long, bare, waits := published, published, published, published
+			waits.Run.Outcome, waits.Waits = "Unchanged", true
 			failed.Run.Outcome, failed.Run.Message = "Failed", strings.Repeat("é", 500)
 			long.Name = strings.Repeat("shop-", 40)
 			bare.Page = ""
-			for _, r := range []Run{published, failed, long, bare} {
+			for _, r := range []Run{published, failed, long, bare, waits} {
 				r.SourceURL, r.Commit = h.source, commit
 				to := []v1alpha1.Notification{{CommitStatus: &v1alpha1.CommitStatus{Provider: h.provider, URL: host.URL, SecretRef: *ref("host")}}}
 				if err := notifier(secrets{"team/host": h.token + "\n"}).Send(t.Context(), to, r); err != nil {
 					t.Error(err)
 				}
 			}
-			if taken != 4 {
+			if taken != 5 {
 				t.Errorf("%d statuses were taken", taken)
 			}
 		})
@@ -148,5 +149,22 @@ func TestStatusOfAPlainGitea(t *testing.T) {
 	to := []v1alpha1.Notification{{CommitStatus: &v1alpha1.CommitStatus{Provider: "Gitea", SecretRef: *ref("host")}}}
 	if err := notifier(secrets{"team/host": "tok"}).Send(t.Context(), to, r); err != nil || len(*got) != 1 || (*got)[0].Path != "/api/v1/repos/org/apps/statuses/"+r.Commit {
 		t.Errorf("got %v, %v", *got, err)
+	}
+}
+
+// TestAStatusOfGitLabThatIsPendingAlready is refused there as this test has it, and is as it should be.
+func TestAStatusOfGitLabThatIsPendingAlready(t *testing.T) {
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"message":"Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via \"enqueue\")"}`)
+	}))
+	defer host.Close()
+	to := []v1alpha1.Notification{{CommitStatus: &v1alpha1.CommitStatus{Provider: "GitLab", URL: host.URL, SecretRef: *ref("host")}}}
+	for _, waits := range []bool{true, false} {
+		r := published
+		r.Waits = waits
+		if err := notifier(secrets{"team/host": "tok"}).Send(t.Context(), to, r); (err == nil) != waits {
+			t.Errorf("of a result that waits, %v: %v", waits, err)
+		}
 	}
 }

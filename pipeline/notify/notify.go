@@ -36,6 +36,8 @@ type Run struct {
 	// Run is the run itself, Published what is published now.
 	Run       v1alpha1.Run
 	Published []v1alpha1.Published
+	// Waits says that the run has published nothing because its result has to wait for its turn: another run publishes it.
+	Waits bool
 	// Page is the address of the run's page, empty where the daemon does not know its own.
 	Page string
 }
@@ -213,11 +215,22 @@ func (n *Notifier) postOnce(ctx context.Context, url string, h http.Header, body
 		return !errors.Is(err, errElsewhere) && !egress.IsRefused(err), scrubURL(err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if resp.StatusCode/100 == 2 {
 		return false, nil
 	}
-	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, &answerError{resp.StatusCode, string(text)}
+}
+
+// answerError is an answer that is no success. What the server says with it is not told: it may repeat what it was asked.
+type answerError struct {
+	code int
+	text string
+}
+
+// Error implements error.
+func (e *answerError) Error() string {
+	return fmt.Sprintf("the server answered %d %s", e.code, http.StatusText(e.code))
 }
 
 // scrubURL takes the URL out of a client's error, as URLs of hooks are secrets.

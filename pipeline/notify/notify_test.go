@@ -104,7 +104,7 @@ func TestCloudEvent(t *testing.T) {
 }
 
 func TestCommitStatus(t *testing.T) {
-	for provider, want := range map[string]struct{ path, header, value, good, bad string }{
+	for provider, want := range map[string]struct{ path, header, value, good, bad string }{ // what waits is pending at all of them
 		"GitHub": {"/repos/org/sub/apps/statuses/" + published.Commit, "Authorization", "Bearer tok", "success", "failure"},
 		"Gitea":  {"/repos/org/sub/apps/statuses/" + published.Commit, "Authorization", "token tok", "success", "failure"},
 		"GitLab": {"/projects/org%2Fsub%2Fapps/statuses/" + published.Commit, "Private-Token", "tok", "success", "failed"},
@@ -114,12 +114,14 @@ func TestCommitStatus(t *testing.T) {
 			to := []v1alpha1.Notification{{CommitStatus: &v1alpha1.CommitStatus{Provider: provider, URL: s.URL, SecretRef: *ref("host")}}}
 			failed := published
 			failed.Run.Outcome, failed.Run.Message = "Failed", strings.Repeat("é", 500)
-			for _, r := range []Run{published, failed} {
+			waits := published
+			waits.Run.Outcome, waits.Waits = "Unchanged", true
+			for _, r := range []Run{published, failed, waits} {
 				if err := notifier(secrets{"team/host": "tok\n"}).Send(t.Context(), to, r); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for i, state := range []string{want.good, want.bad} {
+			for i, state := range []string{want.good, want.bad, "pending"} {
 				r := (*got)[i]
 				var body map[string]string
 				if err := json.Unmarshal([]byte(r.Body), &body); err != nil {

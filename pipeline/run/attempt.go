@@ -206,7 +206,8 @@ func (a *attempt) reportRun(ctx context.Context, entry status.Run, stage *StageE
 	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 || a.state.Runs[0].Repeats > 0 {
 		return
 	}
-	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published}
+	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published,
+		Waits: stage == nil && a.waits()}
 	if a.snapshot != nil {
 		told.SourceURL = a.snapshot.URL
 		if a.snapshot.Commit != nil {

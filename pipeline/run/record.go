@@ -175,6 +175,8 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 		return status.Refused, status.OneLine(err.Error())
 	case err != nil:
 		return status.Failed, status.OneLine(err.Error())
+	case a.waits():
+		return status.Unchanged, status.Count(entry.Objects, "object") // why it waits follows
 	case !a.hasChanged() && !a.staleRemoved:
 		return status.Unchanged, status.Count(entry.Objects, "object") + ", none different from what is published"
 	case entry.Added+entry.Modified+entry.Deleted == 0:
@@ -192,6 +194,9 @@ func (a *attempt) heldBack() string {
 	}
 	return ""
 }
+
+// waits reports whether nothing was published because a result has to wait for its turn.
+func (a *attempt) waits() bool { return a.heldBack() != "" && !a.hasChanged() && !a.staleRemoved }
 
 func (a *attempt) hasChanged() bool {
 	for _, p := range a.published {

@@ -21,6 +21,7 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/internal/pulltest"
 	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/pullrequest"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/secret"
@@ -171,5 +172,31 @@ func TestTheEndOfAFailureIsTold(t *testing.T) {
 				t.Errorf("the last run: %+v; %d renders", runs[0], p.renderer.renders.Load())
 			}
 		})
+	}
+}
+
+// TestAResultThatWaitsForItsWaveIsNotToldAsPublished holds a result back, and lets it go.
+func TestAResultThatWaitsForItsWaveIsNotToldAsPublished(t *testing.T) {
+	l := &listener{}
+	p := newTelling(t, l, strings.Replace(publishByPullRequest, "bot}", "bot}, groupBy: Label, label: wave, waves: {order: [a, b]}", 1), tellCommit)
+	const held = "it waits until the waves of main@sha1:1234 are through"
+	turn := publish.Turn{Open: true, Held: held}
+	p.runner.Targets.Turn = func(_ context.Context, _ *v1alpha1.GitPublish, _, revision string) (publish.Turn, error) {
+		if revision == "" {
+			return publish.Turn{Open: true}, nil
+		}
+		return turn, nil
+	}
+	p.publishes("one")
+	if got := p.state("shop").Runs[0].Message; got != "1 object; "+held {
+		t.Errorf("got %s", got)
+	}
+	heard := l.all(p.runner)
+	turn.Held = ""
+	if err := p.do("shop", "its turn", 1); err != nil {
+		t.Fatal(err)
+	}
+	if heard = append(heard, l.all(p.runner)...); !slices.Equal(heard, []string{"pending", "success"}) {
+		t.Errorf("heard %q", heard)
 	}
 }
