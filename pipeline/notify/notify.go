@@ -38,6 +38,8 @@ type Run struct {
 	Published []v1alpha1.Published
 	// Waits says that the run has published nothing because its result has to wait for its turn: another run publishes it.
 	Waits bool
+	// Replaced is closed when a newer run tells of the same commit: then its status is not tried again. It may be nil.
+	Replaced <-chan struct{}
 	// Page is the address of the run's page, empty where the daemon does not know its own.
 	Page string
 }
@@ -94,7 +96,7 @@ const (
 // published.
 func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) error {
 	var errs []error
-	for i, t := range to {
+	for _, t := range to {
 		var err error
 		var kind string
 		switch {
@@ -109,7 +111,7 @@ func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) 
 			n.Observe(kind, err)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("sending notification %d of %s: %w", i, r.Pipeline(), err))
+			errs = append(errs, fmt.Errorf("sending the %s of %s: %w", kind, r.Pipeline(), err))
 		}
 	}
 	return errors.Join(errs...)
@@ -127,7 +129,7 @@ func (n *Notifier) notifyFlux(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	}
 	h := http.Header{"Content-Type": {"application/json"}}
 	signBody(h, token, body)
-	return n.postWithRetries(ctx, e.URL, h, body)
+	return n.postWithRetries(ctx, e.URL, h, body, nil)
 }
 
 // cloudEvent sends a CloudEvent in the binary mode of the HTTP binding. The run's id names the event, so that a repeated one
@@ -155,7 +157,7 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 		h.Set("Ce-Time", r.Run.Finished.UTC().Format(time.RFC3339))
 	}
 	signBody(h, token, body)
-	return n.postWithRetries(ctx, e.URL, h, body)
+	return n.postWithRetries(ctx, e.URL, h, body, nil)
 }
 
 // readToken returns the key "token" of a secret; nil without a reference.
@@ -187,21 +189,35 @@ func signBody(h http.Header, token, body []byte) {
 // longestWait is the longest time between two tries.
 const longestWait = 10 * time.Second
 
-// postWithRetries sends the body until it is answered with success, or with a refusal that a repetition will not change.
-func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Header, body []byte) error {
-	var err error
-	for try := range n.tries {
-		if try > 0 {
-			if err := backoff.Wait(ctx, backoff.Delay(n.wait, longestWait, try)); err != nil {
-				return err
-			}
+// ErrReplaced is about a commit's status that was not tried again, as there is a newer one.
+var ErrReplaced = errors.New("a newer run tells of the same commit")
+
+// postWithRetries sends the body until it is answered with success, or with a refusal that a repetition will not change, or until
+// replaced is closed. That does not end a try which is under way: the server may do it after the next one.
+func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Header, body []byte, replaced <-chan struct{}) error {
+	for try := 1; ; try++ {
+		again, err := n.postOnce(ctx, url, h, body)
+		if err == nil || !again || try >= n.tries {
+			return err
 		}
-		var again bool
-		if again, err = n.postOnce(ctx, url, h, body); err == nil || !again {
+		if err := waitForTry(ctx, backoff.Delay(n.wait, longestWait, try), replaced); err != nil {
 			return err
 		}
 	}
-	return err
+}
+
+// waitForTry waits until it is time for the next try. Where there is none any more it returns why.
+func waitForTry(ctx context.Context, wait time.Duration, replaced <-chan struct{}) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-replaced:
+		return ErrReplaced
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }
 
 func (n *Notifier) postOnce(ctx context.Context, url string, h http.Header, body []byte) (again bool, err error) {

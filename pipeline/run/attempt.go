@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
@@ -21,7 +20,6 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/mesh"
-	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
@@ -203,34 +201,8 @@ func (a *attempt) reportRun(ctx context.Context, entry status.Run, stage *StageE
 	}
 	a.log.Log(ctx, level, "run ended", args...)
 	a.r.Observe(a.newObservation(entry, at))
-	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 || a.state.Runs[0].Repeats > 0 {
-		return
-	}
-	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published,
-		Waits: stage == nil && a.waits()}
-	if a.snapshot != nil {
-		told.SourceURL = a.snapshot.URL
-		if a.snapshot.Commit != nil {
-			told.Commit = a.snapshot.Digest
-		}
-	}
-	if a.r.ExternalURL != "" {
-		told.Page = a.r.ExternalURL + "/runs?pipeline=" + url.QueryEscape(a.entry.Key) + "&run=" + entry.ID
-	}
-	// Who is told must not hold up the queue.
-	ctx = context.WithoutCancel(ctx)
-	a.r.notifying.Go(func() {
-		_, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepNotify, notifyTimeout), func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, a.r.Notifier.Send(ctx, a.p.Spec.Notify, told)
-		})
-		if err != nil {
-			a.log.Warn("a notification was not sent", "run", entry.ID, "error", err)
-		}
-	})
+	a.tellRun(ctx, entry, stage)
 }
-
-// notifyTimeout bounds the notifications of one run.
-const notifyTimeout = time.Minute
 
 // step is a step of the run for the watchdog.
 func (a *attempt) step(name string, limit time.Duration) watchdog.Step {

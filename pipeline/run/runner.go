@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -78,9 +77,9 @@ type Observation struct {
 // Runner does jobs. It is safe for concurrent use.
 type Runner struct {
 	Options
-	builds    *build.Limited
-	sources   *source.Shared
-	notifying sync.WaitGroup
+	builds  *build.Limited
+	sources *source.Shared
+	notices notices
 
 	differences chan struct{} // one for each that is made
 	injected    injectedLines
@@ -106,7 +105,7 @@ func New(o Options) *Runner {
 }
 
 // Wait returns when notifications that were begun are sent.
-func (r *Runner) Wait() { r.notifying.Wait() }
+func (r *Runner) Wait() { r.notices.sending.Wait() }
 
 // WhenIdle calls do at a place for a render that no pipeline wants now, see build.Limited.
 func (r *Runner) WhenIdle(ctx context.Context, do func(context.Context) error) error {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -198,5 +199,70 @@ func TestAResultThatWaitsForItsWaveIsNotToldAsPublished(t *testing.T) {
 	}
 	if heard = append(heard, l.all(p.runner)...); !slices.Equal(heard, []string{"pending", "success"}) {
 		t.Errorf("heard %q", heard)
+	}
+}
+
+// TestANewerRunIsToldAfterAnOlderOne has the first try of telling a failure take until the pipeline has published.
+func TestANewerRunIsToldAfterAnOlderOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		tell string
+		want []string
+	}{
+		"statuses of one commit": {tellCommit, []string{"success"}},
+		"events":                 {tellEvent, []string{"failed", "published"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			later, once := make(chan struct{}), sync.Once{}
+			l := &listener{answer: func(word string) (code int) {
+				if strings.HasPrefix(word, "fail") {
+					once.Do(func() {
+						<-later
+						code = http.StatusGatewayTimeout
+					})
+				}
+				return code
+			}}
+			p := newTelling(t, l, publishByPullRequest, c.tell)
+			p.hostAnswers(false)
+			p.repository.Commit("one", map[string]string{"shop/text": "one"})
+			if err := p.do("shop", "1", 1); !errors.As(err, new(*queue.RetryError)) {
+				t.Fatal(err)
+			}
+			p.hostAnswers(true)
+			if err := p.do("shop", "1", 1); err != nil {
+				t.Fatal(err)
+			}
+			p.isReady("True")
+			close(later)
+			if heard := l.all(p.runner); !slices.Equal(heard, c.want) {
+				t.Errorf("heard %q, want %q", heard, c.want)
+			}
+		})
+	}
+}
+
+// TestNoticesAreBounded has one receiver hang, and another that is told meanwhile.
+func TestNoticesAreBounded(t *testing.T) {
+	var s notices
+	hangs, told := make(chan struct{}), make(chan struct{})
+	var sent []string
+	notice := func(id string, send func()) *notice {
+		n := &notice{log: slog.New(slog.DiscardHandler), send: func() error { send(); return nil }}
+		n.run.Run.ID = id
+		return n
+	}
+	for i := range 3 * maxNotices {
+		id := fmt.Sprint(i)
+		s.add(queueKey{"shop", "one"}, notice(id, func() {
+			<-hangs
+			sent = append(sent, id)
+		}))
+	}
+	s.add(queueKey{"shop", "other"}, notice("other", func() { close(told) }))
+	<-told
+	close(hangs)
+	s.sending.Wait()
+	if len(sent) != maxNotices+1 || sent[0] != "0" || sent[1] != fmt.Sprint(2*maxNotices) || sent[maxNotices] != fmt.Sprint(3*maxNotices-1) || len(s.queues) != 0 {
+		t.Errorf("sent %v, %d queues are left", sent, len(s.queues))
 	}
 }

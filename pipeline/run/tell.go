@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
+)
+
+const (
+	// notifyTimeout bounds one notification with all its tries.
+	notifyTimeout = time.Minute
+	// maxNotices is how many notifications of one pipeline to one receiver may wait, as one that does not answer must not fill the memory.
+	maxNotices = 50
+)
+
+// tellRun has those told of a run who are to know of it. They must not hold up the queue.
+func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageError) {
+	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 || a.state.Runs[0].Repeats > 0 {
+		return
+	}
+	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published,
+		Waits: stage == nil && a.waits()}
+	if a.snapshot != nil {
+		told.SourceURL = a.snapshot.URL
+		if a.snapshot.Commit != nil {
+			told.Commit = a.snapshot.Digest
+		}
+	}
+	if a.r.ExternalURL != "" {
+		told.Page = a.r.ExternalURL + "/runs?pipeline=" + url.QueryEscape(a.entry.Key) + "&run=" + entry.ID
+	}
+	ctx = context.WithoutCancel(ctx)
+	for i, to := range a.p.Spec.Notify {
+		step := a.step(watchdog.StepNotify, notifyTimeout)
+		step.Subject = fmt.Sprintf("%s, notification %d", step.Subject, i)
+		n := &notice{to: to, run: told, replaced: make(chan struct{}), log: a.log}
+		n.run.Replaced = n.replaced
+		n.send = func() error {
+			_, err := watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, a.r.Notifier.Send(ctx, []v1alpha1.Notification{to}, n.run)
+			})
+			return err
+		}
+		a.r.notices.add(queueKey{a.entry.Key, receiverOf(to)}, n)
+	}
+}
+
+// receiverOf names whom a notification goes to, and as what. URLs of hooks are secrets: it does not tell them.
+func receiverOf(to v1alpha1.Notification) string {
+	text, _ := json.Marshal(to)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// notices are the notifications that are still to be sent. Those of one pipeline to one receiver go one after another, in the order of
+// its runs: else one that is tried again comes after a newer one, and what it says stays. No receiver waits for another.
+type notices struct {
+	sending sync.WaitGroup
+
+	mu     sync.Mutex
+	queues map[queueKey][]*notice // the first of each is being sent
+}
+
+type queueKey struct{ pipeline, receiver string }
+
+// notice is one notification of one run.
+type notice struct {
+	to       v1alpha1.Notification
+	run      notify.Run
+	replaced chan struct{} // closed when a newer one says something else of the same commit
+	log      *slog.Logger
+	send     func() error
+}
+
+// replaces reports whether what an older notice says is not to be known any more: a commit has one status of a name.
+func (n *notice) replaces(older *notice) bool {
+	return n.to.CommitStatus != nil && n.run.Commit == older.run.Commit
+}
+
+// add has a notification sent after those that were added before.
+func (s *notices) add(key queueKey, n *notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := s.queues[key]
+	if len(waiting) > 0 {
+		first := waiting[0]
+		if n.replaces(first) && !isClosed(first.replaced) {
+			close(first.replaced)
+		}
+		later := slices.DeleteFunc(waiting[1:], n.replaces)
+		if len(later) == maxNotices {
+			later[0].log.Warn("a notification is left out, as too many wait to be sent", "run", later[0].run.Run.ID)
+			later = later[1:]
+		}
+		s.queues[key] = append([]*notice{first}, append(later, n)...)
+		return
+	}
+	if s.queues == nil {
+		s.queues = map[queueKey][]*notice{}
+	}
+	s.queues[key] = []*notice{n}
+	s.sending.Go(func() {
+		for n != nil {
+			switch err := n.send(); {
+			case errors.Is(err, notify.ErrReplaced):
+				n.log.Debug("a notification was not sent", "run", n.run.Run.ID, "error", err)
+			case err != nil:
+				n.log.Warn("a notification was not sent", "run", n.run.Run.ID, "error", err)
+			}
+			n = s.next(key)
+		}
+	})
+}
+
+// next returns the notification after the one that was sent, nil where there is none.
+func (s *notices) next(key queueKey) *notice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.queues[key][1:]
+	if len(left) == 0 {
+		delete(s.queues, key)
+		return nil
+	}
+	s.queues[key] = left
+	return left[0]
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
