@@ -36,6 +36,8 @@ type Run struct {
 	// Run is the run itself, Published what is published now.
 	Run       v1alpha1.Run
 	Published []v1alpha1.Published
+	// Changed says that what is published has changed at one place at least, or may have, whatever became of the run. Flux is told then.
+	Changed bool
 	// Waits says that the run has published nothing because its result has to wait for its turn: another run publishes it.
 	Waits bool
 	// Replaced is closed when a newer run tells of the same commit: then its status is not tried again. It may be nil.
@@ -92,15 +94,15 @@ const (
 	CommitStatus = "commitStatus"
 )
 
-// Send sends every notification, and gives the errors of all that failed. Flux is called only where something was
-// published.
+// Send sends every notification, and gives the errors of all that failed. Flux is called only where
+// Run.Changed says so.
 func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) error {
 	var errs []error
 	for _, t := range to {
 		var err error
 		var kind string
 		switch {
-		case t.FluxReceiver != nil && r.Run.Outcome == "Published":
+		case t.FluxReceiver != nil && r.Changed:
 			kind, err = FluxReceiver, n.notifyFlux(ctx, t.FluxReceiver, r)
 		case t.CloudEvent != nil:
 			kind, err = CloudEvent, n.cloudEvent(ctx, t.CloudEvent, r)

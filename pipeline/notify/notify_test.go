@@ -63,7 +63,7 @@ func notifier(s secrets) *Notifier {
 var published = Run{
 	Namespace: "team", Name: "shop", SourceURL: "https://git.example/org/sub/apps.git", Commit: strings.Repeat("a", 40),
 	Run:  v1alpha1.Run{ID: "run-1", Revision: "main@sha1:aaa", Outcome: "Published", Message: "12 objects"},
-	Page: "https://prerig.example/runs/run-1",
+	Page: "https://prerig.example/runs/run-1", Changed: true,
 }
 
 func ref(name string) *meta.LocalObjectReference { return &meta.LocalObjectReference{Name: name} }
@@ -83,9 +83,14 @@ func TestFluxReceiverGetsASignedCallWhenSomethingWasPublished(t *testing.T) {
 	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); (*got)[1].Header.Get("X-Signature") != want {
 		t.Errorf("X-Signature is %q, want %q", (*got)[1].Header.Get("X-Signature"), want)
 	}
+	partly := published // published at one of two places
+	partly.Run.Outcome = "Failed"
+	if err := n.Send(t.Context(), to, partly); err != nil || len(*got) != 3 {
+		t.Errorf("a run that has changed something and failed: %d calls, error %v", len(*got), err)
+	}
 	unchanged := published
-	unchanged.Run.Outcome = "Unchanged"
-	if err := n.Send(t.Context(), to, unchanged); err != nil || len(*got) != 2 {
+	unchanged.Run.Outcome, unchanged.Changed = "Unchanged", false
+	if err := n.Send(t.Context(), to, unchanged); err != nil || len(*got) != 3 {
 		t.Errorf("a run without a change called Flux: %d calls, error %v", len(*got), err)
 	}
 }

@@ -41,6 +41,7 @@ type attempt struct {
 	control status.Control
 	note    *publish.Note // that it is being published, where that is stored with the commit; else nil
 	started time.Time
+	unsure  bool // whether a run before it may have published something of which the state does not tell
 
 	resolved     time.Time // when the source was looked up
 	snapshot     *source.Snapshot

@@ -155,7 +155,8 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "run")
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.pipeline", job.Pipeline), attribute.String("prerig.id", job.Cause))
-	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, stored: revision, started: time.Now(), control: control}
+	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, stored: revision, started: time.Now(), control: control,
+		unsure: state.Publishing || revision == 0}
 	err = a.runSafely(ctx)
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())

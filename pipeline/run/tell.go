@@ -31,11 +31,11 @@ const (
 
 // tellRun has those told of a run who are to know of it. They must not hold up the queue.
 func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageError) {
-	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 || a.state.Runs[0].Repeats > 0 {
+	if a.r.Notifier == nil {
 		return
 	}
 	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published,
-		Waits: stage == nil && a.waits()}
+		Changed: a.hasChanged() || a.staleRemoved || a.unsure && len(a.published) > 0 && a.heldBack() == "", Waits: stage == nil && a.waits()}
 	if a.snapshot != nil {
 		told.SourceURL = a.snapshot.URL
 		if a.snapshot.Commit != nil {
@@ -47,6 +47,9 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 	}
 	ctx = context.WithoutCancel(ctx)
 	for i, to := range a.p.Spec.Notify {
+		if a.state.Runs[0].Repeats > 0 && (to.FluxReceiver == nil || !told.Changed) {
+			continue
+		}
 		step := a.step(watchdog.StepNotify, notifyTimeout)
 		step.Subject = fmt.Sprintf("%s, notification %d", step.Subject, i)
 		n := &notice{to: to, run: told, replaced: make(chan struct{}), log: a.log}

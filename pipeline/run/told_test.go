@@ -266,3 +266,58 @@ func TestNoticesAreBounded(t *testing.T) {
 		t.Errorf("sent %v, %d queues are left", sent, len(s.queues))
 	}
 }
+
+// TestFluxIsToldOfWhatOneOfTwoPlacesGot has another place fail for good.
+func TestFluxIsToldOfWhatOneOfTwoPlacesGot(t *testing.T) {
+	l := &listener{}
+	p := newTelling(t, l, "[{git: {branch: rendered}}, {git: {branch: foreign}}]", tellFlux)
+	p.repository.Commit("zero", map[string]string{"x": "0"})
+	p.repository.Git("branch", "foreign", "main")
+	for _, text := range []string{"one", "two"} {
+		p.publishes(text)
+		if heard := l.all(p.runner); p.state("shop").Runs[0].Outcome != "Failed" || !slices.Equal(heard, []string{"flux"}) {
+			t.Errorf("%s: heard %q after %+v", text, heard, p.state("shop").Runs[0].Run)
+		}
+		if err := p.do("shop", "again", 1); err != nil || len(l.all(p.runner)) != 0 {
+			t.Errorf("it is told of what is published already, or: %v", err)
+		}
+	}
+}
+
+// TestFluxIsToldOfWhatAKilledRunHasPushed ends the process between the push and the saving of the state, of the first run and of a later one.
+func TestFluxIsToldOfWhatAKilledRunHasPushed(t *testing.T) {
+	l := &listener{}
+	p := newTelling(t, l, "[{git: {branch: rendered}}]", tellFlux)
+	var kill context.CancelFunc
+	p.git.Wrap(func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "git-receive-pack") {
+				h.ServeHTTP(w, r)
+				return
+			}
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			kill() // before anything is answered
+			w.WriteHeader(http.StatusBadGateway)
+		})
+	})
+	for _, text := range []string{"one", "two"} {
+		p.repository.Commit(text, map[string]string{"shop/text": text})
+		before := p.tip("rendered")
+		var ctx context.Context
+		ctx, kill = context.WithCancel(t.Context())
+		err := p.runner.Do(ctx, queue.Job{Pipeline: "shop", Cause: text, Batch: 1, Since: time.Now()})
+		kill()
+		if heard := l.all(p.runner); !errors.Is(err, context.Canceled) || p.tip("rendered") == before || len(heard) != 0 {
+			t.Fatalf("a run that was killed: %v, heard %q", err, heard)
+		}
+		if err := p.do("shop", text, 1); err != nil {
+			t.Fatal(err)
+		}
+		if heard := l.all(p.runner); p.state("shop").Runs[0].Outcome != "Unchanged" || !slices.Equal(heard, []string{"flux"}) {
+			t.Errorf("%s: heard %q after %+v", text, heard, p.state("shop").Runs[0].Run)
+		}
+		if err := p.runner.Do(t.Context(), queue.Job{Pipeline: "shop", Cause: "forced", Force: true, Since: time.Now()}); err != nil || len(l.all(p.runner)) != 0 {
+			t.Errorf("it is told of what is published already, or: %v", err)
+		}
+	}
+}
