@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,7 +203,14 @@ func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Heade
 		if err == nil || !again || try >= n.tries {
 			return err
 		}
-		if err := waitForTry(ctx, backoff.Delay(n.wait, longestWait, try), replaced); err != nil {
+		wait := backoff.Delay(n.wait, longestWait, try)
+		if answer := (*answerError)(nil); errors.As(err, &answer) {
+			wait = max(wait, answer.wait)
+		}
+		if until, ok := ctx.Deadline(); ok && time.Until(until) < wait {
+			return err // it would be too early for the server then
+		}
+		if err := waitForTry(ctx, wait, replaced); err != nil {
 			return err
 		}
 	}
@@ -237,13 +245,26 @@ func (n *Notifier) postOnce(ctx context.Context, url string, h http.Header, body
 	if resp.StatusCode/100 == 2 {
 		return false, nil
 	}
-	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, &answerError{resp.StatusCode, string(text)}
+	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, &answerError{resp.StatusCode, string(text), askedWait(resp.Header)}
+}
+
+// askedWait returns how long a server wants to be left alone, 0 where it does not say.
+func askedWait(h http.Header) time.Duration {
+	after := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(after, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(after); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
 }
 
 // answerError is an answer that is no success. What the server says with it is not told: it may repeat what it was asked.
 type answerError struct {
 	code int
 	text string
+	wait time.Duration // that the server asks for
 }
 
 // Error implements error.

@@ -159,6 +159,26 @@ func TestRefusalIsNotRepeated(t *testing.T) {
 	}
 }
 
+// TestAServerIsLeftAloneForAsLongAsItAsks, and not asked again where that is longer than there is time.
+func TestAServerIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+	for after, calls := range map[string]int{"1": 2, "3600": 1, "Fri, 31 Dec 9999 23:59:59 GMT": 1, "soon": 2} {
+		var came []time.Time
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if came = append(came, time.Now()); len(came) == 1 {
+				w.Header().Set("Retry-After", after)
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := notifier(nil).Send(ctx, []v1alpha1.Notification{{CloudEvent: &v1alpha1.Endpoint{URL: s.URL}}}, published)
+		cancel()
+		s.Close()
+		if len(came) != calls || (err == nil) != (calls == 2) || after == "1" && came[1].Sub(came[0]) < time.Second {
+			t.Errorf("Retry-After %q: called at %v, error %v", after, came, err)
+		}
+	}
+}
+
 // TestRedirectionsAreFollowedWithinAServerOnly has a server send a call elsewhere. One that becomes a question is answered
 // with success and has told nobody, and a token must not go to a server that the pipeline does not name.
 func TestRedirectionsAreFollowedWithinAServerOnly(t *testing.T) {

@@ -73,6 +73,7 @@ func retryWait(p *v1alpha1.RenderPipeline, key string, failures int) time.Durati
 // saveRun saves the state with a run in its history, and tells of the run.
 func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageError) error {
 	dropped := a.state.Add(entry, a.r.History)
+	a.noteTold()
 	a.state.NoteRequests(a.p, a.control)
 	if err := a.saveState(ctx); err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}

@@ -29,13 +29,30 @@ const (
 	maxNotices = 50
 )
 
-// tellRun has those told of a run who are to know of it. They must not hold up the queue.
+// noteTold notes in the state who was told of the newest run of the history, as far as this process knows.
+func (a *attempt) noteTold() {
+	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 {
+		return
+	}
+	last := &a.state.Runs[0]
+	if last.Repeats == 0 {
+		a.state.Told = status.Told{Run: last.ID}
+	}
+	if a.state.Told.Run == last.ID {
+		a.state.Told = a.r.notices.mergeTold(a.entry.Key, a.state.Told)
+	}
+}
+
+// tellRun has those told of a run who are to know of it. They must not hold up the queue. Who was told already of a run that this one
+// repeats is not told again.
 func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageError) {
 	if a.r.Notifier == nil {
 		return
 	}
 	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published,
 		Changed: a.hasChanged() || a.staleRemoved || a.unsure && len(a.published) > 0 && a.heldBack() == "", Waits: stage == nil && a.waits()}
+	last := &a.state.Runs[0]
+	told.Run.ID = last.ID // who has heard of it after all knows it again
 	if a.snapshot != nil {
 		told.SourceURL = a.snapshot.URL
 		if a.snapshot.Commit != nil {
@@ -43,11 +60,11 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 		}
 	}
 	if a.r.ExternalURL != "" {
-		told.Page = a.r.ExternalURL + "/runs?pipeline=" + url.QueryEscape(a.entry.Key) + "&run=" + entry.ID
+		told.Page = a.r.ExternalURL + "/runs?pipeline=" + url.QueryEscape(a.entry.Key) + "&run=" + last.ID
 	}
 	ctx = context.WithoutCancel(ctx)
 	for i, to := range a.p.Spec.Notify {
-		if a.state.Runs[0].Repeats > 0 && (to.FluxReceiver == nil || !told.Changed) {
+		if last.Repeats > 0 && a.state.Told.Run != last.ID && !calls(to, told) {
 			continue
 		}
 		step := a.step(watchdog.StepNotify, notifyTimeout)
@@ -64,6 +81,9 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 	}
 }
 
+// calls reports whether a notification has Flux look at once. That is not about the run: it is told each time.
+func calls(to v1alpha1.Notification, r notify.Run) bool { return to.FluxReceiver != nil && r.Changed }
+
 // receiverOf names whom a notification goes to, and as what. URLs of hooks are secrets: it does not tell them.
 func receiverOf(to v1alpha1.Notification) string {
 	text, _ := json.Marshal(to)
@@ -78,6 +98,7 @@ type notices struct {
 
 	mu     sync.Mutex
 	queues map[queueKey][]*notice // the first of each is being sent
+	told   map[string]status.Told // of the newest run, by the pipeline
 }
 
 type queueKey struct{ pipeline, receiver string }
@@ -96,11 +117,17 @@ func (n *notice) replaces(older *notice) bool {
 	return n.to.CommitStatus != nil && n.run.Commit == older.run.Commit
 }
 
-// add has a notification sent after those that were added before.
+// add has a notification sent after those that were added before, unless its receiver was told of the run, or is about to be.
 func (s *notices) add(key queueKey, n *notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waiting := s.queues[key]
+	about := s.told[key.pipeline]
+	isTold := about.Run == n.run.Run.ID && slices.Contains(about.Receivers, key.receiver)
+	isTold = isTold || slices.ContainsFunc(waiting, func(other *notice) bool { return other.run.Run.ID == n.run.Run.ID })
+	if isTold && !calls(n.to, n.run) {
+		return
+	}
 	if len(waiting) > 0 {
 		first := waiting[0]
 		if n.replaces(first) && !isClosed(first.replaced) {
@@ -120,21 +147,26 @@ func (s *notices) add(key queueKey, n *notice) {
 	s.queues[key] = []*notice{n}
 	s.sending.Go(func() {
 		for n != nil {
-			switch err := n.send(); {
+			err := n.send()
+			switch {
 			case errors.Is(err, notify.ErrReplaced):
 				n.log.Debug("a notification was not sent", "run", n.run.Run.ID, "error", err)
 			case err != nil:
 				n.log.Warn("a notification was not sent", "run", n.run.Run.ID, "error", err)
 			}
-			n = s.next(key)
+			n = s.next(key, err == nil)
 		}
 	})
 }
 
-// next returns the notification after the one that was sent, nil where there is none.
-func (s *notices) next(key queueKey) *notice {
+// next returns the notification after the first, of which it says whether it was sent. It returns nil where there is none.
+func (s *notices) next(key queueKey, sent bool) *notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if about := s.told[key.pipeline]; sent && about.Run == s.queues[key][0].run.Run.ID && !slices.Contains(about.Receivers, key.receiver) {
+		about.Receivers = append(about.Receivers, key.receiver)
+		s.told[key.pipeline] = about
+	}
 	left := s.queues[key][1:]
 	if len(left) == 0 {
 		delete(s.queues, key)
@@ -142,6 +174,23 @@ func (s *notices) next(key queueKey) *notice {
 	}
 	s.queues[key] = left
 	return left[0]
+}
+
+// mergeTold returns who was told of a pipeline's newest run by what the state says and what is known here, and goes on from there.
+func (s *notices) mergeTold(pipeline string, stored status.Told) status.Told {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told == nil {
+		s.told = map[string]status.Told{}
+	}
+	all := status.Told{Run: stored.Run, Receivers: slices.Clone(stored.Receivers)}
+	if known := s.told[pipeline]; known.Run == stored.Run {
+		all.Receivers = append(all.Receivers, known.Receivers...)
+	}
+	slices.Sort(all.Receivers)
+	all.Receivers = slices.Compact(all.Receivers)
+	s.told[pipeline] = status.Told{Run: all.Run, Receivers: slices.Clone(all.Receivers)}
+	return all
 }
 
 func isClosed(c <-chan struct{}) bool {

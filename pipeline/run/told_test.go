@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/prerig/prerig/pipeline/pullrequest"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/status"
 )
 
 // tokens has the same token in every secret.
@@ -44,9 +46,9 @@ type listener struct {
 
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var status struct{ State string }
-	_ = json.Unmarshal(body, &status)
-	word := status.State
+	var sent struct{ State string }
+	_ = json.Unmarshal(body, &sent)
+	word := sent.State
 	switch r.URL.Path {
 	case "/event":
 		word = strings.TrimPrefix(r.Header.Get("Ce-Type"), "dev.prerig.run.")
@@ -319,5 +321,57 @@ func TestFluxIsToldOfWhatAKilledRunHasPushed(t *testing.T) {
 		if err := p.runner.Do(t.Context(), queue.Job{Pipeline: "shop", Cause: "forced", Force: true, Since: time.Now()}); err != nil || len(l.all(p.runner)) != 0 {
 			t.Errorf("it is told of what is published already, or: %v", err)
 		}
+	}
+}
+
+// TestAFailureThatWasNotToldIsToldWhenItComesAgain has one of two receivers refuse what it is told of a failure, and take it later.
+func TestAFailureThatWasNotToldIsToldWhenItComesAgain(t *testing.T) {
+	var refuses atomic.Bool
+	refuses.Store(true)
+	l := &listener{answer: func(word string) int {
+		if word == "failure" && refuses.Load() {
+			return http.StatusForbidden // which is not tried again
+		}
+		return 0
+	}}
+	p := newTelling(t, l, "[{git: {branch: rendered}}]", tellCommit, tellEvent)
+	fail := func(cause string) []string {
+		if err := p.runner.Do(t.Context(), queue.Job{Pipeline: "shop", Cause: cause, Force: true, Since: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		return l.all(p.runner)
+	}
+	p.repository.Commit("one", map[string]string{"shop/text": "broken"})
+	for i, step := range []struct {
+		does func()
+		want []string
+	}{
+		{func() {}, []string{"failed"}},
+		{func() {}, nil},
+		{func() { refuses.Store(false) }, []string{"failure"}},
+		{func() {}, nil},
+		{func() { p.runner.notices.told = nil }, nil}, // another process
+		{func() { p.forgetTold() }, nil},              // a state of an earlier version
+	} {
+		step.does()
+		if heard := fail(fmt.Sprint(i)); !slices.Equal(heard, step.want) {
+			t.Errorf("step %d: heard %q, want %q", i, heard, step.want)
+		}
+	}
+	if runs := p.state("shop").Runs; len(runs) != 1 || runs[0].Repeats == 0 {
+		t.Errorf("it is not one failure: %+v", runs)
+	}
+}
+
+// forgetTold stores a state as versions did that did not keep who was told.
+func (p *proposing) forgetTold() {
+	p.t.Helper()
+	state, revision, err := p.runner.Store.Load(p.t.Context(), "shop")
+	if err == nil {
+		state.Told = status.Told{}
+		_, err = p.runner.Store.Save(p.t.Context(), "shop", state, revision)
+	}
+	if err != nil {
+		p.t.Fatal(err)
 	}
 }

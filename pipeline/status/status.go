@@ -39,6 +39,8 @@ type State struct {
 	Status v1alpha1.RenderPipelineStatus `json:"status"`
 	// Runs are the last runs, newest first.
 	Runs []Run `json:"runs,omitempty"`
+	// Told says who was told of the newest run. One of another run is of no account: versions that did not keep it tell of each run once.
+	Told Told `json:"told,omitzero"`
 	// Seen is what the last render depended on.
 	Seen Seen `json:"seen"`
 	// Publishing says that a run had begun to publish and has not told what became of it: what is published may be newer than what is
@@ -89,6 +91,13 @@ type Run struct {
 	Deleted  int `json:"deleted,omitempty"`
 	// Diff says that a difference is stored.
 	Diff bool `json:"diff,omitempty"`
+}
+
+// Told says which of those who are to know of a run were told of it.
+type Told struct {
+	// Run is the run's ID, Receivers names them: what it is made of is a secret.
+	Run       string   `json:"run,omitempty"`
+	Receivers []string `json:"receivers,omitempty"`
 }
 
 // Seen is what a render depended on.
