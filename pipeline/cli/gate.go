@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -132,33 +133,48 @@ func (g *gateRun) readOptions(ctx context.Context) (gate.Options, error) {
 		flag  string
 		names []string
 	}{{"--crds", g.catalog}, {"--policies", g.policies}} {
-		read, err := readCatalog(ctx, one.names)
+		read, err := g.readCatalog(ctx, one.flag, one.names)
 		if err != nil {
-			return options, fmt.Errorf("reading %s: %w", one.flag, err)
+			return options, err
 		}
 		options.Catalog = append(options.Catalog, read...)
 	}
 	return options, nil
 }
 
-// readCatalog reads the objects of files and directories.
-func readCatalog(ctx context.Context, names []string) ([]gate.Object, error) {
+// readCatalog reads the objects of the files and directories that a flag names. What cannot be read there is an error, as nobody knows
+// what the cluster would refuse because of it; what is passed over in directories is told.
+func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) ([]gate.Object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	b, err := batch.Read(ctx, names, files.Options{})
+	b, err := batch.Read(ctx, names, files.Options{Stdin: g.streams.In})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading %s: %w", flag, err)
+	}
+	notes := slices.Clone(b.Notes())
+	for i := range notes {
+		notes[i].Message = flag + ": " + notes[i].Message
+	}
+	g.printResults(notes)
+	var errs []error
+	for _, p := range b.Problems() {
+		errs = append(errs, fmt.Errorf("reading %s: %s", flag, p.Message))
 	}
 	var out []gate.Object
+	empty := true
 	for _, item := range b.Items() {
+		empty = empty && item.Doc.Empty()
 		objects, err := gate.ReadDocument(item.Doc, item.Doc, item.Path)
 		if err != nil {
-			return nil, err
+			errs = append(errs, fmt.Errorf("reading %s: %w", flag, err))
 		}
 		out = append(out, objects...)
 	}
-	return out, nil
+	if empty && len(errs) == 0 {
+		errs = append(errs, fmt.Errorf("reading %s: there is no object in %s", flag, strings.Join(names, ", ")))
+	}
+	return out, errors.Join(errs...)
 }
 
 // gateObjects returns the objects as they are after the injection, and what could not be checked.
