@@ -124,7 +124,7 @@ func (in *Injector) RunEach(ctx context.Context, items []Item, take func(i int, 
 	in.collectOutcomes(report, units, take)
 	report.Results = append(report.Results, results...)
 	report.Results = append(report.Results, guessedNamespace(report.Outcomes)...)
-	found, suppressed := lintSet(units, plans, surroundings)
+	found, suppressed := in.lintSet(units, plans, surroundings)
 	report.Results, report.Suppressed = append(report.Results, found...), append(report.Suppressed, suppressed...)
 	return report, nil
 }

@@ -6,6 +6,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -48,8 +49,9 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	}
 }
 
-// lintSet checks what only all workloads together show.
-func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppressed result.Results) {
+// lintSet checks what only all workloads together show. An object that rules read and that cannot be decoded is an error, as nobody
+// knows what they would have found; a removal has nothing to find and leaves it as it is.
+func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppressed result.Results) {
 	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints })
 	if i < 0 {
 		return nil, nil
@@ -58,10 +60,17 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppres
 	for _, u := range units {
 		summaries = append(summaries, u.summaries...)
 	}
+	var unread result.Results
 	var around lint.Surroundings
 	of := map[*result.File]*unit{} // objects beside the workloads
 	for _, u := range units {
-		if o, ok := u.lintedObject(plans[i], s); ok {
+		o, ok, err := u.lintedObject(plans[i], s)
+		switch {
+		case err != nil && in.mode != v1alpha1.ModeRemove:
+			n := len(u.results)
+			u.addError("", err)
+			unread = append(unread, u.results[n:]...)
+		case ok:
 			around.Objects = append(around.Objects, o)
 			of[o.File] = u
 		}
@@ -82,23 +91,23 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppres
 			}
 		}
 	}
-	return found, suppressed
+	return append(unread, found...), suppressed
 }
 
-// lintedObject returns the object that a unit is, if rules read its kind; false also where it cannot be read and passes through as it is.
-func (u *unit) lintedObject(pl *compiledPolicy, s *cluster) (lint.Object, bool) {
+// lintedObject returns the object that a unit is, if rules read its kind.
+func (u *unit) lintedObject(pl *compiledPolicy, s *cluster) (_ lint.Object, ok bool, err error) {
 	if u.broken || !lint.ReadsKind(u.meta.APIVersion, u.meta.Kind) {
-		return lint.Object{}, false
+		return lint.Object{}, false, nil
 	}
 	obj, err := u.doc.Object()
 	if err != nil {
-		return lint.Object{}, false
+		return lint.Object{}, false, err
 	}
 	u.readOrigin(obj)
 	return lint.Object{
 		APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: pl.homes(u.meta.Namespace, s)[0].Name,
 		Object: obj, File: u.file(),
-	}, true
+	}, true, nil
 }
 
 // listedNamespaces returns the namespaces that a policy lists and that are not among the input. Of a policy that was completed from a

@@ -58,3 +58,39 @@ func TestAPlaceholderForAQuantityIsNamed(t *testing.T) {
 		t.Errorf("exit code %d, want %q\n%s", code, want, out)
 	}
 }
+
+// TestLintTellsOfObjectsThatCannotBeRead: rules would have read them, so it is not known what they would have found.
+func TestLintTellsOfObjectsThatCannotBeRead(t *testing.T) {
+	arrange(t)
+	const policy = "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: p}\nspec: {istio: {injector: {builtIn: istio}}LINT}\n"
+	files := map[string]string{
+		"k8s/w.yaml":     deployment("a", "shop"),
+		"k8s/quota.yaml": "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\nspec:\n  hard: {pods: 4}\n  hard: {limits.cpu: 4}\n",
+		"k8s/map.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: shop}\ndata: {a: b}\ndata: {a: c}\n", // no rule reads it
+		"plain.yaml":     strings.Replace(policy, "LINT", "", 1),
+		"lints.yaml":     strings.Replace(policy, "LINT", ", lint: {}", 1),
+	}
+	writeFiles(t, files)
+	const want = `error: k8s/quota.yaml:1: ResourceQuota shop/q: decoding k8s/quota.yaml:6: found the key "hard" twice`
+	code, out, stderr := command(t, "", "lint", "-p", "plain.yaml", "k8s")
+	if code != ExitError || strings.Contains(out, "map.yaml") {
+		t.Errorf("exit code %d", code)
+	}
+	wants(t, out, want, "1 pod checked")
+	wants(t, stderr, "because of 1 error")
+
+	if code, _, stderr := command(t, "", "inject", "-p", "plain.yaml", "-i", "k8s"); code != ExitOK || strings.Contains(stderr, "quota") {
+		t.Errorf("inject without rules: exit code %d\n%s", code, stderr)
+	}
+	if code, _, stderr := command(t, "", "inject", "-p", "lints.yaml", "--remove", "-i", "k8s"); code != ExitOK {
+		t.Errorf("a removal: exit code %d\n%s", code, stderr)
+	}
+	if got := tree(t, "k8s")["quota.yaml"]; got != files["k8s/quota.yaml"] {
+		t.Errorf("the quota became\n%s", got)
+	}
+	code, _, stderr = command(t, "", "inject", "-p", "lints.yaml", "-i", "k8s")
+	if code != ExitError {
+		t.Errorf("inject with rules: exit code %d", code)
+	}
+	wants(t, stderr, want)
+}
