@@ -67,9 +67,14 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 	streams.Err = visibleWriter{streams.Err}
 	root := NewRoot(streams, version)
 	root.SetArgs(args)
+	help := &helpWriter{to: streams.Out}
+	root.SetOut(help)
 	err := knownWord(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
+	}
+	if err == nil && help.err != nil {
+		err = fmt.Errorf("writing standard output: %w", help.err)
 	}
 	var f findingsError
 	switch {
@@ -89,6 +94,20 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 		}
 	}
 	return ExitError
+}
+
+// helpWriter writes what cobra writes by itself, such as help, and keeps the first error, which cobra does not give on.
+type helpWriter struct {
+	to  io.Writer
+	err error
+}
+
+func (w *helpWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // injectHint is for those who pipe manifests into prerig without a command.

@@ -157,14 +157,17 @@ func (in *injectRun) mode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
 	return v1alpha1.ModeInject
 }
 
-func (in *injectRun) printDiff(b *batch.Batch) {
+func (in *injectRun) printDiff(b *batch.Batch) error {
 	for _, f := range b.Files {
 		patch := f.Diff()
 		if wantsColour(in.colour, in.streams) {
 			patch = diff.Colour(patch)
 		}
-		in.streams.Out.Write(patch)
+		if _, err := in.streams.Out.Write(patch); err != nil {
+			return fmt.Errorf("writing the diff: %w", err)
+		}
 	}
+	return nil
 }
 
 // writeManifests puts the manifests where they belong.

@@ -30,7 +30,9 @@ func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.R
 		return errReported
 	}
 	if in.diff {
-		in.printDiff(b)
+		if err := in.printDiff(b); err != nil { // who does not get to see the changes does not get them either
+			return err
+		}
 	}
 	if err := in.writeManifests(ctx, b); err != nil {
 		return err
