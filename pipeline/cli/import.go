@@ -62,7 +62,7 @@ Secrets are never written, and no certificates but those that pods have: Linkerd
 anchors, and the CA that Vault's injector is given. The same objects give the same policy, in any
 order. Run it again when the mesh changes: the diff shows what changed. Where -o names a policy,
 the parts that an import never writes are kept, such as lint, workloads and runtimeWebhook; its
-comments are not.
+comments are not. Any other file that is there is not replaced, nor a policy that cannot be read.
 
 Exit codes:
   0  done

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -101,7 +102,7 @@ func withoutEmpty(v any) any {
 }
 
 // keepFromOutput puts what people have set in the policy that is to be replaced into the one that was imported, so that importing again
-// changes what the import decides and nothing else. It notes what it has kept, and warns of what it cannot keep.
+// changes what the import decides and nothing else. It notes what it has kept. A file of which something would be lost is not replaced.
 func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	info, err := os.Stat(im.output)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // a pipe would wait for what is to be written
@@ -111,20 +112,23 @@ func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	if err != nil {
 		return fmt.Errorf("reading the policy: %w", err)
 	}
-	old, others, err := readPolicyObject(im.output, text)
-	if errors.Is(err, errNoPolicy) {
+	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
+	old, others, err := readPolicyObject(im.output, text)
 	var parsed *v1alpha1.InjectionPolicy
 	if err == nil {
 		parsed, err = parsePolicy(old)
 	}
-	if err != nil {
-		imp.Warnings = append(imp.Warnings, fmt.Sprintf("nothing is kept of what was set by hand in %s: %v", im.output, err))
-		return nil
-	}
-	if others > 0 {
-		imp.Warnings = append(imp.Warnings, fmt.Sprintf("%s had %s beside the policy, which it has no more", im.output, plural(others, "document")))
+	const instead = "remove it, or name another file with -o"
+	switch {
+	case errors.Is(err, errNoPolicy):
+		return fmt.Errorf("writing %s: the file is there and is no InjectionPolicy; %s", im.output, instead)
+	case err != nil:
+		return fmt.Errorf("writing %s: what was set by hand in the file that is there could not be kept; mend it, %s: %w", im.output, instead, err)
+	case others > 0:
+		return fmt.Errorf("writing %s: the file that is there has %s beside the policy, which would be gone; put them elsewhere, or name another file with -o",
+			im.output, plural(others, "document"))
 	}
 	written, err := importer.Marshal(imp.Policy, "")
 	if err != nil {

@@ -61,14 +61,44 @@ func TestImportOverPoliciesOfAllKinds(t *testing.T) {
 	}
 }
 
-// TestImportWarnsOfWhatItCannotKeep replaces a policy that cannot be read, which is a way to mend it.
-func TestImportWarnsOfWhatItCannotKeep(t *testing.T) {
+// TestImportReplacesNothingThatWouldBeLost tries files that are no policy, that hold other things beside it, and policies that cannot be
+// read, of which nothing could be kept.
+func TestImportReplacesNothingThatWouldBeLost(t *testing.T) {
 	input, err := filepath.Abs(filepath.Join("..", "..", "examples", "import-from-cluster", "cluster.yaml"))
 	must(t, err)
-	policy := filepath.Join(t.TempDir(), "prerig.yaml")
-	must(t, os.WriteFile(policy, []byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: x}\nspec: {lints: {}}\n"), 0o600))
-	if _, stderr := ok(t, "", "import", input, "-q", "-o", policy); !strings.Contains(stderr, "warning: nothing is kept of what was set by hand in "+policy) {
-		t.Errorf("it is not told:\n%s", stderr)
+	t.Chdir(t.TempDir())
+	const policy = "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: x}\nspec: "
+	web := deployment("web", "shop")
+	for name, tc := range map[string]struct{ text, want string }{
+		"a Deployment":                {web, "error: writing out.yaml: the file is there and is no InjectionPolicy; remove it, or name another file with -o\n"},
+		"comments":                    {"# what we know of the mesh\n", "is no InjectionPolicy"},
+		"a List":                      {"apiVersion: v1\nkind: List\nitems: []\n", "is no InjectionPolicy"},
+		"no YAML":                     {"a: [\n", "error: writing out.yaml: what was set by hand in the file that is there could not be kept; mend it, remove it, or name another file with -o: decoding out.yaml"},
+		"no text":                     {"\xff\xfe\x00", "could not be kept"},
+		"a policy with a slip":        {policy + "{lints: {}}\n", "could not be kept"},
+		"a policy with a key twice":   {policy + "{istio: {}, istio: {}}\n", "could not be kept"},
+		"two policies":                {policy + "{istio: {}}\n---\n" + policy + "{istio: {}}\n", "it has several policies"},
+		"a policy and something else": {policy + "{istio: {}}\n---\n" + web, "the file that is there has 1 document beside the policy, which would be gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, os.WriteFile("out.yaml", []byte(tc.text), 0o600))
+			code, _, stderr := command(t, "", "import", input, "-q", "-o", "out.yaml")
+			if code != ExitError || !strings.Contains(stderr, tc.want) {
+				t.Errorf("exit code %d, want %q:\n%s", code, tc.want, stderr)
+			}
+			if got := readFile(t, "out.yaml"); got != tc.text {
+				t.Errorf("it was replaced:\n%s", got)
+			}
+		})
 	}
-	ok(t, "", "import", input, "-q", "--watch-diff", policy)
+	own := readFile(t, input)
+	must(t, os.WriteFile("cluster.yaml", []byte(own), 0o600))
+	if code, _, _ := command(t, "", "import", "-o", "cluster.yaml", "cluster.yaml"); code != ExitError || readFile(t, "cluster.yaml") != own {
+		t.Errorf("exit code %d, or it has replaced its own input", code)
+	}
+	for _, blank := range []string{"", "\n  \n"} {
+		must(t, os.WriteFile("out.yaml", []byte(blank), 0o600))
+		ok(t, "", "import", input, "-q", "-o", "out.yaml")
+		ok(t, "", "import", input, "-q", "--watch-diff", "out.yaml")
+	}
 }
