@@ -12,11 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/importer"
 )
+
+// errValuesWithoutChart is about values that nothing would be rendered with.
+var errValuesWithoutChart = errors.New("--values is for a chart, and none is named")
 
 // importRun is the state of one prerig import.
 type importRun struct {
@@ -35,7 +39,8 @@ type importRun struct {
 	watchDiff               string // policy to compare with
 
 	valuesFiles []string // of a chart
-	kubernetes  string   // that a chart is rendered for
+	charts      int      // that were read
+	kubernetes  string   // version that a chart is rendered for, and of the oldest kubelet
 }
 
 func newImport(streams Streams) *cobra.Command {
@@ -100,7 +105,7 @@ Exit codes:
 	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not say it")
 	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision, or linkerd, vault-agent or cloud-sql-operator)")
 	f.StringArrayVar(&im.valuesFiles, "values", nil, "file with values of a chart; may be repeated")
-	f.StringVar(&im.kubernetes, "kubernetes-version", "", "version of Kubernetes that a chart is rendered for (default "+chartKubernetes+")")
+	f.StringVar(&im.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34, for which a chart is rendered, too (default: that of the nodes, and "+chartKubernetes+" for a chart)")
 	f.StringVar(&im.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig; empty with --context: those that kubectl reads")
 	f.StringVar(&im.kubeContext, "context", "", "read the cluster of this context of the kubeconfig (default: the current one)")
 	f.BoolVarP(&im.all, "all-namespaces", "A", false, "read all namespaces of the cluster, and the objects of operators")
@@ -126,6 +131,8 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 		return errors.New("--all-namespaces is for a cluster; give --kubeconfig or --context")
 	case im.watchDiff != "" && im.output != "":
 		return errors.New("--watch-diff writes no policy, so --output cannot be given with it")
+	case im.kubernetes != "" && !v1alpha1.IsKubernetesVersion(im.kubernetes):
+		return fmt.Errorf("--kubernetes-version %s is not a version of Kubernetes, such as 1.34", im.kubernetes)
 	}
 	read := func() ([]importer.Object, error) { return im.readFiles(ctx, names) }
 	if im.cluster {
@@ -135,7 +142,7 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	imp, err := importer.Policy(objects, im.options)
+	imp, err := im.makePolicy(objects)
 	if err != nil {
 		return err
 	}
@@ -159,6 +166,16 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 	return nil
 }
 
+// makePolicy makes the policy of what was read.
+func (im *importRun) makePolicy(objects []importer.Object) (*importer.Import, error) {
+	im.options.KubernetesVersion = im.kubernetes
+	imp, err := importer.Policy(objects, im.options)
+	if err == nil && imp.Policy.Spec.Istio == nil && im.kubernetes != "" && im.charts == 0 {
+		return nil, errors.New("--kubernetes-version is for Istio and charts, and there is neither")
+	}
+	return imp, err
+}
+
 // readFiles reads the objects of files, or of standard input where none is named.
 func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importer.Object, err error) {
 	if len(names) == 0 {
@@ -168,12 +185,12 @@ func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importe
 		names = []string{"-"}
 	}
 	var objects []importer.Object
-	charts := 0
+	im.charts = 0
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		if !isChart(name) || err != nil {
 			return false
 		}
-		charts++
+		im.charts++
 		bar := newBar(im.streams.Err, "rendering the chart "+name)
 		defer bar.clearLine()
 		var found []importer.Object
@@ -184,8 +201,8 @@ func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importe
 	switch {
 	case err != nil:
 		return nil, err
-	case charts == 0 && len(im.valuesFiles) > 0:
-		return nil, errors.New("--values is for a chart, and none is named")
+	case im.charts == 0 && len(im.valuesFiles) > 0:
+		return nil, errValuesWithoutChart
 	case len(names) == 0:
 		return objects, nil
 	}

@@ -53,6 +53,9 @@ func importResources(all bool) []live.Resource {
 
 // readCluster lists the objects of the cluster, as the pipe from kubectl would give them.
 func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error) {
+	if im.charts = 0; len(im.valuesFiles) > 0 {
+		return nil, errValuesWithoutChart
+	}
 	config, err := live.Config(im.kubeconfig, im.kubeContext)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	policyapi "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/importer"
@@ -152,55 +150,6 @@ func (in *initRun) runInit(ctx context.Context) error {
 	return nil
 }
 
-// checkFlags refuses flags that do not fit each other.
-func (in *initRun) checkFlags() error {
-	given := in.cmd.Flags().Changed
-	if in.from == scaffold.BuiltIn {
-		if _, err := os.Stat(in.from); errors.Is(err, fs.ErrNotExist) {
-			in.from = fromBuiltIn
-		}
-	}
-	if (given("kubeconfig") || given("context")) && !given("from") {
-		in.from = fromCluster
-		mustRegister(in.cmd.Flags().Set("from", fromCluster))
-	}
-	switch {
-	case in.from != fromCluster && (given("kubeconfig") || given("context")):
-		return errors.New("--kubeconfig and --context are for a cluster; give --from cluster")
-	case in.source == "" && !in.asks() && (given("branch") || given("publish") || given("name") || given("pipelines")):
-		return errors.New("--branch, --publish, --name and --pipelines are about a pipeline; give its --source")
-	}
-	return in.checkValues()
-}
-
-// checkValues refuses values that the written files would be wrong with: an error there names lines of files that are not written.
-func (in *initRun) checkValues() error {
-	if in.kubernetes != "" && !policyapi.IsKubernetesVersion(in.kubernetes) {
-		return fmt.Errorf("--kubernetes-version %s is not a version of Kubernetes, such as 1.34", in.kubernetes)
-	}
-	if in.branch != "" && in.branch == in.publish {
-		return fmt.Errorf("--publish %s is the branch that is rendered from; take another branch", in.publish)
-	}
-	return nil
-}
-
-// checkThere finds out before anything is asked whether the policy may be written.
-func (in *initRun) checkThere() error {
-	if _, err := os.Lstat(in.output); errors.Is(err, fs.ErrNotExist) || in.force {
-		return nil
-	}
-	for _, flag := range []string{"from", "namespaces", "values", "kubernetes-version", "istio-version", "revision", "istio-namespace"} {
-		if in.cmd.Flags().Changed(flag) {
-			return fmt.Errorf("%s is there already, and --%s asks for another one; --force replaces it, -o writes a file beside it", in.output, flag)
-		}
-	}
-	if _, err := policy.Load(in.output); err != nil {
-		return fmt.Errorf("%s is there already and is no policy; --force replaces it, -o writes another file: %w", in.output, err)
-	}
-	in.keepPolicy = true
-	return nil
-}
-
 // makePolicy makes the policy's file.
 func (in *initRun) makePolicy(ctx context.Context) error {
 	if in.from != fromBuiltIn && in.imported == nil {
@@ -219,7 +168,7 @@ func (in *initRun) makePolicy(ctx context.Context) error {
 // readImport reads what the policy is made of.
 func (in *initRun) readImport(ctx context.Context) error {
 	im := &in.importing
-	im.quiet = true
+	im.quiet, im.valuesFiles, im.kubernetes = true, in.valuesFiles, in.kubernetes
 	var objects []importer.Object
 	var err error
 	switch {
@@ -229,7 +178,6 @@ func (in *initRun) readImport(ctx context.Context) error {
 		if _, statErr := os.Stat(in.from); statErr != nil {
 			return fmt.Errorf("--from must be %s, %s, or the path of a chart or of manifests: %w", fromBuiltIn, fromCluster, statErr)
 		}
-		im.valuesFiles, im.kubernetes = in.valuesFiles, in.kubernetes
 		objects, err = im.readFiles(ctx, []string{in.from})
 	}
 	if err != nil {
@@ -238,7 +186,7 @@ func (in *initRun) readImport(ctx context.Context) error {
 	if slices.Contains(im.unread, "namespaces") && len(in.namespaces) == 0 {
 		return errors.New("namespaces of the cluster may not be read, so it is not known into which to inject: name them by --namespaces, or ask for the right to list them")
 	}
-	in.imported, err = importer.Policy(objects, im.options)
+	in.imported, err = im.makePolicy(objects)
 	return err
 }
 

@@ -127,7 +127,7 @@ func (in *initRun) askFrom(ctx context.Context) *question {
 			in.from, in.imported = answer, nil
 			if answer == fromBuiltIn || answer == scaffold.BuiltIn {
 				in.from = fromBuiltIn
-				return nil
+				return in.checkFrom()
 			}
 			return in.readImport(ctx)
 		},

@@ -246,6 +246,24 @@ func TestInitFromChart(t *testing.T) {
 	runCode(t, 2, "import", "k8s", "--values", "values.yaml")
 }
 
+// TestInitRefusesFlagsAboutWhatIsNotImported: they would say nothing about the built-in policy.
+func TestInitRefusesFlagsAboutWhatIsNotImported(t *testing.T) {
+	for _, args := range [][]string{
+		{"--values", "nope.yaml"}, {"--revision", "canary"}, {"--istio-version", "1.20"}, {"--istio-namespace", "mesh"},
+		{"--from", "built-in", "--revision", "canary"}, {"--from", "istio", "--istio-version", "1.20"},
+	} {
+		emptyProject(t, "")
+		_, said := runCode(t, 2, append([]string{"init", "--yes"}, args...)...)
+		wants(t, said, "error: "+args[len(args)-2]+" is about what is imported, and the policy is made of the built-in one; give --from cluster")
+		if _, err := os.Stat("prerig.yaml"); err == nil {
+			t.Errorf("%q: a policy was written", args)
+		}
+	}
+	emptyProject(t, "")
+	_, said := runCode(t, 2, "init", "--from", "cluster", "--values", "nope.yaml")
+	wants(t, said, "--values is for a chart")
+}
+
 // TestInitAsks answers at a terminal.
 func TestInitAsks(t *testing.T) {
 	emptyProject(t, "git@git.example.com:org/shop.git")

@@ -197,7 +197,11 @@ func imageTag(image string) string {
 }
 
 // setKubeletVersion takes the oldest kubelet's version, on which native sidecars depend.
-func (b *policyBuilder) setKubeletVersion(all []*clusterObject) {
+func (b *policyBuilder) setKubeletVersion(all []*clusterObject, opts Options) {
+	if opts.KubernetesVersion != "" {
+		b.spec.Istio.KubernetesVersion = opts.KubernetesVersion
+		return
+	}
 	var oldest *version.Version
 	for _, o := range all {
 		if o.kind != "Node" {

@@ -37,6 +37,8 @@ type Options struct {
 	Namespace string
 	// Version of Istio; empty means what the objects say.
 	Version string
+	// KubernetesVersion is that of the oldest kubelet; empty means that of the oldest Node among the objects.
+	KubernetesVersion string
 	// Name of the policy; empty means istio, with the revision behind it where it is not the default one, or the name of
 	// the first sidecar where there is no Istio.
 	Name string
@@ -181,7 +183,7 @@ func (b *policyBuilder) istioPolicy(all []*clusterObject, opts Options) error {
 	}
 	b.readDeployment()
 	b.checkVersion(opts.Version)
-	b.setKubeletVersion(all)
+	b.setKubeletVersion(all, opts)
 	b.setNamespaces(all)
 	b.noteSecrets(all)
 	return nil

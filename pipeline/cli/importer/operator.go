@@ -80,7 +80,7 @@ func (b *policyBuilder) operatorPolicy(object *clusterObject, all []*clusterObje
 	if err := o.setIstio(); err != nil {
 		return err
 	}
-	b.setKubeletVersion(all)
+	b.setKubeletVersion(all, opts)
 	b.setNamespaces(all)
 	b.noteSecrets(all)
 	o.addNotes()

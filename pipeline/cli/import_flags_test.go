@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// TestImportTakesTheVersionOfKubernetes for manifests as for charts, in the place of what nodes say.
+func TestImportTakesTheVersionOfKubernetes(t *testing.T) {
+	cluster, err := filepath.Abs(filepath.Join("..", "..", "examples", "import-from-cluster", "cluster.yaml"))
+	must(t, err)
+	emptyProject(t, "")
+	writeChart(t)
+	writeFile(t, "operator.yaml", "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nmetadata: {name: istio}\nspec: {profile: default}\n")
+	for _, from := range []string{cluster, "istiod", "operator.yaml"} {
+		out, said := runCode(t, 0, "import", from, "--kubernetes-version", "1.32")
+		if p, err := v1alpha1.Parse([]byte(out)); err != nil || p.Spec.Istio.KubernetesVersion != "1.32" {
+			t.Errorf("%s: %v\n%s", from, err, out)
+		}
+		if strings.Contains(said, "no Node is in the input") {
+			t.Errorf("%s: %s", from, said)
+		}
+		_, said = runCode(t, 2, "import", from, "--kubernetes-version", "nope")
+		wants(t, said, "error: --kubernetes-version nope is not a version of Kubernetes, such as 1.34\n")
+	}
+}
+
+// TestImportRefusesFlagsThatSayNothing: without a chart there is nothing to render, and without Istio no kubelet that the policy asks about.
+func TestImportRefusesFlagsThatSayNothing(t *testing.T) {
+	linkerd, err := filepath.Abs(filepath.Join("importer", "testdata", "cases", "linkerd", "input.yaml"))
+	must(t, err)
+	emptyProject(t, "")
+	_, said := runCode(t, 2, "import", "--context", "nowhere", "--values", "values.yaml")
+	wants(t, said, "--values is for a chart")
+	_, said = runCode(t, 2, "import", linkerd, "--kubernetes-version", "1.34")
+	wants(t, said, "--kubernetes-version is for Istio and charts")
+	_, said = runCode(t, 2, "init", "--from", linkerd, "--kubernetes-version", "1.34")
+	wants(t, said, "--kubernetes-version is for Istio and charts")
+	runCode(t, 0, "init", "--from", linkerd)
+}
