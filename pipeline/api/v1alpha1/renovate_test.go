@@ -37,11 +37,13 @@ func TestRenovateReadsLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	locked := []string{
+		"docker depName=docker.io/istio/proxyv2 currentValue=1.31.0 currentDigest=" + digest("a"),
+		"docker depName=registry.example.com:5000/fluent/fluent-bit currentValue=4.0 currentDigest=" + digest("b"),
+	}
 	want := map[string][]string{
-		"images.lock.yaml": {
-			"docker depName=docker.io/istio/proxyv2 currentValue=1.31.0 currentDigest=" + digest("a"),
-			"docker depName=registry.example.com:5000/fluent/fluent-bit currentValue=4.0 currentDigest=" + digest("b"),
-		},
+		"k8s/imagelock.yaml": locked, // as prerig images pin names it by itself
+		"images.lock.yaml":   locked,
 		"apps/charts.lock.yaml": {
 			"helm depName=db registryUrl=https://charts.example.com currentValue=1.2.0",
 			"docker depName=api place=registry.example.com/charts currentValue=1.1.0",
@@ -49,7 +51,7 @@ func TestRenovateReadsLocks(t *testing.T) {
 		},
 		"apps/other.yaml": nil,
 	}
-	texts := map[string]string{"images.lock.yaml": string(images), "apps/charts.lock.yaml": string(charts), "apps/other.yaml": string(images)}
+	texts := map[string]string{"k8s/imagelock.yaml": string(images), "images.lock.yaml": string(images), "apps/charts.lock.yaml": string(charts), "apps/other.yaml": string(images)}
 	for name, text := range texts {
 		if diff := cmp.Diff(want[name], dependencies(t, name, text)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s\n%s", name, diff, text)
