@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -29,10 +28,7 @@ func newPipeline(name, policy string, deleted bool) *unstructured.Unstructured {
 }
 
 func newTestWatcher() *Watcher {
-	return &Watcher{
-		log: slog.New(slog.DiscardHandler), changed: make(chan struct{}, 1), touched: map[string]bool{}, policy: map[string]bool{},
-		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}}, deleted: map[string]gone{},
-	}
+	return newWatcher(nil, nil, slog.New(slog.DiscardHandler))
 }
 
 // TestLastText tells pipelines that were deleted from those that are only missing in a list.

@@ -34,6 +34,8 @@ type Watcher struct {
 	client     *Client
 	namespaces []string // "" for all
 	log        *slog.Logger
+	// mendEvery and checkEvery are the constants of these names but in tests.
+	mendEvery, checkEvery time.Duration
 
 	changed chan struct{} // has room for one sign
 
@@ -60,20 +62,34 @@ func Watch(ctx context.Context, client *Client, namespaces []string, log *slog.L
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	w := &Watcher{
-		client: client, namespaces: namespaces, log: log, changed: make(chan struct{}, 1), touched: map[string]bool{}, policy: map[string]bool{},
+	w := newWatcher(client, namespaces, log)
+	if err := w.start(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// newWatcher returns one that knows no objects yet.
+func newWatcher(client *Client, namespaces []string, log *slog.Logger) *Watcher {
+	return &Watcher{
+		client: client, namespaces: namespaces, log: log, mendEvery: mendEvery, checkEvery: checkEvery,
+		changed: make(chan struct{}, 1), touched: map[string]bool{}, policy: map[string]bool{},
 		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}}, deleted: map[string]gone{},
 	}
+}
+
+// start reads the objects, and has them followed until ctx is done.
+func (w *Watcher) start(ctx context.Context) error {
 	// An informer would try for ever.
 	if err := w.check(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	var synced []cache.InformerSynced
 	for _, resource := range []schema.GroupVersionResource{pipelines, policies} {
 		for _, namespace := range w.namespaces {
 			one, err := w.follow(ctx, resource, namespace)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			synced = append(synced, one)
 		}
@@ -81,10 +97,10 @@ func Watch(ctx context.Context, client *Client, namespaces []string, log *slog.L
 	waiting, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if !cache.WaitForCacheSync(waiting.Done(), synced...) {
-		return nil, fmt.Errorf("reading the objects of the %s: %w", client, cmp.Or(w.Problem(), waiting.Err()))
+		return fmt.Errorf("reading the objects of the %s: %w", w.client, cmp.Or(w.Problem(), waiting.Err()))
 	}
 	go w.mend(ctx)
-	return w, nil
+	return nil
 }
 
 // follow has an informer tell of the objects of a namespace.
@@ -172,26 +188,40 @@ func (w *Watcher) Problem() error {
 	return w.broken
 }
 
-// mendEvery is how often it is looked whether objects can be read again.
-const mendEvery = 2 * time.Second
+const (
+	// mendEvery is how often it is looked whether objects can be read again.
+	mendEvery = 2 * time.Second
+	// checkEvery is how often it is asked whether objects can still be read.
+	checkEvery = 15 * time.Second
+)
 
-// mend looks whether objects can be read again after an error, until ctx is done. That an API server answers is not enough: until the
-// informers have caught up with it, what is known is what was there before the error.
+// mend looks whether objects can be read again after an error, and from time to time whether they still can, until ctx is done. An
+// informer says nothing of a server that refuses connections, or every request as one too many: it tries again, for ever.
 func (w *Watcher) mend(ctx context.Context) {
-	tick := time.NewTicker(mendEvery)
+	tick := time.NewTicker(w.mendEvery)
 	defer tick.Stop()
+	checked := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if w.Problem() == nil {
+		if w.Problem() != nil {
+			// That an API server answers is not enough: until the informers have caught up with it, what is known is what was there
+			// before the error.
+			if caughtUp, err := w.isCaughtUp(ctx); err == nil && caughtUp {
+				w.setProblem(nil)
+			}
 			continue
 		}
-		if caughtUp, err := w.isCaughtUp(ctx); err == nil && caughtUp {
-			w.setProblem(nil)
+		if time.Since(checked) < w.checkEvery {
+			continue
 		}
+		if err := w.check(ctx); err != nil && ctx.Err() == nil {
+			w.setProblem(err)
+		}
+		checked = time.Now()
 	}
 }
 
