@@ -91,23 +91,25 @@ func TestChartFollowsTheAddresses(t *testing.T) {
 // TestChartRefusesWhatCannotWork has each of these be an error with a reason, and not an object that is not valid, allows too much or never works.
 func TestChartRefusesWhatCannotWork(t *testing.T) {
 	for values, want := range map[string]string{
-		"config: null":                                    "missing property 'config'",
-		"image: null":                                     "missing property 'image'",
-		"nats: null":                                      "missing property 'nats'",
-		"config: {listen: null}":                          "missing property 'listen'",
-		"config: {state: null}":                           "missing property 'state'",
-		"config: {listen: ':http'}":                       "must end with the number of a port",
-		"nats: {url: 'nats://nats', port: null}":          "missing property 'port'",
-		"persistence: {size: null}":                       "missing property 'size'",
-		"mesh: {enabled: true, namespaces: null}":         "missing property 'namespaces'",
-		"artifacts: {enabled: true, fluxNamespace: null}": "missing property 'fluxNamespace'",
-		"artifacts: {enabled: true}\nconfig: {nats: {url: 'nats://nats'}}":                     "cannot be together with nats.url",
-		"serviceMonitor: {enabled: true, secretName: null}":                                    "missing property 'secretName'",
-		"serviceMonitor: {enabled: true}\nconfig: {admin: {listen: ''}}":                       "needs config.admin.listen",
-		"serviceMonitor: {enabled: true}\nconfig: {admin: {listen: '127.0.0.1:8081'}}":         "needs config.admin.listen",
-		"serviceMonitor: {enabled: true}\nconfig: {admin: null}":                               "needs config.admin.listen",
-		"namespaceOverride: other":                                                             "additional properties 'namespaceOverride' not allowed",
-		"replicas: 2":                                                                          "nats",
+		"config: null":                                                                 "missing property 'config'",
+		"image: null":                                                                  "missing property 'image'",
+		"nats: null":                                                                   "missing property 'nats'",
+		"config: {listen: null}":                                                       "missing property 'listen'",
+		"config: {state: null}":                                                        "missing property 'state'",
+		"config: {listen: ':http'}":                                                    "must end with the number of a port",
+		"nats: {url: 'nats://nats', port: null}":                                       "missing property 'port'",
+		"persistence: {size: null}":                                                    "missing property 'size'",
+		"mesh: {enabled: true, namespaces: null}":                                      "missing property 'namespaces'",
+		"artifacts: {enabled: true, fluxNamespace: null}":                              "missing property 'fluxNamespace'",
+		"config: {nats: {url: 'nats://nats'}}":                                         "say it there",
+		"nats: {url: 'nats://nats'}\nconfig: {nats: {replicas: 3}}":                    "say it there",
+		"artifacts: {enabled: true}\nnats: {url: 'nats://nats'}":                       "cannot be together with nats.url",
+		"serviceMonitor: {enabled: true, secretName: null}":                            "missing property 'secretName'",
+		"serviceMonitor: {enabled: true}\nconfig: {admin: {listen: ''}}":               "needs config.admin.listen",
+		"serviceMonitor: {enabled: true}\nconfig: {admin: {listen: '127.0.0.1:8081'}}": "needs config.admin.listen",
+		"serviceMonitor: {enabled: true}\nconfig: {admin: null}":                       "needs config.admin.listen",
+		"namespaceOverride: other":                                                     "additional properties 'namespaceOverride' not allowed",
+		"replicas: 2":                                                                  "nats",
 		"replicas: 2\nnats: {url: 'nats://nats'}\nartifacts: {enabled: true, namespaces: [a]}": "cannot be together with nats.url",
 	} {
 		if text, err := template(t, "prerig", "prerig", values); err == nil || !strings.Contains(err.Error(), want) {
@@ -115,7 +117,7 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 		}
 	}
 	// A pod of a StatefulSet has the label controller-revision-hash: its name, a dash and up to ten characters, of 63 that a label may have.
-	for release, valid := range map[string]bool{strings.Repeat("a", 52): true, strings.Repeat("a", 53): false, "a.b": false, "123": true} {
+	for release, valid := range map[string]bool{strings.Repeat("a", 52): true, strings.Repeat("a", 53): false, "a.b": false, "123": false, "r1": true} {
 		if _, err := template(t, release, "prerig", "{}"); (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "at most 52 characters") {
 			t.Errorf("a release named %s: %v", release, err)
 		}
