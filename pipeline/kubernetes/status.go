@@ -82,6 +82,8 @@ func (r *Reporter) statusAfter(before v1alpha1.RenderPipelineStatus, generation 
 	case !r.isObserved(entry.Pipeline, state):
 		after.ObservedGeneration = before.ObservedGeneration
 		own = conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its run has not ended yet", meta.ReconcilingCondition)
+	case state.Condition() == nil:
+		own = conditionsOf(metav1.ConditionUnknown, v1alpha1.ReasonSuspended, "it is suspended, and has never run", "")
 	}
 	after.Conditions = mergeConditions(before.Conditions, own, generation)
 	return after

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"testing"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/fluxcd/pkg/apis/meta"
 	conditions "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/internal/storetest"
 )
 
@@ -87,6 +89,45 @@ func TestWhatNobodyHasReadIsNotObserved(t *testing.T) {
 				t.Fatal(err)
 			}
 			look(changed, changed.GetGeneration(), metav1.ConditionTrue)
+		})
+	}
+}
+
+// TestSuspendedBeforeItRan reports a new pipeline with the status that the API server fills in: while it is suspended, nothing is
+// published, and kstatus does not take it for ready.
+func TestSuspendedBeforeItRan(t *testing.T) {
+	for name, tc := range map[string]struct {
+		suspend  bool
+		reason   string
+		observed int64
+	}{
+		"suspended": {true, v1alpha1.ReasonSuspended, 1},
+		"to be run": {false, meta.ProgressingReason, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := suspendedPipeline("first", 1, "rendered")
+			object.Object["spec"].(map[string]any)["suspend"] = tc.suspend
+			object.Object["status"] = map[string]any{"observedGeneration": int64(-1)}
+			r, client := newTestReporter(object)
+			_, r.Store = storetest.Open(t)
+			r.RequestDigest = func(*v1alpha1.RenderPipeline) string { return "" }
+			r.Watcher.note(pipelines, object)
+			openCatalog(t, r)
+			if err := r.report(t.Context(), item{pipelines, "shop/web"}); err != nil {
+				t.Fatal(err)
+			}
+			object, err := client.Resource(pipelines).Namespace("shop").Get(t.Context(), "web", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := statusOf(object)
+			if c := conditions.FindStatusCondition(s.Conditions, meta.ReadyCondition); c == nil || c.Status != metav1.ConditionUnknown || c.Reason != tc.reason || s.ObservedGeneration != tc.observed {
+				t.Errorf("its status is %+v", s)
+			}
+			object.Object["status"].(map[string]any)["observedGeneration"] = s.ObservedGeneration // as it is decoded from an API server
+			if got, err := kstatus.Compute(object); err != nil || got.Status != kstatus.InProgressStatus {
+				t.Errorf("for kstatus it is %+v, %v", got, err)
+			}
 		})
 	}
 }

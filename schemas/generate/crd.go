@@ -148,10 +148,14 @@ func (r customResource) definition() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if schema["properties"].(map[string]any)["status"], err = structural(r.status); err != nil {
+	properties := schema["properties"].(map[string]any)
+	status, err := structural(r.status)
+	if err != nil {
 		return nil, err
 	}
-	properties := schema["properties"].(map[string]any)
+	// Without one, kstatus takes an object that nobody has looked at yet for one that is as it should be. Flux' kinds have the same.
+	status["default"] = map[string]any{"observedGeneration": -1}
+	properties["status"] = status
 	properties["metadata"] = map[string]any{"type": "object"}
 	for _, field := range []string{"apiVersion", "kind"} {
 		delete(properties[field].(map[string]any), "enum") // the API server knows both

@@ -64,6 +64,11 @@ var reasons = []Reason{
 		"Take the change back, bring it into the source, or run `prerig reconcile --force NAME` to write the result again.",
 	},
 	{
+		ReasonSuspended, "`Ready`", "Unknown",
+		"The pipeline was suspended before it has ever run, so that nothing is published.",
+		"Nothing, or `prerig resume NAME`, or `suspend: false` in the object.",
+	},
+	{
 		ReasonRemoving, "`Ready`", "False",
 		"The pipeline is being deleted, and what it has published is removed first, as `deletionPolicy: Delete` asks for.",
 		"Wait.",

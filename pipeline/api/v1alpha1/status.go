@@ -21,6 +21,8 @@ const (
 	ReasonPublishFailed = "PublishFailed"
 	ReasonInvalid       = "Invalid"
 	ReasonDrifted       = "Drifted"
+	// ReasonSuspended is about a pipeline that was suspended before it has ever run.
+	ReasonSuspended = "Suspended"
 	// ReasonSnapshotKept is about a policy that says from: Cluster, for which an earlier state of the cluster is used, and
 	// ReasonClusterUnknown about one for which there is none.
 	ReasonSnapshotKept   = "SnapshotKept"
@@ -36,7 +38,8 @@ const RequestAnnotation = "prerig.dev/requestedAt"
 // RenderPipelineStatus is what was observed of a pipeline.
 type RenderPipelineStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
-	// ObservedGeneration is the generation of the object that the rest is about, for a pipeline that is an object of a cluster.
+	// ObservedGeneration is the generation of the object that the rest is about, for a pipeline that is an object of a cluster; -1 until
+	// anything was observed.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready, Reconciling and Stalled, as Flux uses them.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -57,7 +60,7 @@ func StatusOf(value any) (status RenderPipelineStatus, err error) {
 
 // PolicyStatus is what was observed of an InjectionPolicy that is an object of a cluster.
 type PolicyStatus struct {
-	// ObservedGeneration is the generation of the object that the rest is about.
+	// ObservedGeneration is the generation of the object that the rest is about; -1 until anything was observed.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready and Stalled, as Flux uses them.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
@@ -81,6 +84,23 @@ func TestInClusterRefuses(t *testing.T) {
 				t.Error("the same as a file is accepted")
 			}
 		})
+	}
+}
+
+// TestInClusterNobodyHasLooked has kstatus not take objects for ready while no daemon is there.
+func TestInClusterNobodyHasLooked(t *testing.T) {
+	c := newInCluster(t, "unseen")
+	for gvr, text := range map[schema.GroupVersionResource]string{
+		renderPipelines: "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: new, namespace: unseen}\nspec: {source: {git: {url: 'https://git.example.com/a'}}}\n",
+		policyObjects:   "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: new, namespace: unseen}\nspec: {istio: {injector: {builtIn: istio}}}\n",
+	} {
+		o, err := c.tryApply(gvr, c.parse(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := kstatus.Compute(o); err != nil || got.Status != kstatus.InProgressStatus {
+			t.Errorf("a new object is %+v, %v: %v", got, err, o.Object["status"])
+		}
 	}
 }
 
