@@ -40,6 +40,7 @@ type Reporter struct {
 	mu     sync.Mutex
 	queue  workqueue.TypedRateLimitingInterface[item] // nil while another process writes
 	untold untoldEvents                               // nil then, too
+	judged map[string]judged                          // policies, by their keys
 }
 
 // item is an object that is to be looked at.
@@ -162,6 +163,9 @@ func (r *Reporter) report(ctx context.Context, one item) error {
 	known := r.Watcher.object(one.resource, one.key)
 	switch {
 	case known == nil:
+		if one.resource == policies {
+			r.forgetJudged(one.key)
+		}
 		return nil
 	case one.resource == policies:
 		return r.reportPolicy(ctx, known)

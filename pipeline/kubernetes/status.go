@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/mesh"
@@ -129,7 +128,7 @@ func mergeConditions(before, own []metav1.Condition, generation int64) []metav1.
 	return out
 }
 
-// reportPolicy says of an InjectionPolicy whether it can be used.
+// reportPolicy says of an InjectionPolicy whether it can be used, as far as that does not depend on what it is used for.
 func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
 	var before v1alpha1.PolicyStatus
 	text, err := json.Marshal(known.object.Object["status"])
@@ -137,8 +136,12 @@ func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
 		before = v1alpha1.PolicyStatus{}
 	}
 	own := conditionsOf(metav1.ConditionTrue, meta.SucceededReason, "it can be used", "")
-	if _, err := policyv1alpha1.Parse(known.text); err != nil {
-		own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonInvalid, catalog.WithoutLine(err), meta.StalledCondition)
+	wrong, err := r.judge(ctx, keyOf(known.object), known.text)
+	if err != nil {
+		return err
+	}
+	if wrong != "" {
+		own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonInvalid, wrong, meta.StalledCondition)
 	}
 	if r.Stale != nil && !isStalled(own) {
 		own = r.completion(known, own)
