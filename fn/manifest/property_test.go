@@ -274,7 +274,7 @@ func checkEdit(t *testing.T, src []byte, seed int64) {
 		t.Fatalf("With of the same value: %v\n%q", err, src)
 	}
 	want := newGen(seed).mutate(obj, 2).(map[string]any)
-	if _, err := d.With(want); err != nil {
+	if _, err := d.With(want); err != nil && !strings.Contains(err.Error(), "found a tab") { // as docs/limits.md says
 		t.Errorf("%v\n--- text\n%s\n--- want\n%s", err, src, Marshal(want))
 	}
 }
