@@ -37,6 +37,9 @@ type Branch struct {
 	Attempts int
 	// Refresh brings what the gates of changes read up to date, before they are asked; nil is for gates that need nothing.
 	Refresh func(ctx context.Context) error
+	// Publishers returns the pipelines that are known to have published to the branch. They are asked for where it does not exist; nil
+	// is for nobody.
+	Publishers func(ctx context.Context) ([]string, error)
 }
 
 // Result of publishing.
@@ -144,6 +147,11 @@ func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, err
 			changed = append(changed, c)
 		}
 		result.Outcomes = append(result.Outcomes, outcome)
+	}
+	if len(changed) > 0 {
+		if err := b.checkDeleted(ctx, at, changed, changes); err != nil {
+			return result, err
+		}
 	}
 	result.Before, result.Commit = at.parent, at.old
 	updates, commit, err := b.commitChanges(draft, e, at, changed, push.Refs())

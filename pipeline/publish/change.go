@@ -79,6 +79,8 @@ type Change struct {
 	// Gate is asked with the number of objects that are published now and the identities of those that would be deleted. An error keeps
 	// the branch as it is. It may be nil.
 	Gate func(published int, deleted []string) error
+	// Anew lets a branch that was deleted begin anew, see ErrDeleted.
+	Anew bool
 	// Predecessors are pipelines that are gone: this one may take over files that they own.
 	Predecessors []string
 	// Remove takes the pipeline off the branch: its files are deleted, but those that another pipeline owns too, and its

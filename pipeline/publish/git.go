@@ -46,6 +46,9 @@ func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.
 		return nil, err
 	}
 	branch := &Branch{Mirror: mirror, Remote: remote, Name: to.Branch, Adopt: to.Adopt, Refresh: t.Refresh}
+	if t.Publishers != nil {
+		branch.Publishers = func(ctx context.Context) ([]string, error) { return t.Publishers(ctx, entry) }
+	}
 	if to.Author != nil {
 		branch.Author, branch.Email = to.Author.Name, to.Author.Email
 	}

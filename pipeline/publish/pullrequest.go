@@ -168,6 +168,10 @@ func (r *round) readBranches(ctx context.Context, changes []Change) (err error) 
 		if len(changes) == 0 || changes[0].leaves {
 			return nil
 		}
+		// It begins with nothing, so that all who have published there would lose what they have.
+		if err := p.Base.checkDeleted(ctx, r.base, nil, changes); err != nil {
+			return err
+		}
 		return r.beginBase(ctx, changes[0].Origin.Date)
 	}
 	if tip := refs.ByName[p.headRef()]; !tip.IsZero() {

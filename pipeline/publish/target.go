@@ -92,6 +92,9 @@ type Targets struct {
 	// Refresh brings what gates read up to date. It is asked once before the gates of all changes that are published together; nil is for
 	// gates that need nothing.
 	Refresh func(ctx context.Context) error
+	// Publishers returns the pipelines that are known to have published to the branch of an entry, for branches that were deleted; nil is
+	// for nobody.
+	Publishers func(ctx context.Context, to v1alpha1.Publish) ([]string, error)
 	// Artifacts keeps what is published as ExternalArtifacts; nil in a process that serves none.
 	Artifacts *externalartifact.Keeper
 

@@ -99,6 +99,7 @@ func New(o Options) *Runner {
 		o.Targets.Refresh = o.Store.Sync // the gates ask for holds
 	}
 	if o.Targets != nil {
+		o.Targets.Publishers = publish.PublishersIn(o.Store)
 		o.Targets.KeepNotes(r.keepNotes)
 	}
 	return r

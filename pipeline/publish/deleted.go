@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// ErrDeleted is the cause of an error about a branch that was deleted and would come back with a part of what was on it. Whoever applies
+// it with pruning would take the rest off the cluster, where a branch that does not exist changes nothing.
+var ErrDeleted = errors.New("the branch was deleted, and nothing is written while it would come back without what was on it: push its last commit again, " +
+	"or begin it anew with prerig reconcile --force for all of its pipelines")
+
+// PublishersIn returns the pipelines that have published to the branch of an entry, as far as their states in a store tell.
+func PublishersIn(store *status.Store) func(ctx context.Context, to v1alpha1.Publish) ([]string, error) {
+	return func(ctx context.Context, to v1alpha1.Publish) ([]string, error) {
+		if err := store.Sync(ctx); err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, pipeline := range store.Known() {
+			published := store.Get(pipeline).Status.Published
+			if slices.ContainsFunc(published, func(one v1alpha1.Published) bool { return one.Revision != "" && to.IsSameBranch(one.Target) }) {
+				out = append(out, pipeline)
+			}
+		}
+		return out, nil
+	}
+}
+
+// checkDeleted refuses to begin a branch that others have published to than those whose results it is to begin with: it was deleted. One
+// of the changes may say that it is to begin anew.
+func (b *Branch) checkDeleted(ctx context.Context, at branchHead, begins, asked []Change) error {
+	anew := slices.ContainsFunc(asked, func(c Change) bool { return c.Anew })
+	if !at.parent.IsZero() || b.Publishers == nil || anew {
+		return nil
+	}
+	known, err := b.Publishers(ctx)
+	if err != nil {
+		return fmt.Errorf("looking who has published to %s: %w", b.Target(), err)
+	}
+	others := slices.DeleteFunc(slices.Clone(known), func(pipeline string) bool {
+		return slices.ContainsFunc(begins, func(c Change) bool { return c.Pipeline == pipeline })
+	})
+	if len(others) == 0 {
+		return nil
+	}
+	who := others[0]
+	if len(others) > 1 {
+		who += fmt.Sprintf(" and %d more", len(others)-1)
+	}
+	return fmt.Errorf("publishing to %s, where %s published too: %w", b.Target(), who, ErrDeleted)
+}
