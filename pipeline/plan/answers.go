@@ -6,6 +6,7 @@ package plan
 import (
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +17,9 @@ import (
 const (
 	// batchWait is how long the pipelines of sources that have answered wait for those of others, to be one batch with them.
 	batchWait = 2 * time.Second
-	// looksAtOnce is how many sources one plan looks at at the same time.
-	looksAtOnce = 32
+	// looksAtOnce is how many sources one plan looks at at the same time, and targetsAtOnce at what is published of how many.
+	looksAtOnce   = 32
+	targetsAtOnce = 128
 	// unresponsiveFor is how long a source is not looked at that did not answer in time. Its pipelines run without a look then: they
 	// find out for themselves, and take longer for it, but no event about another source waits meanwhile.
 	unresponsiveFor = time.Minute
@@ -94,7 +96,16 @@ func (s *unresponsiveSources) markUnresponsive(source string) {
 	if s.until == nil {
 		s.until = map[string]time.Time{}
 	}
-	s.until[source] = time.Now().Add(unresponsiveFor)
+	now := time.Now()
+	maps.DeleteFunc(s.until, func(_ string, until time.Time) bool { return now.After(until) })
+	s.until[source] = now.Add(unresponsiveFor)
+}
+
+// isUnresponsive reports whether a source did not answer lately.
+func (s *unresponsiveSources) isUnresponsive(source string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.until[source])
 }
 
 // forget forgets a source that nobody has any more.
@@ -116,8 +127,9 @@ func (p *Planner) batchSize(jobs []queue.Job, pending map[string]bool) int {
 }
 
 // collectJobs calls look for each of n sources and gives what is to run: all of it together where all sources answer within the
-// time that others are given, and else that of those which have, and then that of each other one when it does.
-func collectJobs(n int, wait time.Duration, look func(i int) []queue.Job) iter.Seq[[]queue.Job] {
+// time that others are given, and else that of those which have, and then that of each other one when it does. look calls answered, once,
+// where it goes on to look at what is published: others look at their sources then.
+func collectJobs(n int, wait time.Duration, look func(i int, answered func()) []queue.Job) iter.Seq[[]queue.Job] {
 	return func(yield func([]queue.Job) bool) {
 		type answer struct {
 			from int
@@ -126,12 +138,13 @@ func collectJobs(n int, wait time.Duration, look func(i int) []queue.Job) iter.S
 		// There is room for all, so that nobody is left with an answer that is not taken.
 		given := make(chan answer, n)
 		go func() {
-			slots := make(chan struct{}, looksAtOnce)
+			sources, targets := make(chan struct{}, looksAtOnce), make(chan struct{}, targetsAtOnce)
 			for i := range n {
-				slots <- struct{}{}
+				sources <- struct{}{}
 				go func() {
-					defer func() { <-slots }()
-					given <- answer{i, look(i)}
+					s := slot{of: sources}
+					defer s.leave()
+					given <- answer{i, look(i, func() { s.moveTo(targets) })}
 				}()
 			}
 		}()
@@ -157,4 +170,31 @@ func collectJobs(n int, wait time.Duration, look func(i int) []queue.Job) iter.S
 			}
 		}
 	}
+}
+
+// slot is one of those that a plan has. A look that was left behind may still ask for another one.
+type slot struct {
+	mu   sync.Mutex
+	of   chan struct{}
+	left bool
+}
+
+// moveTo waits for another slot, and leaves this one then.
+func (s *slot) moveTo(other chan struct{}) {
+	other <- struct{}{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		<-other
+		return
+	}
+	<-s.of
+	s.of = other
+}
+
+func (s *slot) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = true
+	<-s.of
 }

@@ -19,7 +19,7 @@ import (
 func TestSourcesThatAnswerDoNotWaitForOthers(t *testing.T) {
 	hanging := map[int]chan struct{}{2: make(chan struct{}), 5: make(chan struct{})}
 	order := []int{5, 2}
-	look := func(i int) []queue.Job {
+	look := func(i int, _ func()) []queue.Job {
 		if c := hanging[i]; c != nil {
 			<-c
 		}
@@ -45,13 +45,13 @@ func TestSourcesThatAnswerDoNotWaitForOthers(t *testing.T) {
 
 func TestAllThatAnswerSoonAreOneBatch(t *testing.T) {
 	var got []int
-	for jobs := range collectJobs(100, time.Minute, func(int) []queue.Job { return make([]queue.Job, 3) }) {
+	for jobs := range collectJobs(100, time.Minute, func(int, func()) []queue.Job { return make([]queue.Job, 3) }) {
 		got = append(got, len(jobs))
 	}
 	if diff := cmp.Diff([]int{300}, got); diff != "" {
 		t.Errorf("sizes of batches (-want +got):\n%s", diff)
 	}
-	for range collectJobs(40, time.Minute, func(int) []queue.Job { return nil }) {
+	for range collectJobs(40, time.Minute, func(int, func()) []queue.Job { return nil }) {
 		break // the rest is not taken, and nobody is stuck with it
 	}
 }
@@ -91,5 +91,25 @@ func TestSilentSources(t *testing.T) {
 	}
 	if len(s.until) != 0 || len(s.waits) != 0 {
 		t.Errorf("it remembers %v and %v", s.until, s.waits)
+	}
+}
+
+// TestLooksAtWhatIsPublishedHoldUpNoSource has so many sources answer as are looked at at once, and what is published of them take long.
+func TestLooksAtWhatIsPublishedHoldUpNoSource(t *testing.T) {
+	last := make(chan struct{})
+	look := func(i int, answered func()) []queue.Job {
+		if i == looksAtOnce {
+			close(last)
+			return nil
+		}
+		answered()
+		select {
+		case <-last:
+		case <-time.After(30 * time.Second):
+			t.Errorf("source %d is not looked at", looksAtOnce)
+		}
+		return nil
+	}
+	for range collectJobs(looksAtOnce+1, time.Minute, look) {
 	}
 }

@@ -4,7 +4,10 @@
 package plan
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -12,14 +15,26 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// driftTimeout bounds the look at what the pipelines of one source have published.
-const driftTimeout = time.Minute
+const (
+	// driftTimeout bounds the look at what the pipelines of one source have published.
+	driftTimeout = time.Minute
+	// targetTimeout bounds the look at what one of them has, so that others of the source have their turn.
+	targetTimeout = 20 * time.Second
+)
 
 // needsDriftRun reports whether a run is to note, or to put back, what others have changed since of what a pipeline has published.
 // What a server has told since then is not asked again. The run looks for itself: another may have published meanwhile.
 func (p *Planner) needsDriftRun(ctx context.Context, targets *publish.Targets, pipeline *v1alpha1.RenderPipeline, state *status.State, since time.Time) bool {
+	if slices.ContainsFunc(pipeline.Spec.Publish, func(to v1alpha1.Publish) bool { return p.unresponsiveTargets.isUnresponsive(addressOf(to)) }) {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, cmp.Or(p.targetWait, targetTimeout))
+	defer stop()
 	found, err := publish.FindDrift(ctx, targets, pipeline, state, since)
 	if err != nil {
+		if look := (*publish.LookError)(nil); errors.As(err, &look) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			p.unresponsiveTargets.markUnresponsive(addressOf(look.To))
+		}
 		p.Log.Debug("what is published cannot be looked at", "pipeline", pipeline.Key(), "error", err)
 		return false // a run could do no more
 	}
@@ -27,4 +42,9 @@ func (p *Planner) needsDriftRun(ctx context.Context, targets *publish.Targets, p
 		return true
 	}
 	return found != "" && pipeline.Spec.Drift == v1alpha1.DriftRepair && state.RepairDue(time.Now())
+}
+
+func addressOf(to v1alpha1.Publish) string {
+	_, url := to.Address()
+	return url
 }

@@ -4,15 +4,18 @@
 package plan_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -23,15 +26,7 @@ import (
 // That the look takes long says nothing about the source.
 func TestASlowLookAtWhatIsPublishedHoldsUpNoEvent(t *testing.T) {
 	b := newBed(t, 1, branches)
-	slow := b.git.Repository(t, "slow")
-	slow.Commit("first", map[string]string{"x": "1"})
-	b.write(b.pipelines, name(0)+".yaml", strings.Replace(branches(0, b.repository.URL), "branch: rendered", "url: "+slow.URL+", branch: main", 1))
-	b.reload()
-	e, _ := b.planner.Catalog.Get(name(0))
-	b.rendered(e)
-	b.change(name(0), func(s *status.State) {
-		s.Seen.Targets = map[string]tree.Record{e.Pipeline.Spec.Publish[0].Target(): {{Op: tree.OpRead, Path: "x", Outcome: git.BlobHash([]byte("1")).String()}}}
-	})
+	b.publishesTo(0, b.git.Repository(t, "slow"))
 	begun, planned := make(chan struct{}, 99), make(chan struct{})
 	b.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/slow.git/") {
@@ -55,6 +50,92 @@ func TestASlowLookAtWhatIsPublishedHoldsUpNoEvent(t *testing.T) {
 	}
 	close(planned)
 	looks.Wait()
+}
+
+// publishesTo has a pipeline publish to another repository.
+func (b *bed) publishesTo(i int, other *gittest.Repository) {
+	b.t.Helper()
+	if other.Git("branch", "--list", "main") == "" {
+		other.Commit("first", map[string]string{"x": "1"})
+	}
+	b.write(b.pipelines, name(i)+".yaml", strings.Replace(branches(i, b.repository.URL), "branch: rendered", "url: "+other.URL+", branch: main", 1)+"  interval: 1s\n")
+	b.reload()
+	e, _ := b.planner.Catalog.Get(name(i))
+	b.rendered(e)
+	b.change(name(i), func(s *status.State) {
+		s.Seen.Targets = map[string]tree.Record{e.Pipeline.Spec.Publish[0].Target(): {{Op: tree.OpRead, Path: "x", Outcome: git.BlobHash([]byte("1")).String()}}}
+	})
+}
+
+// TestATargetThatDoesNotAnswerHoldsUpNoInterval has the timer look at what is published on a server that does not answer, while another
+// source has a new commit.
+func TestATargetThatDoesNotAnswerHoldsUpNoInterval(t *testing.T) {
+	b := newBed(t, 1, branches)
+	silent, other := b.git.Repository(t, "silent"), b.git.Repository(t, "other")
+	other.Commit("first", map[string]string{"apps/" + name(1) + "/kustomization.yaml": "resources: [app.yaml]\n"})
+	begun := make(chan struct{}, 99)
+	var hangs atomic.Int32
+	b.publishesTo(0, silent)
+	b.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/silent.git/") {
+			hangs.Add(1)
+			begun <- struct{}{}
+			<-r.Context().Done()
+		}
+		return false
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	timer := make(chan struct{})
+	go func() {
+		defer close(timer)
+		b.planner.Timer(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-timer })
+	<-begun
+	b.write(b.pipelines, name(1)+".yaml", branches(1, other.URL)+"  interval: 1s\n")
+	b.reload() // never rendered: due once in a second
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		pending, err := b.queue.Pending(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pending[name(1)] {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was planned for the other source while the server does not answer")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if n := hangs.Load(); n != 1 {
+		t.Errorf("what is looked at still was looked at %d times", n)
+	}
+}
+
+// TestATargetThatDidNotAnswerIsNotAskedAgain looks at what two pipelines have on a server that does not answer, and does so once more.
+func TestATargetThatDidNotAnswerIsNotAskedAgain(t *testing.T) {
+	b := newBed(t, 2, branches)
+	silent := b.git.Repository(t, "silent")
+	b.publishesTo(0, silent)
+	b.publishesTo(1, silent)
+	var asked atomic.Int32
+	b.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/silent.git/") {
+			asked.Add(1)
+			<-r.Context().Done()
+		}
+		return false
+	})
+	b.planner.WaitForTargets(200 * time.Millisecond)
+	for range 2 {
+		if err := b.planner.Consider(t.Context(), []string{name(0), name(1)}, plan.Cause{ID: "interval", Since: time.Now(), Drift: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := asked.Load(); n > 1 {
+		t.Errorf("the server is asked %d times", n)
+	}
 }
 
 // TestWhatSomebodyElseHasChangedIsRenderedAgain looks at the branches of three pipelines, of which one proposes.

@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"time"
+
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/source"
 )
@@ -46,3 +48,6 @@ func (p *Planner) Sources() int {
 	defer p.unresponsive.mu.Unlock()
 	return max(len(p.uses), len(p.sourceLocks), len(p.settled), len(p.unresponsive.until))
 }
+
+// WaitForTargets sets how long a place that is published to may take to answer.
+func (p *Planner) WaitForTargets(d time.Duration) { p.targetWait = d }

@@ -49,7 +49,9 @@ type Planner struct {
 
 	unchanged build.UnchangedCache
 
-	unresponsive unresponsiveSources
+	unresponsive        unresponsiveSources
+	unresponsiveTargets unresponsiveSources // by their URLs
+	targetWait          time.Duration       // 0 for targetTimeout
 
 	shared     *source.Shared // looks that pipelines with several sources have in common
 	shareLooks sync.Once
@@ -63,6 +65,7 @@ type Planner struct {
 	sources     map[string]sourceText  // of pipelines
 	uses        map[string]int         // how many pipelines have a source, and how many plans are at it
 	settled     map[string]*settledSource
+	intervals   map[string]time.Time // sources that the timer is at, and since which tick
 }
 
 // sourceText is a text that is equal for the pipelines of one source, and the entry that it was made of.
@@ -80,6 +83,9 @@ type Cause struct {
 	Moved bool
 	// Now does not wait for further events.
 	Now bool
+
+	answered func()              // called when a source has answered, or will not, and what is published is looked at
+	planned  func(source string) // called when a source was planned for; nil for nobody
 }
 
 // Event plans for one event.
@@ -156,7 +162,14 @@ func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begu
 		}
 		groups[key] = append(groups[key], e)
 	}
-	return collectJobs(len(order), batchWait, func(i int) []queue.Job { return p.planSourceSafely(ctx, order[i], groups[order[i]], begun, cause) })
+	return collectJobs(len(order), batchWait, func(i int, answered func()) []queue.Job {
+		cause := cause
+		cause.answered = answered
+		if cause.planned != nil {
+			defer cause.planned(order[i])
+		}
+		return p.planSourceSafely(ctx, order[i], groups[order[i]], begun, cause)
+	})
 }
 
 // planTimeout bounds the look at one source and what is worked out of it for its pipelines.
@@ -257,6 +270,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	}
 	if cause.Drift {
 		done() // the servers that are published to may be slow, and what is known of the source stays as it is
+		cause.answered()
 	}
 	pending, ok := begun.among(ctx, entries)
 	if !ok {

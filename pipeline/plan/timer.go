@@ -6,6 +6,8 @@ package plan
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/queue"
@@ -18,20 +20,58 @@ func (p *Planner) Timer(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	last := time.Now()
+	var looks sync.WaitGroup // one that takes long keeps no other from being due
+	defer looks.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			if due := p.duePipelines(last, now); len(due) > 0 {
-				cause := Cause{ID: fmt.Sprintf("interval-%d", now.Unix()), Reason: "interval", Since: now, Drift: true}
-				if err := p.Consider(ctx, due, cause); err != nil && ctx.Err() == nil {
-					p.Log.Warn("an interval could not be planned; the next one will be", "error", err)
-				}
+			if due := p.beginInterval(p.duePipelines(last, now), now); len(due) > 0 {
+				looks.Go(func() { p.planInterval(ctx, due, now) })
 			}
 			last = now
 		}
 	}
+}
+
+// planInterval considers pipelines whose interval has begun.
+func (p *Planner) planInterval(ctx context.Context, due []string, now time.Time) {
+	defer p.endInterval("", now)
+	cause := Cause{ID: fmt.Sprintf("interval-%d", now.Unix()), Reason: "interval", Since: now, Drift: true}
+	cause.planned = func(source string) { p.endInterval(source, now) }
+	if err := p.Consider(ctx, due, cause); err != nil && ctx.Err() == nil {
+		p.Log.Warn("an interval could not be planned; the next one will be", "error", err)
+	}
+}
+
+// beginInterval leaves out pipelines of sources that an earlier interval is still at, and notes that this one is at the others.
+func (p *Planner) beginInterval(due []string, now time.Time) []string {
+	entries, _ := p.Catalog.GetAll(due)
+	began := map[string]bool{}
+	var out []string
+	for _, e := range entries {
+		source := p.sourceKey(e)
+		p.mu.Lock()
+		if _, at := p.intervals[source]; !at {
+			if p.intervals == nil {
+				p.intervals = map[string]time.Time{}
+			}
+			p.intervals[source], began[source] = now, true
+		}
+		p.mu.Unlock()
+		if began[source] {
+			out = append(out, e.Key)
+		}
+	}
+	return out
+}
+
+// endInterval notes that an interval is not at a source any more, or at none for "".
+func (p *Planner) endInterval(source string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.intervals, func(one string, began time.Time) bool { return began.Equal(now) && (source == "" || one == source) })
 }
 
 // duePipelines returns the pipelines whose moment is after last and not after now.

@@ -58,6 +58,20 @@ func (g *gitTarget) Drift(ctx context.Context, written Written) (string, error) 
 		commit.Hash, oneLine(commit.Author+" <"+commit.AuthorEmail+">", maxSubject), oneLine(commit.Subject, maxSubject)), nil
 }
 
+// LookError is the error about a place that could not be looked at.
+type LookError struct {
+	// To is the entry.
+	To v1alpha1.Publish
+	// Err is the cause.
+	Err error
+}
+
+// Error names the place and the cause.
+func (e *LookError) Error() string { return "looking at " + e.To.Target() + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *LookError) Unwrap() error { return e.Err }
+
 // FindDrift says in a few words what others have changed of what a pipeline has published, "" where nothing is different. targets
 // need not be able to publish. What a server has told since the given time is not asked again. An error means that it is not known.
 func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time) (string, error) {
@@ -69,11 +83,11 @@ func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline
 		}
 		target, err := targets.Open(ctx, p.Metadata.Namespace, to)
 		if err != nil {
-			return "", fmt.Errorf("looking at %s: %w", to.Target(), err)
+			return "", &LookError{To: to, Err: err}
 		}
 		text, err := target.Drift(ctx, written)
 		if err != nil {
-			return "", fmt.Errorf("looking at %s: %w", to.Target(), err)
+			return "", &LookError{To: to, Err: err}
 		}
 		if text != "" {
 			found = append(found, text)
