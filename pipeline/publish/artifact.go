@@ -82,12 +82,12 @@ func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error
 			return ArtifactResult{}, err
 		}
 	}
-	return a.setTags(ctx, image, now)
+	return a.setTags(ctx, image, now, c.Still)
 }
 
-// setTags sets every tag that does not point to the image. Where it is to be signed, that is done before any tag points to it,
-// so that nobody who checks signatures finds it without one.
-func (a *Artifact) setTags(ctx context.Context, image, now v1.Image) (ArtifactResult, error) {
+// setTags sets every tag that does not point to the image. It is uploaded before, and signed where it is to be, so that nobody who checks
+// signatures finds it without one, and a tag is set in a moment.
+func (a *Artifact) setTags(ctx context.Context, image, now v1.Image, still func() error) (ArtifactResult, error) {
 	want, err := image.Digest()
 	if err != nil {
 		return ArtifactResult{}, err
@@ -100,13 +100,13 @@ func (a *Artifact) setTags(ctx context.Context, image, now v1.Image) (ArtifactRe
 		}
 		result.Before = before.String()
 	}
-	if a.Signer != nil {
-		if image != now {
-			at := a.Registry.Repository.Digest(want.String())
-			if err := remote.Write(at, image, a.Registry.Options(remote.WithContext(ctx))...); err != nil {
-				return result, fmt.Errorf("publishing %s: %w", at, err)
-			}
+	if image != now {
+		at := a.Registry.Repository.Digest(want.String())
+		if err := remote.Write(at, image, a.Registry.Options(remote.WithContext(ctx))...); err != nil {
+			return result, fmt.Errorf("publishing %s: %w", at, err)
 		}
+	}
+	if a.Signer != nil {
 		if result.Changed, err = a.signDigest(ctx, want); err != nil {
 			return result, err
 		}
@@ -123,7 +123,12 @@ func (a *Artifact) setTags(ctx context.Context, image, now v1.Image) (ArtifactRe
 		if err := watchdog.Check(ctx); err != nil {
 			return result, err
 		}
-		if err := remote.Write(at, image, a.Registry.Options(remote.WithContext(ctx))...); err != nil {
+		if still != nil {
+			if err := still(); err != nil {
+				return result, fmt.Errorf("publishing %s: %w", at, err)
+			}
+		}
+		if err := remote.Put(at, image, a.Registry.Options(remote.WithContext(ctx))...); err != nil {
 			return result, fmt.Errorf("publishing %s: %w", at, err)
 		}
 		result.Changed = true

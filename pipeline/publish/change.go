@@ -79,6 +79,9 @@ type Change struct {
 	// Gate is asked with the number of objects that are published now and the identities of those that would be deleted. An error keeps
 	// the branch as it is. It may be nil.
 	Gate func(published int, deleted []string) error
+	// Still is asked directly before anything is written where nothing compares with what was there: an error says that it is not ours to
+	// write any more. It may be nil, and is asked often.
+	Still func() error
 	// Anew lets a branch that was deleted begin anew, see ErrDeleted.
 	Anew bool
 	// Predecessors are pipelines that are gone: this one may take over files that they own.
