@@ -71,7 +71,7 @@ func OpenAll(ctx context.Context, from []Origin, worker bool, log *slog.Logger, 
 	for _, one := range from {
 		o := &origin{Origin: one, catalog: c, dir: one.Dir, state: Status{Name: one.Name, Source: one.Dir}}
 		if one.Repository != nil {
-			o.repo = &gitRepository{Repository: *one.Repository}
+			o.repo = &gitRepository{Repository: *one.Repository, turn: make(chan struct{}, 1)}
 			o.state.Source = o.repo.String()
 		}
 		if one.Objects != nil {

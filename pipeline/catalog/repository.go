@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +43,7 @@ type Heads interface {
 type gitRepository struct {
 	Repository
 
-	turn     sync.Mutex    // held by whoever reads
+	turn     chan struct{} // has room for whoever reads
 	wake     atomic.Bool   // somebody wants the server to be asked now
 	waiting  atomic.Int32  // those who wait for it to ask the server
 	revision atomic.Uint64 // of the head that was read
@@ -112,9 +111,12 @@ func (o *origin) refresh(ctx context.Context) (changed []string, err error) {
 func (o *origin) refreshLocked(ctx context.Context) (changed []string, err error) {
 	r := o.repo
 	r.waiting.Add(1)
-	r.turn.Lock()
+	done, err := r.takeTurn(ctx)
 	r.waiting.Add(-1)
-	defer r.turn.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	const attempts = 5 // another process may be at it as well
@@ -129,6 +131,16 @@ func (o *origin) refreshLocked(ctx context.Context) (changed []string, err error
 	}
 	o.reportRead(err)
 	return changed, err
+}
+
+// takeTurn waits for the turn to read, and not longer than ctx lets it: who reads may wait for a server that does not answer.
+func (r *gitRepository) takeTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case r.turn <- struct{}{}:
+		return func() { <-r.turn }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for another look at the pipelines of %s: %w", r, ctx.Err())
+	}
 }
 
 // explainError names the repository, and the key of the configuration that credentials are given with.
@@ -196,8 +208,11 @@ func (o *origin) followHead(ctx context.Context) ([]string, error) {
 	if err != nil || revision <= r.revision.Load() {
 		return nil, err // nobody need wait for one who asks the server
 	}
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	done, err := r.takeTurn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if revision <= r.revision.Load() {
 		return nil, nil
 	}
@@ -247,8 +262,11 @@ func (o *origin) readHead(ctx context.Context, head status.Head, revision uint64
 // restoreFromMirror reads the commit that was read last out of the mirror alone.
 func (o *origin) restoreFromMirror(ctx context.Context) error {
 	r := o.repo
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	done, err := r.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	head, revision, err := r.Heads.Head(ctx)
 	if err != nil {
 		return err

@@ -95,8 +95,7 @@ const followTimeout = 2 * time.Minute
 
 // handleJob does one job with the pipelines as they were when it was planned, or as they are now.
 func (p *components) handleJob(ctx context.Context, job queue.Job) error {
-	step := watchdog.Step{Name: watchdog.StepCatalog, Subject: "job", Limit: followTimeout}
-	if _, err := watchdog.Run(ctx, p.watchdog, step, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.catalog.Follow(ctx, job.Pipeline) }); err != nil {
+	if err := p.followOthers(ctx, job.Pipeline); err != nil {
 		return &queue.RetryError{After: 5 * time.Second, Err: err}
 	}
 	if _, ok := p.catalog.Get(job.Pipeline); !ok {
@@ -109,6 +108,14 @@ func (p *components) handleJob(ctx context.Context, job queue.Job) error {
 		}
 	}
 	return p.runner.Do(ctx, job)
+}
+
+// followOthers reads the pipelines as the process has that planned a job. Where that hangs it is for the jobs of this pipeline alone: those
+// of others may be in another repository.
+func (p *components) followOthers(ctx context.Context, pipeline string) error {
+	step := watchdog.Step{Name: watchdog.StepCatalog, Subject: pipeline, Limit: followTimeout}
+	_, err := watchdog.Run(ctx, p.watchdog, step, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.catalog.Follow(ctx, pipeline) })
+	return err
 }
 
 // checkRemovals has the keeper look at the pipelines before anything is planned for them. What it cannot do now it does later.
