@@ -144,8 +144,12 @@ func (p *components) handleEvent(ctx context.Context, planner *plan.Planner, e e
 	// After an error it is read later, by Poll; the pipelines that are known need not wait for that.
 	keys := append(p.catalog.Match(e.Changes), changed...)
 	slices.Sort(keys)
-	p.planUntilAccepted(ctx, planner, slices.Compact(keys), plan.Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored})
-	return ctx.Err()
+	keys = slices.Compact(keys)
+	p.planUntilAccepted(ctx, planner, keys, plan.CauseOf(e, stored))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return planner.EventAtTargets(ctx, e, stored, keys) // what is published may be in the same repository
 }
 
 // reloadWhenAsked looks for changed pipelines each time that somebody asks, as services do at SIGHUP.

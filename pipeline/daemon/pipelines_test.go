@@ -6,11 +6,22 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/internal/storetest"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/preview"
+	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/tenant"
@@ -54,5 +65,42 @@ func TestARepositoryThatHangsHoldsUpNoOtherTeamsJobs(t *testing.T) {
 	p.watchdog.Longest = time.Minute
 	if err := p.followOthers(t.Context(), "b/y"); err != nil {
 		t.Errorf("a job of another team gets %v", err)
+	}
+}
+
+// TestAPushToARenderedBranchBesideThePipelinesIsLookedAt has the repository of the pipelines be the one that is published to: a merge of a
+// pull request there is looked at at once, as in any other repository.
+func TestAPushToARenderedBranchBesideThePipelinesIsLookedAt(t *testing.T) {
+	r := gittest.New(t).Repository(t, "all")
+	r.Commit("first", map[string]string{"shop/kustomization.yaml": "resources: []\n"})
+	dir := t.TempDir()
+	text := fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop}\nspec:\n  source: {git: {url: %s, ref: {branch: main}}}\n"+
+		"  publish: [{git: {branch: prod, pullRequest: {provider: Gitea, secretRef: {name: bot}}}}]\n", r.URL)
+	if err := os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fetcher := source.New(source.Options{StateDir: t.TempDir()})
+	repository := &catalog.Repository{URL: r.URL, Path: "pipelines", Heads: &ownHeads{}, Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
+		return fetcher.Repository(ctx, "", r.URL, nil)
+	}}
+	c, err := catalog.OpenAll(t.Context(), []catalog.Origin{{Name: "files", Dir: dir}, {Name: "git", Repository: repository}}, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, store := storetest.Open(t)
+	planner := &plan.Planner{
+		Catalog: c, PipelinesDir: dir, Fetcher: fetcher, Builder: &build.Builder{Version: "test"}, Store: store, Queue: q, Log: slog.New(slog.DiscardHandler),
+	}
+	p := &components{catalog: c, preview: preview.New(preview.Options{Catalog: c, Store: store, Log: slog.New(slog.DiscardHandler)})}
+	p.o.Log = slog.New(slog.DiscardHandler)
+	push := event.Event{ID: "merge", Receiver: "git", Changes: []event.Change{{Git: &event.GitChange{URLs: []string{r.URL}, Ref: "refs/heads/prod"}}}}
+	if !c.Concerns(push.Changes) || len(c.Match(push.Changes)) > 0 {
+		t.Fatal("the event is not one about the repository of the pipelines and a rendered branch alone")
+	}
+	if err := p.handleEvent(t.Context(), planner, push, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if pending, err := q.Pending(t.Context()); err != nil || !pending["shop"] {
+		t.Errorf("to run are %v, %v", pending, err)
 	}
 }

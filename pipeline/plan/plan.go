@@ -90,17 +90,28 @@ type Cause struct {
 
 // Event plans for one event.
 func (p *Planner) Event(ctx context.Context, e event.Event, stored time.Time) error {
-	cause := Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored}
 	touched := p.Catalog.Match(e.Changes)
-	if err := p.Consider(ctx, touched, cause); err != nil {
+	if err := p.Consider(ctx, touched, CauseOf(e, stored)); err != nil {
 		return err
 	}
+	return p.EventAtTargets(ctx, e, stored, touched)
+}
+
+// EventAtTargets plans for those pipelines that an event concerns where they publish to, but those that were considered already, which are
+// sorted.
+func (p *Planner) EventAtTargets(ctx context.Context, e event.Event, stored time.Time, considered []string) error {
 	proposed := slices.DeleteFunc(p.Catalog.MatchProposed(e.Changes), func(key string) bool {
-		_, found := slices.BinarySearch(touched, key)
+		_, found := slices.BinarySearch(considered, key)
 		return found
 	})
+	cause := CauseOf(e, stored)
 	cause.Drift, cause.Moved = true, true
 	return p.Consider(ctx, proposed, cause)
+}
+
+// CauseOf is the cause that an event is.
+func CauseOf(e event.Event, stored time.Time) Cause {
+	return Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored}
 }
 
 // fetchTimeout is how long a source may take to answer. After that its pipelines run anyway, and say in their status what
