@@ -121,19 +121,19 @@ func TestInClusterChartIsTheBase(t *testing.T) {
 // TestInClusterChartWithNumbersAsNames has names that YAML takes for numbers and booleans stay names.
 func TestInClusterChartWithNumbersAsNames(t *testing.T) {
 	c := newInCluster(t)
-	text := c.mustHelm("template", "123", filepath.Join(c.root, "deploy", "chart"), "-n", "456",
+	text := c.mustHelm("template", "true", filepath.Join(c.root, "deploy", "chart"), "-n", "456",
 		"--set-string", "secretNamespaces={1e3},networkPolicy.adminNamespaces={0},persistence.storageClassName=789")
 	all := c.byName(text)
-	for _, name := range []string{"StatefulSet/123", "Service/123", "ConfigMap/123", "ClusterRole/123", "ClusterRole/123-secrets", "RoleBinding/123-secrets"} {
+	for _, name := range []string{"StatefulSet/true", "Service/true", "ConfigMap/true", "ClusterRole/true", "ClusterRole/true-secrets", "RoleBinding/true-secrets"} {
 		if all[name] == nil {
 			t.Errorf("there is no %s", name)
 			continue
 		}
-		if got, want := all[name].GetLabels()["app.kubernetes.io/name"], "123"; got != want {
+		if got, want := all[name].GetLabels()["app.kubernetes.io/name"], "true"; got != want {
 			t.Errorf("%s has the label %q", name, got)
 		}
 	}
-	if binding := all["RoleBinding/123-secrets"]; binding != nil && binding.GetNamespace() != "1e3" {
+	if binding := all["RoleBinding/true-secrets"]; binding != nil && binding.GetNamespace() != "1e3" {
 		t.Errorf("the namespace of the binding is %v", binding.Object["metadata"])
 	}
 	for name, o := range all {
