@@ -58,8 +58,9 @@ type Input struct {
 
 // Verdict is what is decided of a stage.
 type Verdict struct {
-	// State and Message are what is shown.
+	// State and Message are what is shown. Told is the message in pieces, as it may name pipelines of others.
 	State, Message string
+	Told           status.Text
 	// Open says that it is to have a pull request, Merge that this one is to be merged now.
 	Open, Merge bool
 	// Green is since when all statuses of the head are green, nil where they are not.
@@ -72,11 +73,12 @@ type Verdict struct {
 func Decide(in Input) []Verdict {
 	d := decision{in: in}
 	busy := d.busy()
-	blocked, stopped := "", false
+	var blocked status.Text
+	stopped := false
 	out := make([]Verdict, len(in.Stages))
 	for i := range in.Stages {
 		s, v := &in.Stages[i], &out[i]
-		settled, why := true, ""
+		settled, why := true, status.Text(nil)
 		if in.Waves != nil {
 			settled, why = d.verify(s, v)
 		} else {
@@ -85,8 +87,8 @@ func Decide(in Input) []Verdict {
 		if s.Waits > 0 {
 			d.decideWaiting(i, v, blocked, busy)
 		} else if v.State == "" {
-			if v.State, v.Message = idleState(s), s.Busy; !settled && s.Known.Landed != nil {
-				v.State, v.Message = StageVerifying, why
+			if v.say(idleState(s), status.Plain(s.Busy)); !settled && s.Known.Landed != nil {
+				v.say(StageVerifying, why)
 			}
 		}
 		if in.Waves == nil {
@@ -95,14 +97,14 @@ func Decide(in Input) []Verdict {
 		switch {
 		case stopped:
 		case s.Declined > 0 && !s.isPromoted():
-			v.State, v.Message = StageStopped, "a person has closed its pull request; prerig promote goes on without it"
-			blocked, stopped = s.Name+" is stopped: "+v.Message, true
+			v.say(StageStopped, status.Plain("a person has closed its pull request; prerig promote goes on without it"))
+			blocked, stopped = s.quote(s.Name+" is stopped", v.Told), true
 		case v.State == StageStopped:
-			blocked, stopped = s.Name+" is stopped: "+v.Message, true
-		case blocked == "" && s.Waits > 0:
-			blocked = "waits for " + s.Name + " to be merged"
-		case blocked == "" && !settled:
-			blocked = "waits for " + s.Name + ": " + why
+			blocked, stopped = s.quote(s.Name+" is stopped", v.Told), true
+		case blocked == nil && s.Waits > 0:
+			blocked = status.Plain("waits for " + s.Name + " to be merged")
+		case blocked == nil && !settled:
+			blocked = s.quote("waits for "+s.Name, why)
 		}
 	}
 	return out
@@ -111,16 +113,16 @@ func Decide(in Input) []Verdict {
 type decision struct{ in Input }
 
 // busy says why not everything that belongs to the waves is there yet.
-func (d decision) busy() string {
+func (d decision) busy() status.Text {
 	if d.in.Waves == nil {
-		return ""
+		return nil
 	}
 	for _, s := range d.in.Stages {
 		if s.Busy != "" {
-			return s.Name + ": " + s.Busy
+			return status.Text{{Text: s.Name + ": "}, {Text: s.Busy, Head: s.Head, Else: "runs are under way"}}
 		}
 	}
-	return ""
+	return nil
 }
 
 func idleState(s *Stage) string {
@@ -162,73 +164,72 @@ func isCommit(told, commit string) bool {
 }
 
 // verify looks at what was merged last of a wave: the next one waits until that is green for long enough.
-func (d decision) verify(s *Stage, v *Verdict) (settled bool, why string) {
+func (d decision) verify(s *Stage, v *Verdict) (settled bool, why status.Text) {
 	if s.Failing != "" {
-		return false, s.Failing + " fails"
+		return false, about(s.Failing, " fails")
 	}
 	if s.Busy != "" {
-		return false, s.Busy
+		return false, status.Plain(s.Busy)
 	}
 	if s.Known.Landed == nil {
-		return true, ""
+		return true, nil
 	}
 	landed := *s.Known.Landed
 	v.Landed = &landed
 	if landed.Settled && !s.InTrain {
-		return true, ""
+		return true, nil
 	}
 	state, text, newest := evaluate(s.LandedChecks, d.in.Waves.Statuses)
 	landed.Red = ""
 	switch state {
 	case pullrequest.CheckRed:
 		landed.Red, landed.GreenSince, landed.Settled = text, time.Time{}, false
-		v.State, v.Message = StageStopped, "after the merge "+text
-		return false, v.Message
+		v.say(StageStopped, status.Plain("after the merge "+text))
+		return false, v.Told
 	case pullrequest.CheckPending:
 		landed.GreenSince = time.Time{}
-		v.State, v.Message = StageVerifying, "after the merge "+text
-		return landed.Settled, v.Message
+		v.say(StageVerifying, status.Plain("after the merge "+text))
+		return landed.Settled, v.Told
 	}
 	if landed.GreenSince.IsZero() {
 		landed.GreenSince = d.in.Now
 	}
 	landed.GreenSince = later(landed.GreenSince, newest, d.in.Now)
 	if left := lengthOf(d.in.Waves.GreenFor) - d.in.Now.Sub(landed.GreenSince); left > 0 && !landed.Settled {
-		v.State, v.Message = StageVerifying, fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))
-		return false, v.Message
+		v.say(StageVerifying, status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))))
+		return false, v.Told
 	}
 	landed.Settled = true
-	return true, ""
+	return true, nil
 }
 
 // decideWaiting decides about what waits.
-func (d decision) decideWaiting(i int, v *Verdict, blocked, busy string) {
+func (d decision) decideWaiting(i int, v *Verdict, blocked, busy status.Text) {
 	s := &d.in.Stages[i]
 	promoted := s.isPromoted()
 	open := s.Request != nil && s.Request.State == pullrequest.StateOpen
-	if blocked != "" && !promoted {
-		v.State, v.Message = StageWaiting, blocked
+	if blocked != nil && !promoted {
+		v.say(StageWaiting, blocked)
 		return
 	}
 	if d.in.Waves != nil {
 		if text := d.skew(i); text != "" {
-			v.State, v.Message = StageStopped, text
+			v.say(StageStopped, status.Plain(text))
 			return
 		}
 	}
 	v.Open = true
 	if !open {
-		if v.State, v.Message = StageWaiting, "its pull request is being opened"; d.in.Waves == nil {
-			v.State, v.Message = StageOpen, "its pull request is being merged or opened"
+		if v.say(StageWaiting, status.Plain("its pull request is being opened")); d.in.Waves == nil {
+			v.say(StageOpen, status.Plain("its pull request is being merged or opened"))
 		}
 		return
 	}
-	v.State = StageOpen
 	v.Merge = d.mayMerge(s, v, promoted, busy)
 }
 
 // mayMerge reports whether an open pull request is to be merged now, and says in the verdict what it waits for otherwise.
-func (d decision) mayMerge(s *Stage, v *Verdict, promoted bool, busy string) bool {
+func (d decision) mayMerge(s *Stage, v *Verdict, promoted bool, busy status.Text) bool {
 	state, text, newest := evaluate(s.Checks, s.When.Statuses)
 	if state == pullrequest.CheckGreen {
 		v.Green = &status.Decision{Commit: s.Request.HeadCommit, At: d.in.Now}
@@ -237,40 +238,40 @@ func (d decision) mayMerge(s *Stage, v *Verdict, promoted bool, busy string) boo
 		}
 		v.Green.At = later(v.Green.At, newest, d.in.Now)
 	}
-	for _, reason := range []string{s.whyNever(), busy, s.Busy} {
-		if reason != "" {
-			v.Message = reason
+	for _, reason := range []status.Text{s.whyNever(), busy, status.Plain(s.Busy)} {
+		if reason != nil {
+			v.say(StageOpen, reason)
 			return false
 		}
 	}
 	if promoted {
-		v.Message = "was promoted"
+		v.say(StageOpen, status.Plain("was promoted"))
 		return true
 	}
 	if state == pullrequest.CheckRed {
-		if v.Message = text; d.in.Waves != nil {
+		if v.say(StageOpen, status.Plain(text)); d.in.Waves != nil {
 			v.State = StageStopped
 		}
 		return false
 	}
 	if s.Merge != v1alpha1.MergeWhenGreen {
-		v.Message = s.withDiffer("waits for people to merge it")
+		v.say(StageOpen, s.withDiffer(status.Plain("waits for people to merge it")))
 		return false
 	}
-	if reason := d.whyNot(s, v, state, text); reason != "" {
-		v.Message = s.withDiffer(reason)
+	if reason := d.whyNot(s, v, state, text); reason != nil {
+		v.say(StageOpen, s.withDiffer(reason))
 		return false
 	}
-	v.Message = "is green"
+	v.say(StageOpen, status.Plain("is green"))
 	return true
 }
 
 // withDiffer adds to what a pull request waits for that not all of its pipelines ask for it.
-func (s *Stage) withDiffer(reason string) string {
+func (s *Stage) withDiffer(reason status.Text) status.Text {
 	if s.Differ == "" {
 		return reason
 	}
-	return reason + "; " + s.Differ
+	return append(reason, status.Part{Text: "; " + s.Differ})
 }
 
 // hasMoved reports whether the branch of an open pull request has a commit that none of its pipelines knows. It may be a person's: only a
@@ -280,73 +281,80 @@ func (s *Stage) hasMoved() bool {
 }
 
 // whyNever says why Prerig does not merge a pull request whoever wants it.
-func (s *Stage) whyNever() string {
+func (s *Stage) whyNever() status.Text {
 	switch {
 	case s.Edited:
-		return "has commits of a person on its branch, who is to merge it"
+		return status.Plain(editedText)
 	case s.hasMoved():
-		return fmt.Sprintf("has the commit %.12s on its branch, which none of its pipelines knows; they are asked to look at it", s.Request.HeadCommit)
+		return status.Plain(fmt.Sprintf("has the commit %.12s on its branch, which none of its pipelines knows; they are asked to look at it", s.Request.HeadCommit))
 	case s.Request.Draft:
-		return "is a draft"
+		return status.Plain("is a draft")
 	case s.OnHold != "":
-		return s.OnHold + " is on hold"
+		return about(s.OnHold, " is on hold")
 	}
-	return ""
+	return nil
 }
 
 // whyNot says what a pull request waits for that is merged when it is green.
-func (d decision) whyNot(s *Stage, v *Verdict, state pullrequest.CheckState, text string) string {
+func (d decision) whyNot(s *Stage, v *Verdict, state pullrequest.CheckState, text string) status.Text {
 	for _, freeze := range s.When.Freeze {
 		if freeze.Contains(d.in.Now) {
-			return "nothing is merged now, by its freeze " + freeze.String()
+			return status.Plain("nothing is merged now, by its freeze " + freeze.String())
 		}
 	}
 	for _, after := range s.When.After {
-		if text := d.whyAfter(after); text != "" {
+		if text := d.whyAfter(after); text != nil {
 			return text
 		}
 	}
 	if len(s.Opinions.Declined) > 0 {
-		return "changes were asked for by " + strings.Join(s.Opinions.Declined, ", ")
+		return status.Plain("changes were asked for by " + strings.Join(s.Opinions.Declined, ", "))
 	}
 	if state != pullrequest.CheckGreen {
-		return text
+		return status.Plain(text)
 	}
 	if left := lengthOf(s.When.GreenFor) - d.in.Now.Sub(v.Green.At); left > 0 {
-		return fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))
+		return status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second)))
 	}
 	if missing := s.When.Approvals - len(s.Opinions.Approved); missing > 0 {
 		text := fmt.Sprintf("has %d of %d approvals", len(s.Opinions.Approved), s.When.Approvals)
 		if len(s.Opinions.Ignored) > 0 {
 			text += ", those not counted of " + strings.Join(s.Opinions.Ignored, ", ")
 		}
-		return text
+		return status.Plain(text)
 	}
-	return ""
+	return nil
 }
 
 // whyAfter says why another group is not merged, or not for long enough. After.Group is a head here.
-func (d decision) whyAfter(after v1alpha1.After) string {
+func (d decision) whyAfter(after v1alpha1.After) status.Text {
 	other, ok := d.in.Others[after.Group]
 	for _, s := range d.in.Stages {
 		if s.Head == after.Group {
 			other, ok = s, true
 		}
 	}
+	// Of those who share the pull request, some may not know what it waits for on behalf of others.
+	name := status.Part{Text: other.Name, Head: after.Group, Else: "another group"}
 	switch {
 	case !ok:
-		return "waits for the group " + after.Group + ", of which there are no pipelines"
+		name.Text = "the group " + after.Group
+		return status.Text{{Text: "waits for "}, name, {Text: ", of which there are no pipelines"}}
 	case other.Waits > 0:
-		return "waits for " + other.Name + " to be merged"
+		return status.Text{{Text: "waits for "}, name, {Text: " to be merged"}}
 	case other.Declined > 0:
-		return "waits for " + other.Name + ", whose pull request a person has closed"
-	case other.Busy != "" || other.Failing != "":
-		return "waits for " + other.Name + ": " + strings.TrimSpace(other.Busy+" "+other.Failing)
+		return status.Text{{Text: "waits for "}, name, {Text: ", whose pull request a person has closed"}}
+	case other.Busy != "" && other.Failing != "":
+		return append(status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy + " "}}, about(other.Failing, "")...)
+	case other.Failing != "":
+		return append(status.Text{{Text: "waits for "}, name, {Text: ": "}}, about(other.Failing, "")...)
+	case other.Busy != "":
+		return status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy}}
 	case other.Known.Landed == nil:
-		return ""
+		return nil
 	}
 	if left := lengthOf(after.Delay) - d.in.Now.Sub(other.Known.Landed.At); left > 0 {
-		return fmt.Sprintf("waits for another %s after the merge of %s", left.Round(time.Second), other.Name)
+		return status.Text{{Text: fmt.Sprintf("waits for another %s after the merge of ", left.Round(time.Second))}, name}
 	}
-	return ""
+	return nil
 }

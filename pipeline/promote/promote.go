@@ -111,30 +111,36 @@ type Promotion struct {
 func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 	var out []Promotion
 	units, _ := p.units()
+	all := isAllKnown(units, may)
 	for _, u := range units {
+		to := reader{unit: u, may: may, all: all}
+		if to.own = u.firstOf(may); to.own == nil {
+			continue
+		}
 		train := p.Store.Train(u.key)
-		one := Promotion{URL: u.url, Branch: u.branch, Waves: u.waves != nil, Label: u.label, Revision: train.Revision, Stopped: train.Stopped}
-		told := 0
+		one := Promotion{URL: to.own.to.URL, Branch: u.branch, Waves: u.waves != nil, Label: u.label, Revision: train.Revision, Stopped: to.text(train.Stopped, train.Told)}
 		for _, g := range u.groups {
-			s := g.status(p.Store.Group(g.key), may)
-			told += s.Pipelines
-			one.Stages = append(one.Stages, s)
+			one.Stages = append(one.Stages, g.status(p.Store.Group(g.key), to))
 		}
-		if told > 0 {
-			out = append(out, one)
-		}
+		out = append(out, one)
 	}
 	return out
 }
 
-// status is where a group stands, of the pipelines that may be told of.
-func (g *group) status(known status.Group, may func(pipeline string) bool) StageStatus {
-	s := StageStatus{Name: g.name, Head: g.head, State: cmp.Or(known.State, StageIdle), Message: known.Message, Since: known.Since}
+// status is where a group stands, of the pipelines that may be told of. Of a wave with none of them it is only its state.
+func (g *group) status(known status.Group, to reader) StageStatus {
+	s := StageStatus{Name: g.name, State: cmp.Or(known.State, StageIdle), Since: known.Since}
+	own := slices.IndexFunc(g.members, func(m member) bool { return to.may(m.key) })
+	if own < 0 {
+		s.Head = to.own.to.PullRequest.HeadOf(to.own.to, g.name)
+		return s
+	}
+	s.Head, s.Message = g.members[own].head, to.text(known.Message, known.Told)
 	if landed := known.Landed; landed != nil {
 		s.Number, s.URL = landed.Number, landed.URL
 	}
-	for _, m := range g.members {
-		if !may(m.key) {
+	for _, m := range g.members[own:] {
+		if !to.may(m.key) {
 			continue
 		}
 		s.Pipelines++

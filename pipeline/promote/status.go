@@ -21,7 +21,7 @@ const (
 	StageStopped = "Stopped"
 )
 
-// StageStatus is where a group of results stands.
+// StageStatus is where a group of results stands. Of a wave in which somebody may know of no pipeline, it has only name, head, state and since.
 type StageStatus struct {
 	// Name is the value of the label, or what else the group is of; Head is its branch.
 	Name string `json:"name"`

@@ -281,18 +281,6 @@ func (s *step) recordLanded(ctx context.Context, i int) error {
 	return s.p.settle(ctx, g, "its pull request was merged")
 }
 
-// settle has the pipelines of a group look at what became of what waits.
-func (p *Promoter) settle(ctx context.Context, g *group, reason string) error {
-	if p.Consider == nil {
-		return nil
-	}
-	var keys []string
-	for _, m := range g.members {
-		keys = append(keys, m.key)
-	}
-	return p.Consider(ctx, keys, reason)
-}
-
 // record stores what was decided, before it is shown or done.
 func (s *step) record(ctx context.Context, verdicts []Verdict) error {
 	for i, v := range verdicts {
@@ -307,7 +295,8 @@ func (s *step) record(ctx context.Context, verdicts []Verdict) error {
 			if k.State != v.State {
 				k.Since = s.p.now().UTC()
 			}
-			k.State, k.Message = v.State, v.Message
+			k.State = v.State
+			k.Say(v.Told)
 			return !reflect.DeepEqual(old, *k)
 		})
 		if err != nil {
@@ -385,12 +374,12 @@ func (s *step) merge(ctx context.Context, i int) error {
 	case errors.Is(err, pullrequest.ErrNotOpen):
 		return nil // somebody was quicker
 	case errors.Is(err, publish.ErrEdited):
-		text := status.OneLine(err.Error())
-		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging, k.Message = nil, text; return true })
+		told := g.said(status.OneLine(err.Error()), editedText)
+		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; k.Say(told); return true })
 		return errors.Join(err, saved, s.p.settle(ctx, g, errMoved.Error()))
 	case err != nil:
-		text := status.OneLine(err.Error())
-		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Message = "the host does not merge it: " + text; return true })
+		told := append(status.Plain("the host does not merge it"), g.said(": "+status.OneLine(err.Error()), "")...)
+		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Say(told); return true })
 		return errors.Join(err, saved)
 	}
 	s.p.Log.Info("merged", "head", g.head, "number", r.Number, "commit", merged.MergeCommit, "by", decided.By)

@@ -45,7 +45,7 @@ func admit(t *status.Train, revision string, now time.Time) (held string, change
 	case t.Revision == "" || t.Closed:
 		*t = status.Train{Started: now.UTC(), Held: t.Held}
 	}
-	t.Revision, t.Stopped = revision, ""
+	t.Revision, t.Stopped, t.Told = revision, "", nil
 	return "", true
 }
 
@@ -80,12 +80,13 @@ func (s *step) showRevision(ctx context.Context) error {
 
 // moveTrain opens the waves whose turn it is, and ends the train after the last.
 func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
-	stopped, over := "", true
+	var told status.Text
+	over := true
 	var open []string
 	for i, v := range verdicts {
 		stage := &s.stages[i]
-		if v.State == StageStopped && stopped == "" {
-			stopped = stage.Name + ": " + v.Message
+		if v.State == StageStopped && told == nil {
+			told = append(status.Plain(stage.Name), v.Told.After(": ").Of(stage.Head)...)
 		}
 		if v.Open || stage.Waits == 0 && slices.Contains(s.train.Open, stage.Head) {
 			open = append(open, stage.Head)
@@ -105,10 +106,11 @@ func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
 			*t = status.Train{Held: held} // until all that was held was asked for
 			return was != ""
 		}
-		if t.Stopped == stopped && slices.Equal(t.Open, open) {
+		stopped := told.String()
+		if t.Stopped == stopped && slices.Equal(t.Told, told) && slices.Equal(t.Open, open) {
 			return false
 		}
-		t.Stopped, t.Open = stopped, open
+		t.Stopped, t.Told, t.Open = stopped, told, open
 		return true
 	})
 	if err != nil {
@@ -132,6 +134,18 @@ func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
 		}
 	}
 	return nil
+}
+
+// settle has the pipelines of a group look at what became of what waits.
+func (p *Promoter) settle(ctx context.Context, g *group, reason string) error {
+	if p.Consider == nil {
+		return nil
+	}
+	var keys []string
+	for _, m := range g.members {
+		keys = append(keys, m.key)
+	}
+	return p.Consider(ctx, keys, reason)
 }
 
 // settleAll has all pipelines of the waves run whose results had to wait. Then nothing is held, unless the next train has begun: after

@@ -34,11 +34,11 @@ type group struct {
 
 // member is a pipeline of a group.
 type member struct {
-	key, unit string
-	to        *v1alpha1.GitPublish
-	state     *status.State
-	control   status.Control
-	published *v1alpha1.Published
+	key, unit, head string
+	to              *v1alpha1.GitPublish
+	state           *status.State
+	control         status.Control
+	published       *v1alpha1.Published
 }
 
 // TrainKey names waves in what is stored.
@@ -123,7 +123,7 @@ func (p *Promoter) addTo(all gathered, e catalog.Entry, to v1alpha1.Publish) {
 	if len(g.members) == 0 {
 		g.to, g.namespace = to, e.Pipeline.Metadata.Namespace
 	}
-	g.head, g.key = head, groupKey(to.Git, head)
+	g.head, g.key, m.head = head, groupKey(to.Git, head), head
 	all.groups[g.key] = g
 	all.sharing[g.key] = append(all.sharing[g.key], m)
 	g.members = append(g.members, m)
@@ -133,9 +133,13 @@ func newGroup(to v1alpha1.Publish, head, name string, e catalog.Entry) *group {
 	return &group{head: head, name: name, key: groupKey(to.Git, head), to: to, namespace: e.Pipeline.Metadata.Namespace}
 }
 
-// groupName is what a group is of.
+// groupName is what a group is of. It follows from the head, so that whichever pipeline comes first is not named to those who share it.
 func groupName(e catalog.Entry, to *v1alpha1.GitPublish) string {
-	switch r := to.PullRequest; r.GroupBy {
+	r := to.PullRequest
+	if r.Head != r.DefaultHead(to, e.Pipeline) {
+		return strings.TrimPrefix(r.Head, "prerig/")
+	}
+	switch r.GroupBy {
 	case v1alpha1.GroupByNamespace:
 		return e.Pipeline.Metadata.Namespace
 	case v1alpha1.GroupByLabel:

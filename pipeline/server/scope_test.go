@@ -87,6 +87,12 @@ func newNeighbours(t *testing.T) *neighbours {
 			t.Fatal(err)
 		}
 	}
+	return serveNeighbours(t, s)
+}
+
+// serveNeighbours serves with the tokens of the test.
+func serveNeighbours(t *testing.T, s *Server) *neighbours {
+	t.Helper()
 	n := &neighbours{store: s.Store, audit: &bytes.Buffer{}, secrets: map[string]string{"admin": token}}
 	var entries []access.Token
 	for name, grant := range map[string]access.Grant{

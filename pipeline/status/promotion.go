@@ -100,7 +100,12 @@ type Group struct {
 	State   string    `json:"state,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+	// Told is Message in pieces, as it may name pipelines of others. Older versions have stored none.
+	Told Text `json:"told,omitempty"`
 }
+
+// Say sets the message.
+func (g *Group) Say(text Text) { g.Message, g.Told = text.String(), text }
 
 // Train is what is remembered of waves that go one after another.
 type Train struct {
@@ -111,6 +116,8 @@ type Train struct {
 	Closed bool `json:"closed,omitempty"`
 	// Stopped says why it goes no further, "" where it does: then another revision may begin the next one.
 	Stopped string `json:"stopped,omitempty"`
+	// Told is Stopped in pieces, as it may name pipelines of others. Older versions have stored none.
+	Told Text `json:"told,omitempty"`
 	// Open are the heads of the waves that are to have a pull request.
 	Open []string `json:"open,omitempty"`
 	// Looked are its newest revisions that all pipelines of its waves were asked to look at.
