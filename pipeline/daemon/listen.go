@@ -34,6 +34,9 @@ func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, r := range receivers {
+		p.metrics.Receiver(r.Name)
+	}
 	tokens, err := access.OpenTokens(p.c.TokenFile(), p.c.Admin.Tokens, p.o.Log)
 	if err != nil {
 		return nil, err

@@ -87,6 +87,13 @@ func (m *Metrics) Delivery(receiver, outcome string) {
 	m.deliveries.WithLabelValues(receiver, outcome).Inc()
 }
 
+// Receiver has the deliveries of a receiver begin at 0, so that the first one of a kind is an increase.
+func (m *Metrics) Receiver(name string) {
+	for _, outcome := range []string{"refused", "stored", "duplicate", "unwatched", "ignored"} {
+		m.deliveries.WithLabelValues(name, outcome)
+	}
+}
+
 // Remembered counts one build that was looked for among those that are remembered.
 func (m *Metrics) Remembered(hit bool) {
 	outcome := "miss"

@@ -192,3 +192,15 @@ func TestErrorsOfTracesAreLogged(t *testing.T) {
 		t.Errorf("%v: %s", err, &out)
 	}
 }
+
+// TestReceiversBeginAtZero has nothing be delivered yet: alerts compare what is refused with what is not.
+func TestReceiversBeginAtZero(t *testing.T) {
+	m := telemetry.NewMetrics("1")
+	m.Receiver("github")
+	got := scrape(m)
+	for _, outcome := range []string{"refused", "stored", "duplicate", "unwatched", "ignored"} {
+		if want := `prerig_deliveries_total{outcome="` + outcome + `",receiver="github"} 0`; !slices.Contains(got, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+}
