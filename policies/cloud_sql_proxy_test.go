@@ -77,7 +77,9 @@ kind: Pod
 metadata: {name: a, annotations: {cloud-sql-proxy.prerig.dev/instances: "a:b:c?unix-socket-path=/run/db/c"}}
 spec: {containers: [{name: app, image: a}]}
 `)
-	renamed := func(text []byte) []byte { return bytes.Replace(text, []byte("{name: app,"), []byte("{name: front,"), 1) }
+	renamed := func(text []byte) []byte {
+		return bytes.Replace(text, []byte("{name: app,"), []byte("{name: front,"), 1)
+	}
 	out, _ := apply(t, policy, input, v1alpha1.ModeInject)
 	again, results := apply(t, policy, renamed(out), v1alpha1.ModeInject)
 	if strings.Contains(results, "# error: ") || !strings.Contains(string(again), "{name: front, image: a, volumeMounts: [{name: cloud-sql-proxy-socket-0, mountPath: /run/db}]}") {
