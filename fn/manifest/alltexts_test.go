@@ -26,6 +26,10 @@ var pieces = map[string][]string{
 		"a", ": ", "\n", "\n  ", "- ", "&b ", "*b", "[", "]", ",", "|", ">", "---\n", "#", " ", "!!str ", "? ", `"`, "...", "%", `\`, "<<", "!", "1",
 		"\t", "null",
 	},
+	"keys": {
+		"kind", "apiVersion", "metadata", "name", "metadata:\n  name", "metadata:\n  namespace", "kind: List\nitems",
+		": a\n", " : a\n", "\t: a\n", " :\n  name: a\n", " :\n- a: b\n", " ", "#",
+	},
 }
 
 // forEachText calls f with each text of at most n of the pieces, in each frame; of one less with -short. PRERIG_TEXTS=4 makes n 4, which

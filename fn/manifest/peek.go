@@ -177,14 +177,17 @@ func (l *lineScanner) keyValue() (key, val string) {
 	if i <= 0 || i+1 < len(s) && !isBlankOrEnd(s[i+1]) {
 		i = l.keyEnd(l.off, end) - l.off - 1
 	}
-	if i <= 0 || !plainKey(s[:i]) {
+	if i > 0 {
+		key = strings.TrimRight(s[:i], " \t") // blanks may stand before the colon
+	}
+	if !plainKey(key) {
 		// A key of another form can be none of those that matter, unless it is quoted or merged.
 		if j := l.keyEnd(l.off, end); j >= 0 && s[0] != '"' && s[0] != '\'' && s[0] != '<' && s[0] != '-' {
 			return s[:j-l.off-1], ""
 		}
 		return "", ""
 	}
-	key, val = s[:i], trimValue(s[i+1:])
+	val = trimValue(s[i+1:])
 	switch key {
 	case "apiVersion", "kind", "metadata", "name", "namespace", "items":
 		if l.watch = -1; val != "" {

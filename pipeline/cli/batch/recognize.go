@@ -162,7 +162,7 @@ var (
 	apiVersionKey = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?apiVersion["']?[ \t]*:|[{,]\s*"apiVersion"\s*:`)
 	kindKey       = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]|[{,]\s*"kind"\s*:\s*"[A-Z]`)
 	workloadKey   = regexp.MustCompile(`(?m)^["']?kind["']?[ \t]*:[ \t]*["']?(?:Deployment|DaemonSet|StatefulSet|ReplicaSet|ReplicationController|Job|CronJob|Pod)["']?\s*$`)
-	elementKey    = regexp.MustCompile(`(?m)^- *(?:apiVersion|kind):|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
+	elementKey    = regexp.MustCompile(`(?m)^- *["']?(?:apiVersion|kind)["']?[ \t]*:|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
 )
 
 // looksLikeObject reports whether a text that cannot be read seems to be meant as an object.
