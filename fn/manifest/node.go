@@ -59,9 +59,13 @@ func (n *yamlNode) isAbsent() bool {
 	return n.kind == scalarKind && n.style == plainStyle && n.start == n.end
 }
 
-// isMerge reports whether a key merges other mappings into its own (YAML 1.1, kept by every Kubernetes tool).
+// isMerge reports whether a key merges other mappings into its own (YAML 1.1, kept by every Kubernetes tool). Tools that write YAML
+// anew, such as yq, give it its tag.
 func (n *yamlNode) isMerge() bool {
-	return n.kind == scalarKind && n.style == plainStyle && n.tag == "" && n.val == "<<"
+	if n.kind != scalarKind || n.val != "<<" {
+		return false
+	}
+	return n.tag == "" && n.style == plainStyle || n.tag == "!!merge" || n.tag == "!<tag:yaml.org,2002:merge>"
 }
 
 // keyValue is a key and its value.
