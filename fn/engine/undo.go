@@ -22,6 +22,9 @@ const undoAnnotation = "prerig.dev/undo"
 // The other keys are the paths of the pod templates.
 const emptyAnnotations = "metadata.annotations"
 
+// ownMetadata is the key under which it is recorded that the workload had no metadata (false), or metadata without a value (null).
+const ownMetadata = "metadata"
+
 // takeUndo returns the object without its record, and the record: of the pods, and of their own images.
 func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap.Undo, pinned pinnedImages, err error) {
 	meta, _ := obj["metadata"].(map[string]any)
@@ -39,6 +42,8 @@ func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap
 	}
 	empty, wasEmpty := record[emptyAnnotations]
 	delete(record, emptyAnnotations)
+	bare, wasBare := record[ownMetadata]
+	delete(record, ownMetadata)
 	if text, ok := record[pinnedKey]; ok {
 		if err := json.Unmarshal(text, &pinned); err != nil {
 			return fail(err)
@@ -61,13 +66,21 @@ func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap
 			return fail(err)
 		}
 	}
-	return withAnnotations(obj, left, len(annotations) > 0 || wasEmpty), undos, pinned, nil
+	rest = withAnnotations(obj, left, len(annotations) > 0 || wasEmpty)
+	if meta, _ := rest["metadata"].(map[string]any); len(meta) == 0 && wasBare {
+		if delete(rest, "metadata"); string(bare) == "null" {
+			rest["metadata"] = nil
+		}
+	}
+	return rest, undos, pinned, nil
 }
 
 // withAnnotations returns the object with other annotations, or without any.
 func withAnnotations(obj map[string]any, annotations any, there bool) map[string]any {
 	meta, _ := obj["metadata"].(map[string]any)
-	meta = maps.Clone(meta)
+	if meta = maps.Clone(meta); meta == nil { // the workload has no metadata
+		meta = map[string]any{}
+	}
 	if there {
 		meta["annotations"] = annotations
 	} else {
@@ -127,6 +140,11 @@ func withUndo(obj map[string]any, undos map[string]*podmap.Undo, pinned pinnedIm
 		record[pinnedKey] = pinned
 	}
 	meta, _ := obj["metadata"].(map[string]any)
+	if value, there := obj["metadata"]; !there {
+		record[ownMetadata] = false
+	} else if value == nil {
+		record[ownMetadata] = nil
+	}
 	before, there := meta["annotations"]
 	annotations, _ := before.(map[string]any)
 	if there && len(annotations) == 0 {

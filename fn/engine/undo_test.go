@@ -57,6 +57,9 @@ func TestOwnFieldsStay(t *testing.T) {
 	kinds := map[string]string{
 		"Deployment": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  template:\n",
 		"Pod":        "apiVersion: v1\nkind: Pod\n",
+		// Such a workload is refused by a cluster and may be completed by what comes after.
+		"without metadata":   "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n",
+		"with bare metadata": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\nspec:\n  template:\n",
 	}
 	for kind, head := range kinds {
 		for name, pod := range ownFields {
