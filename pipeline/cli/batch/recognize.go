@@ -31,7 +31,7 @@ func recognizeDocument(d *manifest.Document) finding {
 		return finding{}
 	case d.StartsList():
 		return finding{reason: listReason(text)}
-	case isAnnotated(text):
+	case isAnnotated(d):
 		return finding{reason: template}
 	case sure && !(mayBeTemplate(text) && isTemplate(text)) && !hasNoContainers(meta, text):
 		return recognizeMeta(d, meta)
@@ -62,7 +62,7 @@ func recognizeMeta(d *manifest.Document, meta manifest.Meta) finding {
 		if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") {
 			return finding{reason: kustomization}
 		}
-		if workloadKind(meta.Kind) && isUnfilled(text) {
+		if workloadKind(meta.Kind) && isUnfilled(d) {
 			return finding{reason: template}
 		}
 		return finding{}

@@ -35,3 +35,38 @@ func TestObjectsAreRecognizedBehindWhatStandsBeforeThem(t *testing.T) {
 		t.Errorf("values behind a directive: %+v", found)
 	}
 }
+
+// TestTextInScalarsMakesNoTemplate: an object may well hold a script or a template that is meant to stay one.
+func TestTextInScalarsMakesNoTemplate(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: web\n"
+	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata:\n"
+	for name, tc := range map[string]struct {
+		text string
+		want *passReason
+	}{
+		"ytt in a literal text":         {config + "  a: |\n    #@ load\n", nil},
+		"ytt in a folded text":          {config + "  a: >-\n    b #@ c\n\n    #@ d\n", nil},
+		"ytt in quotes":                 {config + "  a: 'b\n\n    #@ c'\n", nil},
+		"ytt in a script":               {pod + "    args:\n    - |\n      #@ start\n      exec web\n", nil},
+		"ytt above":                     {"#@ load(\"@ytt:data\", \"data\")\n" + pod, template},
+		"ytt between":                   {pod + "    #@ if data.values.port:\n    ports: [{containerPort: 80}]\n    #@ end\n", template},
+		"ytt at the end of a line":      {pod + "    image: #@ data.values.image\n", template},
+		"ytt behind a value":            {pod + "    workingDir: /a #@ web\n", template},
+		"ytt behind a literal text":     {config + "  a: |\n    b\n  #@ end\n", template},
+		"a variable in a literal text":  {pod + "    args:\n    - |\n      timeoutSeconds: ${TIMEOUT}\n", nil},
+		"a variable in quotes":          {pod + "    args:\n    - 'a\n\n      runAsUser: $USER'\n", nil},
+		"a variable in a label":         {"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    weight: $W\nspec:\n  containers: [{name: a}]\n", nil},
+		"a variable for a number":       {pod + "    livenessProbe:\n      timeoutSeconds: ${TIMEOUT}\n", template},
+		"a quoted variable":             {pod + "    ports:\n    - containerPort: \"$PORT\"\n", template},
+		"a variable for the gRPC port":  {pod + "    livenessProbe:\n      grpc:\n        port: $PORT\n", template},
+		"both, a script and its number": {pod + "    args:\n    - |\n      weight: $W\n    ports:\n    - containerPort: $PORT\n", template},
+	} {
+		f, err := manifest.Parse("web.yaml", []byte(tc.text))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if found := recognizeDocument(f.Docs[0]); found.reason != tc.want || found.err != nil {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}

@@ -5,7 +5,10 @@ package batch
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
 )
 
 // marks are what templates have where YAML has a key, a value or the start of a line: the actions of Go's templates and of
@@ -55,17 +58,58 @@ func isTemplate(text string) bool {
 }
 
 // unfilled is a variable of a shell where only a number can stand. Elsewhere such a variable is text like other text.
-var unfilled = regexp.MustCompile(`(?m)^\s*(?:-\s+)?(?:containerPort|hostPort|\w+Seconds|\w+Threshold|runAsUser|runAsGroup|fsGroup|defaultMode|weight)\s*:\s*["']?\$\{?\w|^\s*grpc:\s*\n\s*port\s*:\s*["']?\$\{?\w`)
+var unfilled = regexp.MustCompile(`(?m)^\s*(?:-\s+)?(?:` + numbers + `)\s*:\s*["']?\$\{?\w|^\s*grpc:\s*\n\s*port\s*:\s*["']?\$\{?\w`)
 
-// isUnfilled reports whether a text is to be filled in by a program such as envsubst before it can be read as an object.
-func isUnfilled(text string) bool { return strings.Contains(text, "$") && unfilled.MatchString(text) }
+// numbers are fields of workloads that are numbers.
+const numbers = `containerPort|hostPort|\w+Seconds|\w+Threshold|runAsUser|runAsGroup|fsGroup|defaultMode|weight`
+
+var (
+	numberField = regexp.MustCompile(`^(?:` + numbers + `)$`)
+	variable    = regexp.MustCompile(`^\$\{?\w`)
+)
+
+// isUnfilled reports whether a document is to be filled in by a program such as envsubst before it can be read as an object. The text
+// alone does not tell: a script in a literal text may have such lines.
+func isUnfilled(d *manifest.Document) bool {
+	text := d.Text()
+	if !strings.Contains(text, "$") || !unfilled.MatchString(text) {
+		return false
+	}
+	obj, err := d.Object()
+	return err != nil || hasVariable(obj["spec"], "")
+}
+
+// hasVariable reports whether a field of a value that has to be a number is a variable. Labels and annotations are no such fields.
+func hasVariable(value any, parent string) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, v := range value {
+			s, ok := v.(string)
+			if ok && (numberField.MatchString(key) || parent == "grpc" && key == "port") && variable.MatchString(s) || key != "metadata" && hasVariable(v, key) {
+				return true
+			}
+		}
+	case []any:
+		for _, v := range value {
+			if hasVariable(v, "") {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // mayBeTemplate reports whether a text has anything of a template's marks anywhere. It costs next to nothing.
 func mayBeTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "<%")
 }
 
-// isAnnotated reports whether a text is a template of ytt, which is YAML with code in comments.
-func isAnnotated(text string) bool {
-	return strings.Contains(text, "#@") && annotated.MatchString(text)
+// isAnnotated reports whether a document is a template of ytt, which is YAML with code in comments.
+func isAnnotated(d *manifest.Document) bool {
+	text := d.Text()
+	if !strings.Contains(text, "#@") || !annotated.MatchString(text) {
+		return false
+	}
+	comments, err := d.Comments()
+	return err != nil || slices.ContainsFunc(comments, annotated.MatchString)
 }
