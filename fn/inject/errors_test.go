@@ -204,6 +204,8 @@ func TestErrors(t *testing.T) {
 		{"annotation that is a number", "metadata: {annotations: {a: 1}}", "spec: {containers: []}",
 			`rendering template "sidecar": metadata.annotations[a]: it has to be a string and is the number 1`},
 		{"element without its name", "spec:\n  containers:\n  - {image: x}", "spec: {containers: [{name: web}]}", `rendering template "sidecar": `},
+		{"init container without its name", "spec: {initContainers: [{name: init, image: x}]}", "spec: {initContainers: [{name: a}, {image: b}], containers: [{name: web}]}",
+			"spec.initContainers[1].name: is missing"},
 		{"unknown template", smallTemplate, "metadata: {annotations: {inject.istio.io/templates: gateway}}\nspec: {containers: []}",
 			`metadata.annotations[inject.istio.io/templates]: selecting templates: "gateway" is not among the templates of the injector's configuration, which are sidecar`},
 		{"request above limit", smallTemplate, "metadata: {annotations: {sidecar.istio.io/proxyCPU: '1'}}\nspec: {containers: [{name: web}]}",

@@ -5,6 +5,7 @@ package inject
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -148,7 +149,9 @@ func (r *run) applyTemplates() error {
 		if keep {
 			podmap.KeepInstructed(podmap.PodSchema(), map[string]any{"metadata": r.pod.meta, "spec": r.pod.spec}, patch)
 		}
-		if err := r.pod.overlay(patch); err != nil {
+		if err := r.pod.overlay(patch); errors.As(err, new(*podmap.FieldError)) {
+			return err // the pod is what is wrong
+		} else if err != nil {
 			return &gotemplate.Error{Template: t.Name(), Err: err}
 		}
 	}

@@ -4,7 +4,9 @@
 package podmap
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
@@ -35,10 +37,68 @@ func strategicMerge(obj, patch map[string]any, s *Schema) (out map[string]any, e
 			out, err = nil, fmt.Errorf("merging: a list of the pod or of the template has an element that is null, or of another type than the others")
 		}
 	}()
+	missing := missingKey(s, obj, patch) // the merge leaves nothing of the object to look at
 	if out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(obj, patch, s); err != nil {
-		return nil, fmt.Errorf("merging: %w", err)
+		return nil, mergeError(missing, err)
 	}
 	return out, nil
+}
+
+// mergeError says why a merge failed without values: the library prints whole containers, and passwords stand in them.
+func mergeError(missing *FieldError, err error) error {
+	if missing != nil {
+		return missing
+	}
+	text, _, _ := strings.Cut(err.Error(), " in map: ")
+	if strings.ContainsAny(text, "[{\n") {
+		text = "the pod and the template have lists that do not fit together"
+	}
+	return errors.New("merging: " + text)
+}
+
+// missingKey returns a field of an object without which a list cannot be merged with that of the patch, such as the name of a container;
+// nil where all are there. Of several it is the first in order of the names.
+func missingKey(s *Schema, obj, patch map[string]any) (first *FieldError) {
+	for key, v := range patch {
+		f := s.Field(key)
+		if f == nil || first != nil && key > first.Field {
+			continue
+		}
+		var missing *FieldError
+		switch v := v.(type) {
+		case map[string]any:
+			if was, ok := obj[key].(map[string]any); ok {
+				missing = missingKey(f.Schema, was, v)
+			}
+		case []any:
+			missing = missingInList(f, obj[key], v)
+		}
+		if missing != nil {
+			first = underField(key, missing)
+		}
+	}
+	return first
+}
+
+func missingInList(f *SchemaField, value any, patch []any) *FieldError {
+	list, _ := value.([]any)
+	if !f.Merges || f.MergeKey == "" || f.Schema.Elem == nil {
+		return nil
+	}
+	for i, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			continue
+		}
+		id, there := m[f.MergeKey]
+		if !there {
+			return &FieldError{Field: fmt.Sprintf("[%d].%s", i, f.MergeKey), Err: errors.New("is missing")}
+		}
+		if missing := missingKey(f.Schema.Elem, m, FindBy(patch, f.MergeKey, id)); missing != nil {
+			return underField(fmt.Sprintf("[%d]", i), missing)
+		}
+	}
+	return nil
 }
 
 // FitPatch checks that a patch has the types that Kubernetes wants, and takes out of it what would leave empty fields in the
