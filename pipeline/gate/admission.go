@@ -148,13 +148,15 @@ func (c *checker) servedKinds() []request.Kind {
 			GroupVersionKind: request.ParseKind(k.APIVersion, k.Kind), Resource: k.Resource, Namespaced: k.Namespaced, Status: true,
 		})
 	}
-	for id, d := range c.definitions {
-		for name, v := range d.versions {
-			if v.served {
-				out = append(out, request.Kind{
-					GroupVersionKind: schema.GroupVersionKind{Group: id.group, Version: name, Kind: id.kind},
-					Resource:         d.plural, Namespaced: d.namespaced, Status: v.status,
-				})
+	for id, all := range c.definitions {
+		for _, own := range all {
+			for name := range own.versions {
+				if d, v := c.servedVersion(id, name); d == own {
+					out = append(out, request.Kind{
+						GroupVersionKind: schema.GroupVersionKind{Group: id.group, Version: name, Kind: id.kind},
+						Resource:         d.plural, Namespaced: d.namespaced, Status: v.status,
+					})
+				}
 			}
 		}
 	}
@@ -162,8 +164,8 @@ func (c *checker) servedKinds() []request.Kind {
 }
 
 func (c *checker) convertedByName(kind schema.GroupKind) bool {
-	d := c.definitions[groupKind{kind.Group, kind.Kind}]
-	return d != nil && !d.webhook
+	all := c.definitions[groupKind{kind.Group, kind.Kind}]
+	return len(all) > 0 && !slices.ContainsFunc(all, func(d *definition) bool { return d.webhook })
 }
 
 // checkAdmission reports what policies and Pod Security say of the object and of the pods that would be made of it.
@@ -263,11 +265,11 @@ func (c *checker) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
 	if k, ok := c.server.Lookup(kind.GroupVersion().String(), kind.Kind); ok {
 		return c.server.Spec(k)
 	}
-	d := c.definitions[groupKind{kind.Group, kind.Kind}]
-	if d == nil || d.versions[kind.Version] == nil || d.versions[kind.Version].prepare() != nil {
+	_, version := c.servedVersion(groupKind{kind.Group, kind.Kind}, kind.Version)
+	if version == nil || version.prepare() != nil {
 		return nil
 	}
-	return d.versions[kind.Version].structural.ToKubeOpenAPI()
+	return version.structural.ToKubeOpenAPI()
 }
 
 // finishAdmission says what was not evaluated, at the policy or binding that is the reason, and what is wrong with those of the catalog.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -18,6 +20,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/prerig/prerig/fn/result"
 )
 
 // definition is a CustomResourceDefinition.
@@ -28,6 +32,7 @@ type definition struct {
 	webhook    bool // converts between the versions
 	plural     string
 	versions   map[string]*definedVersion
+	source     map[string]any
 }
 
 // definedVersion is one version of a custom resource. What is costly is made when the first object of the version is checked.
@@ -73,7 +78,7 @@ func (c *checker) addDefinition(o Object) {
 	}
 	d := &definition{
 		name: crd.Name, namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped, plural: crd.Spec.Names.Plural,
-		preserve: crd.Spec.PreserveUnknownFields != nil && *crd.Spec.PreserveUnknownFields, versions: map[string]*definedVersion{},
+		preserve: crd.Spec.PreserveUnknownFields != nil && *crd.Spec.PreserveUnknownFields, versions: map[string]*definedVersion{}, source: o.Value,
 		webhook: crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensions.WebhookConverter,
 	}
 	for _, v := range crd.Spec.Versions {
@@ -88,7 +93,71 @@ func (c *checker) addDefinition(o Object) {
 		dv.status = sub != nil && sub.Status != nil
 		d.versions[v.Name] = dv
 	}
-	c.definitions[groupKind{crd.Spec.Group, crd.Spec.Names.Kind}] = d
+	id := groupKind{crd.Spec.Group, crd.Spec.Names.Kind}
+	same := func(other *definition) bool { return reflect.DeepEqual(other.source["spec"], o.Value["spec"]) }
+	if !slices.ContainsFunc(c.definitions[id], same) {
+		c.definitions[id] = append(c.definitions[id], d)
+	}
+}
+
+// addDefinitions notes the definitions among the objects, and those of the catalog for kinds that these do not define.
+func (c *checker) addDefinitions(objects, catalog []Object) {
+	for _, object := range catalog {
+		c.addDefinition(object)
+	}
+	defined := c.definitions
+	c.definitions = map[groupKind][]*definition{}
+	for _, object := range objects {
+		c.addDefinition(object)
+	}
+	for id, all := range defined {
+		if c.definitions[id] == nil {
+			c.definitions[id] = all
+		}
+	}
+}
+
+// servedVersion returns what serves a version of a kind: of several definitions that do, the last. Both are nil where none does.
+func (c *checker) servedVersion(id groupKind, version string) (*definition, *definedVersion) {
+	for _, d := range slices.Backward(c.definitions[id]) {
+		if v := d.versions[version]; v != nil && v.served {
+			return d, v
+		}
+	}
+	return nil, nil
+}
+
+// checkByDefinitions checks a custom resource. Files may have several definitions of one kind, such as those of a chart's versions or of
+// clusters. It is not known which of them meets the object, so it is in order if one finds nothing; otherwise it is the one that finds
+// least, and the last of those. What does not serve the object's version is left out where another does.
+func (c *checker) checkByDefinitions(ctx context.Context, o Object, definitions []*definition) {
+	_, name, _ := strings.Cut(o.Ref().APIVersion, "/")
+	var serving []*definition
+	for _, d := range definitions {
+		if v := d.versions[name]; v != nil && v.served {
+			serving = append(serving, d)
+		}
+	}
+	if len(serving) > 0 {
+		definitions = serving
+	}
+	if len(definitions) == 1 {
+		c.checkCustom(ctx, o, definitions[0])
+		return
+	}
+	before := c.results
+	var least result.Results
+	for i, d := range slices.Backward(definitions) {
+		c.results = nil
+		c.checkCustom(ctx, o, d)
+		if found := c.results; i == len(definitions)-1 || len(found) < len(least) {
+			least = found
+		}
+		if len(least) == 0 {
+			break
+		}
+	}
+	c.results = append(before, least...)
 }
 
 // prepare makes what objects of the version are checked by.

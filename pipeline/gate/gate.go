@@ -62,13 +62,8 @@ func Check(ctx context.Context, objects []Object, o Options) (result.Results, er
 	if o.Published {
 		objects = withoutLocal(objects)
 	}
-	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind]*definition{}}
-	for _, object := range o.Catalog {
-		c.addDefinition(object)
-	}
-	for _, object := range objects {
-		c.addDefinition(object) // those that come with the objects replace those of the cluster
-	}
+	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind][]*definition{}}
+	c.addDefinitions(objects, o.Catalog)
 	if !o.SkipAdmission {
 		if c.admission, err = c.newAdmission(objects, o); err != nil {
 			return nil, err
@@ -102,8 +97,8 @@ func lineOfResult(r result.Result) int {
 type checker struct {
 	server      *openapi.Server
 	severities  Severities
-	definitions map[groupKind]*definition
-	admission   *admissionCheck // nil where it is skipped
+	definitions map[groupKind][]*definition // those that differ, in the order of the objects
+	admission   *admissionCheck             // nil where it is skipped
 	results     result.Results
 }
 
@@ -162,8 +157,8 @@ func (c *checker) checkObject(ctx context.Context, o Object) {
 		c.checkBuiltIn(ctx, o, kind)
 		return
 	}
-	if d, ok := c.definitions[groupKind{group, ref.Kind}]; ok {
-		c.checkCustom(ctx, o, d)
+	if all := c.definitions[groupKind{group, ref.Kind}]; len(all) > 0 {
+		c.checkByDefinitions(ctx, o, all)
 		return
 	}
 	if c.server.HasGroup(group) {
