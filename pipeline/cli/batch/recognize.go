@@ -144,7 +144,7 @@ func recognizeBroken(path, text string, err error) finding {
 	switch {
 	case isTemplate(text):
 		return finding{reason: template}
-	case looksLikeObject(text):
+	case looksLikeObject(text), apiVersionKey.MatchString(text) && indentedKind.MatchString(text):
 		return finding{err: err}
 	case strings.EqualFold(filepath.Ext(path), ".json") && jsonComment.MatchString(text):
 		return finding{reason: jsonComments}
@@ -161,8 +161,10 @@ var (
 	// The keys of an object where they stand in YAML, and in JSON, where the line tells nothing.
 	apiVersionKey = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?apiVersion["']?[ \t]*:|[{,]\s*"apiVersion"\s*:`)
 	kindKey       = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]|[{,]\s*"kind"\s*:\s*"[A-Z]`)
-	workloadKey   = regexp.MustCompile(`(?m)^["']?kind["']?[ \t]*:[ \t]*["']?(?:Deployment|DaemonSet|StatefulSet|ReplicaSet|ReplicationController|Job|CronJob|Pod)["']?\s*$`)
-	elementKey    = regexp.MustCompile(`(?m)^- *["']?(?:apiVersion|kind)["']?[ \t]*:|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
+	// A kind that was indented by mistake, which is why such a text cannot be read.
+	indentedKind = regexp.MustCompile(`(?m)^[ \t]+["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]`)
+	workloadKey  = regexp.MustCompile(`(?m)^["']?kind["']?[ \t]*:[ \t]*["']?(?:Deployment|DaemonSet|StatefulSet|ReplicaSet|ReplicationController|Job|CronJob|Pod)["']?\s*$`)
+	elementKey   = regexp.MustCompile(`(?m)^- *["']?(?:apiVersion|kind)["']?[ \t]*:|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
 )
 
 // looksLikeObject reports whether a text that cannot be read seems to be meant as an object.

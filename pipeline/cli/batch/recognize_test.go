@@ -70,3 +70,25 @@ func TestTextInScalarsMakesNoTemplate(t *testing.T) {
 		}
 	}
 }
+
+// TestBrokenObjectsAreErrors, wherever the mistake stands: what is passed over is not injected.
+func TestBrokenObjectsAreErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		err  bool
+	}{
+		"a kind that is indented": {"apiVersion: apps/v1\n    kind: Deployment\nmetadata: {name: web}\n", true},
+		"metadata that is open":   {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web\n", true},
+		"no object":               {"a: b\n    kind: Deployment\nc: {\n", false},
+		"no kind":                 {"apiVersion: v2\n  name: web\n", false},
+		"a template":              {"apiVersion: apps/v1\n    kind: Deployment\nname: {{ .Values.name }}\n", false},
+	} {
+		f, err := manifest.Parse("web.yaml", []byte(tc.text))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if found := recognizeDocument(f.Docs[0]); (found.err != nil) != tc.err || (found.reason == nil) != tc.err {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
