@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/inject"
@@ -102,19 +104,21 @@ func (pl *compiledPolicy) proxyConfigs(s *cluster) []map[string]any {
 	return append(out, own...)
 }
 
-// labelsOf returns the labels of the namespaces that some objects are in. A namespace that is listed without any is not known: each has
-// some in a cluster.
+// labelsOf returns the labels of the namespaces that some objects are in, with the name that the API server gives each as a label. What else
+// a namespace has that is listed without any is not known.
 func (pl *compiledPolicy) labelsOf(objects []map[string]any, s *cluster) map[string]map[string]string {
 	var out map[string]map[string]string
 	for _, obj := range objects {
 		metadata, _ := obj["metadata"].(map[string]any)
 		name, _ := metadata["namespace"].(string)
-		if homes := pl.homes(name, s); len(homes) == 1 && homes[0].Name == name && len(homes[0].Labels) > 0 {
-			if out == nil {
-				out = map[string]map[string]string{}
-			}
-			out[name] = homes[0].Labels
+		homes := pl.homes(name, s)
+		if len(homes) != 1 || homes[0].Name != name || len(homes[0].Labels) == 0 {
+			continue
 		}
+		if out == nil {
+			out = map[string]map[string]string{}
+		}
+		out[name] = mergeTexts(map[string]string{corev1.LabelMetadataName: name}, homes[0].Labels)
 	}
 	return out
 }

@@ -144,17 +144,20 @@ func TestProxyConfigsThatIstiodDoesNotRead(t *testing.T) {
 		selectors, listed, items string
 		read                     bool
 	}{
-		"own revision":                    {"", "", item("shop", "istio.io/rev: default"), true},
-		"another revision":                {"", "", item("shop", "istio.io/rev: canary"), false},
-		"own revision, listed":            {"", strings.Replace(listed, "spec:", "revision: default, spec:", 1), "", true},
-		"another revision, listed":        {"", strings.Replace(listed, "spec:", "revision: canary, spec:", 1), "", false},
-		"a namespace that is selected":    {others + ", " + shops, "", item("shop", ""), true},
-		"a namespace that is left out":    {others, "", item("shop", ""), false},
-		"listed in a namespace left out":  {others, listed, "", false},
-		"the root namespace, selected":    {shops, "  - {name: istio-system, labels: {istio-injection: enabled}}\n", item("istio-system", ""), true},
-		"the root namespace, left out":    {shops, "  - {name: istio-system, labels: {a: b}}\n", item("istio-system", ""), false},
-		"a namespace of which none knows": {shops, "", item("istio-system", ""), true},
-		"a selector that is broken":       {others + ", {matchExpressions: [{key: a, operator: Nor}]}", "", item("shop", ""), true},
+		"own revision":                     {"", "", item("shop", "istio.io/rev: default"), true},
+		"another revision":                 {"", "", item("shop", "istio.io/rev: canary"), false},
+		"own revision, listed":             {"", strings.Replace(listed, "spec:", "revision: default, spec:", 1), "", true},
+		"another revision, listed":         {"", strings.Replace(listed, "spec:", "revision: canary, spec:", 1), "", false},
+		"a namespace that is selected":     {others + ", " + shops, "", item("shop", ""), true},
+		"a namespace that is left out":     {others, "", item("shop", ""), false},
+		"listed in a namespace left out":   {others, listed, "", false},
+		"the root namespace, selected":     {shops, "  - {name: istio-system, labels: {istio-injection: enabled}}\n", item("istio-system", ""), true},
+		"the root namespace, left out":     {shops, "  - {name: istio-system, labels: {a: b}}\n", item("istio-system", ""), false},
+		"a namespace of which none knows":  {shops, "", item("istio-system", ""), true},
+		"a namespace selected by its name": {"{matchLabels: {kubernetes.io/metadata.name: shop}}", "", item("shop", ""), true},
+		"a namespace left out by its name": {"{matchLabels: {kubernetes.io/metadata.name: other}}", "", item("shop", ""), false},
+		"an unknown one, by its name":      {"{matchLabels: {kubernetes.io/metadata.name: istio-system}}", "", item("istio-system", ""), true},
+		"a selector that is broken":        {others + ", {matchExpressions: [{key: a, operator: Nor}]}", "", item("shop", ""), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, said := injectedInMesh(t, "", tc.selectors, tc.listed, pod+tc.items)

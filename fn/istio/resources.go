@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -55,6 +56,9 @@ func (in *Injector) discoveredNamespaces() func(string) bool {
 	return func(namespace string) bool {
 		own, known := in.opts.NamespaceLabels[namespace]
 		if !known {
+			if slices.ContainsFunc(selectors, func(s labels.Selector) bool { return selectsByName(s, namespace) }) {
+				return true
+			}
 			if !warned[namespace] {
 				in.warnings = append(in.warnings, fmt.Sprintf("the ProxyConfigs in %s count, although the labels of the namespace are not known: the mesh config has discoverySelectors, "+
 					"and istiod reads only those of namespaces that they match; list the namespace with its labels in spec.namespaces", namespace))
@@ -64,6 +68,13 @@ func (in *Injector) discoveredNamespaces() func(string) bool {
 		}
 		return slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(own)) })
 	}
+}
+
+// selectsByName reports whether a selector matches a namespace by nothing but its name, which the API server gives each as a label.
+func selectsByName(s labels.Selector, namespace string) bool {
+	requirements, _ := s.Requirements()
+	other := func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName }
+	return !slices.ContainsFunc(requirements, other) && s.Matches(labels.Set{corev1.LabelMetadataName: namespace})
 }
 
 // discoverySelectors are those of the mesh config; none where the version does not filter resources by them, or one is not valid, as
