@@ -56,6 +56,8 @@ type Planner struct {
 	shared     *source.Shared // looks that pipelines with several sources have in common
 	shareLooks sync.Once
 
+	postponed []string // pipelines that are due, and whose sources the timer is at; only the timer uses it
+
 	requesting sync.RWMutex // read while a run is asked for, locked to note a look
 
 	mu          sync.Mutex

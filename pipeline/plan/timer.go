@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,12 +46,19 @@ func (p *Planner) planInterval(ctx context.Context, due []string, now time.Time)
 	}
 }
 
-// beginInterval leaves out pipelines of sources that an earlier interval is still at, and notes that this one is at the others.
+// beginInterval leaves out pipelines of sources that an earlier interval is still at, and notes that this one is at the others. Those left
+// out have their turn with the first tick after that: their next interval could fall into another look, and each one after it.
 func (p *Planner) beginInterval(due []string, now time.Time) []string {
-	entries, _ := p.Catalog.GetAll(due)
+	due = slices.Concat(due, p.postponed)
+	slices.Sort(due)
+	entries, _ := p.Catalog.GetAll(slices.Compact(due))
 	began := map[string]bool{}
 	var out []string
+	p.postponed = nil
 	for _, e := range entries {
+		if e.Pipeline == nil {
+			continue // it cannot be read any more
+		}
 		source := p.sourceKey(e)
 		p.mu.Lock()
 		if _, at := p.intervals[source]; !at {
@@ -62,6 +70,8 @@ func (p *Planner) beginInterval(due []string, now time.Time) []string {
 		p.mu.Unlock()
 		if began[source] {
 			out = append(out, e.Key)
+		} else {
+			p.postponed = append(p.postponed, e.Key)
 		}
 	}
 	return out
