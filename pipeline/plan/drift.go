@@ -18,7 +18,7 @@ import (
 const (
 	// driftTimeout bounds the look at what the pipelines of one source have published.
 	driftTimeout = time.Minute
-	// targetTimeout bounds the look at what one of them has, so that others of the source have their turn.
+	// targetTimeout bounds the look at each place that one of them publishes to, so that others have their turn.
 	targetTimeout = 20 * time.Second
 )
 
@@ -28,11 +28,9 @@ func (p *Planner) needsDriftRun(ctx context.Context, targets *publish.Targets, p
 	if slices.ContainsFunc(pipeline.Spec.Publish, func(to v1alpha1.Publish) bool { return p.unresponsiveTargets.isUnresponsive(addressOf(to)) }) {
 		return false
 	}
-	ctx, stop := context.WithTimeout(ctx, cmp.Or(p.targetWait, targetTimeout))
-	defer stop()
-	found, err := publish.FindDrift(ctx, targets, pipeline, state, since)
+	found, err := publish.FindDrift(ctx, targets, pipeline, state, since, cmp.Or(p.targetWait, targetTimeout))
 	if err != nil {
-		if look := (*publish.LookError)(nil); errors.As(err, &look) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if look := (*publish.LookError)(nil); errors.As(err, &look) && look.Silent {
 			p.unresponsiveTargets.markUnresponsive(addressOf(look.To))
 		}
 		p.Log.Debug("what is published cannot be looked at", "pipeline", pipeline.Key(), "error", err)

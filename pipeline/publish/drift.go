@@ -64,6 +64,8 @@ type LookError struct {
 	To v1alpha1.Publish
 	// Err is the cause.
 	Err error
+	// Silent says that it had the time that each place has, and did not answer.
+	Silent bool
 }
 
 // Error names the place and the cause.
@@ -73,27 +75,46 @@ func (e *LookError) Error() string { return "looking at " + e.To.Target() + ": "
 func (e *LookError) Unwrap() error { return e.Err }
 
 // FindDrift says in a few words what others have changed of what a pipeline has published, "" where nothing is different. targets
-// need not be able to publish. What a server has told since the given time is not asked again. An error means that it is not known.
-func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time) (string, error) {
+// need not be able to publish. What a server has told since the given time is not asked again. Each place may take the time of wait to
+// answer, 0 for as long as ctx lasts. An error means that it is not known.
+func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time, wait time.Duration) (string, error) {
 	var found []string
 	for _, to := range p.Spec.Publish {
 		written := writtenTo(state, to, since)
 		if len(written.Record) == 0 && written.Revision == "" {
 			continue
 		}
-		target, err := targets.Open(ctx, p.Metadata.Namespace, to)
-		if err != nil {
-			return "", &LookError{To: to, Err: err}
+		if err := ctx.Err(); err != nil {
+			return "", fmt.Errorf("looking at what is published: %w", err)
 		}
-		text, err := target.Drift(ctx, written)
+		text, err := lookAt(ctx, targets, p.Metadata.Namespace, to, written, wait)
 		if err != nil {
-			return "", &LookError{To: to, Err: err}
+			return "", err
 		}
 		if text != "" {
 			found = append(found, text)
 		}
 	}
 	return strings.Join(found, "; "), nil
+}
+
+// lookAt says what others have changed at one place. One that is not asked any more as the caller's time is up is not silent.
+func lookAt(ctx context.Context, targets *Targets, namespace string, to v1alpha1.Publish, written Written, wait time.Duration) (string, error) {
+	looking := ctx
+	if wait > 0 {
+		var stop context.CancelFunc
+		looking, stop = context.WithTimeout(ctx, wait)
+		defer stop()
+	}
+	target, err := targets.Open(looking, namespace, to)
+	var text string
+	if err == nil {
+		text, err = target.Drift(looking, written)
+	}
+	if err != nil {
+		return "", &LookError{To: to, Err: err, Silent: looking.Err() != nil && ctx.Err() == nil}
+	}
+	return text, nil
 }
 
 // WaitsForPeople reports whether what a pipeline has published waits in a pull request, as far as its state knows.

@@ -33,7 +33,7 @@ func (a *attempt) lookForDrift(ctx context.Context) {
 		return
 	}
 	found, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepPublish, driftTimeout), func(ctx context.Context) (string, error) {
-		return publish.FindDrift(ctx, a.r.Targets, a.p, a.state, a.started)
+		return publish.FindDrift(ctx, a.r.Targets, a.p, a.state, a.started, 0)
 	})
 	if err != nil {
 		a.log.Warn("what is published cannot be looked at", "error", err)
