@@ -51,7 +51,7 @@ func claimsOf(workload map[string]any) []string {
 func (w *podWork) reportLeftovers() {
 	notes := w.restored.dropped
 	for _, r := range w.restored.sidecars {
-		notes = append(notes, r.Leftovers(w.original)...)
+		notes = append(notes, r.Leftovers(w.template.Pod, w.original)...)
 	}
 	for _, n := range notes {
 		w.unit.addResult(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Message)

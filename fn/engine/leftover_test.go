@@ -157,3 +157,77 @@ func TestMountsOfAClaim(t *testing.T) {
 		t.Errorf("removal gives\n%s\n%s", out, warningsOf(r))
 	}
 }
+
+// onOthers is a policy with a sidecar and another one that sets a variable and a limit in the first one's container.
+const onOthers = `
+apiVersion: prerig.dev/v1alpha1
+kind: InjectionPolicy
+metadata: {name: test}
+spec:
+  sidecars:
+  - name: agent
+    select: {default: Inject}
+    template: "spec: {containers: [{name: agent, image: 'agent:1', resources: {requests: {cpu: 10m}}}]}"
+  - name: settings
+    select: {default: Inject}
+    template: "spec: {containers: [{name: agent, env: [{name: TZ, value: UTC}], resources: {limits: {memory: 64Mi}}}]}"
+`
+
+// TestNoLeftoversOfOthers: a container of another sidecar that a sidecar changed is there, though it goes with its own.
+func TestNoLeftoversOfOthers(t *testing.T) {
+	const app = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      containers:
+      - name: web
+        image: web:1
+        env:
+        - name: TZ
+          value: Europe/Berlin
+        resources:
+          limits:
+            memory: 1Gi
+`
+	injected, _ := try(t, onOthers, v1alpha1.ModeInject, app)
+	if again, r := try(t, onOthers, v1alpha1.ModeInject, injected); again != injected || warningsOf(r) != "" {
+		t.Errorf("injected again:\n%s\n%s", again, warningsOf(r))
+	}
+	if out, r := try(t, onOthers, v1alpha1.ModeRemove, injected); out != app || warningsOf(r) != "" {
+		t.Errorf("removal gives\n%s\n%s", out, warningsOf(r))
+	}
+}
+
+// TestLeftoversByValue: what the record has of a field is its value before the sidecar, so that a container with it was not changed.
+func TestLeftoversByValue(t *testing.T) {
+	const settings = `
+apiVersion: prerig.dev/v1alpha1
+kind: InjectionPolicy
+metadata: {name: test}
+spec:
+  sidecars:
+  - name: settings
+    select: {default: Inject}
+    template: "spec: {containers: [{name: web, env: [{name: TZ, value: UTC}], resources: {limits: {memory: 64Mi}}}]}"
+`
+	const fields = "        env:\n        - name: TZ\n          value: Europe/Berlin\n        resources:\n          limits:\n            memory: 1Gi\n"
+	const app = "apiVersion: v1\nkind: ReplicationController\nmetadata:\n  name: web\nspec:\n  template:\n    spec:\n      containers:\n      - name: web\n        image: web:1\n" + fields
+	injected, _ := try(t, settings, v1alpha1.ModeInject, app+"      - name: worker\n        image: worker:1\n"+fields)
+	renamed := strings.Replace(injected, "- name: web\n", "- name: front\n", 1)
+	_, r := try(t, settings, v1alpha1.ModeRemove, renamed)
+	got := warningsOf(r)
+	for _, want := range []string{"containers[front].env[TZ]: ", "containers[front].resources: "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q: %s", want, got)
+		}
+	}
+	if strings.Contains(got, "containers[worker]") {
+		t.Errorf("what the sidecar never changed is named: %s", got)
+	}
+}

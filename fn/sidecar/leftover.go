@@ -12,23 +12,24 @@ import (
 )
 
 // Leftovers names what the sidecar may have left in a pod that it was taken out of. The record goes by the names of containers: of one that
-// was renamed since, or copied and then deleted, it tells nothing. Where the pod does not have a container that the sidecar changed, and
-// another one has the same fields, nothing tells whose they are.
-func (r Record) Leftovers(pod map[string]any) []Warning {
+// was renamed since, or copied and then deleted, it tells nothing. Where the pod came without a container that the sidecar changed, and
+// another one has the same fields, nothing tells whose they are. Only the pod as it came tells that a container is gone: what is left of it
+// never has those of Istio and of other sidecars, and the sidecar may have changed one of these.
+func (r Record) Leftovers(came, left map[string]any) []Warning {
 	spec, _ := r.Patch["spec"].(map[string]any)
 	var gone []map[string]any
 	known := map[any]bool{}
 	for _, key := range []string{initContainersKey, containersKey} {
 		for _, patch := range mapsOf(spec[key]) {
 			known[patch["name"]] = true
-			if patch["$patch"] == nil && !hasContainer(pod, patch["name"]) {
+			if patch["$patch"] == nil && !hasContainer(came, patch["name"]) {
 				gone = append(gone, patch)
 			}
 		}
 	}
 	var out []Warning
 	for _, key := range []string{initContainersKey, containersKey} {
-		for _, c := range listOf(pod, key) {
+		for _, c := range listOf(left, key) {
 			if known[c["name"]] {
 				continue
 			}
@@ -57,19 +58,39 @@ func alike(patch, c map[string]any) []string {
 			continue
 		}
 		if !f.Merges || f.MergeKey == "" {
-			if _, there := c[key]; there {
+			if value, there := c[key]; there && changes(patch[key], value) {
 				out = append(out, key)
 			}
 			continue
 		}
 		have, _ := c[key].([]any)
 		for _, e := range mapsOf(patch[key]) {
-			if id := e[f.MergeKey]; id != nil && podmap.FindBy(have, f.MergeKey, id) != nil {
+			id := e[f.MergeKey]
+			if id == nil {
+				continue
+			}
+			if found := podmap.FindBy(have, f.MergeKey, id); found != nil && changes(e, found) {
 				out = append(out, fmt.Sprintf("%s[%v]", key, id))
 			}
 		}
 	}
 	return out
+}
+
+// changes reports whether taking a sidecar out by a part of its record would change a value that is there. What the record has is from before
+// the sidecar: a field that has this value is not the sidecar's.
+func changes(patch, value any) bool {
+	p, isMap := patch.(map[string]any)
+	have, ok := value.(map[string]any)
+	if !isMap || !ok || p["$patch"] != nil {
+		return !podmap.Equal(patch, value)
+	}
+	for key, e := range p {
+		if v, there := have[key]; there && changes(e, v) {
+			return true
+		}
+	}
+	return false
 }
 
 // mountsKey is the list of a container's mounts.
