@@ -55,18 +55,32 @@ func fluentBitPod(kind, annotations, spec string) string {
 	return fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: web, namespace: shop}\nspec: {template: {metadata: {annotations: {%s}}, spec: %s}}\n", kind, annotations, spec)
 }
 
-// TestFluentBitVolume: the volume of the annotation is one that the pod has.
+// TestFluentBitVolume: the volume of the annotation is one that the finished pod has, wherever it comes from.
 func TestFluentBitVolume(t *testing.T) {
-	policy, _ := policies.Get("fluent-bit")
 	const annotations = `fluent-bit.prerig.dev/inject: "true", fluent-bit.prerig.dev/volume: logs`
-	refused(t, policy, fluentBitPod("Deployment", annotations, "{containers: [{name: a, image: a}], volumes: [{name: log, emptyDir: {}}]}"),
-		`fluent-bit.prerig.dev/volume: the pod has no volume "logs"`)
-	for _, spec := range []string{
-		"{containers: [{name: a, image: a}], volumes: [{name: logs, emptyDir: {}}]}",
-		"{containers: [{name: a, image: a, volumeMounts: [{name: logs, mountPath: /var/log/app}]}]}", // of a volumeClaimTemplate
+	const other = "{name: other, select: {default: Inject}, template: 'spec: {volumes: [{name: logs, emptyDir: {}}]}'}"
+	const bare = "{containers: [{name: a, image: a}]}"
+	policy := func(sidecars string) []byte {
+		return []byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: x}\nspec: {sidecars: [" + sidecars + "]}\n")
+	}
+	alone := policy("{builtIn: fluent-bit}")
+	refused(t, alone, fluentBitPod("Deployment", annotations, "{containers: [{name: a, image: a}], volumes: [{name: log, emptyDir: {}}]}"),
+		"spec.template.spec.volumes: the container fluent-bit of the sidecar fluent-bit mounts the volume logs at /var/log/app, and the pod has no such volume")
+	claim := strings.Replace(fluentBitPod("StatefulSet", annotations, bare), "spec: {template", "spec: {volumeClaimTemplates: [{metadata: {name: logs}}], template", 1)
+	for name, tc := range map[string]struct {
+		policy []byte
+		input  string
+	}{
+		"own":              {alone, fluentBitPod("Deployment", annotations, "{containers: [{name: a, image: a}], volumes: [{name: logs, emptyDir: {}}]}")},
+		"claim":            {alone, claim},
+		"mounted":          {alone, fluentBitPod("StatefulSet", annotations, "{containers: [{name: a, image: a, volumeMounts: [{name: logs, mountPath: /logs}]}]}")},
+		"earlier sidecar":  {policy(other + ", {builtIn: fluent-bit}"), fluentBitPod("Deployment", annotations, bare)},
+		"later sidecar":    {policy("{builtIn: fluent-bit}, " + other), fluentBitPod("Deployment", annotations, bare)},
+		"no volume at all": {alone, fluentBitPod("Deployment", `fluent-bit.prerig.dev/inject: "true"`, bare)},
 	} {
-		if _, results := apply(t, policy, []byte(fluentBitPod("StatefulSet", annotations, spec)), v1alpha1.ModeInject); strings.Contains(results, "# error: ") {
-			t.Errorf("%s: %s", spec, results)
+		out, results := apply(t, tc.policy, []byte(tc.input), v1alpha1.ModeInject)
+		if strings.Contains(results, "# error: ") || strings.Contains(results, "# warning: ") || !strings.Contains(string(out), "name: fluent-bit,") && !strings.Contains(string(out), "name: fluent-bit\n") {
+			t.Errorf("%s: %s\n%s", name, results, out)
 		}
 	}
 }

@@ -314,6 +314,9 @@ func (w *podWork) injectAll(plans []*compiledPolicy) (map[string]any, error) {
 	if pod, err = w.injectSidecars(pod, true); err != nil {
 		return nil, err
 	}
+	if err = w.checkMounts(pod); err != nil {
+		return nil, err
+	}
 	if pod, err = w.finishSidecars(pod); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// checkMounts refuses a finished pod in which a sidecar's container mounts a volume that is not there. Only the finished pod tells: a sidecar
+// may mount what a later one brings. Where a webhook for pods, or a controller other than Kubernetes' own, may still add the volume, it is
+// a warning.
+func (w *podWork) checkMounts(pod map[string]any) error {
+	known := w.knownVolumes(pod)
+	containers := containersByName(pod)
+	for _, r := range w.sidecars.records {
+		for _, name := range slices.Concat(r.InitContainers, r.Containers) {
+			for _, m := range mountsOf(containers[name]) {
+				volume, _ := m["name"].(string)
+				if volume == "" || slices.Contains(known, volume) {
+					continue
+				}
+				err := fmt.Errorf("the container %s of the sidecar %s mounts the volume %s at %v, and the pod has no such volume; "+
+					"add it to the pod's volumes, or let the sidecar mount one that is there", name, r.Name, volume, m["mountPath"])
+				if w.refusesMounts() {
+					return &podmap.FieldError{Field: "spec.volumes", Err: err}
+				}
+				w.unit.addResult(result.Warning, joinField(w.template.Field, "spec.volumes"), err.Error()+", unless a webhook or controller adds it")
+			}
+		}
+	}
+	return nil
+}
+
+// knownVolumes returns the names of the volumes that the pod has, of the workload's claims, and of what the app itself mounts: that is there,
+// wherever it comes from, or the app does not run without the sidecar either.
+func (w *podWork) knownVolumes(pod map[string]any) []string {
+	spec, _ := pod["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	known := append(podmap.Names(volumes), claimsOf(w.obj)...)
+	for _, c := range containersByName(w.original) {
+		for _, m := range mountsOf(c) {
+			if name, _ := m["name"].(string); name != "" {
+				known = append(known, name)
+			}
+		}
+	}
+	return known
+}
+
+// refusesMounts reports whether the API server surely refuses the workload for a mount without a volume. It looks at the pod templates
+// of its own kinds before any webhook for pods does, but not at a StatefulSet's.
+func (w *podWork) refusesMounts() bool {
+	switch w.unit.meta.APIVersion {
+	case "v1", "apps/v1", "batch/v1":
+		return !w.isBarePod() && w.unit.meta.Kind != "StatefulSet"
+	}
+	return false
+}
+
+// mountsOf returns the mounts of a container.
+func mountsOf(container map[string]any) []map[string]any {
+	list, _ := container["volumeMounts"].([]any)
+	var out []map[string]any
+	for _, e := range list {
+		if m, ok := e.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
