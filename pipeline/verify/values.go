@@ -120,29 +120,99 @@ func withoutCredentials(v any) any {
 	return v
 }
 
-// An option or a variable with its value, in a text that may be a command of a shell: after an = sign, or in the next word.
+// A name before its value, in a text that may be a command of a shell: an option or a variable before an = sign, a header or a key before
+// a colon, or an option before the next word.
 var (
-	assigned = regexp.MustCompile(`([\w.-]+)=("[^"]*"|'[^']*'|\S+)`)
+	named    = regexp.MustCompile(`([\w.-]+)(=|:[ \t]+|\\?["'][ \t]*:[ \t]*)|([\w-]*(?i:authorization)):`)
 	followed = regexp.MustCompile(`(--?[A-Za-z][\w.-]*)\s+("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
 	option   = regexp.MustCompile(`^--?[A-Za-z][\w.-]*$`)
+	quote    = regexp.MustCompile(`^\\?["']`)
+	next     = regexp.MustCompile(`[,&;][\w.-]+=`)
 )
+
+// aboutSecret ends names of options that say something about a credential, or where it is.
+var aboutSecret = regexp.MustCompile(`(?i:[_.-](?:mode|name|namespace|path|file|dir|directory|type|method|provider|ttl|timeout))$|` +
+	`[a-z0-9](?:Mode|Name|Namespace|Path|File|Dir|Directory|Type|Method|Provider|TTL|Timeout)$`)
+
+// isSecretOption reports whether the value of an option is a credential by its name.
+func isSecretOption(name string) bool { return isSecret(name) && !aboutSecret.MatchString(name) }
 
 // argument hides in an argument of a command what is a credential by the name of its option, which may be the argument before.
 func argument(before, word string) string {
-	if option.MatchString(before) && isSecret(before) && word != "" && !strings.HasPrefix(word, "--") {
+	if option.MatchString(before) && isSecretOption(before) && word != "" && !strings.HasPrefix(word, "--") {
 		return hidden
 	}
-	if name, value, ok := strings.Cut(word, "="); ok && value != "" && isSecret(name) && !strings.ContainsAny(name, " \t\n") {
+	if name, value, ok := strings.Cut(word, "="); ok && value != "" && isSecretOption(name) && !strings.ContainsAny(name, " \t\n") {
 		return name + "=" + hidden // with all words that follow
 	}
-	for _, form := range []*regexp.Regexp{assigned, followed} {
-		word = form.ReplaceAllStringFunc(word, func(found string) string {
-			parts := form.FindStringSubmatch(found)
-			if !isSecret(parts[1]) {
-				return found
-			}
-			return strings.TrimSuffix(found, parts[2]) + hidden
-		})
+	return followed.ReplaceAllStringFunc(withoutNamed(word), func(found string) string {
+		parts := followed.FindStringSubmatch(found)
+		if !isSecretOption(parts[1]) {
+			return found
+		}
+		return strings.TrimSuffix(found, parts[2]) + hidden
+	})
+}
+
+// withoutNamed hides the values that directly follow names of credentials. A value may itself be a name with a value.
+func withoutNamed(text string) string {
+	var out strings.Builder
+	done := 0
+	for _, at := range named.FindAllStringSubmatchIndex(text, -1) {
+		start, end := at[0], at[1]
+		if start < done || !isSecretOption(strings.TrimRight(text[start:end], "=:\\\"' \t")) {
+			continue
+		}
+		if length := valueLength(text, start, end); length > 0 {
+			out.WriteString(text[done:end] + hidden)
+			done = end + length
+		}
 	}
-	return word
+	return out.String() + text[done:]
+}
+
+// valueLength returns how long the value is that begins at end, after a name that begins at start. Where it is not clear it is rather
+// longer: who reads a report misses less by that than by a password in it.
+func valueLength(text string, start, end int) int {
+	value, open := text[end:], openQuote(text[:end])
+	if q := quote.FindString(value); q != "" && (len(q) > 1 || q[0] != open) {
+		if i := strings.Index(value[len(q):], q); i >= 0 {
+			return i + 2*len(q)
+		}
+		return len(value)
+	}
+	if i := strings.IndexByte(value, open); open != 0 && i >= 0 {
+		value = value[:i]
+	}
+	if text[end-1] != '=' { // a header or a key has its line
+		if i := strings.IndexAny(value, "\r\n"); i >= 0 {
+			value = value[:i]
+		}
+		return len(value)
+	}
+	// Only in a command can a blank end it: not in an argument of its own, nor where quotes begin with the name.
+	quoted := open != 0 && start > 0 && text[start-1] == open
+	if i := strings.IndexAny(value, " \t\r\n"); i >= 0 && !quoted && strings.ContainsAny(text[:start], " \t\r\n") {
+		value = value[:i]
+	}
+	if at := next.FindStringIndex(value); at != nil {
+		value = value[:at[0]]
+	}
+	return len(value)
+}
+
+// openQuote returns the quote that is open at the end of a text, as a shell reads it, or 0.
+func openQuote(text string) byte {
+	var open byte
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && open != '\'':
+			i++
+		case c == open:
+			open = 0
+		case open == 0 && (c == '"' || c == '\''):
+			open = c
+		}
+	}
+	return open
 }

@@ -93,3 +93,39 @@ func TestArgumentsHideCredentials(t *testing.T) {
 		}
 	}
 }
+
+// TestInnermostNamesHideCredentials judges names within values of options, of URLs and of lists, and those of headers and keys.
+func TestInnermostNamesHideCredentials(t *testing.T) {
+	for _, c := range []struct{ before, word, want string }{
+		{"", `--env=DB_PASSWORD=hunter2`, `--env=DB_PASSWORD=***`},
+		{"", `--env=DB_PASSWORD=hunter1 hunter2`, `--env=DB_PASSWORD=***`},
+		{"", `--set=db.password=hunter2`, `--set=db.password=***`},
+		{"--set", `x=1,password=hunter2`, `x=1,password=***`},
+		{"--set", `x=1,password=hunter1,hunter2,y=2`, `x=1,password=***,y=2`},
+		{"", `--env=TOKEN=hunter==`, `--env=TOKEN=***`},
+		{"", `jdbc:postgresql://db/x?user=u&password=hunter2`, `jdbc:postgresql://db/x?user=u&password=***`},
+		{"", `jdbc:sqlserver://db;password=hunter2;encrypt=true`, `jdbc:sqlserver://db;password=***`},
+		{"", `app jdbc:sqlserver://db;password=hunter2;encrypt=true`, `app jdbc:sqlserver://db;password=***;encrypt=true`},
+		{"", `curl "http://a/?password=hunter2" -o kept`, `curl "http://a/?password=***" -o kept`},
+		{"", `run -e "DB_PASSWORD=hunter1 hunter2" kept`, `run -e "DB_PASSWORD=***" kept`},
+		{"", `curl -H "Authorization: Bearer hunter2" http://kept`, `curl -H "Authorization: ***" http://kept`},
+		{"", `curl -H 'X-Api-Key: hunter2' http://kept`, `curl -H 'X-Api-Key: ***' http://kept`},
+		{"-H", `Authorization: Bearer hunter2`, `Authorization: ***`},
+		{"-H", `Authorization:Bearer hunter2`, `Authorization:***`},
+		{"", "cat <<E\npassword: hunter1 hunter2\nport: kept\nE", "cat <<E\npassword: ***\nport: kept\nE"},
+		{"", `--config={"password":"hunter2","level":"kept"}`, `--config={"password":***,"level":"kept"}`},
+		{"", `sh -c "echo {\"token\": \"hunter1 hunter2\"} > kept"`, `sh -c "echo {\"token\": ***} > kept"`},
+		{"", `app "--password=" kept`, `app "--password=" kept`},
+		{"--auth-mode", "none", "none"},
+		{"--secret-name", "foo", "foo"},
+		{"", "--token-file=/run/kept", "--token-file=/run/kept"},
+		{"", "app --auth-mode none --secretName foo --credentials-path=/kept", "app --auth-mode none --secretName foo --credentials-path=/kept"},
+		{"", "--secret-name=foo,password=hunter2", "--secret-name=foo,password=***"},
+		{"", "registry/token:v1", "registry/token:v1"},
+		{"", "echo author: kept a=b", "echo author: kept a=b"},
+	} {
+		if got := argument(c.before, c.word); got != c.want {
+			t.Errorf("%s after %q is shown as\n%s, want\n%s", c.word, c.before, got, c.want)
+		}
+	}
+}
