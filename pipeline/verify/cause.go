@@ -88,17 +88,18 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 		return Cause{Kind: CauseAdmission, By: done, Certain: true}
 	}
 	webhooks := v.webhooksOf(p)
-	if first == nil || c.found == nil && wroteLater(entries, first) {
+	if first == nil || c.found == nil && wroteLater(entries, first, c.path) {
 		return Cause{Kind: CauseUnknown, By: webhooks}
 	}
 	return Cause{Kind: CauseAdmission, By: webhooks}
 }
 
-// wroteLater reports whether somebody wrote to an object after it was created, but for its subresources as far as they are about fields of
-// their own: whoever may write pods/status may write labels and annotations too.
-func wroteLater(entries []manager, first *manager) bool {
+// wroteLater reports whether somebody who could change the field at a path wrote to an object after it was created. Who writes a subresource
+// can change fields of its own, and the metadata: whoever may write pods/status may write labels and annotations too.
+func wroteLater(entries []manager, first *manager, path []step) bool {
+	inMetadata := path[0].key == "metadata"
 	for i, m := range entries {
-		if (m.subresource == "" || m.fields["f:metadata"] != nil) && first != &entries[i] {
+		if (m.subresource == "" || inMetadata && m.fields["f:metadata"] != nil) && first != &entries[i] {
 			return true
 		}
 	}

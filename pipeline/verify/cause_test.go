@@ -115,6 +115,7 @@ func TestCauseThroughStatus(t *testing.T) {
 	}{
 		"added":                  {webDeployment, `, annotations: {team: x}` + wrote(annotation), CauseUpdate},
 		"missing":                {strings.Replace(webDeployment, "labels: {app: web}", "labels: {app: web, tier: x}", 1), wrote(annotation), CauseUnknown},
+		"missing in the spec":    {strings.Replace(webDeployment, "containers:", "priorityClassName: high, containers:", 1), wrote(annotation), CauseAdmission},
 		"missing, status itself": {strings.Replace(webDeployment, "labels: {app: web}", "labels: {app: web, tier: x}", 1), `, managedFields: [` + made + `, {manager: kubelet, subresource: status, fieldsV1: {"f:status": {}}}]`, CauseAdmission},
 	} {
 		got := verifyObjects(t, "", c.committed, webPod(webOwner, c.more, webSpec))
