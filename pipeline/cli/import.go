@@ -143,8 +143,11 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 		return err
 	}
 	imp, err := im.makePolicy(objects)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case im.needsNoKubernetes(imp):
+		return errors.New("--kubernetes-version is for Istio and charts, and there is neither")
 	}
 	if im.watchDiff != "" {
 		im.printMessages(imp)
@@ -169,11 +172,12 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 // makePolicy makes the policy of what was read.
 func (im *importRun) makePolicy(objects []importer.Object) (*importer.Import, error) {
 	im.options.KubernetesVersion = im.kubernetes
-	imp, err := importer.Policy(objects, im.options)
-	if err == nil && imp.Policy.Spec.Istio == nil && im.kubernetes != "" && im.charts == 0 {
-		return nil, errors.New("--kubernetes-version is for Istio and charts, and there is neither")
-	}
-	return imp, err
+	return importer.Policy(objects, im.options)
+}
+
+// needsNoKubernetes reports whether a version of Kubernetes was given that nothing is made with.
+func (im *importRun) needsNoKubernetes(imp *importer.Import) bool {
+	return im.kubernetes != "" && im.charts == 0 && imp.Policy.Spec.Istio == nil
 }
 
 // readFiles reads the objects of files, or of standard input where none is named.

@@ -40,7 +40,22 @@ func TestImportRefusesFlagsThatSayNothing(t *testing.T) {
 	wants(t, said, "--values is for a chart")
 	_, said = runCode(t, 2, "import", linkerd, "--kubernetes-version", "1.34")
 	wants(t, said, "--kubernetes-version is for Istio and charts")
-	_, said = runCode(t, 2, "init", "--from", linkerd, "--kubernetes-version", "1.34")
-	wants(t, said, "--kubernetes-version is for Istio and charts")
-	runCode(t, 0, "init", "--from", linkerd)
+}
+
+// TestInitNeedsNoVersionOfKubernetes where what is injected is not Istio: it says so, and goes on.
+func TestInitNeedsNoVersionOfKubernetes(t *testing.T) {
+	linkerd, err := filepath.Abs(filepath.Join("importer", "testdata", "cases", "linkerd", "input.yaml"))
+	must(t, err)
+	emptyProject(t, "")
+	const note = "info: --kubernetes-version is for Istio and charts, and not in this policy\n"
+	out, said := runCode(t, 0, "init", "--from", linkerd)
+	if strings.Contains(out+said, note) {
+		t.Errorf("it was not given: %s", out+said)
+	}
+	want := readFile(t, "prerig.yaml")
+	out, said = runCode(t, 0, "init", "--force", "--from", linkerd, "--kubernetes-version", "1.30")
+	wants(t, out+said, note)
+	if got := readFile(t, "prerig.yaml"); got != want {
+		t.Errorf("the policy is another one:\n%s", got)
+	}
 }

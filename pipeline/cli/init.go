@@ -187,6 +187,9 @@ func (in *initRun) readImport(ctx context.Context) error {
 		return errors.New("namespaces of the cluster may not be read, so it is not known into which to inject: name them by --namespaces, or ask for the right to list them")
 	}
 	in.imported, err = im.makePolicy(objects)
+	if err == nil && im.needsNoKubernetes(in.imported) { // a cluster has it, whatever it injects
+		in.imported.Notes = append(in.imported.Notes, "--kubernetes-version is for Istio and charts, and not in this policy")
+	}
 	return err
 }
 
