@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -112,7 +111,7 @@ func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	if err != nil {
 		return fmt.Errorf("reading the policy: %w", err)
 	}
-	if len(bytes.TrimSpace(text)) == 0 {
+	if isBlank(text) {
 		return nil
 	}
 	old, others, err := readPolicyObject(im.output, text)
@@ -144,6 +143,16 @@ func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	}
 	im.keepMetadata(&imp.Policy.Metadata, parsed.Metadata)
 	return im.keepSpec(imp.Policy, left)
+}
+
+// isBlank reports whether a file holds nothing but blanks and markers of documents. Comments are something: somebody wrote them.
+func isBlank(text []byte) bool {
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
+		if line = strings.TrimRight(line, " \t\r\n"); line != "" && line != "---" && line != "..." {
+			return false
+		}
+	}
+	return true
 }
 
 // parsePolicy returns the policy that an object is.

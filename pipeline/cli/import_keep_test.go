@@ -72,6 +72,7 @@ func TestImportReplacesNothingThatWouldBeLost(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"a Deployment":                {web, "error: writing out.yaml: the file is there and is no InjectionPolicy; remove it, or name another file with -o\n"},
 		"comments":                    {"# what we know of the mesh\n", "is no InjectionPolicy"},
+		"comments and markers":        {"---\n# what we know of the mesh\n---\n", "is no InjectionPolicy"},
 		"a List":                      {"apiVersion: v1\nkind: List\nitems: []\n", "is no InjectionPolicy"},
 		"no YAML":                     {"a: [\n", "error: writing out.yaml: what was set by hand in the file that is there could not be kept; mend it, remove it, or name another file with -o: decoding out.yaml"},
 		"no text":                     {"\xff\xfe\x00", "could not be kept"},
@@ -96,7 +97,7 @@ func TestImportReplacesNothingThatWouldBeLost(t *testing.T) {
 	if code, _, _ := command(t, "", "import", "-o", "cluster.yaml", "cluster.yaml"); code != ExitError || readFile(t, "cluster.yaml") != own {
 		t.Errorf("exit code %d, or it has replaced its own input", code)
 	}
-	for _, blank := range []string{"", "\n  \n"} {
+	for _, blank := range []string{"", "\n  \n", "---", "---\n\n--- \r\n...\n", "\ufeff---\n"} {
 		must(t, os.WriteFile("out.yaml", []byte(blank), 0o600))
 		ok(t, "", "import", input, "-q", "-o", "out.yaml")
 		ok(t, "", "import", input, "-q", "--watch-diff", "out.yaml")
