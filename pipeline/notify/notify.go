@@ -189,7 +189,10 @@ func signBody(h http.Header, token, body []byte) {
 	h.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 }
 
-// longestWait is the longest time between two tries.
+// Timeout bounds one notification with all its tries.
+const Timeout = time.Minute
+
+// longestWait is the longest time between two tries where the server asks for none.
 const longestWait = 10 * time.Second
 
 // ErrReplaced is about a commit's status that was not tried again, as there is a newer one.
@@ -207,7 +210,11 @@ func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Heade
 		if answer := (*answerError)(nil); errors.As(err, &answer) {
 			wait = max(wait, answer.wait)
 		}
-		if until, ok := ctx.Deadline(); ok && time.Until(until) < wait {
+		left := Timeout // a server must not hold up for longer who has set no bound
+		if until, ok := ctx.Deadline(); ok {
+			left = time.Until(until)
+		}
+		if left < wait {
 			return err // it would be too early for the server then
 		}
 		if err := waitForTry(ctx, wait, replaced); err != nil {

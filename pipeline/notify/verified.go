@@ -30,11 +30,14 @@ type Verified struct {
 const maxPods = 100
 
 // Verified sends a CloudEvent about a cluster: of type dev.prerig.verify.wrong where pods are not as committed, else
-// dev.prerig.verify.right. The secret is in a namespace of the directory of secrets.
+// dev.prerig.verify.right. The secret is in a namespace of the directory of secrets. It takes Timeout at most, as the next look at the
+// cluster waits for it.
 func (n *Notifier) Verified(ctx context.Context, e *v1alpha1.Endpoint, namespace string, v Verified) (err error) {
 	if n.Observe != nil {
 		defer func() { n.Observe(CloudEvent, err) }()
 	}
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
 	outcome := "right"
 	if v.Wrong > 0 {
 		outcome = "wrong"

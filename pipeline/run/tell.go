@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/notify"
@@ -22,12 +21,8 @@ import (
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
-const (
-	// notifyTimeout bounds one notification with all its tries.
-	notifyTimeout = time.Minute
-	// maxNotices is how many notifications of one pipeline to one receiver may wait, as one that does not answer must not fill the memory.
-	maxNotices = 50
-)
+// maxNotices is how many notifications of one pipeline to one receiver may wait, as one that does not answer must not fill the memory.
+const maxNotices = 50
 
 // noteTold notes in the state who was told of the newest run of the history, as far as this process knows.
 func (a *attempt) noteTold() {
@@ -67,7 +62,7 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 		if last.Repeats > 0 && a.state.Told.Run != last.ID && !calls(to, told) {
 			continue
 		}
-		step := a.step(watchdog.StepNotify, notifyTimeout)
+		step := a.step(watchdog.StepNotify, notify.Timeout)
 		step.Subject = fmt.Sprintf("%s, notification %d", step.Subject, i)
 		n := &notice{to: to, run: told, replaced: make(chan struct{}), log: a.log}
 		n.run.Replaced = n.replaced
