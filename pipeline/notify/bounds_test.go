@@ -5,6 +5,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -65,5 +66,27 @@ func TestTellingOfAClusterIsBounded(t *testing.T) {
 	n, found := &boundSecrets{}, Verified{Cluster: "prod", At: time.Now(), Report: &verify.Report{}}
 	if err := New(n, nil).Verified(t.Context(), &v1alpha1.Endpoint{URL: s.URL, SecretRef: ref("x")}, "team", found); err != nil || !n.bound {
 		t.Errorf("bound %v, error %v", n.bound, err)
+	}
+}
+
+// TestAStatusThatGaveWayIsNoFailure has a newer one when an older one is to be tried again: an alert counts failures.
+func TestAStatusThatGaveWayIsNoFailure(t *testing.T) {
+	s, got := sink(t, 403, 504)
+	n := notifier(secrets{"team/host": "t"})
+	n.wait = longestWait
+	var observed []error
+	n.Observe = func(_ string, err error) { observed = append(observed, err) }
+	send := func(replaced bool) error {
+		r, newer := published, make(chan struct{})
+		if r.Replaced = newer; replaced {
+			close(newer)
+		}
+		return n.Send(t.Context(), []v1alpha1.Notification{{CommitStatus: &v1alpha1.CommitStatus{Provider: "Gitea", URL: s.URL, SecretRef: *ref("host")}}}, r)
+	}
+	if err := send(false); err == nil || errors.Is(err, ErrReplaced) || len(observed) != 1 {
+		t.Errorf("a status that fails: %v, observed %v", err, observed)
+	}
+	if err := send(true); !errors.Is(err, ErrReplaced) || len(observed) != 1 || len(*got) != 2 {
+		t.Errorf("a status that gave way: %v, observed %v, %d calls", err, observed, len(*got))
 	}
 }

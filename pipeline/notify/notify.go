@@ -57,8 +57,8 @@ func (r Run) Pipeline() string {
 
 // Notifier sends notifications. It is safe for concurrent use.
 type Notifier struct {
-	// Observe is told what became of each notification, by its kind; it must be quick. It may be nil, and is to be set before the
-	// first is sent.
+	// Observe is told what became of each notification, by its kind; it must be quick. One that gave way to a newer one is neither sent
+	// nor failed: of that it is not told. It may be nil, and is to be set before the first is sent.
 	Observe func(kind string, err error)
 
 	client  *http.Client
@@ -110,7 +110,7 @@ func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) 
 		case t.CommitStatus != nil:
 			kind, err = CommitStatus, n.commitStatus(ctx, t.CommitStatus, r)
 		}
-		if kind != "" && n.Observe != nil {
+		if kind != "" && n.Observe != nil && !errors.Is(err, ErrReplaced) {
 			n.Observe(kind, err)
 		}
 		if err != nil {
