@@ -250,8 +250,8 @@ func openComponents(ctx context.Context, c *config.Config, o Options, worker boo
 	}
 	storing, stopStoring := context.WithCancel(context.WithoutCancel(ctx))
 	closing = func() {
-		if p.runner != nil && !endsWithin(shutdownGrace, p.runner.Wait) {
-			o.Log.Warn("the daemon ends before all notifications are sent")
+		if p.runner != nil {
+			sendLastNotices(p.runner, shutdownGrace, o.Log)
 		}
 		stopStoring()
 		if p.pool != nil {

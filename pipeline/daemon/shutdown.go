@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +39,22 @@ func (p *components) waitForGroup(ctx, inner context.Context, group *errgroup.Gr
 		return nil
 	}
 	return context.Cause(inner)
+}
+
+// notices is what sends notifications: *run.Runner.
+type notices interface {
+	Hurry()
+	Wait()
+	LogUnsent()
+}
+
+// sendLastNotices has the notifications sent that are still to be, for so long at most, and logs what is not.
+func sendLastNotices(n notices, longest time.Duration, log *slog.Logger) {
+	n.Hurry()
+	if !endsWithin(longest, n.Wait) {
+		log.Warn("the daemon ends before all notifications are sent")
+		n.LogUnsent()
+	}
 }
 
 // endsWithin reports whether wait returns in time. It is left behind where it does not.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -37,5 +38,30 @@ func TestWhatDoesNotEndIsLeftBehind(t *testing.T) {
 	}
 	if got := strings.Count(said.String(), "is left behind"); got != 2 {
 		t.Errorf("it was told %d times: %s", got, said.String())
+	}
+}
+
+// lastNotices end when they are told to hurry, or never.
+type lastNotices struct {
+	hurried chan struct{}
+	hangs   bool
+	logged  bool
+}
+
+func (n *lastNotices) Hurry() { close(n.hurried) }
+func (n *lastNotices) Wait() {
+	if <-n.hurried; n.hangs {
+		select {}
+	}
+}
+func (n *lastNotices) LogUnsent() { n.logged = true }
+
+// TestTheLastNotificationsAreHurried and those that are not sent in time are logged.
+func TestTheLastNotificationsAreHurried(t *testing.T) {
+	for hangs, longest := range map[bool]time.Duration{false: time.Minute, true: time.Millisecond} {
+		n := &lastNotices{hurried: make(chan struct{}), hangs: hangs}
+		if sendLastNotices(n, longest, slog.New(slog.DiscardHandler)); n.logged != hangs {
+			t.Errorf("where they hang, %v: logged %v", hangs, n.logged)
+		}
 	}
 }

@@ -90,3 +90,25 @@ func TestAStatusThatGaveWayIsNoFailure(t *testing.T) {
 		t.Errorf("a status that gave way: %v, observed %v, %d calls", err, observed, len(*got))
 	}
 }
+
+// TestNothingIsTriedAgainInAHurry nor counted twice; a status that gave way is still told from one that failed.
+func TestNothingIsTriedAgainInAHurry(t *testing.T) {
+	s, got := sink(t, 503)
+	n := notifier(secrets{"team/host": "t"})
+	n.wait = longestWait
+	hurry, newer := make(chan struct{}), make(chan struct{})
+	close(hurry)
+	r := published
+	r.Hurry, r.Replaced = hurry, newer
+	endpoint := &v1alpha1.Endpoint{URL: s.URL, SecretRef: ref("host")}
+	status := v1alpha1.Notification{CommitStatus: &v1alpha1.CommitStatus{Provider: "Gitea", URL: s.URL, SecretRef: *ref("host")}}
+	for i, to := range []v1alpha1.Notification{{FluxReceiver: endpoint}, {CloudEvent: endpoint}, status} {
+		if err := n.Send(t.Context(), []v1alpha1.Notification{to}, r); !errors.As(err, new(*answerError)) || len(*got) != i+1 {
+			t.Errorf("%d: %d calls, error %v", i, len(*got), err)
+		}
+	}
+	close(newer)
+	if err := n.Send(t.Context(), []v1alpha1.Notification{status}, r); !errors.Is(err, ErrReplaced) || len(*got) != 4 {
+		t.Errorf("a status that gave way: %d calls, error %v", len(*got), err)
+	}
+}

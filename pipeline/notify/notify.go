@@ -7,6 +7,7 @@ package notify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -43,6 +44,8 @@ type Run struct {
 	Waits bool
 	// Replaced is closed when a newer run tells of the same commit: then its status is not tried again. It may be nil.
 	Replaced <-chan struct{}
+	// Hurry is closed when others wait for this one and there is little time: then nothing is tried again. It may be nil.
+	Hurry <-chan struct{}
 	// Page is the address of the run's page, empty where the daemon does not know its own.
 	Page string
 }
@@ -132,7 +135,7 @@ func (n *Notifier) notifyFlux(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	}
 	h := http.Header{"Content-Type": {"application/json"}}
 	signBody(h, token, body)
-	return n.postWithRetries(ctx, e.URL, h, body, nil)
+	return n.postWithRetries(ctx, e.URL, h, body, stops{hurry: r.Hurry})
 }
 
 // cloudEvent sends a CloudEvent in the binary mode of the HTTP binding. The run's id names the event, so that a repeated one
@@ -160,7 +163,7 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 		h.Set("Ce-Time", r.Run.Finished.UTC().Format(time.RFC3339))
 	}
 	signBody(h, token, body)
-	return n.postWithRetries(ctx, e.URL, h, body, nil)
+	return n.postWithRetries(ctx, e.URL, h, body, stops{hurry: r.Hurry})
 }
 
 // readToken returns the key "token" of a secret; nil without a reference.
@@ -198,9 +201,12 @@ const longestWait = 10 * time.Second
 // ErrReplaced is about a commit's status that was not tried again, as there is a newer one.
 var ErrReplaced = errors.New("a newer run tells of the same commit")
 
+// stops are what ends the tries, as Run has them.
+type stops struct{ replaced, hurry <-chan struct{} }
+
 // postWithRetries sends the body until it is answered with success, or with a refusal that a repetition will not change, or until
-// replaced is closed. That does not end a try which is under way: the server may do it after the next one.
-func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Header, body []byte, replaced <-chan struct{}) error {
+// it is stopped. That does not end a try which is under way: the server may do it after the next one.
+func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Header, body []byte, stop stops) error {
 	for try := 1; ; try++ {
 		again, err := n.postOnce(ctx, url, h, body)
 		if err == nil || !again || try >= n.tries {
@@ -217,23 +223,30 @@ func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Heade
 		if left < wait {
 			return err // it would be too early for the server then
 		}
-		if err := waitForTry(ctx, wait, replaced); err != nil {
-			return err
+		if stopped, why := waitForTry(ctx, wait, stop); stopped {
+			return cmp.Or(why, err)
 		}
 	}
 }
 
-// waitForTry waits until it is time for the next try. Where there is none any more it returns why.
-func waitForTry(ctx context.Context, wait time.Duration, replaced <-chan struct{}) error {
+// waitForTry waits until it is time for the next try, or until there is none any more. It says why, unless the try before is to be told of.
+func waitForTry(ctx context.Context, wait time.Duration, stop stops) (stopped bool, why error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-replaced:
-		return ErrReplaced
+	case <-stop.replaced:
+		return true, ErrReplaced
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return true, context.Cause(ctx)
+	case <-stop.hurry:
+		select {
+		case <-stop.replaced: // which is closed before
+			return true, ErrReplaced
+		default:
+			return true, nil
+		}
 	case <-timer.C:
-		return nil
+		return false, nil
 	}
 }
 

@@ -108,6 +108,13 @@ func New(o Options) *Runner {
 // Wait returns when notifications that were begun are sent.
 func (r *Runner) Wait() { r.notices.sending.Wait() }
 
+// Hurry is for the end of the process: a notification for which others wait is not tried again from then on, so that each of them is
+// sent once.
+func (r *Runner) Hurry() { r.notices.hurry() }
+
+// LogUnsent logs each notification that is not sent.
+func (r *Runner) LogUnsent() { r.notices.logUnsent() }
+
 // WhenIdle calls do at a place for a render that no pipeline wants now, see build.Limited.
 func (r *Runner) WhenIdle(ctx context.Context, do func(context.Context) error) error {
 	return r.builds.WhenIdle(ctx, do)

@@ -64,8 +64,8 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 		}
 		step := a.step(watchdog.StepNotify, notify.Timeout)
 		step.Subject = fmt.Sprintf("%s, notification %d", step.Subject, i)
-		n := &notice{to: to, run: told, replaced: make(chan struct{}), log: a.log}
-		n.run.Replaced = n.replaced
+		n := &notice{to: to, run: told, replaced: make(chan struct{}), hurried: make(chan struct{}), log: a.log}
+		n.run.Replaced, n.run.Hurry = n.replaced, n.hurried
 		n.send = func() error {
 			_, err := watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, a.r.Notifier.Send(ctx, []v1alpha1.Notification{to}, n.run)
@@ -94,6 +94,7 @@ type notices struct {
 	mu     sync.Mutex
 	queues map[queueKey][]*notice // the first of each is being sent
 	told   map[string]status.Told // of the newest run, by the pipeline
+	ending bool                   // see hurry
 }
 
 type queueKey struct{ pipeline, receiver string }
@@ -103,6 +104,7 @@ type notice struct {
 	to       v1alpha1.Notification
 	run      notify.Run
 	replaced chan struct{} // closed when a newer one says something else of the same commit
+	hurried  chan struct{} // closed when others wait for it and the process ends
 	log      *slog.Logger
 	send     func() error
 }
@@ -125,8 +127,8 @@ func (s *notices) add(key queueKey, n *notice) {
 	}
 	if len(waiting) > 0 {
 		first := waiting[0]
-		if n.replaces(first) && !isClosed(first.replaced) {
-			close(first.replaced)
+		if n.replaces(first) {
+			closeOnce(first.replaced)
 		}
 		later := slices.DeleteFunc(waiting[1:], n.replaces)
 		if len(later) == maxNotices {
@@ -134,6 +136,7 @@ func (s *notices) add(key queueKey, n *notice) {
 			later = later[1:]
 		}
 		s.queues[key] = append([]*notice{first}, append(later, n)...)
+		s.hurryFirst(key)
 		return
 	}
 	if s.queues == nil {
@@ -168,7 +171,36 @@ func (s *notices) next(key queueKey, sent bool) *notice {
 		return nil
 	}
 	s.queues[key] = left
+	s.hurryFirst(key)
 	return left[0]
+}
+
+// hurry has each notification that is still to be sent sent once. The last to a receiver is tried again as ever: none waits for it.
+func (s *notices) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+	for key := range s.queues {
+		s.hurryFirst(key)
+	}
+}
+
+// hurryFirst has the first of a queue not tried again where the process ends and others wait. It is called with the lock held.
+func (s *notices) hurryFirst(key queueKey) {
+	if waiting := s.queues[key]; s.ending && len(waiting) > 1 {
+		closeOnce(waiting[0].hurried)
+	}
+}
+
+// logUnsent logs those that are not sent, when the process does not wait for them any more.
+func (s *notices) logUnsent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, waiting := range s.queues {
+		for i, n := range waiting {
+			n.log.Warn("a notification was not sent, as the process ends", "run", n.run.Run.ID, "begun", i == 0)
+		}
+	}
 }
 
 // mergeTold returns who was told of a pipeline's newest run by what the state says and what is known here, and goes on from there.
@@ -188,11 +220,11 @@ func (s *notices) mergeTold(pipeline string, stored status.Told) status.Told {
 	return all
 }
 
-func isClosed(c <-chan struct{}) bool {
+// closeOnce closes a channel that may be closed already. It is called with the lock held.
+func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
-		return true
 	default:
-		return false
+		close(c)
 	}
 }

@@ -39,9 +39,10 @@ func (tokens) Secret(context.Context, string, string, secret.Purpose) (map[strin
 
 // listener is who is told: it takes CloudEvents at /event, calls of Flux at /flux, and statuses of commits anywhere else.
 type listener struct {
-	mu     sync.Mutex
-	heard  []string                     // types of events, "flux", and states with the commit's first letters
-	answer func(word string) (code int) // asked before something counts as heard, where it is not nil; 0 is success
+	mu         sync.Mutex
+	heard      []string                     // types of events, "flux", and states with the commit's first letters
+	answer     func(word string) (code int) // asked before something counts as heard, where it is not nil; 0 is success
+	retryAfter string                       // goes with answers that are no success
 }
 
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -57,6 +58,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if l.answer != nil {
 		if code := l.answer(word); code != 0 {
+			w.Header().Set("Retry-After", l.retryAfter)
 			w.WriteHeader(code)
 			return
 		}
