@@ -12,8 +12,16 @@ import (
 	"testing"
 )
 
-// commenter stands for the commands gh and curl: it keeps the file that they are to send.
-const commenter = "#!/bin/sh\ncase \"$*\" in *diff.md*) cp diff.md \"$COMMENT\";; *) exit 9;; esac\n"
+// commenter stands for the commands gh and curl: it has no comment yet, and keeps the text that they are to send, at GitHub without the
+// line that marks it.
+const commenter = `#!/bin/sh
+case "$*" in
+*diff.md*) cp diff.md "$COMMENT" ;;
+*body=@prerig-comment.md*) sed 1d prerig-comment.md >"$COMMENT" ;;
+"api --paginate repos/org/shop/issues/"*) ;;
+*) exit 9 ;;
+esac
+`
 
 // ciStep is a step of a workflow.
 type ciStep struct {
@@ -55,7 +63,7 @@ func play(t *testing.T, work string, steps []ciStep) (code int, diff, comment st
 	outputs, summary, sent := filepath.Join(dir, "outputs"), filepath.Join(dir, "summary.md"), filepath.Join(dir, "comment.md")
 	path := strings.Join([]string{dir, filepath.Dir(prerig), os.Getenv("PATH")}, string(filepath.ListSeparator))
 	env := []string{"PATH=" + path, "COMMENT=" + sent, "GITHUB_STEP_SUMMARY=" + summary, "GITHUB_OUTPUT=" + outputs, "PRERIG_COMMENT_TOKEN=x",
-		"CI_API_V4_URL=x", "CI_PROJECT_ID=1", "CI_MERGE_REQUEST_IID=1"}
+		"GITHUB_SERVER_URL=https://github.com", "GITHUB_REPOSITORY=org/shop", "CI_API_V4_URL=x", "CI_PROJECT_ID=1", "CI_MERGE_REQUEST_IID=1"}
 	os.Remove(filepath.Join(work, "diff.md"))
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
