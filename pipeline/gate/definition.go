@@ -141,6 +141,10 @@ func (c *checker) checkByDefinitions(ctx context.Context, o Object, definitions 
 	if len(serving) > 0 {
 		definitions = serving
 	}
+	usable := slices.DeleteFunc(slices.Clone(serving), func(d *definition) bool { return d.versions[name].prepare() != nil })
+	if len(usable) > 0 { // one whose schema cannot be used says nothing about an object
+		definitions = usable
+	}
 	if len(definitions) == 1 {
 		c.checkCustom(ctx, o, definitions[0])
 		return

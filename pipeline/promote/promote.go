@@ -131,15 +131,18 @@ func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 func (g *group) status(known status.Group, to reader) StageStatus {
 	s := StageStatus{Name: g.name, State: cmp.Or(known.State, StageIdle), Since: known.Since}
 	own := slices.IndexFunc(g.members, func(m member) bool { return to.may(m.key) })
-	if own < 0 {
+	if own < 0 && !to.all {
 		s.Head = to.own.to.PullRequest.HeadOf(to.own.to, g.name)
 		return s
 	}
-	s.Head, s.Message = g.members[own].head, to.text(known.Message, known.Told)
+	s.Head, s.Message = g.head, to.text(known.Message, known.Told)
+	if own >= 0 {
+		s.Head = g.members[own].head
+	}
 	if landed := known.Landed; landed != nil {
 		s.Number, s.URL = landed.Number, landed.URL
 	}
-	for _, m := range g.members[own:] {
+	for _, m := range g.members {
 		if !to.may(m.key) {
 			continue
 		}

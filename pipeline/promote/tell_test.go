@@ -165,3 +165,30 @@ func TestTextsOfOlderVersionsAreWithheld(t *testing.T) {
 		t.Errorf("who may read all is told %s", got)
 	}
 }
+
+// TestAWaveWithoutPipelinesIsToldToWhoMayReadAll has a wave whose pipelines are gone after its pull request was merged: why it is stopped, and
+// where, is told to who may read all that there is.
+func TestAWaveWithoutPipelinesIsToldToWhoMayReadAll(t *testing.T) {
+	const waves = "groupBy: Label, label: wave, waves: {order: [dev, prod]}"
+	p := newPromoterOf(t, map[string]string{"shop/web": waves, "avault/coin": waves}, map[string]string{"shop/web": "prod", "avault/coin": "prod"})
+	units, groups := p.units()
+	if len(units) != 1 || len(groups) == 0 || len(units[0].groups) != 2 || len(units[0].groups[0].members) != 0 {
+		t.Fatalf("units %+v", units)
+	}
+	landed := &status.Landed{Number: 7, URL: "https://git.example.com/pulls/7"}
+	if err := p.Store.ChangeGroup(t.Context(), units[0].groups[0].key, func(k *status.Group) bool {
+		k.State, k.Message, k.Landed = StageStopped, "after the merge the status ci is red", landed
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for pipelines, told := range map[string]bool{"": true, "shop/web": false} {
+		stage := p.Promotions(func(pipeline string) bool { return pipelines == "" || pipeline == pipelines })[0].Stages[0]
+		if stage.State != StageStopped || stage.Head == "" || (stage.Message != "") != told || (stage.URL == landed.URL) != told || (stage.Number == 7) != told {
+			t.Errorf("who may read %q is told %+v", pipelines, stage)
+		}
+	}
+}

@@ -175,7 +175,7 @@ func withoutNamed(text string) string {
 // longer: who reads a report misses less by that than by a password in it.
 func valueLength(text string, start, end int) int {
 	value, open := text[end:], openQuote(text[:end])
-	if q := quote.FindString(value); q != "" && (len(q) > 1 || q[0] != open) {
+	if q := quote.FindString(value); q != "" && (len(q) > 1 || q[0] != open || !endsWord(value[1:])) {
 		if i := strings.Index(value[len(q):], q); i >= 0 {
 			return i + 2*len(q)
 		}
@@ -201,6 +201,12 @@ func valueLength(text string, start, end int) int {
 	return len(value)
 }
 
+// endsWord reports whether a word of a shell has ended where the text goes on: a quote right before that closes. One in the middle of a
+// word rather opens: an apostrophe further in front need not have been a quote.
+func endsWord(text string) bool {
+	return text == "" || strings.ContainsRune(" \t\r\n;&|)", rune(text[0]))
+}
+
 // openQuote returns the quote that is open at the end of a text, as a shell reads it, or 0.
 func openQuote(text string) byte {
 	var open byte
@@ -210,6 +216,12 @@ func openQuote(text string) byte {
 			i++
 		case c == open:
 			open = 0
+		case c == '#' && open == 0 && (i == 0 || endsWord(text[i-1:])): // a comment, to the end of its line
+			end := strings.IndexByte(text[i:], '\n')
+			if end < 0 {
+				return 0
+			}
+			i += end
 		case open == 0 && (c == '"' || c == '\''):
 			open = c
 		}
