@@ -130,9 +130,9 @@ func (f *fixture) exported() map[string]map[string][]string {
 	return out
 }
 
-// check returns what of a query is not exported. Prometheus itself adds job and instance.
+// check returns what of a query is not exported. Prometheus itself adds job and instance, and in Kubernetes the namespace.
 func (q shownQuery) check(exported map[string]map[string][]string) (problems []string) {
-	known := map[string]bool{"job": true, "instance": true}
+	known := map[string]bool{"job": true, "instance": true, "namespace": true}
 	selectors := selector.FindAllStringSubmatch(q.expr, -1)
 	if len(selectors) == 0 {
 		return []string{"it has no metric of ours"}
