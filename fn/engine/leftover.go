@@ -35,11 +35,9 @@ func (w *podWork) dropMounts(becomes map[string]any) bool {
 // claimsOf returns the names of the volumes that a StatefulSet's pods have of its claims.
 func claimsOf(workload map[string]any) []string {
 	spec, _ := workload["spec"].(map[string]any)
-	list, _ := spec["volumeClaimTemplates"].([]any)
 	var out []string
-	for _, e := range list {
-		m, _ := e.(map[string]any)
-		meta, _ := m["metadata"].(map[string]any)
+	for _, claim := range podmap.Maps(spec["volumeClaimTemplates"]) {
+		meta, _ := claim["metadata"].(map[string]any)
 		if name, _ := meta["name"].(string); name != "" {
 			out = append(out, name)
 		}

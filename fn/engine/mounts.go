@@ -19,7 +19,7 @@ func (w *podWork) checkMounts(pod map[string]any) error {
 	containers := containersByName(pod)
 	for _, r := range w.sidecars.records {
 		for _, name := range slices.Concat(r.InitContainers, r.Containers) {
-			for _, m := range mountsOf(containers[name]) {
+			for _, m := range podmap.Maps(containers[name]["volumeMounts"]) {
 				volume, _ := m["name"].(string)
 				if volume == "" || slices.Contains(known, volume) {
 					continue
@@ -43,7 +43,7 @@ func (w *podWork) knownVolumes(pod map[string]any) []string {
 	volumes, _ := spec["volumes"].([]any)
 	known := append(podmap.Names(volumes), claimsOf(w.obj)...)
 	for _, c := range containersByName(w.original) {
-		for _, m := range mountsOf(c) {
+		for _, m := range podmap.Maps(c["volumeMounts"]) {
 			if name, _ := m["name"].(string); name != "" {
 				known = append(known, name)
 			}
@@ -60,16 +60,4 @@ func (w *podWork) refusesMounts() bool {
 		return !w.isBarePod() && w.unit.meta.Kind != "StatefulSet"
 	}
 	return false
-}
-
-// mountsOf returns the mounts of a container.
-func mountsOf(container map[string]any) []map[string]any {
-	list, _ := container["volumeMounts"].([]any)
-	var out []map[string]any
-	for _, e := range list {
-		if m, ok := e.(map[string]any); ok {
-			out = append(out, m)
-		}
-	}
-	return out
 }

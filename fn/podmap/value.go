@@ -9,6 +9,16 @@ import (
 	"slices"
 )
 
+// Maps returns the mappings of a list, each at its index in the list; nil in the place of what is none.
+func Maps(list any) []map[string]any {
+	items, _ := list.([]any)
+	out := make([]map[string]any, len(items))
+	for i, item := range items {
+		out[i], _ = item.(map[string]any)
+	}
+	return out
+}
+
 // Find returns the first element of a list that has a name, or nil.
 func Find(list []any, name string) map[string]any {
 	for _, e := range list {

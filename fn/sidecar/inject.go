@@ -208,12 +208,7 @@ func (s *Sidecar) setGuard(pod map[string]any) {
 // listOf returns a list of maps of the pod's spec.
 func listOf(pod map[string]any, key string) []map[string]any {
 	spec, _ := pod["spec"].(map[string]any)
-	list, _ := spec[key].([]any)
-	out := make([]map[string]any, len(list))
-	for i, e := range list {
-		out[i], _ = e.(map[string]any)
-	}
-	return out
+	return podmap.Maps(spec[key])
 }
 
 func indexOf(list []map[string]any, name any) int {

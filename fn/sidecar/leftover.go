@@ -20,7 +20,7 @@ func (r Record) Leftovers(came, left map[string]any) []Warning {
 	var gone []map[string]any
 	known := map[any]bool{}
 	for _, key := range []string{initContainersKey, containersKey} {
-		for _, patch := range mapsOf(spec[key]) {
+		for _, patch := range podmap.Maps(spec[key]) {
 			known[patch["name"]] = true
 			if patch["$patch"] == nil && !hasContainer(came, patch["name"]) {
 				gone = append(gone, patch)
@@ -64,7 +64,7 @@ func alike(patch, c map[string]any) []string {
 			continue
 		}
 		have, _ := c[key].([]any)
-		for _, e := range mapsOf(patch[key]) {
+		for _, e := range podmap.Maps(patch[key]) {
 			id := e[f.MergeKey]
 			if id == nil {
 				continue
@@ -102,7 +102,7 @@ func DropMounts(pod map[string]any, volumes []string) (map[string]any, []Warning
 	var dropped []Warning
 	for _, key := range []string{initContainersKey, containersKey} {
 		for at, c := range listOf(pod, key) {
-			for _, m := range mapsOf(c[mountsKey]) {
+			for _, m := range podmap.Maps(c[mountsKey]) {
 				if name, _ := m["name"].(string); name == "" || !slices.Contains(volumes, name) {
 					continue
 				}

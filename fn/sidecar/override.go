@@ -38,7 +38,7 @@ func (s *Sidecar) fitPatch(req Request, key string, c, patch map[string]any) err
 	if patch["$patch"] != nil {
 		return nil
 	}
-	own := mapsOf(c["volumeMounts"])
+	own := podmap.Maps(c["volumeMounts"])
 	for _, mount := range merged(patch, "volumeMounts", "mountPath") {
 		at, _ := mount["mountPath"].(string)
 		i := slices.IndexFunc(own, func(m map[string]any) bool { return isSamePath(m["mountPath"], at) })
@@ -75,7 +75,7 @@ func fitVariables(c, patch map[string]any) {
 // merged returns the elements of a patch's list that are merged into the container's elements with the same key: not where
 // instructions replace the list, or delete the element first.
 func merged(patch map[string]any, key, mergeKey string) []map[string]any {
-	list := mapsOf(patch[key])
+	list := podmap.Maps(patch[key])
 	deleted := map[any]bool{}
 	for _, e := range list {
 		switch id, _ := e[mergeKey].(string); e["$patch"] {
@@ -115,18 +115,8 @@ func mountField(req Request, key string, name any, at string) string {
 		return "spec"
 	}
 	field := []any{"spec", key, i}
-	if j := slices.IndexFunc(mapsOf(list[i]["volumeMounts"]), func(m map[string]any) bool { return isSamePath(m["mountPath"], at) }); j >= 0 {
+	if j := slices.IndexFunc(podmap.Maps(list[i]["volumeMounts"]), func(m map[string]any) bool { return isSamePath(m["mountPath"], at) }); j >= 0 {
 		field = append(field, "volumeMounts", j)
 	}
 	return workload.FieldString(field)
-}
-
-// mapsOf returns the maps of a list, nil in the place of other elements.
-func mapsOf(v any) []map[string]any {
-	list, _ := v.([]any)
-	out := make([]map[string]any, len(list))
-	for i, e := range list {
-		out[i], _ = e.(map[string]any)
-	}
-	return out
 }
