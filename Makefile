@@ -124,6 +124,10 @@ verify-format: ## Check that all sources are formatted and carry a licence heade
 
 # golangci-lint has a module file of its own, so that what it links is not among our dependencies. Building it the first time
 # takes a minute or two.
+.PHONY: style
+style: ## Print how the sources are written: words of comments and pages, names, methods per type, long lines.
+	@$(go_run) ./internal/style/cmd/style
+
 .PHONY: verify-lint
 verify-lint: ## Check the sources with the linters of .golangci.yml.
 	CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath" go tool -modfile=.ci/golangci-lint.mod golangci-lint run ./...
