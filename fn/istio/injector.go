@@ -101,17 +101,11 @@ type Injector struct {
 	plainProxyConfig *mesh.ProxyConfig
 	plainProxyJSON   func() (string, error)
 	known            knownYAML
-	// unfolded leaves templates as they are written; tests compare.
-	unfolded bool
-	// foldAfter is how often a template is rendered as it is written.
-	foldAfter int64
 }
 
 // New reads and checks a configuration and parses its templates. What is uncertain about it is in Warnings.
-func New(o Options) (*Injector, error) { return newInjector(o, false) }
-
-func newInjector(o Options, unfolded bool) (*Injector, error) {
-	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv), unfolded: unfolded, foldAfter: foldAfter}
+func New(o Options) (*Injector, error) {
+	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv)}
 	in.outputs.New = func() any { return gotemplate.NewOutput(maxRendered, nil) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
@@ -298,27 +292,7 @@ func (in *Injector) ProxyConfigAnnotation() string {
 // Render renders a template. data's Values, Revision, NativeSidecars, CompliancePolicy, InboundTrafficPolicyMode and
 // images are filled in. The error is a *gotemplate.Error where the template fails.
 func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
-	foldedAlready := !in.unfolded && t.renders.Add(1) > in.foldAfter
-	if foldedAlready {
-		folded, err := t.folded()
-		if err != nil {
-			return Rendered{}, &gotemplate.Error{Template: t.name, Err: err}
-		}
-		t = folded
-	}
 	in.complete(data, t)
-	if foldedAlready {
-		if special := in.specialized(t, data); special != nil {
-			if out, err := in.execute(special, data); err == nil {
-				return out, nil
-			}
-		}
-	}
-	return in.execute(t, data)
-}
-
-// execute renders a template as it is.
-func (in *Injector) execute(t *Template, data *TemplateData) (Rendered, error) {
 	out, _ := in.outputs.Get().(*gotemplate.Output)
 	out.Reset(t.marks)
 	tmpl := t.tmpl

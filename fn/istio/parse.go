@@ -36,11 +36,11 @@ func (in *Injector) parseAll() error {
 	var group sync.WaitGroup
 	for i, name := range names {
 		if in.parsesLater(name) {
-			later := sync.OnceValues(func() (*Template, error) { return in.parse(name, texts[name]) })
+			later := sync.OnceValues(func() (*Template, error) { return in.language.parse(name, texts[name]) })
 			parsed[i] = &Template{name: name, later: later}
 			continue
 		}
-		group.Go(func() { parsed[i], errs[i] = in.parse(name, texts[name]) })
+		group.Go(func() { parsed[i], errs[i] = in.language.parse(name, texts[name]) })
 	}
 	group.Wait()
 	in.templates = map[string]*Template{}
@@ -51,20 +51,6 @@ func (in *Injector) parseAll() error {
 		in.templates[name] = parsed[i]
 	}
 	return nil
-}
-
-func (in *Injector) parse(name, text string) (*Template, error) {
-	t, err := in.language.parse(name, text)
-	if err == nil {
-		t.folded = sync.OnceValues(func() (*Template, error) {
-			again, err := in.language.parse(name, text) // t may be being rendered
-			if err != nil {
-				return nil, err
-			}
-			return again, in.fold(again)
-		})
-	}
-	return t, err
 }
 
 // parsesLater reports whether a template is parsed when a pod asks for it: nobody has to be told of what is wrong with it, and

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"text/template"
 
 	"github.com/prerig/prerig/fn/gotemplate"
@@ -28,15 +27,8 @@ type Template struct {
 	// absent says that the template reads, at some place, a field that the version does not have, and fails there. That is
 	// normal for templates of the gateway controller, which it renders with other data.
 	absent bool
-	// asWritten says that the template has to be rendered as it is written, and for each pod anew.
-	asWritten bool
 	// foreign are the functions and fields that other versions than the injector's have, as text; a vendor's templates have such.
 	foreign []string
-	// folded returns the template in its folded form, which it makes once, and renders counts how often it was rendered.
-	folded  func() (*Template, error)
-	renders atomic.Int64
-	// classes are its specialized forms, where it is a folded one.
-	classes classes
 	// later, where it is set, parses the template, of which only the name is known.
 	later func() (*Template, error)
 }
@@ -110,10 +102,7 @@ func (l *language) parse(name, text string) (*Template, error) {
 	}
 	out.marks.Count(tmpl)
 	_, out.nests = u.functions["render"]
-	variables := variablesOf(tmpl)
-	out.mutates = variables.mutatesShared()
-	// What is evaluated for many pods takes $, and the dot of the main template, for the data.
-	out.asWritten = out.mutates || out.nests || len(variables.values["$"]) > 0 || !rootTemplates(tmpl)[tmpl.Name()]
+	out.mutates = variablesOf(tmpl).mutatesShared()
 	return out, nil
 }
 

@@ -5,7 +5,6 @@ package istio
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -31,24 +30,21 @@ func TestTemplatesThatWouldNotEnd(t *testing.T) {
 		"a template in itself":  {`{{ define "y" }}{{ template "y" . }}{{ end }}{{ template "y" . }}`, 2, "depth"},
 	}
 	for name, test := range tests {
-		for _, unfolded := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/unfolded=%t", name, unfolded), func(t *testing.T) {
-				in, err := newInjector(Options{Version: "1.31", Config: config("a: b\n" + test.template), Values: "a: 1"}, unfolded)
-				if err != nil {
-					t.Fatal(err)
-				}
-				in.foldAfter = 0
-				templates, err := in.Select(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, err = in.Render(templates[0], &TemplateData{})
-				var te *gotemplate.Error
-				if !errors.As(err, &te) || te.Template != "sidecar" || te.Line != test.line || !strings.Contains(err.Error(), test.want) {
-					t.Errorf("have the error %v, want one of line %d that says %q", err, test.line, test.want)
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			in, err := New(Options{Version: "1.31", Config: config("a: b\n" + test.template), Values: "a: 1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			templates, err := in.Select(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = in.Render(templates[0], &TemplateData{})
+			var te *gotemplate.Error
+			if !errors.As(err, &te) || te.Template != "sidecar" || te.Line != test.line || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error is %v, want one at line %d with %q", err, test.line, test.want)
+			}
+		})
 	}
 }
 

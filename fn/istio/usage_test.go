@@ -40,22 +40,18 @@ var helperTemplates = map[string]string{
 	`{{ .Values.a.s }}{{ if ne (printf "%T" .) "map[string]interface {}" }}{{ template "sidecar" (dict "Values" (dict "a" (dict "s" "own"))) }}{{ end }}`:                                               "textown\n",
 }
 
-// TestHelpers renders templates with helpers as they are written, folded and specialized, and compares with what they have to print.
+// TestHelpers renders templates with helpers several times and compares with the expected text.
 func TestHelpers(t *testing.T) {
 	for _, text := range slices.Sorted(maps.Keys(helperTemplates)) {
 		t.Run(text, func(t *testing.T) {
 			o := Options{Version: "1.31", Config: config(text), Values: helperValues, Native: NativeEnabled}
-			sameFolded(t, o)
-			for _, unfolded := range []bool{false, true} {
-				in, err := newInjector(o, unfolded)
-				if err != nil {
-					t.Fatal(err)
-				}
-				in.foldAfter = 0
-				for range 3 {
-					if got := strings.TrimSuffix(renderText(in, "sidecar", foldPods(in)[0]), "\n"); got != helperTemplates[text] {
-						t.Errorf("unfolded %t: it prints %q, want %q", unfolded, got, helperTemplates[text])
-					}
+			in, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if got := strings.TrimSuffix(renderText(in, "sidecar", plainPod(in)), "\n"); got != helperTemplates[text] {
+					t.Errorf("it prints %q, want %q", got, helperTemplates[text])
 				}
 			}
 		})
@@ -78,14 +74,12 @@ func TestAbsentFields(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			o := Options{Version: "1.24", Config: config(text), Values: helperValues, Native: NativeEnabled}
-			sameFolded(t, o)
-			in, err := newInjector(o, false)
+			in, err := New(o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			in.foldAfter = 0
 			for range 3 {
-				_, err := in.Render(in.templates["sidecar"], foldPods(in)[0])
+				_, err := in.Render(in.templates["sidecar"], plainPod(in))
 				var at *gotemplate.Error
 				switch {
 				case want == "" && err != nil:

@@ -9,7 +9,8 @@ import (
 	"text/template/parse"
 )
 
-// variableUse is what the texts of a template do with its variables, by name. Variables of the same name count as one.
+// variableUse is what the texts of a template do with its variables, by name. Variables of the same name count as one. It decides
+// whether rendering may change the injector's values, which all pods share.
 type variableUse struct {
 	// values are the pipelines of declarations and assignments.
 	values map[string][]*parse.PipeNode
@@ -104,8 +105,8 @@ func (u *variableUse) argument(n parse.Node) {
 	}
 }
 
-// mutatesShared reports whether a call may change a map that is not the template's own, such as the injector's values. A map of its
-// own is what dict or a reader of JSON has just made.
+// mutatesShared reports whether a call may change a map that is not the template's own, such as the injector's values. Its
+// own maps are those that dict or a reader of JSON just created.
 func (u *variableUse) mutatesShared() bool {
 	for _, call := range u.calls {
 		args := call.command.Args[1:]
@@ -118,7 +119,7 @@ func (u *variableUse) mutatesShared() bool {
 			if v, ok := args[0].(*parse.VariableNode); !ok || len(v.Ident) != 1 || !u.holdsOwnMap(v.Ident[0]) {
 				return true
 			}
-		default: // goes on into the maps that are in it, which later sources would change for earlier ones
+		default: // merges nested maps too, so that a later source would change an earlier one
 			if p, ok := args[0].(*parse.PipeNode); !ok || len(args) != 2 || !u.makesOwnTree(p, call.keys) {
 				return true
 			}
@@ -127,7 +128,7 @@ func (u *variableUse) mutatesShared() bool {
 	return false
 }
 
-// holdsOwnMap reports whether a variable is never anything else than what dict made for it.
+// holdsOwnMap reports whether every value of a variable is a map that dict created for it.
 func (u *variableUse) holdsOwnMap(name string) bool {
 	if len(u.values[name]) == 0 || u.ranged[name] {
 		return false
@@ -178,43 +179,4 @@ func onlyCommand(p *parse.PipeNode) *parse.CommandNode {
 func calls(c *parse.CommandNode, name string) bool {
 	id, ok := c.Args[0].(*parse.IdentifierNode)
 	return ok && id.Ident == name
-}
-
-// noteConstants notes the variables that are the same for every pod: declared once, at the top of the template and not by a range,
-// never assigned to, and with a value that is the same for every pod and has no map in it that a call may change.
-func (f *folder) noteConstants(root *parse.ListNode, u *variableUse) {
-	for _, n := range root.Nodes {
-		a, ok := n.(*parse.ActionNode)
-		if !ok || len(a.Pipe.Decl) != 1 || a.Pipe.IsAssign {
-			continue
-		}
-		name := a.Pipe.Decl[0].Ident[0]
-		if len(u.values[name]) != 1 || u.assigned[name] || u.ranged[name] || makesMap(a.Pipe) || !f.sameCommands(a.Pipe, true) {
-			continue
-		}
-		if _, ok := f.run(a); !ok {
-			continue // it fails, which every pod is told in its turn
-		}
-		f.constants[name] = true
-		f.declared = append(f.declared, a.Copy())
-	}
-}
-
-// makesMap reports whether a pipeline makes a map of the template's own.
-func makesMap(n parse.Node) bool {
-	switch n := n.(type) {
-	case *parse.IdentifierNode:
-		return n.Ident == "dict" || mutatingFunctions[n.Ident]
-	case *parse.ChainNode:
-		return makesMap(n.Node)
-	case *parse.PipeNode:
-		for _, c := range n.Cmds {
-			for _, arg := range c.Args {
-				if makesMap(arg) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
