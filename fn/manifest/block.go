@@ -5,7 +5,7 @@ package manifest
 
 import "strings"
 
-// nodeContext says after which indicator a block node stands.
+// nodeContext is the indicator that a block node follows.
 type nodeContext uint8
 
 const (
@@ -39,7 +39,7 @@ func (p *yamlParser) parseValue(indent int, ctx nodeContext) *yamlNode {
 	if p.parseProperties(&pr) {
 		after = p.pos
 		p.skipSpace()
-		if p.fresh || p.pos >= len(p.src) { // the properties stand alone on their line: they are those of the whole node
+		if p.fresh || p.pos >= len(p.src) { // the properties are alone on their line, so they belong to the whole node
 			if p.hasEnded(indent, ctx) {
 				return p.applyProps(p.newNode(scalarKind, plainStyle, after), pr)
 			}
@@ -61,8 +61,8 @@ func (p *yamlParser) hasEnded(indent int, ctx nodeContext) bool {
 	return ctx != ctxValue || p.currentColumn() < indent || p.peekByte(0) != '-' || !isBlankOrEnd(p.peekByte(1))
 }
 
-// parseContent reads a node at its first token. inner are the properties on the same line, which belong to the first key if
-// there is one; outer those of the whole node.
+// parseContent reads a node at its first token. inner holds the properties on the same line, which belong to the
+// first key if the node is a mapping; outer holds those of the whole node.
 func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer nodeProps) *yamlNode {
 	start := p.pos
 	switch c := p.peekByte(0); {
@@ -244,7 +244,7 @@ type nodeProps struct {
 
 func (pr nodeProps) isSet() bool { return pr.anchor != "" || pr.tag != "" }
 
-// parseProperties reads an anchor and a tag in any order and reports whether there was one.
+// parseProperties reads an anchor and a tag in any order and reports whether it found one.
 func (p *yamlParser) parseProperties(pr *nodeProps) bool {
 	for {
 		c := p.peekByte(0)
@@ -294,7 +294,7 @@ func (p *yamlParser) parseName() string {
 	return s
 }
 
-// applyProps gives a node its properties.
+// applyProps sets the properties of a node.
 func (p *yamlParser) applyProps(n *yamlNode, pr nodeProps) *yamlNode {
 	if pr.isSet() {
 		n.prop, n.anchor, n.tag = pr.start, pr.anchor, pr.tag

@@ -23,7 +23,7 @@ func (p *yamlParser) blockScalar(parent int, literal bool) *yamlNode {
 	return n
 }
 
-// blockHeader reads the indicators after | or > and goes to the end of the line.
+// blockHeader reads the indicators after | or > and advances to the end of the line.
 func (p *yamlParser) blockHeader() (chomp, increment int) {
 	p.pos++
 	for {
@@ -52,7 +52,7 @@ func (p *yamlParser) blockHeader() (chomp, increment int) {
 	}
 }
 
-// nextLine goes over the line break at the position.
+// nextLine advances past the line break at the position.
 func (p *yamlParser) nextLine() {
 	if p.peekByte(0) == '\r' {
 		p.pos++
@@ -127,8 +127,8 @@ func (b *blockLines) lastBlank() int {
 	return max(i, b.end)
 }
 
-// skipBlanks goes over indentation and empty lines to the next line of content, counts the line breaks, and finds the
-// indentation at the first line of content.
+// skipBlanks skips indentation and empty lines up to the next line of content, counts the line breaks, and finds
+// the indentation at the first line of content.
 func (b *blockLines) skipBlanks() int {
 	p := b.p
 	breaks, widest := 0, 0

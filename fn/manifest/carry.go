@@ -5,9 +5,9 @@ package manifest
 
 import "strings"
 
-// elementCarrier holds the elements that leave the lists of one mapping. Where an element of the same name comes into another list
-// of the mapping it takes the text along, with its comments: a container that becomes an init container is still what the
-// user wrote.
+// elementCarrier holds the elements that leave the lists of one mapping. If an element of the same name enters
+// another list of the mapping, it keeps that text and its comments: a container that becomes an init container is
+// still what the user wrote.
 type elementCarrier struct {
 	e     *documentEditor
 	leave map[string]leavingElement
@@ -21,7 +21,7 @@ type leavingElement struct {
 	value map[string]any
 }
 
-// carryElements prepares the writer for the edit of a block mapping, and gives what ends that.
+// carryElements prepares the writer for the edit of a block mapping and returns the function that ends it.
 func (e *documentEditor) carryElements(pairs []keyValue, want map[string]any) (end func()) {
 	before := e.w.carry
 	if e.plain {
@@ -74,8 +74,9 @@ func holdsAnchor(n *yamlNode) bool {
 	return found
 }
 
-// elementText returns the comments before an element and its text after the dash, for a list whose dashes are at col; false where
-// nothing leaves that has its name and shares most keys with it, as an injected proxy does with what the user wrote of it.
+// elementText returns the comments before an element and its text after the dash, for a list whose dashes are at
+// col. It returns false unless an element that leaves has the same name and shares most keys, as an injected proxy
+// does with the user's own.
 func (c *elementCarrier) elementText(v any, col int) (head, body string, ok bool) {
 	m, _ := v.(map[string]any)
 	name, _ := m["name"].(string)

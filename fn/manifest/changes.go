@@ -48,7 +48,7 @@ func (c *Changes) Put(i int, d *Document) {
 	c.docs[i] = packed
 }
 
-// Document returns what the document at an index has become, made anew for each call; nil where it has not changed.
+// Document returns the changed document at an index, a new value for each call; nil if it has not changed.
 func (c *Changes) Document(i int) *Document {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,8 +5,8 @@ package manifest
 
 import "strings"
 
-// Comments returns the comments of the document, each from its # to the end of its line. What looks like one in a scalar is none. The
-// error says why the text cannot be read.
+// Comments returns the comments of the document, each from its # to the end of its line. A # inside a scalar starts
+// no comment. It returns an error if the text cannot be read.
 func (d *Document) Comments() ([]string, error) {
 	root, err := d.parseNodes()
 	if err != nil {
@@ -14,14 +14,14 @@ func (d *Document) Comments() ([]string, error) {
 	}
 	var comments []string
 	at := 0
-	between := func(end int) { // what stands between two scalars
+	between := func(end int) { // the text between two scalars
 		for at < end {
 			i := strings.IndexByte(d.text[at:end], '#')
 			if i < 0 {
 				break
 			}
 			if at += i; at > 0 && !isBlankOrEnd(d.text[at-1]) {
-				at++ // in an anchor, say
+				at++ // such as one in an anchor
 				continue
 			}
 			stop := lineEnd(d.text, at)
@@ -34,7 +34,7 @@ func (d *Document) Comments() ([]string, error) {
 			return
 		}
 		between(n.start)
-		if n.style == literalStyle || n.style == foldedStyle { // a comment may stand behind its indicator
+		if n.style == literalStyle || n.style == foldedStyle { // a comment may follow its indicator
 			at = n.start
 			between(lineEnd(d.text, n.start))
 		}

@@ -14,9 +14,9 @@ import (
 )
 
 // Decode reads plain YAML or JSON text as Kubernetes reads it (sigs.k8s.io/yaml and then JSON): the values are
-// map[string]any, []any, string, bool, int64, float64 and nil. Only the first document of a stream is read. Duplicate
-// keys, more than MaxDepth levels, more than MaxDocument bytes and aliases that stand for more than MaxAliased values
-// are errors; errors name the line.
+// map[string]any, []any, string, bool, int64, float64 and nil. It reads only the first document of a stream.
+// Duplicate keys, more than MaxDepth levels, more than MaxDocument bytes and aliases that expand to more than
+// MaxAliased values are errors; errors name the line.
 func Decode(src []byte) (any, error) {
 	if err := checkText("", src); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func decodeText(text string, col0, parent int, inFlow bool, outer func(string) *
 // decodeFallback decodes with sigs.k8s.io/yaml what the parser here does not read.
 func decodeFallback(text string) (any, error) {
 	js, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil && strings.Contains(text, "<<") { // strict takes an overridden merged key for a duplicate
+	if err != nil && strings.Contains(text, "<<") { // strict decoding reports an overridden merged key as a duplicate
 		js, err = yaml.YAMLToJSON([]byte(text))
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ type nodeDecoder struct {
 	aliased int // values made inside aliases so far
 	inAlias int
 	keep    bool // note the values in the nodes
-	// instead, when set, gives the value that a node is to have after an edit.
+	// instead, when set, returns the value that a node has after an edit.
 	instead func(*yamlNode) (any, bool)
 }
 
@@ -228,8 +228,8 @@ func (d *nodeDecoder) decodeTagged(n *yamlNode) (any, error) {
 	return v, nil
 }
 
-// decodeMapping fills a map in the order of the text: a merge key overwrites what stands before it and is overwritten by what
-// stands after it, as in go.yaml.in/yaml/v2.
+// decodeMapping fills a map in the order of the text: a merge key overwrites the keys before it and is overwritten
+// by the keys after it, as in go.yaml.in/yaml/v2.
 func (d *nodeDecoder) decodeMapping(n *yamlNode) (any, error) {
 	out := make(map[string]any, n.n)
 	merged := false

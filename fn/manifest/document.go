@@ -17,7 +17,7 @@ type Document struct {
 	line  int // of the first byte of text in the file, from 1
 	text  string
 
-	// Of elements of a list: where the text stands in that of the list.
+	// For elements of a list: the position of the text within the list's text.
 	list   *Document
 	col0   int // column of the first byte of text
 	parent int // column of the dash before it, -1 for whole documents
@@ -41,11 +41,11 @@ func (d *Document) Contains(text string) bool { return strings.Contains(d.text, 
 // Index is the position of the document in its stream, or of the element in its list, from 0.
 func (d *Document) Index() int { return d.index }
 
-// Path is the name of the file that the document came from, as given to Parse.
+// Path is the name of the file that contains the document, as passed to Parse.
 func (d *Document) Path() string { return d.path }
 
-// Line is the line of the document's first content in the file, from 1; comments, directives and the document start do
-// not count as content. A document without content gives its first line.
+// Line is the line of the document's first content in the file, from 1; comments, directives and the document start
+// do not count as content. For a document without content it is the document's first line.
 func (d *Document) Line() int {
 	if line, ok := d.contentLine(); ok {
 		return line
@@ -85,8 +85,8 @@ func (d *Document) Empty() bool {
 	return !ok
 }
 
-// Object decodes the document as Kubernetes reads it, see Decode. A document without content gives nil; one that is not
-// a mapping is an error.
+// Object decodes the document as Kubernetes reads it, see Decode. It returns nil for a document without content,
+// and an error for one that is not a mapping.
 func (d *Document) Object() (map[string]any, error) {
 	v, err := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
 	if err != nil {
@@ -135,7 +135,7 @@ type listAnchors struct {
 	byName map[string][]*yamlNode
 }
 
-// outerAnchors finds anchors that stand outside a list element, in the list before it.
+// outerAnchors finds anchors outside a list element, in the part of the list before it.
 func (d *Document) outerAnchors() func(string) *yamlNode {
 	if d.anchors == nil {
 		return nil
@@ -191,7 +191,7 @@ func (d *Document) checkJSON() error {
 	return &SecondValueError{Path: d.path, Line: line}
 }
 
-// SecondValueError tells of JSON values one after the other in one document, as files of JSON lines have them.
+// SecondValueError reports several JSON values in one document, as files of JSON lines have them.
 type SecondValueError struct {
 	Path string
 	Line int // of the second value, from 1

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// With returns the document with the least change of its text that makes Object give want. What want leaves alone keeps
-// its bytes; see the package documentation for the rules. The result is decoded again and compared with want: where a
-// text cannot be edited so that it holds want, With returns an error and never other content. Values are those of
-// Decode; other types go through JSON. A want that the document has already gives the document itself.
+// With returns the document with the smallest change of its text that makes Object return want. Unchanged values
+// keep their bytes; see the package documentation for the rules. The result is decoded again and compared with
+// want: if a text cannot be edited so that it holds want, With returns an error and never other content. Values
+// have the types of Decode; other types go through JSON. If the document already has the value want, With returns
+// the document itself.
 func (d *Document) With(want map[string]any) (*Document, error) {
 	var w any
 	if want != nil {
@@ -102,24 +103,24 @@ type documentEditor struct {
 	w       blockWriter
 	json    bool // the whole document is JSON
 	aliases bool // the document has aliases
-	expand  bool // replace every alias by its value, where nothing else holds
+	expand  bool // replace every alias by its value, as a last resort
 	plain   bool // write what comes into a list fresh, also where it leaves another, and rename no entry
 	trim    bool // take the blanks out of empty lines below what is written: they would become part of a block scalar
 	drop    bool // take these lines out: below what is removed they would become part of a block scalar above it
-	// renaming says that the mapping that is edited takes the place of another.
+	// renaming is set while the edited mapping replaces another one.
 	renaming bool
-	// anchored says that the document has anchors, and anchors are the mappings that have one which no alias names.
+	// anchored is set if the document has anchors; anchors holds the mappings with an anchor that no alias names.
 	anchored bool
 	anchors  []*yamlNode
 	after    map[*yamlNode]any
 	gone     map[*yamlNode]bool
 }
 
-// nodePlace is where a node stands.
+// nodePlace is the position of a node.
 type nodePlace struct {
 	parent int       // column of the block collection around the node, -1 at the top
 	key    *yamlNode // of values of mappings
-	dash   int       // of entries of sequences: the offset of the dash, else -1
+	dash   int       // for entries of sequences: the offset of the dash, otherwise -1
 	flow   bool      // inside a flow collection
 }
 
@@ -187,7 +188,7 @@ func jsonLike(n *yamlNode) bool {
 	return c.style == doubleStyle
 }
 
-// applyEdits makes the edits and checks what they give.
+// applyEdits makes the edits and checks their result.
 func (e *documentEditor) applyEdits(root *yamlNode, want any) (*Document, error) {
 	pl := nodePlace{parent: e.d.parent, dash: -1, flow: e.d.inFlow}
 	if err := e.editNode(root, want, pl); err != nil {
@@ -209,7 +210,7 @@ func (e *documentEditor) applyEdits(root *yamlNode, want any) (*Document, error)
 	return &next, e.checkResult(&next, want) // a block scalar at the end needs its line break
 }
 
-// trimBlankLines takes the blanks out of the empty lines that follow what is written, or the lines themselves.
+// trimBlankLines removes the blanks from the empty lines that follow the written text, or the lines themselves.
 func (e *documentEditor) trimBlankLines() {
 	for _, ed := range slices.Clone(e.edits) {
 		at := ed.end
@@ -277,8 +278,8 @@ func firstDifference(a, b any, path string) string {
 	return path
 }
 
-// applyToText returns src[from:to] with the edits in it, which do not overlap; insertions at one place keep
-// their order and come before what is replaced there.
+// applyToText returns src[from:to] with the edits applied, which must not overlap. Insertions at one place keep
+// their order and precede a replacement there.
 func applyToText(src string, edits []textEdit, from, to int) string {
 	slices.SortStableFunc(edits, func(a, b textEdit) int {
 		if a.start != b.start || (a.start == a.end) == (b.start == b.end) {
@@ -346,7 +347,7 @@ func (e *documentEditor) holdsValue(n *yamlNode, want any) bool {
 	return err == nil && equalValues(got, want)
 }
 
-// editNode makes the edits that give a node the value want.
+// editNode makes the edits that set a node to the value want.
 func (e *documentEditor) editNode(n *yamlNode, want any, pl nodePlace) error {
 	if e.holdsValue(n, want) {
 		return nil

@@ -3,8 +3,8 @@
 
 package manifest
 
-// aliasFor finds the anchor of a mapping that stands above a block mapping and is to be the same, where no alias of the
-// document names the anchor: what named it was written out by an earlier edit, and is written as an alias again.
+// aliasFor finds the anchor of an equal mapping above a block mapping, if no alias of the document names the
+// anchor: an earlier edit replaced the alias by its value, and this edit restores it.
 func (e *documentEditor) aliasFor(n *yamlNode, want map[string]any, pl nodePlace) (string, bool) {
 	if e.plain || e.anchors == nil || pl.key == nil || pl.flow || n.kind != mappingKind || n.isFlow() || n.n == 0 || n.anchor != "" || n.tag != "" {
 		return "", false

@@ -58,7 +58,7 @@ func (e *documentEditor) isCompactJSON() bool {
 	return e.json && i >= 0 && i+2 < len(e.src) && !isBlankOrEnd(e.src[i+2])
 }
 
-// flowSep returns what stands between two entries of a flow collection.
+// flowSep returns the separator between two entries of a flow collection.
 func (e *documentEditor) flowSep(n *yamlNode, w flowWriter, pad string) string {
 	if strings.Contains(e.src[n.start:n.first.prop], "\n") {
 		return "," + e.w.nl + pad
@@ -69,7 +69,7 @@ func (e *documentEditor) flowSep(n *yamlNode, w flowWriter, pad string) string {
 	return ", "
 }
 
-// flowEntries takes entries out of a flow mapping and appends others.
+// flowEntries removes entries from a flow mapping and appends others.
 func (e *documentEditor) flowEntries(n *yamlNode, pairs []keyValue, keep []bool, added map[string]any) {
 	c := flowCollection{closing: n.end - 1, spans: make([][2]int, len(pairs)), keep: keep}
 	for i, p := range pairs {
@@ -97,8 +97,8 @@ func (e *documentEditor) flowEntries(n *yamlNode, pairs []keyValue, keep []bool,
 	e.flowInsert(c, c.last, texts, e.flowSep(n, w, pad))
 }
 
-// fillAbsent writes the null that a key stands for with nothing behind its colon, as the colon would become part of the
-// key without the blank after it.
+// fillAbsent writes null as the value of a key that has no text after its colon, as the colon would become part of
+// the key without the blank after it.
 func (e *documentEditor) fillAbsent(p keyValue) {
 	if !p.val.isAbsent() || p.key.colon < 0 {
 		return
@@ -111,8 +111,8 @@ func (e *documentEditor) fillAbsent(p keyValue) {
 	e.replaceBytes(p.val.start, p.val.start, " null")
 }
 
-// quoteEndingColon quotes an unquoted scalar that ends with a colon, as {a:,b} has it: without the comma directly behind it, the colon
-// would make a key of what stands before.
+// quoteEndingColon quotes an unquoted scalar that ends with a colon, as in {a:,b}: without the comma directly after
+// it, the colon would turn the scalar into a key.
 func (e *documentEditor) quoteEndingColon(n *yamlNode) {
 	if n.kind == scalarKind && n.style == plainStyle && strings.HasSuffix(e.src[n.start:n.end], ":") {
 		e.replaceBytes(n.start, n.end, quoteString(n.val, true, plainStyle))
@@ -127,7 +127,7 @@ type flowCollection struct {
 	last    int      // the last that stays
 }
 
-// behind returns what stands between an entry and the next one, or the closing bracket: blanks, a comma, comments.
+// behind returns the text between an entry and the next one, or the closing bracket: blanks, a comma, comments.
 func (e *documentEditor) behind(c flowCollection, i int) flowGap {
 	if i+1 < len(c.spans) {
 		return flowGap(e.src[c.spans[i][1]:c.spans[i+1][0]])
@@ -135,16 +135,16 @@ func (e *documentEditor) behind(c flowCollection, i int) flowGap {
 	return flowGap(e.src[c.spans[i][1]:c.closing])
 }
 
-// flowGap is what stands between two entries.
+// flowGap is the text between two entries.
 type flowGap string
 
 // line returns the length of the rest of the entry's line, all of the gap where it does not end in it.
 func (g flowGap) line() int { return lineEnd(string(g), 0) }
 
-// hasComment reports whether there is a comment on the entry's line, which is about the entry.
+// hasComment reports whether the entry's line ends with a comment, which belongs to the entry.
 func (g flowGap) hasComment() bool { return strings.Contains(string(g[:g.line()]), "#") }
 
-// nextComment returns where the first comment is that has a line of its own, and so is about the next entry, -1 where there is none.
+// nextComment returns the offset of the first comment on a line of its own, which belongs to the next entry, or -1.
 func (g flowGap) nextComment() int {
 	if i := strings.IndexByte(string(g[g.line():]), '#'); i >= 0 {
 		return g.line() + i
@@ -152,7 +152,7 @@ func (g flowGap) nextComment() int {
 	return -1
 }
 
-// comma returns where the comma is, -1 where there is none.
+// comma returns the offset of the comma, or -1.
 func (g flowGap) comma() int {
 	at := 0
 	for line := range strings.Lines(string(g)) {
@@ -165,7 +165,8 @@ func (g flowGap) comma() int {
 	return -1
 }
 
-// takesBehindComment reports whether another entry can come behind the comment on the entry's line: the comma does not stand behind that.
+// takesBehindComment reports whether another entry can follow the comment on the entry's line: the comma does not
+// come after the comment.
 func (g flowGap) takesBehindComment() bool { return g.hasComment() && g.comma() <= g.line() }
 
 // flowInsert puts texts behind an entry that stays, and behind the comment on its line.
@@ -195,14 +196,14 @@ func (e *documentEditor) entryIndent(c flowCollection, i int) string {
 	}
 	start := c.spans[i][0]
 	line := e.src[lineStart(e.src, start):start]
-	if pad := strings.TrimLeft(line, " \t"); pad != "" { // the bracket stands before it
+	if pad := strings.TrimLeft(line, " \t"); pad != "" { // the bracket precedes it
 		return line[:len(line)-len(pad)] + "  "
 	}
 	return line
 }
 
-// flowRemove takes entries out, with the comments on their lines: each up to the next one or its comments, those at the end from the
-// last that stays. more says that others come behind that.
+// flowRemove removes entries with the comments on their lines: each up to the next entry or its comments, those at
+// the end from the last entry that stays. more reports whether other entries follow.
 func (e *documentEditor) flowRemove(c flowCollection, more bool) {
 	for i := range c.spans {
 		if c.keep[i] || i >= c.last {
@@ -219,7 +220,7 @@ func (e *documentEditor) flowRemove(c flowCollection, more bool) {
 	}
 }
 
-// flowCutOff takes out the entries behind the last that stays.
+// flowCutOff removes the entries after the last one that stays.
 func (e *documentEditor) flowCutOff(c flowCollection, more bool) {
 	from, to := c.spans[c.last][1], c.spans[len(c.spans)-1][1]
 	gap, end := e.behind(c, c.last), e.behind(c, len(c.spans)-1)
@@ -241,7 +242,7 @@ func (e *documentEditor) flowCutOff(c flowCollection, more bool) {
 	e.replaceBytes(from+gap.line(), to+end.line(), "")
 }
 
-// flowElements takes elements out of a flow sequence and puts others in.
+// flowElements removes elements from a flow sequence and inserts others.
 func (e *documentEditor) flowElements(n *yamlNode, old []*yamlNode, texts []string, stay map[int]int) {
 	c := flowCollection{closing: n.end - 1, spans: make([][2]int, len(old)), keep: make([]bool, len(old))}
 	at := make(map[int]int, len(stay))

@@ -46,7 +46,7 @@ func (e *documentEditor) editMapping(n *yamlNode, want map[string]any, pl nodePl
 			}
 		}
 	}
-	if !plan.expand { // what the merge gives already is not written again
+	if !plan.expand { // a value that the merge already contributes is not written again
 		for k, v := range plan.merged {
 			if w, ok := added[k]; ok && equalValues(v, w) {
 				delete(added, k)
@@ -80,15 +80,15 @@ func keptEntries(pairs []keyValue, want map[string]any, plan mergeKeys) (keep []
 	return keep, added, nil
 }
 
-// mergeKeys says what the merge keys of a mapping give and whether they can stay.
+// mergeKeys holds the values that the merge keys of a mapping contribute, and whether the keys can stay.
 type mergeKeys struct {
 	merged   map[string]any
 	shadowed map[string]bool // own keys that a later merge key overwrites with the wanted value
 	expand   bool
 }
 
-// planMerges decides whether the merge keys of a mapping can stay: every key that they give must be wanted, and own keys
-// can only change after them.
+// planMerges decides whether the merge keys of a mapping can stay: every key that they contribute must be wanted,
+// and the mapping's own keys can only change after them.
 func (e *documentEditor) planMerges(pairs []keyValue, want map[string]any) mergeKeys {
 	plan := mergeKeys{merged: map[string]any{}, shadowed: map[string]bool{}}
 	own := map[string]bool{}
@@ -137,7 +137,7 @@ func (e *documentEditor) planMerges(pairs []keyValue, want map[string]any) merge
 	return plan
 }
 
-// atLineStart reports whether only blanks stand before off in its line. The first line of a list element continues the
+// atLineStart reports whether only blanks precede off in its line. The first line of a list element continues the
 // line of its dash.
 func (e *documentEditor) atLineStart(off int) bool {
 	bol := lineStart(e.src, off)
@@ -147,9 +147,9 @@ func (e *documentEditor) atLineStart(off int) bool {
 	return strings.Trim(e.src[bol:off], " ") == "" || bol == 0 && strings.Trim(e.src[3:max(off, 3)], " ") == "" && strings.HasPrefix(e.src, "\ufeff")
 }
 
-// removeEntries takes entries out of a block mapping, each with the comments directly above it. The comments above the
-// first of the last entries stay: new entries are written below the comments that end a mapping, so these are more likely
-// what the user wrote there than a note on what goes.
+// removeEntries removes entries from a block mapping, each with the comments directly above it. If the last entries
+// are removed, the comments above the first of them stay: new entries are written below the comments that end a
+// mapping, so these are more likely the user's own than a note on a removed entry.
 func (e *documentEditor) removeEntries(n *yamlNode, pairs []keyValue, keep []bool) {
 	i := 0
 	if !e.atLineStart(pairs[0].key.prop) && !keep[0] { // the first line is that of a dash: the next entry moves up
@@ -203,8 +203,8 @@ func (e *documentEditor) appendEntries(n *yamlNode, added map[string]any) {
 	e.replaceBytes(at, at, w.b.String())
 }
 
-// headStart returns the start of the lines of comment that stand directly above the token at off, at its column, or of
-// its own line without any. It never goes above the line of floor.
+// headStart returns the start of the comment lines directly above the token at off, at its column, or the start of
+// the token's own line if it has none. It never moves above the line of floor.
 func (e *documentEditor) headStart(off, floor int) int {
 	bol := lineStart(e.src, off)
 	col := off - bol

@@ -3,8 +3,9 @@
 
 package manifest
 
-// findRename finds the entry of a mapping that another takes the place of: one mapping goes and one comes, as when a probe gets
-// another handler. Inside of such an entry it may be a scalar, too. It gives the entry's index and the new key, or -1.
+// findRename finds the entry of a mapping that another one replaces: one mapping is removed and one added, as when
+// a probe gets another handler. Inside such an entry it may be a scalar, too. It returns the entry's index and the
+// new key, or -1.
 func (e *documentEditor) findRename(pairs []keyValue, keep []bool, added map[string]any) (int, string) {
 	if len(added) != 1 || e.plain {
 		return -1, ""

@@ -41,8 +41,8 @@ func (e *documentEditor) startsSame(from []int, stay map[int]int) bool {
 	return ok && from[0] == 0
 }
 
-// elementTexts edits the elements that stay in place and gives the texts of the others by their new position: elements
-// that move keep their text, the rest is fresh. Positions in stay have no text.
+// elementTexts edits the elements that stay in place and returns the texts of the others by their new position:
+// elements that move keep their text, the rest is fresh. Positions in stay have no text.
 func (e *documentEditor) elementTexts(n *yamlNode, old []*yamlNode, want []any, from []int, stay map[int]int) ([]string, error) {
 	texts := make([]string, len(want))
 	to := make(map[int]int, len(from))
@@ -77,8 +77,8 @@ func (e *documentEditor) elementTexts(n *yamlNode, old []*yamlNode, want []any, 
 	return texts, nil
 }
 
-// movedText returns the edited text of an element that goes elsewhere: of block sequences its lines, of flow sequences its
-// span.
+// movedText returns the edited text of an element that moves: its lines in a block sequence, its span in a flow
+// sequence.
 func (e *documentEditor) movedText(n *yamlNode, old []*yamlNode, i int, want any, pl nodePlace) (string, error) {
 	saved := e.edits
 	e.edits = nil
@@ -123,7 +123,7 @@ func (e *documentEditor) newElementText(n *yamlNode, v any) string {
 	return w.b.String()
 }
 
-// blockElements takes elements out of a block sequence and puts others in.
+// blockElements removes elements from a block sequence and inserts others.
 func (e *documentEditor) blockElements(n *yamlNode, old []*yamlNode, texts []string, stay map[int]int) {
 	at := make(map[int]int, len(stay)) // new position to old
 	for i, j := range stay {

@@ -3,7 +3,7 @@
 
 package manifest
 
-// flowSpace goes over blanks, line breaks and comments inside a flow collection.
+// flowSpace skips blanks, line breaks and comments inside a flow collection.
 func (p *yamlParser) flowSpace() {
 	for {
 		switch c := p.peekByte(0); {
@@ -23,8 +23,8 @@ func (p *yamlParser) flowSpace() {
 	}
 }
 
-// flowCollection reads a flow mapping or sequence at its bracket. Its anchor holds from there on: what is in it may not be an alias of it,
-// also where the same name stood for something else before.
+// flowCollection reads a flow mapping or sequence at its bracket. Its anchor is in scope from the bracket on: an
+// alias inside the collection may not name it, even if the same name had another meaning before.
 func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
 	p.enterNode()
 	defer func() { p.depth-- }()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// textSpan is where a part of a document stands in its text.
+// textSpan is the position of a part of a document within its text.
 type textSpan struct {
 	start, end int
 	col0       int // column of start
@@ -21,16 +21,16 @@ type textSpan struct {
 type listLayout struct {
 	kind    string
 	api     string
-	block   bool                // found by the scan; else by the parser
+	block   bool                // found by the scan, otherwise by the parser
 	keys    map[string]textSpan // top-level keys: from the line of the key to that of the next one (block only)
 	items   []textSpan
-	hasList bool // items is there and is a list, or null
+	hasList bool // items is present and is a list or null
 	seqCol  int  // column of the dashes, -1 without any
 }
 
-// Items returns the elements of items, each as a document with its own place, of a list: a kind that ends in List (List,
-// DeploymentList, ResourceList). ok is false for anything else. Lists in block style are split as text and their
-// elements are not decoded; other styles are parsed.
+// Items returns the elements of the items of a list, each as a document with its own place. A list is a kind that
+// ends in List (List, DeploymentList, ResourceList); ok is false for other kinds. Lists in block style are split as
+// text and their elements are not decoded; other styles are parsed.
 func (d *Document) Items() (items []*Document, ok bool, err error) {
 	if m, sure := d.peekKind(); sure && !strings.HasSuffix(m, "List") {
 		return nil, false, nil
@@ -60,8 +60,8 @@ func (d *Document) itemsOf(lay *listLayout) []*Document {
 	return out
 }
 
-// peekKind reads the kind where it stands on a line of its own near the start, which is cheaper than Peek; sure is
-// false where that does not tell.
+// peekKind reads the kind from a line of its own near the start, which is cheaper than Peek. sure is false if that
+// is not conclusive.
 func (d *Document) peekKind() (kind string, sure bool) {
 	i := d.contentStart()
 	if i >= len(d.text) || d.text[i] == '{' {
@@ -85,7 +85,8 @@ func (d *Document) peekKind() (kind string, sure bool) {
 	return "", false
 }
 
-// findLayout finds the parts of a list, by the scan where it is sure and else by the parser; nil for what is no mapping.
+// findLayout finds the parts of a list, by the scan if that is conclusive, otherwise by the parser. It returns nil
+// unless the document is a mapping.
 func (d *Document) findLayout() (*listLayout, error) {
 	if lay := d.scanLayout(); lay != nil {
 		return lay, nil
@@ -249,8 +250,8 @@ func (d *Document) parseLayout() (*listLayout, error) {
 // linePlace is an offset and the start of its line.
 type linePlace struct{ at, bol int }
 
-// nodeSpan returns the span of a node inside a collection. lines goes along with the calls, in the order of
-// the text, as lines can be very long.
+// nodeSpan returns the span of a node inside a collection. lines advances with the calls, in the order of the text,
+// as lines can be very long.
 func (d *Document) nodeSpan(n, in *yamlNode, lines *linePlace) textSpan {
 	s := textSpan{start: n.prop, end: n.end, flow: in.isFlow(), dash: in.indent}
 	if i := strings.LastIndexByte(d.text[lines.at:n.prop], '\n'); i >= 0 {
@@ -317,8 +318,8 @@ func (d *Document) hasAnchors() bool {
 	return found
 }
 
-// withAnchoredItems checks that an element that lost an anchor has not changed another one, and else edits the whole
-// list by value.
+// withAnchoredItems checks that an element that lost an anchor has not changed another one; if it has, it edits the
+// whole list by value.
 func (d *Document) withAnchoredItems(next *Document, items []*Document) (*Document, error) {
 	want, err := d.Object()
 	if err != nil {

@@ -5,9 +5,9 @@ package manifest
 
 import "strings"
 
-// lineScanner goes through block-style YAML line by line without parsing it and stops at the lines that have structure:
-// those that begin with a key or a dash. It knows enough to step over block scalars, quoted scalars, flow collections
-// and the further lines of unquoted scalars; where it does not know, it says so (unsure) and the caller parses.
+// lineScanner walks block-style YAML line by line without parsing it and stops at the lines that have structure:
+// those that begin with a key or a dash. It steps over block scalars, quoted scalars, flow collections and
+// continuation lines of unquoted scalars; it reports other text as unsure, and the caller parses.
 type lineScanner struct {
 	s      string
 	pos    int // where the next line starts
@@ -26,7 +26,7 @@ func newLineScanner(s string, col0 int) *lineScanner {
 	return &lineScanner{s: s, col0: col0, plain: -1, scalar: -1, watch: -1}
 }
 
-// nextLine goes to the next line with structure.
+// nextLine advances to the next line with structure.
 func (l *lineScanner) nextLine() bool {
 	for !l.unsure && l.pos < len(l.s) {
 		start := l.pos
@@ -109,7 +109,8 @@ func (l *lineScanner) scanLine(i, end, col int) {
 	l.unsure = true
 }
 
-// keyEnd returns where the value of a key at i starts, after its colon, and -1 where there is no plain or quoted key.
+// keyEnd returns the start of the value of a key at i, after its colon, or -1 if no plain or quoted key begins at
+// i.
 func (l *lineScanner) keyEnd(i, end int) int {
 	s := l.s
 	switch c := s[i]; c {
@@ -188,7 +189,7 @@ func (l *lineScanner) scanValue(i, end, col int) {
 	}
 }
 
-// continueAfter goes on at the line after a quoted scalar or flow collection, which must be the last of its line.
+// continueAfter continues at the line after a quoted scalar or flow collection, which must be the last of its line.
 func (l *lineScanner) continueAfter(j int, ok bool) {
 	if !ok {
 		l.unsure = true

@@ -5,9 +5,9 @@ package manifest
 
 import "strings"
 
-// Locate returns the line and column, both from 1, of a field in the file: of its key, or of the element of a list. The
-// path has strings for keys and ints for list positions; an empty path is the document. ok is false where there is no
-// such field, or the document cannot be read. Fields behind an alias are found at their anchor.
+// Locate returns the line and column, both from 1, of a field in the file: of its key, or of the element of a list.
+// The path has strings for keys and ints for list positions; an empty path is the document. ok is false if the
+// field does not exist or the document cannot be read. Fields behind an alias are found at their anchor.
 func (d *Document) Locate(path ...any) (line, col int, ok bool) {
 	n, err := d.parseNodes()
 	if err != nil {
@@ -76,9 +76,10 @@ type Entry struct {
 	Line, Col int
 }
 
-// Entries returns the entries of a mapping in block style in their order, each of which begins in a line of its own: all that is between
-// two of them belongs to the first, or is a comment. The path has the keys that lead to it. ok is false where there is no such mapping,
-// where an alias or a merge key gives any of it, or where the document cannot be read for certain.
+// Entries returns the entries of a mapping in block style in their order. Each begins in a line of its own: all
+// text between two of them belongs to the first, or is a comment. The path has the keys that lead to the mapping.
+// ok is false if the mapping does not exist, if an alias or a merge key contributes a part of it, or if the
+// document cannot be read for certain.
 func (d *Document) Entries(path ...string) (entries []Entry, ok bool) {
 	n, err := d.parseNodes()
 	if err != nil {

@@ -121,8 +121,8 @@ func canPair(a, b any) bool {
 	return al == bl
 }
 
-// longestRising picks the elements that stay in place: the most that keep their order. It gives their new positions by
-// their old ones.
+// longestRising picks the elements that stay in place: the largest set that keeps its order. It returns their new
+// positions by their old ones.
 func longestRising(from []int) map[int]int {
 	var tails []int // new positions of the last elements of the best runs by length
 	prev := make([]int, len(from))

@@ -3,7 +3,7 @@
 
 package manifest
 
-// nodeKind says what a node is.
+// nodeKind is the kind of a node.
 type nodeKind uint8
 
 const (
@@ -13,8 +13,8 @@ const (
 	aliasKind
 )
 
-// nodeStyle says how a node is written. Collections are block or flow, scalars the rest; an absent value is a plain scalar
-// of no length.
+// nodeStyle is how a node is written. Collections are block or flow, scalars have the other styles; an absent value
+// is a plain scalar of length zero.
 type nodeStyle uint8
 
 const (
@@ -34,7 +34,7 @@ type yamlNode struct {
 	kind       nodeKind
 	style      nodeStyle
 	open       bool // an anchored collection whose end is not reached yet
-	foreign    bool // an alias whose anchor stands in another text
+	foreign    bool // an alias whose anchor is in another text
 	start, end int
 	prop       int       // where the properties start; equal to start without any
 	colon      int       // of a mapping key: just after its colon
@@ -54,13 +54,13 @@ func (n *yamlNode) isFlow() bool { return n.style == flowStyle }
 
 func (n *yamlNode) isCollection() bool { return n.kind == mappingKind || n.kind == sequenceKind }
 
-// isAbsent reports whether there is no text for the value, as after a key with nothing behind it.
+// isAbsent reports whether the value has no text, as after a key with an empty value.
 func (n *yamlNode) isAbsent() bool {
 	return n.kind == scalarKind && n.style == plainStyle && n.start == n.end
 }
 
-// isMerge reports whether a key merges other mappings into its own (YAML 1.1, kept by every Kubernetes tool). Tools that write YAML
-// anew, such as yq, give it its tag.
+// isMerge reports whether a key merges other mappings into its own (YAML 1.1, kept by every Kubernetes tool). Tools
+// that rewrite YAML, such as yq, add its tag.
 func (n *yamlNode) isMerge() bool {
 	if n.kind != scalarKind || n.val != "<<" {
 		return false

@@ -12,8 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// normalValue returns a value in the types that Decode gives: whole numbers are int64 whatever their Go type. Values of other
-// types go through JSON; one that JSON cannot express is a mistake in the program and panics.
+// normalValue converts a value to the types that Decode returns: whole numbers are int64 whatever their Go type.
+// Values of other types go through JSON; one that JSON cannot express is a bug in the program and panics.
 func normalValue(v any) any {
 	switch v := v.(type) {
 	case nil, string, bool, int64:
@@ -85,7 +85,7 @@ func normalList(l []any) any {
 	return out
 }
 
-// isNormal reports whether normal changed nothing.
+// isNormal reports whether normalValue changed no value.
 func isNormal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -103,7 +103,7 @@ func isNormal(a, b any) bool {
 	return false
 }
 
-// equalValues compares two values in the types that Decode gives.
+// equalValues compares two values of the types that Decode returns.
 func equalValues(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -142,5 +142,5 @@ func equalValues(a, b any) bool {
 	return a == b
 }
 
-// goneValue stands for the value of an anchor that is no longer in the text: no value equals it.
+// goneValue is the value of an anchor that is no longer in the text: no value equals it.
 type goneValue struct{}

@@ -11,12 +11,12 @@ import (
 
 // Bounds on what is read, so that no input can exhaust time, memory or the stack.
 const (
-	// MaxDocument is the size in bytes of the largest document that is decoded. The API server takes objects of about
-	// 3 MB at most; lists in block style are split as text and may be larger.
+	// MaxDocument is the size in bytes of the largest document that is decoded. The API server accepts objects of
+	// about 3 MB at most; lists in block style are split as text and may be larger.
 	MaxDocument = 32 << 20
 	// MaxDepth is the deepest nesting that is decoded.
 	MaxDepth = 1000
-	// MaxAliased is the largest number of values that the aliases of one document may stand for.
+	// MaxAliased is the largest number of values to which the aliases of one document may expand.
 	MaxAliased = 100_000
 
 	maxKey = 1024 // a simple key's length, YAML 1.1 section 9.1.2
@@ -44,8 +44,8 @@ type anchorTable struct {
 	outer func(name string) *yamlNode
 }
 
-// yamlParser reads one document into nodes. It follows libyaml, which is what Kubernetes reads with, and gives up (unsure)
-// where it is not certain to give the same.
+// yamlParser reads one document into nodes. It follows libyaml, which Kubernetes uses, and gives up (unsure) on
+// text for which it might return something different.
 type yamlParser struct {
 	src   string
 	pos   int
@@ -102,7 +102,7 @@ func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, oute
 	return root, nil
 }
 
-// checkBreaks gives up on line breaks that only YAML 1.1 knows: NEL, LS, PS and a lone carriage return.
+// checkBreaks gives up on line breaks that only YAML 1.1 has: NEL, LS, PS and a lone carriage return.
 func (p *yamlParser) checkBreaks() {
 	for i := strings.IndexByte(p.src, '\r'); i >= 0; {
 		if i+1 == len(p.src) || p.src[i+1] != '\n' {
@@ -152,8 +152,8 @@ func (p *yamlParser) parseDocument(parent int) *yamlNode {
 	return n
 }
 
-// knownDirective reports whether a line is the directive of a version of YAML that is read. Both are read alike, as
-// Kubernetes does with text that does not say its version.
+// knownDirective reports whether a line is the directive of a supported version of YAML. Both versions are read
+// alike, as Kubernetes does with text without a version.
 func knownDirective(line string) bool {
 	fields := strings.Fields(line)
 	return len(fields) >= 2 && fields[0] == "%YAML" && (fields[1] == "1.1" || fields[1] == "1.2") && (len(fields) == 2 || fields[2][0] == '#')
@@ -237,8 +237,8 @@ func (p *yamlParser) atMarker() bool {
 	return p.pos == p.bol && p.columnOf(p.pos) == 0 && isMarker(p.src[p.pos:])
 }
 
-// skipSpace goes to the next token of block context over blanks, comments and line breaks, and notes whether the token is
-// the first of its line.
+// skipSpace advances to the next token of block context over blanks, comments and line breaks, and records whether
+// the token is the first of its line.
 func (p *yamlParser) skipSpace() {
 	for {
 		for p.peekByte(0) == ' ' || p.peekByte(0) == '\t' && !p.fresh {
@@ -262,7 +262,7 @@ func (p *yamlParser) skipSpace() {
 	}
 }
 
-// asSyntax returns the syntax error in err, if there is one.
+// asSyntax returns the syntax error in err, or nil.
 func asSyntax(err error) *syntaxError {
 	var se *syntaxError
 	if errors.As(err, &se) {

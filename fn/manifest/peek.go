@@ -5,7 +5,7 @@ package manifest
 
 import "strings"
 
-// Meta is what tells an object from others.
+// Meta holds the fields that identify an object.
 type Meta struct {
 	APIVersion, Kind, Name, Namespace string
 }
@@ -31,12 +31,12 @@ func (d *Document) Peek() (m Meta, ok bool) {
 	return m, true
 }
 
-// Scan is Peek for text that need not be an object. sure reports whether the scan understood the text as a mapping; what is
-// empty in m then is not there, the kind included.
+// Scan is Peek for text that need not be an object. sure reports whether the scan understood the text as a mapping;
+// a field of m that is empty, kind included, is then absent from the text.
 func (d *Document) Scan() (m Meta, sure bool) {
 	i := d.contentStart()
 	if i == len(d.text) {
-		return Meta{}, false // nothing, or what stands behind a directive or on the line of the document start
+		return Meta{}, false // no content, or content after a directive or on the line of the document start
 	}
 	if d.text[i] == '{' {
 		sure = peekFlow(d.text[i:], &m)
@@ -56,8 +56,8 @@ func (d *Document) StartsList() bool {
 	return i < len(d.text) && (d.text[i] == '[' || isDash(d.text, i))
 }
 
-// contentStart returns the offset of the first token, and the end of the text where the document start carries one on its
-// own line or directives stand before it.
+// contentStart returns the offset of the first token, or the end of the text if the document start has a token on
+// its own line or follows directives.
 func (d *Document) contentStart() int {
 	i := 0
 	if d.list == nil {
@@ -178,7 +178,7 @@ func (l *lineScanner) keyValue() (key, val string) {
 		i = l.keyEnd(l.off, end) - l.off - 1
 	}
 	if i > 0 {
-		key = strings.TrimRight(s[:i], " \t") // blanks may stand before the colon
+		key = strings.TrimRight(s[:i], " \t") // blanks may precede the colon
 	}
 	if !plainKey(key) {
 		// A key of another form can be none of those that matter, unless it is quoted or merged.
@@ -207,7 +207,7 @@ func plainKey(s string) bool {
 	return s != "" && s[0] != '-'
 }
 
-// trimValue takes blanks and a comment from the text of a value.
+// trimValue removes blanks and a comment from the text of a value.
 func trimValue(s string) string {
 	s = strings.TrimLeft(s, " \t")
 	if s == "" || s[0] == '#' {
@@ -223,7 +223,7 @@ func trimValue(s string) string {
 	return strings.TrimRight(s, " \t\r")
 }
 
-// readSimple reads the text of a value that is a string on one line; null and nothing are "".
+// readSimple reads the text of a value that is a string on one line; null and an empty value are "".
 func readSimple(val string, out *string) bool {
 	if val == "" {
 		return true
@@ -246,7 +246,7 @@ func readSimple(val string, out *string) bool {
 	return true
 }
 
-// metaValue reads metadata that stands on the line of its key, in flow style.
+// metaValue reads metadata in flow style on the line of its key.
 func metaValue(val string, m *Meta) bool {
 	if val == "" {
 		return true

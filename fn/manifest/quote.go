@@ -73,7 +73,7 @@ func looksLikeDate(s string) bool {
 	return m >= 1 && m <= 2 && 5+m < len(s) && s[5+m] == '-' && countDigits(s[6+m:]) > 0
 }
 
-// plainSafe reports whether s can stand without quotes. In flow style fewer characters can.
+// plainSafe reports whether s can be written without quotes. Flow style allows fewer characters.
 func plainSafe(s string, flow bool) bool {
 	if isAmbiguous(s) || s[0] == ' ' || s[len(s)-1] == ' ' || s[len(s)-1] == ':' || isMarker(s) {
 		return false
@@ -102,7 +102,8 @@ func plainSafe(s string, flow bool) bool {
 	return true
 }
 
-// isPlainest reports whether there are only characters that mean nothing anywhere in a text without quotes: most texts have no others.
+// isPlainest reports whether all characters are free of meaning anywhere in a text without quotes: most texts have
+// only such characters.
 func isPlainest(s string) bool {
 	for i := range len(s) {
 		if !plainest[s[i]] {
@@ -165,7 +166,7 @@ func oneLine(s string) bool {
 	return true
 }
 
-// quoteString writes a string on one line; like is the style of the text that it takes the place of.
+// quoteString writes a string on one line; like is the style of the text that it replaces.
 func quoteString(s string, flow bool, like nodeStyle) string {
 	if !oneLine(s) {
 		return doubleQuoted(s)

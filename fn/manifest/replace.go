@@ -11,7 +11,7 @@ func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error 
 		e.loseAnchors(c)
 	}
 	start := n.start
-	if n.tag != "" || n.kind == aliasKind { // a tag would give the new value another meaning
+	if n.tag != "" || n.kind == aliasKind { // a tag would change the meaning of the new value
 		start = n.prop
 		e.loseAnchors(n)
 	}
@@ -28,8 +28,8 @@ func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error 
 	return nil
 }
 
-// standsBelow reports whether a value stands on a line of its own below its key, as Helm charts print an empty map. It stays
-// flow style there: a block would not tell, when it is empty again, that it was not beside the key.
+// standsBelow reports whether a value is on a line of its own below its key, as Helm charts print an empty map. It
+// stays flow style: a block that becomes empty again would not show that the value was not beside the key.
 func (e *documentEditor) standsBelow(n *yamlNode, start int, pl nodePlace) bool {
 	return pl.key != nil && n.isFlow() && !e.sameLine(e.valueFloor(n, pl), start)
 }
@@ -55,8 +55,9 @@ func (e *documentEditor) replaceFlow(n *yamlNode, start int, want any, pl nodePl
 	e.replaceBytes(start, n.end, t)
 }
 
-// flowScalar writes a scalar of flow style in the style of the one that it takes the place of. A text that was plain and cannot stay
-// so gets single quotes, and loses them when it can be plain again: double ones, which people write more often, are the user's.
+// flowScalar writes a scalar of flow style in the style of the one that it replaces. A text that was plain and
+// cannot stay plain gets single quotes, and loses them when it can be plain again: double quotes, which are more
+// common, are the user's.
 func flowScalar(n *yamlNode, want any, json bool) string {
 	s, text := want.(string)
 	switch {
@@ -70,7 +71,7 @@ func flowScalar(n *yamlNode, want any, json bool) string {
 	return scalarText(want, true, keepQuotes(n.style))
 }
 
-// keepQuotes returns the style of a string that takes the place of one.
+// keepQuotes returns the style of a string that replaces one of style s.
 func keepQuotes(s nodeStyle) nodeStyle {
 	if s == singleStyle || s == doubleStyle {
 		return s
@@ -78,7 +79,7 @@ func keepQuotes(s nodeStyle) nodeStyle {
 	return plainStyle
 }
 
-// scalarLike writes a scalar in the style of the one that it takes the place of.
+// scalarLike writes a scalar in the style of the one that it replaces.
 func (e *documentEditor) scalarLike(n *yamlNode, want any, pl nodePlace) string {
 	w := e.w
 	s, text := want.(string)
@@ -110,7 +111,7 @@ func (e *documentEditor) scalarLike(n *yamlNode, want any, pl nodePlace) string 
 	quotes := keepQuotes(n.style)
 	if quotes != plainStyle && quoteString(n.val, false, plainStyle) != n.val {
 		if plain := quoteString(s, false, plainStyle); plain == s {
-			return plain // the old text could not stand without quotes, the new one can
+			return plain // the old text needed quotes, the new one does not
 		}
 	}
 	return quoteString(s, false, quotes)
@@ -174,7 +175,7 @@ func (e *documentEditor) openBlock(n *yamlNode, start int, want any, pl nodePlac
 	case list:
 		col = pl.parent + w.seq
 	}
-	if e.inlineStart(n, start, pl) { // the first line goes where the old text was
+	if e.inlineStart(n, start, pl) { // the first line replaces the old text
 		w.writeCollection(want, col, true)
 		lines := strings.TrimSuffix(w.b.String(), w.nl)
 		head, body := lines, ""
@@ -194,7 +195,7 @@ func (e *documentEditor) openBlock(n *yamlNode, start int, want any, pl nodePlac
 	for from > 0 && (e.src[from-1] == ' ' || e.src[from-1] == '\t') && from > e.valueFloor(n, pl) {
 		from--
 	}
-	if !e.sameLine(e.valueFloor(n, pl), start) { // the value stands alone on a line of its own
+	if !e.sameLine(e.valueFloor(n, pl), start) { // the value is alone on a line of its own
 		from = lineStart(e.src, start)
 		e.replaceBytes(from, e.nextLine(n.end), "")
 		e.replaceBytes(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
@@ -204,8 +205,8 @@ func (e *documentEditor) openBlock(n *yamlNode, start int, want any, pl nodePlac
 	e.replaceBytes(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
 }
 
-// inlineStart reports whether a block collection can start where the node stands: after a dash, or at the start of a
-// document without a document start before it on its line.
+// inlineStart reports whether a block collection can start at the node's position: after a dash, or at the start of
+// a document without a document start before it on its line.
 func (e *documentEditor) inlineStart(n *yamlNode, start int, pl nodePlace) bool {
 	if n.anchor != "" && start == n.start {
 		return false
@@ -253,7 +254,7 @@ func (e *documentEditor) replaceBlock(n *yamlNode, want any, pl nodePlace) {
 		}
 		text := " " + scalarOnly(want)
 		if want == nil && own && pl.key.colon >= 0 {
-			text = "" // as a key is mostly written that has nothing below it
+			text = "" // the usual form of a key with an empty value
 		}
 		e.replaceBytes(floor, floor, text)
 		e.replaceBytes(lineEnd(e.src, floor), end, "")

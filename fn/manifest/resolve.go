@@ -144,8 +144,8 @@ func countDigits(s string) int {
 	return i
 }
 
-// jsonNumber returns a number as it is after the way through JSON that every Kubernetes client takes: whole numbers
-// become int64 where they fit. ok is false for infinities and NaN, which JSON does not have.
+// jsonNumber returns a number as it is after the round trip through JSON that every Kubernetes client makes: whole
+// numbers become int64 if they fit. ok is false for infinities and NaN, which JSON does not have.
 func jsonNumber(f float64) (v any, ok bool) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil, false

@@ -50,7 +50,7 @@ func ParseResourceList(src []byte) (*ResourceList, error) {
 	if doc == nil {
 		return nil, fmt.Errorf("reading the ResourceList: the input is empty")
 	}
-	if len(f.Docs) > 1 { // keep what stands around it
+	if len(f.Docs) > 1 { // keep the documents around it
 		whole := *doc
 		doc = &whole
 		doc.text, doc.line = string(src), 1

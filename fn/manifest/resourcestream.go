@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// Write writes what Bytes gives. The common case, a list in block style whose own items changed at most, goes out in pieces
-// without being put together in memory first.
+// Write writes the text that Bytes returns. The common case, a list in block style in which only own items changed,
+// is written in pieces without being assembled in memory first.
 func (rl *ResourceList) Write(w io.Writer, items []*Document, results result.Results) error {
 	if !rl.inPieces(items) {
 		_, err := w.Write(rl.Bytes(items, results))
@@ -21,7 +21,7 @@ func (rl *ResourceList) Write(w io.Writer, items []*Document, results result.Res
 	return rl.writePieces(w, results, changed, func(i int, out *lastByte) { out.putString(items[i].text) })
 }
 
-// WriteChanges writes what Write gives for the list's items with the changes.
+// WriteChanges writes what Write writes for the list's items with the changes.
 func (rl *ResourceList) WriteChanges(w io.Writer, changes *Changes, results result.Results) error {
 	if !rl.changesInPieces(changes) {
 		items := make([]*Document, len(rl.Items))
@@ -53,7 +53,7 @@ func (rl *ResourceList) writePieces(w io.Writer, results result.Results, changed
 	return out.w.Flush()
 }
 
-// putResults writes the results, one at a time: there may be as many as items.
+// putResults writes the results one at a time, as a list may have as many results as items.
 func (rl *ResourceList) putResults(out *lastByte, results result.Results) {
 	fresh := lineWriter(rl.doc.text)
 	col := rl.lay.keyColumn()

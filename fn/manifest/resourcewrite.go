@@ -9,10 +9,10 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// Bytes returns the list's text with these items and results. Items that came from this list keep their bytes, or those
-// that With gave them; items of it that are missing are taken out; further documents are appended, written fresh. The
-// results replace those of the list, and without any there is no results field. The given order of the list's own items
-// must be theirs.
+// Bytes returns the list's text with these items and results. Items that came from this list keep their bytes, or
+// those that With produced; items that are missing are removed; further documents are appended, written fresh. The
+// results replace those of the list; without results the list has no results field. The list's own items must be in
+// their original order.
 func (rl *ResourceList) Bytes(items []*Document, results result.Results) []byte {
 	own, extra := rl.sortItems(items)
 	next, lay, ok := rl.withAnchors(own)
@@ -22,7 +22,7 @@ func (rl *ResourceList) Bytes(items []*Document, results result.Results) []byte 
 	values := make([]any, 0, len(extra))
 	for _, d := range extra {
 		v, err := d.decodeCached()
-		if err != nil { // nobody can have made sense of it: pass it on as it is, for the next reader to refuse
+		if err != nil { // no reader accepts this text: pass it on unchanged, so that the next reader rejects it
 			v = d.text
 		}
 		values = append(values, v)
@@ -68,8 +68,8 @@ func (rl *ResourceList) withAnchors(own []*Document) (*Document, *listLayout, bo
 	return next, lay, err == nil && lay != nil
 }
 
-// spliceItems puts the texts of items back into a list and takes out those that are nil. It gives the list and where its
-// parts are now.
+// spliceItems writes the texts of items back into a list and removes those that are nil. It returns the list and
+// the new positions of its parts.
 func (d *Document) spliceItems(lay *listLayout, own []*Document) (*Document, *listLayout) {
 	var b strings.Builder
 	b.Grow(len(d.text) + len(d.text)/4)
@@ -128,7 +128,7 @@ func allNil(ds []*Document) bool {
 	return true
 }
 
-// dropElements takes the elements that are nil in own out of the items of a list in flow style.
+// dropElements removes the elements that are nil in own from the items of a list in flow style.
 func (d *Document) dropElements(own []*Document) string {
 	root, err := d.parseNodes()
 	if err != nil {
@@ -191,7 +191,8 @@ func putItems(text string, lay *listLayout, values []any) string {
 	return text[:at] + missingBreak(text[:at], w.nl) + w.b.String() + text[at:]
 }
 
-// putResults replaces the results of a list in block style, or adds them at its end; none says that it has none now.
+// putResults replaces the results of a list in block style, or appends them; none reports that the list has no
+// results now.
 func putResults(text string, lay *listLayout, rs result.Results, none bool) string {
 	s, there := lay.keys["results"]
 	if len(rs) == 0 && (!there || none) {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// parsePlain reads an unquoted scalar in block context. Where a key may stand it ends at the colon of a key.
+// parsePlain reads an unquoted scalar in block context. If keyOK is set it ends at the colon of a key.
 func (p *yamlParser) parsePlain(indent int, keyOK bool) *yamlNode {
 	p.plainStart(false)
 	n := p.newNode(scalarKind, plainStyle, p.pos)
@@ -111,7 +111,7 @@ func (p *yamlParser) moreLines(n *yamlNode, indent int) {
 	}
 }
 
-// appendFolded appends what a run of line breaks inside a scalar stands for.
+// appendFolded appends the folded form of a run of line breaks inside a scalar.
 func appendFolded(b []byte, breaks int) []byte {
 	if breaks == 1 {
 		return append(b, ' ')
@@ -161,7 +161,7 @@ func (p *yamlParser) endQuoted(n *yamlNode, b []byte, from, i int) {
 	p.pos = i + 1
 }
 
-// trimTail takes blanks from the end of b, but none before keep, which come from escapes.
+// trimTail removes blanks from the end of b, but not before keep, as those come from escapes.
 func trimTail(b []byte, keep int) []byte {
 	for len(b) > keep && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
 		b = b[:len(b)-1]
@@ -172,7 +172,7 @@ func trimTail(b []byte, keep int) []byte {
 	return b
 }
 
-// foldQuoted goes over a run of line breaks and blanks inside quotes.
+// foldQuoted reads a run of line breaks and blanks inside quotes.
 func (p *yamlParser) foldQuoted(b []byte, i int) ([]byte, int) {
 	breaks := 0
 	for i < len(p.src) {

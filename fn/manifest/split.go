@@ -16,9 +16,10 @@ type File struct {
 	Docs []*Document
 }
 
-// Parse splits a stream of YAML or JSON into its documents; their raw bytes, one after the other, are src. Nothing is
-// decoded: what is wrong inside a document shows when it is asked for. Errors are for input that is not text: NUL
-// bytes, other control characters, invalid UTF-8; and for JSON values one after the other, which no YAML reader takes.
+// Parse splits a stream of YAML or JSON into its documents; their concatenated raw bytes are src. It decodes no
+// document: an error inside a document is reported when its content is read. Parse returns errors for input that is
+// not text (NUL bytes, other control characters, invalid UTF-8), and for several JSON values in a row, which no
+// YAML reader accepts.
 func Parse(path string, src []byte) (*File, error) {
 	if err := checkText(path, src); err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func secondDocument(s string) int {
 	return -1
 }
 
-// textByte says which bytes below 0x80 YAML allows.
+// textByte reports whether YAML allows a byte below 0x80.
 func textByte(c byte) bool { return c >= 0x20 && c < 0x7f || c == '\n' || c == '\t' || c == '\r' }
 
 // checkText refuses what is not text.
@@ -138,7 +139,7 @@ func checkText(path string, src []byte) error {
 	return nil
 }
 
-// NotTextError tells of bytes that are no UTF-8 text, or no text that YAML allows.
+// NotTextError reports bytes that are not UTF-8 text, or text that YAML does not allow.
 type NotTextError struct {
 	Path string
 	Line int    // from 1

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// nodeStore hands out nodes and takes all of them back at once. Decoding needs a document's nodes for a moment only, and they
-// were most of what a large run allocated.
+// nodeStore allocates nodes and frees all of them at once. Decoding needs a document's nodes only briefly, and they
+// were most of the allocations of a large run.
 type nodeStore struct {
 	slabs      [][]yamlNode
 	slab, used int
@@ -34,7 +34,7 @@ func (s *nodeStore) newNode() *yamlNode {
 	return n
 }
 
-// releaseNodes empties the nodes, so that they hold on to no text, and gives the store back.
+// releaseNodes clears the nodes, so that they hold no references to text, and returns the store to the pool.
 func (s *nodeStore) releaseNodes() {
 	for i := range s.slab {
 		clear(s.slabs[i])

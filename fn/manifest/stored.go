@@ -15,7 +15,8 @@ type Stored struct {
 	Text string `json:"-"`
 }
 
-// Stored returns the form of a document that can be written down; false for an element of a list, which is nothing without it.
+// Stored returns the serializable form of a document; false for an element of a list, which depends on the list's
+// text.
 func (d *Document) Stored() (Stored, bool) {
 	return Stored{Path: d.path, Index: d.index, Line: d.line, Text: d.text}, d.list == nil
 }

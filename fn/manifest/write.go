@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Marshal writes a value as fresh YAML: block style, two spaces, sequences not indented, no line folding, strings quoted
-// where a reader of YAML 1.1 or 1.2 could take them for something else, multi-line strings as literal blocks. Keys are
-// sorted, but apiVersion, kind, metadata and spec come first in an object, and name in the elements of a list. Values
-// are those that Decode gives; other types go through JSON.
+// Marshal writes a value as fresh YAML: block style, two spaces, sequences not indented, no line folding, strings
+// quoted if a reader of YAML 1.1 or 1.2 could take them for another type, multi-line strings as literal blocks.
+// Keys are sorted, but apiVersion, kind, metadata and spec come first in an object, and name in the elements of a
+// list. Values have the types that Decode returns; other types go through JSON.
 func Marshal(v any) []byte {
 	w := blockWriter{nl: "\n", step: 2}
 	v = normalValue(v)
@@ -30,7 +30,7 @@ type blockWriter struct {
 	seq  int // indentation of sequences in mappings
 	// carry has the texts of elements that come from elsewhere in the document.
 	carry *elementCarrier
-	part  bool // the text goes between other text: no block scalars that would take empty lines after them along
+	part  bool // the text is inserted between other text: no block scalars that would absorb the empty lines after them
 	quote bool // no block scalars at all: what follows could become part of them
 }
 
@@ -59,7 +59,7 @@ const blanks = "                                                                
 // reserve makes room for a value that is written at a column, so that the text is not copied each time it has grown.
 func (w *blockWriter) reserve(v any, col int) { w.b.Grow(roughSize(v, col)) }
 
-// roughSize is about how many bytes a value takes in block style at a column.
+// roughSize estimates the bytes of a value in block style at a column.
 func roughSize(v any, col int) int {
 	switch v := v.(type) {
 	case string:
@@ -186,7 +186,8 @@ func keyString(k string) string {
 
 var topKeys = []string{"apiVersion", "kind", "metadata", "spec"}
 
-// sortedKeys returns the keys in the order in which they are written; element says that the mapping is in a list.
+// sortedKeys returns the keys in the order in which they are written; element reports whether the mapping is an
+// element of a list.
 func sortedKeys(m map[string]any, element bool) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -204,7 +205,7 @@ func sortedKeys(m map[string]any, element bool) []string {
 	return keys
 }
 
-// moveToFront moves those of the keys that are there to the front, in place; the others keep their order.
+// moveToFront moves the listed keys that exist to the front, in place; the others keep their order.
 func moveToFront(keys []string, front ...string) []string {
 	at := 0
 	for _, k := range front {
