@@ -21,21 +21,22 @@ type Options struct {
 	RevisionTags []string
 	// Settings of the installation.
 	Settings Settings
-	// Webhooks are the cluster's own configurations. Where there are none, those of the version hold (BuiltIn).
+	// Webhooks are the cluster's own configurations. If empty, the version's built-in ones apply (BuiltIn).
 	Webhooks []v1alpha1.Webhook
-	// WebhookSource says where Webhooks come from, for people.
+	// WebhookSource is the origin of Webhooks, for people.
 	WebhookSource string
 	// Policy of the injector's configuration: enabled or disabled.
 	Policy string
-	// Never and Always give the index of the first neverInjectSelector and alwaysInjectSelector of the injector's configuration
-	// that matches a pod's labels, or -1. Nil means that there are none.
+	// Never and Always return the index of the first neverInjectSelector and alwaysInjectSelector of the injector's
+	// configuration that matches a pod's labels, or -1. A nil function means that the configuration has no such
+	// selectors.
 	Never, Always func(podLabels map[string]string) int
-	// UnknownNamespace is what the policy says about it; empty means Inject if the policy names no namespace and there are no
-	// Webhooks, else Fail.
+	// UnknownNamespace is the policy's setting for unknown namespaces; empty means Inject if the policy names no
+	// namespace and Webhooks is empty, otherwise Fail.
 	UnknownNamespace v1alpha1.UnknownNamespace
-	// NamesNamespaces says that the policy has an entry in namespaces.
+	// NamesNamespaces reports whether the policy has an entry in namespaces.
 	NamesNamespaces bool
-	// CNI says that Istio's CNI plugin redirects the traffic.
+	// CNI reports whether Istio's CNI plugin redirects the traffic.
 	CNI bool
 }
 
@@ -45,9 +46,9 @@ type Namespace struct {
 	Name string `json:"name,omitempty"`
 	// Labels of it. They mean something only if Known.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Known says that the labels are known, and not just empty.
+	// Known distinguishes known labels from labels that are merely empty.
 	Known bool `json:"known"`
-	// Source says where they come from, such as a file or "the policy".
+	// Source is the origin of the labels, such as a file or "the policy".
 	Source string `json:"source,omitempty"`
 }
 
@@ -71,7 +72,7 @@ type Decider struct {
 	hooks   []compiledWebhook
 	profile podProfile
 	unknown v1alpha1.UnknownNamespace
-	// source says where the webhooks come from.
+	// source is the origin of the webhooks.
 	source string
 }
 
@@ -85,7 +86,7 @@ type compiledWebhook struct {
 type hookRule struct {
 	name              string
 	namespace, object selector
-	// conditions says that the rule has CEL conditions, which are not evaluated.
+	// conditions reports whether the rule has CEL conditions, which are not evaluated.
 	conditions bool
 }
 
@@ -150,7 +151,7 @@ func (d *Decider) Explain(p Pod) Decision {
 	return out
 }
 
-// stepTrace collects steps; a nil trace collects nothing.
+// stepTrace collects steps; a nil trace discards them.
 type stepTrace struct{ steps []Step }
 
 func (t *stepTrace) add(s Step) {
@@ -192,7 +193,8 @@ func (d *Decider) decideTraced(p Pod, t *stepTrace) Decision {
 	return out
 }
 
-// unknownNamespace decides where only the namespace's labels would tell whether the webhook is called.
+// unknownNamespace decides for a pod when the webhook is called or not depending on unknown labels of the
+// namespace.
 func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict) {
 	what := p.unknownWords()
 	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: p.Namespace.Source}

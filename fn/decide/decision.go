@@ -9,13 +9,13 @@ type Code string
 // The reasons. The first group lets a pod be injected, the second leaves it out before the injector is asked, the third
 // is the injector's own.
 const (
-	// CodeWebhook: a rule of the webhook takes the pod, and the pod itself says nothing else.
+	// CodeWebhook: a rule of the webhook matches the pod, and the pod does not override it.
 	CodeWebhook Code = "webhook"
 	// CodePodAsks: the pod's label or annotation sidecar.istio.io/inject asks for it.
 	CodePodAsks Code = "pod-asks"
 	// CodeAlwaysSelector: alwaysInjectSelector of the injector's configuration matches.
 	CodeAlwaysSelector Code = "always-inject-selector"
-	// CodeNamespaceNotAsked: nothing is known about any namespace, so that only the pod itself decides.
+	// CodeNamespaceNotAsked: no namespace is known, so only the pod itself decides.
 	CodeNamespaceNotAsked Code = "namespace-not-asked"
 	// CodeNamespaceUnknownInject: the namespace is not known, and unknownNamespace is Inject.
 	CodeNamespaceUnknownInject Code = "namespace-unknown-inject"
@@ -28,9 +28,10 @@ const (
 	CodeNoLabel Code = "no-label"
 	// CodeSelector: no selector of the webhooks matches, for another reason than those above.
 	CodeSelector Code = "no-webhook"
-	// CodeOtherRevision: the webhook of another revision takes the pod.
+	// CodeOtherRevision: the webhook of another revision matches the pod.
 	CodeOtherRevision Code = "other-revision"
-	// CodeNamespaceUnknownSkip and CodeNamespaceUnknownFail: the namespace is not known, and unknownNamespace says so.
+	// CodeNamespaceUnknownSkip and CodeNamespaceUnknownFail: the namespace is not known, and unknownNamespace
+	// decides.
 	CodeNamespaceUnknownSkip Code = "namespace-unknown-skip"
 	CodeNamespaceUnknownFail Code = "namespace-unknown-fail"
 
@@ -48,9 +49,10 @@ const (
 
 // Decision is what was decided for a pod.
 type Decision struct {
-	// Inject says whether the pod is injected.
+	// Inject reports whether the pod is injected.
 	Inject bool `json:"inject"`
-	// Failed says that it cannot be decided and that the policy wants that to be an error. Inject is false then.
+	// Failed reports that no decision is possible and that the policy treats that as an error. Inject is false
+	// then.
 	Failed bool `json:"failed,omitempty"`
 	// Code is the stable name of the reason.
 	Code Code `json:"code"`
@@ -64,17 +66,17 @@ type Decision struct {
 	Others []Match `json:"others,omitempty"`
 	// Revision whose injector is called; "default" for the one without a name. Empty where none is called.
 	Revision string `json:"revision,omitempty"`
-	// Deciding is what the decision hangs on; nil where nothing single does.
+	// Deciding is the fact that decided; nil if no single fact did.
 	Deciding *Fact `json:"deciding,omitempty"`
 	// Namespace is what was known of the namespace.
 	Namespace Namespace `json:"namespace"`
 	// Warnings are for the user, each one sentence without a full stop.
 	Warnings []string `json:"warnings,omitempty"`
-	// Trace has every step, in the order in which the cluster takes them. Only Explain fills it.
+	// Trace has every step, in the cluster's order. Only Explain fills it.
 	Trace []Step `json:"trace,omitempty"`
 }
 
-// Match is a rule of a webhook that takes a pod.
+// Match is a rule of a webhook that matches a pod.
 type Match struct {
 	// Config is the name of the MutatingWebhookConfiguration.
 	Config string `json:"config"`
@@ -84,9 +86,9 @@ type Match struct {
 	Revision string `json:"revision,omitempty"`
 	// Tag is the revision tag that the configuration is for, where it is known.
 	Tag string `json:"tag,omitempty"`
-	// Source says where the rule comes from, such as "the policy" or "Istio 1.31".
+	// Source is the origin of the rule, such as "the policy" or "Istio 1.31".
 	Source string `json:"source,omitempty"`
-	// Conditional says that the rule has matchConditions, which were not evaluated.
+	// Conditional reports whether the rule has matchConditions, which were not evaluated.
 	Conditional bool `json:"conditional,omitempty"`
 }
 
@@ -113,9 +115,9 @@ type Fact struct {
 	Key string `json:"key"`
 	// Value that it has; empty where Missing.
 	Value string `json:"value,omitempty"`
-	// Missing says that it is the absence that decided.
+	// Missing reports that the absence of the label or annotation decided.
 	Missing bool `json:"missing,omitempty"`
-	// Source says where it comes from: a file, "the policy", "the workload", the injector's configuration, or "not known".
+	// Source is its origin: a file, "the policy", "the workload", the injector's configuration, or "not known".
 	Source string `json:"source,omitempty"`
 }
 
@@ -150,6 +152,6 @@ type Step struct {
 	What string `json:"what"`
 	// Answer to it.
 	Answer Answer `json:"answer"`
-	// Because says what the answer rests on.
+	// Because is the reason for the answer.
 	Because string `json:"because"`
 }

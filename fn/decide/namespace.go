@@ -16,11 +16,11 @@ const (
 	ambient        = "ambient"
 )
 
-// Says reports whether labels of a namespace say anything about injection: one of them is a label that a rule of the
-// webhooks asks for, or the one that puts it into the ambient mesh.
+// Says reports whether labels of a namespace affect injection: one of them is a label that a rule of the webhooks
+// selects, or the label that adds the namespace to the ambient mesh.
 func (d *Decider) Says(labels map[string]string) bool { return len(d.speaking(labels)) > 0 }
 
-// Said returns the labels of a namespace that say something about injection, for people.
+// Said returns the labels of a namespace that affect injection, for people.
 func (d *Decider) Said(labels map[string]string) string {
 	keys := d.speaking(labels)
 	if len(keys) == 0 {
@@ -51,9 +51,9 @@ func (d *Decider) speaking(labels map[string]string) []string {
 	return slices.Compact(keys)
 }
 
-// Settle returns a namespace as decisions have to read it. Where the policy injects into namespaces that are not known, one
-// that is declared among the manifests counts only with labels that say something about injection. Without, it is as
-// unknown as if its file were not there: whether a pod is injected must not hang on which other files happen to be read.
+// Settle returns a namespace as decisions have to read it. If the policy injects into unknown namespaces, one that
+// is declared among the manifests counts only with labels that affect injection. Without such labels it is treated
+// as unknown: whether a pod is injected must not depend on which other files happen to be read.
 func (d *Decider) Settle(ns Namespace, declared bool) Namespace {
 	if declared && ns.Known && d.unknown == v1alpha1.UnknownNamespaceInject && !d.Says(ns.Labels) {
 		ns.Known, ns.Labels = false, nil
@@ -61,7 +61,7 @@ func (d *Decider) Settle(ns Namespace, declared bool) Namespace {
 	return ns
 }
 
-// unknownWords says what is not known about the namespace of a pod.
+// unknownWords describes what is not known about the namespace of a pod.
 func (p Pod) unknownWords() string {
 	switch ns := p.Namespace; {
 	case ns.Name == "":
@@ -73,7 +73,7 @@ func (p Pod) unknownWords() string {
 	}
 }
 
-// giveNamespace says what to write so that a namespace is known, in the form in which it can be copied.
+// giveNamespace returns the text to write so that a namespace is known, in a form that can be copied.
 func (d *Decider) giveNamespace(ns Namespace) string {
 	if ns.Name == "" {
 		return "give it with -n NAMESPACE, or add defaultNamespace: NAMESPACE, or unknownNamespace: Inject (or Skip), to the policy's spec"

@@ -15,14 +15,14 @@ import (
 // podProfile is how injectRequired of a release reads a pod (source: injectRequired and IgnoredNamespaces in
 // pkg/kube/inject/inject.go).
 type podProfile struct {
-	// label says that the label sidecar.istio.io/inject is read, and wins over the annotation of that name.
+	// label reports whether the label sidecar.istio.io/inject is read, and overrides the annotation of that name.
 	label bool
-	// exact says that only true and false mean something, and anything else is as if it were not there. Before, y, yes, true
-	// and on in any case mean yes and everything else no.
+	// exact reports that only true and false have a meaning and other values are ignored. In older versions y, yes,
+	// true and on in any case mean yes and all other values mean no.
 	exact bool
-	// selectors says that neverInjectSelector and alwaysInjectSelector are known.
+	// selectors reports whether neverInjectSelector and alwaysInjectSelector are known.
 	selectors bool
-	// ignored are the namespaces in which nothing is injected.
+	// ignored are the namespaces in which no pod is injected.
 	ignored []string
 }
 
@@ -85,7 +85,7 @@ func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVe
 	return d.policy(step)
 }
 
-// podAsks reads what the pod itself says: nil where it says nothing.
+// podAsks reads the pod's own label or annotation; nil if it has neither.
 func (d *Decider) podAsks(p Pod) (*Fact, Answer) {
 	f := &Fact{Level: LevelPod, Kind: "annotation", Key: labelInject, Source: sourceWorkload}
 	value, ok := p.Annotations[labelInject]
@@ -148,7 +148,7 @@ func (d *Decider) selectors(v selectorView, step func(string, Answer, string)) *
 	return nil
 }
 
-// badPolicy says that the injector's policy is none that it knows; it then injects nothing at all.
+// badPolicy reports whether the injector does not know its policy; it then injects no pod at all.
 func (d *Decider) badPolicy() bool {
 	return d.options.Policy != "enabled" && d.options.Policy != "disabled"
 }

@@ -22,8 +22,8 @@ const (
 
 const defaultRevision = "default"
 
-// Settings are the values of an installation that its webhook configurations were rendered with. They matter only where
-// the cluster's own configurations are not given.
+// Settings are the values of an installation that its webhook configurations were rendered with. They are used only
+// if the cluster's own configurations are not known.
 type Settings struct {
 	// EnableNamespacesByDefault is sidecarInjectorWebhook.enableNamespacesByDefault.
 	EnableNamespacesByDefault bool
@@ -34,14 +34,14 @@ type Settings struct {
 	LegacySelectors bool
 	// InjectLabel is sidecarInjectorWebhook.injectLabel of 1.5; empty means istio-injection.
 	InjectLabel string
-	// PreferPod says that sidecarInjectorWebhook.revisionLabelPreference is pod: a pod's istio.io/rev then wins over its
-	// namespace's. Versions that do not know the setting have it false.
+	// PreferPod reports whether sidecarInjectorWebhook.revisionLabelPreference is pod: a pod's istio.io/rev then
+	// overrides its namespace's. It is false for versions without the setting.
 	PreferPod bool
 	// Namespace is that of the control plane; empty means istio-system.
 	Namespace string
 }
 
-// systemNamespaces are left out by the rule that takes namespaces without any label, from 1.16.
+// systemNamespaces are excluded from the rule for namespaces without any label, from 1.16.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 
 // BuiltIn returns the webhook configurations that an installation of a release of Istio has: the one of its revision ("" or
@@ -101,7 +101,7 @@ func hasLegacyRule(features feature.Set, s Settings) bool {
 	return features.Has(feature.WebhookOfOneRule) || features.Has(feature.LegacySelectors) && s.LegacySelectors
 }
 
-// tagRules are those of a revision of the tag's name; the tag default also takes what istio-injection asks for.
+// tagRules are those of a revision of the tag's name; the tag default also matches the label istio-injection.
 func tagRules(features feature.Set, tag string, s Settings) []v1alpha1.WebhookRule {
 	if !hasLegacyRule(features, s) && !features.Has(feature.WebhookApart) {
 		rules := selectedRules("rev.", tag, s)
@@ -130,8 +130,8 @@ func selectedRules(prefix, revision string, s Settings) []v1alpha1.WebhookRule {
 	return []v1alpha1.WebhookRule{onNamespace, onPod}
 }
 
-// defaultRules take what istio-injection on the namespace or sidecar.istio.io/inject on the pod asks for, and, where the
-// installation says so, what has no label at all.
+// defaultRules match istio-injection on the namespace and sidecar.istio.io/inject on the pod, and, if the
+// installation enables it, namespaces and pods without any label.
 func defaultRules(features feature.Set, s Settings) []v1alpha1.WebhookRule {
 	rules := []v1alpha1.WebhookRule{
 		newWebhookRule("namespace."+ruleName,

@@ -14,19 +14,19 @@ const (
 	// LabelInjected is put on an injected pod so that a neverInjectSelector, or an objectSelector of the cluster's webhook, can
 	// leave it alone.
 	LabelInjected = "prerig.dev/injected"
-	// AnnotationMark keeps what the pod had where a mark was set, so that Unmark gives it back.
+	// AnnotationMark keeps the pod's original values at the places of a mark, so that Unmark restores them.
 	AnnotationMark = "prerig.dev/runtime-webhook"
 )
 
-// Mark is what is set on an injected pod so that the cluster's webhook leaves it alone. An empty one sets nothing.
+// Mark is set on an injected pod so that the cluster's webhook skips it. An empty one sets no value.
 type Mark struct {
 	Labels, Annotations map[string]string
-	// Needed says that the webhook would, or might, render the pod again without a mark.
+	// Needed reports whether the webhook would, or might, render the pod again without a mark.
 	Needed bool
-	// Safe says that with this mark, or without one where none is needed, the webhook leaves the pod alone and traffic is
+	// Safe reports that with this mark, or without one if none is needed, the webhook skips the pod and traffic is
 	// redirected as before.
 	Safe bool
-	// Message says what was chosen and why, and where nothing is safe what to do. It is one sentence without a full stop.
+	// Message explains the choice, and what to do if no choice is safe. It is one sentence without a full stop.
 	Message string
 }
 
@@ -73,7 +73,7 @@ func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 	return m
 }
 
-// keepAway says how to keep the webhook away from a pod that cannot be marked.
+// keepAway describes how to keep the webhook away from a pod that cannot be marked.
 func (d *Decider) keepAway(p Pod) string {
 	selector := fmt.Sprintf("put neverInjectSelector [{matchLabels: {%s: \"true\"}}] into the injector's configuration, of the cluster and of the policy", LabelInjected)
 	if own, answer := d.podAsks(p); own != nil && answer == Yes {
@@ -119,8 +119,8 @@ func (m Mark) String() string {
 	return s
 }
 
-// plugged reports whether the pod's traffic is redirected by Istio's CNI plugin. Only then is there no istio-init, and
-// istio-validation checks that the plugin has done its work.
+// plugged reports whether Istio's CNI plugin redirects the pod's traffic. Only then does the pod have no
+// istio-init, and istio-validation checks that the plugin has done its work.
 func (d *Decider) plugged(pod map[string]any) bool {
 	list, _ := mapOf(pod["spec"])["initContainers"].([]any)
 	validation := false
@@ -135,8 +135,8 @@ func (d *Decider) plugged(pod map[string]any) bool {
 	return d.options.CNI || validation
 }
 
-// clusterInjects reports whether some webhook of the cluster takes the pod and its injector would inject it. Unknown means
-// that it hangs on a namespace whose labels are not known.
+// clusterInjects reports whether some webhook of the cluster matches the pod and its injector would inject it.
+// Unknown means that the answer depends on a namespace whose labels are not known.
 func (d *Decider) clusterInjects(p Pod) Answer {
 	v := d.view(p)
 	if !d.injectRequired(p, v, nil).inject {
@@ -182,16 +182,17 @@ func mergeLabels(m, values map[string]string) map[string]string {
 	return out
 }
 
-// earlierMetadata is what AnnotationMark keeps: for each key that was set the value before, or null where there was none.
+// earlierMetadata is the content of AnnotationMark: for each key that was set the value before, or null if the key
+// was absent.
 type earlierMetadata struct {
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`
-	// Empty are the maps that were there with nothing in them.
+	// Empty lists the maps that existed and were empty.
 	Empty []string `json:"empty,omitempty"`
 }
 
-// Apply returns a copy of a pod (metadata and spec) with the mark set and what it replaces kept in an annotation. A mark
-// that sets nothing gives the pod itself.
+// Apply returns a copy of a pod (metadata and spec) with the mark set and the replaced values kept in an
+// annotation. A mark that sets no value returns the pod itself.
 func (m Mark) Apply(pod map[string]any) (map[string]any, error) {
 	if len(m.Labels)+len(m.Annotations) == 0 {
 		return pod, nil
@@ -218,7 +219,7 @@ func (m Mark) Apply(pod map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// setValues sets values in a map of the metadata, which is copied, and gives what was there.
+// setValues sets values in a map of the metadata, which is copied, and returns the previous values.
 func setValues(meta map[string]any, key string, values map[string]string) map[string]*string {
 	if len(values) == 0 {
 		return nil
@@ -240,8 +241,8 @@ func setValues(meta map[string]any, key string, values map[string]string) map[st
 	return old
 }
 
-// Unmark returns a copy of a pod without the mark that Apply set, as it was before; marked says whether there was one. A
-// value that somebody has changed since stays. Decisions and injections are made on the unmarked pod.
+// Unmark returns a copy of a pod without the mark that Apply set, as it was before; marked reports whether it had
+// one. A value that was changed since stays. Decisions and injections are made on the unmarked pod.
 func Unmark(pod map[string]any) (out map[string]any, marked bool, err error) {
 	meta := mapOf(pod["metadata"])
 	text, ok := mapOf(meta["annotations"])[AnnotationMark].(string)

@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// selector is a label selector that can say why it does not match, and that can be asked about labels that are not all
-// known.
+// selector is a label selector that can explain why it does not match, and that can be evaluated over labels that
+// are only partly known.
 type selector struct {
 	requirements []requirement
 }
@@ -63,7 +63,7 @@ func describeRequirement(r labels.Requirement) string {
 	return r.String()
 }
 
-// knownLabels is a set of labels; where all is false, a label that is not in it may still be there.
+// knownLabels is a set of labels; if all is false, the object may have further labels.
 type knownLabels struct {
 	labels labels.Set
 	all    bool
@@ -85,7 +85,7 @@ func (s selector) ask(k knownLabels) (Answer, *requirement) {
 	return answer, which
 }
 
-// why says what a requirement wants and what is there.
+// why describes what a requirement wants and what the labels are.
 func (r *requirement) why(whose Level, k knownLabels) string {
 	has := "it does not have it"
 	if !k.all && !k.labels.Has(r.Key()) {
@@ -96,7 +96,7 @@ func (r *requirement) why(whose Level, k knownLabels) string {
 	return fmt.Sprintf("the %s %s; %s", whose, r.text, has)
 }
 
-// positive is the requirement that a match rests on: one that a label must be there for.
+// positive returns the requirement that a match depends on: one that needs a label to be present.
 func (s selector) positive() *requirement {
 	for i := range s.requirements {
 		switch s.requirements[i].Operator() {

@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// SettingsOf takes the settings of an installation out of its values (data.values of the injector's ConfigMap), with the
-// defaults that the charts of the release have where the values do not say.
+// SettingsOf reads the settings of an installation from its values (data.values of the injector's ConfigMap), with
+// the defaults of the release's charts for absent values.
 func SettingsOf(r release.Release, values map[string]any) Settings {
 	hook := mapOf(values["sidecarInjectorWebhook"])
 	object := mapOf(hook["objectSelector"])
@@ -69,8 +69,8 @@ func OptionsFor(inj *istio.Injector, spec *v1alpha1.InjectionPolicySpec) Options
 	return o
 }
 
-// PodOf takes out of a pod (metadata and spec) what the decision reads. The error names a label or annotation that is not
-// a text.
+// PodOf reads from a pod (metadata and spec) the parts that the decision needs. The error names a label or
+// annotation that is not a text.
 func PodOf(pod map[string]any, owner workload.Owner, ns Namespace) (Pod, error) {
 	p := Pod{Workload: owner.Kind, Name: owner.Name, Namespace: ns}
 	var err error

@@ -33,7 +33,7 @@ func (d *Decider) view(p Pod) selectorView {
 	return v
 }
 
-// unknownValue stands for the value of a label that only the cluster knows. No selector names it.
+// unknownValue represents the value of a label that only the cluster knows. No selector names it.
 const unknownValue = "prerig.dev-not-known"
 
 // runtimeLabels are the labels that controllers put on their pods. A selector such as neverInjectSelector with job-name
@@ -139,7 +139,7 @@ func (d *Decider) askRule(h *compiledWebhook, r *hookRule, v selectorView, t *st
 	return answer
 }
 
-// restsOn says which label a match rests on.
+// restsOn names the label that a match depends on.
 func (r *hookRule) restsOn(v selectorView) (string, *Fact) {
 	if q := r.namespace.positive(); q != nil && v.namespace.labels.Has(q.Key()) {
 		f := &Fact{Level: LevelNamespace, Kind: "label", Key: q.Key(), Value: v.namespace.labels[q.Key()], Source: v.pod.Namespace.Source}

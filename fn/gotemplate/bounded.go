@@ -45,7 +45,7 @@ func Bound(m template.FuncMap) {
 	m["printf"] = boundedPrintf
 }
 
-// weighArguments is a function of anything that fails where too much goes in.
+// weighArguments wraps a function of any arguments and fails if they are too large.
 func weighArguments[T any](fn func(...any) T) func(...any) (T, error) {
 	return func(args ...any) (out T, err error) {
 		if err := weighAll(args); err != nil {
@@ -61,7 +61,7 @@ var printing = map[string]func(...any) string{
 	"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 }
 
-// boundedPrintf is printf. Widths and precisions make text out of nothing.
+// boundedPrintf is printf. Widths and precisions can produce any amount of text.
 func boundedPrintf(format string, args ...any) (string, error) {
 	if err := weighAll(args); err != nil {
 		return "", err
@@ -83,7 +83,7 @@ func boundedPrintf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// sizes tell from the arguments what the result of a function would be too big for, if anything.
+// sizes check by the arguments whether the result of a function would be too large.
 var sizes = map[string]func(args []reflect.Value) error{
 	"repeat":  func(a []reflect.Value) error { return tooLong(numberOf(a[0]), float64(len(textOf(a[1])))) },
 	"indent":  indentSize,
@@ -167,7 +167,7 @@ func textOf(v reflect.Value) string {
 	return ""
 }
 
-// boundedBy is fn, failing before it runs where size says so.
+// boundedBy returns fn with a check by size that fails before fn runs.
 func boundedBy(fn any, size func([]reflect.Value) error) any {
 	return wrapFunction(fn, func(args []reflect.Value, call func() any) (any, error) {
 		if err := size(args); err != nil {
@@ -177,7 +177,7 @@ func boundedBy(fn any, size func([]reflect.Value) error) any {
 	})
 }
 
-// boundedResult is fn, failing where what goes in, and so what comes out, is too big.
+// boundedResult returns fn with a check that fails if its input, and so its result, is too large.
 func boundedResult(name string, fn any) any {
 	switch fn := fn.(type) {
 	case func(...any) string:

@@ -40,8 +40,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExecuteError returns what text/template said when it rendered the template of a name, with the position taken out of the
-// text: the template that has the line may be one that another calls.
+// ExecuteError returns the error of text/template for a rendered template, with the position parsed from the text:
+// the template with that line may be one that another calls.
 func ExecuteError(name string, err error) error {
 	var placed *Error
 	if errors.As(err, &placed) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gotemplate makes text/template safe for templates of other people: they end, make nothing huge, and the same input
-// gives the same output. It has nothing of Istio.
+// Package gotemplate makes text/template safe for untrusted templates: they end, they cannot produce huge output,
+// and the same input produces the same output. It is independent of Istio.
 package gotemplate
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// Functions returns sprig's functions with own ones in the place of those of the same names. Of sprig's, those whose result
-// depends on something other than the input (the clock, randomness, the environment, the network) fail by their name, and
-// those that return things in the order of a map return them sorted. No list that is given to one is changed. All are bounded
-// as Bound says. The map is the caller's.
+// Functions returns sprig's functions, overridden by own ones of the same names. Those of sprig's functions whose
+// result depends on something other than the input (the clock, randomness, the environment, the network) fail by
+// their name, and those that return values in the order of a map return them sorted. No function changes a list
+// that is passed to it. All are bounded as described for Bound. The caller owns the map.
 func Functions(own template.FuncMap) template.FuncMap {
 	m := template.FuncMap{}
 	maps.Copy(m, sprig.TxtFuncMap())
@@ -57,7 +57,7 @@ var refusedFunctions = map[string]string{
 	"getHostByName": "the network",
 }
 
-// orderedFunctions stand for sprig's functions that return things in the random order of a map.
+// orderedFunctions replace sprig's functions that return values in the random order of a map.
 var orderedFunctions = map[string]any{
 	"keys":   orderedKeys,
 	"values": orderedValues,

@@ -14,16 +14,16 @@ import (
 	"text/template/parse"
 )
 
-// Steps are counted, so that a template which loops for ever without printing anything fails, and at the same place on
-// every machine. text/template has no hook for that, but it writes every text of a template, even an empty one: at the
-// beginning of every loop's body and of every template stands an empty text of its own, which the Output that gets it knows
-// by its address. That costs nothing that could be measured, and needs no state beside the Output.
+// Steps are counted, so that a template which loops for ever without printing anything fails, and at the same place
+// on every machine. text/template has no hook for that, but it writes every text of a template, even an empty one:
+// every loop's body and every template begins with an empty text of its own, which the receiving Output identifies
+// by its address. The cost is not measurable, and the Output needs no further state.
 
-// MaxSteps bounds how many steps one rendering takes: iterations of loops, calls of templates, and the function calls in
-// both. Istio's own templates take a few hundred.
+// MaxSteps bounds the steps of one rendering: iterations of loops, calls of templates, and the function calls in
+// both. Istio's own templates need a few hundred.
 const MaxSteps = 1 << 18
 
-// Marks are the empty texts that stand for steps, by their address.
+// Marks are the empty texts that represent steps, by their address.
 type Marks map[*byte]stepMark
 
 // stepMark is what an empty text costs, and where it is.
@@ -59,7 +59,7 @@ func NewOutput(maxBytes int, marks Marks) *Output {
 	return &Output{Max: maxBytes, Marks: marks, Spent: new(int)}
 }
 
-// Write takes text, or an empty one that may stand for steps.
+// Write receives text, or an empty text that may represent steps.
 func (o *Output) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		m, ok := o.Marks.of(p)
@@ -105,7 +105,7 @@ func (m Marks) Count(t *template.Template) {
 	}
 }
 
-// IsMark reports whether a node stands for steps.
+// IsMark reports whether a node represents steps.
 func (m Marks) IsMark(n parse.Node) bool {
 	text, ok := n.(*parse.TextNode)
 	if ok {
@@ -114,7 +114,7 @@ func (m Marks) IsMark(n parse.Node) bool {
 	return ok
 }
 
-// Mark adds an empty text that stands for steps at a position of a template, and returns it.
+// Mark adds an empty text that represents steps at a position of a template, and returns it.
 func (m Marks) Mark(steps int, template string, at parse.Pos) *parse.TextNode {
 	text := make([]byte, 1)
 	m[&text[0]] = stepMark{cost: steps, template: template}

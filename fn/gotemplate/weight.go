@@ -3,8 +3,8 @@
 
 package gotemplate
 
-// weight is how much there is in values that templates can put together themselves: texts, and lists and maps of anything.
-// What is in a list twice counts twice, because it is printed twice.
+// weight is the size of values that templates can build themselves: texts, and lists and maps of anything. An
+// element that a list has twice counts twice, because it is printed twice.
 type weight struct{ bytes, elements int }
 
 func weighAll(args []any) error {

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// Decoder decodes values of maps, lists and scalars (int64 and float64 for numbers) into Go types. The zero Decoder reads the
-// tag json, wants every field that may not be omitted and takes nothing for another type.
+// Decoder decodes values of maps, lists and scalars (int64 and float64 for numbers) into Go types. The zero Decoder
+// reads the tag json, requires every field without omitempty and converts no types.
 type Decoder struct {
 	// Tag is the name of the tag that has the key of a field; "" means json.
 	Tag string
-	// Optional says that no field has to be there.
+	// Optional makes every field optional.
 	Optional bool
-	// NullIsUnset says that a key without a value is as if it were not there. Else it is a problem.
+	// NullIsUnset treats a key without a value as absent. Otherwise it is a problem.
 	NullIsUnset bool
-	// Loose says that keys are read in any case, that a text is read as a number, a time, true or false, or a list with
-	// commas where the field is one, and a number as a text or as a time in nanoseconds.
+	// Loose reads keys in any case; converts a text to a number, a time, true or false, or a list with commas if
+	// the field has that type; and converts a number to a text or to a time in nanoseconds.
 	Loose bool
 	// Enums are the values that a field may have, by type and Go name of the field: "Images.OnMissing".
 	Enums map[string][]string
@@ -48,7 +48,8 @@ func (r *valueReader) addProblem(at []any, format string, args ...any) {
 	r.problems.Add(at, format, args...)
 }
 
-// decodeValue fills target, a settable value, from a value of maps, lists and scalars, and goes on after a problem.
+// decodeValue fills target, a settable value, from a value of maps, lists and scalars, and continues after a
+// problem.
 func (r *valueReader) decodeValue(at []any, v any, target reflect.Value) {
 	if v == nil && r.NullIsUnset || slices.Contains(r.Ignored, target.Type().Name()) {
 		return

@@ -98,8 +98,8 @@ func rootsOf(data []byte) ([]*yamlv3.Node, error) {
 // Line returns the line of the document's first key.
 func (d *Document) Line() int { return d.root.Line }
 
-// Duplicates returns the keys that are given twice, compared as fold returns them (nil: as they are). A reader would silently
-// take one of each. Below an alias there is nothing new to find.
+// Duplicates returns the keys that occur twice, compared by the result of fold (nil: as they are). A reader would
+// silently use one of each. An alias repeats its anchor's content and is not searched.
 func (d *Document) Duplicates(fold func(string) string) []Problem {
 	if fold == nil {
 		fold = func(key string) string { return key }
@@ -119,7 +119,7 @@ func (d *Document) Duplicates(fold func(string) string) []Problem {
 	return out
 }
 
-// Aliases returns the places of aliases, for objects in which they only hide what is said.
+// Aliases returns the places of aliases, for objects in which they only obscure the content.
 func (d *Document) Aliases() []Problem {
 	var out []Problem
 	walkNodes(nil, d.root, func(at []any, n *yamlv3.Node) {
@@ -130,7 +130,7 @@ func (d *Document) Aliases() []Problem {
 	return out
 }
 
-// walkNodes visits a node and what is below it, but not what aliases stand for.
+// walkNodes visits a node and its descendants, but not the targets of aliases.
 func walkNodes(at []any, n *yamlv3.Node, visit func(at []any, n *yamlv3.Node)) {
 	visit(at, n)
 	switch n.Kind {

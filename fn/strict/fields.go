@@ -46,7 +46,7 @@ func (r *valueReader) infoOf(t reflect.Type) *typeInfo {
 	return info
 }
 
-// suggest says what is meant by an unknown key, or which ones there are.
+// suggest returns the likely meaning of an unknown key, or the keys that exist.
 func (r *valueReader) suggest(at []any, key string, info *typeInfo) string {
 	if r.Suggest != nil {
 		if s := r.Suggest(at, key); s != "" {

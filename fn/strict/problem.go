@@ -18,7 +18,7 @@ type Problem struct {
 	Path []any
 	// Line and Column in the file, counted from 1; 0 where they are not known.
 	Line, Column int
-	// Message says what is wrong and what to do, without the path.
+	// Message describes the problem and what to do, without the path.
 	Message string
 }
 
@@ -55,7 +55,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// locate finds the line of the key, or of the nearest part of its path that is there.
+// locate finds the line of the key, or of the nearest part of its path that exists.
 func (p *Problem) locate(where Locator) {
 	for path := p.Path; p.Line == 0 && len(path) > 0; path = path[:len(path)-1] {
 		if line, col, ok := where.Locate(path...); ok {
@@ -78,7 +78,7 @@ func (ps *Problems) Add(at []any, format string, args ...any) {
 	ps.List = append(ps.List, Problem{Path: append([]any(nil), at...), Message: fmt.Sprintf(format, args...)})
 }
 
-// Locate gives every problem its line, and puts them in the order of the file.
+// Locate sets the line of every problem, and sorts them in the order of the file.
 func (ps *Problems) Locate(where Locator) {
 	for i := range ps.List {
 		ps.List[i].locate(where)

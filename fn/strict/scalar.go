@@ -64,7 +64,8 @@ func (r *valueReader) decodeScalar(at []any, v any, target reflect.Value) {
 	}
 }
 
-// looseScalar returns the value that a text stands for, or the text of a number or bool, where the type wants that; else v.
+// looseScalar converts a text to the type, or a number or bool to its text, if the type requires that; otherwise it
+// returns v.
 func looseScalar(v any, t reflect.Type) any {
 	text, isText := v.(string)
 	switch {

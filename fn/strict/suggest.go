@@ -5,7 +5,7 @@ package strict
 
 import "strings"
 
-// DidYouMean returns ", did you mean WORD?" with the known word that the given one was probably meant to be, or "".
+// DidYouMean returns ", did you mean WORD?" with the known word that is closest to the unknown one, or "".
 func DidYouMean(word string, known []string) string {
 	best, at := 3, ""
 	for _, k := range known {

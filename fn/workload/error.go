@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// FieldError says which field of an object is not as it must be.
+// FieldError names the field of an object that is malformed.
 type FieldError struct {
 	// Field is the path in the object, such as spec.template.metadata.labels.
 	Field string
@@ -21,12 +21,12 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// ElsewhereError says that an object has no pod template of its own because it names another object that has it, as an
-// Argo Rollout with spec.workloadRef does. There is nothing to inject here; the other object is injected by itself.
+// ElsewhereError reports that an object has no pod template of its own because it names another object that has it,
+// as an Argo Rollout with spec.workloadRef does. The other object is injected by itself.
 type ElsewhereError struct {
 	// Field is what names the other object, such as spec.workloadRef.
 	Field string
-	// APIVersion, Kind and Name of the other object, as far as they are given. It is in the same namespace.
+	// APIVersion, Kind and Name identify the other object, as far as they are known. It is in the same namespace.
 	APIVersion, Kind, Name string
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ParseField reads what FieldString writes. Of a text that is not such a path it gives what comes before the fault.
+// ParseField reads what FieldString writes. For a malformed path it returns the part before the fault.
 func ParseField(s string) []any {
 	var at []any
 	for s != "" {

@@ -11,38 +11,38 @@ import (
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// Owner is the workload that a pod is said to belong to: in Istio's templates TypeMeta and DeploymentMeta, and from
-// there ISTIO_META_OWNER, ISTIO_META_WORKLOAD_NAME and the canonical name.
+// Owner is the workload to which the injector assigns a pod: in Istio's templates TypeMeta and DeploymentMeta, and
+// from there ISTIO_META_OWNER, ISTIO_META_WORKLOAD_NAME and the canonical name.
 //
 // # What the webhook finds
 //
-// The webhook sees a pod and guesses from its controller reference (GetDeployMetaFromPod in pkg/kube of Istio). On a
-// cluster the controllers set that reference with their own API version, whatever the manifest said:
+// The webhook sees a pod and guesses from its controller reference (GetDeployMetaFromPod in pkg/kube of Istio). On
+// a cluster the controllers set that reference with their own API version, whatever the manifest has:
 //
 //	manifest                          webhook                     kube-inject (Declared)
-//	Deployment, any group             apps/v1 Deployment          as the manifest says
-//	ReplicaSet, any group             apps/v1 ReplicaSet          as the manifest says
-//	StatefulSet, DaemonSet            apps/v1                     as the manifest says
-//	Job, any group                    batch/v1 Job                as the manifest says
-//	CronJob, any version              batch/v1 CronJob            as the manifest says
+//	Deployment, any group             apps/v1 Deployment          as in the manifest
+//	ReplicaSet, any group             apps/v1 ReplicaSet          as in the manifest
+//	StatefulSet, DaemonSet            apps/v1                     as in the manifest
+//	Job, any group                    batch/v1 Job                as in the manifest
+//	CronJob, any version              batch/v1 CronJob            as in the manifest
 //	ReplicationController             v1 ReplicationController    v1 ReplicationController
 //	DeploymentConfig                  v1 DeploymentConfig         apps.openshift.io/v1, or v1 if so written
 //	Rollout (argoproj.io)             v1alpha1 Rollout            does not know the kind
 //	StatefulSet (apps.kruise.io)      apps.kruise.io/v1beta1      does not know the kind
 //	Pod                               v1 Pod, or by its controller reference if it has a generateName
-//	other custom resource             as the manifest says        does not know the kind
+//	other custom resource             as in the manifest          does not know the kind
 //
 // The group is missing for a DeploymentConfig because the pod's controller is a v1 ReplicationController, and for a
 // Rollout because Istio writes it so. The names of ReplicaSet, ReplicationController and Job go through the same
 // heuristics as on the cluster: a Job called backup-12345678 counts as the CronJob backup.
 //
-// Both are kept because upstream's golden files, also where upstream compares them with its webhook, were made with the
-// manifest's own API version: Template.Owner is right for a cluster, Template.Declared for such a comparison.
+// Both are kept because upstream's golden files were made with the manifest's own API version, even where upstream
+// compares them with its webhook: Template.Owner is right for a cluster, Template.Declared for such a comparison.
 type Owner struct {
 	APIVersion, Kind, Name, Namespace string
 }
 
-// ownerRule says how the owner of a kind's pods differs from the object itself; empty parts do not.
+// ownerRule describes how the owner of a kind's pods differs from the object itself; empty parts do not differ.
 type ownerRule struct {
 	apiVersion, kind, name string
 	// pod means that the object is the pod, whose own controller reference counts.
@@ -105,8 +105,9 @@ func guessOwner(o Owner, labels map[string]string) Owner {
 	return o
 }
 
-// OfPod returns the owner of a pod as the webhook finds it: by the controller reference if the pod has a generateName,
-// else the pod itself. A pod whose name is still to be generated has an empty name then, as at admission.
+// OfPod returns the owner of a pod as the webhook finds it: by the controller reference if the pod has a
+// generateName, otherwise the pod itself. A pod whose name is still to be generated has an empty name then, as at
+// admission.
 func OfPod(pod map[string]any) Owner {
 	labels, _ := Labels(pod)
 	return guessOwner(controllerOf(pod), labels)
@@ -139,12 +140,12 @@ func controllerOf(pod map[string]any) Owner {
 	return o
 }
 
-// OwnerFor returns the owner as the webhook of a release finds it: from 1.8 to 1.21 a CronJob is taken for batch/v1beta1
-// (istio/istio#27195, #49328), and older ones take no Job for a CronJob's, or only one whose name ends in ten digits. What other
-// versions find cannot be known before the cluster makes it: up to 1.7 the name
-// of the Job with the time of its run, up to 1.12 that of a DeploymentConfig's ReplicationController with its number
-// (#36220), and up to 1.21 that of a Rollout's ReplicaSet with its hash (#49256). There the workload itself is the
-// owner, as in newer versions.
+// OwnerFor returns the owner as the webhook of a release finds it: from 1.8 to 1.21 a CronJob is reported as
+// batch/v1beta1 (istio/istio#27195, #49328), and older ones take no Job for a CronJob's, or only one whose name
+// ends in ten digits. What other versions find cannot be known before the cluster makes it: up to 1.7 the name of
+// the Job with the time of its run, up to 1.12 that of a DeploymentConfig's ReplicationController with its number
+// (#36220), and up to 1.21 that of a Rollout's ReplicaSet with its hash (#49256). In these cases the workload
+// itself is the owner, as in newer versions.
 func (t Template) OwnerFor(r release.Release) Owner {
 	o := t.Owner
 	if o.Kind == "CronJob" && t.job.Kind == "Job" && (!feature.In(r, feature.CronJobByName) ||

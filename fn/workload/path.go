@@ -12,13 +12,13 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// Path says where in an object a pod template is.
+// Path is the position of a pod template in an object.
 type Path struct {
-	// Optional means that an object without it simply has no template there; else that is an error.
+	// Optional means that an object may lack the template at this path; otherwise a missing one is an error.
 	Optional bool
 
 	parts []pathPart
-	// elsewhere is a field which, when it is set, says that the template is in another object.
+	// elsewhere is a field whose presence means that the template is in another object.
 	elsewhere string
 }
 

@@ -30,9 +30,9 @@ type Registry struct {
 	kinds map[string][]Kind
 }
 
-// NewRegistry returns the built-in kinds with the given ones added. A given kind replaces a built-in one of the same
-// group, version and kind; several given entries for one kind add up to several templates. Errors name the entry and
-// what is wrong with it.
+// NewRegistry returns the built-in kinds and the custom ones. A custom kind replaces a built-in one of the same
+// group, version and kind; several custom entries for one kind add up to several templates. Errors name the entry
+// and what is wrong with it.
 func NewRegistry(custom []v1alpha1.WorkloadKind) (*Registry, error) {
 	added := map[string][]Kind{}
 	for i, w := range custom {
@@ -49,7 +49,7 @@ func NewRegistry(custom []v1alpha1.WorkloadKind) (*Registry, error) {
 	return r, nil
 }
 
-// addKind puts a kind into the list, or its paths to the entry that is already there.
+// addKind adds a kind to the list, or its paths to the kind's existing entry.
 func addKind(list []Kind, k Kind) []Kind {
 	for i := range list {
 		if list[i].Group == k.Group && list[i].Version == k.Version {
@@ -85,8 +85,8 @@ func customKind(w v1alpha1.WorkloadKind) (Kind, error) {
 	return k, nil
 }
 
-// Lookup finds a kind by what the manifest says; false means that the object holds no pod template. It is cheap
-// enough to be asked for every object.
+// Lookup finds a kind by the manifest's apiVersion and kind; false means that the object holds no pod template. It
+// is cheap enough to be called for every object.
 func (r *Registry) Lookup(apiVersion, kind string) (Kind, bool) {
 	list := r.kinds[kind]
 	if len(list) == 0 {
@@ -104,10 +104,10 @@ func (r *Registry) Lookup(apiVersion, kind string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// builtIn lists what works without a table in the policy: Kubernetes' own kinds in every API group and version that
-// ever had them, OpenShift's DeploymentConfig (also as the group-less v1 of OpenShift 3), Argo Rollouts, and
-// OpenKruise. Only kinds whose template is a whole pod template and whose pods' controller is known are here; a Knative
-// Service, for one, takes a part of a pod only and is left to Knative.
+// builtIn lists the kinds that need no table in the policy: Kubernetes' own kinds in every API group and version
+// that ever had them, OpenShift's DeploymentConfig (also as the group-less v1 of OpenShift 3), Argo Rollouts, and
+// OpenKruise. It has only kinds whose template is a whole pod template and whose pods' controller is known; a
+// Knative Service, for one, has only a part of a pod and is left to Knative.
 func builtIn() []Kind {
 	template := func(parts ...string) []Path { return []Path{newPath(parts...)} }
 	spec := template("spec", "template")

@@ -12,11 +12,12 @@ import (
 
 // Suspect is what an object that is of no known kind looks like.
 type Suspect struct {
-	// Field is where it holds a pod template, such as spec.template, or what else makes pods, such as spec.templates[0].
+	// Field is the field that holds a pod template, such as spec.template, or another field that creates pods, such
+	// as spec.templates[0].
 	Field string
-	// Path is the place as the policy's spec.workloads takes it; empty where such an entry would not help.
+	// Path is the field in the form of the policy's spec.workloads; empty if such an entry would not help.
 	Path string
-	// Reason says what was found, as a sentence without a full stop.
+	// Reason describes what was found, as a sentence without a full stop.
 	Reason string
 }
 
@@ -26,16 +27,16 @@ const (
 	maxSearched    = 20_000
 )
 
-// notPods are the API groups whose objects talk about pod templates and make none: policies that compare or patch them, and
-// definitions of types. A group stands for those below it too.
+// notPods are the API groups whose objects contain pod templates and create no pods: policies that compare or patch
+// them, and definitions of types. A group includes its subdomains.
 var notPods = []string{
 	"apiextensions.k8s.io", "admissionregistration.k8s.io", "kyverno.io", "gatekeeper.sh", "istio.io", "kustomize.config.k8s.io", "config.kubernetes.io",
 	"prerig.dev", "pkg.crossplane.io",
 }
 
-// Suspicious looks for a pod template in an object of a kind that the registry does not have: a map that is called template,
-// podTemplate or the like, with a spec that lists containers with images. nil means that there is none. It is asked only
-// for objects whose text has the words (see Hints).
+// Suspicious finds a pod template in an object of a kind that the registry does not have: a map that is called
+// template, podTemplate or the like, with a spec that lists containers with images. It returns nil if it finds
+// none. It is called only for objects whose text has the words (see Hints).
 func Suspicious(obj map[string]any) *Suspect {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
@@ -77,7 +78,7 @@ func isLocal(obj map[string]any) bool {
 	return annotations[annotationLocalConfig] == "true"
 }
 
-// suspectWorkflow tells of Argo's workflows, whose templates have containers but are no pod templates.
+// suspectWorkflow reports Argo's workflows, whose templates have containers but are not pod templates.
 func suspectWorkflow(obj map[string]any, kind string) *Suspect {
 	spec, _ := obj["spec"].(map[string]any)
 	at := []any{"spec"}
@@ -152,7 +153,7 @@ func holdsContainers(m map[string]any) bool {
 	return images
 }
 
-// pathOf is a place as spec.workloads takes it: an index of a list stands for all of its elements.
+// pathOf returns a position in the form of spec.workloads: an index of a list becomes all of its elements.
 func pathOf(at []any) string {
 	var p Path
 	for _, e := range at {

@@ -18,24 +18,25 @@ type Template struct {
 	Path []any
 	// Field is Path for messages: "spec.template", and "" for a pod.
 	Field string
-	// Pod has the keys metadata and spec, both always there, with the values of the object, which it shares: do not change
-	// them in place. The template of a workload has no name here, and a namespace only if the manifest gives one in the
-	// template; the workload's is in Owner.
+	// Pod has the keys metadata and spec, both always present, with the values of the object, which it shares: do
+	// not change them in place. The template of a workload has no name here, and a namespace only if the manifest
+	// has one in the template; the workload's is in Owner.
 	Pod map[string]any
 	// Owner is what the webhook finds to be the controller of the pods on a current cluster; see OwnerFor for older
 	// versions of Istio.
 	Owner Owner
-	// Declared is the object by the words of its manifest: what istioctl kube-inject takes for the owner.
+	// Declared is the object with the apiVersion of its manifest: what istioctl kube-inject uses as the owner.
 	Declared Owner
 	// job is Owner before it was guessed whether a Job belongs to a CronJob.
 	job Owner
-	// NameGenerated says that the workload has no name but a generateName, so that Owner.Name is only its beginning.
+	// NameGenerated reports that the workload has no name but a generateName, so that Owner.Name is only a prefix.
 	NameGenerated bool
 }
 
-// Templates returns the pod templates of an object, usually one. It gives none for an object that holds no template and
-// for one that is not meant for a cluster (config.kubernetes.io/local-config: "true"). A template that is missing or
-// malformed is a *FieldError that names the field, and one that is in another object an *ElsewhereError.
+// Templates returns the pod templates of an object, usually one. It returns none for an object that holds no
+// template and for one that is not meant for a cluster (config.kubernetes.io/local-config: "true"). A template that
+// is missing or malformed is a *FieldError that names the field, and one that is in another object an
+// *ElsewhereError.
 func (r *Registry) Templates(obj map[string]any) ([]Template, error) {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
@@ -105,7 +106,7 @@ func valueAt(obj map[string]any, at string) any {
 	return places[0].value
 }
 
-// podOf takes metadata and spec out of a template.
+// podOf reads metadata and spec of a template.
 func podOf(at []any, v any) (map[string]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -124,7 +125,7 @@ func podOf(at []any, v any) (map[string]any, error) {
 		if len(at) > 0 {
 			return nil, &FieldError{Field: FieldString(childPath(at, "spec")), Err: errMissing}
 		}
-		pod["spec"] = map[string]any{} // The webhook takes a pod without one.
+		pod["spec"] = map[string]any{} // The webhook accepts a pod without one.
 	case map[string]any:
 		pod["spec"] = spec
 	default:
@@ -133,7 +134,7 @@ func podOf(at []any, v any) (map[string]any, error) {
 	return pod, nil
 }
 
-// mapAt returns the map under a key, an empty one where there is none.
+// mapAt returns the map under a key, or an empty one if the key is absent.
 func mapAt(obj map[string]any, key string) (map[string]any, error) {
 	switch v := obj[key].(type) {
 	case nil:
@@ -145,9 +146,9 @@ func mapAt(obj map[string]any, key string) (map[string]any, error) {
 	}
 }
 
-// Write returns a copy of the object that has this pod's metadata and spec at the template's place. What does not change
-// is shared with obj, and obj itself stays as it was. Other keys beside metadata and spec are kept. An empty metadata
-// or spec is not written where there was none.
+// Write returns a copy of the object that has this pod's metadata and spec at the template's place. Unchanged parts
+// are shared with obj, and obj itself is not modified. Other keys beside metadata and spec are kept. An empty
+// metadata or spec is not added.
 func (t Template) Write(obj map[string]any, pod map[string]any) map[string]any {
 	out, _ := replaceAt(obj, t.Path, pod).(map[string]any)
 	return out
@@ -189,7 +190,7 @@ func mergeMaps(v any, pod map[string]any) map[string]any {
 			continue
 		}
 		if empty, isMap := value.(map[string]any); isMap && len(empty) == 0 {
-			// Metadata that is emptied goes: it is there because of what was in it. A pod keeps its spec.
+			// Metadata that becomes empty is removed: only its content justified it. A pod keeps its spec.
 			was, isMap := old[key].(map[string]any)
 			if key == "metadata" && isMap && len(was) > 0 {
 				delete(m, key)
