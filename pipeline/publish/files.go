@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/gitname"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/sops"
 )
@@ -62,19 +63,37 @@ func (w *Writer) Files(objects []render.Object) (map[string][]byte, error) {
 		}
 		return files, nil
 	}
-	for i, object := range objects {
-		name := fileName(object, texts[i])
-		if _, taken := files[name]; taken {
-			return nil, fmt.Errorf("writing %s: another object has the file name %s", object.ID(), name)
+	taken := map[string]bool{}
+	for i, name := range fileNames(objects, texts) {
+		if taken[gitname.Key(name)] {
+			return nil, fmt.Errorf("writing %s: another object has the file name %s", objects[i].ID(), name)
 		}
+		taken[gitname.Key(name)] = true
 		files[name] = texts[i]
 	}
 	for name := range files {
-		if _, taken := files[path.Dir(name)]; taken {
+		if taken[gitname.Key(path.Dir(name))] {
 			return nil, fmt.Errorf("writing %s: another object has the file name %s", name, path.Dir(name))
 		}
 	}
 	return files, nil
+}
+
+// fileNames returns the files of objects. Names that differ in upper and lower case alone would be one file on some systems: those with
+// an upper case letter get a digest.
+func fileNames(objects []render.Object, texts [][]byte) []string {
+	names := make([]string, len(objects))
+	same := map[string]int{}
+	for i, object := range objects {
+		names[i] = fileName(object, texts[i])
+		same[gitname.Key(names[i])]++
+	}
+	for i, name := range names {
+		if key := gitname.Key(name); key != name && same[key] > 1 {
+			names[i] = shortName(strings.TrimSuffix(name, ".yaml")+"-"+shortDigest(name), ".yaml")
+		}
+	}
+	return names
 }
 
 // formatObject writes one object in the pipeline's style, encrypted where that is due.
@@ -141,10 +160,14 @@ func fileName(object render.Object, text []byte) string {
 		name = "unnamed-" + shortDigest(string(text))
 	}
 	file := shortName(safeName(kind)+"-"+safeName(name), ".yaml")
-	if object.Namespace != "" {
-		return shortName(safeName(object.Namespace), "") + "/" + file
+	if object.Namespace == "" {
+		return file
 	}
-	return file
+	directory := safeName(object.Namespace)
+	if gitname.IsDevice(directory) {
+		directory = strings.ReplaceAll(directory, ".", "_") + "-" + shortDigest(object.Namespace)
+	}
+	return shortName(directory, "") + "/" + file
 }
 
 // safeName keeps a part of a file name to characters that every file system takes. Names that lose something get a digest, so
@@ -159,7 +182,7 @@ func safeName(part string) string {
 	if strings.HasPrefix(clean, ".") {
 		clean = "_" + clean[1:]
 	}
-	if clean != part {
+	if clean != part || strings.HasSuffix(clean, ".") {
 		clean += "-" + shortDigest(part)
 	}
 	return clean

@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/pipeline/gitname"
 )
 
 // checkPublish checks the entries of spec.publish, and refuses one that has a place of an earlier one.
@@ -67,9 +69,24 @@ func (v *validator) checkPath(at, value string) {
 		v.addError(at, "must be relative, found %q", value)
 	case clean == ".." || strings.HasPrefix(clean, "../"):
 		v.addError(at, "must not leave the tree, found %q", value)
-	case strings.ContainsAny(value, "\\\x00\n"):
-		v.addError(at, "must not contain a backslash, a line break or a zero byte")
+	case gitname.CheckText(value) != nil:
+		v.addError(at, "%s", gitname.CheckText(value))
+	case strings.Contains(value, "\\"):
+		v.addError(at, "must not contain a backslash")
 	case len(value) > 1024 || slices.ContainsFunc(strings.Split(value, "/"), func(part string) bool { return len(part) > 255 }):
 		v.addError(at, "must not be longer than 1024 bytes, nor a part of it than 255: it could not be checked out")
+	}
+}
+
+// checkWrittenPath checks a path that is written to, which others must be able to check out as well.
+func (v *validator) checkWrittenPath(at, value string) {
+	before := len(v.errs)
+	v.checkPath(at, value)
+	clean := path.Clean(value)
+	if len(v.errs) > before || clean == "." {
+		return
+	}
+	if err := gitname.CheckPath(clean); err != nil {
+		v.addError(at, "%s", err)
 	}
 }

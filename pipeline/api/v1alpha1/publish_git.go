@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/prerig/prerig/pipeline/gitname"
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
@@ -124,13 +125,13 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 	if g.Branch == "" {
 		v.addError(at+".branch", "must be given")
 	} else {
-		v.refName(at+".branch", g.Branch)
+		v.branchName(at+".branch", g.Branch)
 	}
-	v.checkPath(at+".path", g.Path)
+	v.checkWrittenPath(at+".path", g.Path)
 	if clean := path.Clean(g.Path); g.Propose == nil && clean == "." {
 		v.addError(at+".path", "must be a directory below the root")
-	} else if first, _, _ := strings.Cut(clean, "/"); first == ".git" || first == ".prerig" {
-		v.addError(at+".path", "must not be below %s", first)
+	} else if first, _, _ := strings.Cut(clean, "/"); gitname.Key(first) == ".prerig" {
+		v.addError(at+".path", "must not be below .prerig")
 	}
 	if g.Branch != "" && g.Propose == nil {
 		switch field := p.ownBranchOf(g.URL, g.Branch); field {
@@ -149,7 +150,10 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 		v.addError(at+".propose", "cannot be used with spec.sources: GitOps Promoter knows one source commit for each result, and would not promote a change of another source")
 	}
 	if g.Propose != nil && g.Propose.ActivePath != "" {
-		v.checkPath(at+".propose.activePath", g.Propose.ActivePath)
+		v.checkWrittenPath(at+".propose.activePath", g.Propose.ActivePath)
+		if err := gitname.CheckBranch(g.shortReference()); err != nil && g.Branch != "" {
+			v.addError(at+".propose.activePath", "is a part of the branch that is proposed: %s", err)
+		}
 		if path.Clean(g.Path) != path.Clean(g.Propose.ActivePath) {
 			v.addError(at+".path", "must be the activePath of propose")
 		}
@@ -157,8 +161,8 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 	if g.PullRequest != nil {
 		g.PullRequest.check(v, at+".pullRequest", g, p)
 	}
-	if author := g.Author; author != nil && strings.ContainsAny(author.Name+author.Email, "<>\n") {
-		v.addError(at+".author", "must not contain <, > or a line break")
+	if author := g.Author; author != nil && (strings.ContainsAny(author.Name+author.Email, "<>") || gitname.CheckText(author.Name+author.Email) != nil) {
+		v.addError(at+".author", "must not contain <, >, a line break or another invisible character")
 	}
 }
 

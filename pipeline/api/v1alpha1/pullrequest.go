@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/pipeline/gitname"
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
@@ -129,9 +130,12 @@ func (r *PullRequest) setDefaults(g *GitPublish, p *RenderPipeline) {
 	}
 }
 
+// headRoot is where the heads are that pipelines do not name themselves. No other branch that is written may be in or above it.
+const headRoot = "prerig"
+
 // DefaultHead is the head of a pipeline that names none.
 func (r *PullRequest) DefaultHead(g *GitPublish, p *RenderPipeline) string {
-	return "prerig/" + refPart(g.Branch) + "/" + r.group(g, p)
+	return headRoot + "/" + refPart(g.Branch) + "/" + r.group(g, p)
 }
 
 // group is the part of the branch's name that is equal for the pipelines that share a pull request. No name of a group is a directory
@@ -187,7 +191,9 @@ func (r *PullRequest) check(v *validator, at string, g *GitPublish, p *RenderPip
 	if r.Head == "" {
 		return
 	}
-	v.refName(at+".head", r.Head)
+	if err := gitname.CheckBranch(r.Head); err != nil {
+		v.addError(at+".head", "%s", err)
+	}
 	if r.Head == g.Branch || p.ownBranchOf(g.URL, r.Head) != "" {
 		v.addError(at+".head", "must be a branch that nothing else uses, found %q", r.Head)
 	}

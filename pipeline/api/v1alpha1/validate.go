@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/pipeline/gitname"
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
@@ -170,7 +171,6 @@ func (v *validator) checkSource(at string, source Source) {
 var (
 	commitRule = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	digestRule = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	refRule    = regexp.MustCompile(`^[^\x00-\x20~^:?*\[\\\x7f]+$`)
 )
 
 // CheckGitURL reports whether a URL is one of a Git repository, without credentials. The error never quotes it.
@@ -211,11 +211,18 @@ func (v *validator) gitRef(at string, ref GitRef) {
 }
 
 func (v *validator) refName(at, name string) {
-	bad := !refRule.MatchString(name) || strings.Contains(name, "..") || strings.Contains(name, "//") ||
-		strings.Contains(name, "@{") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") ||
-		strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") || strings.HasSuffix(name, ".lock")
-	if bad {
-		v.addError(at, "%q is not a valid name of a Git reference", name)
+	if err := gitname.CheckRef(name); err != nil {
+		v.addError(at, "%s", err)
+	}
+}
+
+// branchName checks the name of a branch that is written. Those below prerig/ are the heads of pull requests.
+func (v *validator) branchName(at, name string) {
+	if err := gitname.CheckBranch(name); err != nil {
+		v.addError(at, "%s", err)
+	}
+	if key := gitname.Key(name); key == headRoot || strings.HasPrefix(key, headRoot+"/") {
+		v.addError(at, "must not be %s or below it, where the heads of pull requests are; use another branch", headRoot)
 	}
 }
 
