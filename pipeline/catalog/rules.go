@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/gitname"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/tenant"
 )
@@ -35,14 +36,20 @@ func (r Rules) refuse(entries []Entry, before map[string]Entry, unread func(pipe
 	for i := range entries {
 		r.applyReach(&entries[i])
 	}
-	o := owners{rules: r, before: before, sources: map[string][]string{}, heads: map[string][]string{}, places: map[string]*claimedPlace{}}
+	o := owners{rules: r, before: before, sources: map[string][]string{}, places: map[string]*claimedPlace{}}
 	for _, e := range entries {
 		o.addSource(e)
-		o.addHeads(e)
 	}
 	problems := map[*Entry][]error{}
-	for _, c := range append(o.claimsOfUnread(entries, unread), o.claimsOf(entries)...) {
-		if err := o.decide(c); err != nil && c.entry.Pipeline != nil {
+	claims := append(o.claimsOfUnread(entries, unread), o.claimsOf(entries)...)
+	branches := o.checkBranches(claims)
+	o.checkWaves(claims, branches)
+	for _, c := range claims {
+		err := branches[c.id()]
+		if err == nil {
+			err = o.decide(c)
+		}
+		if err != nil && c.entry.Pipeline != nil {
 			problems[c.entry] = append(problems[c.entry], err)
 		}
 	}
@@ -146,7 +153,6 @@ type owners struct {
 	rules   Rules
 	before  map[string]Entry
 	sources map[string][]string // pipelines by the branch that they read
-	heads   map[string][]string // namespaces by the heads that are theirs alone
 	places  map[string]*claimedPlace
 }
 
@@ -242,16 +248,20 @@ func (o *owners) claimsOfUnread(entries []Entry, unread func(pipeline string) bo
 // placeKey tells places apart, whatever the entries that name them say of them.
 type placeKey struct{ key, path string }
 
-// knownPlaces returns where a pipeline publishes to already.
-func (o *owners) knownPlaces(pipeline string) (known []placeKey) {
-	var before []v1alpha1.Publish
+// knownEntries returns the entries of a pipeline that it had before.
+func (o *owners) knownEntries(pipeline string) (before []v1alpha1.Publish) {
 	if old, ok := o.before[pipeline]; ok && old.Pipeline != nil {
 		before = old.Pipeline.Spec.Publish
 	}
 	if o.rules.Registered != nil {
 		before = slices.Concat(before, o.rules.Registered(pipeline))
 	}
-	for _, to := range before {
+	return before
+}
+
+// knownPlaces returns where a pipeline publishes to already.
+func (o *owners) knownPlaces(pipeline string) (known []placeKey) {
+	for _, to := range o.knownEntries(pipeline) {
 		for _, place := range to.Places() {
 			known = append(known, placeKey{place.Key, place.Path})
 		}
@@ -270,19 +280,18 @@ func (o *owners) decide(c claim) error {
 			return &v1alpha1.FieldError{Path: c.at + ".git.adopt", Message: "must not be set for branch " + to.Git.Branch + ", which another pipeline reads its source from"}
 		}
 	}
-	if err := o.checkHead(c); err != nil {
-		return err
-	}
 	for _, p := range c.places {
 		place := o.places[p.Key]
 		if place == nil {
 			place = &claimedPlace{map[string]string{}, map[string]string{}}
 			o.places[p.Key] = place
 		}
-		if other := place.ownerOf(p.Path); other != "" && other != c.entry.Key {
+		// Some systems take Web and web for one directory.
+		directory := gitname.Key(p.Path)
+		if other := place.ownerOf(directory); other != "" && other != c.entry.Key {
 			return takenError(c, p, other)
 		}
-		place.give(p.Path, c.entry.Key)
+		place.give(directory, c.entry.Key)
 	}
 	return nil
 }
@@ -327,5 +336,5 @@ var hostDirectories = []string{
 }
 
 func isHostDirectory(name string) bool {
-	return slices.Contains(hostDirectories, strings.ToLower(name))
+	return slices.Contains(hostDirectories, gitname.Key(name))
 }

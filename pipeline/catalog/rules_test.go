@@ -31,17 +31,21 @@ func TestHeadsOfOtherNamespaces(t *testing.T) {
 		"a pipeline's":                        {request(""), request(", head: prerig/rendered/pipeline/team_a"), "evil", true},
 		"a namespace's":                       {request(", groupBy: Namespace"), request(", head: prerig/rendered/namespace/team"), "evil", true},
 		"of the same namespace":               {request(""), request(", head: prerig/rendered/pipeline/team_a"), "team", false},
-		"one that both name":                  {request(", head: prerig/ours"), request(", head: prerig/ours"), "evil", false},
-		"that of all":                         {request(", groupBy: All"), request(", head: prerig/rendered/all"), "evil", false},
+		"one that both name":                  {request(", head: prerig/ours"), request(", head: prerig/ours"), "evil", true},
+		"one that both name in one namespace": {request(", head: prerig/ours"), request(", head: prerig/ours"), "team", false},
+		"that of all":                         {request(", groupBy: All"), request(", head: prerig/rendered/all"), "evil", true},
+		"that of all, as one of them":         {request(", groupBy: All"), request(", groupBy: All"), "evil", false},
 		"the default":                         {request(""), request(""), "evil", false},
 		"of a pipeline with another head now": {request(", head: prerig/ours"), request(", head: prerig/rendered/pipeline/team_a"), "evil", false},
 	} {
 		dir := t.TempDir()
-		write(t, dir, map[string]string{
-			"a.yaml": publishing("team", "a", "https://h/out.git", "rendered", "a", tc.first), "b.yaml": publishing(tc.namespace, "aa", "git@h:out", "rendered", "b", tc.second),
-		})
+		write(t, dir, map[string]string{"a.yaml": publishing("team", "a", "https://h/out.git", "rendered", "a", tc.first)})
 		c, err := Open(dir, nil)
 		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, map[string]string{"b.yaml": publishing(tc.namespace, "aa", "git@h:out", "rendered", "b", tc.second)})
+		if _, err := c.Reload(); err != nil {
 			t.Fatal(err)
 		}
 		if e, _ := c.Get("team/a"); e.Err != nil {

@@ -189,12 +189,12 @@ func TestPipelinesThatShareAHeadAgreeOnItsMerge(t *testing.T) {
 		merge               v1alpha1.MergePolicy
 		when                string
 	}{
-		"alike":       {a: "head: HEAD, merge: WhenGreen", b: "head: HEAD, merge: WhenGreen", merge: v1alpha1.MergeWhenGreen, when: "Merge [] 0s 0 [] []"},
-		"people":      {a: "head: HEAD, merge: WhenGreen", b: "head: HEAD", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []"},
-		"people of a": {a: "head: HEAD", b: "head: HEAD, merge: WhenGreen", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []"},
+		"alike":       {a: "groupBy: All, head: HEAD, merge: WhenGreen", b: "groupBy: All, head: HEAD, merge: WhenGreen", merge: v1alpha1.MergeWhenGreen, when: "Merge [] 0s 0 [] []"},
+		"people":      {a: "groupBy: All, head: HEAD, merge: WhenGreen", b: "groupBy: All, head: HEAD", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []"},
+		"people of a": {a: "groupBy: All, head: HEAD", b: "groupBy: All, head: HEAD, merge: WhenGreen", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []"},
 		"what each asks for": {
-			a:     "head: HEAD, merge: WhenGreen, mergeWhen: {method: Squash, statuses: [ci], greenFor: 1m, approvals: 1, after: [{group: a/y}]}",
-			b:     "head: HEAD, merge: WhenGreen, mergeWhen: {statuses: [ci, e2e], greenFor: 5m, approvals: 2, freeze: [{days: [Fri]}]}",
+			a:     "groupBy: All, head: HEAD, merge: WhenGreen, mergeWhen: {method: Squash, statuses: [ci], greenFor: 1m, approvals: 1, after: [{group: prerig/rendered/pipeline/a_y}]}",
+			b:     "groupBy: All, head: HEAD, merge: WhenGreen, mergeWhen: {statuses: [ci, e2e], greenFor: 5m, approvals: 2, freeze: [{days: [Fri]}]}",
 			merge: v1alpha1.MergeWhenGreen, when: "Merge [ci e2e] 5m0s 2 [prerig/rendered/pipeline/a_y] [Fri UTC]",
 		},
 		"a wave": {
@@ -202,7 +202,7 @@ func TestPipelinesThatShareAHeadAgreeOnItsMerge(t *testing.T) {
 			merge: v1alpha1.MergeWhenGreen, when: "Merge [] 0s 2 [] []",
 		},
 		"the head of a wave": {
-			a: "head: HEAD, merge: WhenGreen", b: all + ", merge: WhenGreen", head: "prerig/rendered/label/wave/prod", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []",
+			a: "groupBy: All, head: HEAD, merge: WhenGreen", b: all + ", merge: WhenGreen", head: "prerig/rendered/label/wave/prod", merge: v1alpha1.MergeManual, when: "Merge [] 0s 0 [] []",
 		},
 	} {
 		head := cmp.Or(tc.head, alone)

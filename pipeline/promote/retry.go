@@ -80,3 +80,10 @@ func (p *Promoter) forgetTries() {
 		p.tries[what] = t
 	}
 }
+
+// forgetTry has something be tried at once.
+func (p *Promoter) forgetTry(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tries, what)
+}

@@ -183,14 +183,26 @@ func (s *step) ask(ctx context.Context, i int) (landed bool, err error) {
 	if stage.Waits+stage.Declined == 0 && stage.Known.State != StageOpen && !verifies && s.train.Revision == "" {
 		return false, nil
 	}
-	host, err := s.p.Targets.Merger(ctx, g.namespace, g.to)
+	err = s.p.asMembers(ctx, g, func(a asker) error {
+		landed, err = s.askAs(ctx, i, a, verifies)
+		return err
+	})
+	if pullrequest.IsNotFound(err) && stage.Waits == 0 && stage.Request == nil {
+		return false, nil
+	}
+	return landed, err
+}
+
+// askAs is ask with the credentials of one of the pipelines.
+func (s *step) askAs(ctx context.Context, i int, a asker, verifies bool) (landed bool, err error) {
+	stage, g := &s.stages[i], s.u.groups[i]
+	known := stage.Known.Landed
+	stage.Request = nil
+	host, err := s.p.Targets.Merger(ctx, a.namespace, a.to)
 	if err != nil {
 		return false, err
 	}
-	if stage.Request, err = host.Find(ctx, g.head, g.to.Git.Branch); err != nil {
-		if pullrequest.IsNotFound(err) && stage.Waits == 0 {
-			return false, nil
-		}
+	if stage.Request, err = host.Find(ctx, g.head, a.to.Git.Branch); err != nil {
 		return false, err
 	}
 	r := stage.Request
@@ -208,19 +220,19 @@ func (s *step) ask(ctx context.Context, i int) (landed bool, err error) {
 		}
 	}
 	if verifies && known.Commit != "" {
-		stage.LandedChecks, err = s.landedChecks(ctx, host, g, known.Commit)
+		stage.LandedChecks, err = s.landedChecks(ctx, host, a, known.Commit)
 	}
 	return false, err
 }
 
 // landedChecks are those of what was merged, and of the newest commit of the branch, which holds it: what deploys a branch tells of the
 // commit that it has seen, which may be a later one.
-func (s *step) landedChecks(ctx context.Context, host pullrequest.Merger, g *group, commit string) ([]pullrequest.Check, error) {
+func (s *step) landedChecks(ctx context.Context, host pullrequest.Merger, a asker, commit string) ([]pullrequest.Check, error) {
 	all, err := host.Checks(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
-	tip, err := s.p.Targets.BaseTip(ctx, g.namespace, g.to)
+	tip, err := s.p.Targets.BaseTip(ctx, a.namespace, a.to)
 	if err != nil || tip == commit || tip == "" {
 		return all, err
 	}
@@ -367,18 +379,23 @@ func (s *step) merge(ctx context.Context, i int) error {
 	if method == "" {
 		method = pullrequest.MergeCommit
 	}
-	merged, err := s.p.Targets.MergeUnderLock(ctx, g.namespace, g.to, r, method, func(ctx context.Context) error { return s.recheck(ctx, i) })
+	var merged *pullrequest.Request
+	err = s.p.asMembers(ctx, g, func(a asker) error {
+		recheck := func(ctx context.Context) error { return s.recheck(ctx, i) }
+		merged, err = s.p.Targets.MergeUnderLock(ctx, a.namespace, a.to, r, method, recheck)
+		return err
+	})
 	switch {
 	case errors.Is(err, errNotNow): // the next look says why
 		return s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; return true })
 	case errors.Is(err, pullrequest.ErrNotOpen):
 		return nil // somebody was quicker
 	case errors.Is(err, publish.ErrEdited):
-		told := g.said(status.OneLine(err.Error()), editedText)
+		told := g.said(err, status.OneLine(err.Error()), editedText)
 		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; k.Say(told); return true })
 		return errors.Join(err, saved, s.p.settle(ctx, g, errMoved.Error()))
 	case err != nil:
-		told := append(status.Plain("the host does not merge it"), g.said(": "+status.OneLine(err.Error()), "")...)
+		told := append(status.Plain("the host does not merge it"), g.said(err, ": "+status.OneLine(err.Error()), "")...)
 		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Say(told); return true })
 		return errors.Join(err, saved)
 	}

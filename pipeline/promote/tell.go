@@ -4,6 +4,7 @@
 package promote
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -28,10 +29,14 @@ func (s *Stage) quote(begin string, text status.Text) status.Text {
 	return append(status.Plain(begin), text.After(": ").Of(s.Head)...)
 }
 
-// said is what came of something that was done with the secret of the first pipeline of a group. It may name that secret, so that others
-// are told something else.
-func (g *group) said(text, otherwise string) status.Text {
-	return status.Text{{Text: text, Pipeline: g.members[0].key, Else: otherwise}}
+// said is what came of something that was done with the secret of a pipeline of a group. It may name that secret, so that others are
+// told something else.
+func (g *group) said(err error, text, otherwise string) status.Text {
+	whose := g.members[0].key
+	if e := (*askError)(nil); errors.As(err, &e) {
+		whose = e.pipeline
+	}
+	return status.Text{{Text: text, Pipeline: whose, Else: otherwise}}
 }
 
 // reader is somebody who asks what goes on of a unit, and may know of some of its pipelines.

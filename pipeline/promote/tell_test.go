@@ -25,7 +25,7 @@ import (
 // other. Who may read both is told everything.
 func TestNothingOfOthersIsTold(t *testing.T) {
 	const (
-		all   = "head: prerig/shared, merge: WhenGreen"
+		all   = "groupBy: All, head: prerig/shared, merge: WhenGreen"
 		waves = "groupBy: Label, label: wave, waves: {order: [dev, prod]}"
 	)
 	open := &pullrequest.Request{Number: 1, State: pullrequest.StateOpen, HeadCommit: "c1"}
@@ -117,7 +117,7 @@ func (noRepositories) Repository(_ context.Context, namespace, _ string, _ *meta
 
 // TestErrorsOfAMergeAreForWhoseSecretItIs has no secret for the merge.
 func TestErrorsOfAMergeAreForWhoseSecretItIs(t *testing.T) {
-	const all = "head: prerig/shared, merge: WhenGreen"
+	const all = "groupBy: All, head: prerig/shared, merge: WhenGreen"
 	p := newPromoterOf(t, map[string]string{"avault/coin": all, "shop/web": all}, map[string]string{"avault/coin": "x", "shop/web": "x"})
 	p.Targets = publish.NewTargets(noRepositories{}, nil, nil, tree.Limits{}, nil)
 	units, groups := p.units()

@@ -17,7 +17,7 @@ import (
 // TurnsOf says whose turn it is among waves, as it is stored. It is what publishes that asks, in whichever process.
 func TurnsOf(store *status.Store) publish.Turns {
 	return func(ctx context.Context, to *v1alpha1.GitPublish, head, revision string) (publish.Turn, error) {
-		key := TrainKey(to)
+		key := v1alpha1.TrainKey(to)
 		var train status.Train
 		turn := publish.Turn{}
 		err := store.ChangeTrain(ctx, key, func(t *status.Train) bool {
@@ -126,7 +126,11 @@ func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
 		if s.stages[i].Waits == 0 || isOpen == slices.Contains(open, g.head) || s.stages[i].Declined > 0 {
 			continue
 		}
-		if _, err := s.p.Targets.Look(ctx, g.namespace, g.to, g.head); err != nil {
+		err := s.p.asMembers(ctx, g, func(a asker) error {
+			_, err := s.p.Targets.Look(ctx, a.namespace, a.to, g.head)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		if err := s.p.settle(ctx, g, "it is the turn of its wave"); err != nil {

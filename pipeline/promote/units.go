@@ -25,26 +25,22 @@ type unit struct {
 // group is the pipelines whose results share a pull request.
 type group struct {
 	head, name, key string
-	// to and namespace are those of one of its pipelines, whose secret is used at the host.
-	namespace string
-	to        v1alpha1.Publish
-	members   []member
-	policy    policy
+	// to is that of one of its pipelines: repository and branch are those of all.
+	to      v1alpha1.Publish
+	members []member
+	policy  policy
+	// isShared says that its unit has pipelines of several namespaces.
+	isShared bool
 }
 
 // member is a pipeline of a group.
 type member struct {
 	key, unit, head string
 	to              *v1alpha1.GitPublish
+	entry           v1alpha1.Publish // that to is of
 	state           *status.State
 	control         status.Control
 	published       *v1alpha1.Published
-}
-
-// TrainKey names waves in what is stored.
-func TrainKey(to *v1alpha1.GitPublish) string {
-	r := to.PullRequest
-	return v1alpha1.BranchKey(to.URL, to.Branch) + "\n" + r.Label + "\n" + strings.Join(r.Waves.Order, "\n")
 }
 
 // groupKey names a group in what is stored.
@@ -74,8 +70,9 @@ func (p *Promoter) units() ([]*unit, map[string]*group) {
 	}
 	var out []*unit
 	for _, u := range all.units {
+		shared := u.isShared()
 		for _, g := range u.groups {
-			g.policy = policyOf(u.key, all.sharing[g.key])
+			g.policy, g.isShared = policyOf(u.key, all.sharing[g.key]), shared
 		}
 		out = append(out, u)
 	}
@@ -85,7 +82,7 @@ func (p *Promoter) units() ([]*unit, map[string]*group) {
 
 func (p *Promoter) addTo(all gathered, e catalog.Entry, to v1alpha1.Publish) {
 	r := to.Git.PullRequest
-	m := member{key: e.Key, to: to.Git, state: p.Store.Get(e.Key), control: p.Store.Control(e.Key)}
+	m := member{key: e.Key, to: to.Git, entry: to, state: p.Store.Get(e.Key), control: p.Store.Control(e.Key)}
 	for i := range m.state.Status.Published {
 		if one := &m.state.Status.Published[i]; one.Target == to.Target() {
 			m.published = one
@@ -101,7 +98,7 @@ func (p *Promoter) addTo(all gathered, e catalog.Entry, to v1alpha1.Publish) {
 	wave := r.Wave(e.Pipeline.Metadata.Labels)
 	key := groupKey(to.Git, head)
 	if wave >= 0 {
-		key = TrainKey(to.Git)
+		key = v1alpha1.TrainKey(to.Git)
 	}
 	m.unit = key
 	u := all.units[key]
@@ -110,27 +107,40 @@ func (p *Promoter) addTo(all gathered, e catalog.Entry, to v1alpha1.Publish) {
 		if wave >= 0 {
 			u.waves, u.label = r.Waves, r.Label
 			for _, name := range r.Waves.Order {
-				u.groups = append(u.groups, newGroup(to, r.HeadOf(to.Git, name), name, e))
+				u.groups = append(u.groups, newGroup(to, r.HeadOf(to.Git, name), name))
 			}
 		} else {
-			u.groups = []*group{newGroup(to, head, groupName(e, to.Git), e)}
+			u.groups = []*group{newGroup(to, head, groupName(e, to.Git))}
 		}
 		all.units[key] = u
 	} else if wave >= 0 {
 		u.waves = bothWaves(u.waves, r.Waves)
 	}
 	g := u.groups[max(0, wave)]
-	if len(g.members) == 0 {
-		g.to, g.namespace = to, e.Pipeline.Metadata.Namespace
-	}
 	g.head, g.key, m.head = head, groupKey(to.Git, head), head
 	all.groups[g.key] = g
 	all.sharing[g.key] = append(all.sharing[g.key], m)
 	g.members = append(g.members, m)
 }
 
-func newGroup(to v1alpha1.Publish, head, name string, e catalog.Entry) *group {
-	return &group{head: head, name: name, key: groupKey(to.Git, head), to: to, namespace: e.Pipeline.Metadata.Namespace}
+func newGroup(to v1alpha1.Publish, head, name string) *group {
+	return &group{head: head, name: name, key: groupKey(to.Git, head), to: to}
+}
+
+// isShared reports whether a unit has pipelines of several namespaces.
+func (u *unit) isShared() bool {
+	var first *member
+	for _, g := range u.groups {
+		for i := range g.members {
+			if first == nil {
+				first = &g.members[i]
+			}
+			if v1alpha1.NamespaceOf(g.members[i].key) != v1alpha1.NamespaceOf(first.key) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // groupName is what a group is of. It follows from the head, so that whichever pipeline comes first is not named to those who share it.
@@ -173,7 +183,7 @@ func (g *group) stage(known status.Group, pending map[string]bool, now time.Time
 		if pending[m.key] || m.isRecent(now) || m.state.Seen.Outcome == "" && !m.control.Suspended {
 			running++
 		}
-		if c := m.state.Condition(); c != nil && c.Status != "True" && !m.state.IsDrifted() && !m.control.Suspended && s.Failing == "" {
+		if c := m.state.Condition(); c != nil && c.Status != "True" && !m.state.IsDrifted() && !m.control.Suspended && s.Failing == "" && g.isStoppedBy(c.Reason) {
 			s.Failing = m.key
 		}
 		if waits && m.control.Suspended && s.OnHold == "" {
@@ -184,6 +194,12 @@ func (g *group) stage(known status.Group, pending map[string]bool, now time.Time
 		s.Busy = fmt.Sprintf("%s under way", status.Count(running, "run"))
 	}
 	return s
+}
+
+// isStoppedBy reports whether a pipeline that is not ready for a reason stops its group. What a pipeline cannot read or write, such as for
+// a secret that has expired, stops nothing of other namespaces: none of it is in the pull request.
+func (g *group) isStoppedBy(reason string) bool {
+	return !g.isShared || reason != v1alpha1.ReasonSourceFailed && reason != v1alpha1.ReasonPublishFailed
 }
 
 func (m *member) isRecent(now time.Time) bool {

@@ -105,6 +105,12 @@ func (r *PullRequest) HeadOf(g *GitPublish, group string) string {
 	return r.DefaultHead(&at, other)
 }
 
+// TrainKey names the waves of an entry that has some: it is equal for the pipelines that go one after another.
+func TrainKey(to *GitPublish) string {
+	r := to.PullRequest
+	return BranchKey(to.URL, to.Branch) + "\n" + r.Label + "\n" + strings.Join(r.Waves.Order, "\n")
+}
+
 // Wave returns which of the waves, from 0, a pipeline with labels belongs to; -1 for none.
 func (r *PullRequest) Wave(labels map[string]string) int {
 	if r.Waves == nil {
