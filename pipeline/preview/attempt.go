@@ -71,7 +71,7 @@ func (p *Previewer) do(ctx context.Context, one *status.Preview) bool {
 	}
 	defer unlock()
 	// Another process may have done it since this one has heard of it.
-	if one, err = p.Store.LoadPreview(ctx, key); err != nil || one == nil || one.Wanted.IsZero() || time.Now().Before(one.NotBefore) {
+	if one, err = p.Store.LoadPreview(ctx, key); err != nil || one == nil || one.Wanted.IsZero() || isEarly(one, time.Now()) {
 		return false
 	}
 	before := *one

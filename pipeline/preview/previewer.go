@@ -118,6 +118,12 @@ const (
 // errMakeWay is why the preview of a fork's pull request is stopped.
 var errMakeWay = errors.New("a pull request of the repository itself goes first")
 
+// isEarly reports whether a preview has to wait. Nothing has it wait for longer than a host may ask for: what is further ahead was noted
+// before the clock was set back.
+func isEarly(one *status.Preview, now time.Time) bool {
+	return now.Before(one.NotBefore) && one.NotBefore.Sub(now) <= pullrequest.LongestWait
+}
+
 // isPaused reports whether the next preview has to wait for a while after the last.
 func isPaused(one *status.Preview) bool { return (one.Fork || one.Failed) && !one.Ended.IsZero() }
 
@@ -245,7 +251,7 @@ func (p *Previewer) due(now time.Time) (out []*status.Preview) {
 		p.mu.Lock()
 		run, until := p.running[key], p.pauses[key].until
 		p.mu.Unlock()
-		if run == nil && !now.Before(one.NotBefore) && !now.Before(until) {
+		if run == nil && !isEarly(one, now) && !now.Before(until) {
 			out = append(out, one)
 		}
 	}

@@ -176,6 +176,9 @@ func (d decision) verify(s *Stage, v *Verdict) (settled bool, why status.Text) {
 	}
 	landed := *s.Known.Landed
 	v.Landed = &landed
+	if landed.At.After(d.in.Now) {
+		landed.At = d.in.Now // the clock was set back since
+	}
 	if landed.Settled && !s.InTrain {
 		return true, nil
 	}

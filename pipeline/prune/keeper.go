@@ -182,7 +182,7 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	var heirs []string
 	for _, name := range gone {
 		word, deleted := k.Catalog.LastWordOf(name)
-		if r, ok := k.Store.Registration(name); ok && r.Removal != nil && !(deleted && takeLastWord(&r, word)) {
+		if r, ok := k.Store.Registration(name); ok && r.Removal != nil && !isAhead(r.Removal) && !(deleted && takeLastWord(&r, word)) {
 			continue
 		}
 		marked := false
@@ -194,7 +194,11 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 				r.Removal = &status.Removal{Since: time.Now().UTC(), Deleted: deleted}
 				heirs = append(heirs, k.Catalog.Successors(name, slices.Concat(r.Publish, r.Left))...)
 			}
-			return deleted && takeLastWord(r, word) || marked
+			ahead := isAhead(r.Removal)
+			if ahead {
+				r.Removal.Since = time.Now().UTC()
+			}
+			return deleted && takeLastWord(r, word) || marked || ahead
 		})
 		if err != nil {
 			return err
@@ -209,6 +213,9 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	}
 	return nil
 }
+
+// isAhead reports whether a removal was noted before the clock was set back: its delay begins anew, and not when the clock is there again.
+func isAhead(r *status.Removal) bool { return time.Until(r.Since) > time.Minute }
 
 // takeLastWord has a removal do what the author of the pipeline has said last, which may be after it ran last, as long as it was not
 // approved. It reports whether that is something else.

@@ -80,7 +80,7 @@ func checkAnswer(t *testing.T, provider string, err error) {
 	if text := err.Error(); strings.Contains(text, "s3cret-token") || len(text) > 4096 || strings.ContainsAny(text, "\n\x00\x1b") {
 		t.Errorf("%s: the error is %q", provider, text)
 	}
-	if wait, ok := Retry(err); wait < 0 || wait > longestWait || wait > 0 && !ok {
+	if wait, ok := Retry(err); wait < 0 || wait > LongestWait || wait > 0 && !ok {
 		t.Errorf("%s: again in %s, %t", provider, wait, ok)
 	}
 }

@@ -29,17 +29,22 @@ type installation struct {
 
 	mu      sync.Mutex
 	token   string
-	expires time.Time
+	renewAt time.Time // by a clock that is never set
 }
 
-// renewBefore is how long before its end a token is not used any more.
-const renewBefore = 5 * time.Minute
+const (
+	// renewBefore is how long before its end a token is not used any more.
+	renewBefore = 5 * time.Minute
+	// shortestUse and longestUse bound how long it is used, whatever the clocks of the host and of this machine say: the host gives
+	// tokens for an hour.
+	shortestUse, longestUse = time.Minute, time.Hour - renewBefore
+)
 
 // authorize sets the token of a request. It is asked for once for all that wait.
 func (i *installation) authorize(r *http.Request) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.token == "" || i.api.now().Add(renewBefore).After(i.expires) {
+	if i.token == "" || !i.api.now().Before(i.renewAt) {
 		if err := i.renew(r.Context()); err != nil {
 			return err
 		}
@@ -74,6 +79,7 @@ func (i *installation) renew(ctx context.Context) error {
 		ExpiresAt time.Time `json:"expires_at"`
 	}
 	_, name, _ := strings.Cut(i.api.repository, "/")
+	asked := i.api.now()
 	to := fmt.Sprintf("%s/app/installations/%d/access_tokens", i.api.root, i.app.Installation)
 	in := map[string]any{"repositories": []string{name}}
 	if _, err := asApp.callAt(ctx, "getting a token of the GitHub App", http.MethodPost, to, in, &answer); err != nil {
@@ -82,7 +88,8 @@ func (i *installation) renew(ctx context.Context) error {
 	if answer.Token == "" {
 		return errors.New("the host gave no token to the GitHub App")
 	}
-	i.token, i.expires = answer.Token, answer.ExpiresAt
+	use := answer.ExpiresAt.Sub(asked) - renewBefore
+	i.token, i.renewAt = answer.Token, asked.Add(min(max(use, shortestUse), longestUse))
 	return nil
 }
 

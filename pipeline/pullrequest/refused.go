@@ -17,8 +17,8 @@ import (
 // (docs.github.com, "Rate limits for the REST API").
 const secondaryWait = time.Minute
 
-// longestWait bounds what a host can ask for.
-const longestWait = 2 * time.Hour
+// LongestWait bounds what a host can ask for.
+const LongestWait = 2 * time.Hour
 
 // refused fills in what an answer that is no success says.
 func (a *api) refused(e *Error, h http.Header, body []byte) {
@@ -49,7 +49,7 @@ func (a *api) wait(h http.Header) time.Duration {
 	var wait time.Duration
 	if after := h.Get("Retry-After"); after != "" {
 		if seconds, err := strconv.ParseFloat(after, 64); err == nil && seconds > 0 {
-			wait = time.Duration(min(seconds, longestWait.Seconds()) * float64(time.Second))
+			wait = time.Duration(min(seconds, LongestWait.Seconds()) * float64(time.Second))
 		} else if at, err := http.ParseTime(after); err == nil {
 			wait = at.Sub(a.now())
 		}
@@ -62,7 +62,7 @@ func (a *api) wait(h http.Header) time.Duration {
 			wait = time.Unix(reset+1, 0).Sub(a.now())
 		}
 	}
-	return max(0, min(wait, longestWait))
+	return max(0, min(wait, LongestWait))
 }
 
 // maxMessage bounds what is shown of an answer.

@@ -89,9 +89,10 @@ type Queue struct {
 	seen        jetstream.KeyValue // ids of events
 	owner       string
 	broken      atomic.Bool  // a write failed
-	silentSince atomic.Int64 // when a write was first not answered in time, since one was; in nanoseconds, 0 for never
+	silentSince atomic.Int64 // when a write was first not answered in time, since one was; in nanoseconds of the queue's life, 0 for never
 	full        atomic.Bool  // the last write was refused for want of room
 	unlock      func()       // the embedded server's directory
+	clock       clock
 }
 
 // Open starts or connects, and makes the streams that are not there.
@@ -99,7 +100,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	q := &Queue{opts: o}
+	q := &Queue{opts: o, clock: machineClock()}
 	if o.URL == "" {
 		if err := q.openEmbedded(ctx); err != nil {
 			return nil, err

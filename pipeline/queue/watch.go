@@ -49,11 +49,11 @@ func (q *Queue) noteAnswer(late bool) time.Duration {
 		q.silentSince.Store(0)
 		return 0
 	}
-	now := time.Now()
-	if q.silentSince.CompareAndSwap(0, now.UnixNano()) {
+	now := q.clock.passed()
+	if q.silentSince.CompareAndSwap(0, int64(max(now, 1))) {
 		return 0
 	}
-	return now.Sub(time.Unix(0, q.silentSince.Load()))
+	return now - time.Duration(q.silentSince.Load())
 }
 
 // outOfRoom reports whether a server has refused to store something as there is too much.

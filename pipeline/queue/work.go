@@ -175,6 +175,12 @@ func (q *Queue) consumeMessages(ctx context.Context, c jetstream.Consumer, again
 	free := make(chan struct{}, slots)
 	var running sync.WaitGroup
 	defer running.Wait()
+	if q.server != nil {
+		watching, stop := context.WithCancel(ctx)
+		defer stop() // before what is running is waited for
+		first := c   // a later one has the same name
+		running.Go(func() { q.clock.whenSetBack(watching, func() { q.redeliver(watching, first) }) })
+	}
 	var failing time.Time // since when; zero while it does not
 	for {
 		select {

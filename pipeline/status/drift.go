@@ -36,9 +36,12 @@ func (s *State) DriftFound() string {
 	return s.Drift.Found
 }
 
+// sinceRepair is how long ago the last repair was. One in the future was made before the clock was set back.
+func (d *Drift) sinceRepair(now time.Time) time.Duration { return now.Sub(d.Repaired).Abs() }
+
 // Repairs returns how often lately what others changed was put back.
 func (s *State) Repairs(now time.Time) int {
-	if s.Drift == nil || now.Sub(s.Drift.Repaired) > RepairsForgotten {
+	if s.Drift == nil || s.Drift.sinceRepair(now) > RepairsForgotten {
 		return 0
 	}
 	return s.Drift.Repairs
@@ -53,7 +56,7 @@ func (s *State) RepairDue(now time.Time) bool {
 	case repairs >= MaxRepairs:
 		return false
 	}
-	return now.Sub(s.Drift.Repaired) >= firstRepairWait<<(2*(repairs-1))
+	return s.Drift.sinceRepair(now) >= firstRepairWait<<(2*(repairs-1))
 }
 
 // NoteDrift notes what others have changed, and shows message.

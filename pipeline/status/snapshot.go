@@ -26,7 +26,7 @@ type storedSnapshot struct {
 // SaveSnapshots keeps the policies that a result was rendered with, by their digests.
 func (s *Store) SaveSnapshots(ctx context.Context, all []mesh.Snapshot) error {
 	for _, one := range all {
-		if known, ok := s.snapshot(one.Digest); ok && time.Since(known.At) < keepYoung/2 {
+		if known, ok := s.snapshot(one.Digest); ok && time.Since(known.At).Abs() < keepYoung/2 {
 			continue
 		}
 		data, err := encodeJSON(storedSnapshot{string(one.Text), time.Now().UTC()})
@@ -136,7 +136,7 @@ func (s *Store) surplus(names []string, named map[string]bool, now time.Time) (o
 		switch age := now.Sub(one.at); {
 		case age >= keepUnnamed:
 			out = append(out, one)
-		case age >= keepYoung:
+		case age.Abs() >= keepYoung: // kept before the clock was set back, too
 			older = append(older, one)
 		}
 	}

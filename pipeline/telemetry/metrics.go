@@ -122,7 +122,7 @@ func (m *Metrics) Run(o run.Observation) {
 		}
 	}
 	if o.Run.Outcome == status.Published && !o.Run.Since.IsZero() {
-		m.eventToCommit.Observe(o.Run.Finished.Sub(o.Run.Since).Seconds())
+		m.eventToCommit.Observe(max(0, o.Run.Finished.Sub(o.Run.Since).Seconds()))
 	}
 }
 

@@ -5,6 +5,7 @@ package telemetry
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +41,24 @@ func (m *Metrics) Disk(dir string) {
 type queueCollector struct {
 	depth               func(ctx context.Context) (queue.Depth, error)
 	jobs, retrying, age *prometheus.Desc
+
+	mu     sync.Mutex
+	oldest time.Time // the job that was the oldest when it was looked last
+	seen   time.Time // when it was first the oldest
+}
+
+// ageOf is how long ago the oldest job was asked for, at least for as long as it has been seen: the clock may have been set back.
+func (c *queueCollector) ageOf(oldest time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if oldest.IsZero() {
+		c.oldest = oldest
+		return 0
+	}
+	if !oldest.Equal(c.oldest) {
+		c.oldest, c.seen = oldest, time.Now()
+	}
+	return max(time.Since(oldest), time.Since(c.seen))
 }
 
 // Describe implements prometheus.Collector.
@@ -57,10 +76,7 @@ func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
 	if err != nil {
 		return
 	}
-	age := 0.0
-	if !depth.Oldest.IsZero() {
-		age = max(0, time.Since(depth.Oldest).Seconds())
-	}
+	age := c.ageOf(depth.Oldest).Seconds()
 	out <- prometheus.MustNewConstMetric(c.jobs, prometheus.GaugeValue, float64(depth.Jobs))
 	out <- prometheus.MustNewConstMetric(c.retrying, prometheus.GaugeValue, float64(depth.Retrying))
 	out <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, age)

@@ -51,6 +51,8 @@ func (c archiveCache) put(key string, content []byte) {
 	if closed := file.Close(); err == nil {
 		err = closed
 	}
+	now := time.Now()
+	_ = os.Chtimes(file.Name(), now, now) // by this machine's clock, as get does: that of a file server may be another
 	if err == nil {
 		err = os.Rename(file.Name(), filepath.Join(c.dir, key+cachedSuffix))
 	}
@@ -78,15 +80,22 @@ func (c archiveCache) makeRoom() {
 			continue
 		}
 		if !strings.HasSuffix(info.Name(), cachedSuffix) {
-			if time.Since(info.ModTime()) > abandonedAfter {
+			if time.Since(info.ModTime()).Abs() > abandonedAfter {
 				_ = os.Remove(filepath.Join(c.dir, info.Name()))
 			}
 			continue
 		}
 		kept, total = append(kept, info), total+info.Size()
 	}
+	now := time.Now()
+	used := func(info fs.FileInfo) time.Time {
+		if info.ModTime().After(now) {
+			return time.Time{} // used before the clock was set back: it would stay in the place of all others
+		}
+		return info.ModTime()
+	}
 	slices.SortFunc(kept, func(a, b fs.FileInfo) int {
-		return cmp.Or(a.ModTime().Compare(b.ModTime()), cmp.Compare(a.Name(), b.Name()))
+		return cmp.Or(used(a).Compare(used(b)), cmp.Compare(a.Name(), b.Name()))
 	})
 	for _, info := range kept {
 		if total <= c.size {

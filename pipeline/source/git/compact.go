@@ -45,17 +45,52 @@ func (m *Mirror) compactIfNeeded() error {
 		return nil
 	}
 	m.looked = time.Now()
-	before := time.Now().Add(-compactGrace)
-	old := slices.DeleteFunc(packs, func(name string) bool { return isNewer(name, before) })
+	before, err := m.compactBefore()
+	if err != nil {
+		return err
+	}
+	old := slices.DeleteFunc(packs, func(name string) bool { return before.isNewer(name) })
 	if len(old) < compactPacks && len(m.looseObjects(before)) < 128*compactSample {
 		return nil // most of it is too new
 	}
 	return m.compactPacks(before)
 }
 
+// fileAge tells files that were stored before a time from newer ones.
+type fileAge struct{ time.Time }
+
+// anyAge takes all files.
+var anyAge = fileAge{}
+
+// compactBefore is what is old enough to be compacted, by the clock of the file system that gives files their times: it may be ahead of
+// this machine's.
+func (m *Mirror) compactBefore() (fileAge, error) {
+	file, err := os.CreateTemp(filepath.Join(m.dir, "objects"), "tmp_clock_")
+	if err != nil {
+		return fileAge{}, err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fileAge{}, err
+	}
+	return fileAge{info.ModTime().Add(-compactGrace)}, nil
+}
+
+// isNewer reports whether a file is newer, or gone. One from the future was stored before the clock was set back.
+func (a fileAge) isNewer(name string) bool {
+	info, err := os.Stat(name)
+	return err != nil || a.isNewerTime(info.ModTime())
+}
+
+func (a fileAge) isNewerTime(t time.Time) bool {
+	return a != anyAge && t.After(a.Time) && t.Before(a.Add(2*compactGrace))
+}
+
 // compactPacks puts everything that was stored before a time and is needed into one pack, except for what is in large packs,
 // which stay as they are.
-func (m *Mirror) compactPacks(before time.Time) error {
+func (m *Mirror) compactPacks(before fileAge) error {
 	large, small, err := m.splitPacks(before)
 	if err != nil {
 		return fmt.Errorf("compacting the mirror: %w", err)
@@ -100,7 +135,7 @@ type packFile struct {
 }
 
 // splitPacks divides the packs: those that are at least half as large as the largest, or too new to be touched, stay.
-func (m *Mirror) splitPacks(before time.Time) (large, small []packFile, err error) {
+func (m *Mirror) splitPacks(before fileAge) (large, small []packFile, err error) {
 	names, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "pack-*.idx"))
 	if err != nil {
 		return nil, nil, err
@@ -113,7 +148,7 @@ func (m *Mirror) splitPacks(before time.Time) (large, small []packFile, err erro
 		if err != nil {
 			return nil, nil, err
 		}
-		if info.ModTime().After(before) {
+		if before.isNewerTime(info.ModTime()) {
 			continue
 		}
 		all = append(all, packFile{base: base, size: info.Size()})
@@ -249,19 +284,13 @@ func (m *Mirror) writePack(storage *filesystem.Storage, hashes []Hash) (string, 
 }
 
 // looseObjects returns the files of single objects that were stored before a time.
-func (m *Mirror) looseObjects(before time.Time) []string {
+func (m *Mirror) looseObjects(before fileAge) []string {
 	all, _ := filepath.Glob(filepath.Join(m.dir, "objects", "[0-9a-f][0-9a-f]", "*"))
-	return slices.DeleteFunc(all, func(name string) bool { return isNewer(name, before) })
-}
-
-// isNewer reports whether a file is newer than a time, or gone.
-func isNewer(name string, than time.Time) bool {
-	info, err := os.Stat(name)
-	return err != nil || info.ModTime().After(than)
+	return slices.DeleteFunc(all, func(name string) bool { return before.isNewer(name) })
 }
 
 // removePacks removes what was put together or is not needed any more.
-func (m *Mirror) removePacks(packs []packFile, before time.Time) error {
+func (m *Mirror) removePacks(packs []packFile, before fileAge) error {
 	var errs []error
 	for _, p := range packs {
 		// The index first: without it the pack is not looked at.

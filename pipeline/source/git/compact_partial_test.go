@@ -120,7 +120,7 @@ func TestAnIndexWithoutAPackBeginsAnew(t *testing.T) {
 		t.Errorf("has it %v, damaged %v, knows %v", again.Has(commit), again.Damaged(), again.shallowCommits())
 	}
 	keepPack(t, again, "lost")
-	if err := again.compactPacks(time.Now().Add(time.Hour)); err != nil || !again.Has(commit) {
+	if err := again.compactPacks(fileAge{time.Now().Add(time.Hour)}); err != nil || !again.Has(commit) {
 		t.Errorf("has it %v, %v", again.Has(commit), err)
 	}
 }
@@ -154,7 +154,7 @@ func TestCompactKeepsThePackThatItMade(t *testing.T) {
 	dir := t.TempDir()
 	m := mirrorIn(t, dir)
 	commit := keepPack(t, m, "needed")
-	later := time.Now().Add(time.Hour)
+	later := fileAge{time.Now().Add(time.Hour)}
 	keepPack(t, m, "other")
 	if err := m.compactPacks(later); err != nil { // as the encoder orders objects
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestReadingWhileCompacting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.compactPacks(time.Now().Add(time.Hour)); err != nil {
+		if err := m.compactPacks(fileAge{time.Now().Add(time.Hour)}); err != nil {
 			t.Error(err)
 		}
 		unlock()

@@ -49,10 +49,10 @@ func TestCompact(t *testing.T) {
 		t.Fatalf("%d packs, %d single objects", count("pack/*.pack"), count("[0-9a-f][0-9a-f]/*"))
 	}
 	// Nothing is old enough.
-	if err := m.compactPacks(time.Now().Add(-time.Hour)); err != nil || count("[0-9a-f][0-9a-f]/*") < 10 {
+	if err := m.compactPacks(fileAge{time.Now().Add(-time.Hour)}); err != nil || count("[0-9a-f][0-9a-f]/*") < 10 {
 		t.Errorf("%d single objects, %v", count("[0-9a-f][0-9a-f]/*"), err)
 	}
-	if err := m.compactPacks(time.Now().Add(time.Hour)); err != nil {
+	if err := m.compactPacks(fileAge{time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	if count("pack/*.pack") != 1 || count("[0-9a-f][0-9a-f]/*") != 0 {
@@ -139,7 +139,7 @@ func TestManyNewObjectsAreKeptAsAPack(t *testing.T) {
 	if packs, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.pack")); len(packs) != 1 {
 		t.Errorf("there are %d packs", len(packs))
 	}
-	if single := m.looseObjects(time.Now().Add(time.Hour)); len(single) != 0 {
+	if single := m.looseObjects(anyAge); len(single) != 0 {
 		t.Errorf("%d objects have files of their own", len(single))
 	}
 	kept, err := m.completeCommit(commit)
@@ -174,7 +174,7 @@ func TestPacksOfAnotherProcess(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if err := there.compactPacks(time.Now().Add(time.Hour)); err != nil {
+		if err := there.compactPacks(fileAge{time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := tree.NewView(here.Tree(commit), tree.Limits{}).Read("7"); err != nil || string(got) != text+"7" {

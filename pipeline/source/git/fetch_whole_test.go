@@ -52,7 +52,7 @@ func TestAnOldCommitIsWhole(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(m.dir, "shallow"), []byte(third.Hash.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.compactPacks(time.Now().Add(time.Hour)); err != nil {
+	if err := m.compactPacks(fileAge{time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	clear(m.trees)

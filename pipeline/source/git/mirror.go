@@ -56,6 +56,7 @@ type Mirror struct {
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
 	storage *filesystem.Storage
 	listed  packList // what storage knows, or what was there before
+	settled bool     // storage was opened long enough after listed was first seen, so that a later change shows
 
 	// treesMu is never taken by who holds mu: a tree that is read holds a lock of its own and then wants mu.
 	treesMu sync.Mutex
@@ -111,17 +112,25 @@ func (m *Mirror) init() error {
 
 // reopenStorage forgets what storage knows of the packs: it reads their indexes again when it needs them.
 func (m *Mirror) reopenStorage() {
-	m.listed = m.listPacks()
-	if time.Since(m.listed.changed) < raceTime {
-		m.listed.changed = time.Time{} // the next look cannot tell by it
+	now := m.listPacks()
+	if !now.equal(m.listed) {
+		now.seen = time.Now()
+		m.listed = now
 	}
+	m.settled = time.Since(m.listed.seen) >= raceTime
 	m.storage = filesystem.NewStorageWithOptions(m.files, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
 }
 
-// packList is which packs there were, and when that changed last: a pack may have come and gone between two looks.
+// packList is which packs there were, and when the directory changed last by the clock of its file system, as a pack may have come and
+// gone between two looks. That clock is only ever compared with itself: it may be ahead of this machine's, or behind.
 type packList struct {
 	names   string
 	changed time.Time
+	seen    time.Time // when this process first saw it, by a clock that is never set
+}
+
+func (l packList) equal(other packList) bool {
+	return l.names == other.names && l.changed.Equal(other.changed)
 }
 
 // raceTime is how long after a change of a directory another one may leave it with the same time.
@@ -179,13 +188,20 @@ func (m *Mirror) lockFile(ctx context.Context) (func(), error) {
 	}
 }
 
+// maxReopened bounds how often the packs are listed again for one object: each time another process has changed them meanwhile.
+const maxReopened = 5
+
 // encodedObject reads one object. An object that cannot be had may be in a pack that is newer than what storage knows, also one
 // that another process has made in place of others. Objects in files of their own are looked for each time.
 func (m *Mirror) encodedObject(kind plumbing.ObjectType, id Hash) (plumbing.EncodedObject, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object, err := m.storage.EncodedObject(kind, id)
-	for err != nil && m.listPacks() != m.listed { // each time round somebody else has stored or removed a pack meanwhile
+	for round := range maxReopened {
+		doubtful := round == 0 && !m.settled
+		if err == nil || !doubtful && m.listPacks().equal(m.listed) {
+			break
+		}
 		m.reopenStorage()
 		object, err = m.storage.EncodedObject(kind, id)
 	}

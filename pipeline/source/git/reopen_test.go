@@ -40,11 +40,9 @@ func TestASmallFetchLeavesWhatIsKnownOfPacks(t *testing.T) {
 		return commit
 	}
 	fetch()
-	// As if the pack were older than what another look would have to be made for.
-	packs, past := filepath.Join(m.dir, "objects", "pack"), time.Now().Add(-time.Minute)
-	if err := os.Chtimes(packs, past, past); err != nil {
-		t.Fatal(err)
-	}
+	// As if the pack had been there for longer than what another look would have to be made for.
+	m.reopenStorage()
+	m.listed.seen = time.Now().Add(-time.Minute)
 	m.reopenStorage()
 	known := m.storage
 	for n := range 3 {
@@ -84,5 +82,50 @@ func TestASmallFetchLeavesWhatIsKnownOfPacks(t *testing.T) {
 	}
 	if got, err := tree.NewView(m.Tree(commit), tree.Limits{}).Read("d/7"); err != nil || string(got) != "new 7" {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestAMissEndsWhateverTheClockOfThePacks: the clock may have been set back since a pack was stored, or the clock of the file server is
+// ahead. A miss, with which each fetch of a new commit begins, ends all the same, and what was stored is found.
+func TestAMissEndsWhateverTheClockOfThePacks(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, 365 * 24 * time.Hour, -time.Hour, -365 * 24 * time.Hour, 0, time.Millisecond} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			repository := gittest.New(t).Repository(t, "config")
+			repository.Commit("first", map[string]string{"a": "1"})
+			dir := t.TempDir()
+			m, err := NewStore(dir, DefaultLimits()).Mirror(repository.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			remote, err := NewRemote(repository.URL, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			packs, at := filepath.Join(m.dir, "objects", "pack"), time.Now().Add(ahead)
+			for n := range 3 {
+				if err := os.Chtimes(packs, at, at); err != nil {
+					t.Fatal(err)
+				}
+				if n == 2 { // after a restart
+					if m, err = NewStore(dir, DefaultLimits()).Mirror(repository.URL); err != nil {
+						t.Fatal(err)
+					}
+				}
+				missed := make(chan bool)
+				go func() { missed <- m.Has(Hash{1}) }()
+				select {
+				case has := <-missed:
+					if has {
+						t.Fatal("an object is there that nobody has stored")
+					}
+				case <-time.After(time.Minute):
+					t.Fatal("the look for an object that is not there does not end")
+				}
+				repository.Commit("next", map[string]string{"b": fmt.Sprint(n)})
+				if _, err := m.Fetch(t.Context(), remote, Ref{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }

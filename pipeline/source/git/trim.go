@@ -160,7 +160,7 @@ func (m *Mirror) storedFiles() *storedFiles {
 		p.index, _ = readIndex(p.base + ".idx") // without one nothing is read of it
 		f.packs = append(f.packs, p)
 	}
-	for _, name := range m.looseObjects(time.Now().Add(time.Hour)) {
+	for _, name := range m.looseObjects(anyAge) {
 		if info, err := os.Stat(name); err == nil {
 			f.loose[plumbing.NewHash(filepath.Base(filepath.Dir(name))+filepath.Base(name))] = info.Size()
 		}
