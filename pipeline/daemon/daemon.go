@@ -82,6 +82,7 @@ type components struct {
 	artifacts *externalartifact.Keeper // nil without one
 
 	watchdog *watchdog.Watchdog
+	planner  *plan.Planner // nil where this process does not plan
 	workers  workerWatch
 }
 
@@ -129,6 +130,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	defer closing()
 	planner := p.newPlanner()
 	all := ctx
+	p.planner = planner
 	running, end := context.WithCancel(all)
 	defer end()
 	group, ctx := errgroup.WithContext(running)

@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/prerig/prerig/pipeline/disk"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -18,12 +19,13 @@ func (p *components) measure(s *server.Server) {
 	}, p.queue.Writable)
 	p.metrics.Disk(p.c.State)
 	p.metrics.Workers(func() bool { return p.workers.problem() == nil })
+	p.metrics.Unpolled(func() int { return p.planner.Unpolled().Sources })
 	p.metrics.Removals(p.keeper.Removals)
 	p.metrics.Catalog(p.catalog.Statuses)
 	p.metrics.Pipelines(s.Measure, server.States(), p.c.Metrics.Pipelines)
 }
 
-// problem returns why nothing can be stored or is rendered now, nil where it can and is: with NATS elsewhere the state directory still has the mirrors.
+// problem returns why nothing can be stored, is polled or is rendered now, nil where it can and is: with NATS elsewhere the state directory still has the mirrors.
 func (p *components) problem() error {
 	if space, err := disk.Of(p.c.State); err == nil {
 		if err := space.Problem(); err != nil {
@@ -33,5 +35,12 @@ func (p *components) problem() error {
 	if err := p.queue.Ready(); err != nil {
 		return err
 	}
-	return p.workers.problem()
+	if err := p.workers.problem(); err != nil {
+		return err
+	}
+	// One source that is not polled is not all of them: the others are served, and the metrics tell of it.
+	if late := p.planner.Unpolled(); late.Most() {
+		return fmt.Errorf("%d of %d sources are no longer polled; the log has what hangs", late.Sources, late.Polled)
+	}
+	return nil
 }

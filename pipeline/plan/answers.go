@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"maps"
@@ -39,7 +40,7 @@ type unresponsiveSources struct {
 
 // takeTurn waits for the turn to look at a source, and gives an error where it is not worth a look: it did not answer lately,
 // or somebody has been waiting for its answer for a while. done must be called in any case.
-func (s *unresponsiveSources) takeTurn(source string, turn *sync.Mutex) (done func(), err error) {
+func (s *unresponsiveSources) takeTurn(ctx context.Context, source string, turn *sync.Mutex) (done func(), err error) {
 	for {
 		if turn.TryLock() {
 			return func() { s.endLook(source); turn.Unlock() }, s.beginLook(source)
@@ -47,7 +48,11 @@ func (s *unresponsiveSources) takeTurn(source string, turn *sync.Mutex) (done fu
 		if s.isWaiting(source) {
 			return func() {}, errUnresponsive
 		}
-		time.Sleep(5 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			return func() {}, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 }
 

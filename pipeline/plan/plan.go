@@ -68,6 +68,9 @@ type Planner struct {
 	uses        map[string]int         // how many pipelines have a source, and how many plans are at it
 	settled     map[string]*settledSource
 	intervals   map[string]time.Time // sources that the timer is at, and since which tick
+	polled      map[string]time.Time // when a look at a source ended last
+	expected    map[string]time.Time // since when a source is expected to be polled
+	timing      time.Time            // when the timer began
 }
 
 // sourceText is a text that is equal for the pipelines of one source, and the entry that it was made of.
@@ -255,7 +258,7 @@ func (p *Planner) forgetPipeline(key string) {
 // planSource plans for the pipelines of one source, one group at a time for each source.
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) []queue.Job {
 	defer p.leaveSource(key) // after its turn is given back
-	done, err := p.unresponsive.takeTurn(key, p.sourceLock(key))
+	done, err := p.unresponsive.takeTurn(ctx, key, p.sourceLock(key))
 	done = sync.OnceFunc(done)
 	defer done()
 	resolved, stored := time.Now(), p.Store.Seen()
@@ -269,7 +272,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	first := entries[0]
 	var snapshot *source.Snapshot
 	if err == nil {
-		snapshot, err = p.fetchSources(looking, first)
+		snapshot, err = p.fetchSafely(looking, key, first)
 	}
 	if err != nil && looking.Err() != nil && ctx.Err() == nil {
 		p.unresponsive.markUnresponsive(key)

@@ -5,10 +5,25 @@ package plan
 
 import (
 	"context"
+	"errors"
 
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
+
+// fetchSafely looks at the sources of a pipeline and leaves a look behind that hangs: what follows from the answers of other sources, and
+// the other looks at this one, do not wait for it.
+func (p *Planner) fetchSafely(ctx context.Context, key string, e catalog.Entry) (*source.Snapshot, error) {
+	step := watchdog.Step{Name: watchdog.StepFetch, Subject: "source of " + e.Key, Limit: fetchTimeout}
+	snapshot, err := watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) (*source.Snapshot, error) {
+		return p.fetchSources(ctx, e)
+	})
+	if !errors.Is(err, watchdog.ErrOverdue) {
+		p.notePolled(key)
+	}
+	return snapshot, err
+}
 
 // fetchSources looks at the sources of a pipeline. Those of a pipeline with several are asked for once for all pipelines that look
 // at the same time, as each combination of sources is looked at on its own.
@@ -59,5 +74,7 @@ func (p *Planner) leaveText(key string) {
 	delete(p.uses, key)
 	delete(p.sourceLocks, key)
 	delete(p.settled, key)
+	delete(p.polled, key)
+	delete(p.expected, key)
 	p.unresponsive.forget(key)
 }

@@ -21,6 +21,9 @@ func (p *Planner) Timer(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	last := time.Now()
+	p.mu.Lock()
+	p.timing = last
+	p.mu.Unlock()
 	var looks sync.WaitGroup // one that takes long keeps no other from being due
 	defer looks.Wait()
 	for {

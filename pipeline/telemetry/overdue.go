@@ -41,6 +41,13 @@ func (m *Metrics) LeftBehind(step string, change int) {
 	}
 }
 
+// Unpolled measures how many sources are no longer polled each time the metrics are read.
+func (m *Metrics) Unpolled(count func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "prerig_unpolled_sources", Help: "Sources that were not polled for three of their intervals and two minutes, whatever keeps that from being done.",
+	}, func() float64 { return float64(count()) }))
+}
+
 // Workers measures whether some process takes jobs each time the metrics are read.
 func (m *Metrics) Workers(present func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
