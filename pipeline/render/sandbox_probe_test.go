@@ -55,12 +55,21 @@ var attempts = map[string]func() error{
 		_, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
 		return err
 	},
-	"use io_uring":          useRing,
-	"make a file in memory": func() error { fd, err := unix.MemfdCreate("x", 0); return closedFD(fd, err) },
-	"use keys":              func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true); return err },
-	"enter a namespace":     func() error { return unix.Unshare(unix.CLONE_NEWUTS | unix.CLONE_NEWUSER) },
+	"share memory":                  func() error { return mapMemory(unix.MAP_SHARED | unix.MAP_ANON) },
+	"share memory with other flags": func() error { return mapMemory(unix.MAP_SHARED_VALIDATE | unix.MAP_ANON) },
+	"make memory like a stack":      func() error { return mapMemory(unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_GROWSDOWN) },
+	"use io_uring":                  useRing,
+	"make a file in memory":         func() error { fd, err := unix.MemfdCreate("x", 0); return closedFD(fd, err) },
+	"use keys":                      func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true); return err },
+	"enter a namespace":             func() error { return unix.Unshare(unix.CLONE_NEWUTS | unix.CLONE_NEWUSER) },
 	// It is mounted nowhere: what is tried must do no harm where it goes through.
 	"make a file system": func() error { fd, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC); return closedFD(fd, err) },
+}
+
+// mapMemory maps a little memory; that a limit of the process refuses none of it is what matters.
+func mapMemory(flags int) error {
+	_, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, flags)
+	return err
 }
 
 func addresses() error {
