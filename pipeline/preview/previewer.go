@@ -157,7 +157,7 @@ func (p *Previewer) Note(ctx context.Context, e event.Event, stored time.Time) e
 // note has a pull request previewed again.
 func (p *Previewer) note(ctx context.Context, fresh *status.Preview) error {
 	key := fresh.Key()
-	if p.Store.Preview(key) == nil && p.kept(status.PreviewGroup(fresh.Namespace, fresh.Repository)) >= maxKept {
+	if p.Store.Preview(key) == nil && p.kept(status.PreviewGroup(fresh.Namespace, fresh.Repository)) >= maxKept && !p.dropFork(ctx, fresh) {
 		p.Log.Warn("a pull request is not previewed, as too many are open", "preview", key, "open", maxKept)
 		return nil
 	}

@@ -5,8 +5,10 @@ package preview
 
 import (
 	"context"
+	"strings"
 
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/status"
 )
 
 // makeRoom drops what was fetched first where too much is kept: whoever may open pull requests decides how much there is to fetch. It does
@@ -64,4 +66,45 @@ func (p *Previewer) tooLarge() (out []*source.Fetcher) {
 		}
 	}
 	return out
+}
+
+// dropFork makes room for a pull request among those that are known of its repository: the pull request of a fork that was previewed longest
+// ago is forgotten, as whoever opens many must not keep those of the repository itself from being previewed. It reports whether there is room
+// now. What was said of the other stays said, and an event of it brings it back.
+func (p *Previewer) dropFork(ctx context.Context, fresh *status.Preview) bool {
+	group := status.PreviewGroup(fresh.Namespace, fresh.Repository)
+	var oldest *status.Preview
+	for _, key := range p.Store.Previews() {
+		if !strings.HasPrefix(key, group) || p.isRunning(key) {
+			continue
+		}
+		one := p.Store.Preview(key)
+		if one != nil && one.Fork && (oldest == nil || one.Ended.Before(oldest.Ended)) {
+			oldest = one
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	dropped := false
+	err := p.Store.ChangePreview(ctx, oldest.Key(), func(now *status.Preview) *status.Preview {
+		if dropped = now == nil || now.Fork; dropped {
+			return nil
+		}
+		return now
+	})
+	if err != nil {
+		p.Log.Warn("no room was made for a pull request", "preview", fresh.Key(), "error", err)
+		return false
+	}
+	if dropped {
+		p.Log.Info("a pull request of a fork is forgotten, as too many are open", "preview", oldest.Key(), "open", maxKept)
+	}
+	return dropped
+}
+
+func (p *Previewer) isRunning(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running[key] != nil
 }

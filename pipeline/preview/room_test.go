@@ -5,6 +5,9 @@ package preview
 
 import (
 	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/status"
 )
 
 // TestHeadsDoNotFillTheDisk previews one head after the other, where no more than one of them has room.
@@ -67,5 +70,41 @@ func TestWhatIsFetchedWhileItIsLookedIsLookedAtNext(t *testing.T) {
 	}
 	if b.noteFull(true); !b.takeGrown() {
 		t.Error("it is not looked again, although too much is kept")
+	}
+}
+
+// TestForksMakeRoomForOthers has as many pull requests of forks be known as may be, and one of the repository itself come. Nobody makes room
+// where none is of a fork.
+func TestForksMakeRoomForOthers(t *testing.T) {
+	b := newBed(t, "")
+	store := func(number int64, fork bool) {
+		t.Helper()
+		one := &status.Preview{Namespace: "team", Repository: b.repository.URL, Number: number, Fork: fork, Ended: time.Unix(number, 0)}
+		if err := b.Store.ChangePreview(t.Context(), one.Key(), func(*status.Preview) *status.Preview { return one }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const forks = 3
+	for number := range int64(maxKept) {
+		store(1000+number, number < forks)
+	}
+	if err := b.Store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for number := range int64(forks + 1) {
+		fresh := &status.Preview{Namespace: "team", Repository: b.repository.URL, Number: 1 + number, Wanted: time.Now(), Since: time.Now(), Cause: "test"}
+		if err := b.note(t.Context(), fresh); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Store.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if known := b.Store.Preview(fresh.Key()) != nil; known != (number < forks) {
+			t.Errorf("pull request %d is known: %t", fresh.Number, known)
+		}
+		oldest := status.Preview{Namespace: "team", Repository: b.repository.URL, Number: 1000 + number}
+		if kept := b.Store.Preview(oldest.Key()) != nil; kept != (number >= forks) {
+			t.Errorf("that of the fork with the number %d is kept: %t", oldest.Number, kept)
+		}
 	}
 }
