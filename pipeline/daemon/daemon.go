@@ -92,6 +92,7 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	limitMemory("/", o.Log)
 	for again := false; ; again = true {
 		err := serveOnce(ctx, c, o)
 		if ctx.Err() != nil {
@@ -210,6 +211,9 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	}
 	if c.Workers == 0 {
 		return errors.New("configuration workers: must be more than 0 for a worker")
+	}
+	if o.Log != nil {
+		limitMemory("/", o.Log)
 	}
 	p, closing, err := openComponents(ctx, c, o, true)
 	if err != nil {

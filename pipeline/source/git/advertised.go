@@ -5,16 +5,23 @@ package git
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"strconv"
 
+	"github.com/prerig/prerig/pipeline/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// maxAdvertised bounds the list of references, which is held in memory: about a million of them.
-const maxAdvertised = 64 << 20
+// maxAdvertised bounds a list of references, which is held in memory: about a quarter of a million of them. All lists together are bounded
+// by the budget of the process.
+const maxAdvertised = 16 << 20
+
+// listCost is how much memory is held for each byte of a list until it has been read: itself, copied as it grows, and what is made of it.
+const listCost = 4
 
 // errNotGit is about an answer that Git's protocol does not know.
 var errNotGit = errors.New("the server's answer is not of Git's protocol")
@@ -28,12 +35,16 @@ const (
 
 // readAdvertised returns a list of references as a server sends it, to the packet that ends it. A list without that packet is an
 // error, and never a shorter list: the references that are missing would be taken for deleted ones. service is the one that a list
-// over http names in front of all (gitprotocol-http), "" for a list over ssh.
-func readAdvertised(from io.Reader, service string) ([]byte, error) {
+// over http names in front of all (gitprotocol-http), "" for a list over ssh. The lease holds as much as has come; the caller releases it when the
+// list has been read.
+func readAdvertised(ctx context.Context, lease *budget.Lease, from io.Reader, service string) ([]byte, error) {
 	var list bytes.Buffer
 	bounded := newLimitedReader(from, "size of the list of references in bytes", maxAdvertised)
 	for packets, named := 0, service == ""; ; packets++ {
 		begin := list.Len()
+		if err := growLease(ctx, lease, begin); err != nil {
+			return nil, err
+		}
 		length, err := readPacket(&list, bounded)
 		packet := list.Bytes()[min(begin+lengthDigits, list.Len()):]
 		switch {
@@ -53,6 +64,18 @@ func readAdvertised(from io.Reader, service string) ([]byte, error) {
 			named = true
 		}
 	}
+}
+
+// growLease has a lease hold what a list takes that has so many bytes, in few steps.
+func growLease(ctx context.Context, lease *budget.Lease, length int) error {
+	if length <= budget.FreeBytes {
+		return nil
+	}
+	steps := int64(1) << bits.Len(uint(length)) // at least as much, and less than twice
+	if err := lease.Grow(ctx, listCost*steps); err != nil {
+		return fmt.Errorf("waiting for room for the list of references: %w", err)
+	}
+	return nil
 }
 
 // readPacket appends one packet, and returns its length.

@@ -5,6 +5,7 @@ package git
 
 import (
 	"errors"
+	"github.com/prerig/prerig/pipeline/budget"
 	"io"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func TestPacketThatIsCutOff(t *testing.T) {
 	const begin = "001e# service=git-upload-pack\n0000"
 	for _, rest := range []string{"fff0", "fff0aaa", "00", "0032abc"} {
 		for _, service := range []string{"git-upload-pack", ""} {
-			if _, err := readAdvertised(strings.NewReader(begin+rest), service); !errors.Is(err, io.ErrUnexpectedEOF) && service != "" {
+			if _, err := readAdvertised(t.Context(), budget.Memory(t.Context(), "test"), strings.NewReader(begin+rest), service); !errors.Is(err, io.ErrUnexpectedEOF) && service != "" {
 				t.Errorf("%q: got %v", rest, err)
 			}
 		}
@@ -29,7 +30,7 @@ func FuzzAdvertised(f *testing.F) {
 	f.Add("001e# service=git-upload-pack\n00000032ERR no\n", "")
 	f.Add("0000", "")
 	f.Fuzz(func(t *testing.T, text, service string) {
-		got, err := readAdvertised(iotest.OneByteReader(strings.NewReader(text)), service)
+		got, err := readAdvertised(t.Context(), budget.Memory(t.Context(), "test"), iotest.OneByteReader(strings.NewReader(text)), service)
 		if err == nil && !strings.HasPrefix(text, string(got)) {
 			t.Errorf("%q became %q", text, got)
 		}

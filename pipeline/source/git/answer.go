@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/prerig/prerig/pipeline/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -35,15 +36,31 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 		return response, nil
 	}
 	// What is got is the list of references alone.
-	list, err := readAdvertised(response.Body, request.URL.Query().Get("service"))
+	lease := budget.Memory(request.Context(), request.URL.Host)
+	list, err := readAdvertised(request.Context(), lease, response.Body, request.URL.Query().Get("service"))
 	if errors.Is(err, errNotGit) {
 		err = notGitError(response.Header.Get("Content-Type"))
 	}
 	if err != nil {
+		lease.Release()
 		response.Body.Close()
 		return nil, err
 	}
-	return withBody(response, list), nil
+	response = withBody(response, list)
+	response.Body = leasedBody{response.Body, lease}
+	return response, nil
+}
+
+// leasedBody holds a lease until it is closed, which go-git does when it has read the list.
+type leasedBody struct {
+	io.ReadCloser
+	lease *budget.Lease
+}
+
+// Close implements io.Closer.
+func (b leasedBody) Close() error {
+	b.lease.Release()
+	return b.ReadCloser.Close()
 }
 
 // maxHead bounds what go-git holds in memory of an answer: the lines in front of a pack, of which a fetch of one commit gets a few, and

@@ -72,7 +72,7 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 	}
 	commit, err := m.completeCommit(want)
 	if err != nil {
-		err := m.fetchCommit(ctx, session, refs, want, m.knownCommits(name))
+		err := m.fetchCommit(ctx, remote.endpoint.Host, session, refs, want, m.knownCommits(name))
 		if errors.Is(err, errThinTooLarge) {
 			err = m.fetchAgain(ctx, remote, want)
 		}
@@ -139,11 +139,11 @@ func (m *Mirror) fetchAgain(ctx context.Context, remote *Remote, want Hash) erro
 	if err != nil {
 		return err
 	}
-	return m.fetchCommit(ctx, session, refs, want, nil)
+	return m.fetchCommit(ctx, remote.endpoint.Host, session, refs, want, nil)
 }
 
 // fetchCommit asks for one commit without its history, and for what is not in the known commits.
-func (m *Mirror) fetchCommit(ctx context.Context, session transport.UploadPackSession, refs Refs, want Hash, known []Hash) error {
+func (m *Mirror) fetchCommit(ctx context.Context, server string, session transport.UploadPackSession, refs Refs, want Hash, known []Hash) error {
 	request := packp.NewUploadPackRequestFromCapabilities(refs.caps)
 	request.Wants = []Hash{want}
 	if refs.caps.Supports(capability.Shallow) {
@@ -177,7 +177,7 @@ func (m *Mirror) fetchCommit(ctx context.Context, session transport.UploadPackSe
 	}
 	defer response.Close()
 	bound.lifted = true // the pack has bounds of its own
-	if err := m.ingestPack(demuxPack(request, response)); err != nil {
+	if err := m.ingestPack(ctx, server, demuxPack(request, response)); err != nil {
 		return err
 	}
 	if err := m.rememberCommit(want); err != nil {

@@ -10,8 +10,23 @@ import (
 	"time"
 )
 
-// maxKeptRefs bounds how many references of a remote are kept in memory.
-const maxKeptRefs = 5000
+// maxKeptRefs and maxKeptNames bound how many references of a remote are kept in memory, and the bytes of their names.
+const (
+	maxKeptRefs  = 5000
+	maxKeptNames = 512 << 10
+)
+
+// isLong reports whether a list takes more memory than what is kept may.
+func (r Refs) isLong() bool {
+	if len(r.ByName) > maxKeptRefs {
+		return true
+	}
+	size := 0
+	for name := range r.ByName {
+		size += len(name)
+	}
+	return size > maxKeptNames
+}
 
 // sharedListing keeps the last list of a remote's references, for all who want one that is not older than a moment.
 type sharedListing struct {
@@ -33,7 +48,7 @@ func (l *sharedListing) keep(refs Refs, asked time.Time) {
 	if asked.Before(l.asked) {
 		return
 	}
-	if l.refs, l.asked = refs, asked; len(refs.ByName) > maxKeptRefs {
+	if l.refs, l.asked = refs, asked; refs.isLong() {
 		l.refs, l.asked = Refs{}, time.Time{}
 	}
 }

@@ -6,6 +6,7 @@ package git
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/memory"
 
+	"github.com/prerig/prerig/pipeline/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -32,21 +34,23 @@ type Limits struct {
 	Objects int
 	// ObjectBytes is the size of the largest object.
 	ObjectBytes int64
+	// UnpackedBytes is the size of all objects together when they are unpacked. It is checked before any is.
+	UnpackedBytes int64
 	// FileBytes is the size of the largest file that is asked for, where the server can leave out larger ones.
 	FileBytes int64
 }
 
 // DefaultLimits are for configuration repositories: text, not assets.
 func DefaultLimits() Limits {
-	return Limits{PackBytes: 512 << 20, Objects: 150_000, ObjectBytes: 64 << 20, FileBytes: 16 << 20}
+	return Limits{PackBytes: 512 << 20, Objects: 150_000, ObjectBytes: 64 << 20, UnpackedBytes: 1 << 30, FileBytes: 16 << 20}
 }
 
 // unpackLimit is the number of objects up to which a pack is stored as single objects, so that a thousand small fetches
 // do not leave a thousand packs behind, each of which would be searched for every object.
 const unpackLimit = 200
 
-// ingestPack stores the objects of a pack. It is checked as a whole before any of it becomes visible.
-func (m *Mirror) ingestPack(incoming io.Reader) (err error) {
+// ingestPack stores the objects of a pack that a server has sent. It is checked as a whole before any of it becomes visible.
+func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Reader) (err error) {
 	pack := bufio.NewReaderSize(incoming, 64<<10)
 	// The number of objects is the last third of the head, and known before anything is transferred.
 	if start, err := pack.Peek(12); err == nil {
@@ -71,23 +75,73 @@ func (m *Mirror) ingestPack(incoming io.Reader) (err error) {
 	if n > m.limits.PackBytes {
 		return &tree.LimitError{What: "size of the fetched commit in bytes", Limit: m.limits.PackBytes}
 	}
-	found, err := m.scanPack(file)
+	release := func() {}
+	if n > smallPack {
+		if release, err = budget.Unpack(ctx, server, 0); err != nil { // to read its headers is to inflate it
+			return err
+		}
+	}
+	found, err := m.scanPack(ctx, file)
+	release()
 	if err != nil {
 		return err
 	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
+	if release, err = found.reserve(ctx, server); err != nil {
+		return err
+	}
+	defer release()
+	pending := &untilDone{File: file, ctx: ctx}
+	if _, err := pending.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	switch {
 	case found.count <= unpackLimit && found.bytes <= thinBytes:
-		return m.unpackLoose(file)
+		return m.unpackLoose(pending)
 	case !found.thin:
-		_, err := m.indexPack(file)
+		_, err := m.indexPack(pending)
 		return err
 	case found.bytes <= thinBytes:
-		return m.completeThinPack(file)
+		return m.completeThinPack(pending)
 	}
 	return errThinTooLarge
+}
+
+// untilDone is a file that is read until a context is done: what unpacks it reads it again for each object, and asks for nothing else.
+type untilDone struct {
+	*os.File
+	ctx context.Context
+}
+
+// Read implements io.Reader.
+func (u *untilDone) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.File.Read(p)
+}
+
+const (
+	// smallPack is the size of a pack up to which unpacking it waits for no other: most fetches bring less.
+	smallPack = 1 << 20
+	// parserCache is what go-git keeps of unpacked objects at most while it goes through a pack (NewBufferLRUDefault of go-git 5.19),
+	// and objectCost what it needs for each in any case.
+	parserCache, objectCost = 96 << 20, 320
+)
+
+// reserve waits until a pack may be unpacked: for the memory that it takes, and, if it takes long, for its turn.
+func (p packSummary) reserve(ctx context.Context, server string) (release func(), err error) {
+	memory := min(p.bytes, parserCache) + 3*p.largest + objectCost*int64(p.count)
+	if p.count <= unpackLimit && p.bytes <= thinBytes || p.thin {
+		memory = max(memory, 2*p.bytes) // all of it is held at once
+	}
+	if p.bytes > 4*smallPack {
+		return budget.Unpack(ctx, server, memory)
+	}
+	lease := budget.Memory(ctx, server)
+	if err := lease.Grow(ctx, memory); err != nil {
+		return nil, fmt.Errorf("waiting for room to unpack what was fetched: %w", err)
+	}
+	return lease.Release, nil
 }
 
 // thinBytes bounds the content that is held in memory to complete a thin pack.
@@ -96,17 +150,18 @@ const thinBytes = 64 << 20
 // errThinTooLarge asks for the same commit once more, without naming what is here already.
 var errThinTooLarge = errors.New("thin pack is too large to be completed")
 
-// packSummary of a pack: the number of objects, the size of their content, and whether some are deltas against objects that
-// may be elsewhere.
+// packSummary of a pack: the number of objects, the size of their content and that of the largest, and whether some are deltas against
+// objects that may be elsewhere.
 type packSummary struct {
-	count uint32
-	bytes int64
-	thin  bool
+	count          uint32
+	bytes, largest int64
+	thin           bool
 }
 
 // scanPack reads the headers of all objects and the sizes that deltas expand to, and refuses what is over the limits before
 // anything is held in memory.
-func (m *Mirror) scanPack(file *os.File) (found packSummary, err error) {
+func (m *Mirror) scanPack(ctx context.Context, file *os.File) (found packSummary, err error) {
+	inflated := int64(0) // what was gone through: deltas may be larger than what they make
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return found, err
 	}
@@ -116,6 +171,9 @@ func (m *Mirror) scanPack(file *os.File) (found packSummary, err error) {
 		return found, fmt.Errorf("reading the fetched objects: %w", err)
 	}
 	for range count {
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
 		header, err := scanner.NextObjectHeader()
 		if err != nil {
 			return found, fmt.Errorf("reading the fetched objects: %w", err)
@@ -123,6 +181,9 @@ func (m *Mirror) scanPack(file *os.File) (found packSummary, err error) {
 		// Before the object is inflated: a file of zeros is small until then.
 		if header.Length > m.limits.ObjectBytes {
 			return found, m.tooLarge(header.Length)
+		}
+		if inflated += header.Length; m.limits.UnpackedBytes > 0 && inflated > m.limits.UnpackedBytes {
+			return found, m.tooMuch()
 		}
 		delta := header.Type == plumbing.OFSDeltaObject || header.Type == plumbing.REFDeltaObject
 		start := &headBuffer{max: 20}
@@ -138,6 +199,10 @@ func (m *Mirror) scanPack(file *os.File) (found packSummary, err error) {
 		}
 		found.count++
 		found.bytes += size
+		found.largest = max(found.largest, size)
+		if m.limits.UnpackedBytes > 0 && found.bytes > m.limits.UnpackedBytes {
+			return found, m.tooMuch()
+		}
 		found.thin = found.thin || header.Type == plumbing.REFDeltaObject
 	}
 	return found, nil
@@ -152,6 +217,17 @@ func (m *Mirror) tooMany(count uint32) error {
 
 func (m *Mirror) tooLarge(size int64) error {
 	return &tree.LimitError{What: fmt.Sprintf("size of the largest file of the fetched commit in bytes (%d)", size), Limit: m.limits.ObjectBytes}
+}
+
+func (m *Mirror) tooMuch() error {
+	return &tree.LimitError{What: "size of all files of the fetched commit in bytes", Limit: m.limits.UnpackedBytes}
+}
+
+// packReader is a pack in a file.
+type packReader interface {
+	io.ReadSeeker
+	Name() string
+	Sync() error
 }
 
 // headBuffer keeps the first bytes of what is written to it.
@@ -190,7 +266,7 @@ func readVarint(r *bytes.Reader) int64 {
 }
 
 // indexPack keeps the pack and writes its index beside it. It gives the name of both without an ending.
-func (m *Mirror) indexPack(file *os.File) (string, error) {
+func (m *Mirror) indexPack(file packReader) (string, error) {
 	writer := &idxfile.Writer{}
 	parser, err := packfile.NewParser(packfile.NewScanner(file), writer)
 	if err != nil {
@@ -239,7 +315,7 @@ func (s thinStorage) EncodedObject(kind plumbing.ObjectType, hash Hash) (plumbin
 	return s.m.encodedObject(kind, hash)
 }
 
-func (m *Mirror) inMemory(file *os.File) (*memory.Storage, error) {
+func (m *Mirror) inMemory(file packReader) (*memory.Storage, error) {
 	objects := thinStorage{memory.NewStorage(), m}
 	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(file), objects)
 	if err != nil {
@@ -252,7 +328,7 @@ func (m *Mirror) inMemory(file *os.File) (*memory.Storage, error) {
 }
 
 // unpackLoose stores every object on its own.
-func (m *Mirror) unpackLoose(file *os.File) error {
+func (m *Mirror) unpackLoose(file packReader) error {
 	objects, err := m.inMemory(file)
 	if err != nil {
 		return err
@@ -261,7 +337,7 @@ func (m *Mirror) unpackLoose(file *os.File) error {
 }
 
 // completeThinPack makes a pack that needs no other out of a thin one.
-func (m *Mirror) completeThinPack(thin *os.File) error {
+func (m *Mirror) completeThinPack(thin packReader) error {
 	objects, err := m.inMemory(thin)
 	if err != nil {
 		return err

@@ -21,6 +21,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/prerig/prerig/pipeline/budget"
 )
 
 // go-git's own ssh transport takes no context until a server has let it in, and then only leaves behind whoever waits. Here
@@ -158,8 +160,10 @@ func (s *sshSession) AdvertisedReferences() (*packp.AdvRefs, error) {
 // AdvertisedReferencesContext implements transport.Session.
 func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
 	refs := packp.NewAdvRefs()
+	lease := budget.Memory(ctx, s.conn.RemoteAddr().String())
+	defer lease.Release()
 	err := s.runInContext(ctx, func() error {
-		list, err := readAdvertised(s.out, "")
+		list, err := readAdvertised(ctx, lease, s.out, "")
 		if err == nil {
 			err = refs.Decode(bytes.NewReader(list))
 		}

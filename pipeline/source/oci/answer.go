@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -39,6 +40,29 @@ var errorTexts = map[transport.ErrorCode]string{
 	transport.UnknownErrorCode:             "the registry does not say why",
 }
 
+// maxAnswer bounds manifests and lists of tags, in bytes: registries take no larger manifests (OCI distribution specification 1.1).
+const maxAnswer = 4 << 20
+
+// boundedAnswer fails where an answer is larger than it may be.
+type boundedAnswer struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedAnswer) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		// Whether it ends here is worth a byte.
+		if n, err := b.ReadCloser.Read(make([]byte, 1)); n == 0 {
+			return 0, err
+		}
+		return 0, fmt.Errorf("the registry answers with more than %d bytes where a manifest or a list of tags has a place", maxAnswer)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
 // maxRefusal bounds what is read of a refusal, in bytes.
 const maxRefusal = 64 << 10
 
@@ -59,12 +83,20 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 		}
 		return nil, fmt.Errorf("%s would be asked over plain http; if that is meant, set insecure: true", request.URL.Host)
 	}
+	if request.Response != nil && request.Header.Get("Authorization") != "" && !a.isOwn(request) {
+		// What adds the credentials does so by the host alone, and for redirects, too.
+		request = request.Clone(request.Context())
+		request.Header.Del("Authorization")
+	}
 	response, err := a.next.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
 	refused := response.StatusCode >= http.StatusBadRequest
 	if !refused && !a.asksForToken(request) {
+		if !strings.Contains(request.URL.Path, "/blobs/") && request.Response == nil {
+			response.Body = &boundedAnswer{response.Body, maxAnswer}
+		}
 		return response, nil
 	}
 	defer response.Body.Close()
@@ -106,9 +138,14 @@ func (a *answerChecker) asksForToken(request *http.Request) bool {
 	if request.Method != http.MethodGet && request.Method != http.MethodPost {
 		return false
 	}
+	return !a.isOwn(request)
+}
+
+// isOwn reports whether a request is for the repository's own API.
+func (a *answerChecker) isOwn(request *http.Request) bool {
 	at := request.URL
-	own := at.Path == "/v2/" || strings.HasPrefix(at.Path, "/v2/"+a.repository.RepositoryStr()+"/")
-	return at.Host != a.repository.RegistryStr() || !own
+	own := at.Path == "/v2/" || strings.HasPrefix(at.Path, "/v2/"+a.repository.RepositoryStr()+"/") && path.Clean(at.Path) == strings.TrimSuffix(at.Path, "/")
+	return at.Host == a.repository.RegistryStr() && own
 }
 
 // tokenOf returns the token in the answer of a token service, and nothing else of it.

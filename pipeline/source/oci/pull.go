@@ -5,6 +5,7 @@ package oci
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/prerig/prerig/pipeline/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -135,11 +137,7 @@ func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, m
 	if err != nil {
 		return nil, err
 	}
-	image, err := descriptor.Image()
-	if err != nil {
-		return nil, err
-	}
-	manifest, err := image.Manifest()
+	manifest, err := v1.ParseManifest(bytes.NewReader(descriptor.Manifest))
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +148,8 @@ func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, m
 	if chosen.Size > limits.LayerBytes {
 		return nil, &tree.LimitError{What: "size of the layer in bytes", Limit: limits.LayerBytes}
 	}
-	layer, err := image.LayerByDigest(chosen.Digest)
+	// Not by the image, which would read its configuration whatever size the manifest gives it.
+	layer, err := remote.Layer(r.Repository.Digest(chosen.Digest.String()), r.Options(remote.WithContext(ctx))...)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +165,9 @@ func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, m
 			builder.Discard()
 		}
 	}()
-	files, err := unpackArchive(io.LimitReader(content, limits.LayerBytes), builder, limits.Tree)
+	lease := budget.Memory(ctx, r.Repository.RegistryStr())
+	defer lease.Release()
+	files, err := unpackArchive(ctx, lease, io.LimitReader(content, limits.LayerBytes), builder, limits.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +201,8 @@ func chooseLayer(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error
 }
 
 // unpackArchive reads an archive. Links may lead nowhere and are refused when somebody follows them out; devices
-// and hard links have no place in manifests and are refused.
-func unpackArchive(r io.Reader, builder *tree.Builder, limits tree.Limits) (*tree.Tree, error) {
+// and hard links have no place in manifests and are refused. The lease holds what the file that is being read takes.
+func unpackArchive(ctx context.Context, lease *budget.Lease, r io.Reader, builder *tree.Builder, limits tree.Limits) (*tree.Tree, error) {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
@@ -219,13 +220,18 @@ func unpackArchive(r io.Reader, builder *tree.Builder, limits tree.Limits) (*tre
 		if path.IsAbs(header.Name) {
 			return nil, fmt.Errorf("unpacking %s: %w", header.Name, tree.ErrOutside)
 		}
-		if err := addEntry(builder, header, archive, limits); err != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		err = addEntry(ctx, lease, builder, header, archive, limits)
+		lease.Release()
+		if err != nil {
 			return nil, fmt.Errorf("unpacking: %w", err)
 		}
 	}
 }
 
-func addEntry(builder *tree.Builder, header *tar.Header, r io.Reader, limits tree.Limits) error {
+func addEntry(ctx context.Context, lease *budget.Lease, builder *tree.Builder, header *tar.Header, r io.Reader, limits tree.Limits) error {
 	switch header.Typeflag {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
@@ -235,7 +241,7 @@ func addEntry(builder *tree.Builder, header *tar.Header, r io.Reader, limits tre
 		if limits.FileBytes > 0 && header.Size > limits.FileBytes {
 			return &tree.LimitError{What: "size of " + header.Name + " in bytes", Limit: limits.FileBytes}
 		}
-		content, err := io.ReadAll(io.LimitReader(r, header.Size))
+		content, err := budget.ReadAll(ctx, lease, io.LimitReader(r, header.Size), header.Size)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oci_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prerig/prerig/pipeline/source/oci"
+)
+
+// TestEndlessManifestsAreCutShort: and a configuration, which a manifest may say has any size, is not read at all.
+func TestEndlessManifestsAreCutShort(t *testing.T) {
+	var sent, configurations atomic.Int64
+	config := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("config")))
+	layer := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("layer")))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v2/":
+		case strings.HasPrefix(r.URL.Path, "/v2/endless/manifests/"):
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			for r.Context().Err() == nil {
+				n, err := w.Write(make([]byte, 64<<10))
+				if sent.Add(int64(n)); err != nil {
+					return
+				}
+			}
+		case strings.HasPrefix(r.URL.Path, "/v2/config/manifests/"):
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			fmt.Fprintf(w, `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"x","size":9999999999,"digest":%q},`+
+				`"layers":[{"mediaType":"application/vnd.cncf.flux.content.v1.tar+gzip","size":5,"digest":%q}]}`, config, layer)
+		case strings.HasSuffix(r.URL.Path, "/blobs/"+config):
+			configurations.Add(1)
+		default:
+			fmt.Fprint(w, "layer")
+		}
+	}))
+	t.Cleanup(server.Close)
+	for _, name := range []string{"endless", "config"} {
+		registry, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/"+name, nil, true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = registry.Pull(t.Context(), oci.Ref{Tag: "latest"}, "", oci.DefaultLimits()); err == nil {
+			t.Errorf("%s was pulled", name)
+		}
+		if name == "endless" && !strings.Contains(err.Error(), "where a manifest or a list of tags has a place") {
+			t.Errorf("got %v", err)
+		}
+	}
+	// What is on its way counts, too.
+	if sent.Load() > 64<<20 || configurations.Load() != 0 {
+		t.Errorf("%d bytes of a manifest were sent, and %d configurations asked for", sent.Load(), configurations.Load())
+	}
+}
