@@ -76,7 +76,7 @@ func (p *components) openListeners(ctx context.Context, group *errgroup.Group, p
 			return err
 		}
 	}
-	group.Go(func() error { return server.Serve(ctx, hooks, overHooks, s.Hooks(), p.o.Log) })
+	group.Go(func() error { return server.Serve(ctx, server.MakingWay(hooks), overHooks, s.Hooks(), p.o.Log) })
 	page := ""
 	if p.c.Admin.Listen != "" {
 		admin, err := net.Listen("tcp", p.c.Admin.Listen)

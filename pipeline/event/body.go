@@ -4,14 +4,14 @@
 package event
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/prerig/prerig/pipeline/budget"
 )
 
 // MaxBody is the largest delivery that is read, in bytes: what Flux's receivers accept too.
@@ -20,13 +20,13 @@ const MaxBody = 3 << 20
 // Bounds of what senders cost before anything is known of them. Anybody can reach the port of webhooks.
 const (
 	// maxLarge and maxSmall are how many bytes all bodies take that are being read or verified, together: those of up to smallBody
-	// bytes, as nearly all deliveries are, and the others, which so keep no small one waiting.
-	maxLarge, maxSmall = 6 << 20, 2 << 20
+	// bytes, as nearly all deliveries are, and the others, which so keep no small one waiting. One sender has half of each.
+	maxLarge, maxSmall = 8 << 20, 4 << 20
 	smallBody          = 64 << 10
-	// firstPiece is what one body takes at first. Most deliveries fit.
-	firstPiece = 32 << 10
-	// bodyTimeout is how long one body may take to arrive.
-	bodyTimeout = 10 * time.Second
+	// freePiece is what each body takes that is not counted, so that one who sends nothing takes no room away.
+	freePiece = 1 << 10
+	// bodyTimeout is how long one body may take to arrive, and idleTimeout how long nothing of it may come.
+	bodyTimeout, idleTimeout = 10 * time.Second, 3 * time.Second
 	// roomTimeout is how long one waits for others to make room.
 	roomTimeout = 5 * time.Second
 )
@@ -36,45 +36,48 @@ var (
 	errNoRoom       = errors.New("too much is being read at once")
 )
 
-// bodyReader reads bodies within a bound on all of them together. It counts what has arrived, not what was announced, so that
-// nobody takes room away without sending.
-type bodyReader struct{ small, large *semaphore.Weighted }
+// bodyReader reads bodies within a bound on all of them together, of which each sender has a share. It counts what has arrived, not what
+// was announced, so that nobody takes room away without sending.
+type bodyReader struct{ small, large *budget.Budget }
 
 func newBodyReader() *bodyReader {
-	return &bodyReader{small: semaphore.NewWeighted(maxSmall), large: semaphore.NewWeighted(maxLarge)}
+	return &bodyReader{small: budget.New(maxSmall, maxSmall/2, roomTimeout), large: budget.New(maxLarge, maxLarge/2, roomTimeout)}
 }
 
 // roomFor returns where a body is counted. One that does not say how long it is may be large.
-func (b *bodyReader) roomFor(req *http.Request) *semaphore.Weighted {
-	if 0 <= req.ContentLength && req.ContentLength <= smallBody {
-		return b.small
+func (b *bodyReader) roomFor(req *http.Request) *budget.Lease {
+	sender, _, err := net.SplitHostPort(req.RemoteAddr)
+	if err != nil {
+		sender = req.RemoteAddr
 	}
-	return b.large
+	if 0 <= req.ContentLength && req.ContentLength <= smallBody {
+		return b.small.Lease(sender)
+	}
+	return b.large.Lease(sender)
 }
 
 // read returns the body of a request and what gives its room back, which is never nil. The error is errBodyTooLarge, errNoRoom,
 // or that of a sender who does not go on.
 func (b *bodyReader) read(w http.ResponseWriter, req *http.Request) (body []byte, release func(), err error) {
-	held, room := int64(0), b.roomFor(req)
-	release = func() { room.Release(held) }
+	room := b.roomFor(req)
+	release = room.Release
 	if req.ContentLength > MaxBody {
 		return nil, release, errBodyTooLarge
 	}
-	// Recorders of tests have no deadline.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-	for size := int64(firstPiece); ; size *= 2 {
+	from := &deadlineBody{body: req.Body, to: http.NewResponseController(w), until: time.Now().Add(bodyTimeout)}
+	for size := int64(freePiece); ; size *= 2 {
 		if req.ContentLength >= 0 {
 			size = min(size, req.ContentLength+1) // and what shows that it has ended
 		}
 		size = min(size, MaxBody+1)
-		if err := acquireRoom(req.Context(), room, size); err != nil {
-			return nil, release, err
+		if size > freePiece {
+			if err := room.Grow(req.Context(), size); err != nil {
+				return nil, release, errNoRoom
+			}
 		}
 		grown := make([]byte, size)
 		copied := copy(grown, body)
-		room.Release(held)
-		held = size
-		n, err := io.ReadFull(req.Body, grown[copied:])
+		n, err := io.ReadFull(from, grown[copied:])
 		body = grown[:copied+n]
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -87,14 +90,21 @@ func (b *bodyReader) read(w http.ResponseWriter, req *http.Request) (body []byte
 	}
 }
 
-// acquireRoom waits a while for room.
-func acquireRoom(ctx context.Context, room *semaphore.Weighted, bytes int64) error {
-	ctx, cancel := context.WithTimeout(ctx, roomTimeout)
-	defer cancel()
-	if room.Acquire(ctx, bytes) != nil {
-		return errNoRoom
+// deadlineBody is a body that ends with an error where nothing of it comes for a while, or not all of it in time.
+type deadlineBody struct {
+	body  io.Reader
+	to    *http.ResponseController
+	until time.Time
+}
+
+// Read implements io.Reader.
+func (d *deadlineBody) Read(p []byte) (int, error) {
+	next := time.Now().Add(idleTimeout)
+	if next.After(d.until) {
+		next = d.until
 	}
-	return nil
+	_ = d.to.SetReadDeadline(next) // recorders of tests have none
+	return d.body.Read(p)
 }
 
 // shortBody returns an error where less has come than was announced: net/http reports the end of a connection in the same way as

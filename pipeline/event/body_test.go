@@ -48,9 +48,9 @@ func TestLargeBodiesKeepNoSmallOneWaiting(t *testing.T) {
 		}
 	})
 	<-full
-	rest := int64(maxLarge - MaxBody - 1)
-	if !b.large.TryAcquire(rest) {
-		t.Fatal("one sender takes more than its body")
+	others := b.large.Lease("others")
+	if err := others.Grow(t.Context(), maxLarge/2); err != nil {
+		t.Fatalf("one sender takes more than its share: %v", err)
 	}
 	for range 20 {
 		body, release, err := b.read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 20_000))))
@@ -59,13 +59,66 @@ func TestLargeBodiesKeepNoSmallOneWaiting(t *testing.T) {
 		}
 		release()
 	}
-	if b.large.TryAcquire(1) {
-		t.Error("there is room for more large ones")
+	close(hold)
+	held.Wait()
+	again := b.large.Lease("192.0.2.1")
+	if err := again.Grow(t.Context(), maxLarge/2); err != nil {
+		t.Errorf("room is lost: %v", err)
+	}
+}
+
+// TestBodiesThatDoNotComeTakeNoRoom: each has its headers and some bytes there, of all that it has announced.
+func TestBodiesThatDoNotComeTakeNoRoom(t *testing.T) {
+	for _, came := range []int{0, 1, freePiece - 1} {
+		b := newBodyReader()
+		full, hold := make(chan struct{}, 1), make(chan struct{})
+		var held sync.WaitGroup
+		for range 900 {
+			held.Go(func() {
+				req := httptest.NewRequest(http.MethodPost, "/", &endless{left: came, full: full, hold: hold})
+				req.ContentLength = 60_000
+				_, release, err := b.read(httptest.NewRecorder(), req)
+				release()
+				if !errors.Is(err, io.ErrClosedPipe) {
+					t.Errorf("a sender that does not go on: %v", err)
+				}
+			})
+			<-full
+		}
+		// Also for those of the same sender, such as a proxy.
+		for range 20 {
+			body, release, err := b.read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 60_000))))
+			if err != nil || len(body) != 60_000 {
+				t.Errorf("after %d bytes of others: %d bytes, %v", came, len(body), err)
+			}
+			release()
+		}
+		close(hold)
+		held.Wait()
+	}
+}
+
+// TestOneSenderTakesItsShareOnly has one sender send nearly all of many bodies, and hold them. The others are read at once.
+func TestOneSenderTakesItsShareOnly(t *testing.T) {
+	b := newBodyReader()
+	full, hold := make(chan struct{}, 1000), make(chan struct{})
+	var held sync.WaitGroup
+	for range maxSmall / smallBody / 2 { // all that one sender has
+		held.Go(func() {
+			req := httptest.NewRequest(http.MethodPost, "/", &endless{left: 60_000, full: full, hold: hold})
+			req.ContentLength, req.RemoteAddr = 60_001, "198.51.100.1:1234"
+			_, release, _ := b.read(httptest.NewRecorder(), req)
+			release()
+		})
+		<-full
+	}
+	for range 20 {
+		body, release, err := b.read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 60_000))))
+		if err != nil || len(body) != 60_000 {
+			t.Errorf("%d bytes, %v", len(body), err)
+		}
+		release()
 	}
 	close(hold)
 	held.Wait()
-	b.large.Release(rest)
-	if !b.large.TryAcquire(maxLarge) || !b.small.TryAcquire(maxSmall) {
-		t.Error("room is lost")
-	}
 }

@@ -6,21 +6,35 @@ package server
 import (
 	"net"
 	"sync"
+	"time"
 )
 
-// maxBySender bounds the connections of one sender where BySender does. Those of a kubelet's probes are short and few.
-const maxBySender = 16
+const (
+	// maxProbes bounds the connections of one sender where BySender does. Those of a kubelet's probes are short and few.
+	maxProbes = 16
+	// maxDeliveries bounds those of one sender of webhooks: half of all, as behind a proxy all senders are one.
+	maxDeliveries = maxConnections / 2
+)
 
 // BySender bounds how many connections one sender has at once, so that none takes all of them: more are closed. It is for addresses that
 // senders reach themselves: behind a proxy all are one.
 func BySender(l net.Listener) net.Listener {
-	return &bySender{Listener: l, open: map[string]int{}}
+	return &bySender{Listener: l, most: maxProbes, open: map[string]map[*sentConn]bool{}}
+}
+
+// MakingWay bounds how many connections one sender has at once, so that none takes all of them: one more has the connection closed of which
+// nothing has come for longest. So a sender that opens many and does not go on keeps not even others of its address waiting.
+func MakingWay(l net.Listener) net.Listener {
+	return &bySender{Listener: l, most: maxDeliveries, makeWay: true, open: map[string]map[*sentConn]bool{}}
 }
 
 type bySender struct {
 	net.Listener
+	most    int
+	makeWay bool
+
 	mu   sync.Mutex
-	open map[string]int // connections by the sender's host
+	open map[string]map[*sentConn]bool // by the sender's host
 }
 
 // Accept implements net.Listener.
@@ -34,27 +48,49 @@ func (l *bySender) Accept() (net.Conn, error) {
 		if err != nil {
 			host = c.RemoteAddr().String()
 		}
-		if l.take(host) {
-			return &sentConn{Conn: c, release: sync.OnceFunc(func() { l.release(host) })}, nil
+		if sent := l.take(host, c); sent != nil {
+			return sent, nil
 		}
 		c.Close()
 	}
 }
 
-func (l *bySender) take(host string) bool {
+// take counts a connection; nil where there is no room for it.
+func (l *bySender) take(host string, c net.Conn) *sentConn {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[host] >= maxBySender {
-		return false
+	all := l.open[host]
+	var oldest *sentConn
+	if len(all) >= l.most {
+		if !l.makeWay {
+			l.mu.Unlock()
+			return nil
+		}
+		for one := range all {
+			if oldest == nil || one.lastRead() < oldest.lastRead() {
+				oldest = one
+			}
+		}
+		delete(all, oldest)
 	}
-	l.open[host]++
-	return true
+	if all == nil {
+		all = map[*sentConn]bool{}
+		l.open[host] = all
+	}
+	sent := &sentConn{Conn: c}
+	sent.release = sync.OnceFunc(func() { l.release(host, sent) })
+	sent.noteRead()
+	all[sent] = true
+	l.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close()
+	}
+	return sent
 }
 
-func (l *bySender) release(host string) {
+func (l *bySender) release(host string, c *sentConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[host]--; l.open[host] == 0 {
+	if delete(l.open[host], c); len(l.open[host]) == 0 {
 		delete(l.open, host)
 	}
 }
@@ -63,7 +99,34 @@ func (l *bySender) release(host string) {
 type sentConn struct {
 	net.Conn
 	release func()
+
+	mu   sync.Mutex
+	read time.Time // when something came last
 }
+
+// Read implements net.Conn.
+func (c *sentConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.noteRead()
+	}
+	return n, err
+}
+
+func (c *sentConn) noteRead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = time.Now()
+}
+
+// lastRead is when something came last, in nanoseconds since the process began.
+func (c *sentConn) lastRead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read.Sub(processBegan)
+}
+
+var processBegan = time.Now()
 
 // Close implements net.Conn.
 func (c *sentConn) Close() error {

@@ -42,7 +42,7 @@ func TestSendersCannotKeepHealthBusy(t *testing.T) {
 		return response.Body.Close()
 	}
 	var kept []net.Conn
-	for range maxBySender {
+	for range maxProbes {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
