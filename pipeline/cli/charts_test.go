@@ -176,16 +176,16 @@ func TestChartOfAnotherName(t *testing.T) {
 	repository := charttest.New(t)
 	repository.Add("web", "1.0.0", charttest.Package(t, "other", "1.0.0", nil))
 	c := newChartCommands(t, "    helm: {repository: \""+repository.URL+"\", chart: web, namespace: shop, kubeVersion: 1.33.4}")
-	contains(t, c.run(2, "charts", "lock"), "holds the chart other 1.0.0, and web 1.0.0 is locked")
+	contains(t, c.run(2, "charts", "lock"), "holds another chart than web 1.0.0, which is locked")
 	entry := func(version string, archive []byte) {
 		repository.Add("web", version, archive)
 		c.write("source/charts.lock.yaml", "apiVersion: prerig.dev/v1alpha1\nkind: ChartLock\nmetadata: {name: charts}\nspec:\n  charts:\n  - {name: web, repository: \""+repository.URL+
 			"\", version: "+version+", digest: \""+charttest.Digest(archive)+"\", url: \""+repository.URL+"/charts/web-"+version+".tgz\"}\n")
 	}
 	entry("1.0.0", charttest.Package(t, "other", "1.0.0", nil))
-	contains(t, c.run(2, "render"), "holds the chart other 1.0.0, and web 1.0.0 is locked")
+	contains(t, c.run(2, "render"), "holds another chart than web 1.0.0, which is locked")
 	entry("1.0.1", webChart(t, "1.0.0"))
-	contains(t, c.run(2, "render"), "holds the chart web 1.0.0, and web 1.0.1 is locked")
+	contains(t, c.run(2, "render"), "holds another chart than web 1.0.1, which is locked")
 	entry("1.0.2", []byte("no archive"))
 	contains(t, c.run(2, "render"), "is not an archive that helm package made")
 	bomb := charttest.Package(t, "web", "1.0.3", map[string]string{"zeros": strings.Repeat("\x00", 65<<20)})

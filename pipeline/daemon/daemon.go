@@ -130,8 +130,8 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	}
 	defer closing()
 	planner := p.newPlanner()
-	all := ctx
 	p.planner = planner
+	all := ctx
 	running, end := context.WithCancel(all)
 	defer end()
 	group, ctx := errgroup.WithContext(running)
@@ -313,7 +313,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 		return err
 	}
 	secrets := p.secrets
-	charts := chart.New(chart.Options{StateDir: c.State, Secrets: secrets, Dialer: p.dialer})
+	charts := chart.New(chart.Options{StateDir: c.State, Secrets: secrets, Dialer: p.dialer, Sources: reach.Sources})
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Secrets: secrets, Bases: bases, Cache: p.openBuildCache(), Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)

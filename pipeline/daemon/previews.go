@@ -40,7 +40,7 @@ func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secr
 		}},
 		Forks: preview.Side{Fetcher: forks, Builder: &build.Builder{
 			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: forks, Bases: p.builder.Bases, Alone: true, Version: p.o.Version,
-			Charts: chart.New(chart.Options{StateDir: at("forks"), Dialer: p.dialer}),
+			Charts: chart.New(chart.Options{StateDir: at("forks"), Dialer: p.dialer, Sources: reach.Sources}),
 		}},
 		WhenIdle: p.runner.WhenIdle, Host: p.openConversation, AtOnce: p.c.Previews.AtOnce, MaxKept: most, ExternalURL: p.c.ExternalURL,
 		Watchdog: p.watchdog, Log: p.o.Log,

@@ -46,7 +46,7 @@ func (p *Renderer) Affected(ctx context.Context, entries []catalog.Entry, r Rang
 		if err != nil {
 			return &Touched{Pipeline: e.Key, Reason: fmt.Sprintf("it could not be found out: %v", err)}
 		}
-		built, err := p.Builder.Build(ctx, e.Pipeline, base)
+		built, err := p.Builder.Build(e.Scope().Bind(ctx), e.Pipeline, base)
 		if reason, affected := built.Record.Affected(head); affected {
 			return &Touched{Pipeline: e.Key, Reason: reason}
 		}

@@ -113,7 +113,7 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 	if r.Snapshot, err = p.fetchSources(ctx, r.Entry, p.insteadOf(r.Entry)); err != nil {
 		return err
 	}
-	if r.Built, err = p.Builder.Build(ctx, pipeline, r.Snapshot.Tree); err != nil {
+	if r.Built, err = p.Builder.Build(r.Entry.Scope().Bind(ctx), pipeline, r.Snapshot.Tree); err != nil {
 		return err
 	}
 	publish.PlaceFindings(pipeline.Spec, r.Built.Results, r.Built.Objects, nil)

@@ -169,7 +169,7 @@ func (a *attempt) logPanic(message string, err error) {
 func (a *attempt) renderSource(ctx context.Context) (err error) {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "render")
 	defer span.End()
-	a.built, err = a.r.builds.Build(ctx, a.p, a.snapshot.Tree)
+	a.built, err = a.r.builds.Build(a.entry.Scope().Bind(ctx), a.p, a.snapshot.Tree)
 	if a.built != nil {
 		a.measured.Render = a.built.Took
 	}

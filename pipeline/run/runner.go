@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/budget"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/notify"
@@ -124,18 +125,23 @@ func (r *Runner) WhenIdle(ctx context.Context, do func(context.Context) error) e
 // may have read the directory earlier. Where it is the other way round, another job comes.
 const unknownFor = time.Minute
 
+// waitedFor is how long ago a job was asked for. One from the future was asked for before the clock was set back, and must not wait until
+// it is there again.
+func waitedFor(job queue.Job) time.Duration { return time.Since(job.Since).Abs() }
+
 // Do does one job. It returns nil where the job is done, also where the pipeline failed in a way that only a change of its
 // source or of itself can mend; the status tells of it.
 func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
 	entry, ok := r.Catalog.Get(job.Pipeline)
-	if (!ok || job.Spec != "" && job.Spec != entry.Digest) && time.Since(job.Since) < unknownFor {
+	if (!ok || job.Spec != "" && job.Spec != entry.Digest) && waitedFor(job) < unknownFor {
 		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the pipeline's new definition yet")}
 	}
 	if !ok || entry.Err != nil {
 		log.Info("the pipeline is gone or not valid, the job is dropped")
 		return nil
 	}
+	ctx = budget.WithTeam(ctx, entry.Scope().Team())
 	if err := r.checkCluster(entry.Pipeline, job); err != nil {
 		return err
 	}
@@ -201,7 +207,7 @@ func (r *Runner) checkPolicies(entry catalog.Entry, job queue.Job, state *status
 	if from, ok := r.Catalog.StatusOf(entry.Key); older == "" || !ok || from.Error == "" {
 		older, bounded = cmp.Or(older, r.Builder.OlderPolicy(entry.Pipeline, job.Policies)), true
 	}
-	if older == "" || bounded && time.Since(job.Since) >= unknownFor {
+	if older == "" || bounded && waitedFor(job) >= unknownFor {
 		return nil
 	}
 	return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the newest InjectionPolicy " + older + " yet")}
@@ -221,7 +227,7 @@ func (r *Runner) checkCluster(p *v1alpha1.RenderPipeline, job queue.Job) error {
 	if stale {
 		wait, after = staleFor, 10*time.Second
 	}
-	if digest == job.Cluster || time.Since(job.Since) >= wait {
+	if digest == job.Cluster || waitedFor(job) >= wait {
 		return nil
 	}
 	if r.ReadCluster != nil {

@@ -4,8 +4,12 @@
 package source
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 
+	"github.com/prerig/prerig/pipeline/budget"
+	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
@@ -18,6 +22,16 @@ type Scope struct {
 	// Whose names the pipelines that are bound so, in messages.
 	Whose string
 }
+
+// Bind returns a context for what is read on behalf of pipelines of the scope: it counts for their namespace, and only what they may read
+// is read.
+func (s Scope) Bind(ctx context.Context) context.Context {
+	ctx = budget.WithTeam(ctx, s.Team())
+	return egress.WithReach(ctx, egress.Reach{Allowed: s.Submodules, Whose: s.Whose, Setting: "the tenant's sources"})
+}
+
+// Team is who shares what is bounded for all: a tenant, or a namespace of none.
+func (s Scope) Team() string { return cmp.Or(s.Whose, s.Namespace) }
 
 // Key is equal for equal scopes.
 func (s Scope) Key() string {

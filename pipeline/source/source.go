@@ -112,6 +112,7 @@ type Snapshot struct {
 // Fetch returns the source as it is now, or at an exact revision: a commit or a manifest digest that an event named. The
 // revision must be "" for what the source itself says.
 func (f *Fetcher) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, revision string) (*Snapshot, error) {
+	ctx = scope.Bind(ctx)
 	switch {
 	case src.Git != nil:
 		return f.fetchGit(ctx, scope, src.Git, revision)
@@ -129,7 +130,7 @@ func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *me
 	if err != nil {
 		return nil, nil, err
 	}
-	remote, err := f.remoteFor(url, keys)
+	remote, err := f.remoteFor(namespace, url, ref, keys)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -176,9 +177,13 @@ func (f *Fetcher) Size() int64 { return f.store.Size() }
 // Trim brings the mirrors of repositories to at most so many bytes, oldest out first. It is for when nobody reads them.
 func (f *Fetcher) Trim(ctx context.Context, limit int64) error { return f.store.Trim(ctx, limit) }
 
-// remoteFor keeps one remote for each URL and secret, so that connections are used again.
-func (f *Fetcher) remoteFor(url string, keys map[string][]byte) (*git.Remote, error) {
+// remoteFor keeps one remote for each URL and secret, so that connections are used again. Two secrets with the same keys may be for other
+// repositories.
+func (f *Fetcher) remoteFor(namespace, url string, ref *meta.LocalObjectReference, keys map[string][]byte) (*git.Remote, error) {
 	key := url + "\x00" + secretDigest(keys)
+	if ref != nil {
+		key += "\x00" + namespace + "\x00" + ref.Name
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if remote, ok := f.remotes[key]; ok {
@@ -187,6 +192,13 @@ func (f *Fetcher) remoteFor(url string, keys map[string][]byte) (*git.Remote, er
 	remote, err := git.NewRemote(url, keys, f.options.Dialer)
 	if err != nil {
 		return nil, err
+	}
+	if ref != nil {
+		ref := *ref
+		remote.BindCredentials(func(ctx context.Context, url string) error {
+			_, err := secret.Read(ctx, f.options.Secrets, namespace, &ref, secret.At(url))
+			return err
+		})
 	}
 	if len(f.remotes) > 1000 {
 		clear(f.remotes)

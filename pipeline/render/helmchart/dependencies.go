@@ -84,7 +84,8 @@ func (a *Archive) read(files tree.Reader) ([]*archive.BufferedFile, error) {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if meta.Name != a.Name || !isSameVersion(meta.Version, a.Version) {
-		return nil, fmt.Errorf("the archive of %s holds the chart %s %s, and %s %s is locked", a.Repository, meta.Name, meta.Version, a.Name, a.Version)
+		// Which one is not told: whoever writes the lock need not be allowed to read it.
+		return nil, fmt.Errorf("the archive of %s holds another chart than %s %s, which is locked", a.Repository, a.Name, a.Version)
 	}
 	return found, nil
 }

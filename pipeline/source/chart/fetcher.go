@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/budget"
 	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 )
@@ -42,6 +44,8 @@ type Options struct {
 	Secrets secret.Reader
 	// Dialer connects to servers; nil is one with the rules that hold where nothing is configured.
 	Dialer *egress.Dialer
+	// Sources are the URLs that archives of any pipeline may be at beside those below the repositories that pipelines name; nil sets no bound.
+	Sources []giturl.Pattern
 	// Limits; their zero value means the defaults.
 	Limits Limits
 }
@@ -65,19 +69,21 @@ func New(o Options) *Fetcher {
 
 // DigestError is about an archive that is not the one that is locked. Trying again does not help.
 type DigestError struct {
-	// Chart is what is locked, Found the digest of what there is.
+	// Chart is what is locked.
 	Chart v1alpha1.LockedChart
-	Found string
 }
 
-// Error tells both digests.
+// Error tells the digest that is locked, and not that of what there is: with that one, whoever writes the lock could read it.
 func (e *DigestError) Error() string {
-	return fmt.Sprintf("its archive has the digest %s, and %s is locked: the repository gives something else than it did", e.Found, e.Chart.Digest)
+	return fmt.Sprintf("its archive does not have the digest %s that is locked: the repository gives something else than it did", e.Chart.Digest)
 }
 
 // Archive returns the archive of a locked chart, which has the digest that is locked. The repository is the pipeline's, with
 // the URL that the chart is asked for at.
 func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedChart) ([]byte, error) {
+	ctx = egress.WithReach(budget.WithTeam(ctx, namespace), egress.Reach{
+		Allowed: f.options.Sources, Whose: "pipelines of this daemon", Setting: "egress.sources",
+	})
 	key := cacheKey(namespace, from, locked.Digest)
 	if content, ok := f.cache.get(key, locked.Digest); ok {
 		return content, nil
@@ -92,8 +98,8 @@ func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.C
 	if err != nil {
 		return nil, explainTimeout(ctx, fmt.Errorf("fetching the chart %s: %w", locked, err))
 	}
-	if found := digestOf(content); found != locked.Digest {
-		return nil, fmt.Errorf("fetching the chart %s: %w", locked, &DigestError{locked, found})
+	if digestOf(content) != locked.Digest {
+		return nil, fmt.Errorf("fetching the chart %s: %w", locked, &DigestError{locked})
 	}
 	f.cache.put(key, content)
 	return content, nil
@@ -170,6 +176,10 @@ func (f *Fetcher) open(ctx context.Context, namespace string, from v1alpha1.Char
 	if err != nil {
 		return nil, err
 	}
+	r.isFor = func(ctx context.Context, url string) error {
+		_, err := secret.Read(ctx, f.options.Secrets, namespace, from.SecretRef, secret.At(url))
+		return err
+	}
 	r.index = func(ctx context.Context) (*indexFile, error) {
 		return f.indexes.Get(cacheKey(namespace, from, from.URL), func() (*indexFile, error) { return r.readIndex(ctx) })
 	}
@@ -215,5 +225,5 @@ func cacheKey(namespace string, from v1alpha1.ChartRepository, digest string) st
 func IsPermanent(err error) bool {
 	var digest *DigestError
 	var large *tooLargeError
-	return errors.As(err, &digest) || errors.As(err, &large) || errors.Is(err, errNotListed) || egress.IsRefused(err)
+	return errors.As(err, &digest) || errors.As(err, &large) || errors.Is(err, errNotListed) || errors.Is(err, errChartName) || egress.IsRefused(err)
 }

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/budget"
+	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/source/oci"
 )
 
@@ -36,6 +38,8 @@ type httpRepository struct {
 	client *http.Client
 	keys   map[string][]byte
 	limits Limits
+	// isFor returns an error where the credentials are not for a URL; nil where they are for all that is on the repository's server.
+	isFor func(ctx context.Context, url string) error
 	// index returns index.yaml, which may have been read before.
 	index func(context.Context) (*indexFile, error)
 }
@@ -49,31 +53,54 @@ func newHTTPRepository(raw string, keys map[string][]byte, o Options) (*httpRepo
 	if err != nil {
 		return nil, err
 	}
-	return &httpRepository{base: base, keys: keys, limits: o.Limits, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
+	r := &httpRepository{base: base, keys: keys, limits: o.Limits}
+	r.client = &http.Client{Transport: transport, CheckRedirect: r.checkRedirect}
+	return r, nil
 }
 
-// checkRedirect bounds redirects, and follows none that gives encryption up.
-func checkRedirect(request *http.Request, via []*http.Request) error {
+// checkRedirect bounds redirects, and follows none that gives encryption up or leads to what the pipeline may not read. Each URL on the way
+// is asked for with credentials only where these are for it.
+func (r *httpRepository) checkRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("it leads elsewhere more than %d times", maxRedirects)
 	}
 	if via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
 		return errors.New("it leads from https to " + request.URL.Scheme)
 	}
-	if request.URL.Host != via[0].URL.Host {
-		request.Header.Del("Authorization")
+	request.Header.Del("Authorization") // which net/http has copied
+	return r.authorize(request)
+}
+
+// authorize checks that a URL may be asked for, and adds the credentials where they are for it.
+func (r *httpRepository) authorize(request *http.Request) error {
+	ctx, at := request.Context(), request.URL
+	if r.isBelow(at) {
+		r.addCredentials(request)
+		return nil
+	}
+	if err := egress.CheckURL(ctx, at); err != nil {
+		return err
+	}
+	if r.isOwn(at) && r.isFor != nil && r.isFor(ctx, at.String()) == nil {
+		r.addCredentials(request)
 	}
 	return nil
 }
 
-// get opens what is at a URL. Credentials go to the repository's own server only.
+func (r *httpRepository) addCredentials(request *http.Request) {
+	if len(r.keys[keyPassword]) > 0 {
+		request.SetBasicAuth(string(r.keys[keyUsername]), string(r.keys[keyPassword]))
+	}
+}
+
+// get opens what is at a URL. Credentials go to the repository's own server only, and there to what they are for.
 func (r *httpRepository) get(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return nil, errors.New("its URL is not one")
 	}
-	if len(r.keys[keyPassword]) > 0 && r.isOwn(at) {
-		request.SetBasicAuth(string(r.keys[keyUsername]), string(r.keys[keyPassword]))
+	if err := r.authorize(request); err != nil {
+		return nil, fmt.Errorf("asking %s: %w", at.Host, err)
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
@@ -97,7 +124,9 @@ func (r *httpRepository) read(ctx context.Context, at *url.URL, most int64) ([]b
 		return nil, err
 	}
 	defer body.Close()
-	content, err := io.ReadAll(io.LimitReader(body, most+1))
+	lease := budget.Memory(ctx, at.Host)
+	defer lease.Release()
+	content, err := budget.ReadAll(ctx, lease, body, most)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s of %s: %w", at.Path, at.Host, err)
 	}
@@ -122,6 +151,14 @@ func (r *httpRepository) isOwn(at *url.URL) bool {
 	return at.Scheme == r.base.Scheme && strings.EqualFold(at.Host, r.base.Host)
 }
 
+// isBelow reports whether a URL is below the repository's, by each way to read its path: one with dots or encoded separators is not.
+func (r *httpRepository) isBelow(at *url.URL) bool {
+	escaped := strings.ToLower(at.EscapedPath())
+	plain := path.Clean(at.Path) == at.Path && !strings.Contains(at.Path, "\\") && !strings.Contains(escaped, "%2e") &&
+		!strings.Contains(escaped, "%2f") && !strings.Contains(escaped, "%5c") && !strings.Contains(escaped, ";") && !strings.Contains(at.Path, "%")
+	return plain && at.User == nil && r.isOwn(at) && strings.HasPrefix(at.Path, r.base.Path)
+}
+
 func (r *httpRepository) indexURL() *url.URL { return r.base.JoinPath("index.yaml") }
 
 // archive implements repository.
@@ -130,7 +167,11 @@ func (r *httpRepository) archive(ctx context.Context, locked v1alpha1.LockedChar
 	if err != nil || at.Host == "" {
 		return nil, errors.New("its url in the lock is not one; run prerig charts lock")
 	}
-	if !r.isOwn(at) {
+	if at.User != nil || at.Fragment != "" || at.Scheme != "https" && at.Scheme != "http" {
+		return nil, errNotListed
+	}
+	// The lock is the source's, and what it names is asked for on behalf of the pipeline.
+	if !r.isBelow(at) || at.RawQuery != "" {
 		if err := r.checkListed(ctx, locked.URL); err != nil {
 			return nil, err
 		}
@@ -138,10 +179,10 @@ func (r *httpRepository) archive(ctx context.Context, locked v1alpha1.LockedChar
 	return r.read(ctx, at, r.limits.Archive)
 }
 
-// errNotListed is about a lock that leads to a server which the repository does not name.
-var errNotListed = errors.New("the lock has an archive on another server, and the index of the repository does not name it; run prerig charts lock")
+// errNotListed is about a lock that leads to a place which the repository does not name.
+var errNotListed = errors.New("the lock has an archive that is not below the repository's URL, and the index of the repository does not name it; run prerig charts lock")
 
-// checkListed refuses URLs of other servers that the repository's index does not have.
+// checkListed refuses URLs that the repository's index does not have.
 func (r *httpRepository) checkListed(ctx context.Context, archive string) error {
 	body, err := r.get(ctx, r.indexURL())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/budget"
 	"github.com/prerig/prerig/pipeline/source/oci"
 )
 
@@ -35,8 +37,14 @@ type registryRepository struct {
 	options  Options
 }
 
+// errChartName is about a name that leads to another repository of the registry than one below the URL.
+var errChartName = errors.New("the name of the chart is not one of a chart of a registry")
+
 // connect returns the registry's repository of a chart, for as many bytes as its limits allow.
 func (r *registryRepository) connect(ctx context.Context, chart string) (*oci.Registry, []remote.Option, error) {
+	if slices.ContainsFunc(strings.Split(chart, "/"), func(part string) bool { return part == "" || part == "." || part == ".." }) {
+		return nil, nil, errChartName
+	}
 	registry, err := oci.Connect(r.url+"/"+chart, r.keys, r.insecure, r.options.Dialer)
 	if err != nil {
 		return nil, nil, err
@@ -57,10 +65,10 @@ func (r *registryRepository) archive(ctx context.Context, locked v1alpha1.Locked
 	if err != nil {
 		return nil, err
 	}
-	return r.readLayer(registry, locked.Digest, options)
+	return r.readLayer(ctx, registry, locked.Digest, options)
 }
 
-func (r *registryRepository) readLayer(registry *oci.Registry, digest string, options []remote.Option) ([]byte, error) {
+func (r *registryRepository) readLayer(ctx context.Context, registry *oci.Registry, digest string, options []remote.Option) ([]byte, error) {
 	layer, err := remote.Layer(registry.Repository.Digest(digest), options...)
 	if err != nil {
 		return nil, err
@@ -70,7 +78,9 @@ func (r *registryRepository) readLayer(registry *oci.Registry, digest string, op
 		return nil, err
 	}
 	defer body.Close()
-	content, err := io.ReadAll(io.LimitReader(body, r.options.Limits.Archive+1))
+	lease := budget.Memory(ctx, registry.Repository.RegistryStr())
+	defer lease.Release()
+	content, err := budget.ReadAll(ctx, lease, body, r.options.Limits.Archive)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,13 @@ type Remote struct {
 	// lastAccess is when the server last listed the references for these credentials, nil for never.
 	lastAccess atomic.Pointer[time.Time]
 	listings   sharedListing
+	// isFor returns an error where the credentials are not for a URL; nil where they are for all of the host.
+	isFor func(ctx context.Context, url string) error
 }
+
+// BindCredentials has redirects to other paths of the host followed only where the credentials are for these. It is called before the
+// remote is used.
+func (r *Remote) BindCredentials(isFor func(ctx context.Context, url string) error) { r.isFor = isFor }
 
 // NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret. The dialer connects to it; nil
 // is one with the rules that hold where nothing is configured.
@@ -63,7 +69,7 @@ func NewRemote(url string, secret map[string][]byte, dialer *egress.Dialer) (*Re
 		if err != nil {
 			return nil, err
 		}
-		remote.client = githttp.NewClient(&http.Client{Transport: &answerChecker{&retryTransport{dialer.Guard(t), 100 * time.Millisecond}}, CheckRedirect: checkRedirect})
+		remote.client = githttp.NewClient(&http.Client{Transport: &answerChecker{&retryTransport{dialer.Guard(t), 100 * time.Millisecond}}, CheckRedirect: remote.checkRedirect})
 	case "ssh":
 		port := endpoint.Port
 		if port <= 0 {

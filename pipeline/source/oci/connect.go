@@ -63,6 +63,9 @@ func Connect(url string, secret map[string][]byte, insecure bool, dialer *egress
 	if err != nil {
 		return nil, fmt.Errorf("reading the registry's URL: %w", err)
 	}
+	if path := "/" + repository.RepositoryStr() + "/"; strings.Contains(path, "/./") || strings.Contains(path, "/../") || strings.Contains(path, "//") {
+		return nil, errors.New("reading the registry's URL: its path has an empty or relative part")
+	}
 	auth, err := newAuthenticator(repository, secret)
 	if err != nil {
 		return nil, err
