@@ -132,23 +132,39 @@ func (s *compiledSelect) decideFrom(from int, req *Request, pod podTexts) Decisi
 	if s.inject {
 		return Decision{Inject: true, Reason: "no rule matches, and the default is to inject"}
 	}
-	return Decision{Reason: "no rule matches, and the default is to skip" + s.whatAsks()}
+	return Decision{Reason: "no rule matches, and the default is to skip" + s.whatAsks(req)}
 }
 
-// whatAsks says what on a pod would ask for the sidecar; empty where no rule looks at the pod's labels or annotations.
-func (s *compiledSelect) whatAsks() string {
+// whatAsks says what on a pod would ask for the sidecar; empty where no rule looks at the pod's labels or annotations. What the workload's own
+// metadata has in vain comes first.
+func (s *compiledSelect) whatAsks(req *Request) string {
 	for _, r := range s.rules {
 		if r.onNamespace || r.spec.Action != v1alpha1.SidecarInject {
 			continue
 		}
 		if text := exampleLabel(r.spec.Annotations); text != "" {
-			return "; the pod's annotation " + text + " asks for it"
+			return whereAsked("annotation", text, r.spec.Annotations, req.Workload.Annotations, req.Workload.Kind)
 		}
 		if text := exampleLabel(r.spec.Labels); text != "" {
-			return "; the pod's label " + text + " asks for it"
+			return whereAsked("label", text, r.spec.Labels, req.Workload.Labels, req.Workload.Kind)
 		}
 	}
 	return ""
+}
+
+// whereAsked says what to set on the pod, or that the workload's own metadata has a key of the selector, which is not read there.
+func whereAsked(what, text string, s *v1alpha1.LabelSelector, own map[string]string, kind string) string {
+	keys := slices.Collect(maps.Keys(s.MatchLabels))
+	for _, e := range s.MatchExpressions {
+		keys = append(keys, e.Key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if _, ok := own[key]; ok && kind != "Pod" {
+			return fmt.Sprintf("; the %s %s is on the %s's own metadata, where it has no effect: it belongs in the metadata of the pod template", what, key, kind)
+		}
+	}
+	return fmt.Sprintf("; the %s %s on the pod would ask for it", what, text)
 }
 
 // exampleLabel returns a text that a selector asks for: a key with one of the values that it may have.
@@ -213,7 +229,10 @@ func (s *compiledSelect) decideUnknown(r *compiledRule, otherwise Decision, req 
 			return Decision{Inject: true, Reason: "the labels and annotations " + name + " are not known, and unknownNamespace is Inject"}
 		}
 	}
-	otherwise.Reason += "; the labels and annotations " + name + " are not known and were not looked at"
+	unread := "; the labels and annotations " + name + " are not known and were not looked at"
+	if !strings.HasSuffix(otherwise.Reason, unread) { // as a later rule that looks at the namespace has added
+		otherwise.Reason += unread
+	}
 	return otherwise
 }
 

@@ -103,10 +103,10 @@ func TestManyWorkloadsWithOneReason(t *testing.T) {
 func TestASkippedSidecarSaysWhatAsksForIt(t *testing.T) {
 	arrange(t)
 	for name, want := range map[string]string{
-		"linkerd":                 "the pod's annotation linkerd.io/inject: enabled asks for it",
-		"dapr":                    "the pod's annotation dapr.io/enabled: ",
-		"vault-agent":             "the pod's annotation vault.hashicorp.com/agent-inject: ",
-		"opentelemetry-collector": "the pod's annotation sidecar.opentelemetry.io/inject asks for it",
+		"linkerd":                 "the annotation linkerd.io/inject: enabled on the pod would ask for it",
+		"dapr":                    "the annotation dapr.io/enabled: ",
+		"vault-agent":             "the annotation vault.hashicorp.com/agent-inject: ",
+		"opentelemetry-collector": "the annotation sidecar.opentelemetry.io/inject on the pod would ask for it",
 	} {
 		if _, stderr := ok(t, "", "inject", "-p", name, "web.yaml"); !strings.Contains(stderr, want) {
 			t.Errorf("%s does not say %q:\n%s", name, want, stderr)
