@@ -5,6 +5,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -224,6 +225,15 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict
 	}
 }
 
+// otherRevision returns the revision that the pod's own label asks for, if the pod is injected without any webhook that asks for that label.
+func (d *Decider) otherRevision(out *Decision, p Pod) string {
+	asked := p.Labels[labelRevision]
+	if !out.Inject || out.Webhook != nil || asked == "" || asked == orDefault(d.options.Revision) || slices.Contains(d.options.RevisionTags, asked) {
+		return ""
+	}
+	return asked
+}
+
 func (d *Decider) addWarnings(out *Decision, p Pod) {
 	if len(out.Others) > 0 && out.Webhook != nil {
 		names := []string{out.Webhook.String()}
@@ -234,6 +244,10 @@ func (d *Decider) addWarnings(out *Decision, p Pod) {
 	}
 	if out.Webhook != nil && out.Webhook.Conditional {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the webhook rule %s has matchConditions, which are not evaluated; it counts as if they held", out.Webhook))
+	}
+	if other := d.otherRevision(out, p); other != "" {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the pod's label istio.io/rev asks for the revision %s, and the policy injects the proxy of revision %s; "+
+			"use a policy for revision %s, list it in revisionTags if it is a tag of this revision, or remove the label", other, orDefault(d.options.Revision), other))
 	}
 	if p.Namespace.Known && p.Namespace.Labels[labelInjection] != "" && p.Namespace.Labels[labelRevision] != "" {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("namespace %s has both labels, istio-injection=%s and istio.io/rev=%s; the first one wins",

@@ -385,3 +385,28 @@ func BenchmarkDecide(b *testing.B) {
 		}
 	})
 }
+
+// TestAnotherRevisionIsAsked warns of a pod that asks for another revision where no webhook decided about the label, and not of the policy's own
+// revision and tags.
+func TestAnotherRevisionIsAsked(t *testing.T) {
+	const want = "the pod's label istio.io/rev asks for the revision 1-10-1, and the policy injects the proxy of revision "
+	pod := Pod{Labels: set("istio.io/rev=1-10-1"), Namespace: Namespace{Name: "shop"}}
+	for _, tc := range []struct {
+		name string
+		o    Options
+		p    Pod
+		want string
+	}{
+		{"default", Options{Release: release.Newest(31)}, pod, want + "default"},
+		{"another", Options{Release: release.Newest(31), Revision: "canary"}, pod, want + "canary"},
+		{"its own", Options{Release: release.Newest(31), Revision: "1-10-1"}, pod, ""},
+		{"its tag", Options{Release: release.Newest(31), RevisionTags: []string{"1-10-1"}}, pod, ""},
+		{"no label", Options{Release: release.Newest(31)}, Pod{Namespace: Namespace{Name: "shop"}}, ""},
+	} {
+		got := decider(t, tc.o).Decide(tc.p)
+		warnings := strings.Join(got.Warnings, "\n")
+		if !got.Inject || !strings.Contains(warnings, tc.want) || tc.want == "" && warnings != "" {
+			t.Errorf("%s: injected %t with %q, want %q", tc.name, got.Inject, warnings, tc.want)
+		}
+	}
+}
