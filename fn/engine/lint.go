@@ -15,12 +15,49 @@ import (
 func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints })
 	if i < 0 {
+		w.reportCertain(obj, pod, plans)
 		return
 	}
 	pl := plans[i]
+	input := w.lintInput(obj, pod, pl, plans)
+	found, suppressed := lint.Check(input, pl.severities)
+	for _, list := range []result.Results{found, suppressed} {
+		w.locate(list)
+	}
+	w.unit.results = append(w.unit.results, found...)
+	w.unit.suppressed = append(w.unit.suppressed, suppressed...)
+	if summary, ok := lint.Summarize(input); ok {
+		w.unit.summaries = append(w.unit.summaries, summary)
+	}
+}
+
+// reportCertain warns of an injected pod that is certain never to start, if no policy asks for findings.
+func (w *podWork) reportCertain(obj, pod map[string]any, plans []*compiledPolicy) {
+	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.istio != nil })
+	if i < 0 || w.outcome.Action != Injected {
+		return
+	}
+	found := lint.CheckCertain(w.lintInput(obj, pod, plans[i], plans))
+	w.locate(found)
+	w.unit.results = append(w.unit.results, found...)
+}
+
+// locate adds the lines of what results are about. The file may have a container elsewhere than the injected pod has it. A finding has its
+// line at any severity.
+func (w *podWork) locate(list result.Results) {
+	for i := range list {
+		list[i].File = w.unit.fileAt(list[i].File, lint.PathIn(w.template.Pod, w.template.Field, list[i]))
+	}
+}
+
+// lintInput is what rules read of the pod.
+func (w *podWork) lintInput(obj, pod map[string]any, pl *compiledPolicy, plans []*compiledPolicy) lint.Input {
 	input := lint.Input{
 		APIVersion: w.unit.meta.APIVersion, Kind: w.unit.meta.Kind, Name: w.unit.meta.Name, Namespace: w.unit.meta.Namespace,
 		Field: w.template.Field, Before: w.original, After: pod, Injected: addedContainers(w.original, pod), File: w.unit.file(),
+	}
+	if pl.lints {
+		input.Misplaced = w.misplaced(plans)
 	}
 	ns := pl.homes(w.unit.meta.Namespace, w.cluster)[0]
 	input.Namespace, input.NamespaceLabels, input.NamespaceKnown = ns.Name, ns.Labels, ns.Known
@@ -35,18 +72,19 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 			input.Facts.CNI = lint.Yes
 		}
 	}
-	found, suppressed := lint.Check(input, pl.severities)
-	for _, list := range []result.Results{found, suppressed} {
-		for i := range list {
-			// The file may have the container elsewhere than the injected pod has it. A finding has its line at any severity.
-			list[i].File = w.unit.fileAt(list[i].File, lint.PathIn(w.template.Pod, w.template.Field, list[i]))
+	return input
+}
+
+// misplaced returns what the workload's own metadata has in vain for the sidecars of the policies.
+func (w *podWork) misplaced(plans []*compiledPolicy) (out []lint.Misplaced) {
+	for _, pl := range plans {
+		for _, s := range pl.sidecars {
+			for _, m := range s.Misplaced(w.sidecarRequest(pl)) {
+				out = append(out, lint.Misplaced{Key: m.Key, Label: m.Label, Sidecar: s.Name()})
+			}
 		}
 	}
-	w.unit.results = append(w.unit.results, found...)
-	w.unit.suppressed = append(w.unit.suppressed, suppressed...)
-	if summary, ok := lint.Summarize(input); ok {
-		w.unit.summaries = append(w.unit.summaries, summary)
-	}
+	return out
 }
 
 // lintSet checks what only all workloads together show. An object that rules read and that cannot be decoded is an error, as nobody

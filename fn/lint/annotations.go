@@ -14,8 +14,8 @@ import (
 var annotationRules = []Rule{
 	{
 		Code: "PR602", Title: "Misplaced annotation or label", Severity: result.Warning, Audience: Applications,
-		Why: "Istio reads the annotations and labels of the pod. On the workload's own metadata, or on a kind that they are not for, they have no effect, " +
-			"and nobody says so.",
+		Why: "Istio and the injectors of other sidecars (Dapr, Vault, Linkerd, OpenTelemetry, Consul, Kuma, App Mesh, and the policies' own) read the annotations and labels " +
+			"of the pod. On the workload's own metadata, or on a kind that they are not for, they have no effect, and no cluster reports it.",
 		Change:    "Move it to the metadata of the pod template, or to the kind that the message names.",
 		Analyzers: []string{"IST0107"},
 		check:     checkMisplaced, checkSet: checkMisplacedOnObjects,
@@ -103,7 +103,55 @@ func checkMisplaced(p *pod) []finding {
 		}
 		out = append(out, finding{object: true, path: annotationPath(key), current: p.in.ObjectAnnotations[key], message: message})
 	}
+	out = append(out, p.misplacedOfOthers()...)
 	return append(out, p.misplacedLabels()...)
+}
+
+// podDomains are annotations, or the beginnings of their names, that injectors other than Istio's read on pods, and some on namespaces, but not
+// on workloads. Jaeger's operator is not among them: it reads its annotation on Deployments.
+var podDomains = []string{
+	"dapr.io/", "vault.hashicorp.com/", "linkerd.io/inject", "config.linkerd.io/", "config.alpha.linkerd.io/", "instrumentation.opentelemetry.io/",
+	"sidecar.opentelemetry.io/", "consul.hashicorp.com/connect-", "consul.hashicorp.com/transparent-proxy", "kuma.io/sidecar-", "appmesh.k8s.aws/",
+	"fluentbit.io/",
+}
+
+// misplacedOfOthers is about sidecars that are not Istio's: those that are known, and those of the policies.
+func (p *pod) misplacedOfOthers() []finding {
+	if p.in.Field == "" {
+		return nil // a Pod has no other metadata
+	}
+	var out []finding
+	for _, key := range sortedKeys(p.in.ObjectAnnotations) {
+		own, there := p.annotations[key]
+		known := slices.ContainsFunc(podDomains, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		if !known || there && own == p.in.ObjectAnnotations[key] {
+			continue
+		}
+		out = append(out, p.newMisplaced("annotation", key, ""))
+	}
+	for _, m := range p.in.Misplaced {
+		known := slices.ContainsFunc(podDomains, func(prefix string) bool { return strings.HasPrefix(m.Key, prefix) }) || istioKey(m.Key)
+		switch {
+		case m.Label:
+			out = append(out, p.newMisplaced("label", m.Key, m.Sidecar))
+		case !known:
+			out = append(out, p.newMisplaced("annotation", m.Key, m.Sidecar))
+		}
+	}
+	return out
+}
+
+// newMisplaced is about a label or annotation of the workload's own metadata. The sidecar is that of a policy which reads it on pods.
+func (p *pod) newMisplaced(what, key, sidecar string) finding {
+	f := finding{object: true, path: annotationPath(key), current: p.in.ObjectAnnotations[key]}
+	if what == "label" {
+		f.path, f.current = labelPath(key), p.in.ObjectLabels[key]
+	}
+	f.message = fmt.Sprintf("%s %s has no effect on the metadata of a %s: it belongs in %s.metadata", what, key, p.in.Kind, p.in.Field)
+	if sidecar != "" {
+		f.message += ", where sidecar " + sidecar + " reads it"
+	}
+	return f
 }
 
 func (p *pod) misplacedLabels() []finding {

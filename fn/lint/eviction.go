@@ -15,7 +15,7 @@ var evictionRules = []Rule{
 	{
 		Code: "PR111", Title: "Server stops listening while requests still arrive", Severity: result.Info, Audience: Applications,
 		Why: "When a pod is told to stop, it takes some seconds until all proxies have heard that its endpoint is gone, and until then they send requests " +
-			"to it. nginx closes its listeners at once: those requests fail.",
+			"to it. nginx and Apache's httpd close their listeners at once: those requests fail.",
 		Change:   "Give the container a preStop hook that sleeps for some seconds (lifecycle.preStop.sleep, or a command).",
 		Issues:   []string{"7136", "kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle"},
 		checkSet: checkEndpointRemoval,

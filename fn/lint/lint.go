@@ -53,8 +53,18 @@ type Input struct {
 	Injected []string
 	// File says where the workload came from, and is passed on.
 	File *result.File
+	// Misplaced are labels and annotations of the workload's own metadata that sidecars of the policies read on pods.
+	Misplaced []Misplaced
 	// Facts are what the pod does not say.
 	Facts Facts
+}
+
+// Misplaced is a label or an annotation of the workload's own metadata that a sidecar reads on pods only.
+type Misplaced struct {
+	Key   string
+	Label bool
+	// Sidecar is the name of the sidecar.
+	Sidecar string
 }
 
 // TagContainer is the tag that names the container a result is about: its index may differ between the file that a user

@@ -36,6 +36,9 @@ var objectGroups = map[string]string{
 	"PeerAuthentication":      "security.istio.io",
 	"AuthorizationPolicy":     "security.istio.io",
 	"Telemetry":               "telemetry.istio.io",
+
+	"CustomResourceDefinition": "apiextensions.k8s.io",
+	"Kustomization":            "kustomize.toolkit.fluxcd.io",
 }
 
 // ReadsKind reports whether rules on a set read objects of the kind, beside workloads and Namespaces.

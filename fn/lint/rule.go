@@ -23,6 +23,9 @@ type Rule struct {
 	Audience Audience
 	// Mesh says that what it finds in an injected container mostly comes from a setting of the mesh, the same for all workloads.
 	Mesh bool
+	// Certain says that a pod with such a finding never runs, so that an injection reports it even if no policy asks for findings; see
+	// [CheckCertain].
+	Certain bool
 	// Why says what happens, and Change what to do about it.
 	Why, Change string
 	// Analyzers are the codes of istioctl analyze that the rule answers, such as IST0144.
@@ -54,6 +57,7 @@ var rules = func() []Rule {
 	for _, group := range [][]Rule{
 		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, captureRules, annotationRules, setRules, serviceRules,
 		limitRules, networkRules, trafficRules, gatewayRules, routeRules, conflictRules, referenceRules, evictionRules, shutdownRules,
+		agentRules, holdRules, proxyEndRules, qualityRules, customKindRules, substitutionRules,
 	} {
 		all = append(all, group...)
 	}

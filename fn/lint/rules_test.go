@@ -27,8 +27,9 @@ type header struct {
 	Severity   string `json:"severity"`
 }
 
-// TestRules runs each rule on its own archive, testdata/rules/CODE.txtar. A case is NAME.yaml under triggers/ or clean/, with NAME.before.yaml
-// (the pod before injection) and NAME.ns.yaml (its namespace) where the rule needs them, and NAME.txt with the findings.
+// TestRules runs each rule on its own archive, testdata/rules/CODE.txtar. A case is NAME.yaml under triggers/, clean/ or after/, with
+// NAME.before.yaml (the pod before injection) and NAME.ns.yaml (its namespace) where the rule needs them, and NAME.txt with the findings. A case
+// under after/ is a pod whose author followed the advice of the rule: the rule is silent about it, and no rule finds an error.
 func TestRules(t *testing.T) {
 	files, err := filepath.Glob("testdata/rules/*.txtar")
 	if err != nil {
@@ -80,10 +81,15 @@ func testArchive(t *testing.T, file, code string) {
 		kind, _, _ := strings.Cut(name, "/")
 		count[kind]++
 		got := caseFindings(t, h, code, f.Data, byName[name+".before.yaml"], byName[name+".ns.yaml"])
+		if kind == "after" {
+			if errs := caseErrors(t, h, f.Data, byName[name+".before.yaml"], byName[name+".ns.yaml"]); errs != "" {
+				t.Errorf("%s: the advice leads to\n%s", name, errs)
+			}
+		}
 		switch {
 		case kind == "triggers" && got == "":
 			t.Errorf("%s: the rule finds nothing", name)
-		case kind == "clean" && got != "":
+		case kind != "triggers" && got != "":
 			t.Errorf("%s: the rule finds\n%s", name, got)
 		case kind == "triggers" && !*update:
 			if diff := cmp.Diff(string(byName[name+".txt"]), got); diff != "" {
@@ -94,14 +100,34 @@ func testArchive(t *testing.T, file, code string) {
 			out.Files = append(out.Files, txtar.File{Name: name + ".txt", Data: []byte(got)})
 		}
 	}
-	if count["triggers"] == 0 || count["clean"] == 0 || len(count) != 2 {
-		t.Errorf("cases: %v, want triggers and clean", count)
+	kinds := 2
+	if count["after"] > 0 || slices.Contains(adviceTopics, code[2]) {
+		kinds = 3
+	}
+	if count["triggers"] == 0 || count["clean"]+count["after"] == 0 || count["clean"] > 0 && len(count) != kinds || kinds == 3 && count["after"] == 0 {
+		t.Errorf("cases: %v, want triggers and clean, and after where the rule is about how a pod starts or ends", count)
 	}
 	if *update {
 		if err := os.WriteFile(file, txtar.Format(out), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// adviceTopics are the topics, by the first digit of a code, whose archives show that the advice of a rule ends its finding: how pods end and
+// start, and Jobs.
+var adviceTopics = []byte{'1', '2', '3'}
+
+// caseErrors returns the errors that all rules together find in a case, a line each.
+func caseErrors(t *testing.T, h header, after, before, ns []byte) string {
+	t.Helper()
+	var out []string
+	for _, r := range lint.Rules() {
+		if r.Severity == result.Error {
+			out = append(out, caseFindings(t, h, r.Code, after, before, ns))
+		}
+	}
+	return strings.Join(out, "")
 }
 
 // caseFindings returns what the one rule says of the objects of a case, a line each.

@@ -72,11 +72,14 @@ type Summary struct {
 	template string
 	replicas *int64
 	ending   ending
+	// substituted is injected text that Flux would replace; nil where there is none.
+	substituted *substituted
 }
 
 // containerSummary is what rules on a set need of a container.
 type containerSummary struct {
 	name, path string
+	image      string
 	injected   bool
 	init       bool
 	native     bool
@@ -108,7 +111,7 @@ func Summarize(in Input) (Summary, bool) {
 		ports:   p.namedPorts(),
 		sidecar: p.sidecar(),
 
-		template: in.Field, replicas: in.Replicas, ending: p.ending(),
+		template: in.Field, replicas: in.Replicas, ending: p.ending(), substituted: p.findSubstituted(),
 
 		containers: p.containerSummaries(), resources: p.ownResources(),
 	}
@@ -128,7 +131,7 @@ func (p *pod) containerSummaries() []containerSummary {
 	}
 	out := make([]containerSummary, 0, len(p.inits)+len(p.regular))
 	for _, c := range p.all() {
-		one := containerSummary{name: c.name, path: prefix + c.path, injected: p.injected[c.name], init: c.init, native: c.native()}
+		one := containerSummary{name: c.name, path: prefix + c.path, image: textOf(c.fields["image"]), injected: p.injected[c.name], init: c.init, native: c.native()}
 		one.resources, _ = c.fields["resources"].(map[string]any)
 		if !one.injected && !c.init {
 			for _, m := range mapsOf(c.fields["ports"]) {
@@ -211,6 +214,8 @@ type setFinding struct {
 	ignored ignoredRules
 	// container is the one that the field is in.
 	container string
+	// unsure says that what the finding depends on is not known: it is one level less severe than its rule.
+	unsure bool
 }
 
 // CheckSet runs the rules that look at all workloads of a run together, and returns what they find and what of it is suppressed.
@@ -237,6 +242,9 @@ func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppr
 }
 
 func (f setFinding) newResult(r *Rule, level result.Severity) result.Result {
+	if f.unsure {
+		level = lowered(level)
+	}
 	out := result.Result{
 		Message: f.message, Severity: level, ResourceRef: &f.ref, Field: f.field, File: f.file,
 		Tags: map[string]string{result.TagCode: r.Code},
@@ -245,6 +253,14 @@ func (f setFinding) newResult(r *Rule, level result.Severity) result.Result {
 		out.Tags[TagContainer] = f.container
 	}
 	return out
+}
+
+// lowered is one level less severe.
+func lowered(level result.Severity) result.Severity {
+	if level == result.Error {
+		return result.Warning
+	}
+	return result.Info
 }
 
 func checkNamespaceLabels(s *workloadSet) []setFinding {

@@ -32,23 +32,25 @@ var startRules = []Rule{
 		Code: "PR203", Title: "Native sidecar without startupProbe or postStart", Severity: result.Warning, Mesh: true,
 		Why: "The kubelet goes on to the next container as soon as a native sidecar runs, unless a startupProbe or a postStart hook says when it is " +
 			"ready. Without one the application may start before the sidecar can serve it.",
-		Change: "Add a startupProbe (values.global.proxy.startupProbe.enabled for Istio, which also needs a status port) or a postStart hook.",
+		Change: "Add a startupProbe (values.global.proxy.startupProbe.enabled for Istio, which also needs a status port) or a postStart hook. If istio-proxy starts " +
+			"later than the sidecar, use an exec command for it: Istio rewrites other probes and hooks to istio-proxy, and the pod would never start (PR208).",
 		Issues: []string{"47207"},
 		check:  checkNativeReady,
 	},
 	{
 		Code: "PR204", Title: "Init container runs without network under Istio CNI", Severity: result.Warning, Audience: Applications,
 		Why: "The CNI plugin captures the pod's traffic before the first init container. Until the proxy runs, what an init container sends goes nowhere.",
-		Change: "Use a native sidecar, which starts before the other init containers. Else let the init container run as user 1337, or exclude what it talks to " +
-			"(traffic.sidecar.istio.io/excludeOutboundPorts or excludeOutboundIPRanges). If it needs no network, ignore this.",
+		Change: "Use a native proxy, which starts before the other init containers. Else let the init container run as user 1337, or exclude what it talks to " +
+			"(traffic.sidecar.istio.io/excludeOutboundPorts or excludeOutboundIPRanges). If Istio captures DNS requests (ISTIO_META_DNS_CAPTURE), excluded ports do " +
+			"not help, as names are not resolved: use user 1337, or exclude the addresses and connect to them by address. If it needs no network, ignore this.",
 		Issues: []string{"38354", "istio.io/docs/setup/additional-setup/cni"},
 		check:  checkInitUnderCNI,
 	},
 	{
 		Code: "PR205", Title: "Init container after istio-init", Severity: result.Warning, Mesh: true,
 		Why: "istio-init captures the pod's traffic. An init container that another injector puts after it, and before the proxy runs, has no network.",
-		Change: "Let the other injector put its init container first, or inject it at build time in front of Istio, or use a native sidecar. " +
-			"If it needs no network, ignore this.",
+		Change: "Let the other injector put its init container first, or inject it at build time in front of Istio, or use a native proxy. Else let it run as user " +
+			"1337, or exclude what it talks to as for PR204. If it needs no network, ignore this.",
 		Issues: []string{"38354", "43074", "45233"},
 		check:  checkInitAfterCapture,
 	},
@@ -73,6 +75,14 @@ func checkNoHold(p *pod) []finding {
 	}
 	h := p.proxy.lifecycleHook("postStart")
 	switch {
+	case !h.waits() && p.appsWait():
+		return nil
+	case !h.exists && p.holds() && p.proxy.lifecycleHook("preStop").exists:
+		return []finding{{
+			path: p.proxy.path + ".lifecycle", container: proxyName,
+			message: "the application may start before the proxy is ready: holdApplicationUntilProxyStarts is set, and the proxy's own lifecycle " +
+				"(values.global.proxy.lifecycle) takes the place of the hook that it sets; add postStart with pilot-agent wait to that lifecycle",
+		}}
 	case !h.exists && p.istioBefore(7):
 		return []finding{{
 			path: p.proxy.path, container: proxyName,
@@ -90,6 +100,24 @@ func checkNoHold(p *pod) []finding {
 		}}
 	}
 	return nil
+}
+
+// holds reports whether holdApplicationUntilProxyStarts is set: by the proxy's config, or by the values, which shows in the place of the proxy.
+// The injector puts it in front of the application then and behind it otherwise. Source: reorderPod in pkg/kube/inject/webhook.go of Istio 1.31.
+func (p *pod) holds() bool {
+	set, _ := p.proxyConfig["holdApplicationUntilProxyStarts"].(bool)
+	return set || p.proxy.index == 0 && p.in.Before != nil && p.before[proxyName] == nil
+}
+
+// appsWait reports whether every container of the application asks the agent or Envoy by itself whether the proxy is ready.
+func (p *pod) appsWait() bool {
+	for _, c := range p.apps() {
+		said := strings.Join(append(c.stringList("command"), c.stringList("args")...), "\n")
+		if !strings.Contains(said, "15020/healthz/ready") && !strings.Contains(said, "15021/healthz/ready") {
+			return false
+		}
+	}
+	return true
 }
 
 // istioBefore reports whether the version of Istio is known and before 1.minor.
@@ -121,18 +149,24 @@ func checkBeforeHold(p *pod) []finding {
 func checkNativeReady(p *pod) []finding {
 	var out []finding
 	for _, c := range p.inits {
-		if !c.native() || !p.injected[c.name] && (p.proxy == nil || c.name != proxyName) && !c.servesLocally() {
+		if !c.native() || !p.injected[c.name] && (p.proxy == nil || c.name != proxyName) && !c.servesLocally() || slices.Contains(neverAwaited, c.name) {
 			continue
 		}
-		if c.field("startupProbe") == nil && c.field("lifecycle", "postStart") == nil {
-			out = append(out, finding{
-				path: c.path, container: c.name,
-				message: fmt.Sprintf("native sidecar %s has neither a startupProbe nor a postStart hook: the next container starts before it is ready", c.name),
-			})
+		if c.field("startupProbe") != nil || c.field("lifecycle", "postStart") != nil {
+			continue
 		}
+		message := fmt.Sprintf("native sidecar %s has neither a startupProbe nor a postStart hook: the next container starts before it is ready", c.name)
+		if p.precedesProxy(c) {
+			message += fmt.Sprintf("; if you add one, use an exec command, as %s starts later and would have to answer any other (PR208)", proxyName)
+		}
+		out = append(out, finding{path: c.path, container: c.name, message: message})
 	}
 	return out
 }
+
+// neverAwaited are the sidecars whose own injectors set no startupProbe and have no setting for one: vault-agent-init has written the secrets
+// before Vault's agent starts, and applications send to OpenTelemetry's collector again.
+var neverAwaited = []string{"vault-agent", "otc-container"}
 
 // capturesOutbound reports whether traffic that leaves the pod goes to the proxy at all.
 func (p *pod) capturesOutbound() bool {
@@ -170,7 +204,7 @@ func (p *pod) unproxied(from int) []container {
 	var out []container
 	for i := from; i < until; i++ {
 		c := p.inits[i]
-		if c.native() || p.istioOwn(c) || p.excludedUser(c) {
+		if c.native() && !c.callsOut() || p.istioOwn(c) || p.excludedUser(c) || p.bypassesProxy(c) {
 			continue
 		}
 		out = append(out, c)
@@ -201,7 +235,7 @@ func checkInitUnderCNI(p *pod) []finding {
 	for _, c := range p.unproxied(0) {
 		out = append(out, finding{
 			path: c.path, container: c.name,
-			message: fmt.Sprintf("init container %s runs while its traffic is captured and the proxy does not run yet: what it sends fails", c.name),
+			message: fmt.Sprintf("%s runs while its traffic is captured and the proxy does not run yet: what it sends fails%s", c.described(), p.bypassAdvice(c)),
 		})
 	}
 	return out
@@ -215,7 +249,7 @@ func checkInitAfterCapture(p *pod) []finding {
 	for _, c := range p.unproxied(p.position(p.inits, p.capture.name) + 1) {
 		out = append(out, finding{
 			path: c.path, container: c.name,
-			message: fmt.Sprintf("init container %s comes after %s and before the proxy: its traffic is captured and goes nowhere", c.name, p.capture.name),
+			message: fmt.Sprintf("%s comes after %s and before the proxy: its traffic is captured and goes nowhere%s", c.described(), p.capture.name, p.bypassAdvice(c)),
 		})
 	}
 	return out

@@ -60,7 +60,8 @@ var terminationRules = []Rule{
 	{
 		Code: "PR106", Title: "Proxy ends before the application's preStop hook", Severity: result.Warning,
 		Why: "An ordinary sidecar gets SIGTERM when the preStop hooks begin, not when the application ends. It exits after its own preStop hook and " +
-			"terminationDrainDuration (5s unless set). The application's hook is known to take longer: from then on the application has no network.",
+			"terminationDrainDuration (5s unless set). With EXIT_ON_ZERO_ACTIVE_CONNECTIONS it exits after MINIMUM_DRAIN_DURATION (5s unless set) as soon as no " +
+			"connection is open. The application's hook is known to take longer: from then on the application has no network.",
 		Change: "Use a native sidecar, which ends after the application; or set EXIT_ON_ZERO_ACTIVE_CONNECTIONS with a MINIMUM_DRAIN_DURATION, or a " +
 			"terminationDrainDuration, that covers the application's hook.",
 		Issues: []string{"34855", "47718", "36660"},
@@ -86,9 +87,9 @@ var terminationRules = []Rule{
 	},
 	{
 		Code: "PR109", Title: "preStop waits for a listener that closes at once", Severity: result.Warning,
-		Why: "The hook waits until the application does not listen any more. nginx closes its listeners as soon as it is told to stop, and then finishes the " +
-			"requests that it has: the hook ends at once, and the proxy may be gone before they are done. New requests that still arrive are refused.",
-		Change: "Give the nginx container a preStop hook that sleeps for some seconds, so that it stops listening only when nobody sends to it any more; or use a " +
+		Why: "The hook waits until the application does not listen any more. nginx and Apache's httpd close their listeners as soon as they are told to stop, and then " +
+			"finish the requests that they have: the hook ends at once, and the proxy may be gone before they are done. New requests that still arrive are refused.",
+		Change: "Give the server's container a preStop hook that sleeps for some seconds, so that it stops listening only when nobody sends to it any more; or use a " +
 			"native sidecar.",
 		Issues: []string{"7136"},
 		check:  checkListenerClosesAtOnce,
@@ -237,9 +238,13 @@ func checkListenerWait(p *pod) []finding {
 	}}
 }
 
-// closeAtOnce are images, by the last part of their name, whose servers close their listeners when they begin to stop. The nginx image
-// stops by SIGQUIT, nginx's graceful shutdown.
-var closeAtOnce = []string{"nginx", "nginx-unprivileged", "openresty"}
+// Images whose servers close their listeners when they begin to stop. The nginx image stops by SIGQUIT and httpd by SIGWINCH, the graceful
+// shutdowns of nginx and Apache; the controller of ingress-nginx ends its nginx with a quit. notServers are parts of the names of images
+// that only accompany nginx.
+var (
+	closeAtOnce = []string{"nginx", "openresty", "httpd"}
+	notServers  = []string{"exporter", "agent", "operator", "reloader", "prometheus", "config", "gateway", "test", "tests", "docs", "ingress"}
+)
 
 // imageName returns the last part of the name of the container's image.
 func (c container) imageName() string {
@@ -251,7 +256,16 @@ func (c container) imageName() string {
 // closesAtOnce reports whether the container runs a server of closeAtOnce: its image's own program, or a command that names it.
 func (c container) closesAtOnce() bool {
 	line := strings.Join(append(c.stringList("command"), c.stringList("args")...), " ")
-	return slices.Contains(closeAtOnce, c.imageName()) && (line == "" || strings.Contains(line, "nginx") || strings.Contains(line, "openresty"))
+	image := textOf(c.fields["image"])
+	parts := strings.FieldsFunc(c.imageName(), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	server := slices.ContainsFunc(closeAtOnce, func(name string) bool { return slices.Contains(parts, name) }) || strings.HasSuffix(c.imageName(), "nginx")
+	switch {
+	case strings.Contains(image, "ingress-nginx/controller"):
+		return true
+	case !server || slices.ContainsFunc(notServers, func(part string) bool { return slices.Contains(parts, part) }):
+		return false
+	}
+	return line == "" || slices.ContainsFunc(closeAtOnce, func(name string) bool { return strings.Contains(line, name) }) || strings.HasPrefix(line, "-")
 }
 
 // checkListenerClosesAtOnce is about hooks that PR104 finds nothing wrong with.
@@ -296,7 +310,7 @@ func checkDistrolessHook(p *pod) []finding {
 }
 
 func checkProxyEndsFirst(p *pod) []finding {
-	end, known := p.classicEnd()
+	end, known := p.earliestEnd()
 	if !known {
 		return nil
 	}
@@ -306,10 +320,13 @@ func checkProxyEndsFirst(p *pod) []finding {
 		if h.wait <= end {
 			continue
 		}
-		out = append(out, finding{
-			path: h.path, container: c.name,
-			message: fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod is told to stop: the application has no network from then on", c.name, formatSeconds(h.wait), formatSeconds(end)),
-		})
+		message := fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod is told to stop: the application has no network from then on",
+			c.name, formatSeconds(h.wait), formatSeconds(end))
+		if p.exitOnZero() && !p.proxy.lifecycleHook("preStop").drains() {
+			message = fmt.Sprintf("the preStop hook of %s takes %s, and the proxy may end %s after the pod is told to stop, as soon as no connection is open: the application "+
+				"has no network from then on; set MINIMUM_DRAIN_DURATION to more than the hook takes", c.name, formatSeconds(h.wait), formatSeconds(end))
+		}
+		out = append(out, finding{path: h.path, container: c.name, message: message})
 	}
 	return out
 }
@@ -328,7 +345,15 @@ func checkProxyMayEndFirst(p *pod) []finding {
 
 // classicEnd is when an ordinary sidecar ends after the pod is told to stop; not known where it waits for something.
 func (p *pod) classicEnd() (time.Duration, bool) {
-	if !p.classic() || p.exitOnZero() {
+	if p.proxy == nil || p.exitOnZero() {
+		return 0, false
+	}
+	return p.earliestEnd()
+}
+
+// earliestEnd is when an ordinary sidecar may end at the earliest: with EXIT_ON_ZERO_ACTIVE_CONNECTIONS, after the least drain.
+func (p *pod) earliestEnd() (time.Duration, bool) {
+	if !p.classic() {
 		return 0, false
 	}
 	h := p.proxy.lifecycleHook("preStop")

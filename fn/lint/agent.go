@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var agentRules = []Rule{
+	{
+		Code: "PR208", Title: "Container waits for a proxy that starts after it", Severity: result.Error, Certain: true,
+		Why: "The kubelet starts containers one after the other. It waits for the startupProbe and the postStart hook of a native sidecar before it starts the next " +
+			"container. Istio rewrites HTTP, TCP and gRPC probes, and HTTP hooks, so that the agent in istio-proxy answers them. If istio-proxy comes later, the " +
+			"agent does not run yet, the probe never succeeds, and istio-proxy is never started: the pod hangs. The same happens to a probe that is not rewritten " +
+			"if the traffic of its port is captured already (Istio CNI, or istio-init in front of the container). An HTTP postStart hook of an ordinary container " +
+			"fails for the same reason; with restartPolicy Never the container is not started again.",
+		Change: "Make istio-proxy a native sidecar that starts first, or use an exec probe or hook, which is never rewritten. Or set " +
+			"sidecar.istio.io/rewriteAppHTTPProbers: \"false\" if the container comes before istio-init; with Istio CNI, or after istio-init, the port must also be in " +
+			"traffic.sidecar.istio.io/excludeInboundPorts. An ordinary container can also wait for the proxy: holdApplicationUntilProxyStarts.",
+		Issues: []string{"github.com/GoogleCloudPlatform/cloud-sql-proxy#2424", "github.com/GoogleCloudPlatform/cloud-sql-proxy-operator#641"},
+		check:  checkWaitsForAgent,
+	},
+	{
+		Code: "PR209", Title: "Probe or hook fails until the proxy has started", Severity: result.Warning, Audience: Applications,
+		Why: "Istio rewrites HTTP, TCP and gRPC probes, and HTTP hooks, so that the agent in istio-proxy answers them. Until istio-proxy has started they fail. The " +
+			"kubelet kills a container whose postStart hook fails, and starts it again; it does the same to a native sidecar whose liveness probe fails while a later " +
+			"init container still runs.",
+		Change: "Use a native proxy, or holdApplicationUntilProxyStarts, so that the proxy starts first; or use an exec probe or hook, or have the application do the " +
+			"work of the hook itself.",
+		check: checkFailsBeforeAgent,
+	},
+}
+
+// agentCall is a probe or hook that istio-proxy has to be running for.
+type agentCall struct {
+	at        []string
+	rewritten bool
+	port      int64
+}
+
+func (a agentCall) name() string { return a.at[len(a.at)-1] }
+
+// Paths under which the agent answers in place of a container; %s is its name. Source: pkg/kube/inject/app_probe.go of Istio 1.31.
+var agentPaths = map[string]string{
+	"startupProbe": "/app-health/%s/startupz", "livenessProbe": "/app-health/%s/livez", "postStart": "/app-lifecycle/%s/poststartz",
+}
+
+// callOfAgent returns the probe or hook of the container that cannot succeed before istio-proxy runs.
+func (p *pod) callOfAgent(c container, at ...string) (agentCall, bool) {
+	call := agentCall{at: at}
+	handler, _ := c.field(at...).(map[string]any)
+	path, known := agentPaths[call.name()]
+	httpGet, _ := handler["httpGet"].(map[string]any)
+	if known && strings.TrimPrefix(textOf(httpGet["path"]), "/") == strings.TrimPrefix(fmt.Sprintf(path, c.name), "/") {
+		call.rewritten = true
+		return call, true
+	}
+	kind, port := networkHandler(c, handler)
+	if kind == "" || kind != "httpGet" && call.name() == "postStart" {
+		return call, false
+	}
+	call.port = port
+	return call, p.capturedBefore(c) && port != p.statusPort() && p.capturesInbound(port)
+}
+
+// capturedBefore reports whether the pod's inbound traffic is captured already when the container starts.
+func (p *pod) capturedBefore(c container) bool {
+	mode := p.interceptionMode()
+	if !p.sidecar() || mode == "NONE" || p.in.Facts.CNI == Unknown && p.capture == nil {
+		return false
+	}
+	return p.cni() || p.capture != nil && (!c.init || p.capture.index < c.index)
+}
+
+// precedesProxy reports whether the kubelet starts the container before istio-proxy.
+func (p *pod) precedesProxy(c container) bool {
+	switch {
+	case p.proxy == nil || c.name == proxyName:
+		return false
+	case c.init != p.proxy.init:
+		return c.init
+	}
+	return c.index < p.proxy.index
+}
+
+var (
+	startupCall  = []string{"startupProbe"}
+	livenessCall = []string{"livenessProbe"}
+	postStart    = []string{"lifecycle", "postStart"}
+)
+
+func checkWaitsForAgent(p *pod) []finding {
+	var out []finding
+	for _, c := range p.inits {
+		if !c.native() || !p.precedesProxy(c) {
+			continue
+		}
+		for _, at := range [][]string{startupCall, postStart} {
+			call, waits := p.callOfAgent(c, at...)
+			if !waits {
+				continue
+			}
+			out = append(out, finding{
+				path: c.path + "." + strings.Join(at, "."), container: c.name,
+				message: fmt.Sprintf("the pod never starts: the %s of native sidecar %s %s, and the kubelet starts %s only after it has succeeded; %s",
+					call.name(), c.name, call.needs(), proxyName, p.waysOut(c)),
+			})
+		}
+	}
+	if textOf(p.spec["restartPolicy"]) == "Never" {
+		out = append(out, p.failedHooks("and with restartPolicy Never the kubelet does not start the container again")...)
+	}
+	return out
+}
+
+// needs says what a call waits for.
+func (a agentCall) needs() string {
+	if a.rewritten {
+		return "was rewritten to the agent in " + proxyName
+	}
+	return fmt.Sprintf("calls port %d, whose traffic is already redirected to %s", a.port, proxyName)
+}
+
+// waysOut says what helps a native sidecar that waits for the agent.
+func (p *pod) waysOut(c container) string {
+	off := "set sidecar.istio.io/rewriteAppHTTPProbers: \"false\""
+	if p.capturedBefore(c) {
+		off += " and add the port to traffic.sidecar.istio.io/excludeInboundPorts"
+	}
+	return "let a native " + proxyName + " start first, use an exec command, or " + off
+}
+
+// failedHooks are the postStart hooks of ordinary containers that the kubelet calls before it starts the proxy.
+func (p *pod) failedHooks(effect string) []finding {
+	var out []finding
+	for _, c := range p.regular {
+		call, waits := p.callOfAgent(c, postStart...)
+		if !waits || !p.precedesProxy(c) {
+			continue
+		}
+		out = append(out, finding{
+			path: c.path + ".lifecycle.postStart", container: c.name,
+			message: fmt.Sprintf("the postStart hook of container %s %s, which starts after it: the hook fails, the kubelet kills the container, %s",
+				c.name, call.needs(), effect),
+		})
+	}
+	return out
+}
+
+func checkFailsBeforeAgent(p *pod) []finding {
+	var out []finding
+	if textOf(p.spec["restartPolicy"]) != "Never" {
+		out = p.failedHooks("and starts it again after a delay")
+	}
+	for _, c := range p.inits {
+		if !c.native() || !p.precedesProxy(c) {
+			continue
+		}
+		call, fails := p.callOfAgent(c, livenessCall...)
+		next := p.longInitAfter(c)
+		if !fails || next == "" {
+			continue
+		}
+		out = append(out, finding{
+			path: c.path + ".livenessProbe", container: c.name,
+			message: fmt.Sprintf("the livenessProbe of native sidecar %s %s, which starts after init container %s has ended: if that takes long, the kubelet kills %s meanwhile",
+				c.name, call.needs(), next, c.name),
+		})
+	}
+	return out
+}
+
+// longInitAfter names the first init container after the given one and before the proxy that may run for some time.
+func (p *pod) longInitAfter(c container) string {
+	for _, next := range p.inits[c.index+1:] {
+		if next.name == proxyName {
+			return ""
+		}
+		if !next.native() && !p.istioOwn(next) {
+			return next.name
+		}
+	}
+	return ""
+}
+
+// CheckCertain runs only the rules about pods that are certain never to start, for injections whose policies do not ask for findings. What it
+// finds is a warning: Istio's webhook accepts such a pod as well.
+func CheckCertain(in Input) result.Results {
+	if !hasHooks(in.After) {
+		return nil
+	}
+	p := newPod(&in)
+	if p == nil {
+		return nil
+	}
+	var out result.Results
+	by := p.suppressions()
+	for i := range rules {
+		r := &rules[i]
+		if !r.Certain || r.check == nil {
+			continue
+		}
+		for _, f := range r.check(p) {
+			one := p.newResult(r, result.Warning, f)
+			if _, ok := (Severities{}).suppressed(r, by, *one.ResourceRef); !ok {
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
+
+// hasHooks reports cheaply whether a pod has a probe or hook that the rules of CheckCertain are about.
+func hasHooks(pod map[string]any) bool {
+	spec, _ := pod["spec"].(map[string]any)
+	hooked := func(c map[string]any) bool { return mapAt(c, "lifecycle", "postStart") != nil }
+	if slices.ContainsFunc(mapsOf(spec["initContainers"]), func(c map[string]any) bool {
+		return textOf(c["name"]) != proxyName && (hooked(c) || c["startupProbe"] != nil)
+	}) {
+		return true
+	}
+	return textOf(spec["restartPolicy"]) == "Never" && slices.ContainsFunc(mapsOf(spec["containers"]), hooked)
+}

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// callers are native sidecars that call a server as soon as they start, by the last part of their image's name; "*" ends a prefix. Names of
+// containers are those that the injectors of Vault, Dapr, Linkerd and OpenTelemetry use.
+var (
+	callers      = []string{"vault", "vault-enterprise", "daprd", "opentelemetry-collector*", "cloud-sql-proxy", "alloydb-auth-proxy", "gce-proxy"}
+	callersNamed = []string{"vault-agent", "vault-agent-init", "daprd", "linkerd-proxy", "otc-container"}
+)
+
+// callsOut reports whether a native sidecar is known to need the network from its start.
+func (c container) callsOut() bool {
+	return c.servesLocally() || slices.Contains(callersNamed, c.name) || slices.ContainsFunc(callers, func(name string) bool {
+		prefix, wild := strings.CutSuffix(name, "*")
+		return c.imageName() == prefix || wild && strings.HasPrefix(c.imageName(), prefix)
+	})
+}
+
+// described is how findings name the container.
+func (c container) described() string {
+	if c.native() {
+		return "native sidecar " + c.name
+	}
+	return "init container " + c.name
+}
+
+// remotePorts are the ports that the container is known to connect to; none where that is not known. The proxies of Google's databases call
+// the API and then the instance (docs of the Cloud SQL Auth Proxy and of the AlloyDB Auth Proxy); Vault's agent has its server's address.
+func (c container) remotePorts() []string {
+	switch {
+	case c.servesLocally() && strings.Contains(c.imageName(), "alloydb"):
+		return []string{"443", "5433"}
+	case c.servesLocally():
+		return []string{"443", "3307"}
+	}
+	address, _ := c.env("VAULT_ADDR")
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "":
+		return nil
+	case u.Port() != "":
+		return []string{u.Port()}
+	case u.Scheme == "https":
+		return []string{"443"}
+	}
+	return []string{"80"}
+}
+
+// capturesDNS reports whether the proxy answers the pod's DNS requests. Rules for that leave out the proxy's own user only: excluded ports
+// do not count. Source: handleCaptureByOwnerGroup and ConfigureRules of tools/istio-iptables in Istio 1.31.
+func (p *pod) capturesDNS() bool {
+	v, _ := p.proxy.env("ISTIO_META_DNS_CAPTURE")
+	return v == "true"
+}
+
+// excludesPorts reports whether the ports that the container needs are not captured; where they are not known, whether any port is left out.
+func (p *pod) excludesPorts(c container) bool {
+	excluded := fieldsOf(p.trafficSetting("-o", "excludeOutboundPorts", ""))
+	needed := c.remotePorts()
+	missing := slices.ContainsFunc(needed, func(port string) bool { return !slices.Contains(excluded, port) })
+	return len(excluded) > 0 && !missing
+}
+
+// excludesAddresses reports whether addresses are not captured. Those of a cloud's metadata server are left out in many meshes as a whole and
+// are not what an init container is about.
+func (p *pod) excludesAddresses() bool {
+	return slices.ContainsFunc(fieldsOf(p.trafficSetting("-x", "excludeOutboundIPRanges", "")), func(text string) bool {
+		prefix, err := netip.ParsePrefix(text)
+		return err == nil && !prefix.Addr().IsLinkLocalUnicast() && !prefix.Addr().IsLoopback()
+	})
+}
+
+// bypassesProxy reports whether settings of the pod keep the traffic of the container out of the capture.
+func (p *pod) bypassesProxy(c container) bool {
+	return p.excludesAddresses() || p.excludesPorts(c) && !p.capturesDNS()
+}
+
+// bypassAdvice says what is missing from an exclusion that does not help.
+func (p *pod) bypassAdvice(c container) string {
+	needed := c.remotePorts()
+	switch {
+	case p.capturesDNS():
+		return "; its DNS requests are captured too, so that excludeOutboundPorts does not help: let it run as user 1337"
+	case len(needed) > 0:
+		return fmt.Sprintf("; set traffic.sidecar.istio.io/excludeOutboundPorts: %q, or let it run as user 1337", strings.Join(needed, ","))
+	}
+	return ""
+}

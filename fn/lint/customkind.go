@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var customKindRules = []Rule{
+	{
+		Code: "PR210", Title: "Native sidecar in a custom resource whose definition may drop it", Severity: result.Error,
+		Why: "The API server removes fields that a CustomResourceDefinition does not have. A definition that is older than native sidecars does not have restartPolicy in " +
+			"its init containers: the sidecar becomes an ordinary init container, which never ends, and the application never starts. An injection by the webhook is not " +
+			"concerned, as it changes pods only. Where the definition is among the files, it decides; otherwise the finding is a warning.",
+		Change: "Upgrade the controller and its CustomResourceDefinition (Argo Rollouts has the field from 1.7.0 on), and add the definition to the files that are checked; or " +
+			"set nativeSidecars to Disabled, or sidecar.istio.io/nativeSidecar: \"false\" for this workload.",
+		Issues:   []string{"github.com/argoproj/argo-rollouts#3366", "github.com/kubeflow/spark-operator#2022", "github.com/kubernetes/website#45738"},
+		checkSet: checkPrunedSidecars,
+	},
+}
+
+// builtInGroups are the API groups with pod templates that need no CustomResourceDefinition: those of Kubernetes, beside the groups that end in
+// .k8s.io, and that of OpenShift's API server.
+var builtInGroups = []string{"", "apps", "batch", "extensions", "apps.openshift.io"}
+
+// customKind reports whether a kind comes from a CustomResourceDefinition.
+func customKind(group string) bool {
+	return !slices.Contains(builtInGroups, group) && !strings.HasSuffix(group, ".k8s.io")
+}
+
+// nativeSince are the releases of controllers whose definitions have restartPolicy in init containers, and the end of the name of their image.
+// Source: manifests/crds/rollout-crd.yaml of Argo Rollouts 1.6.6 and 1.7.0.
+var nativeSince = map[string]struct {
+	name, image  string
+	major, minor int
+}{
+	"argoproj.io/Rollout": {"Argo Rollouts", "argoproj/argo-rollouts", 1, 7},
+}
+
+// keptTemplates are kinds whose definitions keep all of the pod template. Source: the markers of template in apis/apps of OpenKruise (v1alpha1
+// cloneset_types.go and broadcastjob_types.go, v1beta1 statefulset_types.go); its DaemonSet has a schema.
+var keptTemplates = []string{"apps.kruise.io/CloneSet", "apps.kruise.io/BroadcastJob", "apps.kruise.io/StatefulSet"}
+
+// checkPrunedSidecars reports the first native sidecar of a pod that injection brought.
+func checkPrunedSidecars(s *workloadSet) []setFinding {
+	var out []setFinding
+	for i := range s.pods {
+		pod := &s.pods[i]
+		group, version, grouped := strings.Cut(pod.ref.APIVersion, "/")
+		if !grouped || !customKind(group) {
+			continue
+		}
+		at := slices.IndexFunc(pod.containers, func(c containerSummary) bool { return c.native && c.injected })
+		if at < 0 {
+			continue
+		}
+		c := pod.containers[at]
+		message, unsure := s.prunes(group, version, pod, c)
+		if message == "" {
+			continue
+		}
+		out = append(out, setFinding{
+			ref: pod.ref, file: pod.file, ignored: pod.ignored, container: c.name, unsure: unsure,
+			field: &result.Field{Path: c.path + ".restartPolicy", CurrentValue: "Always"}, message: message,
+		})
+	}
+	return out
+}
+
+// prunes says what becomes of a native sidecar in a custom resource; empty where it stays.
+func (s *workloadSet) prunes(group, version string, pod *Summary, c containerSummary) (message string, unsure bool) {
+	kind := pod.ref.Kind
+	lost := fmt.Sprintf("the API server removes restartPolicy from init container %s, which then never ends, so that the application never starts", c.name)
+	for _, crd := range s.objects["CustomResourceDefinition"] {
+		if textOf(crd.spec["group"]) != group || textOf(mapAt(crd.spec, "names")["kind"]) != kind {
+			continue
+		}
+		keeps, known := definitionKeeps(crd.spec, version, c.path)
+		switch {
+		case known && keeps:
+			return "", false
+		case known:
+			return fmt.Sprintf("%s; the CustomResourceDefinition %s among the files does not have the field", lost, crd.Name), false
+		}
+	}
+	if slices.Contains(keptTemplates, group+"/"+kind) {
+		return "", false
+	}
+	since, listed := nativeSince[group+"/"+kind]
+	if !listed {
+		return fmt.Sprintf("if the CustomResourceDefinition of %s is older than native sidecars, %s; it is not among the files", kind, lost), true
+	}
+	if v, ok := s.versionOf(since.image); ok {
+		if v.major > since.major || v.major == since.major && v.minor >= since.minor {
+			return "", false
+		}
+		return fmt.Sprintf("%s; %s has the field from %d.%d on, and the controller among the files is version %s", lost, since.name, since.major, since.minor, v), false
+	}
+	return fmt.Sprintf("with %s before %d.%d %s; its CustomResourceDefinition is not among the files", since.name, since.major, since.minor, lost), true
+}
+
+// versionOf returns the version of a controller among the workloads, by the tag of its image.
+func (s *workloadSet) versionOf(image string) (versionNumber, bool) {
+	for i := range s.pods {
+		for _, c := range s.pods[i].containers {
+			name, _, _ := strings.Cut(c.image, "@")
+			tag := imageTag(name)
+			if tag == "" || !strings.HasSuffix(strings.TrimSuffix(name, ":"+tag), image) {
+				continue
+			}
+			if v, ok := parseVersion(strings.TrimPrefix(tag, "v")); ok {
+				return v, true
+			}
+		}
+	}
+	return versionNumber{}, false
+}
+
+// definitionKeeps reports whether a CustomResourceDefinition has restartPolicy where the path of a container is, and whether it says so: a
+// definition without the version or without a schema says nothing.
+func definitionKeeps(spec map[string]any, version, path string) (keeps, known bool) {
+	if preserves, _ := spec["preserveUnknownFields"].(bool); preserves {
+		return true, true
+	}
+	schema := mapAt(spec, "validation", "openAPIV3Schema") // of apiextensions.k8s.io/v1beta1
+	for _, v := range mapsOf(spec["versions"]) {
+		if own := mapAt(v, "schema", "openAPIV3Schema"); textOf(v["name"]) == version && own != nil {
+			schema = own
+		}
+	}
+	if schema == nil {
+		return false, false
+	}
+	for _, step := range append(pathSteps(path), "restartPolicy") {
+		next, through := schemaStep(schema, step)
+		switch {
+		case through:
+			return true, true
+		case next == nil:
+			return false, true
+		}
+		schema = next
+	}
+	return true, true
+}
+
+// schemaStep goes from a schema to that of a field, or of an element of a list (step ""). It reports through where the server keeps all that is
+// below the field: an unknown field is kept where the schema preserves unknown fields.
+func schemaStep(schema map[string]any, step string) (next map[string]any, through bool) {
+	if step == "" {
+		next = mapAt(schema, "items")
+	} else if next = mapAt(schema, "properties", step); next == nil {
+		next = mapAt(schema, "additionalProperties")
+	}
+	if next != nil {
+		return next, false
+	}
+	preserves, _ := schema["x-kubernetes-preserve-unknown-fields"].(bool)
+	allowed, _ := schema["additionalProperties"].(bool)
+	return nil, preserves || allowed
+}
+
+// pathSteps splits a path such as spec.template.spec.initContainers[0] into fields; an index becomes the step "".
+func pathSteps(path string) []string {
+	var steps []string
+	for part := range strings.SplitSeq(path, ".") {
+		field, rest, indexed := strings.Cut(part, "[")
+		steps = append(steps, field)
+		for indexed {
+			steps = append(steps, "")
+			_, rest, indexed = strings.Cut(rest, "[")
+		}
+	}
+	return steps
+}

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
+	"github.com/prerig/prerig/fn/result"
+)
+
+var proxyEndRules = []Rule{
+	{
+		Code: "PR302", Title: "Hook may end the proxy of a Job for good", Severity: result.Warning, Mesh: true,
+		Why: "The kubelet kills a container whose postStart hook fails. The agent ends with code 0 then, and with restartPolicy OnFailure or Never a container that " +
+			"ended with 0 is not started again: the application runs on without network. The same happens if the application ends the proxy (quitquitquit) and " +
+			"is started again in the same pod afterwards.",
+		Change: "Use a native sidecar, which is always started again. Otherwise leave out holdApplicationUntilProxyStarts and have the application itself wait until " +
+			"http://localhost:15020/healthz/ready answers; and call quitquitquit only after success (with &&), or use restartPolicy Never, so that a retry is a new pod.",
+		Issues: []string{"45627"},
+		check:  checkProxyEndsForGood,
+	},
+}
+
+// always are the ways in which a shell runs a command after a failure too and keeps the failure as its own code.
+var always = lazyregexp.New(`\btrap\b|\bexit\s+"?\$`)
+
+const quitCall = "quitquitquit"
+
+func checkProxyEndsForGood(p *pod) []finding {
+	if !p.classic() || !p.endsForGood() {
+		return nil
+	}
+	var out []finding
+	if h := p.proxy.lifecycleHook("postStart"); h.exists {
+		out = append(out, finding{
+			path: h.path, container: proxyName,
+			message: fmt.Sprintf("if the proxy's postStart hook fails or times out, the proxy ends and restartPolicy %s does not start it again: the application runs without network",
+				p.restartPolicy()),
+		})
+	}
+	for _, c := range p.apps() {
+		if path, why := p.quitsTooEarly(c); why != "" {
+			out = append(out, finding{
+				path: path, container: c.name,
+				message: fmt.Sprintf("container %s ends the proxy %s, and restartPolicy %s does not start the proxy again", c.name, why, p.restartPolicy()),
+			})
+		}
+	}
+	return out
+}
+
+// restartPolicy is the pod's. A Job's has to be written.
+func (p *pod) restartPolicy() string {
+	if policy := textOf(p.spec["restartPolicy"]); policy != "" {
+		return policy
+	}
+	return "Always"
+}
+
+// endsForGood reports whether a container that ends with code 0 is not started again.
+func (p *pod) endsForGood() bool { return p.restartPolicy() != "Always" }
+
+// quitsTooEarly says when a container ends the proxy although it will still need it; empty where it does not. A container that is not started
+// again (Never) has no further use for the proxy once its command is over.
+func (p *pod) quitsTooEarly(c container) (path, why string) {
+	if strings.Contains(c.hookText("postStart"), quitCall) {
+		return c.path + ".lifecycle.postStart", "as it starts, in its postStart hook"
+	}
+	if p.restartPolicy() != "OnFailure" {
+		return "", ""
+	}
+	if strings.Contains(c.hookText("preStop"), quitCall) && (c.field("livenessProbe") != nil || c.field("startupProbe") != nil) {
+		return c.path + ".lifecycle.preStop", "in its preStop hook, which runs before a restart because of a failed probe too"
+	}
+	line := strings.Join(append(c.stringList("command"), c.stringList("args")...), "\n")
+	if strings.Contains(line, quitCall) && always.MatchString(line) {
+		return c.path, "after a failure too, and is then started again without it"
+	}
+	return "", ""
+}
+
+// hookText is all that a hook of the container says: its command, or the path of its request.
+func (c container) hookText(name string) string {
+	path, _ := c.field("lifecycle", name, "httpGet", "path").(string)
+	return c.lifecycleHook(name).line() + "\n" + path
+}

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var qualityRules = []Rule{
+	{
+		Code: "PR409", Title: "Pod loses the class Guaranteed", Severity: result.Info,
+		Why: "Every container of the application has limits that equal its requests, so that the pod would be of the quality-of-service class Guaranteed. The injected " +
+			"containers have not, which makes it Burstable: the CPU manager and the memory manager assign no exclusive cores and memory any more, and the pod is evicted earlier.",
+		Change: "Make requests and limits of the injected containers equal. For Istio, add an init container istio-init and a container istio-proxy with image: auto and such " +
+			"resources to the pod; a native proxy is overridden by the same container. For Linkerd, set config.linkerd.io/proxy-cpu-request and proxy-cpu-limit, and " +
+			"proxy-memory-request and proxy-memory-limit, to the same. If the class does not matter, ignore this.",
+		Issues: []string{"33283", "16175", "16126", "istio.io#10315", "github.com/linkerd/linkerd2#6786"},
+		check:  checkGuaranteedLost,
+	},
+}
+
+// checkGuaranteedLost looks at all containers, init containers among them. Pods whose class comes from their own resources keep it.
+// Source: ComputePodQOS in pkg/apis/core/v1/helper/qos of Kubernetes 1.36.
+func checkGuaranteedLost(p *pod) []finding {
+	if p.ownResources() != nil {
+		return nil
+	}
+	var lost []container
+	own := 0
+	for _, c := range p.all() {
+		switch {
+		case p.injected[c.name] && !c.guaranteed():
+			lost = append(lost, c)
+		case p.injected[c.name]:
+		case !c.guaranteed():
+			return nil
+		default:
+			own++
+		}
+	}
+	if own == 0 || len(lost) == 0 {
+		return nil
+	}
+	names := make([]string, len(lost))
+	for i, c := range lost {
+		names[i] = c.name
+	}
+	at := lost[0]
+	if i := slices.Index(names, proxyName); i >= 0 {
+		at = lost[i]
+	}
+	return []finding{{
+		path: at.path + ".resources", container: at.name,
+		message: fmt.Sprintf("the pod would be Guaranteed and becomes Burstable: requests and limits of CPU and memory are not equal in %s", strings.Join(names, ", ")),
+	}}
+}
+
+// guaranteed reports whether the container has limits of CPU and memory and no request that differs.
+func (c container) guaranteed() bool {
+	for _, name := range []string{"cpu", "memory"} {
+		limit, ok := quantityOf(c.field("resources", "limits", name))
+		if !ok || limit.Sign() <= 0 {
+			return false
+		}
+		asked := c.field("resources", "requests", name)
+		if request, ok := quantityOf(asked); asked != nil && (!ok || request.Cmp(limit) != 0) {
+			return false
+		}
+	}
+	return true
+}
