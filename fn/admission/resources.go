@@ -11,10 +11,14 @@ import (
 )
 
 // canonical writes the quantities in a field of a map as Kubernetes writes them, 1000m as 1, and rounds them up to a
-// thousandth. What is no quantity stays.
+// thousandth, and null as the 0 that Kubernetes reads it as. What is no quantity stays.
 func canonical(m map[string]any, key string) {
 	list, _ := m[key].(map[string]any)
 	for name, v := range list {
+		if v == nil {
+			list[name] = "0"
+			continue
+		}
 		if q, ok := quantity(v); ok {
 			q.RoundUp(resource.Milli)
 			list[name] = q.String()

@@ -251,13 +251,19 @@ func resourceFieldRef(variable map[string]any) (map[string]any, bool) {
 	return reference, has
 }
 
-// canonicalResources writes a container's quantities as Kubernetes does, 3000m as 3. The annotation has them so, and a
-// second injection, which takes them from there, must not change the pod.
+// canonicalResources writes a container's quantities as Kubernetes does, 3000m as 3 and null as 0. The annotation has them so,
+// and a second injection, which takes them from there, must not change the pod. In a strategic merge patch a null would delete
+// the template's quantity, where the webhook merges the typed container, whose null is 0 (source: Quantity.UnmarshalJSON in
+// pkg/api/resource/quantity.go of k8s.io/apimachinery).
 func canonicalResources(c map[string]any) {
 	resources, _ := c["resources"].(map[string]any)
 	for _, key := range []string{"requests", "limits"} {
 		m, _ := resources[key].(map[string]any)
 		for name, v := range m {
+			if v == nil {
+				m[name] = "0"
+				continue
+			}
 			if q, err := resource.ParseQuantity(fmt.Sprint(v)); err == nil {
 				m[name] = q.String()
 			}

@@ -33,9 +33,54 @@ func (r *run) withNulls(container []byte, name string) json.RawMessage {
 				container = append(slices.Clip(bytes.TrimSuffix(container, []byte("}"))), `,"`+field+`":null}`...)
 			}
 		}
+		container = withNullQuantities(container, written["resources"], own["resources"])
 		break
 	}
 	return container
+}
+
+// quantityMaps are the maps of quantities in a container's resources.
+var quantityMaps = []string{"requests", "limits"}
+
+// withNullQuantities returns the JSON of a container with null in the place of the quantities that are null in the resources of
+// the user's container, which Kubernetes' types write as 0.
+func withNullQuantities(container, written []byte, own any) []byte {
+	var resources map[string]any
+	if json.Unmarshal(written, &resources) != nil {
+		return container
+	}
+	user, _ := own.(map[string]any)
+	changed := false
+	for _, kind := range quantityMaps {
+		quantities, _ := user[kind].(map[string]any)
+		noted, _ := resources[kind].(map[string]any)
+		for name, v := range quantities {
+			if _, there := noted[name]; there && v == nil {
+				noted[name] = nil
+				changed = true
+			}
+		}
+	}
+	text, err := json.Marshal(resources)
+	if !changed || err != nil {
+		return container
+	}
+	return bytes.Replace(container, written, text, 1)
+}
+
+// addNullQuantities puts null in the place of the quantities of a container that its annotation notes as null.
+func addNullQuantities(container, noted map[string]any) {
+	resources, _ := container["resources"].(map[string]any)
+	notedResources, _ := noted["resources"].(map[string]any)
+	for _, kind := range quantityMaps {
+		quantities, _ := resources[kind].(map[string]any)
+		written, _ := notedResources[kind].(map[string]any)
+		for name, v := range written {
+			if _, there := quantities[name]; v == nil && there {
+				quantities[name] = nil
+			}
+		}
+	}
 }
 
 // addNulls adds the fields that the pod's annotation says were null to the containers that were read from it.
@@ -56,6 +101,7 @@ func (o overrides) addNulls(p *pod) {
 					c[field] = nil
 				}
 			}
+			addNullQuantities(c, noted[key][i])
 		}
 	}
 }

@@ -110,11 +110,18 @@ func (k *Case) withoutControllers(text string) string {
 // overridesAnnotation keeps the user's own containers of the names of Istio's.
 const overridesAnnotation = "proxy.istio.io/overrides"
 
-// nullField is a field of a container in the annotation that is null, within a JSON string.
-var nullField = regexp.MustCompile(`,\\"[a-zA-Z]+\\":null`)
+var (
+	// nullField is a field of a container in the annotation that is null, within a JSON string.
+	nullField = regexp.MustCompile(`,\\"[a-zA-Z]+\\":null`)
+	// quantityMap is a container's requests or limits in it.
+	quantityMap = regexp.MustCompile(`\\"(requests|limits)\\":\{[^{}]*\}`)
+)
 
-// withoutNulls returns the annotation, as a JSON string, without the fields that are null.
-func withoutNulls(text string) string { return nullField.ReplaceAllString(text, "") }
+// withoutNulls returns the annotation, as a JSON string, without the fields that are null, and with the 0 that a null quantity is.
+func withoutNulls(text string) string {
+	text = quantityMap.ReplaceAllStringFunc(text, func(m string) string { return strings.ReplaceAll(m, ":null", `:\"0\"`) })
+	return nullField.ReplaceAllString(text, "")
+}
 
 func podLabels(pod map[string]any) map[string]any {
 	meta, _ := pod["metadata"].(map[string]any)
