@@ -6,6 +6,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -216,13 +217,13 @@ func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) err
 }
 
 // validate asks whether the API server takes the cluster's pods where Prerig refuses the workload: it may do so because the
-// API server will.
+// API server will. The pods that are asked about have a service account, as the admission of service accounts has set it by then.
 func validate(ctx context.Context, tools Tools, cases []*Case) error {
 	var asked []*Case
 	var pods []map[string]any
 	for _, k := range cases {
 		if k.PrerigRefused != "" && k.Cluster != nil {
-			asked, pods = append(asked, k), append(pods, k.Cluster)
+			asked, pods = append(asked, k), append(pods, withAccount(k.Cluster))
 		}
 	}
 	answers, err := converse[map[string]any, struct{ Status, Message string }](ctx, pods, tools.Defaulter, "-validate")
@@ -235,6 +236,19 @@ func validate(ctx context.Context, tools Tools, cases []*Case) error {
 		}
 	}
 	return nil
+}
+
+// withAccount returns a pod with a service account: its own, or else the one that the API server sets. Without one, validation
+// refuses every pod that has a token in a projected volume, as each injected pod has. The pod is not changed.
+func withAccount(pod map[string]any) map[string]any {
+	spec, _ := pod["spec"].(map[string]any)
+	if name, _ := spec["serviceAccountName"].(string); name != "" || spec == nil {
+		return pod
+	}
+	out, filled := maps.Clone(pod), maps.Clone(spec)
+	filled["serviceAccountName"], filled["serviceAccount"] = "default", "default"
+	out["spec"] = filled
+	return out
 }
 
 // judge says how the case came out.
