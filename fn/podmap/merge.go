@@ -20,6 +20,7 @@ const patchDirective = "$patch"
 // mergePatch merges a patch into an object of the schema. Both are used up.
 func mergePatch(s *Schema, obj, patch map[string]any) (map[string]any, error) {
 	var b mergeExtras
+	dropOmittedKeys(s, obj, patch)
 	b.dropNew(s, obj, patch)
 	out, err := strategicMerge(obj, patch, s)
 	if err != nil {
@@ -264,7 +265,11 @@ func (b *mergeExtras) dropNewElements(f *SchemaField, old any, list []any) {
 			b.dropNew(f.Schema.Elem, was, m)
 			continue
 		}
+		id, written := m[f.MergeKey]
 		dropNulls(m)
+		if written && id == nil && f.mergesByOmitted() {
+			m[f.MergeKey] = "" // as Kubernetes' types read null; the merge needs the key
+		}
 		for _, field := range m {
 			dropDirectives(field)
 		}
@@ -296,6 +301,31 @@ func dropDirectives(v any) {
 	case []any:
 		for _, e := range v {
 			dropDirectives(e)
+		}
+	}
+}
+
+// dropOmittedKeys takes empty merge keys out of the object's lists that the patch merges, where the JSON of Kubernetes' types, in
+// which the webhook merges, does not have them. Without its key an element cannot be merged, so that the merge fails as there.
+func dropOmittedKeys(s *Schema, obj, patch map[string]any) {
+	for key, v := range patch {
+		f := s.Field(key)
+		if f == nil {
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			if was, ok := obj[key].(map[string]any); ok {
+				dropOmittedKeys(f.Schema, was, v)
+			}
+		case []any:
+			list, _ := obj[key].([]any)
+			for _, e := range list {
+				m, ok := e.(map[string]any)
+				if ok && f.mergesByOmitted() && (m[f.MergeKey] == nil || IsZero(m[f.MergeKey])) {
+					delete(m, f.MergeKey)
+				}
+			}
 		}
 	}
 }

@@ -62,11 +62,23 @@ type SchemaField struct {
 	// Merges says that the elements of a list are merged, and MergeKey by which key; "" means that they are plain values.
 	Merges   bool
 	MergeKey string
-	meta     strategicpatch.PatchMeta
+	// omitsEmpty says that JSON of the Go type has no field where the value is empty.
+	omitsEmpty bool
+	meta       strategicpatch.PatchMeta
 }
 
 // alwaysThere reports whether the JSON of Kubernetes' types has the field whenever it has what the field is in.
 func (f *SchemaField) alwaysThere() bool { return !f.IsPointer && f.Schema.Kind == StructKind }
+
+// mergesByOmitted reports whether the elements of a list are merged by a key that JSON of the Go types leaves out where it is
+// empty, as the name of a pull secret.
+func (f *SchemaField) mergesByOmitted() bool {
+	if !f.Merges || f.MergeKey == "" || f.Schema.Elem == nil {
+		return false
+	}
+	key := f.Schema.Elem.Field(f.MergeKey)
+	return key != nil && key.omitsEmpty
+}
 
 // PodSchema returns the schema of a pod.
 var PodSchema = sync.OnceValue(func() *Schema { return SchemaOf(reflect.TypeFor[corev1.Pod]()) })
@@ -135,7 +147,8 @@ func addFields(fields map[string]*SchemaField, t reflect.Type, at []int) {
 		if name == "" || name == "-" {
 			continue
 		}
-		field := &SchemaField{Schema: SchemaOf(f.Type), index: index, IsPointer: f.Type.Kind() == reflect.Pointer}
+		field := &SchemaField{Schema: SchemaOf(f.Type), index: index, IsPointer: f.Type.Kind() == reflect.Pointer,
+			omitsEmpty: strings.Contains(options, "omitempty")}
 		if strategies := f.Tag.Get("patchStrategy"); strategies != "" {
 			list := strings.Split(strategies, ",")
 			field.meta.SetPatchStrategies(list)
