@@ -85,9 +85,11 @@ func functionsOf(p *Profile) template.FuncMap {
 		}
 	}
 	if sprigSpans.Contains(p.release) {
-		return gotemplate.Functions(istios)
+		istios = gotemplate.Functions(istios)
+	} else {
+		gotemplate.Bound(istios)
 	}
-	gotemplate.Bound(istios)
+	printCheckOf(p).bind(istios)
 	return istios
 }
 

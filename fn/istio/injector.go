@@ -196,7 +196,7 @@ func (in *Injector) boundFunctions() template.FuncMap {
 			}
 			return mesh.ProtoToJSON(v, of)
 		},
-		"toYaml": in.known.toYAML,
+		"toYaml": gotemplate.CheckArguments(in.known.toYAML, noData),
 		"render": func(string) (string, error) { return "", fmt.Errorf("render is not bound") },
 	}
 }

@@ -41,6 +41,7 @@ func (in *Injector) bindRender(t *Template, data *TemplateData, spent *int) (*te
 		u.failAbsent(in.language, inner, inUse)
 		marks := maps.Clone(t.marks)
 		marks.Count(inner)
+		in.language.checkPrints(inner, "render")
 		out := &gotemplate.Output{Max: maxRendered, Marks: marks, Spent: spent}
 		if err := inner.Execute(out, data); err != nil {
 			return "", fmt.Errorf("rendering %q: %w", text, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"text/template"
 
 	"github.com/prerig/prerig/fn/gotemplate"
@@ -27,6 +28,11 @@ type Template struct {
 	// absent says that the template reads, at some place, a field that the version does not have, and fails there. That is
 	// normal for templates of the gateway controller, which it renders with other data.
 	absent bool
+	// readsGenerateName and readsOwners say that the text names these fields of the pod's metadata.
+	readsGenerateName, readsOwners bool
+	// text is what was parsed, and readsAnnotations says that it reads more of the annotations than it names.
+	text             string
+	readsAnnotations bool
 	// foreign are the functions and fields that other versions than the injector's have, as text; a vendor's templates have such.
 	foreign []string
 	// later, where it is set, parses the template, of which only the name is known.
@@ -35,6 +41,28 @@ type Template struct {
 
 // Name is the template's name in the configuration.
 func (t *Template) Name() string { return t.name }
+
+// ReadsController reports whether the template's text names the fields of a pod's metadata that its controller sets: the beginning
+// of its name, and the references to its owners.
+func (t *Template) ReadsController() (generateName, owners bool) {
+	return t.readsGenerateName, t.readsOwners
+}
+
+// MayPrint reports whether what the template prints may have the value of a pod's annotation in it.
+func (t *Template) MayPrint(annotation string) bool {
+	return t.readsAnnotations || strings.Contains(t.text, annotation)
+}
+
+// readsAnnotations reports whether a template reads annotations that its text does not name. Asking for one by its name, and
+// the attributes of OpenTelemetry, whose values are escaped, do not count.
+func readsAnnotations(text string) bool {
+	all := strings.Count(text, ".Annotations")
+	for _, named := range []string{"isset .ObjectMeta.Annotations", "isset $.ObjectMeta.Annotations", "index .ObjectMeta.Annotations", "index $.ObjectMeta.Annotations",
+		"otelResourceAttributes .MeshConfig .ObjectMeta.Annotations"} {
+		all -= strings.Count(text, named)
+	}
+	return all > 0
+}
 
 // maxRendered bounds what a template can print, in bytes. Istio's own print about 10 kB.
 const maxRendered = 16 << 20
@@ -65,6 +93,7 @@ func languageOf(p *Profile, g Generation, bound template.FuncMap) *language {
 	for name, fn := range bound {
 		every[name] = fn
 	}
+	every[printFunction] = printCheckOf(p).printed
 	l.base = template.New("").Funcs(every)
 	return l
 }
@@ -96,11 +125,13 @@ func (l *language) parse(name, text string) (*Template, error) {
 	if err := u.checkFunctions(l); err != nil {
 		return nil, err
 	}
-	out := &Template{name: name, tmpl: tmpl, marks: gotemplate.Marks{}, absent: u.failAbsent(l, tmpl, nil)}
+	out := &Template{name: name, text: text, readsAnnotations: readsAnnotations(text), readsGenerateName: strings.Contains(text, ".GenerateName"), readsOwners: strings.Contains(text, ".OwnerReferences"),
+		tmpl: tmpl, marks: gotemplate.Marks{}, absent: u.failAbsent(l, tmpl, nil)}
 	if l.lenient && !out.absent {
 		out.foreign = u.foreign(l)
 	}
 	out.marks.Count(tmpl)
+	l.checkPrints(tmpl, name)
 	_, out.nests = u.functions["render"]
 	out.mutates = variablesOf(tmpl).mutatesShared()
 	return out, nil

@@ -174,14 +174,3 @@ func (d *Duration) json() string {
 	s = strings.TrimSuffix(s, ".000")
 	return `"` + s + `s"`
 }
-
-// MarshalJSON returns the duration in proto JSON.
-func (d *Duration) MarshalJSON() ([]byte, error) { return []byte(d.json()), nil }
-
-// String returns the duration in proto JSON without quotes.
-func (d *Duration) String() string {
-	if d == nil {
-		return ""
-	}
-	return strings.Trim(d.json(), `"`)
-}

@@ -21,6 +21,15 @@ func ProtoToJSON(m any, r release.Release) (string, error) {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || v.Type().Elem().PkgPath() != reflect.TypeFor[ProxyConfig]().PkgPath() {
 		return "", fmt.Errorf("writing JSON: %T is not a message of the mesh config", m)
 	}
+	if _, ok := m.(Message); !ok {
+		return "", fmt.Errorf("writing JSON: %T is not a message of the mesh config", m)
+	}
+	switch m.(type) {
+	case *Duration, *BoolValue, *Int32Value, *UInt32Value, *Int64Value:
+		e := encoder{}
+		err := e.encodePointer(v)
+		return e.out.String(), err
+	}
 	if pc, ok := m.(*ProxyConfig); ok && feature.In(r, feature.JSONWithoutDefaults) {
 		v = reflect.ValueOf(cleanProxyConfig(pc, r))
 	}

@@ -23,8 +23,8 @@ import (
 // Duration is a protobuf duration.
 type Duration struct {
 	// Seconds and Nanos have the same sign.
-	Seconds int64
-	Nanos   int32
+	Seconds int64 `json:"seconds,omitempty"`
+	Nanos   int32 `json:"nanos,omitempty"`
 }
 
 // NewDuration returns d as a protobuf duration.
@@ -57,13 +57,17 @@ func (d *Duration) GetNanos() int32 {
 }
 
 // BoolValue is a bool that may be unset (nil).
-type BoolValue struct{ Value bool }
+type BoolValue struct {
+	Value bool `json:"value,omitempty"`
+}
 
 // GetValue returns the value; false for nil.
 func (v *BoolValue) GetValue() bool { return v != nil && v.Value }
 
 // Int32Value is an int32 that may be unset (nil).
-type Int32Value struct{ Value int32 }
+type Int32Value struct {
+	Value int32 `json:"value,omitempty"`
+}
 
 // GetValue returns the value; 0 for nil.
 func (v *Int32Value) GetValue() int32 {
@@ -74,7 +78,9 @@ func (v *Int32Value) GetValue() int32 {
 }
 
 // UInt32Value is a uint32 that may be unset (nil).
-type UInt32Value struct{ Value uint32 }
+type UInt32Value struct {
+	Value uint32 `json:"value,omitempty"`
+}
 
 // GetValue returns the value; 0 for nil.
 func (v *UInt32Value) GetValue() uint32 {
@@ -85,7 +91,9 @@ func (v *UInt32Value) GetValue() uint32 {
 }
 
 // Int64Value is an int64 that may be unset (nil).
-type Int64Value struct{ Value int64 }
+type Int64Value struct {
+	Value int64 `json:"value,omitempty"`
+}
 
 // GetValue returns the value; 0 for nil.
 func (v *Int64Value) GetValue() int64 {

@@ -82,6 +82,11 @@ type MeshConfig struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *MeshConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *MeshConfig) String() string { return textForm(m) }
+
+func (*MeshConfig) isMessage() {}
+
 // GetMixerCheckServer returns the field mixer_check_server; its zero value where it is not set.
 func (m *MeshConfig) GetMixerCheckServer() string {
 	if m == nil {
@@ -644,6 +649,11 @@ type TcpKeepalive struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *TcpKeepalive) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *TcpKeepalive) String() string { return textForm(m) }
+
+func (*TcpKeepalive) isMessage() {}
+
 // GetProbes returns the field probes; its zero value where it is not set.
 func (m *TcpKeepalive) GetProbes() uint32 {
 	if m == nil {
@@ -759,6 +769,11 @@ type ProxyConfig struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ProxyConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ProxyConfig) String() string { return textForm(m) }
+
+func (*ProxyConfig) isMessage() {}
 
 // GetConfigPath returns the field config_path; its zero value where it is not set.
 func (m *ProxyConfig) GetConfigPath() string {
@@ -1160,6 +1175,11 @@ type Tracing struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *Tracing) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *Tracing) String() string { return textForm(m) }
+
+func (*Tracing) isMessage() {}
+
 // GetZipkin returns the field zipkin; its zero value where it is not set.
 func (m *Tracing) GetZipkin() *Zipkin {
 	if m == nil {
@@ -1248,6 +1268,11 @@ type Zipkin struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *Zipkin) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *Zipkin) String() string { return textForm(m) }
+
+func (*Zipkin) isMessage() {}
+
 // GetAddress returns the field address; its zero value where it is not set.
 func (m *Zipkin) GetAddress() string {
 	if m == nil {
@@ -1266,6 +1291,11 @@ type Lightstep struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *Lightstep) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *Lightstep) String() string { return textForm(m) }
+
+func (*Lightstep) isMessage() {}
 
 // GetAddress returns the field address; its zero value where it is not set.
 func (m *Lightstep) GetAddress() string {
@@ -1307,6 +1337,11 @@ type Datadog struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *Datadog) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *Datadog) String() string { return textForm(m) }
+
+func (*Datadog) isMessage() {}
+
 // GetAddress returns the field address; its zero value where it is not set.
 func (m *Datadog) GetAddress() string {
 	if m == nil {
@@ -1325,6 +1360,11 @@ type Stackdriver struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *Stackdriver) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *Stackdriver) String() string { return textForm(m) }
+
+func (*Stackdriver) isMessage() {}
 
 // GetDebug returns the field debug; its zero value where it is not set.
 func (m *Stackdriver) GetDebug() bool {
@@ -1366,6 +1406,11 @@ type OpenCensusAgent struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *OpenCensusAgent) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *OpenCensusAgent) String() string { return textForm(m) }
+
+func (*OpenCensusAgent) isMessage() {}
 
 // GetAddress returns the field address; its zero value where it is not set.
 func (m *OpenCensusAgent) GetAddress() string {
@@ -1420,6 +1465,11 @@ type CustomTag struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *CustomTag) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *CustomTag) String() string { return textForm(m) }
+
+func (*CustomTag) isMessage() {}
+
 // GetLiteral returns the field literal; its zero value where it is not set.
 func (m *CustomTag) GetLiteral() *TracingLiteral {
 	if m == nil {
@@ -1452,6 +1502,11 @@ type TracingLiteral struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *TracingLiteral) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *TracingLiteral) String() string { return textForm(m) }
+
+func (*TracingLiteral) isMessage() {}
+
 // GetValue returns the field value; its zero value where it is not set.
 func (m *TracingLiteral) GetValue() string {
 	if m == nil {
@@ -1468,6 +1523,11 @@ type TracingEnvironment struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *TracingEnvironment) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *TracingEnvironment) String() string { return textForm(m) }
+
+func (*TracingEnvironment) isMessage() {}
 
 // GetName returns the field name; its zero value where it is not set.
 func (m *TracingEnvironment) GetName() string {
@@ -1493,6 +1553,11 @@ type RequestHeader struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *RequestHeader) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *RequestHeader) String() string { return textForm(m) }
+
+func (*RequestHeader) isMessage() {}
 
 // GetName returns the field name; its zero value where it is not set.
 func (m *RequestHeader) GetName() string {
@@ -1525,6 +1590,11 @@ type ClientTLSSettings struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ClientTLSSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ClientTLSSettings) String() string { return textForm(m) }
+
+func (*ClientTLSSettings) isMessage() {}
 
 // GetMode returns the field mode; its zero value where it is not set.
 func (m *ClientTLSSettings) GetMode() TLSmode {
@@ -1630,6 +1700,11 @@ type SDS struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *SDS) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *SDS) String() string { return textForm(m) }
+
+func (*SDS) isMessage() {}
+
 // GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *SDS) GetEnabled() bool {
 	if m == nil {
@@ -1655,6 +1730,11 @@ type RemoteService struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *RemoteService) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *RemoteService) String() string { return textForm(m) }
+
+func (*RemoteService) isMessage() {}
 
 // GetAddress returns the field address; its zero value where it is not set.
 func (m *RemoteService) GetAddress() string {
@@ -1689,6 +1769,11 @@ type Topology struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *Topology) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *Topology) String() string { return textForm(m) }
+
+func (*Topology) isMessage() {}
 
 // GetNumTrustedProxies returns the field num_trusted_proxies; its zero value where it is not set.
 func (m *Topology) GetNumTrustedProxies() uint32 {
@@ -1750,6 +1835,11 @@ type ProxyProtocolConfiguration struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ProxyProtocolConfiguration) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ProxyProtocolConfiguration) String() string { return textForm(m) }
+
+func (*ProxyProtocolConfiguration) isMessage() {}
+
 // ReadinessProbe is the message of that name.
 type ReadinessProbe struct {
 	InitialDelaySeconds int32                  `pb:"initial_delay_seconds"`
@@ -1765,6 +1855,11 @@ type ReadinessProbe struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ReadinessProbe) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ReadinessProbe) String() string { return textForm(m) }
+
+func (*ReadinessProbe) isMessage() {}
 
 // GetInitialDelaySeconds returns the field initial_delay_seconds; its zero value where it is not set.
 func (m *ReadinessProbe) GetInitialDelaySeconds() int32 {
@@ -1850,6 +1945,11 @@ type HTTPHealthCheckConfig struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *HTTPHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *HTTPHealthCheckConfig) String() string { return textForm(m) }
+
+func (*HTTPHealthCheckConfig) isMessage() {}
+
 // GetPath returns the field path; its zero value where it is not set.
 func (m *HTTPHealthCheckConfig) GetPath() string {
 	if m == nil {
@@ -1899,6 +1999,11 @@ type HTTPHeader struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *HTTPHeader) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *HTTPHeader) String() string { return textForm(m) }
+
+func (*HTTPHeader) isMessage() {}
+
 // GetName returns the field name; its zero value where it is not set.
 func (m *HTTPHeader) GetName() string {
 	if m == nil {
@@ -1924,6 +2029,11 @@ type TCPHealthCheckConfig struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *TCPHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *TCPHealthCheckConfig) String() string { return textForm(m) }
+
+func (*TCPHealthCheckConfig) isMessage() {}
+
 // GetHost returns the field host; its zero value where it is not set.
 func (m *TCPHealthCheckConfig) GetHost() string {
 	if m == nil {
@@ -1948,6 +2058,11 @@ type ExecHealthCheckConfig struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ExecHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ExecHealthCheckConfig) String() string { return textForm(m) }
+
+func (*ExecHealthCheckConfig) isMessage() {}
+
 // GetCommand returns the field command; its zero value where it is not set.
 func (m *ExecHealthCheckConfig) GetCommand() []string {
 	if m == nil {
@@ -1964,6 +2079,11 @@ type GrpcHealthCheckConfig struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *GrpcHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *GrpcHealthCheckConfig) String() string { return textForm(m) }
+
+func (*GrpcHealthCheckConfig) isMessage() {}
 
 // GetPort returns the field port; its zero value where it is not set.
 func (m *GrpcHealthCheckConfig) GetPort() uint32 {
@@ -1990,6 +2110,11 @@ type ProxyStatsMatcher struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ProxyStatsMatcher) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ProxyStatsMatcher) String() string { return textForm(m) }
+
+func (*ProxyStatsMatcher) isMessage() {}
 
 // GetInclusionPrefixes returns the field inclusion_prefixes; its zero value where it is not set.
 func (m *ProxyStatsMatcher) GetInclusionPrefixes() []string {
@@ -2023,6 +2148,11 @@ type ProxyImage struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ProxyImage) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ProxyImage) String() string { return textForm(m) }
+
+func (*ProxyImage) isMessage() {}
+
 // GetImageType returns the field image_type; its zero value where it is not set.
 func (m *ProxyImage) GetImageType() string {
 	if m == nil {
@@ -2039,6 +2169,11 @@ type PrivateKeyProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *PrivateKeyProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *PrivateKeyProvider) String() string { return textForm(m) }
+
+func (*PrivateKeyProvider) isMessage() {}
 
 // GetCryptomb returns the field cryptomb; its zero value where it is not set.
 func (m *PrivateKeyProvider) GetCryptomb() *CryptoMb {
@@ -2065,6 +2200,11 @@ type CryptoMb struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *CryptoMb) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *CryptoMb) String() string { return textForm(m) }
+
+func (*CryptoMb) isMessage() {}
+
 // GetPollDelay returns the field poll_delay; its zero value where it is not set.
 func (m *CryptoMb) GetPollDelay() *Duration {
 	if m == nil {
@@ -2089,6 +2229,11 @@ type QAT struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *QAT) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *QAT) String() string { return textForm(m) }
+
+func (*QAT) isMessage() {}
 
 // GetPollDelay returns the field poll_delay; its zero value where it is not set.
 func (m *QAT) GetPollDelay() *Duration {
@@ -2122,6 +2267,11 @@ type ProxyHeaders struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ProxyHeaders) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ProxyHeaders) String() string { return textForm(m) }
+
+func (*ProxyHeaders) isMessage() {}
 
 // GetForwardedClientCert returns the field forwarded_client_cert; its zero value where it is not set.
 func (m *ProxyHeaders) GetForwardedClientCert() ForwardClientCertDetails {
@@ -2215,6 +2365,11 @@ type SetCurrentClientCertDetails struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *SetCurrentClientCertDetails) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *SetCurrentClientCertDetails) String() string { return textForm(m) }
+
+func (*SetCurrentClientCertDetails) isMessage() {}
+
 // GetSubject returns the field subject; its zero value where it is not set.
 func (m *SetCurrentClientCertDetails) GetSubject() *BoolValue {
 	if m == nil {
@@ -2263,6 +2418,11 @@ type ProxyHeadersRequestId struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ProxyHeadersRequestId) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ProxyHeadersRequestId) String() string { return textForm(m) }
+
+func (*ProxyHeadersRequestId) isMessage() {}
+
 // GetDisabled returns the field disabled; its zero value where it is not set.
 func (m *ProxyHeadersRequestId) GetDisabled() *BoolValue {
 	if m == nil {
@@ -2279,6 +2439,11 @@ type ProxyHeadersServer struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ProxyHeadersServer) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ProxyHeadersServer) String() string { return textForm(m) }
+
+func (*ProxyHeadersServer) isMessage() {}
 
 // GetDisabled returns the field disabled; its zero value where it is not set.
 func (m *ProxyHeadersServer) GetDisabled() *BoolValue {
@@ -2304,6 +2469,11 @@ type AttemptCount struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *AttemptCount) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *AttemptCount) String() string { return textForm(m) }
+
+func (*AttemptCount) isMessage() {}
+
 // GetDisabled returns the field disabled; its zero value where it is not set.
 func (m *AttemptCount) GetDisabled() *BoolValue {
 	if m == nil {
@@ -2320,6 +2490,11 @@ type EnvoyDebugHeaders struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyDebugHeaders) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *EnvoyDebugHeaders) String() string { return textForm(m) }
+
+func (*EnvoyDebugHeaders) isMessage() {}
+
 // GetDisabled returns the field disabled; its zero value where it is not set.
 func (m *EnvoyDebugHeaders) GetDisabled() *BoolValue {
 	if m == nil {
@@ -2335,6 +2510,11 @@ type MetadataExchangeHeaders struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *MetadataExchangeHeaders) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *MetadataExchangeHeaders) String() string { return textForm(m) }
+
+func (*MetadataExchangeHeaders) isMessage() {}
 
 // GetMode returns the field mode; its zero value where it is not set.
 func (m *MetadataExchangeHeaders) GetMode() MetadataExchangeMode {
@@ -2371,6 +2551,11 @@ type XForwardedHost struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *XForwardedHost) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *XForwardedHost) String() string { return textForm(m) }
+
+func (*XForwardedHost) isMessage() {}
+
 // GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *XForwardedHost) GetEnabled() *BoolValue {
 	if m == nil {
@@ -2386,6 +2571,11 @@ type XForwardedPort struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *XForwardedPort) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *XForwardedPort) String() string { return textForm(m) }
+
+func (*XForwardedPort) isMessage() {}
 
 // GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *XForwardedPort) GetEnabled() *BoolValue {
@@ -2419,6 +2609,11 @@ type ConnectionSettings struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ConnectionSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ConnectionSettings) String() string { return textForm(m) }
+
+func (*ConnectionSettings) isMessage() {}
 
 // GetProfile returns the field profile; its zero value where it is not set.
 func (m *ConnectionSettings) GetProfile() ConnectionSettingsProfile {
@@ -2646,6 +2841,11 @@ type OutboundTrafficPolicy struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *OutboundTrafficPolicy) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *OutboundTrafficPolicy) String() string { return textForm(m) }
+
+func (*OutboundTrafficPolicy) isMessage() {}
+
 // GetMode returns the field mode; its zero value where it is not set.
 func (m *OutboundTrafficPolicy) GetMode() OutboundTrafficPolicyMode {
 	if m == nil {
@@ -2693,6 +2893,11 @@ type InboundTrafficPolicy struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *InboundTrafficPolicy) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *InboundTrafficPolicy) String() string { return textForm(m) }
+
+func (*InboundTrafficPolicy) isMessage() {}
+
 // GetMode returns the field mode; its zero value where it is not set.
 func (m *InboundTrafficPolicy) GetMode() InboundTrafficPolicyMode {
 	if m == nil {
@@ -2731,6 +2936,11 @@ type ConfigSource struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ConfigSource) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ConfigSource) String() string { return textForm(m) }
+
+func (*ConfigSource) isMessage() {}
 
 // GetAddress returns the field address; its zero value where it is not set.
 func (m *ConfigSource) GetAddress() string {
@@ -2784,6 +2994,11 @@ type CertificateData struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *CertificateData) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *CertificateData) String() string { return textForm(m) }
+
+func (*CertificateData) isMessage() {}
+
 // GetPem returns the field pem; its zero value where it is not set.
 func (m *CertificateData) GetPem() string {
 	if m == nil || m.Pem == nil {
@@ -2827,6 +3042,11 @@ type LocalityLoadBalancerSetting struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *LocalityLoadBalancerSetting) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *LocalityLoadBalancerSetting) String() string { return textForm(m) }
+
+func (*LocalityLoadBalancerSetting) isMessage() {}
+
 // GetDistribute returns the field distribute; its zero value where it is not set.
 func (m *LocalityLoadBalancerSetting) GetDistribute() []*LocalityLoadBalancerSettingDistribute {
 	if m == nil {
@@ -2868,6 +3088,11 @@ type LocalityLoadBalancerSettingDistribute struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *LocalityLoadBalancerSettingDistribute) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *LocalityLoadBalancerSettingDistribute) String() string { return textForm(m) }
+
+func (*LocalityLoadBalancerSettingDistribute) isMessage() {}
+
 // GetFrom returns the field from; its zero value where it is not set.
 func (m *LocalityLoadBalancerSettingDistribute) GetFrom() string {
 	if m == nil {
@@ -2892,6 +3117,11 @@ type LocalityLoadBalancerSettingFailover struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *LocalityLoadBalancerSettingFailover) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *LocalityLoadBalancerSettingFailover) String() string { return textForm(m) }
+
+func (*LocalityLoadBalancerSettingFailover) isMessage() {}
 
 // GetFrom returns the field from; its zero value where it is not set.
 func (m *LocalityLoadBalancerSettingFailover) GetFrom() string {
@@ -2919,6 +3149,11 @@ type ZoneAwareLoadBalancerSetting struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ZoneAwareLoadBalancerSetting) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ZoneAwareLoadBalancerSetting) String() string { return textForm(m) }
+
+func (*ZoneAwareLoadBalancerSetting) isMessage() {}
 
 // GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *ZoneAwareLoadBalancerSetting) GetEnabled() *BoolValue {
@@ -2960,6 +3195,11 @@ type ZoneAwareLoadBalancerSettingFailover struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ZoneAwareLoadBalancerSettingFailover) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ZoneAwareLoadBalancerSettingFailover) String() string { return textForm(m) }
+
+func (*ZoneAwareLoadBalancerSettingFailover) isMessage() {}
 
 // GetFrom returns the field from; its zero value where it is not set.
 func (m *ZoneAwareLoadBalancerSettingFailover) GetFrom() string {
@@ -3007,6 +3247,11 @@ type Certificate struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *Certificate) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *Certificate) String() string { return textForm(m) }
+
+func (*Certificate) isMessage() {}
+
 // GetSecretName returns the field secret_name; its zero value where it is not set.
 func (m *Certificate) GetSecretName() string {
 	if m == nil {
@@ -3032,6 +3277,11 @@ type ServiceSettings struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ServiceSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ServiceSettings) String() string { return textForm(m) }
+
+func (*ServiceSettings) isMessage() {}
+
 // GetSettings returns the field settings; its zero value where it is not set.
 func (m *ServiceSettings) GetSettings() *ServiceSettingsSettings {
 	if m == nil {
@@ -3056,6 +3306,11 @@ type ServiceSettingsSettings struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ServiceSettingsSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ServiceSettingsSettings) String() string { return textForm(m) }
+
+func (*ServiceSettingsSettings) isMessage() {}
+
 // GetClusterLocal returns the field cluster_local; its zero value where it is not set.
 func (m *ServiceSettingsSettings) GetClusterLocal() bool {
 	if m == nil {
@@ -3073,6 +3328,11 @@ type ServiceScopeConfigs struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ServiceScopeConfigs) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ServiceScopeConfigs) String() string { return textForm(m) }
+
+func (*ServiceScopeConfigs) isMessage() {}
 
 // GetNamespaceSelector returns the field namespace_selector; its zero value where it is not set.
 func (m *ServiceScopeConfigs) GetNamespaceSelector() *LabelSelector {
@@ -3107,6 +3367,11 @@ type LabelSelector struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *LabelSelector) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *LabelSelector) String() string { return textForm(m) }
+
+func (*LabelSelector) isMessage() {}
+
 // GetMatchLabels returns the field matchLabels; its zero value where it is not set.
 func (m *LabelSelector) GetMatchLabels() map[string]string {
 	if m == nil {
@@ -3132,6 +3397,11 @@ type LabelSelectorRequirement struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *LabelSelectorRequirement) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *LabelSelectorRequirement) String() string { return textForm(m) }
+
+func (*LabelSelectorRequirement) isMessage() {}
 
 // GetKey returns the field key; its zero value where it is not set.
 func (m *LabelSelectorRequirement) GetKey() string {
@@ -3189,6 +3459,11 @@ type MeshConfigCA struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *MeshConfigCA) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *MeshConfigCA) String() string { return textForm(m) }
+
+func (*MeshConfigCA) isMessage() {}
+
 // GetAddress returns the field address; its zero value where it is not set.
 func (m *MeshConfigCA) GetAddress() string {
 	if m == nil {
@@ -3243,6 +3518,11 @@ type ExtensionProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ExtensionProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ExtensionProvider) String() string { return textForm(m) }
+
+func (*ExtensionProvider) isMessage() {}
 
 // GetName returns the field name; its zero value where it is not set.
 func (m *ExtensionProvider) GetName() string {
@@ -3393,6 +3673,11 @@ type EnvoyExternalAuthorizationHttpProvider struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyExternalAuthorizationHttpProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *EnvoyExternalAuthorizationHttpProvider) String() string { return textForm(m) }
+
+func (*EnvoyExternalAuthorizationHttpProvider) isMessage() {}
+
 // GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetService() string {
 	if m == nil {
@@ -3515,6 +3800,11 @@ type EnvoyExternalAuthorizationRequestBody struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyExternalAuthorizationRequestBody) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *EnvoyExternalAuthorizationRequestBody) String() string { return textForm(m) }
+
+func (*EnvoyExternalAuthorizationRequestBody) isMessage() {}
+
 // GetMaxRequestBytes returns the field max_request_bytes; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationRequestBody) GetMaxRequestBytes() uint32 {
 	if m == nil {
@@ -3552,6 +3842,11 @@ type EnvoyExternalAuthorizationGrpcProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyExternalAuthorizationGrpcProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *EnvoyExternalAuthorizationGrpcProvider) String() string { return textForm(m) }
+
+func (*EnvoyExternalAuthorizationGrpcProvider) isMessage() {}
 
 // GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationGrpcProvider) GetService() string {
@@ -3623,6 +3918,11 @@ type ZipkinTracingProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ZipkinTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ZipkinTracingProvider) String() string { return textForm(m) }
+
+func (*ZipkinTracingProvider) isMessage() {}
 
 // GetService returns the field service; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetService() string {
@@ -3717,6 +4017,11 @@ type HttpHeader struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *HttpHeader) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *HttpHeader) String() string { return textForm(m) }
+
+func (*HttpHeader) isMessage() {}
+
 // GetName returns the field name; its zero value where it is not set.
 func (m *HttpHeader) GetName() string {
 	if m == nil {
@@ -3751,6 +4056,11 @@ type LightstepTracingProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *LightstepTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *LightstepTracingProvider) String() string { return textForm(m) }
+
+func (*LightstepTracingProvider) isMessage() {}
 
 // GetService returns the field service; its zero value where it is not set.
 func (m *LightstepTracingProvider) GetService() string {
@@ -3794,6 +4104,11 @@ type DatadogTracingProvider struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *DatadogTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *DatadogTracingProvider) String() string { return textForm(m) }
+
+func (*DatadogTracingProvider) isMessage() {}
+
 // GetService returns the field service; its zero value where it is not set.
 func (m *DatadogTracingProvider) GetService() string {
 	if m == nil {
@@ -3830,6 +4145,11 @@ type StackdriverProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *StackdriverProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *StackdriverProvider) String() string { return textForm(m) }
+
+func (*StackdriverProvider) isMessage() {}
 
 // GetDebug returns the field debug; its zero value where it is not set.
 func (m *StackdriverProvider) GetDebug() bool {
@@ -3887,6 +4207,11 @@ type StackdriverProviderLogging struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *StackdriverProviderLogging) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *StackdriverProviderLogging) String() string { return textForm(m) }
+
+func (*StackdriverProviderLogging) isMessage() {}
+
 // GetLabels returns the field labels; its zero value where it is not set.
 func (m *StackdriverProviderLogging) GetLabels() map[string]string {
 	if m == nil {
@@ -3905,6 +4230,11 @@ type OpenCensusAgentTracingProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *OpenCensusAgentTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *OpenCensusAgentTracingProvider) String() string { return textForm(m) }
+
+func (*OpenCensusAgentTracingProvider) isMessage() {}
 
 // GetService returns the field service; its zero value where it is not set.
 func (m *OpenCensusAgentTracingProvider) GetService() string {
@@ -3977,6 +4307,11 @@ type SkyWalkingTracingProvider struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *SkyWalkingTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *SkyWalkingTracingProvider) String() string { return textForm(m) }
+
+func (*SkyWalkingTracingProvider) isMessage() {}
+
 // GetService returns the field service; its zero value where it is not set.
 func (m *SkyWalkingTracingProvider) GetService() string {
 	if m == nil {
@@ -4015,6 +4350,11 @@ type OpenTelemetryTracingProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *OpenTelemetryTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *OpenTelemetryTracingProvider) String() string { return textForm(m) }
+
+func (*OpenTelemetryTracingProvider) isMessage() {}
 
 // GetService returns the field service; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetService() string {
@@ -4090,6 +4430,11 @@ type HttpService struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *HttpService) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *HttpService) String() string { return textForm(m) }
+
+func (*HttpService) isMessage() {}
+
 // GetPath returns the field path; its zero value where it is not set.
 func (m *HttpService) GetPath() string {
 	if m == nil {
@@ -4123,6 +4468,11 @@ type GrpcService struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *GrpcService) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *GrpcService) String() string { return textForm(m) }
+
+func (*GrpcService) isMessage() {}
+
 // GetTimeout returns the field timeout; its zero value where it is not set.
 func (m *GrpcService) GetTimeout() *Duration {
 	if m == nil {
@@ -4148,6 +4498,11 @@ type ResourceDetectors struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ResourceDetectors) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ResourceDetectors) String() string { return textForm(m) }
+
+func (*ResourceDetectors) isMessage() {}
+
 // GetEnvironment returns the field environment; its zero value where it is not set.
 func (m *ResourceDetectors) GetEnvironment() *EnvironmentResourceDetector {
 	if m == nil {
@@ -4171,12 +4526,22 @@ type EnvironmentResourceDetector struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvironmentResourceDetector) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *EnvironmentResourceDetector) String() string { return textForm(m) }
+
+func (*EnvironmentResourceDetector) isMessage() {}
+
 // DynatraceResourceDetector is the message of that name.
 type DynatraceResourceDetector struct {
 }
 
 // MarshalJSON returns the message's proto JSON.
 func (m *DynatraceResourceDetector) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *DynatraceResourceDetector) String() string { return textForm(m) }
+
+func (*DynatraceResourceDetector) isMessage() {}
 
 // ServiceAttributeEnrichment is the enumeration of that name.
 type ServiceAttributeEnrichment int32
@@ -4209,6 +4574,11 @@ type DynatraceSampler struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *DynatraceSampler) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *DynatraceSampler) String() string { return textForm(m) }
+
+func (*DynatraceSampler) isMessage() {}
 
 // GetTenant returns the field tenant; its zero value where it is not set.
 func (m *DynatraceSampler) GetTenant() string {
@@ -4252,6 +4622,11 @@ type DynatraceApi struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *DynatraceApi) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *DynatraceApi) String() string { return textForm(m) }
+
+func (*DynatraceApi) isMessage() {}
+
 // GetService returns the field service; its zero value where it is not set.
 func (m *DynatraceApi) GetService() string {
 	if m == nil {
@@ -4283,6 +4658,11 @@ type PrometheusMetricsProvider struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *PrometheusMetricsProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *PrometheusMetricsProvider) String() string { return textForm(m) }
+
+func (*PrometheusMetricsProvider) isMessage() {}
+
 // EnvoyFileAccessLogProvider is the message of that name.
 type EnvoyFileAccessLogProvider struct {
 	Path            string                               `pb:"path"`
@@ -4292,6 +4672,11 @@ type EnvoyFileAccessLogProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyFileAccessLogProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *EnvoyFileAccessLogProvider) String() string { return textForm(m) }
+
+func (*EnvoyFileAccessLogProvider) isMessage() {}
 
 // GetPath returns the field path; its zero value where it is not set.
 func (m *EnvoyFileAccessLogProvider) GetPath() string {
@@ -4326,6 +4711,11 @@ type EnvoyFileAccessLogProviderLogFormat struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyFileAccessLogProviderLogFormat) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *EnvoyFileAccessLogProviderLogFormat) String() string { return textForm(m) }
+
+func (*EnvoyFileAccessLogProviderLogFormat) isMessage() {}
+
 // GetText returns the field text; its zero value where it is not set.
 func (m *EnvoyFileAccessLogProviderLogFormat) GetText() string {
 	if m == nil || m.Text == nil {
@@ -4355,6 +4745,11 @@ type EnvoyHttpGrpcV3LogProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyHttpGrpcV3LogProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *EnvoyHttpGrpcV3LogProvider) String() string { return textForm(m) }
+
+func (*EnvoyHttpGrpcV3LogProvider) isMessage() {}
 
 // GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyHttpGrpcV3LogProvider) GetService() string {
@@ -4423,6 +4818,11 @@ type EnvoyTcpGrpcV3LogProvider struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyTcpGrpcV3LogProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *EnvoyTcpGrpcV3LogProvider) String() string { return textForm(m) }
+
+func (*EnvoyTcpGrpcV3LogProvider) isMessage() {}
+
 // GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyTcpGrpcV3LogProvider) GetService() string {
 	if m == nil {
@@ -4466,6 +4866,11 @@ type EnvoyOpenTelemetryLogProvider struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyOpenTelemetryLogProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *EnvoyOpenTelemetryLogProvider) String() string { return textForm(m) }
+
+func (*EnvoyOpenTelemetryLogProvider) isMessage() {}
+
 // GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyOpenTelemetryLogProvider) GetService() string {
 	if m == nil {
@@ -4507,6 +4912,11 @@ type EnvoyOpenTelemetryLogProviderLogFormat struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *EnvoyOpenTelemetryLogProviderLogFormat) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *EnvoyOpenTelemetryLogProviderLogFormat) String() string { return textForm(m) }
+
+func (*EnvoyOpenTelemetryLogProviderLogFormat) isMessage() {}
+
 // GetText returns the field text; its zero value where it is not set.
 func (m *EnvoyOpenTelemetryLogProviderLogFormat) GetText() string {
 	if m == nil {
@@ -4532,6 +4942,11 @@ type SDSProvider struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *SDSProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *SDSProvider) String() string { return textForm(m) }
+
+func (*SDSProvider) isMessage() {}
 
 // GetName returns the field name; its zero value where it is not set.
 func (m *SDSProvider) GetName() string {
@@ -4567,6 +4982,11 @@ type DefaultProviders struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *DefaultProviders) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *DefaultProviders) String() string { return textForm(m) }
+
+func (*DefaultProviders) isMessage() {}
+
 // GetTracing returns the field tracing; its zero value where it is not set.
 func (m *DefaultProviders) GetTracing() []string {
 	if m == nil {
@@ -4598,6 +5018,11 @@ type ProxyPathNormalization struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ProxyPathNormalization) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ProxyPathNormalization) String() string { return textForm(m) }
+
+func (*ProxyPathNormalization) isMessage() {}
 
 // GetNormalization returns the field normalization; its zero value where it is not set.
 func (m *ProxyPathNormalization) GetNormalization() NormalizationType {
@@ -4644,6 +5069,11 @@ type HTTPRetry struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *HTTPRetry) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *HTTPRetry) String() string { return textForm(m) }
+
+func (*HTTPRetry) isMessage() {}
 
 // GetAttempts returns the field attempts; its zero value where it is not set.
 func (m *HTTPRetry) GetAttempts() int32 {
@@ -4703,6 +5133,11 @@ type TLSConfig struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *TLSConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *TLSConfig) String() string { return textForm(m) }
+
+func (*TLSConfig) isMessage() {}
+
 // GetMinProtocolVersion returns the field min_protocol_version; its zero value where it is not set.
 func (m *TLSConfig) GetMinProtocolVersion() TLSProtocol {
 	if m == nil {
@@ -4757,6 +5192,11 @@ type DefaultTrafficPolicy struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *DefaultTrafficPolicy) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *DefaultTrafficPolicy) String() string { return textForm(m) }
+
+func (*DefaultTrafficPolicy) isMessage() {}
+
 // GetConnectionPool returns the field connection_pool; its zero value where it is not set.
 func (m *DefaultTrafficPolicy) GetConnectionPool() *ConnectionPoolSettings {
 	if m == nil {
@@ -4781,6 +5221,11 @@ type ConnectionPoolSettings struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ConnectionPoolSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ConnectionPoolSettings) String() string { return textForm(m) }
+
+func (*ConnectionPoolSettings) isMessage() {}
 
 // GetTcp returns the field tcp; its zero value where it is not set.
 func (m *ConnectionPoolSettings) GetTcp() *TCPSettings {
@@ -4809,6 +5254,11 @@ type TCPSettings struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *TCPSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *TCPSettings) String() string { return textForm(m) }
+
+func (*TCPSettings) isMessage() {}
 
 // GetMaxConnections returns the field max_connections; its zero value where it is not set.
 func (m *TCPSettings) GetMaxConnections() int32 {
@@ -4865,6 +5315,11 @@ type HTTPSettings struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *HTTPSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *HTTPSettings) String() string { return textForm(m) }
+
+func (*HTTPSettings) isMessage() {}
 
 // GetHttp1MaxPendingRequests returns the field http1_max_pending_requests; its zero value where it is not set.
 func (m *HTTPSettings) GetHttp1MaxPendingRequests() int32 {
@@ -4970,6 +5425,11 @@ type ConnectionKeepalive struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ConnectionKeepalive) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ConnectionKeepalive) String() string { return textForm(m) }
+
+func (*ConnectionKeepalive) isMessage() {}
+
 // GetInterval returns the field interval; its zero value where it is not set.
 func (m *ConnectionKeepalive) GetInterval() *Duration {
 	if m == nil {
@@ -5002,6 +5462,11 @@ type OutlierDetection struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *OutlierDetection) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *OutlierDetection) String() string { return textForm(m) }
+
+func (*OutlierDetection) isMessage() {}
 
 // GetConsecutiveErrors returns the field consecutive_errors; its zero value where it is not set.
 func (m *OutlierDetection) GetConsecutiveErrors() int32 {
@@ -5093,6 +5558,11 @@ type ServiceEntryVisibility struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ServiceEntryVisibility) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ServiceEntryVisibility) String() string { return textForm(m) }
+
+func (*ServiceEntryVisibility) isMessage() {}
+
 // GetDefaultVisibility returns the field default_visibility; its zero value where it is not set.
 func (m *ServiceEntryVisibility) GetDefaultVisibility() ServiceEntryVisibilityVisibility {
 	if m == nil {
@@ -5153,6 +5623,11 @@ type ServiceEntryVisibilityPolicy struct {
 // MarshalJSON returns the message's proto JSON.
 func (m *ServiceEntryVisibilityPolicy) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
+// String returns the message's text form.
+func (m *ServiceEntryVisibilityPolicy) String() string { return textForm(m) }
+
+func (*ServiceEntryVisibilityPolicy) isMessage() {}
+
 // GetVisibility returns the field visibility; its zero value where it is not set.
 func (m *ServiceEntryVisibilityPolicy) GetVisibility() ServiceEntryVisibilityVisibility {
 	if m == nil {
@@ -5176,6 +5651,11 @@ type MatchRule struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *MatchRule) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *MatchRule) String() string { return textForm(m) }
+
+func (*MatchRule) isMessage() {}
 
 // GetNamespaceSelector returns the field namespace_selector; its zero value where it is not set.
 func (m *MatchRule) GetNamespaceSelector() *LabelSelector {
@@ -5212,6 +5692,11 @@ type ThriftConfig struct {
 
 // MarshalJSON returns the message's proto JSON.
 func (m *ThriftConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
+
+// String returns the message's text form.
+func (m *ThriftConfig) String() string { return textForm(m) }
+
+func (*ThriftConfig) isMessage() {}
 
 // GetRateLimitUrl returns the field rate_limit_url; its zero value where it is not set.
 func (m *ThriftConfig) GetRateLimitUrl() string {

@@ -113,6 +113,7 @@ func writeMessage(out *bytes.Buffer, b block, enums map[string]bool) {
 	}
 	out.WriteString("}\n")
 	fmt.Fprintf(out, "\n// MarshalJSON returns the message's proto JSON.\nfunc (m *%s) MarshalJSON() ([]byte, error) { return marshalJSON(m) }\n", b.name)
+	fmt.Fprintf(out, "\n// String returns the message's text form.\nfunc (m *%s) String() string { return textForm(m) }\n\nfunc (*%s) isMessage() {}\n", b.name, b.name)
 	for _, f := range b.fields {
 		if f.options["go"] != "" {
 			continue
