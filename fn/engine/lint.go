@@ -55,6 +55,7 @@ func (w *podWork) lintInput(obj, pod map[string]any, pl *compiledPolicy, plans [
 	input := lint.Input{
 		APIVersion: w.unit.meta.APIVersion, Kind: w.unit.meta.Kind, Name: w.unit.meta.Name, Namespace: w.unit.meta.Namespace,
 		Field: w.template.Field, Before: w.original, After: pod, Injected: addedContainers(w.original, pod), File: w.unit.file(),
+		Unquoted: w.unquoted,
 	}
 	if pl.lints {
 		input.Misplaced = w.misplaced(plans)

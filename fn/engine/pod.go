@@ -31,6 +31,8 @@ type podWork struct {
 	// obj is the workload, before is the pod that Istio's injection begins with, and sidecars is what the others do.
 	obj, before map[string]any
 	sidecars    sidecarWork
+	// unquoted are the annotations that write YAML into the pod, as inject.Result has them; nil where nothing was injected.
+	unquoted map[string][]string
 }
 
 // injectTemplate returns the pod of one template without any injection, and as it should be. undo is the workload's record of the
@@ -114,7 +116,7 @@ func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 	if w.outcome.Action == Injected {
 		return nil, fmt.Errorf("two policies inject Istio's proxy, the second is %s; leave one of them out or narrow them by namespace", pl.policy.Metadata.Name)
 	}
-	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace, KeepListed: true,
+	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Controller: w.controller(), Namespace: homes[0].Namespace, KeepListed: true,
 		RecordNulls: w.isBarePod() && keepsRecords([]*compiledPolicy{pl}),
 		Account:     pl.account(w.cluster, pod, w.unit.meta.Namespace, homes[0].Name),
 		Limits:      pl.limits(w.cluster, w.unit.meta.Namespace, homes[0].Name)})
@@ -124,6 +126,7 @@ func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 	for _, warning := range got.Warnings {
 		w.unit.addResult(result.Warning, w.template.Field, warning)
 	}
+	w.unquoted = got.Unquoted
 	w.outcome.Action = Injected
 	image, _ := containersByName(got.Pod)[proxyContainer]["image"].(string)
 	w.outcome.Image = strings.Clone(image) // it is a part of all that the template printed, which would stay in memory with it
@@ -136,6 +139,15 @@ func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 		}
 	}
 	return w.markAndPin(pl, asked, got.Pod)
+}
+
+// controller returns the workload that makes the pod; the zero value for a Pod.
+func (w *podWork) controller() inject.Controller {
+	if w.isBarePod() {
+		return inject.Controller{}
+	}
+	spec, _ := w.obj["spec"].(map[string]any)
+	return inject.Controller{Owner: w.template.Declared, NameGenerated: w.template.NameGenerated, Indexed: spec["completionMode"] == "Indexed"}
 }
 
 // resolveNamespace returns the owner of the pod, and what is known about its namespace.

@@ -15,6 +15,8 @@ type Request struct {
 	Pod map[string]any
 	// Owner is the workload that the pod belongs to.
 	Owner workload.Owner
+	// Controller is the workload that makes the pod, as far as templates read it in the pod's metadata.
+	Controller Controller
 	// Namespace is the one that the pod will run in.
 	Namespace Namespace
 	// Account is the service account that the pod will run as.
@@ -48,6 +50,9 @@ type Result struct {
 	Pod map[string]any
 	// Warnings are for the user, each a sentence without a full stop.
 	Warnings []string
+	// Unquoted are the annotations whose values write YAML into the pod, because a template prints them without quotes; each
+	// with the fields that it changes, as paths in the pod.
+	Unquoted map[string][]string
 }
 
 // Istio does to a pod what the webhook of the injector's version does to it. The error is a *podmap.FieldError or an
@@ -87,7 +92,7 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 		user, seen := r.withoutReplaced()
 		out = withoutDefaults(in.APIServer().WithLimits(req.Limits), user, seen, r.pod)
 	}
-	return Result{Pod: out.object(), Warnings: r.warnings}, nil
+	return Result{Pod: out.object(), Warnings: r.warnings, Unquoted: r.unquoted}, nil
 }
 
 // inject injects into a copy of the pod that the webhook sees.

@@ -51,6 +51,8 @@ type run struct {
 	// scraped are the annotations that say where the proxy's merged metrics are.
 	scraped  map[string]string
 	warnings []string
+	// unquoted is the result's.
+	unquoted map[string][]string
 }
 
 // merge renders the templates and merges them into the pod.
@@ -108,6 +110,7 @@ func (r *run) data() (*istio.TemplateData, error) {
 		return nil, err
 	}
 	view.Namespace = r.namespace()
+	r.req.Controller.addController(&view.ObjectMeta)
 	d := &istio.TemplateData{
 		TypeMeta:       metav1.TypeMeta{APIVersion: r.req.Owner.APIVersion, Kind: r.req.Owner.Kind},
 		ObjectMeta:     view.ObjectMeta,
@@ -136,6 +139,7 @@ func (r *run) applyTemplates() error {
 	if err != nil {
 		return err
 	}
+	r.unquoted = map[string][]string{}
 	for _, t := range templates {
 		patch, err := r.render(t, data)
 		if err != nil {
@@ -177,6 +181,11 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 	}
 	if err := podmap.FitPatch(podmap.PodSchema(), patch); err != nil {
 		return nil, &gotemplate.Error{Template: t.Name(), Err: err}
+	}
+	r.warnOfController(t)
+	r.noteUnquoted(t, data, patch)
+	if err := r.dropIdentity(t, patch); err != nil {
+		return nil, err
 	}
 	if spec, ok := patch["spec"].(map[string]any); ok {
 		for _, key := range []string{containersKey, initContainersKey} {
@@ -286,6 +295,9 @@ type injected struct {
 // injectedKeys are the lists that count.
 var injectedKeys = []string{initContainersKey, containersKey, "volumes", "imagePullSecrets"}
 
+// elementOrder begins the keys of a strategic merge patch that give the order of a list.
+const elementOrder = "$setElementOrder/"
+
 // add merges one template's patch into the list. The patch is not changed. keep says that what has an instruction is added
 // where there is nothing that it could act on.
 func (i *injected) add(patch map[string]any, keep bool) error {
@@ -295,6 +307,14 @@ func (i *injected) add(patch map[string]any, keep bool) error {
 		if list, ok := spec[key].([]any); ok {
 			next[key] = stubs(list)
 			i.noteUsers(list)
+		}
+		if order, ok := spec[elementOrder+key]; ok {
+			next[elementOrder+key] = podmap.CopyValue(order)
+		}
+	}
+	for _, directive := range []string{"$patch", "$retainKeys"} {
+		if v, ok := spec[directive]; ok {
+			next[directive] = podmap.CopyValue(v)
 		}
 	}
 	if keep {
@@ -306,6 +326,10 @@ func (i *injected) add(patch map[string]any, keep bool) error {
 	}
 	if i.pod == nil {
 		i.pod = map[string]any{}
+	}
+	if _, ordered := next[elementOrder+containersKey]; ordered && i.pod[containersKey] == nil {
+		// JSON of a pod without containers has a null there, on which the merge fails in the webhook.
+		i.pod[containersKey] = nil
 	}
 	p := &pod{meta: map[string]any{}, spec: i.pod}
 	if err := p.overlay(map[string]any{"spec": next}); err != nil {
@@ -331,7 +355,10 @@ func (i *injected) noteUsers(list []any) {
 
 // instructed reports whether one of the lists has an instruction of a strategic merge patch.
 func instructed(lists map[string]any) bool {
-	for _, v := range lists {
+	for key, v := range lists {
+		if key[0] == podmap.DirectivePrefix {
+			return true
+		}
 		list, _ := v.([]any)
 		for _, e := range list {
 			m, _ := e.(map[string]any)

@@ -63,6 +63,14 @@ var injectionRules = []Rule{
 		Issues:    []string{"60486", "34135", "38145"},
 		check:     checkProxySkew,
 	},
+	{
+		Code: "PR618", Title: "Annotation that writes YAML into the pod", Severity: result.Error, Audience: Applications,
+		Why: "Templates of Istio before its fix of August 2026, and of users, print the values of some annotations without quotes. A value with a quote, a line break or " +
+			"a colon then adds fields to the injected containers, such as another image or more privileges, which no reviewer sees in the annotation.",
+		Change: "Write the annotation as one plain value, or leave it out; whoever writes the templates prints it with quote. The built-in policy istio quotes these values.",
+		Issues: []string{"61215"},
+		check:  checkUnquoted,
+	},
 }
 
 func checkImageAuto(p *pod) []finding {

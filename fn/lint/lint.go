@@ -51,6 +51,9 @@ type Input struct {
 	// Injected names the containers that are injected. Those that the pod's own status annotation lists, and those that
 	// After has and Before has not, are found without it.
 	Injected []string
+	// Unquoted are the annotations whose values write YAML into the pod, each with the fields that it changes, as the injection
+	// found them; nil where the injection is not known.
+	Unquoted map[string][]string
 	// File says where the workload came from, and is passed on.
 	File *result.File
 	// Misplaced are labels and annotations of the workload's own metadata that sidecars of the policies read on pods.

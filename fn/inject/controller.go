@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/fn/gotemplate"
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// Controller is the workload whose controller makes the pods, as its manifest names it. The zero value is a Pod's, whose
+// metadata is all in its manifest.
+type Controller struct {
+	workload.Owner
+	// NameGenerated says that the API server completes the workload's name.
+	NameGenerated bool
+	// Indexed says that the pods have an index in their names, as those of an Indexed Job have.
+	Indexed bool
+}
+
+// directControllers are the API versions in the references to controllers that make pods themselves, by kind (source: the
+// constants controllerKind in pkg/controller of Kubernetes 1.36). Pods of other kinds belong to an object that exists in the
+// cluster only, such as a Deployment's ReplicaSet.
+var directControllers = map[string]string{
+	"DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1", "ReplicationController": "v1",
+}
+
+// isPod reports whether no controller makes the pod.
+func (c Controller) isPod() bool { return c.Kind == "" }
+
+// apiVersion returns the API version in the reference to the controller; "" where the pods belong to something else.
+func (c Controller) apiVersion() string {
+	if c.NameGenerated || c.Name == "" {
+		return ""
+	}
+	known := directControllers[c.Kind]
+	if group, _ := splitGroup(c.APIVersion); known != "" && group != "" {
+		if of, _ := splitGroup(known); of != group {
+			return "" // a kind of the same name in another group
+		}
+	}
+	return known
+}
+
+// splitGroup returns the group and the version of an API version.
+func splitGroup(apiVersion string) (group, version string) {
+	for i := range apiVersion {
+		if apiVersion[i] == '/' {
+			return apiVersion[:i], apiVersion[i+1:]
+		}
+	}
+	return "", apiVersion
+}
+
+// addController sets in a pod's metadata what its controller sets and what is known of it: the reference to the controller
+// without its uid, and the beginning of the pod's name (source: GetPodFromTemplate in pkg/controller/controller_utils.go of
+// Kubernetes 1.36).
+func (c Controller) addController(meta *metav1.ObjectMeta) {
+	if c.isPod() {
+		return
+	}
+	meta.GenerateName, meta.OwnerReferences = "", nil
+	apiVersion := c.apiVersion()
+	if apiVersion == "" {
+		return
+	}
+	yes := true
+	meta.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: apiVersion, Kind: c.Kind, Name: c.Name, Controller: &yes, BlockOwnerDeletion: &yes,
+	}}
+	if !c.Indexed {
+		meta.GenerateName = c.Name + "-"
+	}
+}
+
+// warnOfController warns of a template that reads what only the cluster knows of a pod's controller.
+func (r *run) warnOfController(t *istio.Template) {
+	c := r.req.Controller
+	generateName, owners := t.ReadsController()
+	if c.isPod() || !generateName && !owners {
+		return
+	}
+	unknown := ""
+	switch known := c.apiVersion() != ""; {
+	case generateName && (!known || c.Indexed):
+		unknown = ".ObjectMeta.GenerateName"
+	case owners && !known:
+		unknown = ".ObjectMeta.OwnerReferences"
+	default:
+		return
+	}
+	r.warnings = append(r.warnings, fmt.Sprintf(
+		"the template %q reads %s, which is empty here: pods of a %s get it in the cluster only; read .DeploymentMeta.Name and .TypeMeta.Kind instead", t.Name(), unknown, c.Kind))
+}
+
+// dropIdentity takes out of a template's patch what no manifest can have of a pod: its name and namespace, and its status. The
+// webhook sets a name, so that a second pod of the workload fails; a namespace is an error of the API server, which refuses
+// the pod (source: BeforeCreate in pkg/registry/rest/create.go of k8s.io/apiserver); and a status is reset when a pod is
+// created. The patch is changed.
+func (r *run) dropIdentity(t *istio.Template, patch map[string]any) error {
+	delete(patch, "status")
+	meta, _ := patch["metadata"].(map[string]any)
+	own := map[string]string{"namespace": r.namespace()}
+	for _, key := range []string{"name", "generateName"} {
+		own[key], _ = r.pod.meta[key].(string)
+	}
+	for _, key := range []string{"name", "generateName", "namespace"} {
+		written, there := meta[key]
+		delete(meta, key)
+		text, _ := written.(string)
+		if !there || text == "" || text == own[key] {
+			continue
+		}
+		if key == "namespace" {
+			if own[key] == "" {
+				continue
+			}
+			return &gotemplate.Error{Template: t.Name(), Err: fmt.Errorf(
+				"metadata.namespace is %q and the pod's is %q: the API server refuses a pod whose namespace a webhook changes; take the field out of the template", text, own[key])}
+		}
+		r.warnings = append(r.warnings, fmt.Sprintf(
+			"the template %q sets metadata.%s, which is ignored: it would name every pod of a workload, and a manifest gets no other name by injection; take the field out of the template", t.Name(), key))
+	}
+	return nil
+}
