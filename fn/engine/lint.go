@@ -31,10 +31,10 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	}
 }
 
-// reportCertain warns of an injected pod that is certain never to start, if no policy asks for findings.
+// reportCertain warns of an injected pod that is certain never to start, if no policy asks for findings and the mesh's does not switch them off.
 func (w *podWork) reportCertain(obj, pod map[string]any, plans []*compiledPolicy) {
 	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.istio != nil })
-	if i < 0 || w.outcome.Action != Injected {
+	if i < 0 || w.outcome.Action != Injected || plans[i].policy.Spec.Lint != nil {
 		return
 	}
 	found := lint.CheckCertain(w.lintInput(obj, pod, plans[i], plans))
