@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +13,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/nats-io/nuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/build"
@@ -367,7 +367,7 @@ func newFetcher(c *config.Config, limits render.Limits, dialer *egress.Dialer, r
 
 // newCause is one that no event is.
 func newCause(reason string) plan.Cause {
-	return plan.Cause{ID: nuid.Next(), Reason: reason, Since: time.Now()}
+	return plan.Cause{ID: rand.Text(), Reason: reason, Since: time.Now()}
 }
 
 func entryKeys(entries []catalog.Entry) []string {

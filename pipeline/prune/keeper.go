@@ -5,6 +5,7 @@ package prune
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nuid"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
@@ -246,7 +245,7 @@ func (k *Keeper) requestRemovals(ctx context.Context, due []string, change func(
 	if err != nil {
 		return err
 	}
-	cause, now := nuid.Next(), time.Now()
+	cause, now := rand.Text(), time.Now()
 	for _, name := range due {
 		approved := false
 		err := k.Store.ChangeRegistration(ctx, name, func(r *status.Registration) bool {

@@ -6,6 +6,7 @@ package queue
 import (
 	"bytes"
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"github.com/prerig/prerig/pipeline/backoff"
 )
@@ -82,7 +82,7 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, erro
 	}
 	h := &heldLock{began: time.Now(), valid: q.opts.AckWait * 9 / 10}
 	// Each hold has a value of its own, to tell what became of a request whose answer was lost.
-	c := lockClaim{q: q, key: subjectToken(name), value: []byte(q.owner + "/" + nuid.Next())}
+	c := lockClaim{q: q, key: subjectToken(name), value: []byte(q.owner + "/" + crand.Text())}
 	ok, err := c.takeLock(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("locking %s: %w", name, err)

@@ -5,14 +5,13 @@ package queue
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/nats-io/nuid"
 )
 
 // HoldName is the name of what says that state was lost, as JSON with an id and the time. status.Store reads it.
@@ -20,7 +19,7 @@ const HoldName = "queue/hold"
 
 // holdPipelines notes that state was lost.
 func (q *Queue) holdPipelines(ctx context.Context) error {
-	data, err := json.Marshal(map[string]any{"id": nuid.Next(), "since": time.Now().UTC()})
+	data, err := json.Marshal(map[string]any{"id": rand.Text(), "since": time.Now().UTC()})
 	if err != nil {
 		return fmt.Errorf("noting that state was lost: %w", err)
 	}

@@ -5,14 +5,13 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
-
-	"github.com/nats-io/nuid"
 
 	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/plan"
@@ -53,7 +52,7 @@ func (s *Server) requestRuns(ctx context.Context, keys []string, force bool) (to
 
 // newToken names a request for runs.
 func newToken(now time.Time) string {
-	return now.Format("2006-01-02T15:04:05.000000000Z") + "-" + nuid.Next()
+	return now.Format("2006-01-02T15:04:05.000000000Z") + "-" + rand.Text()
 }
 
 // queueRuns asks for runs whose request is stored already.
@@ -120,7 +119,7 @@ func (s *Server) setSuspended(ctx context.Context, keys []string, suspended bool
 	if err := s.queueRuns(ctx, released, true, token, now); err != nil {
 		return err
 	}
-	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true})
+	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + rand.Text(), Reason: "resumed", Since: time.Now(), Now: true})
 }
 
 // resumeHeld lets pipelines run that are held because state was lost. Suspensions that are known stay. With everywhere, no other one
@@ -142,7 +141,7 @@ func (s *Server) resumeHeld(ctx context.Context, keys []string, everywhere bool)
 	if err := s.Store.Sync(ctx); err != nil {
 		return err
 	}
-	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true})
+	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + rand.Text(), Reason: "resumed", Since: time.Now(), Now: true})
 }
 
 // recordChange records what came of a change and answers where it failed; then it returns false.
