@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/prerig/prerig/pipeline/cli/importer"
@@ -83,7 +82,7 @@ func (m *Mesh) namespacesOf(resource meshResource) []string {
 
 // follow has an informer tell that something is different. It keeps no more of objects than what is read of them.
 func (m *Mesh) follow(ctx context.Context, resource meshResource, namespace string) error {
-	informer := dynamicinformer.NewFilteredDynamicInformer(m.client.dynamic, resource.GroupVersionResource, namespace, 0, cache.Indexers{}, nil).Informer()
+	informer := newInformer(m.client.dynamic, resource.GroupVersionResource, namespace)
 	err := informer.SetTransform(func(o any) (any, error) {
 		object, ok := o.(*unstructured.Unstructured)
 		if !ok {

@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/prerig/prerig/pipeline/catalog"
@@ -105,7 +104,7 @@ func (w *Watcher) start(ctx context.Context) error {
 
 // follow has an informer tell of the objects of a namespace.
 func (w *Watcher) follow(ctx context.Context, resource schema.GroupVersionResource, namespace string) (cache.InformerSynced, error) {
-	informer := dynamicinformer.NewFilteredDynamicInformer(w.client.dynamic, resource, namespace, 0, cache.Indexers{}, nil).Informer()
+	informer := newInformer(w.client.dynamic, resource, namespace)
 	if err := informer.SetTransform(withoutNoise); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -87,19 +86,15 @@ const fewNamespaces = 10
 
 // Read lists the objects of namespaces, or of all namespaces where none is given.
 func Read(ctx context.Context, config *rest.Config, namespaces []string) (*verify.Snapshot, error) {
-	server, err := discovery.NewDiscoveryClientForConfig(config)
+	version, err := serverVersion(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", err)
-	}
-	version, err := server.ServerVersion()
-	if err != nil {
-		return nil, fmt.Errorf("asking the cluster for its version: %w", err)
+		return nil, err
 	}
 	found, err := List(ctx, config, Resources, namespaces)
 	if err != nil {
 		return nil, err
 	}
-	snapshot := &verify.Snapshot{KubernetesVersion: version.GitVersion, Unread: found.Unread}
+	snapshot := &verify.Snapshot{KubernetesVersion: version, Unread: found.Unread}
 	for _, one := range Resources {
 		if !slices.Contains(found.Unread, one.Resource) {
 			snapshot.Read(one.Kind)
