@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 var execLocation = lazyregexp.New(`^template: (.*?):(\d+):\d+: executing "(?s:.*?)" at <(?s:(.*?))>: (?s:(.*))$`)

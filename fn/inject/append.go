@@ -13,9 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // appendAll injects a configuration of generation A or B: its one template prints lists of containers, volumes and pull

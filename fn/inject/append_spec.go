@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/gotemplate"
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // appended is what a template of generation A or B prints (source: SidecarInjectionSpec in pkg/kube/inject/inject.go of

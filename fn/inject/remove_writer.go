@@ -12,9 +12,9 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // writer is what a pod tells of the injection that was made in it: the minors of Istio that may have written it, and the

@@ -14,11 +14,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // validator says what is wrong with the value of an annotation.

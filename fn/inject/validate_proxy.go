@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // validateProxyConfig checks the proxy config that the annotation proxy.istio.io/config gives over the defaults. The webhook

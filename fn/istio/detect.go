@@ -9,9 +9,9 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Detection says which version was taken and why.

@@ -11,8 +11,8 @@ import (
 	"text/template"
 
 	"github.com/prerig/prerig/fn/gotemplate"
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Template is one parsed template of an injector configuration.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // OpenShiftServiceMesh is the vendor whose templates name a version of Maistra.

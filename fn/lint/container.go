@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // native reports whether the container is an init container that always restarts.

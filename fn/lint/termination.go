@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 var terminationRules = []Rule{

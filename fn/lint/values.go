@@ -12,8 +12,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // valueCheck says which values of an annotation are right, and which releases refuse the pod for a wrong one. Source:

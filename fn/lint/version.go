@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // versionNumber is a version of Istio or Kubernetes; patch is -1 where the text has none.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/gotemplate"
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Data is what a template reads.

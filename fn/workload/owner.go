@@ -6,9 +6,9 @@ package workload
 import (
 	"strings"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Owner is the workload to which the injector assigns a pod: in Istio's templates TypeMeta and DeploymentMeta, and

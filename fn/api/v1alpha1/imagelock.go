@@ -13,8 +13,8 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // KindImageLock is the kind of an ImageLock. Its apiVersion is [APIVersion].

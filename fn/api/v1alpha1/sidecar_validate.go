@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // parameterTypes are the types of parameters.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // validate checks what the types alone do not say.
