@@ -84,7 +84,7 @@ upstream_tests = ^(TestDefaultsAreKubernetes|TestWrittenMeansInjected)$$
 
 # What takes longest begins first. Many tests wait more than they work, so that more packages are tested at once than there are
 # processors.
-longest_tests = ./pipeline/render ./pipeline/source/git ./pipeline/cli ./examples
+longest_tests = ./pipeline/render/engine ./pipeline/source/git ./pipeline/cli ./examples
 test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
 # The race detector finds nothing where neither code nor tests start a goroutine. And over hundreds of cases, one after the other, it
@@ -94,7 +94,7 @@ test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 goroutines = '\bgo (func|[a-zA-Z_.]+\()|\.Parallel\(\)|RunParallel|httptest\.New|errgroup|\.Go\(func|AfterFunc|(testbed|gittest|daemon)\.'
 concurrent = $(addprefix $(module)/,$(shell git grep --untracked -lE $(goroutines) -- '*.go' | xargs -n1 dirname | sort -u))
 case_tests = $(addprefix $(module)/,examples policies fn/cmd/% fn/decide fn/internal/hermetic internal/reference pipeline/cli \
-  pipeline/cli/% pipeline/diff/group pipeline/internal/demo pipeline/internal/interop pipeline/render/helmchart pipeline/render/helmchart/derive pipeline/review)
+  pipeline/cli/% pipeline/diff/group pipeline/internal/demo pipeline/internal/interop pipeline/render/engine/helmchart pipeline/render/derive pipeline/review)
 packages = $(shell go list ./...)
 
 race_tests = $(filter-out $(case_tests),$(filter $(concurrent),$(packages)))
@@ -110,7 +110,7 @@ generate: ## Write the generated files anew.
 
 .PHONY: kubernetes-schemas
 kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases that the generator names (downloads 200 MB).
-	cd pipeline/gate/openapi && $(go_run) ./generate
+	cd pipeline/render/engine/apiserver/openapi && $(go_run) ./generate
 
 .PHONY: verify
 verify: verify-format verify-lint verify-systems verify-workflows verify-generated verify-licenses verify-tidy ## Check all that is not a test.
@@ -136,7 +136,7 @@ verify-lint: ## Check the sources with the linters of .golangci.yml.
 # are left out.
 .PHONY: verify-systems
 verify-systems: ## Check that command and function build on Windows.
-	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet -trimpath ./fn/cmd/prerig-fn ./pipeline/cmd/prerig ./fn/version ./pipeline/filelock ./pipeline/disk
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet -trimpath ./fn/cmd/prerig-fn ./pipeline/cmd/prerig ./pipeline/cmd/prerig-render ./fn/version ./pipeline/filelock ./pipeline/disk
 
 .PHONY: verify-workflows
 verify-workflows: ## Check the workflows for GitHub, those of the examples too.
@@ -222,17 +222,17 @@ flux-decryptor: ## Decrypt with the decryptor of Flux' kustomize-controller what
 	cd $(upstream)/flux && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(abspath $(dist))/upstream/flux-decryptor ./decryptor
 	$(go_test) -count=1 -run 'TestFluxDecrypts' -v ./pipeline/sops
 
-# CHARTS holds checked out repositories, as OWNER+NAME. UPDATE=-update writes pipeline/render/helmchart/CHARTS.md anew. Building
+# CHARTS holds checked out repositories, as OWNER+NAME. UPDATE=-update writes pipeline/render/engine/helmchart/CHARTS.md anew. Building
 # Helm takes some minutes the first time.
 HELM4 := v4.3.1
 HELM3 := v3.22.0
 helms = $(HELM4:v%=%)=$(abspath $(dist))/upstream/helm4/helm,$(HELM3:v%=%)=$(abspath $(dist))/upstream/helm3/helm
 .PHONY: helm
 helm: helm-programs ## Compare renders of charts with Helm itself, CHARTS=DIR.
-	$(go_test) -count=1 -timeout 30m -run 'TestChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE) \
+	$(go_test) -count=1 -timeout 30m -run 'TestChartsOfOthers' -v ./pipeline/render/engine/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE) \
 	  -helms $(helms)
 	$(go_test) -count=1 -run 'TestChosenAsHelmChooses' -v ./pipeline/source/chart -args -helms $(helms)
-	$(go_test) -count=1 -run 'TestHelmChartsAsKustomize' ./pipeline/render -args -helms $(helms)
+	$(go_test) -count=1 -run 'TestHelmChartsAsKustomize' ./pipeline/render/engine -args -helms $(helms)
 
 # Gitea reads its templates and translations from the module. SQLite needs a C compiler.
 .PHONY: gitea
@@ -269,7 +269,7 @@ helm-post-renderer: helm-programs ## Run prerig as the post-renderer of Helm its
 
 .PHONY: helm-derived
 helm-derived: ## Render charts that are not functions of their values with derived values, CHARTS=DIR.
-	$(go_test) -count=1 -timeout 30m -run 'TestDerivedChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE)
+	$(go_test) -count=1 -timeout 30m -run 'TestDerivedChartsOfOthers' -v ./pipeline/render/engine/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE)
 
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.

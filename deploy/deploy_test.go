@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/render/helmchart"
+	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 

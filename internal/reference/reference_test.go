@@ -19,7 +19,7 @@ import (
 
 	"github.com/prerig/prerig/fn/lint"
 	pipelineapi "github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/gate"
+	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
 const root = "../.."

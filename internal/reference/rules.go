@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	pipelineapi "github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/gate"
+	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
 // gateRulesPage describes the rules of prerig gate.

@@ -18,12 +18,11 @@ const module = "github.com/prerig/prerig"
 // program is one that is released.
 type program struct {
 	name, pkg string
-	onlyOn    string // an operating system, "" for all
 }
 
 var (
 	command  = program{name: "prerig", pkg: "./pipeline/cmd/prerig"}
-	renderer = program{name: "prerig-render", pkg: "./pipeline/cmd/prerig-render", onlyOn: "linux"}
+	renderer = program{name: "prerig-render", pkg: "./pipeline/cmd/prerig-render"}
 	function = program{name: "prerig-fn", pkg: "./fn/cmd/prerig-fn"}
 )
 
@@ -37,16 +36,6 @@ type product struct {
 var products = []product{
 	{"prerig", "Injects sidecars into Kubernetes manifests at build time", []program{renderer, command}},
 	{"prerig-fn", "KRM function that injects sidecars at build time", []program{function}},
-}
-
-// on returns the programs that there are for a platform.
-func (p product) on(platform Platform) (programs []program) {
-	for _, one := range p.programs {
-		if one.onlyOn == "" || one.onlyOn == platform.OS {
-			programs = append(programs, one)
-		}
-	}
-	return programs
 }
 
 // binary is a program that was built.
@@ -93,7 +82,7 @@ func (r *release) build(ctx context.Context, p product, platform Platform) ([]bi
 	flags := "-s -w -X main.version=" + r.Version + " -X " + module + "/fn/version.linkedCommit=" + r.revision.commit +
 		" -X " + module + "/fn/version.linkedDate=" + r.date()
 	var binaries []binary
-	for _, one := range p.on(platform) {
+	for _, one := range p.programs {
 		b := binary{program: one, platform: platform}
 		b.file = filepath.Join(dir, b.name())
 		if _, err := output(ctx, r.Root, goEnvironment(platform), "go", "build", "-o", b.file, "-ldflags", flags, one.pkg); err != nil {

@@ -40,7 +40,7 @@ func (r *release) makeKrew() error {
 }
 
 // makeFluxPlugin makes the manifest for the plugins of flux (its RFC-0013), with which flux prerig is the command. Flux installs one
-// program alone, so that the command renders itself, without prerig-render.
+// program alone: commands that render or check need prerig-render beside it, and say so.
 func (r *release) makeFluxPlugin() error {
 	var platforms []any
 	for _, b := range r.builds {

@@ -119,7 +119,7 @@ func (r *release) makeBuilds(ctx context.Context) error {
 				return err
 			}
 			args := []string{"-o", r.licenses(p, platform)}
-			for _, one := range p.on(platform) {
+			for _, one := range p.programs {
 				args = append(args, one.pkg)
 			}
 			if _, err := output(ctx, r.Root, goEnvironment(platform), collector, args...); err != nil {

@@ -132,11 +132,11 @@ func (r *release) makeFormula() error {
 	if !found {
 		return nil
 	}
-	// The renderer has to be beside the command; where there is none the command renders itself.
+	// The renderer has to be beside the command.
 	text.WriteString(`
   def install
     bin.install "prerig"
-    bin.install "prerig-render" if OS.linux?
+    bin.install "prerig-render"
     man1.install Dir["man/man1/*"]
     bash_completion.install "completions/prerig.bash" => "prerig"
     zsh_completion.install "completions/_prerig"

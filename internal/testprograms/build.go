@@ -30,6 +30,8 @@ type Program struct {
 	module string
 	// test is set for the tests of pkg, as a program.
 	test bool
+	// beside is a program that this one starts, from its own directory.
+	beside *Program
 }
 
 // TestsOf are the tests of a package as a program, without the race detector.
@@ -39,9 +41,10 @@ func TestsOf(pkg string) Program {
 
 // Programs are built without cgo, paths and debug tables, as `make build` does it, so that what one has compiled serves the others.
 var (
-	Prerig    = Program{Name: "prerig", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig"}
-	PrerigFn  = Program{Name: "prerig-fn", pkg: "github.com/prerig/prerig/fn/cmd/prerig-fn"}
-	Kustomize = Program{Name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
+	Prerig       = Program{Name: "prerig", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig", beside: &PrerigRender}
+	PrerigRender = Program{Name: "prerig-render", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig-render"}
+	PrerigFn     = Program{Name: "prerig-fn", pkg: "github.com/prerig/prerig/fn/cmd/prerig-fn"}
+	Kustomize    = Program{Name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
 	// ControlPlane runs an API server for tests; it builds that, which takes many minutes the first time.
 	ControlPlane = Program{Name: "controlplane", pkg: "github.com/prerig/prerig/fn/internal/cluster/cmd/controlplane"}
 	// Helm takes minutes the first time.
@@ -68,6 +71,11 @@ func Build(programs ...Program) (dir string, err error) {
 	}
 	defer unlock()
 	for _, p := range programs {
+		if p.beside != nil {
+			if err := p.beside.build(root, dir); err != nil {
+				return "", fmt.Errorf("building %s: %w", p.beside.Name, err)
+			}
+		}
 		if err := p.build(root, dir); err != nil {
 			return "", fmt.Errorf("building %s: %w", p.Name, err)
 		}
@@ -75,9 +83,35 @@ func Build(programs ...Program) (dir string, err error) {
 	return dir, nil
 }
 
-// PrerigPath is the path of Prerig, which is built once for all tests of a package. It renders where the test itself could, as with the
-// race detector, which sees nothing of another process, a renderer takes several times as long.
-var PrerigPath = sync.OnceValues(Prerig.Path)
+// PrerigPath is the path of Prerig, and RendererPath that of its renderer. Each is built once for all tests of a package.
+var (
+	PrerigPath   = sync.OnceValues(func() (string, error) { return Prerig.Path() })
+	RendererPath = sync.OnceValues(func() (string, error) { return PrerigRender.Path() })
+)
+
+// PlaceRenderer links the renderer beside the program that runs, which is a test binary, so that code of prerig finds it there as in an
+// installation. The go command removes the directory after the test.
+func PlaceRenderer() error {
+	renderer, err := RendererPath()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("placing the renderer: %w", err)
+	}
+	link := filepath.Join(filepath.Dir(self), PrerigRender.Name)
+	if link == renderer {
+		return nil
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("placing the renderer: %w", err)
+	}
+	if err := os.Symlink(renderer, link); err != nil {
+		return fmt.Errorf("placing the renderer: %w", err)
+	}
+	return nil
+}
 
 // Path builds the program and returns where it is, as Build does.
 func (p Program) Path() (string, error) {

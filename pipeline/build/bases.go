@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/reference"
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -60,7 +61,7 @@ func (b *Builder) fetchBases(ctx context.Context, p *v1alpha1.RenderPipeline, vi
 	}
 	bounded, cancel := context.WithTimeout(ctx, basesTimeout)
 	defer cancel()
-	found, files, err := render.FindBases(bounded, view, *request, a.fetchBase)
+	found, files, err := reference.FindBases(bounded, view, *request, a.fetchBase)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		err = &FetchError{err}
 	}
@@ -76,19 +77,19 @@ type allowedBases struct {
 	patterns  []giturl.Pattern
 }
 
-// findRepository returns how a repository is to be fetched. An error is render.ErrNotAllowed.
+// findRepository returns how a repository is to be fetched. An error is reference.ErrNotAllowed.
 func (a *allowedBases) findRepository(base *giturl.Address) (string, *meta.LocalObjectReference, error) {
 	i, url := giturl.Best(a.patterns, base)
 	if i < 0 {
-		return "", nil, fmt.Errorf("%w by the pipeline", render.ErrNotAllowed)
+		return "", nil, fmt.Errorf("%w by the pipeline", reference.ErrNotAllowed)
 	}
 	if within, _ := giturl.Best(a.b.Bases, base); len(a.b.Bases) > 0 && within < 0 {
-		return "", nil, fmt.Errorf("%w by the daemon's configuration (remote_bases)", render.ErrNotAllowed)
+		return "", nil, fmt.Errorf("%w by the daemon's configuration (remote_bases)", reference.ErrNotAllowed)
 	}
 	return url, a.list[i].SecretRef, nil
 }
 
-// fetchBase is a render.Fetch.
+// fetchBase is a reference.Fetch.
 func (a *allowedBases) fetchBase(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
 	url, ref, err := a.findRepository(&base.Address)
 	if err != nil {

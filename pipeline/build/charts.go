@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/reference"
 	"github.com/prerig/prerig/pipeline/source/chart"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -31,7 +32,7 @@ func (b *Builder) fetchCharts(ctx context.Context, p *v1alpha1.RenderPipeline, v
 	if request.Type != v1alpha1.BuildHelm && len(p.Spec.Build.ChartRepositories) == 0 {
 		return files, nil // what kustomizations name would not be allowed
 	}
-	wanted, err := render.FindCharts(ctx, files, *request)
+	wanted, err := reference.FindCharts(ctx, files, *request)
 	if err != nil {
 		return files, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
+	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/secret"
 )
 

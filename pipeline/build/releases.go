@@ -11,7 +11,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/render/release"
+	"github.com/prerig/prerig/pipeline/render/reference"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -23,10 +23,10 @@ const (
 )
 
 // repositoriesOf returns the Git repositories whose files a pipeline has. Those that it names itself go first.
-func repositoriesOf(p *v1alpha1.RenderPipeline) []release.Tree {
-	var out []release.Tree
+func repositoriesOf(p *v1alpha1.RenderPipeline) []render.Repository {
+	var out []render.Repository
 	for _, one := range p.Spec.Build.Releases.Repositories {
-		out = append(out, release.Tree{URL: one.URL, Path: one.Path, Any: true})
+		out = append(out, render.Repository{URL: one.URL, Path: one.Path, Any: true})
 	}
 	for _, one := range p.AllSources() {
 		if one.Git == nil {
@@ -36,7 +36,7 @@ func repositoriesOf(p *v1alpha1.RenderPipeline) []release.Tree {
 		if at == "" {
 			at = "."
 		}
-		out = append(out, release.Tree{URL: one.Git.URL, Path: at, Ref: one.Git.Ref})
+		out = append(out, render.Repository{URL: one.Git.URL, Path: at, Ref: one.Git.Ref})
 	}
 	return out
 }
@@ -68,13 +68,13 @@ func (b *Builder) FindCharts(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 	view := tree.NewView(root, limits.Read)
 	request := b.newRequest(p, limits)
 	if request.Releases == nil {
-		return render.FindCharts(ctx, view, request)
+		return reference.FindCharts(ctx, view, request)
 	}
 	files, err := b.fetchBases(ctx, p, view, &request)
 	if err != nil {
 		return nil, err
 	}
-	found, err := render.FindCharts(ctx, files, request)
+	found, err := reference.FindCharts(ctx, files, request)
 	if err != nil {
 		return nil, err
 	}

@@ -38,11 +38,11 @@ func (r *countingRenderer) Render(ctx context.Context, files tree.Reader, reques
 
 func newRenderer(t testing.TB) *countingRenderer {
 	t.Helper()
-	prerig, err := testprograms.PrerigPath()
+	program, err := testprograms.RendererPath()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := render.NewPool(render.Options{Warm: 2, Command: []string{prerig, render.Command}})
+	pool, err := render.NewPool(render.Options{Warm: 2, Command: []string{program}})
 	if err != nil {
 		t.Fatal(err)
 	}

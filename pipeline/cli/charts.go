@@ -236,11 +236,16 @@ func (c *chartsRun) runLock(ctx context.Context, args []string, renew func(strin
 	if err != nil {
 		return err
 	}
+	pool, err := render.NewPool(render.Options{})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
 	fetcher := c.newCharts()
 	var outs []files.Output
 	var said strings.Builder
 	for _, file := range found.Files {
-		lock, changes, err := file.Lock(ctx, fetcher, renew, len(args) > 0)
+		lock, changes, err := file.Lock(ctx, fetcher, pool, renew, len(args) > 0)
 		if err != nil {
 			return fmt.Errorf("locking charts: %w", err)
 		}

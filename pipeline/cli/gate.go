@@ -15,10 +15,12 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/lint/format"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
-	"github.com/prerig/prerig/pipeline/gate"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
 // gateRun is the state of one prerig gate.
@@ -85,23 +87,24 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	if err := g.checkReportFlags(); err != nil {
 		return err
 	}
-	options, err := g.readOptions(ctx)
+	request, err := g.readOptions(ctx)
 	if err != nil {
 		return err
 	}
 	if _, err := g.readFiles(ctx, args); err != nil {
 		return err
 	}
-	objects, unchecked, err := g.gateObjects(ctx)
+	input, unchecked, err := g.gateObjects(ctx)
 	if err != nil {
 		return err
 	}
-	found, err := gate.Check(ctx, objects, options)
+	request.Documents = input.documents
+	found, err := checkByRenderer(ctx, request)
 	if err != nil {
 		return err
 	}
 	found = append(unchecked, found...)
-	count := len(objects)
+	count := input.objects
 	report := format.Options{
 		Version: g.version, Objects: &count, Rules: gateRules(),
 		Colour: wantsColour(g.colour, g.streams),
@@ -115,36 +118,47 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	return g.verdict(found, len(unchecked), count, "object")
 }
 
+// checkByRenderer has a renderer check objects, as this program has nothing of the API server's code.
+func checkByRenderer(ctx context.Context, request render.GateRequest) (result.Results, error) {
+	pool, err := render.NewPool(render.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	return pool.CheckObjects(ctx, request)
+}
+
 // readOptions reads the severities and the definitions that flags name.
-func (g *gateRun) readOptions(ctx context.Context) (gate.Options, error) {
-	options := gate.Options{KubernetesVersion: g.kubernetes}
+func (g *gateRun) readOptions(ctx context.Context) (render.GateRequest, error) {
+	request := render.GateRequest{Options: gate.Options{KubernetesVersion: g.kubernetes}}
 	severities, err := g.ruleSeverities("schema-unknown-field=Warning")
 	if err != nil {
-		return options, err
+		return request, err
 	}
-	if options.Severities, err = gate.NewSeverities(severities); err != nil {
-		return options, fmt.Errorf("--rule: %w", err)
+	if _, err := gate.NewSeverities(severities); err != nil {
+		return request, fmt.Errorf("--rule: %w", err)
 	}
+	request.Severities = severities
 	if g.user == "" && len(g.userGroups) > 0 {
-		return options, errors.New("--as-group needs --as")
+		return request, errors.New("--as-group needs --as")
 	}
-	options.PodSecurity, options.User, options.Groups = g.podSecurity, g.user, g.userGroups
+	request.Options.PodSecurity, request.Options.User, request.Options.Groups = g.podSecurity, g.user, g.userGroups
 	for _, one := range []struct {
 		flag  string
 		names []string
 	}{{"--crds", g.catalog}, {"--policies", g.policies}} {
 		read, err := g.readCatalog(ctx, one.flag, one.names)
 		if err != nil {
-			return options, err
+			return request, err
 		}
-		options.Catalog = append(options.Catalog, read...)
+		request.Catalog = append(request.Catalog, read...)
 	}
-	return options, nil
+	return request, nil
 }
 
 // readCatalog reads the objects of the files and directories that a flag names. What cannot be read there is an error, as nobody knows
 // what the cluster would refuse because of it; what is passed over in directories is told.
-func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) ([]gate.Object, error) {
+func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) ([]render.GateDocument, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -161,32 +175,63 @@ func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) 
 	for _, p := range b.Problems() {
 		errs = append(errs, fmt.Errorf("reading %s: %s", flag, p.Message))
 	}
-	var out []gate.Object
+	var input gateInput
 	empty := true
 	for _, item := range b.Items() {
 		empty = empty && item.Doc.Empty()
-		objects, err := gate.ReadDocument(item.Doc, item.Doc, item.Path)
-		if err != nil {
+		if err := input.add(item.Doc, item.Doc, item.Path); err != nil {
 			errs = append(errs, fmt.Errorf("reading %s: %w", flag, err))
 		}
-		out = append(out, objects...)
 	}
 	if empty && len(errs) == 0 {
 		errs = append(errs, fmt.Errorf("reading %s: there is no object in %s", flag, strings.Join(names, ", ")))
 	}
-	return out, errors.Join(errs...)
+	return input.documents, errors.Join(errs...)
+}
+
+// gateInput gathers the documents of a check.
+type gateInput struct {
+	documents []render.GateDocument
+	objects   int // in the documents
+}
+
+// add adds a document, with the one that the user wrote. A document that cannot be read is not added, and is an error.
+func (in *gateInput) add(document, written *manifest.Document, path string) error {
+	objects, err := gate.ReadDocument(document, written, path)
+	if err != nil || len(objects) == 0 {
+		return err
+	}
+	sent, isWhole := render.NewGateDocument(document, written, path)
+	if !isWhole {
+		return fmt.Errorf("reading %s: an element of a list cannot be checked without the list", document)
+	}
+	in.documents = append(in.documents, sent)
+	in.objects += len(objects)
+	return nil
+}
+
+// addItems adds documents, with those that the user wrote, and returns what cannot be checked.
+func (in *gateInput) addItems(items, written []fn.Item) (unchecked result.Results) {
+	for i, item := range items {
+		if err := in.add(item.Doc, written[i].Doc, item.Path); err != nil {
+			unchecked = append(unchecked, result.Result{
+				Severity: result.Error, Message: err.Error(), File: &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()},
+			})
+		}
+	}
+	return unchecked
 }
 
 // gateObjects returns the objects as they are after the injection, and what could not be checked.
-func (g *gateRun) gateObjects(ctx context.Context) (objects []gate.Object, unchecked result.Results, err error) {
+func (g *gateRun) gateObjects(ctx context.Context) (input gateInput, unchecked result.Results, err error) {
 	if g.asIs {
 		g.printNotices()
 		items := g.batch.Items()
-		objects, unchecked = readObjects(items, items)
-		return objects, append(slices.Clone(g.batch.Problems()), unchecked...), nil
+		unchecked = input.addItems(items, items)
+		return input, append(slices.Clone(g.batch.Problems()), unchecked...), nil
 	}
 	if err := g.loadPolicies(); err != nil {
-		return nil, nil, err
+		return input, nil, err
 	}
 	for _, p := range g.allPolicies() {
 		if p.Spec.Lint == nil {
@@ -196,34 +241,18 @@ func (g *gateRun) gateObjects(ctx context.Context) (objects []gate.Object, unche
 	}
 	report, err := g.runPolicies(ctx, v1alpha1.ModeInject)
 	if err != nil {
-		return nil, nil, err
+		return input, nil, err
 	}
 	_, unchecked, others := sortOut(report.Results)
 	g.printResults(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
 	for _, group := range g.groups {
-		found, problems := readObjects(group.batch.ItemsAfter(), group.batch.Items())
-		objects, unchecked = append(objects, found...), append(unchecked, problems...)
+		unchecked = append(unchecked, input.addItems(group.batch.ItemsAfter(), group.batch.Items())...)
 	}
 	for _, doc := range report.Added {
-		found, problems := readObjects([]fn.Item{{Doc: doc}}, []fn.Item{{Doc: doc}})
-		objects, unchecked = append(objects, found...), append(unchecked, problems...)
+		added := []fn.Item{{Doc: doc}}
+		unchecked = append(unchecked, input.addItems(added, added)...)
 	}
-	return objects, unchecked, nil
-}
-
-// readObjects reads the objects of documents, with the lines of those that the user wrote.
-func readObjects(items, written []fn.Item) (objects []gate.Object, unchecked result.Results) {
-	for i, item := range items {
-		found, err := gate.ReadDocument(item.Doc, written[i].Doc, item.Path)
-		if err != nil {
-			unchecked = append(unchecked, result.Result{
-				Severity: result.Error, Message: err.Error(), File: &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()},
-			})
-			continue
-		}
-		objects = append(objects, found...)
-	}
-	return objects, unchecked
+	return input, unchecked, nil
 }
 
 func (g *gateRun) printRules() error {

@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/cli/importer"
-	"github.com/prerig/prerig/pipeline/render/helmchart"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/dir"
 	sourcetree "github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -63,13 +63,18 @@ func (im *importRun) readChart(ctx context.Context, path string) ([]importer.Obj
 			return nil, err
 		}
 	}
-	manifests, err := helmchart.Render(ctx, sourcetree.NewView(files, sourcetree.Limits{}), spec, helmchart.Options{FieldName: importField})
+	pool, err := render.NewPool(render.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	manifests, err := pool.RenderChart(ctx, sourcetree.NewView(files, sourcetree.Limits{}), render.ChartRequest{Helm: spec, Fields: importFields})
 	if err != nil {
 		return nil, err
 	}
 	var objects []importer.Object
 	for _, m := range manifests {
-		parsed, err := manifest.Parse(m.Template, []byte(m.YAML))
+		parsed, err := manifest.Parse(m.Template, m.YAML)
 		if err != nil {
 			return nil, err
 		}
@@ -100,9 +105,9 @@ func chartFiles(root, name string) (*sourcetree.Tree, error) {
 	return builder.Build(), nil
 }
 
-// importField names the fields of a release as the flags do.
-func importField(field string) string {
-	return map[string]string{"kubeVersion": "--kubernetes-version", "namespace": "--istio-namespace", "values": "--values", "valuesFiles": "--values"}[field]
+// importFields names the fields of a release as the flags do.
+var importFields = map[string]string{
+	"kubeVersion": "--kubernetes-version", "namespace": "--istio-namespace", "values": "--values", "valuesFiles": "--values",
 }
 
 // mergeValues merges the values of a file over those of the release.

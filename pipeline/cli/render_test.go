@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon"
 	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
-	"github.com/prerig/prerig/pipeline/render"
 )
 
 // commandVariable makes the test's own binary the command, for tests that need a shell to call it.
@@ -29,8 +29,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) != "" {
 		os.Exit(Main(context.Background(), os.Args[1:], Standard(), ""))
 	}
-	if len(os.Args) == 2 && os.Args[1] == render.Command {
-		os.Exit(render.Main(os.Stdin, os.Stdout))
+	if err := testprograms.PlaceRenderer(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }

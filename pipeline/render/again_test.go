@@ -17,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -32,6 +33,27 @@ func smallApp() map[string]string {
 		"policy/kustomization.yaml": "resources: [policy.yaml]\n",
 		"policy/policy.yaml":        fmt.Sprintf(meshPolicy, "  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: prerig-fn}\n"),
 	}
+}
+
+// derivedKey is a key of a seed.
+func derivedKey(t *testing.T, seed string) *derive.Key {
+	t.Helper()
+	key, err := derive.NewKey([]byte(strings.Repeat(seed, derive.MinSeed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// chartRelease is a request for a release of the chart in a directory.
+func chartRelease(directory string) render.Request {
+	r := request(".")
+	r.Type = v1alpha1.BuildHelm
+	r.Helm = &v1alpha1.Helm{
+		Chart: directory, ReleaseName: "web", Namespace: "shop", KubeVersion: "1.33.4",
+		Hooks: v1alpha1.HooksKeep, Lookup: v1alpha1.ImpureRefuse, Impure: v1alpha1.ImpureRefuse,
+	}
+	return r
 }
 
 // renderOnce renders what it is asked first, says that it can go on, and ends in the middle of the next.
@@ -100,7 +122,7 @@ func TestRenderersAreUsedAgain(t *testing.T) {
 	at := func(path, trust string) (*render.Response, error) {
 		r := request(path)
 		if path == "chart" || path == "urn" {
-			r = release(func(h *v1alpha1.Helm) { h.Chart = path })
+			r = chartRelease(path)
 		}
 		r.Trust, r.Policies = trust, []render.Policy{{YAML: fmt.Sprintf(meshPolicy, "")}}
 		return p.Render(ctx, tree.NewView(source, r.Limits.Read), r)
@@ -141,7 +163,7 @@ func TestRenderersAreUsedAgain(t *testing.T) {
 		}
 		used = now
 	}
-	r := release(func(h *v1alpha1.Helm) { h.Chart = "chart" })
+	r := chartRelease("chart")
 	r.Trust, r.DerivedKey = "one", derivedKey(t, "a")
 	if _, err := p.Render(ctx, tree.NewView(source, r.Limits.Read), r); err != nil || !slices.Equal(p.Waiting(), used) {
 		t.Errorf("a process with a key was kept, or %v", err)

@@ -11,9 +11,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
 // Built is what a build gave, before the policies of the pipeline and its gates. It depends on the request without these, and on
@@ -115,38 +113,6 @@ func (b *Built) add(kind byte, content []byte) (done bool, err error) {
 		return true, nil
 	}
 	return false, protocolError(fmt.Sprintf("a message of kind %q", kind))
-}
-
-// takeGiven returns the documents of a build that was done before.
-func (w *renderWorker) takeGiven() ([]fn.Item, error) {
-	w.response.Type = w.request.Given.Type
-	items := make([]fn.Item, 0, len(w.request.Given.Items))
-	for _, one := range w.request.Given.Items {
-		doc, err := one.Document.Document()
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, fn.Item{Doc: doc, Path: one.Path, Index: one.Index})
-	}
-	return items, nil
-}
-
-// sendBuilt sends what was built, where that can be kept. Documents with values that are secret, or look so, are not.
-func (w *renderWorker) sendBuilt(items []fn.Item) error {
-	cheap := w.response.Type == v1alpha1.BuildPlain && w.request.Releases == nil // to read it again is no more work
-	if w.request.Keep == nil || w.secret || cheap {
-		return nil
-	}
-	b := &Built{Response: w.response}
-	size := int64(0)
-	for _, item := range items {
-		stored, ok := item.Doc.Stored()
-		if size += int64(len(stored.Text)); !ok || size > w.request.Limits.Output {
-			return nil
-		}
-		b.Items = append(b.Items, BuiltItem{Path: item.Path, Index: item.Index, Document: stored})
-	}
-	return writeBuilt(w.out, b)
 }
 
 // takeBuild puts the warnings of a build with it that was kept, and what one had to say that was given in front of the rest.

@@ -30,6 +30,9 @@ func identify(name string) (string, error) {
 	if id := buildID(file); id != "" {
 		return "go:" + id, nil
 	}
+	if id := textBuildID(file); id != "" {
+		return "go:" + id, nil
+	}
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(file, 0, 1<<40)); err != nil {
 		return "", fmt.Errorf("identifying the renderer: %w", err)
@@ -63,4 +66,26 @@ func buildID(r io.ReaderAt) string {
 		return ""
 	}
 	return string(note[noteHead : noteHead+size])
+}
+
+// The marks around the build ID at the start of the text of programs for systems without ELF (source: cmd/internal/buildid/buildid.go
+// of Go 1.26), and how much of a program is searched for it.
+const (
+	textIDStart  = "\xff Go build ID: \""
+	textIDEnd    = "\"\n \xff"
+	textIDSearch = 1 << 20
+)
+
+// textBuildID returns the build ID of a Go program for Windows or macOS, "" where it has none.
+func textBuildID(r io.ReaderAt) string {
+	head, err := io.ReadAll(io.NewSectionReader(r, 0, textIDSearch))
+	if err != nil {
+		return ""
+	}
+	_, rest, found := bytes.Cut(head, []byte(textIDStart))
+	id, _, ended := bytes.Cut(rest, []byte(textIDEnd))
+	if !found || !ended || len(id) > maxBuildID {
+		return ""
+	}
+	return string(id)
 }

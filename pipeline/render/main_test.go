@@ -11,10 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,12 +21,10 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// The test binary is the renderer too, and several bad ones.
+// The test binary is several bad renderers.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case render.Command:
-			os.Exit(render.Main(os.Stdin, os.Stdout))
 		case "garbage":
 			fmt.Println("hello, this is not a frame at all, and goes on for longer than one")
 			os.Exit(0)
@@ -70,8 +65,6 @@ func TestMain(m *testing.M) {
 				all = append(all, bytes.Repeat([]byte{1}, 1<<20))
 			}
 			os.Exit(len(all) % 2)
-		case "probe":
-			probe()
 		case "once":
 			renderOnce()
 		case "start":
@@ -104,11 +97,11 @@ func build(t testing.TB, files map[string]string) *tree.Tree {
 func pool(t testing.TB, options render.Options) *render.Pool {
 	t.Helper()
 	if len(options.Command) == 0 {
-		prerig, err := testprograms.PrerigPath()
+		program, err := testprograms.RendererPath()
 		if err != nil {
 			t.Fatal(err)
 		}
-		options.Command = []string{prerig, render.Command}
+		options.Command = []string{program}
 	}
 	p, err := render.NewPool(options)
 	if err != nil {
@@ -129,48 +122,16 @@ func renderFiles(t testing.TB, files map[string]string, r render.Request) (*rend
 	return response, view.Record(), err
 }
 
+// send writes a frame.
+func send(kind byte, content []byte) {
+	head := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(content)))
+	_, _ = os.Stdout.Write(append(head, content...))
+}
+
 func text(r *render.Response) string {
 	var all [][]byte
 	for _, object := range r.Objects {
 		all = append(all, object.YAML)
 	}
 	return string(bytes.Join(all, []byte("---\n")))
-}
-
-// tools are the real commands that results are compared with.
-var tools = sync.OnceValues(func() (string, error) {
-	return testprograms.Build(testprograms.PrerigFn, testprograms.Kustomize)
-})
-
-// realKustomize runs the kustomize command with the exec function.
-func realKustomize(t testing.TB, files map[string]string, path string) (string, error) {
-	t.Helper()
-	bin, err := tools()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := t.TempDir()
-	for name, content := range files {
-		full := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if target, ok := strings.CutPrefix(content, "->"); ok {
-			if err := os.Symlink(target, full); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	command := exec.Command(filepath.Join(bin, "kustomize"), "build", "--enable-alpha-plugins", "--enable-exec", filepath.Join(root, path))
-	command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	var out, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &out, &stderr
-	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, stderr.String())
-	}
-	return out.String(), nil
 }

@@ -19,8 +19,7 @@ import (
 
 // Options of a Pool.
 type Options struct {
-	// Command starts a renderer: a program and arguments. The default is the Program that was built together with this one, and
-	// where it is not beside this one, this one with Command as its argument.
+	// Command starts a renderer: a program and arguments. The default is the Program beside this one.
 	Command []string
 	// Warm is how many renderers are kept ready. Each is used once; none makes a render wait for its process to start.
 	Warm int
@@ -48,7 +47,7 @@ type Pool struct {
 	unidentified error
 }
 
-// NewPool returns a pool. Close ends it.
+// NewPool returns a pool. Close ends it. The error is an ErrNoRenderer where the renderer is not beside this program.
 func NewPool(options Options) (*Pool, error) {
 	if len(options.Command) == 0 {
 		var err error
@@ -314,7 +313,7 @@ func (e *exchange) read() (kind byte, content []byte, err error) {
 	})
 	var limit *tree.LimitError
 	switch {
-	case errors.As(err, &limit) && (kind == frameObject || kind == frameDone):
+	case errors.As(err, &limit) && (kind == frameObject || kind == frameDone || kind == frameResult):
 		return kind, nil, &tree.LimitError{What: "size of the result in bytes", Limit: e.limit}
 	case errors.As(err, &limit):
 		return kind, nil, protocolError(fmt.Sprintf("a message of kind %q that is too long", kind))
@@ -330,7 +329,7 @@ func (e *exchange) take(kind byte, content []byte) error {
 			return protocolError("questions without an end")
 		}
 		var q tree.Question
-		if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(cleanPath(q.Path)) && cleanPath(q.Path) != "" {
+		if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(CleanPath(q.Path)) && CleanPath(q.Path) != "" {
 			return protocolError("a question that makes no sense")
 		}
 		a := q.Ask(e.files)

@@ -33,10 +33,10 @@ type rendererProcess struct {
 // starts overlap. If we are killed then, two children wait for each other's end for ever, and keep our sockets and locks.
 var launching sync.Mutex
 
-// collectAt is by how many percent a renderer's heap grows before it collects garbage: a process that lives for some milliseconds
+// CollectAt is by how many percent a renderer's heap grows before it collects garbage: a process that lives for some milliseconds
 // need not do that. It is in its environment, as it would collect else while its packages are initialised, which made up a quarter
 // of the processor time of its start. The memory limit makes one that lives longer do it.
-const collectAt = 400
+const CollectAt = 400
 
 // startRenderer starts a renderer: nothing else in its environment, an own process group, and namespaces of its own without any network
 // where the system allows it. It ends when this process does.
@@ -50,7 +50,7 @@ func (p *Pool) startRenderer() (*rendererProcess, error) {
 
 func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) {
 	command := exec.Command(options.Command[0], options.Command[1:]...)
-	command.Env = []string{fmt.Sprint("GOGC=", collectAt)}
+	command.Env = []string{fmt.Sprint("GOGC=", CollectAt)}
 	command.Dir = "/"
 	command.SysProcAttr = rendererAttributes(namespaces)
 	p := &rendererProcess{command: command, stderr: &tailBuffer{}, apart: namespaces, exited: make(chan struct{})}

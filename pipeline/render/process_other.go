@@ -16,8 +16,6 @@ import (
 // rendererMaxMemory is what a renderer that is used again is taken to have.
 const rendererMaxMemory = 64 << 20
 
-func isolateProcess(isolationLayers) Isolation { return Isolation{} }
-
 func refusesNamespaces(error) (refused, lasting bool) { return false, false }
 
 func rendererAttributes(bool) *syscall.SysProcAttr { return nil }

@@ -13,8 +13,7 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
-	"github.com/prerig/prerig/pipeline/render/release"
+	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -30,7 +29,7 @@ type Request struct {
 	Functions []string `json:"functions,omitempty"`
 	// Policies are applied after the build, together, in this order.
 	Policies []Policy `json:"policies,omitempty"`
-	// Bases are the remote bases that may be named, fetched beforehand (FindBases).
+	// Bases are the remote bases that may be named, fetched beforehand (reference.FindBases).
 	Bases []Base `json:"bases,omitempty"`
 	// Sources are the directories of further sources. A kustomization in one names nothing outside of it.
 	Sources []string `json:"sources,omitempty"`
@@ -39,10 +38,10 @@ type Request struct {
 	// Releases renders releases among the objects of the build; nil leaves them as they are.
 	Releases *v1alpha1.Releases `json:"releases,omitempty"`
 	// Repositories are the Git repositories whose files are in the tree, for releases.
-	Repositories []release.Tree `json:"repositories,omitempty"`
+	Repositories []Repository `json:"repositories,omitempty"`
 	// Discover only finds the charts that releases need. Nothing is rendered of helmCharts whose charts are not there.
 	Discover bool `json:"discover,omitempty"`
-	// Charts are the charts of repositories that may be used, fetched beforehand (FindCharts).
+	// Charts are the charts of repositories that may be used, fetched beforehand (reference.FindCharts).
 	Charts []Chart `json:"charts,omitempty"`
 	// Schemas is what the objects are held against; nil for nothing.
 	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
@@ -73,12 +72,14 @@ type Notes interface {
 	End()
 }
 
-// wantsBuilt stands for notes in the renderer, which does not take any.
-type wantsBuilt struct{}
-
-func (wantsBuilt) Begin()                          {}
-func (wantsBuilt) Note(tree.Question, tree.Answer) {}
-func (wantsBuilt) End()                            {}
+// Repository is where the files of a Git repository are.
+type Repository struct {
+	// URL of the repository, and Path of its root among the files.
+	URL, Path string
+	// Ref is what is followed there. It is of no account where Any is true: then the files are there for every revision.
+	Ref v1alpha1.GitRef
+	Any bool
+}
 
 // Policy is the text of one InjectionPolicy.
 type Policy struct {

@@ -63,13 +63,3 @@ func (i Isolation) String() string {
 	}
 	return strings.Join(have, ", ")
 }
-
-// isolationLayers are the parts that a process can put on by itself.
-type isolationLayers uint8
-
-const (
-	layerRoot isolationLayers = 1 << iota
-	layerLandlock
-	layerSeccomp
-	allLayers = layerRoot | layerLandlock | layerSeccomp
-)

@@ -10,9 +10,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
+	"strings"
 	"unicode/utf8"
 
-	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -28,6 +29,10 @@ const (
 	frameDone     = 'D' // from the renderer: Response
 	frameError    = 'E' // from the renderer: the text of an error
 	frameInspect  = 'I' // to the renderer instead of a request, empty; from it: Isolation
+	frameGate     = 'G' // to the renderer instead of a request: GateRequest; it ends with frameDone
+	frameChart    = 'C' // to the renderer instead of a request: ChartRequest; it asks for files, and ends with frameResult
+	frameArchive  = 'V' // to the renderer instead of a request: ArchiveRequest; it ends with frameResult
+	frameResult   = 'S' // from the renderer: ChartResult, or nothing
 )
 
 // maxFrame bounds a frame that the renderer reads; the other direction is bounded by the limits of the request.
@@ -124,81 +129,6 @@ func encodeAnswer(q tree.Question, a tree.Answer) []byte {
 	return append([]byte{statusOK}, content...)
 }
 
-// remoteTree is the tree as the renderer sees it: every look at it is a question to the other process. It is for one goroutine,
-// as kustomize is.
-type remoteTree struct {
-	in  io.Reader
-	out io.Writer
-}
-
-// askQuestion refuses names that are not UTF-8. They do no harm in a list, as long as nobody wants to see what is there.
-func (a *remoteTree) askQuestion(op tree.Op, name string) ([]byte, error) {
-	if !utf8.ValidString(name) {
-		return nil, fmt.Errorf("reading %q: the name is not UTF-8; rename it", cleanPath(name))
-	}
-	text, err := json.Marshal(tree.Question{Op: op, Path: name})
-	if err != nil {
-		return nil, err
-	}
-	if err := writeFrame(a.out, frameQuestion, text); err != nil {
-		return nil, err
-	}
-	kind, content, err := readFrame(a.in, maxFrame)
-	if err != nil {
-		return nil, err
-	}
-	if kind != frameAnswer || len(content) == 0 {
-		return nil, fmt.Errorf("unexpected message %q", kind)
-	}
-	switch content[0] {
-	case statusOK:
-		return content[1:], nil
-	case statusNotExist:
-		return nil, &answeredError{string(content[1:]), fs.ErrNotExist}
-	}
-	return nil, &answeredError{string(content[1:]), nil}
-}
-
-// answeredError is an error of the other process. Its text is complete.
-type answeredError struct {
-	text  string
-	cause error
-}
-
-func (e *answeredError) Error() string { return e.text }
-func (e *answeredError) Unwrap() error { return e.cause }
-
-// Lookup implements tree.Reader.
-func (a *remoteTree) Lookup(name string) (tree.Info, error) {
-	content, err := a.askQuestion(tree.OpLookup, name)
-	if err != nil {
-		return tree.Info{}, err
-	}
-	var info wireInfo
-	err = json.Unmarshal(content, &info)
-	return info.toInfo(), err
-}
-
-// Read implements tree.Reader.
-func (a *remoteTree) Read(name string) ([]byte, error) { return a.askQuestion(tree.OpRead, name) }
-
-// List implements tree.Reader.
-func (a *remoteTree) List(name string) ([]tree.Info, error) {
-	content, err := a.askQuestion(tree.OpList, name)
-	if err != nil {
-		return nil, err
-	}
-	var wire []wireInfo
-	if err := json.Unmarshal(content, &wire); err != nil {
-		return nil, err
-	}
-	list := make([]tree.Info, 0, len(wire))
-	for _, info := range wire {
-		list = append(list, info.toInfo())
-	}
-	return list, nil
-}
-
 // sentRequest is the first frame: a request with what else shows it leaves out.
 type sentRequest struct {
 	Request
@@ -221,25 +151,6 @@ func encodeRequest(request Request, mark string) ([]byte, error) {
 		sent.ReleasesKey = request.ReleasesKey.Bytes()
 	}
 	return json.Marshal(sent)
-}
-
-// decodeRequest reads what encodeRequest writes, and the build that follows.
-func decodeRequest(content []byte, in io.Reader) (request Request, mark string, err error) {
-	var sent sentRequest
-	err = json.Unmarshal(content, &sent)
-	if err == nil && sent.DerivedKey != nil {
-		sent.Request.DerivedKey, err = derive.KeyOf(sent.DerivedKey)
-	}
-	if err == nil && sent.ReleasesKey != nil {
-		sent.Request.ReleasesKey, err = derive.KeyOf(sent.ReleasesKey)
-	}
-	if sent.Keep {
-		sent.Request.Keep = wantsBuilt{}
-	}
-	if err == nil && sent.Given {
-		sent.Request.Given, err = readBuilt(in)
-	}
-	return sent.Request, sent.Mark, err
 }
 
 // sentResponse is the last frame of a render.
@@ -282,3 +193,6 @@ func decodeLast(content []byte) (response *Response, again bool, err error) {
 	}
 	return &sent.Response, sent.Again, nil
 }
+
+// CleanPath returns a path relative to the root, as files of a tree are named.
+func CleanPath(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }

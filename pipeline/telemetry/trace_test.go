@@ -23,16 +23,17 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"go.opentelemetry.io/otel"
 
+	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
-	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/telemetry"
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == render.Command {
-		os.Exit(render.Main(os.Stdin, os.Stdout))
+	if err := testprograms.PlaceRenderer(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }

@@ -24,7 +24,7 @@ import (
 var update = flag.Bool("update", false, "write the answers of the API server to admission policies anew")
 
 // policyCases are tried here and, with the answers that are recorded beside them, by the tests of the gate.
-const policyCases = "../../../pipeline/gate/testdata/admission"
+const policyCases = "../../../pipeline/render/engine/apiserver/testdata/admission"
 
 // policyAnswer is what the API server says of an object.
 type policyAnswer struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/render/helmchart"
+	"github.com/prerig/prerig/pipeline/render/reference"
 	"github.com/prerig/prerig/pipeline/source/chart"
 	"github.com/prerig/prerig/pipeline/source/dir"
 	"github.com/prerig/prerig/pipeline/source/oci"
@@ -59,7 +59,7 @@ func (c *Collector) Add(ctx context.Context, p *v1alpha1.RenderPipeline, at stri
 		return err
 	}
 	request := render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Helm: p.Spec.Build.Helm}
-	found, err := render.FindCharts(ctx, tree.NewView(files, c.Limits), request)
+	found, err := reference.FindCharts(ctx, tree.NewView(files, c.Limits), request)
 	if err != nil {
 		return err
 	}
@@ -135,9 +135,14 @@ type Changes struct {
 	Added, Moved, Dropped []v1alpha1.LockedChart
 }
 
+// Archives checks that an archive holds the chart of a name and a version. A render.Pool does.
+type Archives interface {
+	CheckArchive(ctx context.Context, content []byte, name, version string) error
+}
+
 // Lock returns the lock that has what is wanted. What is locked already stays, but for the charts for which renew is true:
 // these get the newest version of their range. keep leaves charts in the lock that are not among the wanted.
-func (f *LockFile) Lock(ctx context.Context, charts *chart.Fetcher, renew func(name string) bool, keep bool) (*v1alpha1.ChartLock, Changes, error) {
+func (f *LockFile) Lock(ctx context.Context, charts *chart.Fetcher, archives Archives, renew func(name string) bool, keep bool) (*v1alpha1.ChartLock, Changes, error) {
 	old := f.Old
 	if old == nil {
 		old = v1alpha1.NewChartLock(nil)
@@ -153,7 +158,7 @@ func (f *LockFile) Lock(ctx context.Context, charts *chart.Fetcher, renew func(n
 		}
 		now, content, err := charts.Resolve(ctx, one.Namespace, one.From, one.Name, one.Range)
 		if err == nil {
-			err = helmchart.CheckArchive(content, now.Name, now.Version)
+			err = archives.CheckArchive(ctx, content, now.Name, now.Version)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", one.Where, err))

@@ -14,7 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/policy"
-	"github.com/prerig/prerig/pipeline/gate/openapi"
+	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
 // CheckPolicies looks at policies that are files, or come with Prerig, by their names.
@@ -42,13 +42,8 @@ func CheckPolicies(ctx context.Context, names []string, o Options) []Finding {
 
 // tellVersions says what this program knows.
 func (r *report) tellVersions(o Options) {
-	server, err := openapi.NewServer("")
-	if err != nil {
-		r.fail(Versions, "", err, "")
-		return
-	}
-	oldest, newest := server.Known()
-	r.good(Versions, "", "prerig %s follows Istio 1.%d to 1.%d, and Kubernetes %s to %s", o.Version, release.OldestMinor, release.NewestMinor, oldest, newest)
+	r.good(Versions, "", "prerig %s follows Istio 1.%d to 1.%d, and Kubernetes %s to %s", o.Version, release.OldestMinor, release.NewestMinor,
+		gate.OldestKubernetes, gate.NewestKubernetes)
 }
 
 // probe is a workload that asks for every sidecar that waits to be asked.
@@ -139,7 +134,7 @@ func (r *report) checkVersions(where string, policies []*v1alpha1.InjectionPolic
 				"a newer prerig may know it")
 		}
 		if i.KubernetesVersion != "" {
-			if _, err := openapi.NewServer(i.KubernetesVersion); err != nil {
+			if _, err := gate.KubernetesMinor(i.KubernetesVersion); err != nil {
 				r.warn(Versions, where+" spec.istio.kubernetesVersion", err.Error(), "injection works by the nearest version; prerig gate does not")
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/engine"
 )
 
 // version is set by the linker.
@@ -21,5 +21,5 @@ func main() {
 			"It belongs beside the prerig that it was built with; see prerig render --help.\n", version)
 		return
 	}
-	os.Exit(render.Main(os.Stdin, os.Stdout))
+	os.Exit(engine.Main(os.Stdin, os.Stdout))
 }

@@ -11,16 +11,12 @@ import (
 	"syscall"
 
 	"github.com/prerig/prerig/pipeline/cli"
-	"github.com/prerig/prerig/pipeline/render"
 )
 
 // version is set by the linker: -X main.version=v1.2.3.
 var version string
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == render.Command {
-		os.Exit(render.Main(os.Stdin, os.Stdout))
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(cli.Main(ctx, os.Args[1:], cli.Standard(), version))

@@ -35,10 +35,7 @@ func (b *benchRun) measureChart() error {
 		}
 	}
 	source := builder.Build()
-	command := []string{b.prerig, render.Command}
-	if beside := filepath.Join(filepath.Dir(b.prerig), render.Program); exists(beside) {
-		command = []string{beside}
-	}
+	command := []string{filepath.Join(filepath.Dir(b.prerig), render.Program)}
 	pool, err := render.NewPool(render.Options{Command: command, Warm: 1})
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func TestRenderingAChartAsksNoNetwork(t *testing.T) {
 		t.Fatalf("%v: %s\n%s", err, errs, out)
 	}
 	text, err := os.ReadFile(calls)
-	if err != nil || !strings.Contains(string(text), `"render-worker"`) {
+	if err != nil || !strings.Contains(string(text), `prerig-render"`) {
 		t.Fatalf("%v: strace has not seen the renderer:\n%s", err, text)
 	}
 	if found := networkCall.FindString(string(text)); found != "" {

@@ -33,7 +33,7 @@ func child() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, &c, daemon.Options{
-		Render:  render.Options{Command: []string{os.Getenv("PRERIG_TEST_RENDERER"), render.Command}},
+		Render:  render.Options{Command: []string{os.Getenv("PRERIG_TEST_RENDERER")}},
 		Version: "test", Log: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Listening: func(hooks, page string) { fmt.Printf("%s %s\n", hooks, page) },
 	})

@@ -36,9 +36,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == render.Command {
-		os.Exit(render.Main(os.Stdin, os.Stdout))
-	}
 	if os.Getenv("PRERIG_TEST_DAEMON") != "" {
 		os.Exit(child())
 	}

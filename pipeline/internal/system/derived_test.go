@@ -24,7 +24,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon"
-	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
+	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/server"
 )
 

@@ -20,6 +20,7 @@ import (
 	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/daemon"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/engine"
 )
 
 // takenOver is the command of a renderer that misbehaves where the path that it builds says so, and else is the real one.
@@ -32,7 +33,7 @@ func init() {
 }
 
 // misbehave is the renderer that reads what comes through a takeover.
-func misbehave() int { return render.Main(&takeover{in: os.Stdin}, os.Stdout) }
+func misbehave() int { return engine.Main(&takeover{in: os.Stdin}, os.Stdout) }
 
 // takeover reads the frames that come to a renderer, and misbehaves at a request whose path says how. It looks at every one: a renderer
 // may be asked by several pipelines that have the same trust, one after the other.
@@ -169,11 +170,11 @@ func (f *fixture) startWith(o daemon.Options) {
 // a tenth of the time of this one with its race detector.
 func renderer(t *testing.T) []string {
 	t.Helper()
-	prerig, err := testprograms.PrerigPath()
+	program, err := testprograms.RendererPath()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{prerig, render.Command}
+	return []string{program}
 }
 
 // self is this program, for processes of its own: without the race detector, with which they would take several times as long to start

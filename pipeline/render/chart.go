@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"path"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// Chart is a chart of a repository whose archive was fetched beforehand. The renderer sees it in a directory of the root that
+// no list shows.
+type Chart struct {
+	// LockedChart is what the lock says of it.
+	v1alpha1.LockedChart
+	// Path of the archive.
+	Path string `json:"path"`
+}
+
+const chartPrefix = ".prerig-chart-"
+
+// NewChart returns the chart that is locked, with the directory for its archive and the archive's name in it.
+func NewChart(locked v1alpha1.LockedChart) (chart Chart, directory, file string) {
+	directory = chartPrefix + strings.TrimPrefix(locked.Digest, "sha256:")[:20]
+	file = locked.Name + "-" + locked.Version + ".tgz"
+	return Chart{locked, path.Join(directory, file)}, directory, file
+}
+
+// ChartReference is a chart of a repository that a build needs.
+type ChartReference struct {
+	// Repository is the URL of the chart repository, Name the chart's name in it and Range the version that is asked for.
+	Repository, Name, Range string
+	// Where is what asks for it: a file and line of the source, or a field of the pipeline.
+	Where string
+	// Named says that the pipeline itself names the repository, and not only the source.
+	Named bool
+	// Needed says that nothing can be rendered without it. Otherwise the renderer is the one to tell.
+	Needed bool
+}

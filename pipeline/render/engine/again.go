@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"github.com/prerig/prerig/fn"
+	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// pristineSchema is the version of the schema that kustomize has before anything has set one.
+var pristineSchema = openapi.GetSchemaVersion()
+
+// schemaIsSet reports whether something has set a schema.
+func schemaIsSet() bool { return openapi.GetSchemaVersion() != pristineSchema }
+
+// leavesNothing reports whether the process can render something else, which gives the same then as in a new one. kustomize keeps the
+// schema that a kustomization names (openapi.SetSchema), and does not forget all of it; Helm does not warn a second time; and a key
+// should be gone with the process.
+func (w *renderWorker) leavesNothing() bool {
+	return w.request.DerivedKey == nil && w.request.ReleasesKey == nil && !w.schema && !schemaIsSet() && !helmWarned.Load()
+}
+
+// checkUnused refuses a build that sets a schema in a process that has rendered before: kustomize adds what the schema defines to what it
+// knows by then, where in a new process it would know nothing else.
+func (w *renderWorker) checkUnused() error {
+	if w.used && w.schema {
+		return errors.New("a schema is set only in a process that has rendered nothing else")
+	}
+	return nil
+}
+
+// helmWarned is set when Helm has met a URN in a schema, of which it warns once in a process.
+var helmWarned atomic.Bool
+
+// noticeWarnings sets helmWarned from here on.
+func noticeWarnings() {
+	resolve := util.URNResolver
+	util.URNResolver = func(urn string) (any, error) {
+		helmWarned.Store(true)
+		return resolve(urn)
+	}
+}
+
+// maxPolicies bounds what a renderer keeps compiled.
+const maxPolicies = 8
+
+// compiledPolicies are policies with their injector, which is immutable.
+type compiledPolicies struct {
+	text     string
+	policies []*policyv1alpha1.InjectionPolicy
+	injector *fn.Injector
+}
+
+// policyCache keeps policies by their text: to read one and to parse its templates takes longer than to inject a few pods. It is for
+// one goroutine.
+type policyCache struct {
+	kept []*compiledPolicies // the last used last
+}
+
+// get returns the policies of a text.
+func (c *policyCache) get(text string, parse func() ([]*policyv1alpha1.InjectionPolicy, error)) (*compiledPolicies, error) {
+	if i := slices.IndexFunc(c.kept, func(k *compiledPolicies) bool { return k.text == text }); i >= 0 {
+		one := c.kept[i]
+		c.kept = append(slices.Delete(c.kept, i, i+1), one)
+		return one, nil
+	}
+	policies, err := parse()
+	if err != nil {
+		return nil, err
+	}
+	if len(c.kept) >= maxPolicies {
+		c.kept = slices.Delete(c.kept, 0, 1)
+	}
+	one := &compiledPolicies{text: text, policies: policies}
+	c.kept = append(c.kept, one)
+	return one, nil
+}
+
+// compiled returns the injector.
+func (p *compiledPolicies) compiled() (*fn.Injector, error) {
+	if p.injector != nil {
+		return p.injector, nil
+	}
+	var err error
+	p.injector, err = fn.New(p.policies)
+	return p.injector, err
+}

@@ -1,0 +1,305 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	defaults "github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/policy"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
+	"github.com/prerig/prerig/pipeline/render/gate"
+)
+
+// admissionCheck is what validating admission would say.
+type admissionCheck struct {
+	policies *policy.Set
+	security *podSecurity
+	maker    *request.Maker
+	registry *workload.Registry
+	kinds    map[schema.GroupVersionKind]request.Kind
+	// sources are the policies and bindings, by their kind and name, for what is said about them.
+	sources map[[2]string]gate.Object
+	// problems are those of a policy or a binding, which are said where it is looked at.
+	problems map[[2]string][]policy.Problem
+}
+
+// newAdmission reads the policies, bindings and namespaces. The error is about the options.
+func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissionCheck, error) {
+	registry, err := workload.NewRegistry(nil)
+	if err != nil {
+		return nil, err
+	}
+	server, err := defaults.NewServer(c.server.Minor)
+	if err != nil {
+		return nil, err
+	}
+	known := slices.Concat(o.Catalog, objects) // those that come with the objects replace those of the cluster
+	a := &admissionCheck{
+		registry: registry, kinds: map[schema.GroupVersionKind]request.Kind{}, sources: map[[2]string]gate.Object{},
+		problems: map[[2]string][]policy.Problem{},
+		maker:    &request.Maker{Server: server, Limits: map[string][]defaults.LimitRange{}, Accounts: map[string]map[string]any{}},
+	}
+	if o.User != "" {
+		a.maker.User = request.User(o.User, o.Groups)
+	}
+	for _, k := range c.servedKinds() {
+		a.kinds[k.GroupVersionKind] = k
+	}
+	namespaces := a.collect(known)
+	minor := minorNumber(c.server.Minor)
+	if a.security, err = newPodSecurity(minor, o.PodSecurity, namespaces); err != nil {
+		return nil, err
+	}
+	a.policies = policy.NewSet(policy.Cluster{
+		Minor: minor, Kinds: slices.Collect(maps.Values(a.kinds)), Namespaces: namespaces, ConvertedByName: c.convertedByName,
+		Parameters: func(kind schema.GroupVersionKind) []map[string]any { return parameters(known, kind) },
+	})
+	for _, object := range known {
+		a.addPolicy(object)
+	}
+	return a, nil
+}
+
+// collect notes what the requests for pods depend on, and returns the namespaces.
+func (a *admissionCheck) collect(known []gate.Object) map[string]*corev1.Namespace {
+	namespaces := map[string]*corev1.Namespace{}
+	limits := map[[2]string]defaults.LimitRange{}
+	for _, o := range known {
+		ref := o.Ref()
+		if ref.APIVersion != "v1" || isEncrypted(o.Value) || isLocal(o.Value) {
+			continue
+		}
+		namespace := cmp.Or(ref.Namespace, "default")
+		switch ref.Kind {
+		case "Namespace":
+			if ns, err := namespaceOf(o.Value); err == nil {
+				namespaces[ref.Name] = ns
+			}
+		case "ServiceAccount":
+			a.maker.Accounts[namespace+"/"+ref.Name] = o.Value
+		case "LimitRange":
+			limits[[2]string{namespace, ref.Name}] = defaults.NewLimitRange(o.Value)
+		}
+	}
+	for _, key := range sortedNames(limits) {
+		a.maker.Limits[key[0]] = append(a.maker.Limits[key[0]], limits[key])
+	}
+	return namespaces
+}
+
+// parameters returns the objects of a kind, each once.
+func parameters(known []gate.Object, kind schema.GroupVersionKind) []map[string]any {
+	byName := map[[2]string]map[string]any{}
+	for _, o := range known {
+		ref := o.Ref()
+		if request.ParseKind(ref.APIVersion, ref.Kind) == kind && !isEncrypted(o.Value) && !isLocal(o.Value) {
+			byName[[2]string{ref.Namespace, ref.Name}] = o.Value
+		}
+	}
+	var out []map[string]any
+	for _, key := range sortedNames(byName) {
+		out = append(out, byName[key])
+	}
+	return out
+}
+
+// sortedNames returns the keys of what is known by namespace and name, in their order.
+func sortedNames[V any](byName map[[2]string]V) [][2]string {
+	return slices.SortedFunc(maps.Keys(byName), func(x, y [2]string) int { return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) })
+}
+
+func (a *admissionCheck) addPolicy(o gate.Object) {
+	ref := o.Ref()
+	kind := request.ParseKind(ref.APIVersion, ref.Kind)
+	if isLocal(o.Value) || isEncrypted(o.Value) {
+		return
+	}
+	key := [2]string{ref.Kind, ref.Name}
+	switch {
+	case policy.IsPolicy(kind):
+		a.problems[key] = a.policies.AddPolicy(o.Value)
+	case policy.IsBinding(kind):
+		a.problems[key] = a.policies.AddBinding(o.Value)
+	case policy.IsMutating(kind):
+		a.problems[key] = nil
+	default:
+		return
+	}
+	a.sources[key] = o
+}
+
+// servedKinds are the kinds that the API server serves, with those of definitions.
+func (c *checker) servedKinds() []request.Kind {
+	var out []request.Kind
+	for _, k := range c.server.Kinds() {
+		out = append(out, request.Kind{
+			GroupVersionKind: request.ParseKind(k.APIVersion, k.Kind), Resource: k.Resource, Namespaced: k.Namespaced, Status: true,
+		})
+	}
+	for id, all := range c.definitions {
+		for _, own := range all {
+			for name := range own.versions {
+				if d, v := c.servedVersion(id, name); d == own {
+					out = append(out, request.Kind{
+						GroupVersionKind: schema.GroupVersionKind{Group: id.group, Version: name, Kind: id.kind},
+						Resource:         d.plural, Namespaced: d.namespaced, Status: v.status,
+					})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (c *checker) convertedByName(kind schema.GroupKind) bool {
+	all := c.definitions[groupKind{kind.Group, kind.Kind}]
+	return len(all) > 0 && !slices.ContainsFunc(all, func(d *definition) bool { return d.webhook })
+}
+
+// checkAdmission reports what policies and Pod Security say of the object and of the pods that would be made of it.
+func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
+	a, ref := c.admission, o.Ref()
+	kind, ok := a.kinds[request.ParseKind(ref.APIVersion, ref.Kind)]
+	if !ok || ofOtherTools[kind.Group] || isEncrypted(o.Value) || isLocal(o.Value) {
+		return
+	}
+	if a.sources[[2]string{ref.Kind, ref.Name}].Value != nil && kind.Group == policy.Group {
+		c.checkPolicy(o, true)
+	}
+	r, err := a.maker.Make(o.Value, kind)
+	if err != nil {
+		c.addUnread(o, err)
+		return
+	}
+	c.checkRequest(ctx, o, r)
+	if ns, ok := r.Object.(*corev1.Namespace); ok {
+		c.checkSecurityLabels(o, ns)
+	}
+	templates, err := a.registry.Templates(o.Value)
+	if err != nil || kind.GroupVersionKind == request.PodKind.GroupVersionKind {
+		return // what is wrong with the template is a finding of the schemas
+	}
+	for _, t := range templates {
+		pod, err := a.maker.PodOf(o.Value, t)
+		if err != nil {
+			c.addUnread(o, err)
+			continue
+		}
+		c.checkRequest(ctx, o, pod)
+	}
+}
+
+// addUnread says that an object is not as its kind; the schemas say where.
+func (c *checker) addUnread(o gate.Object, err error) {
+	if !c.admission.policies.Empty() {
+		c.add(o, gate.CodeNotEvaluated, nil, "no policy was evaluated, as the object cannot be read: "+err.Error())
+	}
+}
+
+func (c *checker) checkRequest(ctx context.Context, o gate.Object, r *request.Request) {
+	c.checkPodSecurity(o, r)
+	for _, d := range c.admission.policies.Evaluate(ctx, r) {
+		message := d.Message
+		if r.Of != "" {
+			message = "the pods of " + r.Of + ": " + message
+		}
+		code := gate.CodeNotEvaluated
+		switch d.Action {
+		case admissionv1.Deny:
+			code = gate.CodePolicyDenied
+		case admissionv1.Warn:
+			code = gate.CodePolicyWarning
+		case admissionv1.Audit:
+			code = gate.CodePolicyAudit
+		}
+		path := d.Path
+		if r.Of != "" {
+			path = append(slices.Clone(r.Path), path...)
+		}
+		c.add(o, code, existing(path, o.Value), message)
+	}
+}
+
+// existing is the path to what the object has.
+func existing(path []any, object any) []any {
+	for i, key := range path {
+		if object = gate.Child(object, key); object == nil {
+			return path[:i]
+		}
+	}
+	return path
+}
+
+// checkPolicy says what is wrong with a policy or a binding; what takes long is done for those that are checked themselves.
+func (c *checker) checkPolicy(o gate.Object, types bool) {
+	ref := o.Ref()
+	for _, p := range c.admission.problems[[2]string{ref.Kind, ref.Name}] {
+		c.add(o, gate.CodeInvalidPolicy, p.Path, strings.Join(strings.Fields(p.Message), " "))
+	}
+	if policy.IsMutating(request.ParseKind(ref.APIVersion, ref.Kind)) {
+		c.add(o, gate.CodeNotEvaluated, nil, "MutatingAdmissionPolicies are not evaluated: what it would change is not seen")
+		return
+	}
+	if !types || !policy.IsPolicy(request.ParseKind(ref.APIVersion, ref.Kind)) {
+		return
+	}
+	for _, p := range c.admission.policies.CheckTypes(ref.Name, c.schemaOf) {
+		field, _ := p.Path[0].(string)
+		c.add(o, gate.CodePolicyTypes, fieldPath(field, o.Value), strings.Join(strings.Fields(p.Message), " "))
+	}
+}
+
+func (c *checker) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
+	if k, ok := c.server.Lookup(kind.GroupVersion().String(), kind.Kind); ok {
+		return c.server.Spec(k)
+	}
+	_, version := c.servedVersion(groupKind{kind.Group, kind.Kind}, kind.Version)
+	if version == nil || version.prepare() != nil {
+		return nil
+	}
+	return version.structural.ToKubeOpenAPI()
+}
+
+// finishAdmission says what was not evaluated, at the policy or binding that is the reason, and what is wrong with those of the catalog.
+func (c *checker) finishAdmission(catalog []gate.Object) {
+	a := c.admission
+	for _, o := range catalog {
+		ref := o.Ref()
+		if s, ok := a.sources[[2]string{ref.Kind, ref.Name}]; ok && s.File == o.File {
+			c.checkPolicy(o, false)
+		}
+	}
+	gaps := a.policies.Gaps()
+	for _, g := range slices.SortedFunc(maps.Keys(gaps), func(x, y policy.Gap) int {
+		return cmp.Or(cmp.Compare(x.Policy+x.Binding, y.Policy+y.Binding), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Reason, y.Reason))
+	}) {
+		key := [2]string{"ValidatingAdmissionPolicy", g.Policy}
+		if g.Policy == "" {
+			key = [2]string{"ValidatingAdmissionPolicyBinding", g.Binding}
+		}
+		o := a.sources[key]
+		c.add(o, gate.CodeNotEvaluated, existing(fieldPath(g.Path, o.Value), o.Value), fmt.Sprintf("%s %s %s", key[0], key[1], gaps[g]))
+	}
+	unbound := a.policies.Unbound()
+	for _, name := range slices.Sorted(maps.Keys(unbound)) {
+		o := a.sources[[2]string{"ValidatingAdmissionPolicyBinding", name}]
+		if problems := a.problems[[2]string{"ValidatingAdmissionPolicy", unbound[name]}]; len(problems) == 0 {
+			c.add(o, gate.CodeNotEvaluated, []any{"spec", "policyName"}, fmt.Sprintf(
+				"ValidatingAdmissionPolicyBinding %s was not evaluated: the policy %s is neither among the objects nor in --policies",
+				name, unbound[name]))
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
+	"github.com/prerig/prerig/pipeline/render/gate"
+)
+
+// Check returns what the API server would refuse of the objects, in their order. The error is about the options.
+func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.Results, error) {
+	server, err := openapi.NewServer(o.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	if o.Published {
+		objects = withoutLocal(objects)
+	}
+	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind][]*definition{}}
+	c.addDefinitions(objects, o.Catalog)
+	if !o.SkipAdmission {
+		if c.admission, err = c.newAdmission(objects, o); err != nil {
+			return nil, err
+		}
+	}
+	for _, object := range objects {
+		first := len(c.results)
+		if !o.SkipSchemas {
+			c.checkObject(ctx, object)
+		}
+		if !o.SkipAdmission {
+			c.checkAdmission(ctx, object)
+		}
+		slices.SortStableFunc(c.results[first:], func(a, b result.Result) int { return cmp.Compare(lineOfResult(a), lineOfResult(b)) })
+	}
+	if !o.SkipAdmission {
+		c.finishAdmission(o.Catalog)
+	}
+	return c.results, nil
+}
+
+// lineOfResult is 0 where the line is not known.
+func lineOfResult(r result.Result) int {
+	if r.File == nil {
+		return 0
+	}
+	return r.File.Line
+}
+
+// checker is one check.
+type checker struct {
+	server      *openapi.Server
+	severities  gate.Severities
+	definitions map[groupKind][]*definition // those that differ, in the order of the objects
+	admission   *admissionCheck             // nil where it is skipped
+	results     result.Results
+}
+
+// groupKind names a kind in all of its versions.
+type groupKind struct{ group, kind string }
+
+// add adds a finding about a field of the object, unless its rule is off.
+func (c *checker) add(o gate.Object, code string, path []any, message string) {
+	severity := c.severities.Of(code)
+	if severity == "" {
+		return
+	}
+	ref := o.Ref()
+	r := result.Result{Severity: severity, Message: message, ResourceRef: &ref, Tags: map[string]string{result.TagCode: code}}
+	if len(path) > 0 {
+		r.Field = &result.Field{Path: workload.FieldString(path)}
+	}
+	if o.File != nil {
+		file := *o.File
+		if o.Line != nil {
+			if line := o.Line(path); line > 0 {
+				file.Line = line
+			}
+		}
+		r.File = &file
+	} else if o.Locate != nil {
+		r.File = o.Locate(path)
+	}
+	c.results = append(c.results, r)
+}
+
+func groupOf(apiVersion string) string {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		return ""
+	}
+	return group
+}
+
+// ofOtherTools are API groups of files that lie among manifests and that no cluster gets.
+var ofOtherTools = map[string]bool{
+	"prerig.dev": true, "kustomize.config.k8s.io": true, "kpt.dev": true, "config.kubernetes.io": true, "skaffold": true,
+}
+
+func (c *checker) checkObject(ctx context.Context, o gate.Object) {
+	ref := o.Ref()
+	group := groupOf(ref.APIVersion)
+	if ofOtherTools[group] || isEncrypted(o.Value) || isLocal(o.Value) {
+		return
+	}
+	if ref.APIVersion == "" || ref.Kind == "" {
+		c.add(o, gate.CodeRequired, nil, "an object needs apiVersion and kind")
+		return
+	}
+	if kind, ok := c.server.Lookup(ref.APIVersion, ref.Kind); ok {
+		c.checkBuiltIn(ctx, o, kind)
+		return
+	}
+	if all := c.definitions[groupKind{group, ref.Kind}]; len(all) > 0 {
+		c.checkByDefinitions(ctx, o, all)
+		return
+	}
+	if c.server.HasGroup(group) {
+		c.add(o, gate.CodeUnservedKind, []any{"apiVersion"}, "Kubernetes "+c.server.Minor+" has no "+ref.Kind+" of "+ref.APIVersion+c.server.OtherVersions(group, ref.Kind))
+		return
+	}
+	c.add(o, gate.CodeUndescribedKind, []any{"kind"}, "nothing was checked, as no CustomResourceDefinition describes the kind "+ref.Kind+" of "+ref.APIVersion)
+}
+
+// isEncrypted reports whether SOPS has encrypted values of the object: what reaches the API server is another one.
+func isEncrypted(object map[string]any) bool {
+	sops, _ := object["sops"].(map[string]any)
+	return sops["mac"] != nil
+}
+
+// isLocal reports whether the object is for tools alone, as kpt and kustomize have it.
+func isLocal(object map[string]any) bool {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations[v1alpha1.LocalConfig] == "true"
+}
+
+// withoutLocal returns objects without the annotation that makes one for tools alone. None of them is changed.
+func withoutLocal(objects []gate.Object) []gate.Object {
+	out := slices.Clone(objects)
+	for i, o := range out {
+		if !isLocal(o.Value) {
+			continue
+		}
+		metadata := maps.Clone(o.Value["metadata"].(map[string]any))
+		annotations := maps.Clone(metadata["annotations"].(map[string]any))
+		delete(annotations, v1alpha1.LocalConfig)
+		metadata["annotations"] = annotations
+		out[i].Value = maps.Clone(o.Value)
+		out[i].Value["metadata"] = metadata
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/fn"
+	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/render"
+)
+
+// runInjector runs an injector and keeps what it has to say. Errors among the results are an error.
+func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, items []fn.Item, layer string) (*fn.Report, error) {
+	start := time.Now()
+	defer func() { w.response.Inject += time.Since(start) }()
+	report, err := injector.Run(ctx, items)
+	if err != nil {
+		return nil, err
+	}
+	w.response.Results = append(w.response.Results, report.Results...)
+	for _, o := range report.Outcomes {
+		w.response.Decisions = append(w.response.Decisions, render.Decision{
+			Object: o.Ref, Action: string(o.Action), Changed: o.Changed, Reason: o.Reason, Policy: o.Policy, Version: o.Version, Layer: layer,
+		})
+	}
+	if report.Failed() {
+		return nil, resultsError("injecting", report.Results)
+	}
+	return report, nil
+}
+
+// resultsError is the first few errors among results.
+func resultsError(doing string, results result.Results) error {
+	const show = 5
+	var errs []error
+	count := 0
+	for _, r := range results {
+		if r.Severity != result.Error {
+			continue
+		}
+		if count++; count <= show {
+			errs = append(errs, errors.New(r.String()))
+		}
+	}
+	if count > show {
+		errs = append(errs, fmt.Errorf("and %d more errors", count-show))
+	}
+	return fmt.Errorf("%s: %w", doing, errors.Join(errs...))
+}
+
+// parsePolicies reads the policies of the pipeline.
+func (w *renderWorker) parsePolicies() (*compiledPolicies, error) {
+	var text strings.Builder
+	for _, policy := range w.request.Policies {
+		fmt.Fprintf(&text, "%d %s %d %s\n", len(policy.Origin), policy.Origin, len(policy.YAML), policy.YAML)
+	}
+	return w.compiled.get(text.String(), func() (all []*policyv1alpha1.InjectionPolicy, err error) {
+		for _, policy := range w.request.Policies {
+			parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
+			if err != nil {
+				return nil, fmt.Errorf("reading the policy %s: %w", policy.Origin, err)
+			}
+			all = append(all, parsed)
+		}
+		return all, nil
+	})
+}
+
+// applyPolicies applies those of the pipeline to the result of the build.
+func (w *renderWorker) applyPolicies(ctx context.Context, policies *compiledPolicies, items []fn.Item) ([]fn.Item, error) {
+	if len(policies.policies) == 0 {
+		return items, nil
+	}
+	injector, err := policies.compiled()
+	if err != nil {
+		return nil, err
+	}
+	report, err := w.runInjector(ctx, injector, items, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range report.Added {
+		report.Items = append(report.Items, fn.Item{Doc: doc})
+	}
+	return report.Items, nil
+}

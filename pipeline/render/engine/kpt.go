@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	gitignore "github.com/monochromegane/go-gitignore"
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/prerig/prerig/fn"
+	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/render/reference"
+)
+
+// How a package is rendered: as kpt fn render does, of which the rules below are read off (kpt v1.0.0-beta.60,
+// internal/util/render and kyaml's LocalPackageReader).
+//
+//   - Packages below come first, in the order of their paths, each with its own pipeline; then the package's own manifests
+//     in the order of a walk; then its pipeline over all of them.
+//   - A function sees everything that is a manifest, also the Kptfile, its configuration, and what is for tools only. What
+//     is not for a cluster is left out at the very end.
+//   - .krmignore counts at the top of a package, for the files of this package, and never for packages below.
+//   - What a validator changes is dropped.
+//
+// The objects and their order are those of kpt. The text differs where kpt writes all files anew in its own style: here
+// a document stays as it is but for the injection.
+
+// ignoreName is the file with patterns of what is not of a package.
+const ignoreName = ".krmignore"
+
+// kptPackage is a directory with a Kptfile.
+type kptPackage struct {
+	dir   string
+	below []string  // packages
+	items []fn.Item // its own
+}
+
+func (w *renderWorker) renderKpt(ctx context.Context) ([]fn.Item, error) {
+	info, err := w.files.Lookup(w.request.Path)
+	if err != nil {
+		return nil, err
+	}
+	items, err := w.kptRender(ctx, info.Path)
+	if err != nil {
+		return nil, err
+	}
+	var out []fn.Item
+	for _, item := range items {
+		if ofKustomize(item.Path) {
+			continue
+		}
+		keep, err := w.forCluster(item.Doc)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
+		}
+		if keep {
+			out = append(out, item)
+		}
+	}
+	return out, nil
+}
+
+// ofKustomize reports whether a file is a kustomization, which needs neither apiVersion nor kind.
+func ofKustomize(name string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
+}
+
+func (w *renderWorker) kptRender(ctx context.Context, dir string) ([]fn.Item, error) {
+	file, err := w.readKptfile(dir)
+	if err != nil {
+		return nil, err
+	}
+	p, err := w.kptRead(dir)
+	if err != nil {
+		return nil, err
+	}
+	var items []fn.Item
+	for _, sub := range p.below {
+		rendered, err := w.kptRender(ctx, sub)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, rendered...)
+	}
+	items = append(items, p.items...)
+	for _, function := range file.Pipeline.Mutators {
+		if items, err = w.kptRun(ctx, p, function, items); err != nil {
+			return nil, fmt.Errorf("%s: %w", function.at, err)
+		}
+	}
+	for _, function := range file.Pipeline.Validators {
+		if _, err = w.kptRun(ctx, p, function, items); err != nil {
+			return nil, fmt.Errorf("%s: %w", function.at, err)
+		}
+	}
+	return items, nil
+}
+
+// kptRead reads the manifests of a package and finds the packages below.
+func (w *renderWorker) kptRead(dir string) (*kptPackage, error) {
+	p := &kptPackage{dir: dir}
+	var ignored gitignore.IgnoreMatcher = gitignore.DummyIgnoreMatcher(false)
+	content, err := w.files.Read(path.Join(dir, ignoreName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		ignored = gitignore.NewGitIgnoreFromReader(path.Join("/", dir), bytes.NewReader(content))
+	}
+	if err := w.kptWalk(p, dir, ignored, false); err != nil {
+		return nil, err
+	}
+	slices.Sort(p.below)
+	return p, nil
+}
+
+// kptWalk goes through a directory. What is ignored is still searched for packages.
+func (w *renderWorker) kptWalk(p *kptPackage, dir string, ignored gitignore.IgnoreMatcher, left bool) error {
+	list, err := w.files.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range list {
+		name := path.Join(dir, path.Base(entry.Path))
+		leave := left || ignored.Match(path.Join("/", name), entry.Dir)
+		switch {
+		case entry.Dir:
+			if err := w.kptDirectory(p, name, ignored, leave); err != nil {
+				return err
+			}
+		case !leave && manifestName(path.Base(name)):
+			items, err := w.readDocuments(name)
+			if err != nil {
+				return err
+			}
+			p.items = append(p.items, items...)
+		}
+	}
+	return nil
+}
+
+func (w *renderWorker) kptDirectory(p *kptPackage, name string, ignored gitignore.IgnoreMatcher, leave bool) error {
+	// Links to directories are not followed, which also ends loops of them.
+	if info, err := w.files.Lookup(name); err != nil || info.Path != name || path.Base(name) == ".git" {
+		return err
+	}
+	_, err := w.files.Lookup(path.Join(name, reference.KptfileName))
+	switch {
+	case err == nil:
+		p.below = append(p.below, name)
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return w.kptWalk(p, name, ignored, leave)
+}
+
+// manifestName reports whether kpt reads a file of this name.
+func manifestName(base string) bool {
+	switch path.Ext(base) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return base == reference.KptfileName
+}
+
+// readDocuments reads all objects of a file, also those that are not for a cluster, and expects of each what kpt does.
+func (w *renderWorker) readDocuments(name string) ([]fn.Item, error) {
+	items, err := w.readFile(name, func(doc *manifest.Document) (bool, error) {
+		object, err := doc.Object()
+		if err != nil || ofKustomize(name) {
+			return true, err
+		}
+		if meta := metaOf(object); meta.APIVersion == "" || meta.Kind == "" || meta.Name == "" {
+			return false, fmt.Errorf("an object of a kpt package needs apiVersion, kind and metadata.name; list other files in %s", ignoreName)
+		}
+		return true, nil
+	})
+	return items, err
+}
+
+// kptRun runs one function on the objects that it selects.
+func (w *renderWorker) kptRun(ctx context.Context, p *kptPackage, function kptFunction, items []fn.Item) ([]fn.Item, error) {
+	policy, err := p.readPolicy(function)
+	if err != nil {
+		return nil, err
+	}
+	injector, err := fn.New([]*policyv1alpha1.InjectionPolicy{policy})
+	if err != nil {
+		return nil, err
+	}
+	var chosen []fn.Item
+	var at []int
+	for i, item := range items {
+		ok, err := function.selectsDocument(item.Doc)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			chosen, at = append(chosen, item), append(at, i)
+		}
+	}
+	report, err := w.runInjector(ctx, injector, chosen, p.dir)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(items)
+	for i, item := range report.Items {
+		out[at[i]] = item
+	}
+	// What the function has taken out is not there for the next one.
+	out = slices.DeleteFunc(out, func(item fn.Item) bool { return item.Doc.Empty() })
+	for _, doc := range report.Added {
+		out = append(out, fn.Item{Doc: doc})
+	}
+	return out, nil
+}

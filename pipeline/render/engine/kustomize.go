@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// noNetwork stands for every connection that a library would open.
+type noNetwork struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("loading %s: a render uses no network", withoutCredentials(r.URL.String()))
+}
+
+// renderKustomize builds as the kustomize command does by default, with all plugins disabled.
+func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Item, error) {
+	if err := installTransformer(newFunction(ctx, w)); err != nil {
+		return nil, err
+	}
+	files := newKustomizations(w.files, w.request.Bases)
+	files.sources = w.request.Sources
+	// Keys are written in many ways; so it counts, too, what kustomize made of them.
+	defer func() { w.schema = w.schema || files.schema || schemaIsSet() }()
+	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, worker: w, places: files.charts} }); err != nil {
+		return nil, err
+	}
+	w.layers = files.restoreNames
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified
+	options.PluginConfig = types.DisabledPluginConfig()
+	objects, err := krusty.MakeKustomizer(options).Run(tree.FileSystem(files), path.Join("/", at))
+	if files.refused != nil {
+		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
+	}
+	if err != nil {
+		return nil, files.explainError(err)
+	}
+	var items []fn.Item
+	for i, object := range objects.Resources() {
+		if err := errors.Join(files.restoreOrigins(object), w.unmarkOrigin(object)); err != nil {
+			return nil, err
+		}
+		text, err := object.AsYAML()
+		if err != nil {
+			return nil, err
+		}
+		file, err := manifest.Parse("", files.restoreNames(text))
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range file.Docs {
+			items = append(items, fn.Item{Doc: doc, Index: i})
+		}
+	}
+	return items, nil
+}

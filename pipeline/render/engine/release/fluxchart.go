@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
+)
+
+// foundChart is where a chart is: in a repository, or in the tree.
+type foundChart struct {
+	of    *Object
+	field string // of the release that asks for it
+	Chart
+	path string // of a chart in the tree
+	root string // of the repository that it is in
+	// valuesFiles are in the place of the chart's own values.yaml; ignoreMissing leaves those out that are not there.
+	valuesFiles   []string
+	ignoreMissing bool
+}
+
+// use writes the chart into a release. It reports false where the chart must be fetched first, which it notes.
+func (f *foundChart) use(s *Set, spec *v1alpha1.Helm, out *Rendered) bool {
+	if f.Repository == "" {
+		spec.Chart = f.path
+		out.Local = append(out.Local, f.path)
+		return true
+	}
+	spec.Repository, spec.Chart, spec.Version = f.Repository, f.Name, f.Range
+	for _, archive := range s.in.Archives {
+		same := v1alpha1.NormalChartRepository(archive.Repository) == v1alpha1.NormalChartRepository(f.Repository)
+		if same && archive.Name == f.Name && archive.Range == f.Range {
+			return true
+		}
+	}
+	ref := f.of.Ref()
+	f.Where = ref.String() + " " + f.field
+	if at := Finding("", f.of, f.field, "").File; at != nil {
+		f.Where = at.String() + ": " + f.Where
+	}
+	out.Wanted = append(out.Wanted, f.Chart)
+	return false
+}
+
+// defaultValues returns the values that are in the place of the chart's own, nil where those stay.
+func (f *foundChart) defaultValues(s *Set, spec *v1alpha1.Helm, options helmchart.Options) (map[string]any, error) {
+	if len(f.valuesFiles) == 0 || len(f.valuesFiles) == 1 && path.Clean(f.valuesFiles[0]) == defaultKey {
+		return nil, nil
+	}
+	merged := map[string]any{}
+	for _, name := range f.valuesFiles {
+		content, err := f.readValuesFile(s, spec, options, name)
+		if errors.Is(err, fs.ErrNotExist) && f.ignoreMissing {
+			continue
+		}
+		if err != nil {
+			return nil, wrong(f.of, f.field, "reading the values file %s: %v", name, err)
+		}
+		values, err := readValues(content)
+		if err != nil {
+			return nil, wrong(f.of, f.field, "reading the values file %s: %v", name, err)
+		}
+		merged = mergeMaps(merged, values)
+	}
+	return merged, nil
+}
+
+// readValuesFile reads a file of the chart's archive, or one of the repository that the chart is in.
+func (f *foundChart) readValuesFile(s *Set, spec *v1alpha1.Helm, options helmchart.Options, name string) ([]byte, error) {
+	if f.Repository != "" {
+		return helmchart.ReadFile(s.in.Files, spec, options, name)
+	}
+	return s.in.Files.Read(path.Join(f.root, path.Join("/", name)))
+}
+
+// findFluxChart finds the chart of a HelmRelease.
+func (s *Set) findFluxChart(o *Object, hr *helmv2.HelmRelease) (*foundChart, error) {
+	switch {
+	case hr.Spec.Chart != nil && hr.Spec.ChartRef != nil:
+		return nil, wrong(o, "spec.chartRef", "excludes spec.chart; give one of them")
+	case hr.Spec.Chart != nil:
+		chart := hr.Spec.Chart.Spec
+		spec := sourcev1.HelmChartSpec{
+			Chart: chart.Chart, Version: chart.Version, ValuesFiles: chart.ValuesFiles, IgnoreMissingValuesFiles: chart.IgnoreMissingValuesFiles,
+			SourceRef: sourcev1.LocalHelmChartSourceReference{Kind: chart.SourceRef.Kind, Name: chart.SourceRef.Name},
+		}
+		return s.findInSource(o, "spec.chart.spec", hr.Spec.Chart.GetNamespace(hr.Namespace), &spec)
+	case hr.Spec.ChartRef == nil:
+		return nil, wrong(o, "spec.chart", "must be given, or spec.chartRef")
+	}
+	ref := hr.Spec.ChartRef
+	namespace := ref.Namespace
+	if namespace == "" {
+		namespace = hr.Namespace
+	}
+	const at = "spec.chartRef"
+	switch ref.Kind {
+	case sourcev1.OCIRepositoryKind:
+		return s.findInRegistry(o, at, namespace, ref.Name)
+	case sourcev1.HelmChartKind:
+		object, err := s.findSource(o, at, ref.Kind, namespace, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		var chart sourcev1.HelmChart
+		if _, err := decode(object, &chart); err != nil {
+			return nil, err
+		}
+		found, err := s.findInSource(object, "spec", namespace, &chart.Spec)
+		if err == nil {
+			found.of, found.field = o, at
+		}
+		return found, err
+	}
+	return nil, wrong(o, at+".kind", "a chart of kind %s cannot be found in the tree; name an OCIRepository or a HelmChart, %s", ref.Kind, keepHint)
+}
+
+// findSource returns the object that a chart comes from.
+func (s *Set) findSource(o *Object, at, kind, namespace, name string) (*Object, error) {
+	if object := s.byName[objectKey{sourceGroup, kind, namespace, name}]; object != nil {
+		return object, nil
+	}
+	return nil, wrong(o, at+".name", "%s %s/%s is not among the objects; put it into the build, or name its file under spec.build.releases.objects, %s",
+		kind, namespace, name, keepHint)
+}
+
+// findInSource finds a chart in a HelmRepository or GitRepository.
+func (s *Set) findInSource(o *Object, at, namespace string, spec *sourcev1.HelmChartSpec) (*foundChart, error) {
+	kind, name := spec.SourceRef.Kind, spec.SourceRef.Name
+	if kind == "" {
+		return nil, wrong(o, at+".sourceRef", "must be given, with kind and name")
+	}
+	if kind != sourcev1.HelmRepositoryKind && kind != sourcev1.GitRepositoryKind {
+		return nil, wrong(o, at+".sourceRef.kind", "a chart of a %s cannot be found in the tree; name a HelmRepository or a GitRepository, %s", kind, keepHint)
+	}
+	object, err := s.findSource(o, at+".sourceRef", kind, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	found := &foundChart{of: o, field: at + ".chart", valuesFiles: spec.ValuesFiles, ignoreMissing: spec.IgnoreMissingValuesFiles}
+	if kind == sourcev1.HelmRepositoryKind {
+		var repository sourcev1.HelmRepository
+		if _, err := decode(object, &repository); err != nil {
+			return nil, err
+		}
+		if err := v1alpha1.CheckChartRepository(repository.Spec.URL); err != nil {
+			return nil, wrong(object, "spec.url", "%v", err)
+		}
+		found.Repository, found.Name, found.Range = repository.Spec.URL, spec.Chart, spec.Version
+		return found, nil
+	}
+	return found, s.findInGit(object, found, spec)
+}
+
+// defaultBranch is what source-controller follows where a GitRepository does not say it.
+const defaultBranch = "master"
+
+// findInGit finds a chart in the tree of a GitRepository.
+func (s *Set) findInGit(object *Object, found *foundChart, spec *sourcev1.HelmChartSpec) error {
+	var repository sourcev1.GitRepository
+	if _, err := decode(object, &repository); err != nil {
+		return err
+	}
+	if len(repository.Spec.Include) > 0 {
+		return wrong(object, "spec.include", "is not read: other repositories in this one cannot be found in the tree")
+	}
+	asked := v1alpha1.GitRef{Branch: defaultBranch}
+	if ref := repository.Spec.Reference; ref != nil && *ref != (sourcev1.GitRepositoryRef{}) {
+		if ref.SemVer != "" {
+			return wrong(object, "spec.ref.semver", "cannot be resolved in the tree; %s", repositoryHint)
+		}
+		asked = v1alpha1.GitRef{Branch: ref.Branch, Tag: ref.Tag, Name: ref.Name, Commit: ref.Commit}
+	}
+	root, reason := s.findTree(repository.Spec.URL, asked)
+	if reason != "" {
+		return wrong(object, "spec.url", "%s", reason)
+	}
+	found.root, found.path = root, path.Join(root, path.Join("/", spec.Chart))
+	return nil
+}
+
+var tagVersion = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+){0,2}([-+][0-9A-Za-z.+-]+)?$`)
+
+// findInRegistry finds the chart of an OCIRepository.
+func (s *Set) findInRegistry(o *Object, at, namespace, name string) (*foundChart, error) {
+	object, err := s.findSource(o, at, sourcev1.OCIRepositoryKind, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	var repository sourcev1.OCIRepository
+	if _, err := decode(object, &repository); err != nil {
+		return nil, err
+	}
+	found := &foundChart{of: o, field: at}
+	found.Repository, found.Name = splitRegistry(repository.Spec.URL)
+	if err := v1alpha1.CheckChartRepository(found.Repository); err != nil || found.Name == "" {
+		return nil, wrong(object, "spec.url", "must be oci://HOST/PATH/CHART")
+	}
+	ref := repository.Spec.Reference
+	switch {
+	case ref == nil:
+		return nil, wrong(object, "spec.ref", "must be given: the tag latest is no version of a chart")
+	case ref.SemverFilter != "":
+		return nil, wrong(object, "spec.ref.semverFilter", "is not followed by the lock; give a range that needs no filter")
+	case ref.SemVer != "" && ref.Digest == "":
+		found.Range = ref.SemVer
+		return found, nil
+	case ref.Tag == "" && ref.Digest != "":
+		return nil, wrong(object, "spec.ref.digest", "names no version; give the tag beside it, and charts.lock.yaml fixes the digest")
+	}
+	found.Range = strings.ReplaceAll(ref.Tag, "_", "+")
+	if !tagVersion.MatchString(found.Range) {
+		return nil, wrong(object, "spec.ref.tag", "%q is no version of a chart", ref.Tag)
+	}
+	return found, nil
+}
+
+// splitRegistry returns the repository and the name of a chart in a registry.
+func splitRegistry(url string) (repository, name string) {
+	i := strings.LastIndex(strings.TrimRight(url, "/"), "/")
+	if i < 0 {
+		return "", ""
+	}
+	return url[:i], strings.TrimRight(url[i+1:], "/")
+}

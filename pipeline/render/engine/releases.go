@@ -1,0 +1,353 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/engine/release"
+	"github.com/prerig/prerig/pipeline/render/reference"
+)
+
+// maxReleaseDepth bounds releases whose charts make releases, such as an app of apps.
+const maxReleaseDepth = 5
+
+// releaseRun renders the releases of one build.
+type releaseRun struct {
+	w       *renderWorker
+	set     *release.Set
+	scopes  *scopes
+	created []map[string]any // namespaces
+	results result.Results
+}
+
+// renderReleases puts what releases render to in the place of the releases among items, if the request asks for it.
+func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]fn.Item, error) {
+	if w.request.Releases == nil {
+		return items, nil
+	}
+	beside, err := w.readBeside(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion)}
+	r.set = release.New(release.Inputs{
+		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: w.lockedCharts(), Trees: w.request.Repositories, Key: w.request.ReleasesKey,
+	})
+	if items, err = splitReleaseLists(items); err != nil {
+		return nil, err
+	}
+	if err := r.addObjects(items); err != nil {
+		return nil, err
+	}
+	if err := r.addObjects(beside); err != nil {
+		return nil, err
+	}
+	if items, err = r.renderAll(ctx, items, 0); err != nil {
+		return nil, err
+	}
+	w.response.Results = append(w.response.Results, r.results...)
+	if r.results.Worst() == result.Error {
+		return nil, resultsError("rendering releases", r.results)
+	}
+	w.response.Results = append(w.response.Results, r.scopes.results()...)
+	return r.addNamespaces(items)
+}
+
+// renderAll renders the releases among items, and those that come of them.
+func (r *releaseRun) renderAll(ctx context.Context, items []fn.Item, depth int) ([]fn.Item, error) {
+	var out []fn.Item
+	for _, item := range items {
+		object, err := r.claimed(item)
+		if err != nil {
+			return nil, err
+		}
+		if object == nil {
+			out = append(out, item)
+			continue
+		}
+		if depth >= maxReleaseDepth {
+			r.results = append(r.results, release.Finding(result.Error, object, "", fmt.Sprintf("is made by a release, more than %d below each other", maxReleaseDepth)))
+			continue
+		}
+		made, err := r.renderOne(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		if made, err = r.renderAll(ctx, made, depth+1); err != nil {
+			return nil, err
+		}
+		if r.w.request.Releases.Originals == v1alpha1.OriginalsSuspend {
+			suspended, err := suspendRelease(item, object)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, suspended)
+		}
+		out = append(out, made...)
+	}
+	return out, nil
+}
+
+// claimed returns the release that an item is, nil for others.
+func (r *releaseRun) claimed(item fn.Item) (*release.Object, error) {
+	if meta, ok := item.Doc.Peek(); item.Doc.Empty() || ok && !release.IsRelease(meta.APIVersion, meta.Kind) {
+		return nil, nil
+	}
+	object, err := r.objectOf(item)
+	if err != nil || !r.set.Claims(object) {
+		return nil, err
+	}
+	return object, nil
+}
+
+// objectOf decodes an item.
+func (r *releaseRun) objectOf(item fn.Item) (*release.Object, error) {
+	value, err := item.Doc.Object()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
+	}
+	doc := item.Doc
+	return &release.Object{Value: value, Locate: func(at []any) *result.File {
+		if doc.Path() != "" {
+			line, _ := locateField(doc, at)
+			return &result.File{Path: doc.Path(), Index: doc.Index(), Line: line}
+		}
+		return r.w.written.locate(value, at)
+	}}, nil
+}
+
+// renderOne renders one release to items.
+func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]fn.Item, error) {
+	rendered, err := r.set.Render(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	wanted := len(r.w.response.Wanted)
+	if err := r.want(ctx, rendered); err != nil {
+		return nil, err
+	}
+	if len(rendered.Local) > 0 && len(r.w.response.Wanted) > wanted {
+		return nil, nil // what is wrong without its dependencies is not said
+	}
+	r.results = append(r.results, rendered.Results...)
+	if rendered.Created != nil {
+		r.created = append(r.created, rendered.Created)
+	}
+	var items []fn.Item
+	for _, one := range rendered.Manifests {
+		file, err := manifest.Parse("", []byte(one.YAML))
+		if err != nil {
+			return nil, fmt.Errorf("reading what %s renders to: %w", one.Template, err)
+		}
+		for _, doc := range file.Docs {
+			if !doc.Empty() {
+				items = append(items, fn.Item{Doc: doc, Index: len(items)})
+			}
+		}
+	}
+	if items, err = splitReleaseLists(items); err != nil {
+		return nil, err
+	}
+	if err := r.addObjects(items); err != nil {
+		return nil, err
+	}
+	ref := object.Ref()
+	for i := range items {
+		if items[i].Doc, err = r.scopes.withNamespace(items[i].Doc, rendered.Namespace); err != nil {
+			return nil, fmt.Errorf("reading what %s renders to: %w", ref.String(), err)
+		}
+	}
+	if ref.Kind == "Application" {
+		return lastOfEach(items)
+	}
+	return items, nil
+}
+
+// want notes the charts that are missing: that of a release, and dependencies of charts in the tree.
+func (r *releaseRun) want(ctx context.Context, rendered *release.Rendered) error {
+	for _, one := range rendered.Wanted {
+		r.wantChart(render.ChartReference{Repository: one.Repository, Name: one.Name, Range: one.Range, Where: one.Where, Needed: true})
+	}
+	for _, local := range rendered.Local {
+		found, err := reference.FindMissing(ctx, r.w.files, local)
+		if err != nil {
+			return err
+		}
+		for _, one := range found {
+			one.Needed = true
+			r.wantChart(one)
+		}
+	}
+	return nil
+}
+
+func (r *releaseRun) wantChart(wanted render.ChartReference) {
+	same := func(repository, name, versions string) bool {
+		return v1alpha1.NormalChartRepository(repository) == v1alpha1.NormalChartRepository(wanted.Repository) && name == wanted.Name && versions == wanted.Range
+	}
+	w := r.w
+	if slices.ContainsFunc(w.request.Charts, func(c render.Chart) bool { return same(c.Repository, c.Name, c.Range) }) ||
+		slices.ContainsFunc(w.response.Wanted, func(c render.ChartReference) bool { return same(c.Repository, c.Name, c.Range) }) {
+		return
+	}
+	w.response.Wanted = append(w.response.Wanted, wanted)
+}
+
+// readBeside reads the objects that releases refer to and that are not part of the build.
+func (w *renderWorker) readBeside(ctx context.Context) ([]fn.Item, error) {
+	var out []fn.Item
+	for i, at := range w.request.Releases.Objects {
+		items, err := w.readObjectsAt(ctx, at)
+		if err != nil {
+			return nil, fmt.Errorf("reading spec.build.releases.objects[%d]: %w", i, err)
+		}
+		out = append(out, items...)
+	}
+	return splitReleaseLists(out)
+}
+
+func (w *renderWorker) readObjectsAt(ctx context.Context, at string) ([]fn.Item, error) {
+	info, err := w.files.Lookup(at)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Dir:
+		return w.readFile(at, w.forCluster)
+	}
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if _, err := w.files.Lookup(at + "/" + name); err == nil {
+			return w.renderKustomize(ctx, at)
+		}
+	}
+	return w.collectFiles(at)
+}
+
+// referredKinds are the kinds of objects that releases refer to, and that say of what kind others are.
+var referredKinds = []string{"HelmRepository", "OCIRepository", "GitRepository", "HelmChart", "ConfigMap", "Secret", "CustomResourceDefinition"}
+
+// addObjects notes what releases can refer to.
+func (r *releaseRun) addObjects(items []fn.Item) error {
+	for _, item := range items {
+		if item.Doc.Empty() {
+			continue
+		}
+		if meta, ok := item.Doc.Peek(); ok && !slices.Contains(referredKinds, meta.Kind) {
+			continue
+		}
+		object, err := r.objectOf(item)
+		if err != nil {
+			return err
+		}
+		r.set.Add(object)
+		r.scopes.addDefinition(object.Value)
+	}
+	return nil
+}
+
+// splitReleaseLists takes lists apart that hold a release or what releases refer to.
+func splitReleaseLists(items []fn.Item) ([]fn.Item, error) {
+	var out []fn.Item
+	for _, item := range items {
+		elements, isList, err := item.Doc.Items()
+		if err != nil || !isList {
+			out = append(out, item) // what is wrong is said where it is read
+			continue
+		}
+		for _, element := range elements {
+			value, err := element.Object()
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", element, err)
+			}
+			file, err := manifest.Parse(item.Path, standaloneDocument(value, element.Raw()))
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", element, err)
+			}
+			for _, doc := range file.Docs {
+				out = append(out, fn.Item{Doc: doc, Path: item.Path, Index: item.Index})
+			}
+		}
+	}
+	return out, nil
+}
+
+// suspendRelease returns the object of a release with what has its controller leave it alone.
+func suspendRelease(item fn.Item, object *release.Object) (fn.Item, error) {
+	value := maps.Clone(object.Value)
+	child := func(parent map[string]any, key string) map[string]any {
+		below, _ := parent[key].(map[string]any)
+		if below = maps.Clone(below); below == nil {
+			below = map[string]any{}
+		}
+		parent[key] = below
+		return below
+	}
+	if strings.HasPrefix(object.Ref().APIVersion, "argoproj.io/") {
+		child(child(value, "metadata"), "annotations")["argocd.argoproj.io/skip-reconcile"] = "true"
+	} else {
+		child(value, "spec")["suspend"] = true
+	}
+	doc, err := item.Doc.With(value)
+	if err != nil {
+		return item, fmt.Errorf("suspending %s: %w", item.Doc, err)
+	}
+	item.Doc = doc
+	return item, nil
+}
+
+// lastOfEach leaves out all but the last of several objects of one name, as Argo CD does with those of several sources.
+func lastOfEach(items []fn.Item) ([]fn.Item, error) {
+	last := map[manifest.Meta]int{}
+	metas := make([]manifest.Meta, len(items))
+	for i, item := range items {
+		value, err := item.Doc.Object()
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
+		}
+		metas[i] = metaOf(value)
+		last[metas[i]] = i
+	}
+	var out []fn.Item
+	for i, item := range items {
+		if metas[i].Name == "" || last[metas[i]] == i {
+			out = append(out, item)
+		}
+	}
+	return out, nil
+}
+
+// addNamespaces adds the namespaces that releases would create and that are not there.
+func (r *releaseRun) addNamespaces(items []fn.Item) ([]fn.Item, error) {
+	var out []fn.Item
+	known := map[string]bool{}
+	for _, item := range items {
+		if meta, ok := item.Doc.Peek(); ok && meta.Kind == "Namespace" {
+			known[meta.Name] = true
+		}
+	}
+	for _, one := range r.created {
+		name := metaOf(one).Name
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		file, err := manifest.Parse("", manifest.Marshal(one))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, fn.Item{Doc: file.Docs[0], Index: len(out)})
+	}
+	return append(out, items...), nil
+}

@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package engine
+
+import "github.com/prerig/prerig/pipeline/render"
+
+// isolateProcess takes nothing from this process where the system is not Linux.
+func isolateProcess(isolationLayers) render.Isolation { return render.Isolation{} }

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/reference"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// renderWorker is one render.
+type renderWorker struct {
+	request  *render.Request
+	files    tree.Reader
+	out      *render.Connection
+	response render.Response
+	compiled *policyCache
+	used     bool              // the process has rendered before
+	schema   bool              // a kustomization names a schema, which kustomize keeps
+	secret   bool              // what was built holds a Secret or a credential
+	marked   map[string]string // kinds and names of functions to their own apiVersion
+	layers   func([]byte) []byte
+	written  *writtenObjects // with releases or the gate
+	built    builtDocs       // with the gate
+}
+
+// runSafely turns a panic of a library into an error, as kustomize has some for odd input.
+func (w *renderWorker) runSafely() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("building: the library gave up: %v", r)
+		}
+	}()
+	return w.runRender(context.Background())
+}
+
+func (w *renderWorker) runRender(ctx context.Context) error {
+	items, err := w.buildOrTake(ctx)
+	if err != nil {
+		return err
+	}
+	if len(w.response.Wanted) > 0 || w.request.Discover {
+		return nil // it is rendered again, with what is wanted
+	}
+	policies, err := w.parsePolicies()
+	if err != nil {
+		return err
+	}
+	w.rememberBuilt(items)
+	if items, err = w.applyPolicies(ctx, policies, items); err != nil {
+		return err
+	}
+	if err := w.checkSchema(items, policies.policies); err != nil {
+		return err
+	}
+	if err := w.checkGate(ctx, items); err != nil {
+		return err
+	}
+	return w.addObjects(items)
+}
+
+// buildOrTake returns the documents to inject into.
+func (w *renderWorker) buildOrTake(ctx context.Context) ([]fn.Item, error) {
+	if w.request.Given != nil {
+		return w.takeGiven()
+	}
+	items, err := w.buildItems(ctx)
+	if err == nil {
+		err = w.checkUnused()
+	}
+	if err != nil || w.request.Discover {
+		return nil, err
+	}
+	if len(w.response.Wanted) > 0 {
+		return nil, w.sendBuilt(nil)
+	}
+	if err := w.findCredentials(items); err != nil {
+		return nil, err
+	}
+	return items, w.sendBuilt(items)
+}
+
+// buildItems builds.
+func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
+	err := w.checkBuildPath()
+	if err != nil {
+		return nil, err
+	}
+	if w.response.Type, err = reference.BuildType(w.files, *w.request); err != nil {
+		return nil, err
+	}
+	pointers := &pointerReader{Reader: w.files}
+	w.files = pointers
+	w.rememberFiles()
+	start := time.Now()
+	var items []fn.Item
+	switch w.response.Type {
+	case v1alpha1.BuildKustomize:
+		items, err = w.renderKustomize(ctx, w.request.Path)
+	case v1alpha1.BuildKpt:
+		items, err = w.renderKpt(ctx)
+	case v1alpha1.BuildHelm:
+		items, err = w.renderHelm(ctx)
+	default:
+		items, err = w.renderPlain()
+	}
+	switch {
+	case err != nil && w.response.Type == v1alpha1.BuildHelm:
+		return nil, pointers.explain(err) // it names the chart
+	case err != nil:
+		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
+	}
+	if items, err = w.renderReleases(ctx, items); err != nil {
+		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
+	}
+	w.response.Build = time.Since(start) - w.response.Inject
+	return items, nil
+}
+
+// checkBuildPath looks for the directory that is built. A chart has a path of its own.
+func (w *renderWorker) checkBuildPath() error {
+	if w.request.Type == v1alpha1.BuildHelm {
+		return nil
+	}
+	info, err := w.files.Lookup(w.request.Path)
+	if err != nil {
+		return fmt.Errorf("spec.build.path: %w", err)
+	}
+	if !info.Dir {
+		return fmt.Errorf("spec.build.path: %s is not a directory", w.request.Path)
+	}
+	return nil
+}
+
+// addObjects takes the documents apart into objects, lists included.
+func (w *renderWorker) addObjects(items []fn.Item) error {
+	for _, item := range items {
+		if err := w.addObject(item.Doc, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *renderWorker) addObject(doc *manifest.Document, inList bool) error {
+	if doc.Empty() {
+		return nil
+	}
+	var value map[string]any
+	var err error
+	meta, ok := doc.Peek()
+	if !ok || inList {
+		if value, err = doc.Object(); err != nil {
+			return fmt.Errorf("reading %s: %w", doc, err)
+		}
+		meta = metaOf(value)
+	}
+	if meta.APIVersion == "" || meta.Kind == "" {
+		return fmt.Errorf("reading %s: an object needs apiVersion and kind", doc)
+	}
+	elements, isList, err := doc.Items()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", doc, err)
+	}
+	if isList {
+		for _, element := range elements {
+			if err := w.addObject(element, true); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	text := doc.Raw()
+	if inList {
+		if forCluster, err := w.forCluster(doc); w.response.Type == v1alpha1.BuildPlain && (err != nil || !forCluster) {
+			return err
+		}
+		text = standaloneDocument(value, text)
+	}
+	w.response.Objects = append(w.response.Objects, render.Object{
+		APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name, YAML: text,
+	})
+	return nil
+}
+
+func metaOf(object map[string]any) manifest.Meta {
+	var meta manifest.Meta
+	meta.APIVersion, _ = object["apiVersion"].(string)
+	meta.Kind, _ = object["kind"].(string)
+	metadata, _ := object["metadata"].(map[string]any)
+	meta.Name, _ = metadata["name"].(string)
+	meta.Namespace, _ = metadata["namespace"].(string)
+	return meta
+}

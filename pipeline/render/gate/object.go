@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import "github.com/prerig/prerig/fn/result"
+
+// Object is one that is checked, or that says how others are to be checked.
+type Object struct {
+	// Value is all of the object, as JSON is decoded. Nothing of it is changed.
+	Value map[string]any
+	// File says where it came from; nil where that is not known.
+	File *result.File
+	// Line returns the line of a field of the object in the file, or that of the nearest field around it; 0 where it is not known.
+	Line func(path []any) int
+	// Locate returns where a field of the object is written, in whatever file, nil where that is not known. It is for objects without
+	// File.
+	Locate func(path []any) *result.File
+}
+
+// Ref names the object.
+func (o Object) Ref() result.ResourceRef { return result.RefTo(o.Value) }
+
+// Options say against what objects are checked.
+type Options struct {
+	// KubernetesVersion is that of the API server, such as 1.34; empty for the newest that is known.
+	KubernetesVersion string
+	// Severities of the rules.
+	Severities Severities `json:"-"`
+	// Catalog holds objects that are in the cluster already: CustomResourceDefinitions, admission policies with their bindings and
+	// parameters, Namespaces, LimitRanges and ServiceAccounts. They are not checked themselves.
+	Catalog []Object `json:"-"`
+	// Published says that all of the objects are published: the annotation that makes one for tools alone keeps none of them out of a
+	// cluster then.
+	Published bool
+	// SkipSchemas and SkipAdmission leave out the schemas, or the admission policies and Pod Security.
+	SkipSchemas, SkipAdmission bool
+	// PodSecurity is the level that namespaces without a label enforce, such as baseline or restricted:v1.34; empty for privileged.
+	PodSecurity string
+	// User and Groups are who applies the objects, for policies that read request.userInfo; an empty User is not known.
+	User   string
+	Groups []string
+}

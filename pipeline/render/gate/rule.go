@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/strict"
+)
+
+// Rule is one thing that is checked. Its code never changes its meaning.
+type Rule struct {
+	Code string
+	// Title says what is wrong, in a few words.
+	Title string
+	// Severity is the default; a policy or a flag can set another one.
+	Severity result.Severity
+	// Why says what happens, and Change what to do about it.
+	Why, Change string
+}
+
+// The codes of the rules.
+const (
+	CodeUnknownField      = "schema-unknown-field"
+	CodeWrongType         = "schema-wrong-type"
+	CodeRequired          = "schema-required"
+	CodeWrongValue        = "schema-wrong-value"
+	CodeMetadata          = "schema-metadata"
+	CodeUnservedKind      = "schema-unserved-kind"
+	CodeUndescribedKind   = "schema-undescribed-kind"
+	CodeCustomRule        = "schema-custom-rule"
+	CodeInvalidDefinition = "schema-invalid-definition"
+
+	CodePolicyDenied    = "policy-denied"
+	CodePolicyWarning   = "policy-warning"
+	CodePolicyAudit     = "policy-audit"
+	CodeNotEvaluated    = "policy-not-evaluated"
+	CodeInvalidPolicy   = "policy-invalid"
+	CodePolicyTypes     = "policy-types"
+	CodeSecurityEnforce = "pod-security-enforce"
+	CodeSecurityWarn    = "pod-security-warn"
+	CodeSecurityAudit   = "pod-security-audit"
+	CodeSecurityLabels  = "pod-security-labels"
+)
+
+var rules = []Rule{
+	{
+		CodeUnknownField, "A field that the kind does not have", result.Error,
+		"The API server refuses it where fields are validated strictly, as kubectl asks for, and drops it silently elsewhere.",
+		"Correct the name, or move the field to where it belongs; --kubernetes-version says which version is meant.",
+	},
+	{
+		CodeWrongType, "A value of a wrong type", result.Error,
+		"The API server cannot decode the object and refuses it.",
+		"Write a value of the type that the message names; text such as yes, 1 or 1e3 must be quoted to stay text.",
+	},
+	{
+		CodeRequired, "A required field is missing", result.Error,
+		"The API server refuses the object.",
+		"Add the field.",
+	},
+	{
+		CodeWrongValue, "A value that is not allowed", result.Error,
+		"The API server refuses the object.",
+		"Write one of the values that the message allows.",
+	},
+	{
+		CodeMetadata, "A name, label or annotation that is not valid", result.Error,
+		"The API server refuses the object.",
+		"Correct the metadata as the message says.",
+	},
+	{
+		CodeUnservedKind, "A kind that the version of Kubernetes does not have", result.Error,
+		"The API server does not know the kind, so that the object cannot be applied.",
+		"Use the apiVersion that the cluster serves.",
+	},
+	{
+		CodeUndescribedKind, "A custom resource without its definition", result.Warning,
+		"Nothing says what is valid for it, so that it was not checked.",
+		"Give its CustomResourceDefinition among the objects, or in a directory that --crds names.",
+	},
+	{
+		CodeCustomRule, "A custom resource breaks a rule of its definition", result.Error,
+		"The API server evaluates the x-kubernetes-validations of the definition, and refuses the object.",
+		"Change the object as the message says.",
+	},
+	{
+		CodeInvalidDefinition, "A CustomResourceDefinition that is not valid", result.Error,
+		"The API server refuses the definition, or does not serve its kind.",
+		"Correct the definition.",
+	},
+	{
+		CodePolicyDenied, "A ValidatingAdmissionPolicy denies it", result.Error,
+		"The API server refuses the object, or the pods that a controller makes of it.",
+		"Change the object as the message of the policy says.",
+	},
+	{
+		CodePolicyWarning, "A ValidatingAdmissionPolicy warns of it", result.Warning,
+		"The API server takes the object and warns whoever applies it.",
+		"Change the object as the message of the policy says.",
+	},
+	{
+		CodePolicyAudit, "A ValidatingAdmissionPolicy notes it", result.Info,
+		"The API server takes the object and notes in its audit log what is wrong.",
+		"Change the object as the message of the policy says.",
+	},
+	{
+		CodeNotEvaluated, "An admission policy that cannot be evaluated here", result.Warning,
+		"Nobody has looked: the cluster may refuse the object.",
+		"Give what the message names: Namespaces and parameters in a directory that --policies names, who applies the objects with --as.",
+	},
+	{
+		CodeInvalidPolicy, "An admission policy or binding that is not valid", result.Error,
+		"The API server refuses the policy, so that it is not evaluated.",
+		"Correct the policy; --kubernetes-version says which version's functions its expressions may use.",
+	},
+	{
+		CodePolicyTypes, "An admission policy reads what its kinds do not have", result.Warning,
+		"The API server takes the policy and says so in its status; the expression fails when it is evaluated.",
+		"Correct the name of the field, or test for it with has().",
+	},
+	{
+		CodeSecurityEnforce, "A pod violates the enforced Pod Security level", result.Error,
+		"The API server refuses the pod; a workload has no pods then.",
+		"Set the security context as the message says, or choose another level for the namespace.",
+	},
+	{
+		CodeSecurityWarn, "A pod violates the Pod Security level that is warned of", result.Warning,
+		"The API server takes the pod and warns whoever applies it.",
+		"Set the security context as the message says.",
+	},
+	{
+		CodeSecurityAudit, "A pod violates the Pod Security level that is noted", result.Info,
+		"The API server takes the pod and notes in its audit log what is wrong.",
+		"Set the security context as the message says.",
+	},
+	{
+		CodeSecurityLabels, "A Pod Security label that is not valid", result.Error,
+		"The API server refuses the Namespace.",
+		"Use the levels privileged, baseline and restricted, and versions such as v1.34 or latest.",
+	},
+}
+
+// Rules returns all rules.
+func Rules() []Rule { return slices.Clone(rules) }
+
+// Lookup finds a rule by its code.
+func Lookup(code string) (Rule, bool) {
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return rules[i], true
+}
+
+// Severities says how severe each rule is. The zero value holds every rule at its default.
+type Severities struct{ rule map[string]result.Severity }
+
+// NewSeverities reads a map of codes to Error, Warning, Info or Off. A code or a word that does not exist is an error: a typo must not
+// switch a check off.
+func NewSeverities(byCode map[string]string) (Severities, error) {
+	s := Severities{rule: map[string]result.Severity{}}
+	for _, code := range slices.Sorted(maps.Keys(byCode)) {
+		if _, ok := Lookup(code); !ok {
+			var known []string
+			for _, r := range rules {
+				known = append(known, r.Code)
+			}
+			return Severities{}, fmt.Errorf("reading the severity of rule %q: there is no such rule%s", code, strict.DidYouMean(code, known))
+		}
+		level, err := result.ParseSeverity(byCode[code])
+		if err != nil {
+			return Severities{}, fmt.Errorf("reading the severity of rule %s: %w", code, err)
+		}
+		s.rule[code] = level
+	}
+	return s, nil
+}
+
+// Of returns the severity of a rule; empty where it is off.
+func (s Severities) Of(code string) result.Severity {
+	if level, ok := s.rule[code]; ok {
+		return level
+	}
+	r, _ := Lookup(code)
+	return r.Severity
+}

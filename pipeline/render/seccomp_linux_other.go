@@ -1,9 +1,0 @@
-// SPDX-FileCopyrightText: The Prerig Authors
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build !amd64 && !arm64
-
-package render
-
-// filterCalls knows the system calls of two machines.
-func filterCalls() bool { return false }
