@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
@@ -60,11 +61,29 @@ const (
 	excludeRangesAnnotation = "traffic.sidecar.istio.io/excludeOutboundIPRanges"
 )
 
+// quoteAnnotation quotes the value of an annotation in an error. The proxy's configuration may hold tokens.
+func quoteAnnotation(name, value string) string {
+	if name == string(feature.ProxyConfigAnnotation) || strings.Contains(value, "\n") {
+		return fmt.Sprintf("the value of %d bytes", len(value))
+	}
+	return foreign.Quote(value)
+}
+
+// maxCause bounds what a cause may repeat of a value.
+const maxCause = 300
+
+// foreignError is an error about a value of others, no longer than it may be.
+type foreignError struct{ err error }
+
+func (e foreignError) Error() string { return foreign.Text(e.err.Error(), maxCause) }
+
+func (e foreignError) Unwrap() error { return e.err }
+
 // validateAnnotations checks the annotations that the version checks. The first in order that is wrong is the error.
 func validateAnnotations(in *istio.Injector, annotations map[string]string) error {
 	profile := in.Profile()
 	fail := func(name, value string, err error) error {
-		return &podmap.FieldError{Field: "metadata.annotations[" + name + "]", Err: fmt.Errorf("%q is not valid: %w", value, err)}
+		return &podmap.FieldError{Field: "metadata.annotations[" + name + "]", Err: fmt.Errorf("%s is not valid: %w", quoteAnnotation(name, value), foreignError{err})}
 	}
 	for _, v := range validators {
 		value, ok := annotations[v.annotation]

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/policy"
@@ -159,7 +161,10 @@ func (in *injectRun) mode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
 
 func (in *injectRun) printDiff(b *batch.Batch) error {
 	for _, f := range b.Files {
-		patch := f.Diff()
+		patch, hidden := visiblePatch(f.Diff())
+		if hidden {
+			fmt.Fprintf(in.streams.Err, "%s: the diff has characters that cannot be seen, written as <U+202E>, and cannot be applied as a patch\n", f.Input.Path)
+		}
 		if wantsColour(in.colour, in.streams) {
 			patch = diff.Colour(patch)
 		}
@@ -168,6 +173,18 @@ func (in *injectRun) printDiff(b *batch.Batch) error {
 		}
 	}
 	return nil
+}
+
+// visiblePatch writes out the characters of a diff that a reader would not see, and reports whether there are any.
+func visiblePatch(patch []byte) (shown []byte, hidden bool) {
+	if !bytes.ContainsFunc(patch, func(r rune) bool { return r != '\n' && r != '\r' && foreign.IsHidden(r) }) {
+		return patch, false
+	}
+	for line := range bytes.Lines(patch) {
+		text := bytes.TrimRight(line, "\r\n")
+		shown = append(append(shown, diff.Visible(string(text))...), line[len(text):]...)
+	}
+	return shown, true
 }
 
 // writeManifests puts the manifests where they belong.

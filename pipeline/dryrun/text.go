@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/diff/group"
 )
 
@@ -62,13 +63,15 @@ func colourText(colour bool, code, text string) string {
 	return code + text + reset
 }
 
+// paintDiff writes the lines of a difference for people: what cannot be seen is written out.
 func paintDiff(colour bool, text string) string {
-	if !colour {
-		return text
-	}
 	var out strings.Builder
 	for l := range strings.Lines(text) {
-		plain := strings.TrimSuffix(l, "\n")
+		plain := diff.Visible(strings.TrimRight(l, "\r\n"))
+		if !colour {
+			out.WriteString(plain + "\n")
+			continue
+		}
 		switch l[0] {
 		case '+':
 			plain = colourText(true, green, plain)

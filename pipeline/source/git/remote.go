@@ -23,6 +23,7 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/egress"
 )
 
@@ -201,8 +202,18 @@ func (r *Remote) explainError(doing string, err error) error {
 	if errors.As(err, &unexpected) {
 		err = errors.New(unexpected.Msg) // without the data
 	}
-	return fmt.Errorf("%s %s: %s%w", doing, r.url, advice, err)
+	return fmt.Errorf("%s %s: %s%w", doing, r.url, advice, toldError{err})
 }
+
+// maxTold bounds what is quoted of a server's own words, such as those of an ERR packet or of a hook.
+const maxTold = 300
+
+// toldError is an error with words of a server, no more of them than may be quoted.
+type toldError struct{ err error }
+
+func (e toldError) Error() string { return foreign.Text(e.err.Error(), maxTold) }
+
+func (e toldError) Unwrap() error { return e.err }
 
 // ErrMoved is the cause of a push that came too late: the branch does not have the expected value any more.
 var ErrMoved = errors.New("the branch has moved")
@@ -301,10 +312,10 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 // explainFailure is the error about a push that the server has not reported on, with what it said meanwhile.
 func (p *Push) explainFailure(err error, said string) error {
 	if isMoved(err) || isMoved(errors.New(said)) {
-		return fmt.Errorf("pushing to %s: %w (%s)", p.remote.url, ErrMoved, err)
+		return fmt.Errorf("pushing to %s: %w (%w)", p.remote.url, ErrMoved, toldError{err})
 	}
 	if said != "" {
-		return fmt.Errorf("pushing to %s: %w: %s", p.remote.url, err, said)
+		return fmt.Errorf("pushing to %s: %w: %s", p.remote.url, toldError{err}, foreign.Text(said, maxTold))
 	}
 	return p.remote.explainError("pushing to", err)
 }
@@ -320,8 +331,9 @@ func (p *Push) explainRefusal(err error, said string) error {
 	if failure := p.explainFailure(err, said); protected || errors.Is(failure, ErrMoved) {
 		return failure
 	}
+	err = toldError{err}
 	if said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
+		err = fmt.Errorf("%w: %s", err, foreign.Text(said, maxTold))
 	}
 	return fmt.Errorf("pushing to %s: %w: %w", p.remote.url, ErrRefused, err)
 }
