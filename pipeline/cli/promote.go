@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/promote"
 	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/status"
@@ -97,9 +98,11 @@ Exit codes:
   1  refused, as something was changed since
   2  it could not be asked for, or is tried again`
 	cmd.Example = `  prerig rollback team/shop
+  prerig rollback team/shop --dry-run
   prerig rollback team/shop --commit 4f2a90c`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print the commit, the pipelines and the difference, and change nothing")
 	cmd.Flags().StringVar(&request.Commit, "commit", "", "the commit of the published branch to take back, instead of the last one of the pipeline")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -110,9 +113,44 @@ Exit codes:
 		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/rollback", request, &answer); err != nil {
 			return d.unknownNameError(cmd.Context(), args, err)
 		}
+		if request.DryRun {
+			return tellPlans(streams, answer)
+		}
 		return tellRollbacks(streams, answer)
 	}
 	return cmd
+}
+
+// tellPlans prints what rollbacks would do. A daemon that is older than the command has done them.
+func tellPlans(streams Streams, answer server.RollbackAnswer) error {
+	if len(answer.Rollbacks) > 0 {
+		fmt.Fprintln(streams.Err, "the daemon knows no dry run, and has rolled back")
+		return tellRollbacks(streams, answer)
+	}
+	refused := false
+	for _, p := range answer.Plans {
+		fmt.Fprintf(streams.Err, "%.12s at %s, %q, %s; on hold afterwards: %s\n", p.Commit, p.Target, p.Subject, plural(p.Files, "file"), strings.Join(p.Pipelines, ", "))
+		if p.Diff == nil {
+			refused = true
+			fmt.Fprintf(streams.Err, "it would be refused: %s\n", oneLine(p.Message))
+			continue
+		}
+		for _, f := range p.Diff.Files {
+			for line := range strings.Lines(f.Patch) {
+				fmt.Fprintln(streams.Out, diff.Visible(strings.TrimSuffix(line, "\n")))
+			}
+			if f.LinesLeftOut > 0 {
+				fmt.Fprintf(streams.Err, "%s: %s more\n", oneLine(f.Path), plural(f.LinesLeftOut, "line"))
+			}
+		}
+		if p.Diff.LeftOut > 0 {
+			fmt.Fprintf(streams.Err, "%s more\n", plural(p.Diff.LeftOut, "file"))
+		}
+	}
+	if refused {
+		return findingsError{"a rollback would be refused"}
+	}
+	return nil
 }
 
 // tellRollbacks says what became of rollbacks.

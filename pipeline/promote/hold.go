@@ -82,7 +82,72 @@ var ErrRolledBack = errors.New("it was rolled back already and is on hold; name 
 // Rollback takes back the last publish of pipelines, or the one that is the named commit, wherever they publish to with Git. All
 // pipelines that it had changed are put on hold, and may is asked for each of them first.
 func (p *Promoter) Rollback(ctx context.Context, pipelines []string, commit, by string, may func(pipeline string) error) ([]status.Rollback, error) {
-	var asked []status.Rollback
+	asked, err := p.findAllRollbacks(ctx, pipelines, commit, by, may)
+	if err != nil {
+		return nil, err
+	}
+	for i, one := range asked {
+		done, err := p.beginRollback(ctx, one)
+		if err != nil && done.ID == "" {
+			return nil, err
+		}
+		if asked[i] = done; err != nil {
+			asked[i].Message = err.Error() // it is tried again
+		}
+	}
+	p.Wake()
+	return asked, nil
+}
+
+// RollbackPlan is what a rollback would do.
+type RollbackPlan struct {
+	status.Rollback
+	// Subject is the first line of the commit, Diff what would change; it is nil where the rollback would be refused, as Message says.
+	Subject string       `json:"subject,omitempty"`
+	Diff    *status.Diff `json:"diff,omitempty"`
+}
+
+// PlanRollback returns what Rollback would do, and does nothing.
+func (p *Promoter) PlanRollback(ctx context.Context, pipelines []string, commit string, may func(pipeline string) error) ([]RollbackPlan, error) {
+	asked, err := p.findAllRollbacks(ctx, pipelines, commit, "", may)
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]RollbackPlan, len(asked))
+	for i, one := range asked {
+		e, to := p.entryOf(one)
+		if to == nil {
+			return nil, fmt.Errorf("rolling back %s: it was changed meanwhile", one.Pipeline)
+		}
+		plans[i].Rollback = one
+		plans[i].Subject, plans[i].Diff, err = p.Targets.PreviewRollback(ctx, e.Pipeline.Metadata.Namespace, *to, one.Commit)
+		switch {
+		case errors.Is(err, publish.ErrChangedSince):
+			plans[i].State, plans[i].Message = status.RollbackRefused, err.Error()
+		case err != nil:
+			return nil, fmt.Errorf("rolling back %s: %w", one.Pipeline, err)
+		default:
+			plans[i].Files = len(plans[i].Diff.Files) + plans[i].Diff.LeftOut
+		}
+	}
+	return plans, nil
+}
+
+// entryOf returns the pipeline of a rollback and the entry that it is about, nil where it does not publish there any more.
+func (p *Promoter) entryOf(r status.Rollback) (catalog.Entry, *v1alpha1.Publish) {
+	e, ok := p.Catalog.Get(r.Pipeline)
+	if !ok || e.Err != nil {
+		return e, nil
+	}
+	at := slices.IndexFunc(e.Pipeline.Spec.Publish, func(to v1alpha1.Publish) bool { return to.Target() == r.Target })
+	if at < 0 {
+		return e, nil
+	}
+	return e, &e.Pipeline.Spec.Publish[at]
+}
+
+// findAllRollbacks finds what is taken back of pipelines, and asks may for all that this changes.
+func (p *Promoter) findAllRollbacks(ctx context.Context, pipelines []string, commit, by string, may func(pipeline string) error) (asked []status.Rollback, err error) {
 	for _, key := range pipelines {
 		e, ok := p.Catalog.Get(key)
 		if !ok || e.Err != nil {
@@ -104,16 +169,6 @@ func (p *Promoter) Rollback(ctx context.Context, pipelines []string, commit, by 
 			asked = append(asked, one)
 		}
 	}
-	for i, one := range asked {
-		done, err := p.beginRollback(ctx, one)
-		if err != nil && done.ID == "" {
-			return nil, err
-		}
-		if asked[i] = done; err != nil {
-			asked[i].Message = err.Error() // it is tried again
-		}
-	}
-	p.Wake()
 	return asked, nil
 }
 
@@ -198,12 +253,8 @@ func (p *Promoter) finishRollback(ctx context.Context, id string) error {
 // executeRollback does what is left to do of a rollback, and stores what became of it. An error is one that may pass. It is for who holds
 // the lock.
 func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (status.Rollback, error) {
-	e, ok := p.Catalog.Get(r.Pipeline)
-	at := -1
-	if ok && e.Err == nil {
-		at = slices.IndexFunc(e.Pipeline.Spec.Publish, func(to v1alpha1.Publish) bool { return to.Target() == r.Target })
-	}
-	if at < 0 {
+	e, to := p.entryOf(r)
+	if to == nil {
 		return p.endRollback(ctx, r, status.RollbackRefused, "the pipeline does not publish there any more")
 	}
 	if r.State == status.RollbackAsked {
@@ -215,7 +266,7 @@ func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (stat
 			return p.endUnless(ctx, err, r, now.Message)
 		}
 	}
-	back, err := p.Targets.TakeBack(ctx, e.Pipeline.Metadata.Namespace, e.Pipeline.Spec.Publish[at], r.Commit, r.By)
+	back, err := p.Targets.TakeBack(ctx, e.Pipeline.Metadata.Namespace, *to, r.Commit, r.By)
 	if errors.Is(err, publish.ErrChangedSince) {
 		return p.endRollback(ctx, r, status.RollbackRefused, err.Error())
 	}

@@ -144,6 +144,7 @@ func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, err
 		}
 		outcome := e.applyChange(c, extra)
 		if outcome.Changed() {
+			c.undoes = b.undoneBy(ctx, e, at, c, outcome)
 			changed = append(changed, c)
 		}
 		result.Outcomes = append(result.Outcomes, outcome)
@@ -237,10 +238,7 @@ func (b *Branch) commitChanges(draft *git.Draft, e *branchEdit, at branchHead, c
 	if err != nil {
 		return nil, git.Hash{}, err
 	}
-	text, err := commitMessage(changed, b.Name)
-	if err != nil {
-		return nil, git.Hash{}, err
-	}
+	text := commitMessage(changed, b.Name)
 	data := git.CommitData{Tree: root, Author: b.Author, Email: b.Email, Date: at.date, Message: text, Signer: b.Signer}
 	for _, c := range changed {
 		// The newest of what went in, and never before the parent, so that the history stays in order.

@@ -18,9 +18,11 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/gitname"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // Origin is the source that a result was rendered from.
@@ -101,6 +103,11 @@ type Change struct {
 	// Heads are branches of pull requests that results of the pipeline are known to wait on, at whichever path.
 	Heads []string
 
+	// Written is what was published of the pipeline last, to tell what others have changed since; nil where that is not known.
+	Written tree.Record
+
+	// undoes is what others have changed and this change undoes; nil where there is nothing.
+	undoes *undone
 	// held says why it has to wait for its turn, "" where it has not.
 	held string
 	// leaves says that it goes to another pull request, and nothing of the pipeline is to wait in this one.
@@ -253,17 +260,21 @@ func (e *branchEdit) wantedFiles(c Change) (map[string][]byte, ownershipRecord, 
 	return files, before, nil
 }
 
-// checkPath refuses to write what can be no file of a pipeline: what is outside, Prerig's own, and Git's.
-func checkPath(at string) error {
-	if !fs.ValidPath(at) || at == metaDir || strings.HasPrefix(at, metaDir+"/") || insideGit(at) {
-		return fmt.Errorf("writing %s: it is not a path of the pipeline", at)
-	}
-	return nil
+// isMeta reports whether a path is that of Prerig's own files, on a system that does not tell upper and lower case apart either.
+func isMeta(at string) bool {
+	first, _, _ := strings.Cut(at, "/")
+	return gitname.Key(first) == metaDir
 }
 
-// insideGit reports whether a path has a part that Git checks out on no system. A branch with one cannot be read any more.
-func insideGit(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+// checkPath refuses to write what can be no file of a pipeline: what is outside, Prerig's own, and Git's.
+func checkPath(at string) error {
+	if !fs.ValidPath(at) || isMeta(at) {
+		return fmt.Errorf("writing %+q: it is not a path of the pipeline", at)
+	}
+	if err := gitname.CheckPath(at); err != nil {
+		return fmt.Errorf("writing %+q: it %w", at, err)
+	}
+	return nil
 }
 
 // checkPaths refuses a file where there is to be a directory, and the other way round: in this commit, or on the branch.

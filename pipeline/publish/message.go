@@ -27,6 +27,8 @@ const (
 	TrailerPolicy   = "Prerig-Policy"
 	TrailerVersion  = "Prerig-Version"
 	TrailerCommand  = "Prerig-Command"
+	// TrailerReverts names a commit of somebody else whose changes of a pipeline's files are undone.
+	TrailerReverts = "Prerig-Reverts"
 	// TrailerSnapshot names a policy that was completed from a cluster, by its digest.
 	TrailerSnapshot = "Prerig-Cluster-Snapshot"
 )
@@ -35,7 +37,7 @@ const defaultSubject = `Render {{.Name}}{{if .Source.Subject}}: {{.Source.Subjec
 
 const removalSubject = `Remove {{.Name}}: its pipeline is gone`
 
-// maxSubject bounds the first line.
+// maxSubject bounds the first line, and what a template sees of the source's commit.
 const maxSubject = 200
 
 // Bounds of the template of a subject. It runs in the daemon and is another's: it ends within a blink, whatever it says.
@@ -94,7 +96,9 @@ func renderSubject(c Change, branch string) (string, error) {
 		data.Namespace, data.Name = namespace, name
 	}
 	data.Source.URL, data.Source.Revision = c.Origin.URL, c.Origin.Revision
-	data.Source.Subject, data.Source.Author = withoutInstructions(c.Origin.Subject), withoutInstructions(c.Origin.Author)
+	// A commit of the source may have a first line of megabytes.
+	data.Source.Subject = oneLine(withoutInstructions(c.Origin.Subject), maxSubject)
+	data.Source.Author = oneLine(withoutInstructions(c.Origin.Author), maxSubject)
 	out := gotemplate.NewOutput(maxMessage, marks)
 	out.MaxSteps = maxTemplateSteps
 	if err := parsed.Execute(out, data); err != nil {
@@ -111,13 +115,9 @@ func messageFunctions() template.FuncMap {
 }
 
 // commitMessage is the whole text of a commit: one subject, a list where several pipelines changed, and trailers.
-func commitMessage(changes []Change, branch string) (string, error) {
+func commitMessage(changes []Change, branch string) string {
 	var out strings.Builder
-	first, err := subject(changes, branch)
-	if err != nil {
-		return "", err
-	}
-	out.WriteString(first + "\n\n")
+	out.WriteString(subject(changes, branch) + "\n\n")
 	trailers := map[string]bool{}
 	add := func(key, value string) {
 		line := key + ": " + oneLine(value, 2000)
@@ -151,17 +151,25 @@ func commitMessage(changes []Change, branch string) (string, error) {
 	for _, c := range named {
 		add(TrailerCommand, c.Command)
 	}
-	return out.String(), nil
+	for _, c := range changes {
+		if c.undoes != nil && !c.undoes.commit.IsZero() {
+			add(TrailerReverts, c.undoes.commit.String())
+		}
+	}
+	return out.String()
 }
 
 // subject is the first line of a commit. A template that cannot be used for a result keeps nobody's from being published.
-func subject(changes []Change, branch string) (string, error) {
+func subject(changes []Change, branch string) string {
+	if undoes := onlyUndo(changes); undoes != nil {
+		return undoSubject(changes, undoes)
+	}
 	if len(changes) > 1 {
 		first := summarySubject(changes)
 		if one := commonOrigin(changes); one.Subject != "" {
 			first = oneLine(first+": "+withoutInstructions(one.Subject), maxSubject)
 		}
-		return first, nil
+		return first
 	}
 	c := changes[0]
 	first, err := renderSubject(c, branch)
@@ -169,10 +177,10 @@ func subject(changes []Change, branch string) (string, error) {
 		c.Subject = ""
 		first, err = renderSubject(c, branch)
 	}
-	if first == "" {
-		first = "Render " + c.Pipeline
+	if first == "" || err != nil {
+		first = oneLine("Render "+c.Pipeline, maxSubject)
 	}
-	return first, err
+	return first
 }
 
 // subjectWarning says why the default subject stands for a change's own, "" where it does not.

@@ -244,10 +244,7 @@ func (r *round) recordAt(root git.Hash, name string) (record ownershipRecord, ok
 // commitHead makes the commit of the next head.
 func (r *round) commitHead(follows int64) (git.Hash, error) {
 	b := r.p.Base
-	text, err := commitMessage(r.changed, b.Name)
-	if err != nil {
-		return git.Hash{}, err
-	}
+	text := commitMessage(r.changed, b.Name)
 	if r.head != nil && r.head.ours {
 		text = r.carryMessage(text)
 	}

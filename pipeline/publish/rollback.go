@@ -33,6 +33,8 @@ type Publication struct {
 
 	owners  map[string]string // of files, as they were last
 	unowned []string          // of Files, those that no record names
+
+	commit *git.Commit
 }
 
 var (
@@ -42,8 +44,11 @@ var (
 	ErrNoRollback = errors.New("only branches that Prerig writes by itself or by pull request can be rolled back")
 	// ErrNotInHistory is about a commit that is not among the newest of a branch.
 	ErrNotInHistory = errors.New("it is none of the newest commits of the branch")
-	// ErrNotPublished is about a commit that changed something else than what is published of a pipeline.
+	// ErrNotPublished is about a commit that Prerig has not made for a pipeline, or that changed something else.
 	ErrNotPublished = errors.New("it is no publish of this pipeline, and what people have changed is not taken back")
+	// ErrEditedSince is about a publication over which a person has changed the same files.
+	ErrEditedSince = errors.New("that is newer than the last publish and changed the same files; nothing is taken back, as this would be lost. " +
+		"Put the pipeline on hold and revert what you want in Git, or name the commit to take back")
 	// ErrChangedSince is about a publication whose files were changed once more.
 	ErrChangedSince = errors.New("they have been changed since, and only what the publish wrote is taken back; roll back the newer one first")
 )
@@ -69,7 +74,7 @@ func (t *Targets) openBranch(ctx context.Context, namespace string, to v1alpha1.
 // FindPublication returns the newest commit of an entry's branch that changed something of a pipeline which is there still, or the
 // commit that is named in full or by its first digits. Rollbacks, and those in skip, are passed over.
 func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace string, to v1alpha1.Publish, commit string, skip []string) (*Publication, error) {
-	g, _, err := t.openBranch(ctx, namespace, to)
+	g, host, err := t.openBranch(ctx, namespace, to)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +83,7 @@ func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace strin
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", b.Name, err)
 	}
+	s := &publicationSearch{branch: b, host: host, to: to.Git, pipeline: pipeline, tip: tip}
 	for at, left := tip, maxBack; at != nil && left > 0; left-- {
 		var before *git.Commit
 		if len(at.Parents) > 0 {
@@ -85,25 +91,24 @@ func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace strin
 				return nil, fmt.Errorf("reading the history of %s: %w", b.Name, err)
 			}
 		}
-		named := commit != "" && strings.HasPrefix(at.Hash.String(), commit)
-		passed := commit != "" || slices.Contains(skip, at.Hash.String()) || b.isRollback(ctx, at)
-		if named || !passed {
-			p, err := publicationOf(b.Mirror.NewDraft(), at, before)
-			if err != nil {
-				return nil, err
-			}
-			there, err := p.isThere(b.Mirror.NewDraft(), tip.Tree, pipeline)
-			if err != nil {
-				return nil, err
-			}
-			if there || named {
-				return p, p.check(pipeline)
-			}
+		var found *Publication
+		switch {
+		case commit != "" && strings.HasPrefix(at.Hash.String(), commit):
+			return s.named(ctx, at, before)
+		case commit != "" || slices.Contains(skip, at.Hash.String()) || b.isRollback(ctx, at):
+		default:
+			found, err = s.newest(ctx, at, before)
+		}
+		if found != nil || err != nil {
+			return found, err
 		}
 		at = before
 	}
-	if commit != "" {
+	switch {
+	case commit != "":
 		return nil, fmt.Errorf("looking for %s on %s: %w", commit, b.Name, ErrNotInHistory)
+	case s.edited != nil:
+		return nil, fmt.Errorf("%s: %w", describePerson(s.edited), ErrNothingPublished)
 	}
 	return nil, ErrNothingPublished
 }
@@ -122,7 +127,7 @@ func (b *Branch) isRollback(ctx context.Context, at *git.Commit) bool {
 
 // publicationOf works out what a commit changed. before is nil for the first one.
 func publicationOf(draft *git.Draft, at, before *git.Commit) (*Publication, error) {
-	p := &Publication{Commit: at.Hash, Subject: at.Subject, owners: map[string]string{}}
+	p := &Publication{Commit: at.Hash, Subject: at.Subject, commit: at, owners: map[string]string{}}
 	var root git.Hash
 	if before != nil {
 		p.Before, root = before.Hash, before.Tree

@@ -123,6 +123,12 @@ func (r *takingBack) read(ctx context.Context) (err error) {
 	if r.tip, err = b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: tip}); err != nil {
 		return fmt.Errorf("reading %s: %w", b.Name, err)
 	}
+	return r.readPublication(ctx)
+}
+
+// readPublication reads what is to be restored on the tip.
+func (r *takingBack) readPublication(ctx context.Context) error {
+	b := r.branch
 	at, err := b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: hashOf(r.commit)})
 	if err != nil {
 		return fmt.Errorf("reading %.12s: %w", r.commit, err)

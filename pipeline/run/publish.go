@@ -212,7 +212,7 @@ func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.C
 	return publish.Change{
 		Pipeline: a.entry.Key, Cause: a.job.Cause, Files: files, Objects: a.built.Objects, Origin: publish.OriginOf(a.snapshot),
 		Heads: heads, Findings: a.built.Results, PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: renderCommand(a.p, a.snapshot, a.snapshotDigests()),
-		Snapshots: a.snapshotDigests(), Note: a.note, Anew: a.isForced(),
+		Snapshots: a.snapshotDigests(), Note: a.note, Anew: a.isForced(), Written: a.state.Seen.Targets[to.Target()],
 		Still: func() error { return queue.Held(ctx) },
 		Gate: func(published int, deleted []string) error {
 			// The last moment before something is written: it must still be ours to write.

@@ -34,6 +34,9 @@ type confirmData struct {
 	Digest, CSRF, To string
 	// Changed says that it is asked again, as others are meant now than when it was asked.
 	Changed bool
+	// Plans are what it would do, PlanError why that is not known.
+	Plans     []planData
+	PlanError string
 }
 
 // act does what a button of the page says.
@@ -64,11 +67,16 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 		s.writeFailurePage(w, r, code, sentence(err))
 		return
 	}
+	if a.Asks != nil {
+		a.Question = a.Asks(s, names)
+	}
 	digest := digestOf(a.Name, names)
 	if confirmed := r.PostForm.Get("confirmed"); (a.Question != "" || len(names) > 1) && confirmed != digest {
-		s.writePage(w, r, s.pages.confirm, a.Label, confirmData{
+		data := confirmData{
 			Action: a, Names: names, Scope: r.PostForm.Get("scope"), Digest: digest, CSRF: s.formOf(r), To: signin.LocalPath(r.PostForm.Get("to")), Changed: confirmed != "",
-		})
+		}
+		data.Plans, data.PlanError = s.planOf(r, a, names)
+		s.writePage(w, r, s.pages.confirm, a.Label, data)
 		return
 	}
 	s.finishAction(w, r, a, names)

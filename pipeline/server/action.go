@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,10 @@ type action struct {
 	Name, Label string
 	// Question is asked before it is done, with the pipelines below; "" asks only where it is about several.
 	Question string
+	// Asks returns the question about some pipelines where it is not the same for all, "" where none is asked; it may be nil.
+	Asks func(s *Server, pipelines []string) string
+	// LabelFor returns what stands on the button of a pipeline, "" for Label; it may be nil.
+	LabelFor func(p Pipeline) string
 	// Done says what happened, after the number of pipelines.
 	Done string
 	// Role that it needs in the pipeline's namespace.
@@ -37,6 +42,8 @@ type action struct {
 	Subject subject
 	// IsOffered reports whether a pipeline has the button; nil is always. It does not say who may: Role does.
 	IsOffered func(p Pipeline, spec *v1alpha1.RenderPipeline) bool
+	// Plan returns what it would do, which is shown with the question; nil shows the pipelines alone.
+	Plan func(s *Server, r *http.Request, pipelines []string) ([]planData, error)
 	// Do does it with pipelines that the request may do it with.
 	Do func(s *Server, ctx context.Context, pipelines []string) error
 	// Route is the path of the API that does it, checks it and records it, in place of Do. Where the server has none, there is no button.
@@ -48,6 +55,12 @@ var actions = []action{
 	{
 		Name: "retry", Label: "Retry", Done: "asked to try again", Role: access.Operate,
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return isBad(p.State) },
+		Plan:      (*Server).planPutBack, Asks: (*Server).askPutBack, LabelFor: func(p Pipeline) string {
+			if p.State == StateDrifted {
+				return "Put back…"
+			}
+			return ""
+		},
 		Do: func(s *Server, ctx context.Context, names []string) error {
 			return s.reconcileFromPage(ctx, names, true)
 		},
@@ -79,7 +92,7 @@ var actions = []action{
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return !p.Suspended && len(p.Status.Published) > 0 },
 	},
 	{
-		Name: "rollback", Label: "Roll back", Done: "asked to be rolled back", Role: access.Operate, Route: "/api/v1/rollback",
+		Name: "rollback", Label: "Roll back", Done: "asked to be rolled back", Role: access.Operate, Route: "/api/v1/rollback", Plan: (*Server).planRollback,
 		Question:  "Take back what was published last of these? They are on hold afterwards. Others that were published with them go back, too.",
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return len(p.Status.Published) > 0 },
 	},
@@ -139,7 +152,11 @@ func (s *Server) buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []
 	}
 	for _, a := range actions {
 		if a.Subject == ofPipeline && s.has(a) && principal(r).May(a.Role, e.Pipeline.Metadata.Namespace) && (a.IsOffered == nil || a.IsOffered(p, e.Pipeline)) {
-			out = append(out, button{a.Name, a.Label})
+			label := ""
+			if a.LabelFor != nil {
+				label = a.LabelFor(p)
+			}
+			out = append(out, button{a.Name, cmp.Or(label, a.Label)})
 		}
 	}
 	return out

@@ -69,6 +69,8 @@ type Request struct {
 	Reason string `json:"reason,omitempty"`
 	// Commit is the publish that is taken back, in full or its first digits, "" for the last one. For rollback.
 	Commit string `json:"commit,omitempty"`
+	// DryRun has the daemon say what it would do, and do nothing. For rollback.
+	DryRun bool `json:"dryRun,omitempty"`
 	// Held is about those only that are held because state was lost. For suspend.
 	Held bool `json:"held,omitempty"`
 }

@@ -31,6 +31,8 @@ type PromoteAnswer struct {
 type RollbackAnswer struct {
 	Answer
 	Rollbacks []status.Rollback `json:"rollbacks"`
+	// Plans are what a dry run would do.
+	Plans []promote.RollbackPlan `json:"plans,omitempty"`
 }
 
 // Promotions are what goes on of merges, waves and rollbacks.
@@ -120,6 +122,15 @@ func (s *Server) rollBackPipelines(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who := principal(r)
+	if request.DryRun {
+		plans, err := s.Promoter.PlanRollback(r.Context(), keys, request.Commit, s.mayOperate(who))
+		if err != nil {
+			writeError(w, codeOfPromotion(err), shownToOthers(err))
+			return
+		}
+		writeJSON(w, RollbackAnswer{Answer: Answer{Pipelines: keys}, Rollbacks: []status.Rollback{}, Plans: plans})
+		return
+	}
 	// Who hangs up has still asked for it, and half of it would be done.
 	done, err := s.Promoter.Rollback(context.WithoutCancel(r.Context()), keys, request.Commit, who.Name, s.mayOperate(who))
 	if !s.answerPromotion(w, r, "rollback", keys, err) {
@@ -155,22 +166,40 @@ func (s *Server) mayOperate(who access.Principal) func(pipeline string) error {
 
 // answerPromotion records a change and answers where it failed; then it returns false.
 func (s *Server) answerPromotion(w http.ResponseWriter, r *http.Request, action string, keys []string, err error) bool {
-	code := http.StatusServiceUnavailable
-	switch {
-	case errors.Is(err, errNotYours):
+	if errors.Is(err, errNotYours) {
 		s.record(r, action, keys, access.Refused, err.Error())
 		writeError(w, http.StatusForbidden, errOthersToo)
 		return false
-	case errors.Is(err, publish.ErrNothingPublished), errors.Is(err, publish.ErrNoRollback), errors.Is(err, promote.ErrRolledBack), errors.Is(err, publish.ErrNotInHistory),
-		errors.Is(err, publish.ErrNotPublished):
-		code = http.StatusConflict
 	}
 	if err != nil {
 		s.record(r, action, keys, access.Failed, err.Error())
-		writeError(w, code, err)
+		writeError(w, codeOfPromotion(err), err)
 		return false
 	}
 	return s.recordChange(w, r, action, keys, nil)
+}
+
+// codeOfPromotion is the status of an answer to what failed.
+func codeOfPromotion(err error) int {
+	if errors.Is(err, errNotYours) {
+		return http.StatusForbidden
+	}
+	refusals := []error{
+		publish.ErrNothingPublished, publish.ErrNoRollback, promote.ErrRolledBack, publish.ErrNotInHistory, publish.ErrNotPublished, publish.ErrEditedSince,
+		publish.ErrChangedSince,
+	}
+	if slices.ContainsFunc(refusals, func(one error) bool { return errors.Is(err, one) }) {
+		return http.StatusConflict
+	}
+	return http.StatusServiceUnavailable
+}
+
+// shownToOthers is an error without the names of pipelines of others.
+func shownToOthers(err error) error {
+	if errors.Is(err, errNotYours) {
+		return errOthersToo
+	}
+	return err
 }
 
 // errOthersToo does not name the pipelines of others.

@@ -252,6 +252,7 @@ func (m *Mirror) decodeCommit(encoded plumbing.EncodedObject) (*Commit, error) {
 	subject, body, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
 	return &Commit{
 		Hash: c.Hash, Tree: c.TreeHash, Parents: slices.Clone(c.ParentHashes), Author: c.Author.Name, AuthorEmail: c.Author.Email,
-		Date: c.Committer.When.UTC().Truncate(time.Second), Subject: subject, Body: strings.TrimSpace(body),
+		ByAuthor: c.Author.Name == c.Committer.Name && c.Author.Email == c.Committer.Email && c.Author.When.Equal(c.Committer.When),
+		Date:     c.Committer.When.UTC().Truncate(time.Second), Subject: subject, Body: strings.TrimSpace(body),
 	}, nil
 }

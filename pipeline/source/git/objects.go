@@ -98,6 +98,8 @@ type Commit struct {
 	Ref string
 	// Author and AuthorEmail wrote it.
 	Author, AuthorEmail string
+	// ByAuthor says that the author has committed it as well, at once: it was neither amended nor taken over from elsewhere.
+	ByAuthor bool
 	// Date is when it was committed.
 	Date time.Time
 	// Subject is the first line of the message, Body the rest.
