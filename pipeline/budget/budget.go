@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget bounds what several teams take of something together, such as memory for the answers of foreign servers. Each team has
-// a share that it cannot exceed, so that one which takes all that it can get leaves room for the others.
+// Package budget bounds what several teams take of something together, such as memory for the answers of foreign
+// servers. Each team has a share that it cannot exceed, so that one which takes all that it can get leaves room for
+// the others.
 package budget
 
 import (
@@ -34,7 +35,8 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// New returns a budget of an amount, of which one team holds no more than its share. A lease is waited for no longer than patience.
+// New returns a budget of an amount, of which one team holds no more than its share. A lease is waited for no longer
+// than patience.
 func New(amount, share int64, patience time.Duration) *Budget {
 	return &Budget{share: min(share, amount), patience: patience, free: amount, held: map[string]int64{}}
 }
@@ -49,8 +51,9 @@ type Lease struct {
 // Lease returns a lease of nothing for a team.
 func (b *Budget) Lease(team string) *Lease { return &Lease{of: b, team: team} }
 
-// Grow waits until the lease holds an amount, which may be less than it holds already. No lease holds more than a team's share: more than
-// that is as good as the share. The error is that of the context, or has [ErrBusy] as its cause.
+// Grow waits until the lease holds an amount, which may be less than it holds already. No lease holds more than a
+// team's share: more than that is as good as the share. The error is that of the context, or has [ErrBusy] as its
+// cause.
 func (l *Lease) Grow(ctx context.Context, amount int64) error {
 	more := min(amount, l.of.share) - l.held
 	if more <= 0 {
@@ -113,8 +116,9 @@ func (b *Budget) give(team string, amount int64) {
 	b.grant()
 }
 
-// grant serves those who wait: first the team that holds least, and of a team who came first. A team at its share waits for itself; one
-// that is next and does not fit keeps the others waiting, or it would never fit. The caller holds the lock.
+// grant serves those who wait: first the team that holds least, and of a team who came first. A team at its share
+// waits for itself; one that is next and does not fit keeps the others waiting, or it would never fit. The caller
+// holds the lock.
 func (b *Budget) grant() {
 	for {
 		next := -1

@@ -69,7 +69,8 @@ func TestTheSumIsBounded(t *testing.T) {
 	}
 }
 
-// TestWaitingEnds: leases that grow while others wait for them do not keep each other for ever, and those who give up leave nothing behind.
+// TestWaitingEnds: leases that grow while others wait for them do not keep each other for ever, and those who give up
+// leave nothing behind.
 func TestWaitingEnds(t *testing.T) {
 	b := New(100, 100, 20*time.Millisecond)
 	one, two := b.Lease("one"), b.Lease("two")

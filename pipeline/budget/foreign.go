@@ -19,8 +19,8 @@ import (
 const (
 	// patience is how long one waits for others who read from foreign servers.
 	patience = 30 * time.Second
-	// leastBytes and mostBytes bound how much memory all answers of foreign servers take together, and partOfMemory is which part of the
-	// process' memory they take in between.
+	// leastBytes and mostBytes bound how much memory all answers of foreign servers take together, and partOfMemory is
+	// which part of the process' memory they take in between.
 	leastBytes, mostBytes, partOfMemory = 96 << 20, 1 << 30, 4
 	// FreeBytes is what each answer takes without being counted, so that small ones wait for nobody.
 	FreeBytes = 256 << 10
@@ -57,12 +57,14 @@ func teamOf(ctx context.Context, other string) string {
 	return "\x00" + other
 }
 
-// Memory returns a lease of nothing of the memory for the answers of foreign servers. What is done for no team counts for the server.
+// Memory returns a lease of nothing of the memory for the answers of foreign servers. What is done for no team counts
+// for the server.
 func Memory(ctx context.Context, server string) *Lease {
 	return shared().memory.Lease(teamOf(ctx, server))
 }
 
-// Unpack waits for a place to unpack something large, which takes a processor for long, and for the memory that it needs.
+// Unpack waits for a place to unpack something large, which takes a processor for long, and for the memory that it
+// needs.
 func Unpack(ctx context.Context, server string, memory int64) (release func(), err error) {
 	place, room := shared().unpacking.Lease(teamOf(ctx, server)), Memory(ctx, server)
 	release = func() { room.Release(); place.Release() }
@@ -76,8 +78,8 @@ func Unpack(ctx context.Context, server string, memory int64) (release func(), e
 	return release, nil
 }
 
-// ReadAll returns what is read from a foreign server, at most so many bytes and one more. The lease, which the caller releases, holds as
-// much as has come, and not what was announced.
+// ReadAll returns what is read from a foreign server, at most so many bytes and one more. The lease, which the caller
+// releases, holds as much as has come, and not what was announced.
 func ReadAll(ctx context.Context, lease *Lease, from io.Reader, most int64) ([]byte, error) {
 	var content bytes.Buffer
 	for size := int64(FreeBytes); ; size *= 2 {

@@ -16,8 +16,8 @@ import (
 // shareOfMemory is how much of a container's memory this process takes, in percent. The rest is for its renderers.
 const shareOfMemory = 60
 
-// limitMemory has the garbage collector keep this process within the memory of its control group, unless the environment says how much it may
-// take (GOMEMLIMIT). Budgets for what foreign servers send follow from it.
+// limitMemory has the garbage collector keep this process within the memory of its control group, unless the
+// environment says how much it may take (GOMEMLIMIT). Budgets for what foreign servers send follow from it.
 func limitMemory(root string, log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -31,8 +31,8 @@ func limitMemory(root string, log *slog.Logger) {
 	log.Info("this process keeps to its share of the memory of its control group", "limit", limit, "share", own)
 }
 
-// memoryOfGroup returns the least of the limits of the control groups that this process is in, in bytes; math.MaxInt64 where there is
-// none. root is the root of the file system.
+// memoryOfGroup returns the least of the limits of the control groups that this process is in, in bytes; math.MaxInt64
+// where there is none. root is the root of the file system.
 func memoryOfGroup(root string) int64 {
 	least := int64(math.MaxInt64)
 	take := func(name string) {

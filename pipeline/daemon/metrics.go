@@ -25,7 +25,8 @@ func (p *components) measure(s *server.Server) {
 	p.metrics.Pipelines(s.Measure, server.States(), p.c.Metrics.Pipelines)
 }
 
-// problem returns why nothing can be stored, is polled or is rendered now, nil where it can and is: with NATS elsewhere the state directory still has the mirrors.
+// problem returns why nothing can be stored, is polled or is rendered now, nil where it can and is: with NATS
+// elsewhere the state directory still has the mirrors.
 func (p *components) problem() error {
 	if space, err := disk.Of(p.c.State); err == nil {
 		if err := space.Problem(); err != nil {

@@ -30,7 +30,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s leads to %s address, which the daemon does not connect to; who runs it can allow the address with egress.allow", e.Host, e.Kind)
 }
 
-// IsRefused reports whether an error is about an address that must not be connected to, or a URL that must not be read: trying again changes nothing.
+// IsRefused reports whether an error is about an address that must not be connected to, or a URL that must not be
+// read: trying again changes nothing.
 func IsRefused(err error) bool {
 	var refused *RefusedError
 	return errors.As(err, &refused) || isOutOfReach(err)

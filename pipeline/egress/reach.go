@@ -30,7 +30,8 @@ type Reach struct {
 
 type reachKey struct{}
 
-// WithReach returns a context in which only URLs within a reach are read, and within those of the context that it is made of.
+// WithReach returns a context in which only URLs within a reach are read, and within those of the context that it is
+// made of.
 func WithReach(ctx context.Context, r Reach) context.Context {
 	if r.Allowed == nil {
 		return ctx
@@ -39,8 +40,8 @@ func WithReach(ctx context.Context, r Reach) context.Context {
 	return context.WithValue(ctx, reachKey{}, append(all[:len(all):len(all)], r))
 }
 
-// CheckURL returns an *[OutOfReachError] for a URL that must not be read in a context: one that a redirect leads to, or that a source names.
-// What is asked for there, behind a question mark, does not matter.
+// CheckURL returns an *[OutOfReachError] for a URL that must not be read in a context: one that a redirect leads to,
+// or that a source names. What is asked for there, behind a question mark, does not matter.
 func CheckURL(ctx context.Context, at *url.URL) error {
 	all, _ := ctx.Value(reachKey{}).([]Reach)
 	for _, r := range all {

@@ -19,8 +19,9 @@ const MaxBody = 3 << 20
 
 // Bounds of what senders cost before anything is known of them. Anybody can reach the port of webhooks.
 const (
-	// maxLarge and maxSmall are how many bytes all bodies take that are being read or verified, together: those of up to smallBody
-	// bytes, as nearly all deliveries are, and the others, which so keep no small one waiting. One sender has half of each.
+	// maxLarge and maxSmall are how many bytes all bodies take that are being read or verified, together: those of up
+	// to smallBody bytes, as nearly all deliveries are, and the others, which so keep no small one waiting. One sender
+	// has half of each.
 	maxLarge, maxSmall = 8 << 20, 4 << 20
 	smallBody          = 64 << 10
 	// freePiece is what each body takes that is not counted, so that one who sends nothing takes no room away.
@@ -36,12 +37,15 @@ var (
 	errNoRoom       = errors.New("too much is being read at once")
 )
 
-// bodyReader reads bodies within a bound on all of them together, of which each sender has a share. It counts what has arrived, not what
-// was announced, so that nobody takes room away without sending.
+// bodyReader reads bodies within a bound on all of them together, of which each sender has a share. It counts what has
+// arrived, not what was announced, so that nobody takes room away without sending.
 type bodyReader struct{ small, large *budget.Budget }
 
 func newBodyReader() *bodyReader {
-	return &bodyReader{small: budget.New(maxSmall, maxSmall/2, roomTimeout), large: budget.New(maxLarge, maxLarge/2, roomTimeout)}
+	return &bodyReader{
+		small: budget.New(maxSmall, maxSmall/2, roomTimeout),
+		large: budget.New(maxLarge, maxLarge/2, roomTimeout),
+	}
 }
 
 // roomFor returns where a body is counted. One that does not say how long it is may be large.

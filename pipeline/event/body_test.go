@@ -98,7 +98,8 @@ func TestBodiesThatDoNotComeTakeNoRoom(t *testing.T) {
 	}
 }
 
-// TestOneSenderTakesItsShareOnly has one sender send nearly all of many bodies, and hold them. The others are read at once.
+// TestOneSenderTakesItsShareOnly has one sender send nearly all of many bodies, and hold them. The others are read at
+// once.
 func TestOneSenderTakesItsShareOnly(t *testing.T) {
 	b := newBodyReader()
 	full, hold := make(chan struct{}, 1000), make(chan struct{})

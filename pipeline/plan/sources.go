@@ -12,8 +12,8 @@ import (
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
-// fetchSafely looks at the sources of a pipeline and leaves a look behind that hangs: what follows from the answers of other sources, and
-// the other looks at this one, do not wait for it.
+// fetchSafely looks at the sources of a pipeline and leaves a look behind that hangs: what follows from the answers of
+// other sources, and the other looks at this one, do not wait for it.
 func (p *Planner) fetchSafely(ctx context.Context, key string, e catalog.Entry) (*source.Snapshot, error) {
 	step := watchdog.Step{Name: watchdog.StepFetch, Subject: "source of " + e.Key, Limit: fetchTimeout}
 	snapshot, err := watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) (*source.Snapshot, error) {

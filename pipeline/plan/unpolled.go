@@ -17,8 +17,8 @@ type Unpolled struct {
 }
 
 const (
-	// unpolledIntervals and unpolledGrace are after how many intervals, and how much more, a source counts as no longer polled: many
-	// that do not answer in time hold up those after them.
+	// unpolledIntervals and unpolledGrace are after how many intervals, and how much more, a source counts as no
+	// longer polled: many that do not answer in time hold up those after them.
 	unpolledIntervals = 3
 	unpolledGrace     = 2 * time.Minute
 )
@@ -33,9 +33,9 @@ func (p *Planner) notePolled(source string) {
 	p.polled[source] = time.Now()
 }
 
-// Unpolled returns the sources that should have been polled by now, and were not, whatever the reason: a look hangs, or the timer does.
-// A source that does not answer is polled; the status of its pipelines tells of it. Before Timer runs there are none. The times are of a
-// clock that is never set.
+// Unpolled returns the sources that should have been polled by now, and were not, whatever the reason: a look hangs,
+// or the timer does. A source that does not answer is polled; the status of its pipelines tells of it. Before Timer
+// runs there are none. The times are of a clock that is never set.
 func (p *Planner) Unpolled() (out Unpolled) {
 	p.mu.Lock()
 	began := p.timing
@@ -80,5 +80,6 @@ func (p *Planner) Unpolled() (out Unpolled) {
 	return out
 }
 
-// Most reports whether at least half of all sources are not polled: then it is the daemon that is at fault, not one source.
+// Most reports whether at least half of all sources are not polled: then it is the daemon that is at fault, not one
+// source.
 func (u Unpolled) Most() bool { return u.Sources > 0 && 2*u.Sources >= u.Polled }

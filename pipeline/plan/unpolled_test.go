@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 )
 
-// TestASourceThatIsNoLongerPolledIsNoticed: by the time that has passed since the last look at it has ended, whatever keeps others from
-// being made.
+// TestASourceThatIsNoLongerPolledIsNoticed: by the time that has passed since the last look at it has ended, whatever
+// keeps others from being made.
 func TestASourceThatIsNoLongerPolledIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	for name, source := range map[string]struct{ url, interval string }{

@@ -10,7 +10,8 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// TestAPreviewDoesNotWaitForAClockThatWasSetBack: what is further ahead than anything has one wait was noted by another clock.
+// TestAPreviewDoesNotWaitForAClockThatWasSetBack: what is further ahead than anything has one wait was noted by
+// another clock.
 func TestAPreviewDoesNotWaitForAClockThatWasSetBack(t *testing.T) {
 	now := time.Now()
 	for ahead, early := range map[time.Duration]bool{0: false, -time.Hour: false, time.Second: true, time.Hour: true, 3 * time.Hour: false, 365 * 24 * time.Hour: false} {

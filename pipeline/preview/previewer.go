@@ -118,8 +118,8 @@ const (
 // errMakeWay is why the preview of a fork's pull request is stopped.
 var errMakeWay = errors.New("a pull request of the repository itself goes first")
 
-// isEarly reports whether a preview has to wait. Nothing has it wait for longer than a host may ask for: what is further ahead was noted
-// before the clock was set back.
+// isEarly reports whether a preview has to wait. Nothing has it wait for longer than a host may ask for: what is
+// further ahead was noted before the clock was set back.
 func isEarly(one *status.Preview, now time.Time) bool {
 	return now.Before(one.NotBefore) && one.NotBefore.Sub(now) <= pullrequest.LongestWait
 }

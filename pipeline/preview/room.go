@@ -68,9 +68,10 @@ func (p *Previewer) tooLarge() (out []*source.Fetcher) {
 	return out
 }
 
-// dropFork makes room for a pull request among those that are known of its repository: the pull request of a fork that was previewed longest
-// ago is forgotten, as whoever opens many must not keep those of the repository itself from being previewed. It reports whether there is room
-// now. What was said of the other stays said, and an event of it brings it back.
+// dropFork makes room for a pull request among those that are known of its repository: the pull request of a fork that
+// was previewed longest ago is forgotten, as anyone who opens many must not keep those of the repository itself from
+// being previewed. It reports whether there is room now. What was said of the other stays said, and an event of it
+// brings it back.
 func (p *Previewer) dropFork(ctx context.Context, fresh *status.Preview) bool {
 	group := status.PreviewGroup(fresh.Namespace, fresh.Repository)
 	var oldest *status.Preview

@@ -73,8 +73,8 @@ func TestWhatIsFetchedWhileItIsLookedIsLookedAtNext(t *testing.T) {
 	}
 }
 
-// TestForksMakeRoomForOthers has as many pull requests of forks be known as may be, and one of the repository itself come. Nobody makes room
-// where none is of a fork.
+// TestForksMakeRoomForOthers has as many pull requests of forks be known as may be, and one of the repository itself
+// come. Nobody makes room where none is of a fork.
 func TestForksMakeRoomForOthers(t *testing.T) {
 	b := newBed(t, "")
 	store := func(number int64, fork bool) {

@@ -41,8 +41,8 @@ func evaluate(checks []pullrequest.Check, required []string) (state pullrequest.
 	return pullrequest.CheckGreen, "", newest
 }
 
-// later returns the later of since and what a host says, where that is not in the future: clocks differ. Where since itself is in the
-// future, the clock was set back after it was noted, and the time begins anew.
+// later returns the later of since and what a host says, where that is not in the future: clocks differ. Where since
+// itself is in the future, the clock was set back after it was noted, and the time begins anew.
 func later(since, said, now time.Time) time.Time {
 	if since.After(now) {
 		since = now

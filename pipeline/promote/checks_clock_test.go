@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestATimeFromTheFutureBeginsAnew: what is green since a time that the clock has not reached any more would wait until it has.
+// TestATimeFromTheFutureBeginsAnew: what is green since a time that the clock has not reached any more would wait
+// until it has.
 func TestATimeFromTheFutureBeginsAnew(t *testing.T) {
 	now := time.Now()
 	for name, test := range map[string]struct{ since, said, want time.Time }{

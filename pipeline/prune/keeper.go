@@ -213,7 +213,8 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	return nil
 }
 
-// isAhead reports whether a removal was noted before the clock was set back: its delay begins anew, and not when the clock is there again.
+// isAhead reports whether a removal was noted before the clock was set back: its delay begins anew, and not when the
+// clock is there again.
 func isAhead(r *status.Removal) bool { return time.Until(r.Since) > time.Minute }
 
 // takeLastWord has a removal do what the author of the pipeline has said last, which may be after it ran last, as long as it was not

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// clockEvery is how often the clock is read to see whether it was set back, and clockStep from how far on it counts.
+	// clockEvery is how often the clock is read to see whether it was set back, and clockStep from how far on it
+	// counts.
 	clockEvery = time.Second
 	clockStep  = time.Second
 )
@@ -50,9 +51,9 @@ func (c clock) whenSetBack(ctx context.Context, do func()) {
 	}
 }
 
-// redeliver has a consumer of the embedded server made anew, so that all that was begun comes again. The server notes by the machine's clock when
-// a message is due again, and would wait until a clock that was set back is there again (checkPending in server/consumer.go of
-// nats-server 2.15). What is under way in this process keeps its locks.
+// redeliver has a consumer of the embedded server made anew, so that all that was begun comes again. The server notes
+// by the machine's clock when a message is due again, and would wait until a clock that was set back is there again
+// (checkPending in server/consumer.go of nats-server 2.15). What is under way in this process keeps its locks.
 func (q *Queue) redeliver(ctx context.Context, c jetstream.Consumer) {
 	info := c.CachedInfo()
 	q.opts.Log.Warn("the clock was set back; what waits in the queue is handed out again", "consumer", info.Name)
@@ -60,6 +61,6 @@ func (q *Queue) redeliver(ctx context.Context, c jetstream.Consumer) {
 	defer cancel()
 	err := q.js.DeleteConsumer(deleting, info.Stream, info.Name)
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && ctx.Err() == nil {
-		q.opts.Log.Error("what waits in the queue is not handed out again; it comes when the clock is there again", "error", err)
+		q.opts.Log.Error("what waits in the queue is handed out only when the clock is there again", "error", err)
 	}
 }

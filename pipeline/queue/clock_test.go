@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
-// TestWaitingJobsComeAgainWhenTheClockIsSetBack: the server would count the time that they wait by a clock that has to catch up first. Here
-// they wait for longer than the test may take.
+// TestWaitingJobsComeAgainWhenTheClockIsSetBack: the server would count the time that they wait by a clock that has to
+// catch up first. Here they wait for longer than the test may take.
 func TestWaitingJobsComeAgainWhenTheClockIsSetBack(t *testing.T) {
 	q := opened(t, statetest.Dir(t))
 	defer q.Close()

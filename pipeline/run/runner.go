@@ -125,8 +125,8 @@ func (r *Runner) WhenIdle(ctx context.Context, do func(context.Context) error) e
 // may have read the directory earlier. Where it is the other way round, another job comes.
 const unknownFor = time.Minute
 
-// waitedFor is how long ago a job was asked for. One from the future was asked for before the clock was set back, and must not wait until
-// it is there again.
+// waitedFor is how long ago a job was asked for. One from the future was asked for before the clock was set back, and
+// must not wait until it is there again.
 func waitedFor(job queue.Job) time.Duration { return time.Since(job.Since).Abs() }
 
 // Do does one job. It returns nil where the job is done, also where the pipeline failed in a way that only a change of its

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// maxProbes bounds the connections of one sender where BySender does. Those of a kubelet's probes are short and few.
+	// maxProbes bounds the connections of one sender where BySender does. Those of a kubelet's probes are short and
+	// few.
 	maxProbes = 16
 	// maxDeliveries bounds those of one sender of webhooks: half of all, as behind a proxy all senders are one.
 	maxDeliveries = maxConnections / 2
@@ -22,8 +23,9 @@ func BySender(l net.Listener) net.Listener {
 	return &bySender{Listener: l, most: maxProbes, open: map[string]map[*sentConn]bool{}}
 }
 
-// MakingWay bounds how many connections one sender has at once, so that none takes all of them: one more has the connection closed of which
-// nothing has come for longest. So a sender that opens many and does not go on keeps not even others of its address waiting.
+// MakingWay bounds how many connections one sender has at once, so that none takes all of them: one more has the
+// connection closed of which nothing has come for longest. So a sender that opens many and does not go on keeps not
+// even others of its address waiting.
 func MakingWay(l net.Listener) net.Listener {
 	return &bySender{Listener: l, most: maxDeliveries, makeWay: true, open: map[string]map[*sentConn]bool{}}
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestManySlowConnectionsMakeWay opens more connections than one sender may have, each with a byte of a request, and asks from the same
-// address.
+// TestManySlowConnectionsMakeWay opens more connections than one sender may have, each with a byte of a request, and
+// asks from the same address.
 func TestManySlowConnectionsMakeWay(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -23,8 +23,8 @@ type Scope struct {
 	Whose string
 }
 
-// Bind returns a context for what is read on behalf of pipelines of the scope: it counts for their namespace, and only what they may read
-// is read.
+// Bind returns a context for what is read on behalf of pipelines of the scope: it counts for their namespace, and only
+// what they may read is read.
 func (s Scope) Bind(ctx context.Context) context.Context {
 	ctx = budget.WithTeam(ctx, s.Team())
 	return egress.WithReach(ctx, egress.Reach{Allowed: s.Submodules, Whose: s.Whose, Setting: "the tenant's sources"})

@@ -177,8 +177,8 @@ func (f *Fetcher) Size() int64 { return f.store.Size() }
 // Trim brings the mirrors of repositories to at most so many bytes, oldest out first. It is for when nobody reads them.
 func (f *Fetcher) Trim(ctx context.Context, limit int64) error { return f.store.Trim(ctx, limit) }
 
-// remoteFor keeps one remote for each URL and secret, so that connections are used again. Two secrets with the same keys may be for other
-// repositories.
+// remoteFor keeps one remote for each URL and secret, so that connections are used again. Two secrets with the same
+// keys may be for other repositories.
 func (f *Fetcher) remoteFor(namespace, url string, ref *meta.LocalObjectReference, keys map[string][]byte) (*git.Remote, error) {
 	key := url + "\x00" + secretDigest(keys)
 	if ref != nil {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestRepairsGoOnAfterTheClockWasSetBack: the last repair is in the future then, and none would be due until the clock is there again.
+// TestRepairsGoOnAfterTheClockWasSetBack: the last repair is in the future then, and none would be due until the clock
+// is there again.
 func TestRepairsGoOnAfterTheClockWasSetBack(t *testing.T) {
 	now := time.Now()
 	for _, step := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {

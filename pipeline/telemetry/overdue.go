@@ -44,7 +44,8 @@ func (m *Metrics) LeftBehind(step string, change int) {
 // Unpolled measures how many sources are no longer polled each time the metrics are read.
 func (m *Metrics) Unpolled(count func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "prerig_unpolled_sources", Help: "Sources that were not polled for three of their intervals and two minutes, whatever keeps that from being done.",
+		Name: "prerig_unpolled_sources",
+		Help: "Sources that were not polled for three of their intervals and two minutes, whatever prevents it.",
 	}, func() float64 { return float64(count()) }))
 }
 

@@ -47,7 +47,8 @@ type queueCollector struct {
 	seen   time.Time // when it was first the oldest
 }
 
-// ageOf is how long ago the oldest job was asked for, at least for as long as it has been seen: the clock may have been set back.
+// ageOf is how long ago the oldest job was asked for, at least for as long as it has been seen: the clock may have
+// been set back.
 func (c *queueCollector) ageOf(oldest time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -53,7 +53,8 @@ func (p *Pack) AddBlob(t *testing.T, content []byte) {
 	p.add(t, packedBlob, nil, content)
 }
 
-// AddDelta adds a file that is the first one, which has a size, and up to 127 bytes more, as a delta of some tens of bytes.
+// AddDelta adds a file that is the first one, which has a size, and up to 127 bytes more, as a delta of some tens of
+// bytes.
 func (p *Pack) AddDelta(t *testing.T, size int, more []byte) {
 	t.Helper()
 	delta := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(size+len(more)))

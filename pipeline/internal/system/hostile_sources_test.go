@@ -24,8 +24,8 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 )
 
-// hostileServer is a server of repositories, charts and artifacts that answers so that it costs as much as possible. The kind is the first
-// part of a path.
+// hostileServer is a server of repositories, charts and artifacts that answers so that it costs as much as possible.
+// The kind is the first part of a path.
 type hostileServer struct {
 	*httptest.Server
 	silent string // the address of one that takes connections and says nothing
@@ -181,7 +181,8 @@ func (h *hostileServer) serveRegistry(w http.ResponseWriter, r *http.Request, re
 	}
 }
 
-// hostileKinds are the sources of hostile pipelines, by what their server does; HOST is the server, SILENT the one that says nothing.
+// hostileKinds are the sources of hostile pipelines, by what their server does; HOST is the server, SILENT the one
+// that says nothing.
 var hostileKinds = map[string]string{
 	"slow": "git: {url: http://HOST/slow/N.git}", "endless-refs": "git: {url: http://HOST/endless-refs/N.git}",
 	"gzip-bomb": "git: {url: http://HOST/gzip-bomb/N.git}", "delta-bomb": "git: {url: http://HOST/delta-bomb/N.git}",
@@ -214,6 +215,14 @@ func (h *hostileServer) addCharts(charts *gittest.Repository) {
 	charts.Commit("charts", files)
 }
 
+// skipUnlessAsked leaves out what takes long also at its smallest.
+func skipUnlessAsked(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PRERIG_E2E") == "" {
+		t.Skip("LEFT OUT: PRERIG_E2E=short runs it small, and make e2e-pipeline at full size")
+	}
+}
+
 // hostileSize is how many sources of either sort there are, how many pushes are measured, and for how long.
 func hostileSize() (sources, rounds int, longest time.Duration) {
 	if full() {
@@ -222,9 +231,11 @@ func hostileSize() (sources, rounds int, longest time.Duration) {
 	return 12, 6, time.Minute
 }
 
-// TestHonestSourcesBesideHostileOnes has as many hostile sources as honest ones, of twelve kinds, with a daemon that has the memory of the one
-// in deploy. It stays within that, and pushes to the honest ones are published about as soon as without the others.
+// TestHonestSourcesBesideHostileOnes has as many hostile sources as honest ones, of twelve kinds, with a daemon that
+// has the memory of the one in deploy. It stays within that, and pushes to the honest ones are published about as soon
+// as without the others.
 func TestHonestSourcesBesideHostileOnes(t *testing.T) {
+	skipUnlessAsked(t)
 	f := prepareAlone(t, nil)
 	sources, rounds, longest := hostileSize()
 	h := newHostileServer(t)
@@ -320,9 +331,11 @@ func (p *process) memory() uint64 {
 	return peak(filepath.Join("/proc", fmt.Sprint(p.command.Process.Pid)))
 }
 
-// TestStepsOfTheClockStopNothing has the times of all that the daemon keeps in files be ahead of its clock, or behind, as they are when that
-// was set back or forward, or when a file server has another one; with and without a restart in between.
+// TestStepsOfTheClockStopNothing has the times of all that the daemon keeps in files be ahead of its clock, or behind,
+// as they are when that was set back or forward, or when a file server has another one; with and without a restart in
+// between.
 func TestStepsOfTheClockStopNothing(t *testing.T) {
+	skipUnlessAsked(t)
 	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL", "  interval: 5s\n")})
 	f.repository.Commit("first", map[string]string{"apps/web/app.yaml": deployment("web", "image:0")})
 	f.start()

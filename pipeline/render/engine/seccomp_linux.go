@@ -80,8 +80,9 @@ func seccompFilter(pid uint32) bpfProgram {
 		for _, call := range calls {
 			p.addBranch(unix.BPF_JEQ, call, func(p *bpfProgram) { p.returnAction(allow) })
 		}
-		// Memory, but none that could be run as a program, and none that RLIMIT_DATA does not count: what is shared, as MAP_SHARED_VALIDATE
-		// is, too, and what grows like a stack (is_data_mapping in mm/internal.h of Linux 6.12).
+		// Memory, but none that could be run as a program, and none that RLIMIT_DATA does not count: what is shared,
+		// as MAP_SHARED_VALIDATE is, too, and what grows like a stack (is_data_mapping in mm/internal.h of Linux
+		// 6.12).
 		p.addBranch(unix.BPF_JEQ, unix.SYS_MMAP, func(p *bpfProgram) {
 			p.loadWord(dataArg0 + argSize*2)
 			p.addBranch(unix.BPF_JSET, unix.PROT_EXEC, func(p *bpfProgram) { p.returnAction(refuse) })

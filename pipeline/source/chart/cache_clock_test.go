@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestArchivesFromTheFutureGoFirst: after the clock was set back they would stay, and what is new would be removed at once.
+// TestArchivesFromTheFutureGoFirst: after the clock was set back they would stay, and what is new would be removed at
+// once.
 func TestArchivesFromTheFutureGoFirst(t *testing.T) {
 	c := archiveCache{dir: t.TempDir(), size: 250}
 	content := make([]byte, 100)

@@ -44,7 +44,8 @@ type Options struct {
 	Secrets secret.Reader
 	// Dialer connects to servers; nil is one with the rules that hold where nothing is configured.
 	Dialer *egress.Dialer
-	// Sources are the URLs that archives of any pipeline may be at beside those below the repositories that pipelines name; nil sets no bound.
+	// Sources are the URLs that archives of any pipeline may be at beside those below the repositories that pipelines
+	// name; nil sets no bound.
 	Sources []giturl.Pattern
 	// Limits; their zero value means the defaults.
 	Limits Limits
@@ -73,7 +74,8 @@ type DigestError struct {
 	Chart v1alpha1.LockedChart
 }
 
-// Error tells the digest that is locked, and not that of what there is: with that one, whoever writes the lock could read it.
+// Error tells the digest that is locked, and not that of what there is: with that one, whoever writes the lock could
+// read it.
 func (e *DigestError) Error() string {
 	return fmt.Sprintf("its archive does not have the digest %s that is locked: the repository gives something else than it did", e.Chart.Digest)
 }

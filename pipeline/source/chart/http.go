@@ -38,7 +38,8 @@ type httpRepository struct {
 	client *http.Client
 	keys   map[string][]byte
 	limits Limits
-	// isFor returns an error where the credentials are not for a URL; nil where they are for all that is on the repository's server.
+	// isFor returns an error where the credentials are not for a URL; nil where they are for all that is on the
+	// repository's server.
 	isFor func(ctx context.Context, url string) error
 	// index returns index.yaml, which may have been read before.
 	index func(context.Context) (*indexFile, error)
@@ -58,8 +59,8 @@ func newHTTPRepository(raw string, keys map[string][]byte, o Options) (*httpRepo
 	return r, nil
 }
 
-// checkRedirect bounds redirects, and follows none that gives encryption up or leads to what the pipeline may not read. Each URL on the way
-// is asked for with credentials only where these are for it.
+// checkRedirect bounds redirects, and follows none that gives encryption up or leads to what the pipeline may not
+// read. Each URL on the way is asked for with credentials only where these are for it.
 func (r *httpRepository) checkRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("it leads elsewhere more than %d times", maxRedirects)
@@ -151,12 +152,16 @@ func (r *httpRepository) isOwn(at *url.URL) bool {
 	return at.Scheme == r.base.Scheme && strings.EqualFold(at.Host, r.base.Host)
 }
 
-// isBelow reports whether a URL is below the repository's, by each way to read its path: one with dots or encoded separators is not.
+// isBelow reports whether a URL is below the repository's, by each way to read its path: one with dots or encoded
+// separators is not.
 func (r *httpRepository) isBelow(at *url.URL) bool {
 	escaped := strings.ToLower(at.EscapedPath())
-	plain := path.Clean(at.Path) == at.Path && !strings.Contains(at.Path, "\\") && !strings.Contains(escaped, "%2e") &&
-		!strings.Contains(escaped, "%2f") && !strings.Contains(escaped, "%5c") && !strings.Contains(escaped, ";") && !strings.Contains(at.Path, "%")
-	return plain && at.User == nil && r.isOwn(at) && strings.HasPrefix(at.Path, r.base.Path)
+	for _, odd := range []string{"%2e", "%2f", "%5c", "%25", "\\", ";"} {
+		if strings.Contains(escaped, odd) || strings.Contains(at.Path, odd) {
+			return false
+		}
+	}
+	return path.Clean(at.Path) == at.Path && at.User == nil && r.isOwn(at) && strings.HasPrefix(at.Path, r.base.Path)
 }
 
 func (r *httpRepository) indexURL() *url.URL { return r.base.JoinPath("index.yaml") }
@@ -180,7 +185,8 @@ func (r *httpRepository) archive(ctx context.Context, locked v1alpha1.LockedChar
 }
 
 // errNotListed is about a lock that leads to a place which the repository does not name.
-var errNotListed = errors.New("the lock has an archive that is not below the repository's URL, and the index of the repository does not name it; run prerig charts lock")
+var errNotListed = errors.New("the lock has an archive that is not below the repository's URL, " +
+	"and the index of the repository does not name it; run prerig charts lock")
 
 // checkListed refuses URLs that the repository's index does not have.
 func (r *httpRepository) checkListed(ctx context.Context, archive string) error {

@@ -22,7 +22,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/chart"
 )
 
-// neighbours is a server with the chart repositories of two teams, /shop and /pay, which need credentials, and a place for all, /public.
+// neighbours is a server with the chart repositories of two teams, /shop and /pay, which need credentials, and a place
+// for all, /public.
 type neighbours struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -87,7 +88,8 @@ func (n *neighbours) fetch(t *testing.T, url string, sources ...string) error {
 	return err
 }
 
-// TestALockReachesNoOtherRepositoryOfTheServer: whoever writes the source writes the lock, and the credentials are the pipeline's.
+// TestALockReachesNoOtherRepositoryOfTheServer: whoever writes the source writes the lock, and the credentials are the
+// pipeline's.
 func TestALockReachesNoOtherRepositoryOfTheServer(t *testing.T) {
 	for _, path := range []string{
 		"/pay/webapp-9.tgz", "/shop/../pay/webapp-9.tgz", "/shop/%2e%2e/pay/webapp-9.tgz", "/shop/..%2fpay/webapp-9.tgz", "/shop/..%5cpay/webapp-9.tgz",

@@ -16,11 +16,12 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// maxAdvertised bounds a list of references, which is held in memory: about a quarter of a million of them. All lists together are bounded
-// by the budget of the process.
+// maxAdvertised bounds a list of references, which is held in memory: about a quarter of a million of them. All lists
+// together are bounded by the budget of the process.
 const maxAdvertised = 16 << 20
 
-// listCost is how much memory is held for each byte of a list until it has been read: itself, copied as it grows, and what is made of it.
+// listCost is how much memory is held for each byte of a list until it has been read: itself, copied as it grows, and
+// what is made of it.
 const listCost = 4
 
 // errNotGit is about an answer that Git's protocol does not know.
@@ -33,10 +34,10 @@ const (
 	endOfList    = 0
 )
 
-// readAdvertised returns a list of references as a server sends it, to the packet that ends it. A list without that packet is an
-// error, and never a shorter list: the references that are missing would be taken for deleted ones. service is the one that a list
-// over http names in front of all (gitprotocol-http), "" for a list over ssh. The lease holds as much as has come; the caller releases it when the
-// list has been read.
+// readAdvertised returns a list of references as a server sends it, to the packet that ends it. A list without that
+// packet is an error, and never a shorter list: the references that are missing would be taken for deleted ones.
+// service is the one that a list over http names in front of all (gitprotocol-http), "" for a list over ssh. The lease
+// holds as much as has come; the caller releases it when the list has been read.
 func readAdvertised(ctx context.Context, lease *budget.Lease, from io.Reader, service string) ([]byte, error) {
 	var list bytes.Buffer
 	bounded := newLimitedReader(from, "size of the list of references in bytes", maxAdvertised)

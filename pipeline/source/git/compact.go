@@ -62,8 +62,8 @@ type fileAge struct{ time.Time }
 // anyAge takes all files.
 var anyAge = fileAge{}
 
-// compactBefore is what is old enough to be compacted, by the clock of the file system that gives files their times: it may be ahead of
-// this machine's.
+// compactBefore is what is old enough to be compacted, by the clock of the file system that gives files their times:
+// it may be ahead of this machine's.
 func (m *Mirror) compactBefore() (fileAge, error) {
 	file, err := os.CreateTemp(filepath.Join(m.dir, "objects"), "tmp_clock_")
 	if err != nil {

@@ -121,8 +121,9 @@ func (m *Mirror) reopenStorage() {
 	m.storage = filesystem.NewStorageWithOptions(m.files, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
 }
 
-// packList is which packs there were, and when the directory changed last by the clock of its file system, as a pack may have come and
-// gone between two looks. That clock is only ever compared with itself: it may be ahead of this machine's, or behind.
+// packList is which packs there were, and when the directory changed last by the clock of its file system, as a pack
+// may have come and gone between two looks. That clock is only ever compared with itself: it may be ahead of this
+// machine's, or behind.
 type packList struct {
 	names   string
 	changed time.Time
@@ -188,7 +189,8 @@ func (m *Mirror) lockFile(ctx context.Context) (func(), error) {
 	}
 }
 
-// maxReopened bounds how often the packs are listed again for one object: each time another process has changed them meanwhile.
+// maxReopened bounds how often the packs are listed again for one object: each time another process has changed them
+// meanwhile.
 const maxReopened = 5
 
 // encodedObject reads one object. An object that cannot be had may be in a pack that is newer than what storage knows, also one

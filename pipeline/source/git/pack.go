@@ -49,7 +49,8 @@ func DefaultLimits() Limits {
 // do not leave a thousand packs behind, each of which would be searched for every object.
 const unpackLimit = 200
 
-// ingestPack stores the objects of a pack that a server has sent. It is checked as a whole before any of it becomes visible.
+// ingestPack stores the objects of a pack that a server has sent. It is checked as a whole before any of it becomes
+// visible.
 func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Reader) (err error) {
 	pack := bufio.NewReaderSize(incoming, 64<<10)
 	// The number of objects is the last third of the head, and known before anything is transferred.
@@ -106,7 +107,8 @@ func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Read
 	return errThinTooLarge
 }
 
-// untilDone is a file that is read until a context is done: what unpacks it reads it again for each object, and asks for nothing else.
+// untilDone is a file that is read until a context is done: what unpacks it reads it again for each object, and asks
+// for nothing else.
 type untilDone struct {
 	*os.File
 	ctx context.Context
@@ -123,8 +125,8 @@ func (u *untilDone) Read(p []byte) (int, error) {
 const (
 	// smallPack is the size of a pack up to which unpacking it waits for no other: most fetches bring less.
 	smallPack = 1 << 20
-	// parserCache is what go-git keeps of unpacked objects at most while it goes through a pack (NewBufferLRUDefault of go-git 5.19),
-	// and objectCost what it needs for each in any case.
+	// parserCache is what go-git keeps of unpacked objects at most while it goes through a pack (NewBufferLRUDefault
+	// of go-git 5.19), and objectCost what it needs for each in any case.
 	parserCache, objectCost = 96 << 20, 320
 )
 
@@ -150,8 +152,8 @@ const thinBytes = 64 << 20
 // errThinTooLarge asks for the same commit once more, without naming what is here already.
 var errThinTooLarge = errors.New("thin pack is too large to be completed")
 
-// packSummary of a pack: the number of objects, the size of their content and that of the largest, and whether some are deltas against
-// objects that may be elsewhere.
+// packSummary of a pack: the number of objects, the size of their content and that of the largest, and whether some
+// are deltas against objects that may be elsewhere.
 type packSummary struct {
 	count          uint32
 	bytes, largest int64

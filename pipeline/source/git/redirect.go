@@ -15,8 +15,9 @@ import (
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
-// checkRedirect keeps a repository on the host that its URL names, and to what the pipeline and its credentials may read there: whoever runs
-// the server, or stands in for it, must not send this process to a third one. What the transport itself has against a redirect, such as one to plain http, comes first.
+// checkRedirect keeps a repository on the host that its URL names, and to what the pipeline and its credentials may
+// read there: whoever runs the server, or stands in for it, must not send this process to a third one. What the
+// transport itself has against a redirect, such as one to plain http, comes first.
 func (r *Remote) checkRedirect(request *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, request.URL
 	upgrade := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == ""
@@ -31,7 +32,8 @@ func (r *Remote) checkRedirect(request *http.Request, via []*http.Request) error
 		return err
 	}
 	if r.isFor != nil && r.isFor(request.Context(), repository.String()) != nil {
-		return errors.New("the server redirects to another repository, which the credentials are not for; if that is right, name it in the pipeline")
+		return errors.New("the server redirects to another repository, which the credentials are not for; " +
+			"if that is right, name it in the pipeline")
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func TestRedirectToAnotherHostIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestRedirectToAnotherRepository: of the same host, as for one that was renamed. It is followed where what may be read says so.
+// TestRedirectToAnotherRepository: of the same host, as for one that was renamed. It is followed where what may be
+// read says so.
 func TestRedirectToAnotherRepository(t *testing.T) {
 	server := gittest.New(t)
 	moved := server.Repository(t, "new")

@@ -45,8 +45,8 @@ type Remote struct {
 	isFor func(ctx context.Context, url string) error
 }
 
-// BindCredentials has redirects to other paths of the host followed only where the credentials are for these. It is called before the
-// remote is used.
+// BindCredentials has redirects to other paths of the host followed only where the credentials are for these. It is
+// called before the remote is used.
 func (r *Remote) BindCredentials(isFor func(ctx context.Context, url string) error) { r.isFor = isFor }
 
 // NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret. The dialer connects to it; nil
@@ -70,7 +70,8 @@ func NewRemote(url string, secret map[string][]byte, dialer *egress.Dialer) (*Re
 		if err != nil {
 			return nil, err
 		}
-		remote.client = githttp.NewClient(&http.Client{Transport: &answerChecker{&retryTransport{dialer.Guard(t), 100 * time.Millisecond}}, CheckRedirect: remote.checkRedirect})
+		checked := &answerChecker{&retryTransport{dialer.Guard(t), 100 * time.Millisecond}}
+		remote.client = githttp.NewClient(&http.Client{Transport: checked, CheckRedirect: remote.checkRedirect})
 	case "ssh":
 		port := endpoint.Port
 		if port <= 0 {

@@ -85,8 +85,9 @@ func TestASmallFetchLeavesWhatIsKnownOfPacks(t *testing.T) {
 	}
 }
 
-// TestAMissEndsWhateverTheClockOfThePacks: the clock may have been set back since a pack was stored, or the clock of the file server is
-// ahead. A miss, with which each fetch of a new commit begins, ends all the same, and what was stored is found.
+// TestAMissEndsWhateverTheClockOfThePacks: the clock may have been set back since a pack was stored, or the clock of
+// the file server is ahead. A miss, with which each fetch of a new commit begins, ends all the same, and what was
+// stored is found.
 func TestAMissEndsWhateverTheClockOfThePacks(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, 365 * 24 * time.Hour, -time.Hour, -365 * 24 * time.Hour, 0, time.Millisecond} {
 		t.Run(ahead.String(), func(t *testing.T) {

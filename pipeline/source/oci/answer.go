@@ -40,7 +40,8 @@ var errorTexts = map[transport.ErrorCode]string{
 	transport.UnknownErrorCode:             "the registry does not say why",
 }
 
-// maxAnswer bounds manifests and lists of tags, in bytes: registries take no larger manifests (OCI distribution specification 1.1).
+// maxAnswer bounds manifests and lists of tags, in bytes: registries take no larger manifests (OCI distribution
+// specification 1.1).
 const maxAnswer = 4 << 20
 
 // boundedAnswer fails where an answer is larger than it may be.
@@ -56,7 +57,7 @@ func (b *boundedAnswer) Read(p []byte) (int, error) {
 		if n, err := b.ReadCloser.Read(make([]byte, 1)); n == 0 {
 			return 0, err
 		}
-		return 0, fmt.Errorf("the registry answers with more than %d bytes where a manifest or a list of tags has a place", maxAnswer)
+		return 0, fmt.Errorf("the registry sends a manifest or a list of tags of more than %d bytes", maxAnswer)
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -144,8 +145,11 @@ func (a *answerChecker) asksForToken(request *http.Request) bool {
 // isOwn reports whether a request is for the repository's own API.
 func (a *answerChecker) isOwn(request *http.Request) bool {
 	at := request.URL
-	own := at.Path == "/v2/" || strings.HasPrefix(at.Path, "/v2/"+a.repository.RepositoryStr()+"/") && path.Clean(at.Path) == strings.TrimSuffix(at.Path, "/")
-	return at.Host == a.repository.RegistryStr() && own
+	if at.Host != a.repository.RegistryStr() {
+		return false
+	}
+	below := strings.HasPrefix(at.Path, "/v2/"+a.repository.RepositoryStr()+"/")
+	return at.Path == "/v2/" || below && path.Clean(at.Path) == strings.TrimSuffix(at.Path, "/")
 }
 
 // tokenOf returns the token in the answer of a token service, and nothing else of it.

@@ -63,8 +63,10 @@ func Connect(url string, secret map[string][]byte, insecure bool, dialer *egress
 	if err != nil {
 		return nil, fmt.Errorf("reading the registry's URL: %w", err)
 	}
-	if path := "/" + repository.RepositoryStr() + "/"; strings.Contains(path, "/./") || strings.Contains(path, "/../") || strings.Contains(path, "//") {
-		return nil, errors.New("reading the registry's URL: its path has an empty or relative part")
+	for part := range strings.SplitSeq(repository.RepositoryStr(), "/") {
+		if part == "" || part == "." || part == ".." {
+			return nil, errors.New("reading the registry's URL: its path has an empty or relative part")
+		}
 	}
 	auth, err := newAuthenticator(repository, secret)
 	if err != nil {
