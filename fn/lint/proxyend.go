@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 var proxyEndRules = []Rule{

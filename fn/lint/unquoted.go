@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/fn/internal/lazyregexp"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // unquotedAnnotations are those that Istio's own templates print without escaping (source: files/injection-template.yaml of
