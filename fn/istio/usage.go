@@ -97,6 +97,9 @@ func (w walker) node(n parse.Node, root bool) {
 			}
 		}
 	case *parse.IdentifierNode:
+		if n.Ident == printFunction {
+			return // no template has it by itself
+		}
 		if _, ok := w.functions[n.Ident]; !ok {
 			w.functions[n.Ident] = w.at(n)
 		}
