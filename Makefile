@@ -306,6 +306,10 @@ ORACLE_SEED ?= 1
 oracle: defaulter injector ## Compare with Istio's own injector on workloads made up from a seed, ORACLE_N=500 ORACLE_SEED=1.
 	$(go_run) ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -n $(ORACLE_N) -seed $(ORACLE_SEED)
 
+.PHONY: oracle-built-in
+oracle-built-in: defaulter injector ## Compare the built-in policy istio with Istio's own injector, ORACLE_N=500 ORACLE_SEED=1.
+	$(go_run) ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -built-in -n $(ORACLE_N) -seed $(ORACLE_SEED)
+
 # Each version installs its own charts, which are in its module.
 .PHONY: oracle-older
 oracle-older: defaulter injectors ## Compare with the injectors of older versions of Istio, ORACLE_N=500 ORACLE_SEED=1.

@@ -46,6 +46,9 @@ func podOf(workload map[string]any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
 }
 
+// isCustom reports whether a kind is one of custom resources.
+func isCustom(kind string) bool { return kind == "Rollout" || kind == "CloneSet" }
+
 // hash is what a Deployment's ReplicaSets have in their names.
 const hash = "6d4cf56db6"
 
@@ -71,6 +74,12 @@ func own(meta map[string]any, kind, name string) {
 		jobLabels(added, name)
 	case "ReplicationController":
 		apiVersion = "v1"
+	case "Rollout":
+		apiVersion, kind, name, generate = "apps/v1", "ReplicaSet", name+"-"+hash, name+"-"+hash+"-"
+		added["rollouts-pod-template-hash"] = hash
+	case "CloneSet":
+		apiVersion = "apps.kruise.io/v1alpha1"
+		added["controller-revision-hash"], added["apps.kruise.io/cloneset-instance-id"] = name+"-"+hash, "x1y2z"
 	}
 	meta["generateName"] = generate
 	had, _ := meta["labels"].(map[string]any)

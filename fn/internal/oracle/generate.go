@@ -70,7 +70,7 @@ func (d draw) namespace() string {
 	if d.chance(0.9) {
 		return "shop"
 	}
-	return pick(d, "plain", "off", "revised", "kube-system", "config")
+	return pick(d, "plain", "off", "revised", "kube-system", "config", "1234", "both", "ambient", "ambient-injected", "local-path-storage")
 }
 
 // objectMetadata puts labels and annotations on the workload itself, which are none of the pod's.
@@ -98,17 +98,32 @@ func (d draw) workloadSpec(kind, name string, pod object) object {
 		if d.chance(0.3) {
 			job["metadata"] = object{"labels": object{"of": "the-job"}, "annotations": object{"sidecar.istio.io/inject": "false"}}
 		}
-		return object{"schedule": "0 3 * * *", "jobTemplate": job}
+		out := object{"schedule": "0 3 * * *", "jobTemplate": job}
+		if d.chance(0.2) {
+			out["timeZone"] = "Etc/UTC"
+		}
+		return out
 	default:
 		spec["selector"] = object{"matchLabels": selector}
 	}
 	if kind == "StatefulSet" {
-		spec["serviceName"] = "web"
+		d.statefulSetSpec(spec)
 	}
 	if d.chance(0.3) && (kind == "Deployment" || kind == "ReplicaSet" || kind == "StatefulSet") {
 		spec["replicas"] = d.IntN(4)
 	}
 	return spec
+}
+
+func (d draw) statefulSetSpec(spec object) {
+	spec["serviceName"] = "web"
+	if d.chance(0.2) {
+		spec["volumeClaimTemplates"] = list(object{"metadata": object{"name": "claimed"}, "spec": object{
+			"accessModes": list("ReadWriteOnce"), "resources": object{"requests": object{"storage": "1Gi"}}}})
+	}
+	if d.chance(0.1) {
+		spec["ordinals"] = object{"start": 5}
+	}
 }
 
 func (d draw) jobSpec(spec object) {
@@ -117,6 +132,9 @@ func (d draw) jobSpec(spec object) {
 	}
 	if d.chance(0.2) {
 		spec["completions"], spec["parallelism"] = 3, 2
+		if d.chance(0.3) {
+			spec["completionMode"] = "Indexed"
+		}
 	}
 	if d.chance(0.1) {
 		spec["ttlSecondsAfterFinished"], spec["suspend"] = 60, true

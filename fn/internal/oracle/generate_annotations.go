@@ -13,8 +13,11 @@ type setting struct {
 	good, odds []string
 }
 
-var ports = setting{"", []string{"80", "80,8080", "*", "", " 80 , 443 "}, []string{"http", "80,", "0", "70000", "-1", "80-90", "*,80"}}
-var ranges = setting{"", []string{"10.0.0.0/8", "10.0.0.0/8,192.168.0.0/16", "*", "", "2001:db8::/32"}, []string{"10.0.0.0", "10.0.0.0/08", "10.0.0.0/99", "all", "10.0.0.1/8", "*,10.0.0.0/8"}}
+// unquoted are values that mean something to YAML where a template prints them without quotes.
+var unquoted = []string{`a"b`, "a'b", "a: b", "a # b", "# a", "a\n    tty: true", "a\"\n    stdin: true\n    tty: !!bool \"true", "{a: b}", "[a]", "*a", "&a b", "yes", "1.0", "~"}
+
+var ports = setting{"", []string{"80", "80,8080", "*", "", " 80 , 443 "}, []string{"http", "80,", "0", "70000", "-1", "80-90", "*,80", "+80", "080", "80\n81"}}
+var ranges = setting{"", []string{"10.0.0.0/8", "10.0.0.0/8,192.168.0.0/16", "*", "", "2001:db8::/32"}, []string{"10.0.0.0", "10.0.0.0/08", "10.0.0.0/99", "all", "10.0.0.1/8", "*,10.0.0.0/8", " 10.0.0.0/8 , 192.168.0.0/16"}}
 var interfaces = setting{"", []string{"eth1", "eth1,net1", "net1.100"}, []string{"", "a;b", "$(x)", "..", "eth0:1", "1eth", "a/b", "averyveryverylonginterface", "eth1, eth2"}}
 var quantities = setting{"", []string{"100m", "0.2", "1", "2"}, []string{"lots", "", "1,5", "2e3m", "-1", "100 m", "1e3"}}
 var memory = setting{"", []string{"128Mi", "1Gi", "1e9"}, []string{"lots", "", "128MB", "1,5Gi"}}
@@ -45,19 +48,20 @@ var settings = joined(
 		{"status.sidecar.istio.io/port", []string{"15020", "0", "16000"}, []string{"x", "70000", ""}},
 		{"readiness.status.sidecar.istio.io/applicationPorts", []string{"80", "*"}, []string{"x"}},
 		{"sidecar.istio.io/interceptionMode", []string{"REDIRECT", "TPROXY", "NONE"}, []string{"redirect", ""}},
-		{"sidecar.istio.io/proxyImage", []string{"registry.example/proxyv2:own", "proxyv2-debug"}, []string{""}},
+		{"sidecar.istio.io/proxyImage", []string{"registry.example/proxyv2:own", "proxyv2-debug"}, append([]string{""}, unquoted...)},
 		{"sidecar.istio.io/proxyImageType", []string{"distroless", "debug", "default"}, []string{"", "odd type"}},
-		{"sidecar.istio.io/logLevel", []string{"debug", "warning"}, nil},
-		{"sidecar.istio.io/componentLogLevel", []string{"misc:error,http:debug"}, nil},
-		{"sidecar.istio.io/agentLogLevel", []string{"default:debug"}, nil},
+		{"sidecar.istio.io/logLevel", []string{"debug", "warning"}, unquoted},
+		{"sidecar.istio.io/componentLogLevel", []string{"misc:error,http:debug"}, unquoted},
+		{"sidecar.istio.io/agentLogLevel", []string{"default:debug"}, unquoted},
 		{"sidecar.istio.io/statsInclusionPrefixes", []string{"cluster.outbound"}, nil},
 		{"sidecar.istio.io/statsInclusionRegexps", []string{"http.*"}, nil},
 		{"sidecar.istio.io/extraStatTags", []string{"a,b"}, nil},
 		{"sidecar.istio.io/statsHistogramBuckets", []string{`{"x":[1,5]}`}, nil},
-		{"sidecar.istio.io/bootstrapOverride", []string{"own-bootstrap"}, nil},
+		{"sidecar.istio.io/bootstrapOverride", []string{"own-bootstrap"}, unquoted},
+		{"apm.datadoghq.com/env", []string{`{"DD_ENV":"prod"}`, `{"DD_ENV":"prod","ISTIO":"x"}`}, []string{"{", "text"}},
 		{"sidecar.istio.io/discoveryAddress", []string{"istiod.other:15012"}, nil},
 		{"sidecar.istio.io/controlPlaneAuthPolicy", []string{"MUTUAL_TLS"}, nil},
-		{"sidecar.istio.io/userVolume", []string{`{"extra":{"emptyDir":{}}}`, `[{"name":"v","emptyDir":{}}]`}, []string{"{", "null"}},
+		{"sidecar.istio.io/userVolume", []string{`{"extra":{"emptyDir":{}}}`, `[{"name":"v","emptyDir":{}}]`}, []string{"{", "null", `{"extra":1}`, `{"extra":{"emptyDir":{"sizeLimit":1}}}`, `{"extra":{"hostPath":{"path":"2024-01-01"}}}`}},
 		{"sidecar.istio.io/userVolumeMount", []string{`{"extra":{"mountPath":"/extra"}}`}, []string{"{", "[]"}},
 		{"inject.istio.io/templates", []string{"sidecar", "gateway", "grpc-agent", "grpc-simple", "sidecar,custom", "custom", "custom,sidecar",
 			"sidecar,spire", "spire,sidecar", "gateway,custom", "grpc-agent,custom"},

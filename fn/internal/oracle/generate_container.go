@@ -138,6 +138,9 @@ func (d draw) resources() object {
 		if d.chance(0.05) && part == "limits" {
 			amounts["example.com/gpu"] = "1"
 		}
+		if d.chance(0.06) {
+			amounts[pick(d, "cpu", "memory", "ephemeral-storage")] = nil
+		}
 		out[part] = amounts
 	}
 	if d.chance(0.03) {

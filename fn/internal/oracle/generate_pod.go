@@ -39,6 +39,12 @@ func (d draw) rareSettings(spec object) {
 		spec[field] = d.chance(0.5)
 	}
 	if d.chance(0.02) {
+		spec["hostnameOverride"] = "h2"
+	}
+	if d.chance(0.02) {
+		spec["securityContext"] = object{"supplementalGroupsPolicy": pick(d, "Merge", "Strict"), "seLinuxChangePolicy": "MountOption"}
+	}
+	if d.chance(0.02) {
 		spec["schedulingGates"] = list(object{"name": "example.com/wait"})
 	}
 	if d.chance(0.02) {
@@ -91,7 +97,8 @@ func (d draw) podSettings(spec object, kind string) {
 		spec["serviceAccount"] = "old-name"
 	}
 	if d.chance(0.15) {
-		spec["imagePullSecrets"] = pick(d, list(object{"name": "own"}), list(object{"name": "own"}, object{"name": "regcred"}), list(object{"name": "regcred"}), list(object{"name": "other"}, object{"name": "own"}), list[any]())
+		spec["imagePullSecrets"] = pick(d, list(object{"name": "own"}), list(object{"name": "own"}, object{"name": "regcred"}), list(object{"name": "regcred"}), list(object{"name": "other"}, object{"name": "own"}), list[any](),
+			list(object{"name": ""}), list(object{"name": nil}, object{"name": "own"}), list(object{}))
 	}
 	if d.chance(0.15) {
 		spec["terminationGracePeriodSeconds"] = d.IntN(100)
@@ -173,6 +180,9 @@ func (d draw) volumes() []any {
 		object{"name": "kube-api-access-x1y2z", "projected": object{"sources": list(object{"serviceAccountToken": object{"path": "token"}})}},
 		object{"name": "bundle", "projected": object{"sources": list(object{"clusterTrustBundle": object{"name": "b", "path": "p"}})}},
 		object{"name": "image", "image": object{"reference": "registry.example/data:1"}},
+		object{"name": "pulled", "image": object{"reference": "registry.example/data", "pullPolicy": "IfNotPresent"}},
+		object{"name": "certificate", "projected": object{"sources": list(object{"podCertificate": object{
+			"signerName": "example.com/s", "keyType": "ED25519", "credentialBundlePath": "b.pem"}})}},
 		object{"name": "nfs", "nfs": object{"server": "s", "path": "/"}},
 		object{"name": "bare"},
 		object{"name": "csi", "csi": object{"driver": "d.example"}},

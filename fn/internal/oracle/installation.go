@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	admissionregistration "k8s.io/api/admissionregistration/v1"
@@ -27,6 +28,8 @@ type Installation struct {
 	Annotations map[string]string
 	// ProxyConfigs are the cluster's resources of this kind.
 	ProxyConfigs []ProxyConfig
+	// Workloads are written by hand; nil where they are drawn.
+	Workloads []map[string]any
 	// Since is the minor of the first Istio 1 that can be installed so; 0 where every one can.
 	Since int
 }
@@ -63,7 +66,19 @@ func (i Installation) Namespaces() []Namespace {
 		{"revised", map[string]string{"istio.io/rev": revised}, nil},
 		{"config", choose, nil},
 		{"kube-system", choose, nil},
+		{"1234", choose, nil},
+		{"local-path-storage", choose, nil},
+		{"both", map[string]string{"istio-injection": "enabled", "istio.io/rev": revised}, nil},
+		{"ambient", map[string]string{"istio.io/dataplane-mode": "ambient"}, nil},
+		{"ambient-injected", withLabel(choose, "istio.io/dataplane-mode", "ambient"), nil},
 	}
+}
+
+// withLabel returns labels with one more.
+func withLabel(labels map[string]string, key, value string) map[string]string {
+	out := maps.Clone(labels)
+	out[key] = value
+	return out
 }
 
 func (i Installation) revision() string {
@@ -81,6 +96,8 @@ type cluster struct {
 	webhooks             []admissionregistration.MutatingWebhookConfiguration
 	// raw says that the webhook is given pods that no API server has defaulted.
 	raw bool
+	// builtIn says that Prerig has the policy istio that comes with it, with the installation's values over its own.
+	builtIn bool
 }
 
 // render gives what the installations put into their clusters.
@@ -104,7 +121,7 @@ func render(ctx context.Context, o Options) ([]*cluster, error) {
 		if a.Error != "" {
 			return nil, fmt.Errorf("rendering Istio's chart for the installation %s: %s", o.Installations[n].Name, a.Error)
 		}
-		out[n] = &cluster{Installation: o.Installations[n], env: map[string]string{}, raw: o.Raw}
+		out[n] = &cluster{Installation: o.Installations[n], env: map[string]string{}, raw: o.Raw, builtIn: o.BuiltIn}
 		if err := out[n].read(a.Manifests); err != nil {
 			return nil, fmt.Errorf("reading the manifests of the installation %s: %w", o.Installations[n].Name, err)
 		}

@@ -41,7 +41,7 @@ func openshift(i *Installation) {
 // Installations are the ways to install Istio that are compared: the chart's values, the nodes and what else the webhook
 // reads of the cluster.
 func Installations() []Installation {
-	return append(append(platforms(), settingsOfTheMesh()...), templatesOfUsers()...)
+	return append(append(append(platforms(), settingsOfTheMesh()...), rareSettings()...), templatesOfUsers()...)
 }
 
 // platforms differ in where Istio runs and how it takes the traffic.
@@ -97,5 +97,35 @@ sidecarInjectorWebhook:
 		installation("resources", `{global: {proxy: {resources: {requests: {cpu: "0.5", memory: 64Mi}, limits: null}, privileged: true, startupProbe: {enabled: false}, outlierLogPath: /dev/stdout, seccompProfile: {type: RuntimeDefault}, includeInboundPorts: "80", excludeInboundPorts: "81", includeOutboundPorts: "443"}, proxy_init: {forceApplyIptables: true}, mountMtlsCerts: true, podDNSSearchNamespaces: [global, "{{ valueOrDefault .DeploymentMeta.Namespace \"default\" }}.global"]}}`),
 		installation("tproxy", `{meshConfig: {defaultConfig: {interceptionMode: TPROXY, statusPort: 15088}, inboundTrafficPolicy: {mode: LOCALHOST}, proxyListenPort: 16001}, global: {caName: GkeWorkloadCertificate}}`),
 		installation("path-variables", `{istiodRemote: {injectionPath: /inject/cluster/c1/my_var/a--slash--b}}`),
+	}
+}
+
+// rareSettings have values that few installations set.
+func rareSettings() []Installation {
+	return []Installation{
+		installation("rare-values", `
+global:
+  sds: {token: {aud: own-audience}}
+  sts: {servicePort: 15463}
+  trustBundleName: own-bundle
+  proxy: {clusterDomain: own.local, componentLogLevel: "misc:debug", readinessInitialDelaySeconds: 3, readinessPeriodSeconds: 4, readinessFailureThreshold: 5,
+    startupProbe: {enabled: true, failureThreshold: 9}, excludeIPRanges: "10.9.0.0/16"}
+  logging: {level: "default:debug"}
+  proxy_init: {image: own-init}`, since(31)),
+		installation("rare-mesh", `
+pilot: {env: {COMPLIANCE_POLICY: fips-140-2}}
+meshConfig:
+  trustDomain: own.example
+  proxyInboundListenPort: 16006
+  defaultConfig:
+    serviceCluster: own
+    statNameLength: 100
+    gatewayTopology: {numTrustedProxies: 2}
+    readinessProbe: {httpGet: {path: /r, port: 1}}
+    proxyHeaders: {server: {disabled: true}}
+    envoyMetricsService: {address: "m:1"}
+    tracing: {customTags: {a: {literal: {value: x}}, b: {header: {name: h}}}}`, since(31)),
+		installation("hub-with-slash", `{global: {hub: registry.example/istio/}}`),
+		installation("no-pull-secret-name", `{global: {imagePullSecrets: [""]}}`),
 	}
 }

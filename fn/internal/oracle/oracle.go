@@ -25,6 +25,8 @@ type Options struct {
 	Count int
 	// Raw gives the webhook pods that no API server has defaulted, as istioctl kube-inject does; the policy says so.
 	Raw bool
+	// BuiltIn compares the policy istio that comes with Prerig, with the values of the installations over its own.
+	BuiltIn bool
 	// Installations are those to compare.
 	Installations []Installation
 }
@@ -46,11 +48,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	var lock sync.Mutex
 	var failed error
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	shares := o.shares()
 	for n, c := range clusters {
-		count := o.Count / len(clusters)
-		if n < o.Count%len(clusters) {
-			count++
-		}
+		count := shares[n]
 		group.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
@@ -69,6 +69,31 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	group.Wait()
 	return report, failed
+}
+
+// shares returns how many workloads each installation gets: those that are written by hand all of theirs, and the others an equal
+// share of the count.
+func (o Options) shares() []int {
+	out := make([]int, len(o.Installations))
+	drawn := 0
+	for _, i := range o.Installations {
+		if i.Workloads == nil {
+			drawn++
+		}
+	}
+	at := 0
+	for n, i := range o.Installations {
+		if i.Workloads != nil {
+			out[n] = len(i.Workloads)
+			continue
+		}
+		out[n] = o.Count / drawn
+		if at < o.Count%drawn {
+			out[n]++
+		}
+		at++
+	}
+	return out
 }
 
 // installable gives those of the installations that the version knows.

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
 func TestGenerateGivesTheSameForTheSameSeed(t *testing.T) {
@@ -175,6 +177,42 @@ func TestInjectedBeforeExcusesNothingButTheRemoval(t *testing.T) {
 		k.adopt(&c.without)
 		if k.Result != c.want || !slices.Equal(k.Exceptions, c.names) {
 			t.Errorf("without the injection it is %q: got %q with %v, want %q with %v", c.without.Result, k.Result, k.Exceptions, c.want, c.names)
+		}
+	}
+}
+
+// TestValidationAsksWithAServiceAccount checks that pods are validated as they are after the admission of service accounts.
+func TestValidationAsksWithAServiceAccount(t *testing.T) {
+	pod := map[string]any{"spec": map[string]any{"containers": []any{}}}
+	spec, _ := withAccount(pod)["spec"].(map[string]any)
+	if spec["serviceAccountName"] != "default" {
+		t.Errorf("the pod is asked about with %v", spec)
+	}
+	if before, _ := pod["spec"].(map[string]any); before["serviceAccountName"] != nil {
+		t.Error("the pod of the case is changed")
+	}
+	own := map[string]any{"spec": map[string]any{"serviceAccountName": "web"}}
+	if spec, _ := withAccount(own)["spec"].(map[string]any); spec["serviceAccountName"] != "web" {
+		t.Errorf("an account of the pod's own becomes %v", spec)
+	}
+}
+
+// TestBuiltInPolicyInjectsWhatIsWrittenByHand checks that the policy which comes with Prerig takes the installations' values.
+func TestBuiltInPolicyInjectsWhatIsWrittenByHand(t *testing.T) {
+	for _, i := range append(Written(), Installations()...) {
+		if i.BeyondBuiltIn() {
+			continue
+		}
+		c := &cluster{Installation: i, values: `{"global":{"hub":"docker.io/istio","tag":"1.31.1"}}`, mesh: "{}", builtIn: true}
+		workloads := []map[string]any{{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "namespace": "shop"},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "x"}}}}}
+		answers, err := c.prerig(t.Context(), v1alpha1.ModeInject, workloads)
+		if err != nil {
+			t.Errorf("%s: %v", i.Name, err)
+			continue
+		}
+		if answers[0].refused != "" {
+			t.Errorf("%s: %s", i.Name, answers[0].refused)
 		}
 	}
 }

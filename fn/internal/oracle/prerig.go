@@ -22,6 +22,13 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 		"injector": map[string]any{"config": c.config, "values": c.values}, "meshConfig": c.mesh,
 		"kubernetesVersion": strings.TrimPrefix(c.Kubelet, "v"), "istiodEnv": c.env,
 	}
+	if c.builtIn {
+		overrides, err := c.overrides()
+		if err != nil {
+			return nil, err
+		}
+		mesh["injector"] = map[string]any{"builtIn": "istio", "overrides": overrides}
+	}
 	if r := c.revision(); r != "default" {
 		mesh["revision"] = r
 	}
@@ -65,6 +72,28 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 		return nil, fmt.Errorf("reading the policy of the installation %s: %w", c.Name, err)
 	}
 	return p, nil
+}
+
+// overrides are the values of the installation that the built-in policy takes: those that the webhook's templates read.
+func (c *cluster) overrides() (map[string]any, error) {
+	var all map[string]any
+	if err := yaml.Unmarshal([]byte(c.values), &all); err != nil {
+		return nil, fmt.Errorf("reading the values of the installation %s: %w", c.Name, err)
+	}
+	out := withDefaults(c.Values, nil)
+	for _, key := range []string{"meshConfig", "revision", "revisionTags", "profile", "istiodRemote"} {
+		delete(out, key)
+	}
+	if pilot, ok := out["pilot"].(map[string]any); ok {
+		out["pilot"] = map[string]any{"cni": pilot["cni"]}
+		if pilot["cni"] == nil {
+			delete(out, "pilot")
+		}
+	}
+	written, _ := all["global"].(map[string]any)
+	global, _ := out["global"].(map[string]any)
+	out["global"] = withDefaults(global, map[string]any{"hub": written["hub"], "tag": written["tag"]})
+	return out, nil
 }
 
 // fromPath gives what the path of the webhook's URL says.

@@ -62,7 +62,7 @@ func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []i
 	cases := make([]*Case, len(numbers))
 	workloads := make([]map[string]any, len(numbers))
 	for i, n := range numbers {
-		workloads[i], _ = plainJSON(Generate(seed, c.Name, n)).(map[string]any)
+		workloads[i], _ = plainJSON(c.workload(seed, n)).(map[string]any)
 		cases[i] = &Case{Installation: c.Name, Seed: seed, Number: n, Workload: workloads[i]}
 	}
 	raw, refusals, err := tools.pods(ctx, workloads)
@@ -97,6 +97,14 @@ func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []i
 	return cases, c.judgeAfterRemoval(ctx, tools, read)
 }
 
+// workload returns a workload of the installation: one that is written by hand, or one that is drawn.
+func (i Installation) workload(seed uint64, number int) map[string]any {
+	if i.Workloads != nil {
+		return i.Workloads[number]
+	}
+	return Generate(seed, i.Name, number)
+}
+
 // readable gives the cases that the API server can read, with their pods.
 func readable(cases []*Case, pods []map[string]any, refusals []string) ([]*Case, []map[string]any) {
 	var keptCases []*Case
@@ -113,7 +121,7 @@ func readable(cases []*Case, pods []map[string]any, refusals []string) ([]*Case,
 
 // pods gives the pods that the API server would have of the workloads: defaulted as their kind, then as Pods.
 func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
-	stored, refusals, err := t.defaulted(ctx, workloads)
+	stored, refusals, err := t.stored(ctx, workloads)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,6 +139,26 @@ func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[stri
 	out := make([]map[string]any, len(workloads))
 	for j, i := range at {
 		out[i], refusals[i] = created[j], again[j]
+	}
+	return out, refusals, nil
+}
+
+// stored gives the workloads as the API server has them. It sets no defaults in custom resources.
+func (t Tools) stored(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
+	var known []map[string]any
+	var at []int
+	for i, w := range workloads {
+		if kind, _ := w["kind"].(string); !isCustom(kind) {
+			known, at = append(known, w), append(at, i)
+		}
+	}
+	answers, why, err := t.defaulted(ctx, known)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, refusals := slices.Clone(workloads), make([]string, len(workloads))
+	for j, i := range at {
+		out[i], refusals[i] = answers[j], why[j]
 	}
 	return out, refusals, nil
 }

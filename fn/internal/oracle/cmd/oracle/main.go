@@ -3,7 +3,7 @@
 
 // Command oracle compares Prerig with Istio's own injector; see package oracle.
 //
-//	oracle -tools DIR [-n 500] [-seed 1] [-installation NAME] [-case INSTALLATION/SEED/NUMBER]
+//	oracle -tools DIR [-n 500] [-seed 1] [-built-in] [-installation NAME] [-case INSTALLATION/SEED/NUMBER]
 //
 // It exits with 1 where there are differences that are not listed.
 package main
@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,6 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.Version, "version", "1.31.0-rc.0", "version of Istio that is installed")
 	flags.StringVar(&o.Charts, "charts", "", "directory manifests of another Istio")
 	flags.BoolVar(&o.Raw, "raw", false, "give the webhook pods that no API server has defaulted")
+	flags.BoolVar(&o.BuiltIn, "built-in", false, "compare the policy istio that comes with Prerig, with the installations' values over its own")
 	only := flags.String("installation", "", "compare only this installation")
 	one := flags.String("case", "", "show one case whole: INSTALLATION/SEED/NUMBER")
 	if err := flags.Parse(args); err != nil {
@@ -53,7 +55,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *injector != "" {
 		o.Tools.Injector = *injector
 	}
-	o.Installations = oracle.Installations()
+	o.Installations = append(oracle.Installations(), oracle.Written()...)
+	if o.BuiltIn {
+		o.Installations = slices.DeleteFunc(o.Installations, oracle.Installation.BeyondBuiltIn)
+	}
 	if *one != "" {
 		return show(ctx, o, *one, out)
 	}
