@@ -6,6 +6,7 @@ package fn
 import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/engine"
+	"github.com/prerig/prerig/fn/manifest"
 )
 
 // Injector applies policies to documents. It is immutable and may be used by several goroutines at once.
@@ -28,6 +29,12 @@ func WithPods() Option { return engine.WithPods() }
 
 // WithTrace keeps every step of each decision.
 func WithTrace() Option { return engine.WithTrace() }
+
+// NewKeeper returns an Injector that injects nothing: it gives the Jobs and bare Pods whose own spec is unchanged what these documents, which
+// are published, have of them (Injector.WithPublished), and leaves everything else as it is.
+func NewKeeper(published []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, error) {
+	return engine.NewKeeper(published, jobs)
+}
 
 // Item is a document together with where it came from.
 type Item = engine.Item
@@ -52,6 +59,8 @@ const (
 	Skipped = engine.Skipped
 	// Removed means that an earlier injection was taken out.
 	Removed = engine.Removed
+	// Kept means that a Job or bare Pod stays as it was published, because the API server does not accept the change.
+	Kept = engine.Kept
 	// Failed means that an error kept the pod as it was; the error is among the results.
 	Failed = engine.Failed
 )

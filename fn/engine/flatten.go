@@ -34,6 +34,7 @@ type unit struct {
 	objects   []wantedObject
 	outcomes  []Outcome
 	results   result.Results
+	kept      *keptPod // a Job or bare Pod that is published, and unchanged
 	summaries []lint.Summary
 	// suppressed are findings of rules that the object or a policy suppresses.
 	suppressed result.Results

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +25,10 @@ type Injector struct {
 	workers  int
 	keepPods bool
 	trace    bool
+	// published are the Jobs and bare Pods that are published; nil where that is not known.
+	published *publishedObjects
+	// asIs has every pod stay as it is, but for what is published.
+	asIs bool
 }
 
 // Option changes how an Injector works, not what it gives.
@@ -81,6 +86,11 @@ func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error
 		}
 	}
 	return in, nil
+}
+
+// FollowsJobs reports whether a policy has Jobs and bare Pods follow it, whatever is published of them (spec.jobs: Follow).
+func (in *Injector) FollowsJobs() bool {
+	return slices.ContainsFunc(in.policies, func(p *v1alpha1.InjectionPolicy) bool { return p.Spec.Jobs == v1alpha1.JobsFollow })
 }
 
 // Run injects into the workloads among the items. It gives an error only where ctx is done; what is wrong with a policy or

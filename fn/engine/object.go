@@ -43,7 +43,7 @@ func (in *Injector) addObjects(units []*unit) (added []*manifest.Document, resul
 	}
 	for _, u := range units {
 		if u.elements == nil && !u.broken {
-			in.alignObject(u, wanted)
+			in.alignObject(u, wanted, units)
 		}
 	}
 	for _, meta := range slices.SortedFunc(maps.Keys(wanted), compareMeta) {
@@ -89,12 +89,25 @@ func (in *Injector) wantedObjects(units []*unit) (map[manifest.Meta]*addedObject
 			}
 		}
 	}
+	for _, u := range units {
+		for _, o := range in.keptObjects(u) {
+			if meta := metaOf(o.obj); wanted[meta] == nil {
+				wanted[meta] = &addedObject{meta: meta, obj: o.obj, owner: o.owner, sidecars: []string{o.sidecar}}
+			}
+		}
+	}
 	return wanted, results
 }
 
-// alignObject compares an item with what is wanted.
-func (in *Injector) alignObject(u *unit, wanted map[manifest.Meta]*addedObject) {
+// alignObject compares an item with what is wanted. What a pod refers to that is kept stays with it.
+func (in *Injector) alignObject(u *unit, wanted map[manifest.Meta]*addedObject, units []*unit) {
 	w := wanted[u.meta]
+	if in.asIs {
+		if w != nil {
+			w.there = true
+		}
+		return
+	}
 	if w == nil && !u.doc.Contains(sidecar.ObjectAnnotation) {
 		return
 	}
@@ -109,6 +122,7 @@ func (in *Injector) alignObject(u *unit, wanted map[manifest.Meta]*addedObject) 
 	_, marked := stringMap(meta["annotations"])[sidecar.ObjectAnnotation]
 	switch {
 	case w == nil && !marked:
+	case w == nil && slices.ContainsFunc(units, func(other *unit) bool { return other.needs(u.meta) }):
 	case w == nil && in.mode == v1alpha1.ModeCheck:
 		u.addResult(result.Error, "", "no sidecar adds this object any more; run the injection and commit its output")
 	case w == nil:

@@ -35,12 +35,13 @@ type podWork struct {
 	unquoted map[string][]string
 }
 
-// injectTemplate returns the pod of one template without any injection, and as it should be. undo is the workload's record of the
-// pod, if it has one. ok is false where an error was recorded.
-func (in *Injector) injectTemplate(u *unit, t workload.Template, obj map[string]any, undo *podmap.Undo, plans []*compiledPolicy, s *cluster) (original, pod map[string]any, ok bool) {
+// injectTemplate returns the pod of one template without any injection, and as it should be. written is the template as it was written,
+// record is the workload's record of its pods. ok is false where an error was recorded.
+func (in *Injector) injectTemplate(u *unit, t, written workload.Template, obj map[string]any, record workloadRecord, plans []*compiledPolicy, s *cluster) (original, pod map[string]any, ok bool) {
 	o := in.newOutcome(u, t.Field, Skipped, "no policy injects anything")
 	w := &podWork{in: in, unit: u, template: t, cluster: s, outcome: &o, obj: obj}
-	w.restored.undo = undo
+	w.restored.undo = record.pods[t.Field]
+	before := u.state()
 	pod, err := w.restoreAndInject(plans)
 	if err != nil {
 		o.Action, o.Reason = Failed, err.Error()
@@ -48,9 +49,15 @@ func (in *Injector) injectTemplate(u *unit, t workload.Template, obj map[string]
 		u.addError(podField(t, err), withoutField(err))
 		return nil, nil, false
 	}
+	pod = w.keep(plans, record, written, pod, before)
+	if in.asIs && o.Action != Kept {
+		return w.original, pod, true
+	}
 	w.reportOutcome(pod)
-	w.reportRemoved(plans)
-	w.reportLeftovers()
+	if o.Action != Kept {
+		w.reportRemoved(plans)
+		w.reportLeftovers()
+	}
 	if in.keepPods {
 		o.Before, o.After = w.original, pod
 	}
@@ -72,6 +79,13 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 			w.outcome.Action, w.outcome.Reason = Removed, "the injection was removed"
 		}
 		return w.original, nil
+	}
+	if w.in.asIs {
+		if w.restored.injected {
+			w.outcome.Action, w.outcome.Reason = Injected, "the build injects it"
+			w.outcome.Image, _ = containersByName(w.template.Pod)[proxyContainer]["image"].(string)
+		}
+		return w.template.Pod, nil
 	}
 	pod, err := w.attempt(w.original, plans)
 	if err == nil && w.dropMounts(pod.after) {
@@ -216,6 +230,10 @@ func (w *podWork) reportOutcome(pod map[string]any) {
 	o := w.outcome
 	if o.Action == Skipped && w.restored.injected {
 		o.Action, o.Reason = Removed, "an earlier injection was removed: "+o.Reason
+	}
+	if o.Action == Kept {
+		w.unit.addResult(result.Info, o.Field, string(o.Action)+": "+o.Reason)
+		return
 	}
 	w.reportDoubts(!podmap.Equal(pod, w.template.Pod))
 	w.reportListed(pod)

@@ -30,6 +30,9 @@ const (
 	Skipped Action = "skipped"
 	// Removed means that an earlier injection was taken out.
 	Removed Action = "removed"
+	// Kept means that a Job or bare Pod stays as it was published, with or without an injection, although the policies would give
+	// something else: the API server does not accept the change.
+	Kept Action = "kept"
 	// Failed means that an error kept the pod as it was; the error is among the results.
 	Failed Action = "failed"
 )

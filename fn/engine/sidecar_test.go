@@ -109,6 +109,7 @@ func TestSidecarsOverTheCorpus(t *testing.T) {
 	both := policy(t, sidecars).Spec.Sidecars
 	injected := 0
 	each(t, func(t *testing.T, c *conformance.Case, p *v1alpha1.InjectionPolicy, input []byte) {
+		p.Spec.Jobs = v1alpha1.JobsFollow // one policy is applied over the other
 		around := with(p, both, v1alpha1.ModeInject)
 		istio, withBoth, remove := compiled(t, with(p, nil, v1alpha1.ModeInject)), compiled(t, around), compiled(t, with(p, nil, v1alpha1.ModeRemove))
 		items := parse(t, c.Input, input)

@@ -15,7 +15,7 @@ import (
 )
 
 // undoAnnotation is on the workload itself, not on its pods. It keeps what the injected pod does not tell of the pod before,
-// and is written only where there is such a thing.
+// and is written only where there is such a thing; a Job's has the digest of its own immutable fields.
 const undoAnnotation = "prerig.dev/undo"
 
 // emptyAnnotations is the key of the record under which the workload's annotations are, where they were an empty map or null.
@@ -25,16 +25,37 @@ const emptyAnnotations = "metadata.annotations"
 // ownMetadata is the key under which it is recorded that the workload had no metadata (false), or metadata without a value (null).
 const ownMetadata = "metadata"
 
-// takeUndo returns the object without its record, and the record: of the pods, and of their own images.
-func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap.Undo, pinned pinnedImages, err error) {
+// ownTemplate is the key of a Job's record under which the digest of its own immutable fields is (jobDigest). It is no path.
+const ownTemplate = "(own)"
+
+// workloadRecord is what a workload's annotation records of its pods before injection.
+type workloadRecord struct {
+	// pods are the records of the pods, by the paths of their templates.
+	pods map[string]*podmap.Undo
+	// images are the images of the pods' own containers before they were pinned.
+	images pinnedImages
+	// own is the digest of a Job's own immutable fields, "" where there is none.
+	own string
+}
+
+// copyTo adds a record to another, and returns the pod that it is about.
+func (r workloadRecord) copyTo(other *workloadRecord, pod map[string]any) map[string]any {
+	maps.Copy(other.pods, r.pods)
+	maps.Copy(other.images, r.images)
+	other.own = r.own
+	return pod
+}
+
+// takeUndo returns the object without its record, and the record.
+func takeUndo(obj map[string]any) (rest map[string]any, found workloadRecord, err error) {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	text, ok := annotations[undoAnnotation].(string)
 	if !ok {
-		return obj, nil, nil, nil
+		return obj, found, nil
 	}
-	fail := func(err error) (map[string]any, map[string]*podmap.Undo, pinnedImages, error) {
-		return nil, nil, nil, &workload.FieldError{Field: "metadata.annotations[" + undoAnnotation + "]", Err: fmt.Errorf("reading what was recorded of the pods before injection: %w", err)}
+	fail := func(err error) (map[string]any, workloadRecord, error) {
+		return nil, found, &workload.FieldError{Field: "metadata.annotations[" + undoAnnotation + "]", Err: fmt.Errorf("reading what was recorded of the pods before injection: %w", err)}
 	}
 	var record map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
@@ -44,19 +65,21 @@ func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap
 	delete(record, emptyAnnotations)
 	bare, wasBare := record[ownMetadata]
 	delete(record, ownMetadata)
-	if text, ok := record[pinnedKey]; ok {
-		if err := json.Unmarshal(text, &pinned); err != nil {
-			return fail(err)
+	for key, into := range map[string]any{pinnedKey: &found.images, ownTemplate: &found.own} {
+		if text, ok := record[key]; ok {
+			if err := json.Unmarshal(text, into); err != nil {
+				return fail(err)
+			}
+			delete(record, key)
 		}
-		delete(record, pinnedKey)
 	}
-	undos = map[string]*podmap.Undo{}
+	found.pods = map[string]*podmap.Undo{}
 	for field, text := range record {
 		undo, err := podmap.ReadUndo(text)
 		if err != nil {
 			return fail(err)
 		}
-		undos[field] = &undo
+		found.pods[field] = &undo
 	}
 	annotations = maps.Clone(annotations)
 	delete(annotations, undoAnnotation)
@@ -72,7 +95,7 @@ func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap
 			rest["metadata"] = nil
 		}
 	}
-	return rest, undos, pinned, nil
+	return rest, found, nil
 }
 
 // withAnnotations returns the object with other annotations, or without any.
@@ -127,17 +150,20 @@ func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Und
 	return &undo, nil
 }
 
-// withUndo returns the object with the record of its pods and of their own images.
-func withUndo(obj map[string]any, undos map[string]*podmap.Undo, pinned pinnedImages) (map[string]any, error) {
-	if len(undos)+len(pinned) == 0 {
+// withUndo returns the object with the record of its pods.
+func withUndo(obj map[string]any, of workloadRecord) (map[string]any, error) {
+	if len(of.pods)+len(of.images) == 0 && of.own == "" {
 		return obj, nil
 	}
 	record := map[string]any{}
-	for field, undo := range undos {
+	for field, undo := range of.pods {
 		record[field] = undo
 	}
-	if len(pinned) > 0 {
-		record[pinnedKey] = pinned
+	if len(of.images) > 0 {
+		record[pinnedKey] = of.images
+	}
+	if of.own != "" {
+		record[ownTemplate] = of.own
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	if value, there := obj["metadata"]; !there {
@@ -164,7 +190,7 @@ func withUndo(obj map[string]any, undos map[string]*podmap.Undo, pinned pinnedIm
 
 // withoutUndo returns the object without its record, to compare it with another.
 func withoutUndo(obj map[string]any) map[string]any {
-	if rest, _, _, err := takeUndo(obj); err == nil {
+	if rest, _, err := takeUndo(obj); err == nil {
 		return rest
 	}
 	return obj

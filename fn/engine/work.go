@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -19,7 +21,7 @@ import (
 
 // workOn injects into the pod templates of one object. What goes wrong becomes a result, and the object stays as it was.
 func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
-	if u.broken || u.elements != nil {
+	if u.broken || u.elements != nil || in.asIs && !isKeptKind(u.meta) {
 		return
 	}
 	if _, ok := in.registry.Lookup(u.meta.APIVersion, u.meta.Kind); !ok {
@@ -53,7 +55,7 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 // injectTemplates injects into each pod template of an object, and returns the object without any injection and the one that is wanted. It
 // returns false where something went wrong, which the unit has then.
 func (in *Injector) injectTemplates(u *unit, obj map[string]any, plans []*compiledPolicy, s *cluster) (original, wanted map[string]any, ok bool) {
-	rest, undos, pinned, err := takeUndo(obj)
+	rest, record, err := takeUndo(obj)
 	if err != nil {
 		in.noTemplate(u, err)
 		return nil, nil, false
@@ -64,37 +66,75 @@ func (in *Injector) injectTemplates(u *unit, obj map[string]any, plans []*compil
 		return nil, nil, false
 	}
 	original, wanted = rest, rest
-	records, pins := map[string]*podmap.Undo{}, pinnedImages{}
+	becomes := workloadRecord{pods: map[string]*podmap.Undo{}, images: pinnedImages{}}
 	for _, t := range templates {
-		unpinned := in.unpin(&t, pinned)
-		before, after, ok := in.injectTemplate(u, t, rest, undos[t.Field], plans, s)
+		written := t
+		unpinned := in.unpin(&t, record.images)
+		before, after, ok := in.injectTemplate(u, t, written, rest, record, plans, s)
 		if !ok {
 			return nil, nil, false
 		}
 		if unpinned {
 			u.reportUnpinned(t.Field)
 		}
-		withDigests := in.pinOwn(u, t, before, after, plans)
-		if keepsRecords(plans) {
-			if o := pin.Originals(after, withDigests); o != nil {
-				pins[t.Field] = o
-			}
+		if in.asIs {
+			wanted = t.Write(wanted, u.asWritten(written, record, before, after, &becomes))
+			continue
 		}
-		original, wanted = t.Write(original, before), t.Write(wanted, withDigests)
-		undo, err := in.recordOf(t, plans, before, after)
+		pod, err := in.finishTemplate(u, t, rest, before, after, plans, &becomes)
 		if err != nil {
 			u.setFailed(in, t.Field, fmt.Errorf("recording the original pod: %w", err))
 			return nil, nil, false
 		}
-		if undo != nil {
-			records[t.Field] = undo
-		}
+		original, wanted = t.Write(original, before), t.Write(wanted, pod)
 	}
-	if wanted, err = withUndo(wanted, records, pins); err != nil {
+	if in.asIs && u.kept == nil {
+		return obj, obj, true
+	}
+	if wanted, err = withUndo(wanted, becomes); err != nil {
 		u.setFailed(in, "", fmt.Errorf("recording the original pod: %w", err))
 		return nil, nil, false
 	}
 	return original, wanted, true
+}
+
+// asWritten returns the pod to write of a unit that is kept, or else as it is. The images of a Pod's own containers are pinned as they were.
+func (u *unit) asWritten(written workload.Template, record workloadRecord, before, after map[string]any, becomes *workloadRecord) map[string]any {
+	switch {
+	case u.kept == nil:
+		return written.Pod
+	case len(written.Path) > 0:
+		return u.kept.record.copyTo(becomes, u.kept.pod)
+	}
+	pinned := pin.Images(written.Pod)
+	maps.DeleteFunc(pinned, func(name, _ string) bool { return !slices.Contains(pin.Own(before, after), name) })
+	return record.copyTo(becomes, withImages(after, pinned))
+}
+
+// finishTemplate pins the images of a pod's own containers, and notes what the record needs of the pod. It returns the pod to write.
+func (in *Injector) finishTemplate(u *unit, t workload.Template, obj, before, after map[string]any, plans []*compiledPolicy, record *workloadRecord) (map[string]any, error) {
+	if u.kept != nil && len(t.Path) > 0 {
+		return u.kept.record.copyTo(record, u.kept.pod), nil
+	}
+	pod := in.pinOwn(u, t, before, after, plans)
+	if !keepsRecords(plans) {
+		return pod, nil
+	}
+	if o := pin.Originals(after, pod); o != nil {
+		record.images[t.Field] = o
+	}
+	undo, err := in.recordOf(t, plans, before, after)
+	if undo != nil {
+		record.pods[t.Field] = undo
+	}
+	if err == nil && in.mode != v1alpha1.ModeRemove && isKeptTemplate(u, t) && len(t.Path) > 0 && u.outcomes[len(u.outcomes)-1].Action == Injected {
+		var back map[string]any
+		// What is found of the original the next time is what counts.
+		if _, back, err = restorePod(after, t.Owner, undo, restoreOptions{names: namesOf(plans)}); err == nil {
+			record.own, err = jobDigest(obj, back)
+		}
+	}
+	return pod, err
 }
 
 // checkNames refuses a name or namespace that is no string, as the API server does. A namespace n, which YAML reads as no,

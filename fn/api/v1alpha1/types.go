@@ -49,6 +49,13 @@ type InjectionPolicySpec struct {
 	// nowhere.
 	// +enum=Workload,Annotation,None
 	Record Record `json:"record,omitempty"`
+	// Jobs says what happens to Jobs and bare Pods that are published already: KeepPublished (the default) keeps their
+	// published injection, or keeps them without one, as long as their own spec is unchanged, because the API server
+	// rejects other changes of it; Follow injects them again by the policy as it is now. CronJobs follow the policy, and
+	// so do objects that may be replaced: those with a generateName, with a hook annotation of Argo CD or Helm, or with
+	// kustomize.toolkit.fluxcd.io/force: enabled or argocd.argoproj.io/sync-options: Force=true.
+	// +enum=KeepPublished,Follow
+	Jobs Jobs `json:"jobs,omitempty"`
 	// From says where the rest of the policy is read each time that it is used: Cluster completes it with the namespaces of the
 	// cluster and their labels and, where istio has no injector of its own, with the configuration, the mesh config and the
 	// webhooks of the revision. What the policy itself says goes before. Only prerig serve and prerig worker read a cluster.
@@ -111,6 +118,15 @@ const (
 	RecordWorkload   Record = "Workload"
 	RecordNone       Record = "None"
 	RecordAnnotation Record = "Annotation"
+)
+
+// Jobs is what happens to Jobs and bare Pods that are published already. The empty value means KeepPublished.
+type Jobs string
+
+// What happens to published Jobs and bare Pods.
+const (
+	JobsKeepPublished Jobs = "KeepPublished"
+	JobsFollow        Jobs = "Follow"
 )
 
 // UnknownNamespace is what to do where a namespace is not known.

@@ -10,6 +10,7 @@ var enums = map[string][]string{
 	"Images.OnMissing":                     {"Ignore", "Warn", "Fail"},
 	"Images.Scope":                         {"Injected", "All"},
 	"InjectionPolicySpec.From":             {"Cluster"},
+	"InjectionPolicySpec.Jobs":             {"KeepPublished", "Follow"},
 	"InjectionPolicySpec.Mode":             {"Inject", "Remove", "Check"},
 	"InjectionPolicySpec.Record":           {"Workload", "Annotation", "None"},
 	"InjectionPolicySpec.UnknownNamespace": {"Inject", "Skip", "Fail"},
