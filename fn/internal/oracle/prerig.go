@@ -62,7 +62,8 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 	}
 	text, err := yaml.Marshal(dropNull(plainJSON(map[string]any{
 		"apiVersion": v1alpha1.APIVersion, "kind": v1alpha1.Kind, "metadata": map[string]any{"name": c.Name},
-		"spec": map[string]any{"istio": mesh, "namespaces": namespaces, "lint": map[string]any{"disabled": true}},
+		"spec": map[string]any{"istio": mesh, "namespaces": namespaces, "lint": map[string]any{"disabled": true},
+			"jobs": v1alpha1.JobsFollow}, // as the webhook injects each pod, also one that was injected before
 	})))
 	if err != nil {
 		return nil, fmt.Errorf("writing the policy of the installation %s: %w", c.Name, err)
