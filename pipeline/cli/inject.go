@@ -22,6 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/policy"
 	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/published"
 )
 
 // injectRun is the state of one prerig inject.
@@ -30,6 +31,7 @@ type injectRun struct {
 	inPlace, diff, check, remove bool
 	unwritten                    int // files that should change and are not to be written
 	output                       string
+	against                      string // what is published
 	colour                       string
 	wantedBy                     string // what says how manifests should be
 }
@@ -58,6 +60,10 @@ Exit codes:
   1  --check: the input is not what the injection would give
   2  the input, the policy or a flag is wrong, or reading or writing failed
 
+A Job's template is immutable, and so is most of a Pod's spec. Jobs and bare Pods that carry an
+injection keep it as long as their own spec is unchanged (spec.jobs of the policy). If the input is
+what a build prints, name what is published with --published: its Jobs and Pods are kept then.
+
 --filename, --output, --injectConfigFile, --valuesFile, --meshConfigFile and --revision mean
 the same as in istioctl kube-inject (but its -i is --istioNamespace).`
 	cmd.Example = `  # write to standard output, using prerig.yaml or the built-in policy
@@ -70,6 +76,9 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
 
   # in CI: fail if a committed file is not what the policy gives
   prerig inject -p mesh.yaml --check --diff k8s/
+
+  # render into a file that is committed, and keep its Jobs as they are
+  kustomize build overlays/prod | prerig inject -p mesh.yaml --published rendered.yaml -o rendered.yaml
 
   # take the injection out again
   prerig inject -p mesh.yaml --remove -i k8s/
@@ -85,6 +94,7 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
 	f.BoolVar(&in.diff, "diff", false, "print a unified diff of what changes; manifests are written only with -i or -o")
 	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input is not what the injection would give")
 	f.BoolVar(&in.remove, "remove", false, "take out what was injected")
+	f.StringVar(&in.against, "published", "", "file or directory with what is published, whose Jobs and bare Pods keep their injection")
 	f.StringVar(&in.colour, "color", "auto", "colours in the diff: auto, always or never")
 	completeChoice(cmd, "color", colourValues)
 	refuseTogether(cmd, "in-place", "output", "check")
@@ -105,6 +115,11 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	}
 	if err := in.loadPolicies(); err != nil {
 		return err
+	}
+	if in.against != "" {
+		if in.published, err = published.ReadFiles(in.against); err != nil {
+			return fmt.Errorf("reading the flag --published: %w", err)
+		}
 	}
 	mode := in.mode(in.allPolicies())
 	report, err := in.runPolicies(ctx, mode)
@@ -319,7 +334,7 @@ func (in *injectRun) printSummary(b *batch.Batch, report *fn.Report) {
 		n[o.Action]++
 	}
 	var parts []string
-	for _, a := range []fn.Action{fn.Injected, batch.Pinned, fn.Removed, fn.Skipped} {
+	for _, a := range []fn.Action{fn.Injected, batch.Pinned, fn.Removed, fn.Kept, fn.Skipped} {
 		if n[a] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[a], a))
 		}

@@ -106,8 +106,8 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Secrets: secret.Dir{Path: l.secrets}, Version: toolVersion(version),
 			Cache: &build.Cache{Store: cache.Open(cache.Options{Dir: filepath.Join(l.cache, "builds"), MaxBytes: localCacheSize}), Check: l.noCache},
 		},
-		Secrets:      secret.Dir{Path: l.secrets},
-		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revisionOf, Workers: l.jobs,
+		Secrets: secret.Dir{Path: l.secrets},
+		Results: l.results, PipelinesDir: l.pipelines, Sources: sources, Revision: l.revisionOf, Workers: l.jobs,
 		Progress: func(done, total int, name string) {
 			l.bar.setImageProgress(images.Progress{Done: done, Total: total, Image: name})
 		},

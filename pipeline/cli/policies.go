@@ -252,6 +252,9 @@ func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opt
 		if err != nil {
 			return nil, err
 		}
+		if r.published != nil {
+			in = in.WithPublished(r.published)
+		}
 		if g.report, err = g.batch.Run(ctx, in); err != nil {
 			return g.report, err
 		}

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"maps"
 	"slices"
@@ -16,14 +17,15 @@ import (
 func newRender(streams Streams, version string) *cobra.Command {
 	var l localPipelines
 	var d daemonClient
-	var output string
+	var output, against string
 	var snapshots []string
 	var verbose bool
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
 	cmd.Long = `Render pipelines once, by the same steps as the daemon, and publish nothing. The result goes
 to standard output or, with -o, to a directory as it would be on the branch: what an earlier
 render of a pipeline has written there and is not in its result any more is removed, and all
-other files are left alone. The trailers of a rendered commit name the command that gives the
+other files are left alone. Jobs and bare Pods keep the injection that they have there, or in the
+directory of --against, as long as their own spec is unchanged (spec.jobs of the policy). The trailers of a rendered commit name the command that gives the
 same result again.
 
 A policy that says from: Cluster is rendered with the --snapshot of the cluster that a result was
@@ -35,17 +37,22 @@ made of: a file that prerig snapshot has written, or a digest, which the daemon 
 	l.completePipelines(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
+	cmd.Flags().StringVar(&against, "against", "", "directory with what is published, whose Jobs and bare Pods keep their injection (default: that of -o)")
 	cmd.Flags().StringArrayVar(&snapshots, "snapshot", nil, "file or digest of what the cluster had, for a policy that says from: Cluster; may be repeated")
 	d.addFlags(cmd)
 	cmd.Flags().BoolVar(&l.noCache, "no-cache", false, "build everything, and fail where that gives something else than a build that is remembered")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; otherwise one that many objects share is printed once, with their number")
 	mustRegister(cmd.MarkFlagDirname("output"))
+	mustRegister(cmd.MarkFlagDirname("against"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if l.given, err = d.readSnapshots(cmd.Context(), snapshots); err != nil {
 			return err
 		}
-		l.results = output
+		if err := isDirectory("against", against); err != nil {
+			return err
+		}
+		l.results = cmp.Or(against, output)
 		p, closing, err := l.openDryRun(streams, version)
 		if err != nil {
 			return err

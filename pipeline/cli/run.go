@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
@@ -41,6 +42,8 @@ type manifestRun struct {
 
 	batch  *batch.Batch   // what read has read
 	groups []*policyGroup // the files with their policies
+
+	published []*manifest.Document // what is published; nil where that is not known
 }
 
 // addFlags adds the flags that choose files and policies.

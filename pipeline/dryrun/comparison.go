@@ -76,7 +76,8 @@ func (p *Renderer) Compare(ctx context.Context, entries []catalog.Entry, dir str
 		review []review.Pipeline
 	}
 	all := forEachPipeline(ctx, p, entries, func(ctx context.Context, e catalog.Entry) compared {
-		r := p.previewOne(ctx, e)
+		r := Result{Entry: e, compares: true}
+		r.Err = p.renderResult(ctx, &r)
 		change, units, reviewed := p.compareOne(ctx, &r, dir)
 		return compared{change, units, reviewed}
 	})

@@ -39,6 +39,8 @@ type Renderer struct {
 	Instead func(e catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot
 	// Published gives what a place holds that a result is compared with, where that is not what is published there. It may be nil.
 	Published func(ctx context.Context, e catalog.Entry, to v1alpha1.Publish) (publish.Holding, error)
+	// Results is a directory of earlier results, which counts as what is published; "" for none.
+	Results string
 	// Workers is how many renders run at once; 0 means one for each processor.
 	Workers int
 	// KeepFiles keeps the files of both sides of a comparison, which a review needs.
@@ -64,9 +66,11 @@ type Result struct {
 	Gate error
 	// Err says why there is none.
 	Err error
+
+	compares bool // with what is published
 }
 
-// All renders pipelines, in their order.
+// All renders pipelines, in their order. What is published of them counts where Results has it.
 func (p *Renderer) All(ctx context.Context, entries []catalog.Entry) []Result {
 	return forEachPipeline(ctx, p, entries, p.previewOne)
 }
@@ -114,6 +118,9 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 		return err
 	}
 	if r.Built, err = p.Builder.Build(r.Entry.Scope().Bind(ctx), pipeline, r.Snapshot.Tree); err != nil {
+		return err
+	}
+	if err = p.keepPublished(ctx, r); err != nil {
 		return err
 	}
 	publish.PlaceFindings(pipeline.Spec, r.Built.Results, r.Built.Objects, nil)

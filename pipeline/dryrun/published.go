@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/published"
 )
 
 // readTimeout bounds the reading of one place.
@@ -37,6 +39,37 @@ func (p *Renderer) readPublished(ctx context.Context, r *Result, to v1alpha1.Pub
 		return held, fmt.Errorf("reading what is published: %w", err)
 	}
 	return held, nil
+}
+
+// keepPublished has Jobs and bare Pods keep what is published of them, as a run has it. What cannot be read is not kept; the comparison
+// with it says why.
+func (p *Renderer) keepPublished(ctx context.Context, r *Result) error {
+	if !published.Concerns(r.Built.Response) {
+		return nil
+	}
+	files := map[string][]byte{}
+	switch {
+	case p.Results != "":
+		held, err := readDirectory(filepath.Join(p.Results, filepath.FromSlash(PathOf(r.Entry.Pipeline))))
+		if err != nil {
+			return err
+		}
+		files = held
+	case !r.compares:
+		return nil
+	default:
+		for i, to := range r.Entry.Pipeline.Spec.Publish {
+			held, err := p.readPublished(ctx, r, to, nil)
+			if err != nil {
+				r.Built.Warnings = append(r.Built.Warnings, "Jobs and bare Pods are injected again: "+err.Error())
+				continue
+			}
+			for name, content := range held.Files {
+				files[strconv.Itoa(i)+"/"+name] = content
+			}
+		}
+	}
+	return published.Keep(ctx, r.Built.Response, files)
 }
 
 // isElsewhere reports whether a path relative to that of the pipeline is one that the pipeline leaves.

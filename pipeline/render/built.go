@@ -123,6 +123,7 @@ func (r *Response) takeBuild(given *Built) {
 	if given != nil {
 		r.Results = append(slices.Clip(given.Results), r.Results...)
 		r.Decisions = append(slices.Clip(given.Decisions), r.Decisions...)
+		r.FollowJobs = r.FollowJobs || given.FollowJobs
 		r.Warnings = append(slices.Clip(given.Warnings), r.Warnings...)
 	}
 }

@@ -42,7 +42,7 @@ func (o Object) Group() string {
 type Decision struct {
 	// Object is the workload.
 	Object result.ResourceRef `json:"object"`
-	// Action is injected, skipped, removed or failed.
+	// Action is injected, skipped, removed, kept or failed.
 	Action string `json:"action"`
 	// Changed says whether the object differs from what the build made.
 	Changed bool `json:"changed,omitempty"`

@@ -148,6 +148,8 @@ type Response struct {
 	Results result.Results `json:"results,omitempty"`
 	// Decisions has one entry for each pod template and layer.
 	Decisions []Decision `json:"decisions,omitempty"`
+	// FollowJobs says that a policy has Jobs and bare Pods follow it, whatever is published of them (spec.jobs: Follow).
+	FollowJobs bool `json:"followJobs,omitempty"`
 	// Warnings are what the build says beside.
 	Warnings []string `json:"warnings,omitempty"`
 	// Built is what the build gave, with Request.Keep; nil where that is not to be kept, as it holds what is secret.

@@ -80,6 +80,9 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := a.renderSource(ctx); err != nil {
 		return err
 	}
+	if err := a.keepPublished(ctx); err != nil {
+		return &StageError{Stage: status.StagePublish, Err: err}
+	}
 	publish.PlaceFindings(a.p.Spec, a.built.Results, a.built.Objects, &a.texts)
 	if err := publish.CheckGates(a.p.Spec, a.built.Results, a.built.Objects); err != nil {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}

@@ -24,6 +24,7 @@ func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, i
 	if err != nil {
 		return nil, err
 	}
+	w.response.FollowJobs = w.response.FollowJobs || injector.FollowsJobs()
 	w.response.Results = append(w.response.Results, report.Results...)
 	for _, o := range report.Outcomes {
 		w.response.Decisions = append(w.response.Decisions, render.Decision{
@@ -82,7 +83,8 @@ func (w *renderWorker) applyPolicies(ctx context.Context, policies *compiledPoli
 	if err != nil {
 		return nil, err
 	}
-	report, err := w.runInjector(ctx, injector, items, "")
+	// Package published keeps what is published afterwards. What the build has injected is not published yet.
+	report, err := w.runInjector(ctx, injector.WithPublished(nil), items, "")
 	if err != nil {
 		return nil, err
 	}
