@@ -71,7 +71,7 @@ func TestPromotionsOfOthersAreNotShown(t *testing.T) {
 	}{
 		"on hold":                  {others: all, own: all, stages: func(s []promote.Stage) { s[0].Request, s[0].OnHold = open, "avault/coin" }, full: "avault/coin is on hold"},
 		"on hold, older":           {others: all, own: all, older: true, stages: func(s []promote.Stage) { s[0].Request, s[0].OnHold = open, "avault/coin" }, full: "avault/coin is on hold"},
-		"first by its name":        {others: "groupBy: All, head: shared", own: "groupBy: All, head: shared", stages: func(s []promote.Stage) { s[0].Request = open }, full: "waits for people"},
+		"first by its name":        {others: "head: shared, groupBy: All", own: "head: shared, groupBy: All", stages: func(s []promote.Stage) { s[0].Request = open }, full: "waits for people"},
 		"waits for another":        {others: all + ", mergeWhen: {after: [{group: avaults}]}", own: all, stages: func(s []promote.Stage) { s[0].Request, s[0].When.After = open, []v1alpha1.After{{Group: "avaults"}} }, full: "the group avaults"},
 		"a wave before waits":      {others: waves + ", head: avault-dev", own: waves, stages: func(s []promote.Stage) { s[0].Waits = 1 }, full: "waits for dev to be merged"},
 		"a wave before fails":      {others: waves + ", head: avault-dev", own: waves, stages: func(s []promote.Stage) { s[0].Failing = "avault/coin" }, full: "waits for dev: avault/coin fails"},
