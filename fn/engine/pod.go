@@ -141,6 +141,7 @@ func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 		w.unit.addResult(result.Warning, w.template.Field, warning)
 	}
 	w.unquoted = got.Unquoted
+	w.reportDropped(got.Dropped)
 	w.outcome.Action = Injected
 	image, _ := containersByName(got.Pod)[proxyContainer]["image"].(string)
 	w.outcome.Image = strings.Clone(image) // it is a part of all that the template printed, which would stay in memory with it
@@ -162,6 +163,14 @@ func (w *podWork) controller() inject.Controller {
 	}
 	spec, _ := w.obj["spec"].(map[string]any)
 	return inject.Controller{Owner: w.template.Declared, NameGenerated: w.template.NameGenerated, Indexed: spec["completionMode"] == "Indexed"}
+}
+
+// reportDropped names the entries that a webhook would write besides the one that counts.
+func (w *podWork) reportDropped(dropped []podmap.Dropped) {
+	for _, d := range dropped {
+		w.unit.addResult(result.Info, joinField(w.template.Field, d.Field), fmt.Sprintf("the injection sets %s %d times, and only the last is written: "+
+			"the container gets no other, and server-side apply rejects a list with two entries of one key", d.Key, d.Count))
+	}
 }
 
 // resolveNamespace returns the owner of the pod, and what is known about its namespace.

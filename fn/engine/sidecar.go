@@ -135,6 +135,7 @@ func (w *podWork) injectSidecar(c chosenSidecar, pod map[string]any) (map[string
 	for _, warning := range got.Warnings {
 		w.unit.addResult(result.Warning, joinField(w.template.Field, warning.Field), "sidecar "+c.sidecar.Name()+": "+warning.Message)
 	}
+	w.reportDropped(got.Dropped)
 	next := got.Pod
 	if images := c.plan.policy.Spec.Images; images != nil {
 		var missing result.Results

@@ -6,6 +6,7 @@ package inject
 import (
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -53,6 +54,8 @@ type Result struct {
 	// Unquoted are the annotations whose values write YAML into the pod, because a template prints them without quotes; each
 	// with the fields that it changes, as paths in the pod.
 	Unquoted map[string][]string
+	// Dropped are the keys under which the webhook writes several entries into one list. The pod has the last of each.
+	Dropped []podmap.Dropped
 }
 
 // Istio does to a pod what the webhook of the injector's version does to it. The error is a *podmap.FieldError or an
@@ -82,6 +85,10 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 		r.addPullSecrets()
 	}
 	if err := r.inject(); err != nil {
+		return Result{}, r.blameAnnotation(err)
+	}
+	dropped, err := podmap.KeepLast(pod.parts(), r.pod.parts())
+	if err != nil {
 		return Result{}, err
 	}
 	out := r.pod
@@ -92,7 +99,7 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 		user, seen := r.withoutReplaced()
 		out = withoutDefaults(in.APIServer().WithLimits(req.Limits), user, seen, r.pod)
 	}
-	return Result{Pod: out.object(), Warnings: r.warnings, Unquoted: r.unquoted}, nil
+	return Result{Pod: out.object(), Warnings: r.warnings, Unquoted: r.unquoted, Dropped: dropped}, nil
 }
 
 // inject injects into a copy of the pod that the webhook sees.

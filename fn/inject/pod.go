@@ -86,12 +86,15 @@ func newPodWith(obj map[string]any, copySpec func(map[string]any) map[string]any
 	return &pod{meta: parts.Meta, spec: parts.Spec, extra: parts.Extra}, err
 }
 
+// parts are the pod's maps, not copied.
+func (p *pod) parts() podmap.Parts { return podmap.Parts{Meta: p.meta, Spec: p.spec} }
+
 // check makes sure that what the injection reads has the right shape.
-func (p *pod) check() error { return podmap.Parts{Meta: p.meta, Spec: p.spec}.Check() }
+func (p *pod) check() error { return p.parts().Check() }
 
 // overlay merges a patch into the pod with Kubernetes' rules for pods. The pod and the patch are used up: both are changed.
 func (p *pod) overlay(patch map[string]any) error {
-	parts := podmap.Parts{Meta: p.meta, Spec: p.spec}
+	parts := p.parts()
 	if err := parts.Overlay(patch); err != nil {
 		return err
 	}
@@ -100,7 +103,7 @@ func (p *pod) overlay(patch map[string]any) error {
 }
 
 // typed is the pod as Kubernetes' Go types, which templates read. Fields that the types do not have are not in it.
-func (p *pod) typed() (*corev1.Pod, error) { return podmap.Parts{Meta: p.meta, Spec: p.spec}.Typed() }
+func (p *pod) typed() (*corev1.Pod, error) { return p.parts().Typed() }
 
 // object returns the pod as one map. The pod must not be used after that.
 func (p *pod) object() map[string]any {

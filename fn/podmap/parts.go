@@ -54,6 +54,14 @@ func Split(obj map[string]any, copySpec func(map[string]any) map[string]any) (Pa
 	return p, p.Check()
 }
 
+// PartsOf returns the maps of a pod themselves, nil for those that it does not have. They are not checked.
+func PartsOf(obj map[string]any) Parts {
+	var p Parts
+	p.Meta, _ = obj["metadata"].(map[string]any)
+	p.Spec, _ = obj["spec"].(map[string]any)
+	return p
+}
+
 // Check returns a *FieldError where labels or annotations are neither strings nor null, or containers, volumes or pull secrets are not maps.
 func (p Parts) Check() error {
 	for _, key := range []string{"labels", "annotations"} {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
+//go:generate go run ./generate
+
 // Kind is what a field of the pod holds.
 type Kind uint8
 
@@ -65,6 +67,10 @@ type SchemaField struct {
 	// omitsEmpty says that JSON of the Go type has no field where the value is empty.
 	omitsEmpty bool
 	meta       strategicpatch.PatchMeta
+	// list is the name of the field in Kubernetes' types where server-side apply identifies the elements of the list, and keys are
+	// the fields by which it does; none where the elements are plain values.
+	list string
+	keys []string
 }
 
 // alwaysThere reports whether the JSON of Kubernetes' types has the field whenever it has what the field is in.
@@ -156,6 +162,11 @@ func addFields(fields map[string]*SchemaField, t reflect.Type, at []int) {
 		}
 		field.MergeKey = f.Tag.Get("patchMergeKey")
 		field.meta.SetPatchMergeKey(field.MergeKey)
+		if id := t.Name() + "." + name; field.Schema.Kind == ListKind {
+			if keys, ok := listKeys[id]; ok {
+				field.list, field.keys = id, keys
+			}
+		}
 		fields[name] = field
 	}
 }

@@ -30,6 +30,8 @@ type Result struct {
 	Objects []map[string]any
 	// Warnings are for the user, each a sentence without a full stop.
 	Warnings []Warning
+	// Dropped are the keys under which the template prints several entries of one list. The pod has the last of each.
+	Dropped []podmap.Dropped
 }
 
 // Warning is about a field of the pod, or about the sidecar as a whole where Field is empty.
@@ -78,6 +80,9 @@ func (s *Sidecar) Inject(req Request) (Result, error) {
 		return Result{}, err
 	}
 	s.setGuard(out.Pod)
+	if out.Dropped, err = podmap.KeepLast(podmap.PartsOf(req.Pod), podmap.PartsOf(out.Pod)); err != nil {
+		return Result{}, err
+	}
 	if out.Objects, err = s.renderObjects(req, data); err != nil {
 		return Result{}, err
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // verifyPod compares one pod with the commits.
@@ -127,8 +129,9 @@ func (m *matching) try(version *Workload, template map[string]any) {
 		m.problem = fmt.Sprintf("reading %s in %s: %v", version.Ref, version.File, err)
 		return
 	}
-	a := &attempt{version: version, template: template, compared: m.compare(version, want, m.found)}
-	a.changes = m.kept(a.compared, differences(want, m.found))
+	found, _ := podmap.WithLast(want, m.found) // the rule podmap.KeepLastRule
+	a := &attempt{version: version, template: template, compared: m.compare(version, want, found)}
+	a.changes = m.kept(a.compared, differences(want, found))
 	a.unknown = m.differing(template)
 	if m.best == nil || a.off() < m.best.off() {
 		m.best = a

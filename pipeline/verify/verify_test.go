@@ -121,3 +121,31 @@ func TestMatches(t *testing.T) {
 		}
 	}
 }
+
+// TestLastEntryOfAKey verifies a pod in which the webhook has set a variable twice, of which Prerig commits the last.
+func TestLastEntryOfAKey(t *testing.T) {
+	registry, err := workload.NewRegistry(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const object = `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}, spec: {containers: [{name: app, image: "a:1", env: [%s]}]}}`
+	const last = `{name: B, value: x}, {name: A, value: "2"}`
+	w, err := NewWorkload(registry, parse(t, fmt.Sprintf(object, last)), "", "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for env, want := range map[string]State{
+		`{name: A, value: "1"}, ` + last: Current,
+		last + `, {name: A, value: "1"}`: Changed,
+	} {
+		snapshot := &Snapshot{KubernetesVersion: "v1.36.3"}
+		snapshot.Add(parse(t, fmt.Sprintf(object, env)))
+		report, err := Verify(t.Context(), snapshot, commits{{w.Ref: w}}, Options{Registry: registry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Pods) != 1 || report.Pods[0].State != want {
+			t.Errorf("%s: got %+v, want %s", env, report.Pods, want)
+		}
+	}
+}

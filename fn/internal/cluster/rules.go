@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // rule is a reason for which two pods of the same workload may differ and still be equal.
@@ -34,6 +36,11 @@ var rules = []rule{
 	}},
 	{"a field in that annotation whose feature the API server has switched off", withoutRecordedStopSignal},
 	{"a null of the user's that Prerig notes in that annotation of a bare Pod", withoutRecordedNulls},
+	{podmap.KeepLastRule, func(pod map[string]any) {
+		if kept, ok := podmap.WithLast(nil, pod); ok {
+			maps.Copy(pod, kept)
+		}
+	}},
 	{"Prerig's record of the original in a bare Pod with a status annotation that no injection wrote", withoutRecord},
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -134,6 +135,20 @@ func blankRevision(obj map[string]any) (out map[string]any, blanked bool, err er
 		}
 	}
 	return obj, blanked, nil
+}
+
+// withLast returns an expected object without the entries of lists that the rule podmap.KeepLastRule explains, and whether there were any.
+func withLast(obj map[string]any) (out map[string]any, dropped bool, err error) {
+	templates, err := templatesOf(obj)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, t := range templates {
+		if pod, ok := podmap.WithLast(nil, t.Pod); ok {
+			obj, dropped = t.Write(obj, pod), true
+		}
+	}
+	return obj, dropped, nil
 }
 
 // withoutWebhookOnly takes fields out of our object that the expected one lacks by a rule, and gives the reasons.

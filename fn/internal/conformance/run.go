@@ -15,6 +15,7 @@ import (
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -281,6 +282,15 @@ func (c *Case) compare(got Injected, want []map[string]any) Outcome {
 			if blanked && !slices.Contains(got.Notes, revisionNote) {
 				got.Notes = append(got.Notes, revisionNote)
 			}
+		}
+	}
+	for i := range theirs {
+		var dropped bool
+		if theirs[i], dropped, err = withLast(theirs[i]); err != nil {
+			return fail(err)
+		}
+		if dropped && !slices.Contains(got.Notes, podmap.KeepLastRule) {
+			got.Notes = append(got.Notes, podmap.KeepLastRule)
 		}
 	}
 	diff, err := compare(ours, theirs)

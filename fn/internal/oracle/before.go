@@ -9,12 +9,19 @@ import (
 	"fmt"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // afterRemoval is the exception for workloads that look as if they had been injected. What Prerig makes of one has to be
 // what the cluster makes of the workload without the injection, to the last field.
 var afterRemoval = exception{
 	"injected before", "sidecar.istio.io/status is of an injection that the pod has: Prerig takes it out first, where the webhook keeps what it is given; the result is what the webhook makes of the workload without it",
+	func(*Case, Difference) bool { return false },
+}
+
+// lastOfKey is the exception for lists in which the webhook writes a key several times.
+var lastOfKey = exception{
+	"last entry of a key", podmap.KeepLastRule,
 	func(*Case, Difference) bool { return false },
 }
 

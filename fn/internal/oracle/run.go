@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Result is how a case came out.
@@ -288,11 +289,14 @@ func (k *Case) judge() error {
 	case k.ClusterRefused != "" || k.PrerigRefused != "":
 		k.Result = Different
 	default:
+		cluster, last := podmap.WithLast(k.Webhook, k.Cluster)
 		var err error
-		if k.Differences, err = compare(k.Cluster, k.Prerig); err != nil {
+		if k.Differences, err = compare(cluster, k.Prerig); err != nil {
 			return err
 		}
 		switch {
+		case len(k.Differences) == 0 && last:
+			k.Result, k.Exceptions = Excepted, []string{lastOfKey.name}
 		case len(k.Differences) > 0:
 			k.Result = Different
 		case k.injected:

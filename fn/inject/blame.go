@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/prerig/prerig/fn/gotemplate"
+	"github.com/prerig/prerig/fn/podmap"
+)
+
+// objectAnnotations are the annotations that Istio's templates read as JSON objects, with an example of each.
+var objectAnnotations = []struct{ name, example string }{
+	{"sidecar.istio.io/userVolume", `{"NAME": {"configMap": {"name": "filters"}}}`},
+	{"sidecar.istio.io/userVolumeMount", `{"NAME": {"mountPath": "/etc/filters"}}`},
+}
+
+// blameAnnotation returns the error of a template as one about the pod's annotation that the template cannot read, if there is one.
+func (r *run) blameAnnotation(err error) error {
+	if !errors.As(err, new(*gotemplate.Error)) {
+		return err
+	}
+	for _, a := range objectAnnotations {
+		text, ok := r.seen.annotation(a.name)
+		if !ok {
+			continue
+		}
+		var v any
+		wrong := "it is not a JSON object by name"
+		if invalid := json.Unmarshal([]byte(text), &v); invalid != nil {
+			wrong = "it is not valid JSON: " + invalid.Error()
+		}
+		if _, isObject := v.(map[string]any); isObject {
+			if wrong = notObjects(v); wrong == "" {
+				continue
+			}
+		}
+		return &podmap.FieldError{Field: "metadata.annotations[" + a.name + "]", Err: fmt.Errorf("%s; write an object such as %s", wrong, a.example)}
+	}
+	return err
+}
+
+// notObjects says which value of a map is no object; empty where all are.
+func notObjects(v any) string {
+	m, _ := v.(map[string]any)
+	for _, name := range podmap.SortedKeys(m) {
+		if _, ok := m[name].(map[string]any); !ok {
+			return fmt.Sprintf("%q in it is not an object", name)
+		}
+	}
+	return ""
+}
