@@ -32,6 +32,8 @@ type cluster struct {
 	accounts map[accountKey]inject.Account
 	// limits are the LimitRanges by namespace, as it is written.
 	limits map[string][]namedLimits
+	// constrained says that there are LimitRanges or ResourceQuotas, which may reject pods.
+	constrained bool
 	// planes are the versions of the istiods.
 	planes []string
 }
@@ -55,6 +57,7 @@ type clusterObject struct {
 func readCluster(units []*unit) *cluster {
 	s := &cluster{namespaces: map[string][]clusterObject{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]namedLimits{}}
 	for _, u := range units {
+		s.constrained = s.constrained || isConstraint(u.meta)
 		if u.broken || !isClusterObject(u.meta) {
 			continue
 		}
@@ -92,6 +95,11 @@ func isClusterObject(m manifest.Meta) bool {
 		return strings.HasPrefix(m.APIVersion, "prerig.dev/")
 	}
 	return false
+}
+
+// isConstraint reports whether an object limits what the pods of its namespace ask for.
+func isConstraint(m manifest.Meta) bool {
+	return m.APIVersion == "v1" && (m.Kind == "LimitRange" || m.Kind == "ResourceQuota")
 }
 
 func (s *cluster) add(u *unit, obj map[string]any) {

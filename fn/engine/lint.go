@@ -6,16 +6,31 @@ package engine
 import (
 	"slices"
 
+	psa "k8s.io/pod-security-admission/api"
+
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/result"
 )
+
+// lintingPlan returns the policy whose rules check the pods, and how severe they are: the first that asks for it. Without one, the first policy
+// checks by the rules about what the API server is certain to refuse.
+func lintingPlan(plans []*compiledPolicy) (pl *compiledPolicy, severities lint.Severities, all bool) {
+	if i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints }); i >= 0 {
+		return plans[i], plans[i].severities, true
+	}
+	if len(plans) == 0 {
+		return nil, lint.Off(), false
+	}
+	return plans[0], lint.Rejections(), false
+}
 
 // lintPod checks the pod by the rules of the first policy that asks for it.
 func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints })
 	if i < 0 {
 		w.reportCertain(obj, pod, plans)
+		w.reportRejections(obj, pod, plans)
 		return
 	}
 	pl := plans[i]
@@ -88,11 +103,34 @@ func (w *podWork) misplaced(plans []*compiledPolicy) (out []lint.Misplaced) {
 	return out
 }
 
+// reportRejections checks an injected pod that other objects may reject, where no policy lints.
+func (w *podWork) reportRejections(obj, pod map[string]any, plans []*compiledPolicy) {
+	pl, severities, _ := lintingPlan(plans)
+	if pl == nil || w.outcome.Action != Injected || !w.cluster.constrained && !w.enforcesLevel(pl) {
+		return
+	}
+	input := w.lintInput(obj, pod, pl, plans)
+	found, suppressed := lint.Check(input, severities)
+	w.locate(found)
+	w.locate(suppressed)
+	w.unit.results = append(w.unit.results, found...)
+	w.unit.suppressed = append(w.unit.suppressed, suppressed...)
+	if summary, ok := lint.Summarize(input); ok {
+		w.unit.summaries = append(w.unit.summaries, summary)
+	}
+}
+
+// enforcesLevel reports whether the namespace of the workload enforces a Pod Security level.
+func (w *podWork) enforcesLevel(pl *compiledPolicy) bool {
+	home := pl.homes(w.unit.meta.Namespace, w.cluster)[0]
+	return home.Known && home.Labels[psa.EnforceLevelLabel] != ""
+}
+
 // lintSet checks what only all workloads together show. An object that rules read and that cannot be decoded is an error, as nobody
 // knows what they would have found; a removal has nothing to find and leaves it as it is.
 func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppressed result.Results) {
-	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints })
-	if i < 0 {
+	pl, severities, all := lintingPlan(plans)
+	if pl == nil || !all && (in.mode == v1alpha1.ModeRemove || !s.constrained) {
 		return nil, nil
 	}
 	var summaries []lint.Summary
@@ -103,8 +141,13 @@ func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) 
 	var around lint.Surroundings
 	of := map[*result.File]*unit{} // objects beside the workloads
 	for _, u := range units {
-		o, ok, err := u.lintedObject(plans[i], s)
+		if !all && !isConstraint(u.meta) {
+			continue
+		}
+		o, ok, err := u.lintedObject(pl, s)
 		switch {
+		case !all && o.Namespace == "":
+			// The object may be an alternative for another cluster.
 		case err != nil && in.mode != v1alpha1.ModeRemove:
 			n := len(u.results)
 			u.addError("", err)
@@ -114,15 +157,15 @@ func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) 
 			of[o.File] = u
 		}
 	}
-	if istio := plans[i].policy.Spec.Istio; istio != nil {
+	if istio := pl.policy.Spec.Istio; istio != nil {
 		around.RootNamespace = istio.RootNamespace
 	}
 	for _, name := range s.namespaceNames() {
 		f := s.namespaces[name][0]
 		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), File: f.unit.file()})
 	}
-	around.Namespaces = append(around.Namespaces, listedNamespaces(units, plans[i], s)...)
-	found, suppressed = lint.CheckSet(summaries, around, plans[i].severities)
+	around.Namespaces = append(around.Namespaces, listedNamespaces(units, pl, s)...)
+	found, suppressed = lint.CheckSet(summaries, around, severities)
 	for _, list := range []result.Results{found, suppressed} {
 		for j := range list {
 			if u, field := of[list[j].File], list[j].Field; u != nil && field != nil {

@@ -46,7 +46,12 @@ func (in *Injector) injectTemplate(u *unit, t, written workload.Template, obj ma
 	if err != nil {
 		o.Action, o.Reason = Failed, err.Error()
 		u.outcomes = append(u.outcomes, o)
-		u.addError(podField(t, err), withoutField(err))
+		var rejected *rejectedError
+		if errors.As(err, &rejected) {
+			rejected.addTo(u, t.Field)
+		} else {
+			u.addError(podField(t, err), withoutField(err))
+		}
 		return nil, nil, false
 	}
 	pod = w.keep(plans, record, written, pod, before)

@@ -317,6 +317,9 @@ func (w *podWork) injectAll(plans []*compiledPolicy) (map[string]any, error) {
 	if err = w.checkMounts(pod); err != nil {
 		return nil, err
 	}
+	if err = w.checkAccepted(pod, plans); err != nil {
+		return nil, err
+	}
 	if pod, err = w.finishSidecars(pod); err != nil {
 		return nil, err
 	}

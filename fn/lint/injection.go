@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prerig/prerig/fn/podvalidation"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -70,6 +71,15 @@ var injectionRules = []Rule{
 		Change: "Write the annotation as one plain value, or leave it out; whoever writes the templates prints it with quote. The built-in policy istio quotes these values.",
 		Issues: []string{"61215"},
 		check:  checkUnquoted,
+	},
+	{
+		Code: "PR622", Title: "Injected pod that the API server refuses", Severity: result.Error,
+		Why: "The API server validates every field of a pod, and refuses one with a mount without its volume, a volume with two sources, an invalid port, probe, hook, " +
+			"variable or label. An annotation such as sidecar.istio.io/userVolumeMount, a custom template or a sidecar's template can cause that. For the pods of a " +
+			"controller the error shows only on the ReplicaSet or Job.",
+		Change: "Correct the annotation or the template that sets the field.",
+		Issues: []string{"kumahq/kuma#17588"},
+		check:  checkRejected,
 	},
 }
 
@@ -211,30 +221,19 @@ func checkReservedPorts(p *pod) []finding {
 	return out
 }
 
+// checkContainerNames leaves out the images of the user's own containers: one without an image is a patch, whose file no run names, and not
+// for a cluster.
 func checkContainerNames(p *pod) []finding {
 	if len(p.injected) == 0 {
 		return nil
 	}
-	seen := map[string]string{}
-	var out []finding
-	for _, c := range p.all() {
-		if first, ok := seen[c.name]; ok {
-			out = append(out, finding{
-				path: c.path + ".name", container: c.name, current: c.name,
-				message: fmt.Sprintf("container %s is there twice (%s and %s): the API server refuses the pod", c.name, first, c.path),
-			})
-		}
-		seen[c.name] = c.path
-		// A container of the user's own without an image is a patch, whose file nobody names, and not for a cluster.
-		if textOf(c.fields["image"]) == "" && p.injected[c.name] {
-			out = append(out, finding{
-				path: c.path, container: c.name,
-				message: fmt.Sprintf("container %s has no image: the API server refuses the pod", c.name),
-			})
-		}
-	}
-	return out
+	return slices.DeleteFunc(p.problemsOf(podvalidation.CodeContainer), func(f finding) bool {
+		return f.current == nil && !p.injected[f.container]
+	})
 }
+
+// checkRejected reports what else the API server rejects in the injected containers, and in what injection has added to the pod.
+func checkRejected(p *pod) []finding { return p.addedProblems(podvalidation.CodeRejected) }
 
 // proxyVersion reads the minor version from the image's tag. Images that are not Istio's own have versions of their own.
 func (p *pod) proxyVersion() (versionNumber, bool) {

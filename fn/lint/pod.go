@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/prerig/prerig/fn/podvalidation"
 )
 
 // proxyName is what Istio calls its proxy's container in every version.
@@ -32,6 +35,7 @@ type pod struct {
 	proxy       *container
 	capture     *container // istio-init or istio-validation
 	proxyConfig map[string]any
+	problems    func() []podvalidation.Problem // of all containers
 }
 
 // container is one container of the pod and where it stands.
@@ -67,6 +71,7 @@ func newPod(in *Input) *pod {
 	}
 	p.findInjected()
 	p.findProxy()
+	p.problems = sync.OnceValue(func() []podvalidation.Problem { return podvalidation.Check(in.After, p.validation()) })
 	return p
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/prerig/prerig/fn/podvalidation"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -50,6 +51,14 @@ var resourceRules = []Rule{
 		Why:    "The API server refuses a pod whose resources are not quantities of Kubernetes.",
 		Change: "Write the quantity as Kubernetes does, such as 100m or 128Mi.",
 		check:  checkQuantities,
+	},
+	{
+		Code: "PR410", Title: "Injected containers exceed the pod's own resources", Severity: result.Error, Audience: Applications,
+		Why: "A pod can have resources as a whole (spec.resources, by default from Kubernetes 1.34 on). The API server refuses it where its containers request more " +
+			"together, or where one of them has a higher limit. An injected sidecar counts as the application's own containers do.",
+		Change: "Raise spec.resources by what the sidecar asks for, or lower that: sidecar.istio.io/proxyCPU and proxyMemory, with their limits.",
+		Issues: []string{"kubernetes/enhancements#1592", "kumahq/kuma#17588"},
+		check:  checkPodResources,
 	},
 }
 
@@ -115,25 +124,7 @@ func checkAnnotationRequests(p *pod) []finding {
 	return out
 }
 
-func checkRequestAboveLimit(p *pod) []finding {
-	var out []finding
-	for _, c := range p.all() {
-		requests, _ := c.field("resources", "requests").(map[string]any)
-		limits, _ := c.field("resources", "limits").(map[string]any)
-		for _, name := range sortedKeys(requests) {
-			request, ok1 := quantityOf(requests[name])
-			limit, ok2 := quantityOf(limits[name])
-			if !ok1 || !ok2 || request.Cmp(limit) <= 0 {
-				continue
-			}
-			out = append(out, finding{
-				path: c.path + ".resources", container: c.name, current: fmt.Sprint(requests[name]),
-				message: fmt.Sprintf("container %s requests %v of %s, above its limit of %v: the API server refuses the pod", c.name, requests[name], name, limits[name]),
-			})
-		}
-	}
-	return out
-}
+func checkRequestAboveLimit(p *pod) []finding { return p.problemsOf(podvalidation.CodeAboveLimit) }
 
 // ownResources are the resources of the pod as a whole; nil where it has none of those that Kubernetes reads there, or the Kubernetes in
 // question is known not to read them yet: they are on by default from 1.34 on.
@@ -191,23 +182,10 @@ func checkNoRequests(p *pod) []finding {
 	return out
 }
 
-func checkQuantities(p *pod) []finding {
-	var out []finding
-	for _, c := range p.all() {
-		for _, kind := range []string{"requests", "limits"} {
-			values, _ := c.field("resources", kind).(map[string]any)
-			for _, name := range sortedKeys(values) {
-				if _, ok := quantityOf(values[name]); !ok && values[name] != nil {
-					out = append(out, finding{
-						path: c.path + ".resources." + kind, container: c.name, current: values[name],
-						message: fmt.Sprintf("container %s: %s of %s is %v, which is not a quantity", c.name, kind, name, values[name]),
-					})
-				}
-			}
-		}
-	}
-	return out
-}
+func checkQuantities(p *pod) []finding { return p.problemsOf(podvalidation.CodeQuantity) }
+
+// checkPodResources reports what the injected containers ask for beyond the resources of the pod as a whole.
+func checkPodResources(p *pod) []finding { return p.addedProblems(podvalidation.CodePodResources) }
 
 func quantityOf(v any) (resource.Quantity, bool) {
 	switch v.(type) {

@@ -89,6 +89,12 @@ type Severities struct {
 // Off switches every rule off.
 func Off() Severities { return Severities{off: true} }
 
+// Rejections holds the rules at Error that find what the API server is certain to refuse because of other objects: LimitRanges,
+// ResourceQuotas and the Pod Security level of the namespace. Every other rule is off. What it refuses by the pod alone is an error of the injection.
+func Rejections() Severities {
+	return Severities{off: true, rule: map[string]result.Severity{"PR407": result.Error, "PR408": result.Error, "PR504": result.Error}}
+}
+
 // NewSeverities reads a policy's map of codes to Error, Warning, Info or Off. A code or a word that does not exist is an
 // error: a typo must not switch a check off.
 func NewSeverities(byCode map[string]string) (Severities, error) {
@@ -112,11 +118,11 @@ func NewSeverities(byCode map[string]string) (Severities, error) {
 }
 
 func (s Severities) of(r *Rule) result.Severity {
-	if s.off {
-		return ""
-	}
 	if level, ok := s.rule[r.Code]; ok {
 		return level
+	}
+	if s.off {
+		return ""
 	}
 	return r.Severity
 }

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/podvalidation"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// rejectedError says that the API server is certain to reject what the injection makes of a pod.
+type rejectedError struct {
+	problems []podvalidation.Problem
+}
+
+// Error is the first problem, and how many others there are.
+func (e *rejectedError) Error() string {
+	first := e.problems[0]
+	text := first.Field + ": " + first.Message
+	if n := len(e.problems) - 1; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	return text
+}
+
+// addTo adds an error for each problem of the pod template to the unit's results.
+func (e *rejectedError) addTo(u *unit, field string) {
+	for _, p := range e.problems {
+		u.addResult(result.Error, joinField(field, p.Field), p.Message)
+		if last := &u.results[len(u.results)-1]; last.Tags == nil {
+			last.Tags = map[string]string{result.TagCode: p.Code}
+		} else {
+			last.Tags[result.TagCode] = p.Code
+		}
+	}
+}
+
+// checkAccepted returns a *rejectedError where the API server is certain to reject the injected pod for something that the original does
+// not have. Mounts in the containers of sidecars are left to checkMounts.
+func (w *podWork) checkAccepted(pod map[string]any, plans []*compiledPolicy) error {
+	if w.outcome.Action != Injected && len(w.sidecars.records) == 0 {
+		return nil
+	}
+	problems := podvalidation.Added(w.original, pod, podvalidation.Options{Minor: kubernetesMinor(plans)})
+	problems = slices.DeleteFunc(problems, func(p podvalidation.Problem) bool { return p.Volume != "" && w.mayMount(p) })
+	if w.isBuiltIn() {
+		problems = append(problems, w.workloadProblems(pod)...)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &rejectedError{problems}
+}
+
+// isBuiltIn reports whether the workload is of a kind of Kubernetes' own, whose pods nothing but a webhook changes.
+func (w *podWork) isBuiltIn() bool {
+	return slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, w.unit.meta.APIVersion)
+}
+
+func (w *podWork) isOfSidecar(container string) bool {
+	for _, r := range w.sidecars.records {
+		if slices.Contains(r.InitContainers, container) || slices.Contains(r.Containers, container) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayMount reports whether a mount without a volume is not certain to be rejected: the volume is of the workload's claims, or the application
+// mounts it, too. Of a kind that is not Kubernetes' own, a controller may add it, and a warning says so.
+func (w *podWork) mayMount(p podvalidation.Problem) bool {
+	switch {
+	case w.isOfSidecar(p.Container) || slices.Contains(w.knownVolumes(nil), p.Volume):
+		return true
+	case w.isBuiltIn():
+		return false
+	}
+	w.unit.addResult(result.Warning, joinField(w.template.Field, p.Field), p.Message+", unless a webhook or controller adds it")
+	return true
+}
+
+// kubernetesMinor is the minor version of Kubernetes that a policy names, or 0.
+func kubernetesMinor(plans []*compiledPolicy) int {
+	for _, pl := range plans {
+		var minor int
+		if istio := pl.policy.Spec.Istio; istio != nil {
+			if _, err := fmt.Sscanf(strings.TrimPrefix(istio.KubernetesVersion, "v"), "1.%d", &minor); err == nil {
+				return minor
+			}
+		}
+	}
+	return 0
+}
+
+// workloadProblems returns what the API server rejects in the workload for what the injection has changed in the pod: labels that its selector
+// selects, and a restart policy that its kind does not have.
+func (w *podWork) workloadProblems(pod map[string]any) (out []podvalidation.Problem) {
+	if w.isBarePod() {
+		return nil
+	}
+	spec, _ := w.obj["spec"].(map[string]any)
+	before, after := podmap.PartsOf(w.original), podmap.PartsOf(pod)
+	if !podmap.Same(before.Meta["labels"], after.Meta["labels"]) {
+		was, now := labels.Set(podmap.StringMap(before.Meta["labels"])), labels.Set(podmap.StringMap(after.Meta["labels"]))
+		if s := selectorOf(spec); s != nil && s.Matches(was) && !s.Matches(now) {
+			out = append(out, podvalidation.Problem{Code: podvalidation.CodeRejected, Field: "metadata.labels",
+				Message: fmt.Sprintf("the injection changes a label that the workload's selector %s selects: the API server refuses the workload", s)})
+		}
+	}
+	policy, _ := after.Spec["restartPolicy"].(string)
+	if podmap.Same(before.Spec["restartPolicy"], after.Spec["restartPolicy"]) || policy == "" {
+		return out
+	}
+	job := w.unit.meta.APIVersion == "batch/v1"
+	if job == (policy == "Always") {
+		out = append(out, podvalidation.Problem{Code: podvalidation.CodeRejected, Field: "spec.restartPolicy",
+			Message: fmt.Sprintf("the injection sets restartPolicy to %s, which a %s cannot have: the API server refuses the workload", policy, w.unit.meta.Kind)})
+	}
+	return out
+}
+
+// selectorOf returns the selector of a workload's spec, or nil where it has none that can be read.
+func selectorOf(spec map[string]any) labels.Selector {
+	m, _ := spec["selector"].(map[string]any)
+	if len(m) == 0 {
+		return nil
+	}
+	if m["matchLabels"] == nil && m["matchExpressions"] == nil { // a ReplicationController's
+		return labels.SelectorFromSet(podmap.StringMap(m))
+	}
+	var selector metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(m, &selector) != nil {
+		return nil
+	}
+	out, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/podvalidation"
+)
+
+// validation says which Kubernetes validates the pod.
+func (p *pod) validation() podvalidation.Options {
+	v, _ := parseVersion(p.in.Facts.KubernetesVersion)
+	return podvalidation.Options{Minor: v.minor}
+}
+
+// problemsOf are the findings of a rule whose problems the injection reports, too, in all containers.
+func (p *pod) problemsOf(code string) []finding { return findingsOf(p.problems(), code) }
+
+// addedProblems are the same without those that the pod had before the injection. Where that is not known they are those of the injected
+// containers, and of the pod as a whole if it has any.
+func (p *pod) addedProblems(code string) []finding {
+	if len(p.injected) == 0 {
+		return nil
+	}
+	problems := p.problems()
+	if len(problems) > 0 && p.in.Before != nil {
+		problems = podvalidation.Added(p.in.Before, p.in.After, p.validation())
+	}
+	return findingsOf(slices.DeleteFunc(slices.Clone(problems), func(one podvalidation.Problem) bool {
+		return one.Volume != "" && p.mayMount() || p.in.Before == nil && one.Container != "" && !p.injected[one.Container]
+	}), code)
+}
+
+// mayMount reports whether a volume that a container mounts may not be in the pod template: it is of a StatefulSet's claims, or a controller adds it.
+func (p *pod) mayMount() bool {
+	return p.in.Kind == "StatefulSet" || !slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, p.in.APIVersion)
+}
+
+func findingsOf(problems []podvalidation.Problem, code string) (out []finding) {
+	for _, one := range problems {
+		if one.Code == code {
+			out = append(out, finding{path: one.Field, container: one.Container, current: one.Current, message: one.Message})
+		}
+	}
+	return out
+}

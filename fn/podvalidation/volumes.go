@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podvalidation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/fn/podmap"
+)
+
+// volumeNames are the names of the volumes that the pod has.
+func (c *checker) volumeNames() map[string]bool {
+	list := listOf(c.spec["volumes"])
+	out := make(map[string]bool, len(list))
+	for _, e := range list {
+		out[text(mapOf(e)["name"])] = true
+	}
+	return out
+}
+
+// requiredOfVolumes are the fields that a source of a volume has to have.
+var requiredOfVolumes = map[string]string{
+	"configMap": "name", "secret": "secretName", "hostPath": "path", "persistentVolumeClaim": "claimName", "csi": "driver",
+}
+
+func (c *checker) volumes() {
+	seen := map[string]bool{}
+	for i, e := range listOf(c.spec["volumes"]) {
+		m := mapOf(e)
+		name := text(m["name"])
+		at := podPlace.field("volumes").element(i, name)
+		switch {
+		case seen[name] && name != "":
+			c.reject(at.field("name"), name, "the volume %s is there twice", name)
+		case !isLabel(name):
+			c.reject(at.field("name"), name, "the name %q of a volume is not a lower-case DNS label", name)
+		}
+		seen[name] = true
+		c.volume(at, name, m)
+	}
+}
+
+// volume checks the source of a volume. One without any is an emptyDir.
+func (c *checker) volume(at place, name string, m map[string]any) {
+	var sources []string
+	for _, key := range podmap.SortedKeys(m) {
+		if key == "name" || m[key] == nil || podmap.PodSchema().Field("spec").Schema.Field("volumes").Schema.Elem.Field(key) == nil {
+			continue
+		}
+		sources = append(sources, key)
+	}
+	if len(sources) > 1 {
+		c.reject(at, nil, "the volume %s has %d sources (%s), and can have one", name, len(sources), strings.Join(sources, " and "))
+	}
+	for _, key := range sources {
+		source, required := mapOf(m[key]), requiredOfVolumes[key]
+		if required != "" && text(source[required]) == "" {
+			c.reject(at.field(key).field(required), nil, "%s of the volume %s has no %s", key, name, required)
+		}
+		if n, ok := integer(source["defaultMode"]); ok && (n < 0 || n > 0o777) {
+			c.reject(at.field(key).field("defaultMode"), n, "defaultMode of the volume %s is not between 0 and 0777", name)
+		}
+		switch key {
+		case "hostPath":
+			if path := text(source["path"]); slices.Contains(strings.Split(path, "/"), "..") {
+				c.reject(at.field(key).field("path"), path, "the path of the volume %s has an element ..", name)
+			}
+		case "emptyDir":
+			if limit, err := resource.ParseQuantity(fmt.Sprint(source["sizeLimit"])); err == nil && limit.Sign() < 0 {
+				c.reject(at.field(key).field("sizeLimit"), source["sizeLimit"], "sizeLimit of the volume %s is negative", name)
+			}
+		case "projected":
+			c.projected(at.field(key), name, source)
+		}
+	}
+}
+
+func (c *checker) projected(at place, name string, projected map[string]any) {
+	for i, e := range listOf(projected["sources"]) {
+		source, n := mapOf(e), 0
+		for _, v := range source {
+			if v != nil {
+				n++
+			}
+		}
+		here := at.field("sources").element(i, i)
+		if n != 1 {
+			c.reject(here, nil, "an element of the sources of the volume %s has %d sources, and has to have one", name, n)
+			continue
+		}
+		token := mapOf(source["serviceAccountToken"])
+		if token == nil {
+			continue
+		}
+		if text(token["path"]) == "" {
+			c.reject(here.field("serviceAccountToken").field("path"), nil, "the token of the volume %s has no path", name)
+		}
+		if n, ok := integer(token["expirationSeconds"]); ok && (n < 600 || n > 1<<32) {
+			c.reject(here.field("serviceAccountToken").field("expirationSeconds"), n, "the token of the volume %s expires after %d seconds, and has to be valid for 10 minutes at least", name, n)
+		}
+	}
+}
