@@ -37,7 +37,14 @@ func FindCharts(ctx context.Context, files tree.Reader, request render.Request) 
 		return nil, nil
 	}
 	if helm := request.Helm; helm.Repository != "" {
-		return []render.ChartReference{{helm.Repository, helm.Chart, helm.Version, "spec.build.helm", true, true}}, nil
+		return []render.ChartReference{{
+			Repository: helm.Repository,
+			Name:       helm.Chart,
+			Range:      helm.Version,
+			Where:      "spec.build.helm",
+			Named:      true,
+			Needed:     true,
+		}}, nil
 	}
 	return FindMissing(ctx, files, path.Clean(request.Helm.Chart))
 }
