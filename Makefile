@@ -94,7 +94,7 @@ test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 goroutines = '\bgo (func|[a-zA-Z_.]+\()|\.Parallel\(\)|RunParallel|httptest\.New|errgroup|\.Go\(func|AfterFunc|(testbed|gittest|daemon)\.'
 concurrent = $(addprefix $(module)/,$(shell git grep --untracked -lE $(goroutines) -- '*.go' | xargs -n1 dirname | sort -u))
 case_tests = $(addprefix $(module)/,examples policies fn/cmd/% fn/decide fn/internal/hermetic internal/reference pipeline/cli \
-  pipeline/cli/% pipeline/diff/group pipeline/internal/demo pipeline/internal/interop pipeline/render/engine/helmchart pipeline/render/derive pipeline/review)
+  pipeline/cli/% pipeline/review/diff/group pipeline/internal/demo pipeline/internal/interop pipeline/render/engine/helmchart pipeline/render/derive pipeline/review)
 packages = $(shell go list ./...)
 
 race_tests = $(filter-out $(case_tests),$(filter $(concurrent),$(packages)))
@@ -136,7 +136,7 @@ verify-lint: ## Check the sources with the linters of .golangci.yml.
 # are left out.
 .PHONY: verify-systems
 verify-systems: ## Check that command and function build on Windows.
-	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet -trimpath ./fn/cmd/prerig-fn ./pipeline/cmd/prerig ./pipeline/cmd/prerig-render ./fn/version ./pipeline/filelock ./pipeline/disk
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet -trimpath ./fn/cmd/prerig-fn ./pipeline/cmd/prerig ./pipeline/cmd/prerig-render ./fn/version ./pipeline/internal/process/filelock ./pipeline/internal/process/disk
 
 .PHONY: verify-workflows
 verify-workflows: ## Check the workflows for GitHub, those of the examples too.
@@ -214,13 +214,13 @@ SOPS := v3.13.3
 .PHONY: sops
 sops: ## Decrypt with SOPS itself what secrets: Encrypt writes.
 	GOBIN=$(abspath $(dist))/upstream CGO_ENABLED=0 go install -trimpath github.com/getsops/sops/v3/cmd/sops@$(SOPS)
-	$(go_test) -count=1 -run 'TestSOPSDecrypts' -v ./pipeline/sops
+	$(go_test) -count=1 -run 'TestSOPSDecrypts' -v ./pipeline/secret/sops
 
 # About five minutes the first time: kustomize-controller links the clients of many clouds.
 .PHONY: flux-decryptor
 flux-decryptor: ## Decrypt with the decryptor of Flux' kustomize-controller what secrets: Encrypt writes.
 	cd $(upstream)/flux && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(abspath $(dist))/upstream/flux-decryptor ./decryptor
-	$(go_test) -count=1 -run 'TestFluxDecrypts' -v ./pipeline/sops
+	$(go_test) -count=1 -run 'TestFluxDecrypts' -v ./pipeline/secret/sops
 
 # CHARTS holds checked out repositories, as OWNER+NAME. UPDATE=-update writes pipeline/render/engine/helmchart/CHARTS.md anew. Building
 # Helm takes some minutes the first time.
@@ -242,7 +242,7 @@ gitea: ## Build dist/upstream/gitea: a Git host, to open pull requests at.
 # About ten minutes the first time, and twenty more with PRERIG_E2E=full.
 .PHONY: e2e-gitea
 e2e-gitea: gitea ## Open, update, merge and close pull requests at Gitea itself, also with a daemon that is killed.
-	$(go_test) -count=1 -timeout 60m -p 1 -run 'TestGitea' -v ./pipeline/pullrequest ./pipeline/internal/system -args \
+	$(go_test) -count=1 -timeout 60m -p 1 -run 'TestGitea' -v ./pipeline/promotion/pullrequest ./pipeline/internal/system -args \
 	  -gitea $(abspath $(dist))/upstream/gitea -gitea-root $$(cd $(upstream)/gitea && go list -m -f '{{.Dir}}' code.gitea.io/gitea)
 
 # Needs Chromium, which .ci/tools installs. PRERIG_SCREENSHOTS=DIR keeps pictures of what it shows.

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/fault"
-	"github.com/prerig/prerig/pipeline/giturl"
-	"github.com/prerig/prerig/pipeline/mesh"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/internal/process/fault"
+	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // Needs reports whether a pipeline must be rendered for a snapshot of its source, and why. Nothing is rendered where nothing

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/source/tree"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // watchedBuilder leaves builds behind that do not end.

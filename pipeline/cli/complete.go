@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/policies"
 )
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/pipeline/internal/process/trust"
 	"github.com/prerig/prerig/pipeline/server"
-	"github.com/prerig/prerig/pipeline/trust"
 )
 
 // daemonClient is the daemon that a command talks to.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/review"
+	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
 func newDiff(streams Streams, version string) *cobra.Command {

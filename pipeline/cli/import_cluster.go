@@ -15,7 +15,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/cli/importer"
-	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/review/diff"
 	"github.com/prerig/prerig/pipeline/verify/live"
 )
 

@@ -21,8 +21,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/policy"
-	"github.com/prerig/prerig/pipeline/diff"
-	"github.com/prerig/prerig/pipeline/published"
+	"github.com/prerig/prerig/pipeline/publish/published"
+	"github.com/prerig/prerig/pipeline/review/diff"
 )
 
 // injectRun is the state of one prerig inject.

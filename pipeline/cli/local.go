@@ -15,15 +15,15 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/build/cache"
-	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/cli/images"
-	"github.com/prerig/prerig/pipeline/dryrun"
-	"github.com/prerig/prerig/pipeline/giturl"
-	"github.com/prerig/prerig/pipeline/mesh"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/chart"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // localPipelines is what the commands need that work on pipelines without a daemon.

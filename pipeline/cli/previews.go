@@ -13,8 +13,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/server"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // tellPreviews writes which pull requests are previewed, since when and with what outcome. A daemon that is older than the command tells

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/pipeline/diff"
-	"github.com/prerig/prerig/pipeline/promote"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/promotion"
+	"github.com/prerig/prerig/pipeline/review/diff"
 	"github.com/prerig/prerig/pipeline/server"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 func newPromote(streams Streams) *cobra.Command {
@@ -203,7 +203,7 @@ func (d *daemonClient) tellPromotions(ctx context.Context, w io.Writer) error {
 			rows = append(rows, waveRows(p)...)
 			continue
 		}
-		if s := p.Stages[0]; s.State != promote.StageIdle && s.State != promote.StageDone {
+		if s := p.Stages[0]; s.State != promotion.StageIdle && s.State != promotion.StageDone {
 			rows = append(rows, stageRow(s.Head, s))
 		}
 	}
@@ -224,7 +224,7 @@ func (d *daemonClient) tellPromotions(ctx context.Context, w io.Writer) error {
 }
 
 // waveRows is a line for each wave, first to last.
-func waveRows(p promote.Promotion) []string {
+func waveRows(p promotion.Promotion) []string {
 	var rows []string
 	for i, s := range p.Stages {
 		rows = append(rows, stageRow(fmt.Sprintf("%s %d of %d: %s", p.Label, i+1, len(p.Stages), s.Name), s))
@@ -232,7 +232,7 @@ func waveRows(p promote.Promotion) []string {
 	return rows
 }
 
-func stageRow(name string, s promote.StageStatus) string {
+func stageRow(name string, s promotion.StageStatus) string {
 	request := "-"
 	if s.Number > 0 {
 		request = fmt.Sprint(s.Number)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/pipeline/dryrun"
+	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
 func newRender(streams Streams, version string) *cobra.Command {

@@ -16,8 +16,8 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/cli/files"
-	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
 // writeResults writes the results that there are into a directory, by the rules of a branch: a pipeline replaces and removes what it

@@ -18,8 +18,8 @@ import (
 	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon"
-	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
 // commandVariable makes the test's own binary the command, for tests that need a shell to call it.

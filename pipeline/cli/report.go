@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/dryrun"
+	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
 // named is how many findings of one sort are printed in full.

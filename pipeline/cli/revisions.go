@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
 )
 
 // revisionOf returns what --revision says of a pipeline's source, "" where it says nothing.

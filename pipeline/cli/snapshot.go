@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/pipeline/cli/files"
-	"github.com/prerig/prerig/pipeline/mesh"
+	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/server"
 )
 

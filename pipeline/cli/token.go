@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 func newToken(streams Streams) *cobra.Command {

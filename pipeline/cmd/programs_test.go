@@ -22,7 +22,7 @@ var mustNotLink = map[string][]string{
 		"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/discovery",
 	},
 	"pipeline/cmd/prerig-render": {
-		module + "pipeline/cli", module + "pipeline/daemon", module + "pipeline/server", module + "pipeline/queue", module + "pipeline/publish",
+		module + "pipeline/cli", module + "pipeline/daemon", module + "pipeline/server", module + "pipeline/daemon/queue", module + "pipeline/publish",
 		"github.com/nats-io", "github.com/go-git",
 	},
 	"fn/cmd/prerig-fn": {

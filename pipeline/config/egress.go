@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/prerig/prerig/pipeline/egress"
-	"github.com/prerig/prerig/pipeline/tenant"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 )
 
 // Egress bounds what the daemon connects to for pipelines. Lists of URLs that are left out set no bound.

@@ -6,7 +6,7 @@ package config
 import (
 	"fmt"
 
-	"github.com/prerig/prerig/pipeline/tenant"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 )
 
 // Kubernetes is about a cluster that pipelines are objects of.

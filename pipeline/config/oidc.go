@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/livefile"
-	"github.com/prerig/prerig/pipeline/signin"
+	"github.com/prerig/prerig/pipeline/internal/process/livefile"
+	"github.com/prerig/prerig/pipeline/server/access"
+	"github.com/prerig/prerig/pipeline/server/signin"
 )
 
 // OIDC lets people sign in to the page at an OpenID Connect provider. Without an issuer nobody can.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/tenant"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 )
 
 // PipelinesGit is a Git repository with files of RenderPipelines.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/daemon/event"
 )
 
 // EventReceivers reads the receivers' secrets, and has them read again for each delivery. Errors name files, never what is in them. The

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // RemotePatterns returns the repositories that pipelines may allow as remote bases, none where there is no bound.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 func TestRemoteBases(t *testing.T) {

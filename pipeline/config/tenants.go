@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/prerig/prerig/pipeline/tenant"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 )
 
 // ParsedTenants returns the tenants, none where pipelines may lie anywhere.

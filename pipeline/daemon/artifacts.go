@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/externalartifact"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
 	"github.com/prerig/prerig/pipeline/kubernetes"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/publish/externalartifact"
 	"github.com/prerig/prerig/pipeline/server"
 )
 

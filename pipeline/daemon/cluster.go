@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/daemon/plan"
 	"github.com/prerig/prerig/pipeline/kubernetes"
-	"github.com/prerig/prerig/pipeline/mesh"
-	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/secret"
-	"github.com/prerig/prerig/pipeline/tenant"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 )
 
 // cluster is one that pipelines are objects of.

@@ -16,29 +16,29 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/build"
-	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/egress"
-	"github.com/prerig/prerig/pipeline/event"
-	"github.com/prerig/prerig/pipeline/externalartifact"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/event"
+	"github.com/prerig/prerig/pipeline/daemon/plan"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/daemon/run"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/notify"
-	"github.com/prerig/prerig/pipeline/plan"
-	"github.com/prerig/prerig/pipeline/preview"
-	"github.com/prerig/prerig/pipeline/promote"
-	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/promotion"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/publish/externalartifact"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/review/preview"
 	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/chart"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
-	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/telemetry"
-	"github.com/prerig/prerig/pipeline/tenant"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Options beside the configuration.
@@ -74,7 +74,7 @@ type components struct {
 	keeper  *prune.Keeper
 	targets *publish.Targets
 
-	promoter *promote.Promoter
+	promoter *promotion.Promoter
 	dialer   *egress.Dialer
 	secrets  secret.Reader
 	cluster  *cluster // nil without one
@@ -168,7 +168,7 @@ func (p *components) planAfterwards(ctx context.Context, planner *plan.Planner) 
 			go p.planUntilAccepted(ctx, planner, pipelines, newCause(reason))
 		},
 	}
-	p.promoter = &promote.Promoter{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Log: p.o.Log}
+	p.promoter = &promotion.Promoter{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Log: p.o.Log}
 	p.promoter.Consider = func(ctx context.Context, pipelines []string, reason string) error {
 		cause := newCause(reason)
 		cause.Drift, cause.Moved, cause.Now = true, true, true
@@ -317,7 +317,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Secrets: secrets, Bases: bases, Cache: p.openBuildCache(), Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)
-	targets.Turn = promote.TurnsOf(p.store)
+	targets.Turn = promotion.TurnsOf(p.store)
 	targets.LimitRuns(c.InFlight)
 	if err := p.openArtifacts(); err != nil {
 		return err

@@ -14,14 +14,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/prerig/prerig/pipeline/build"
-	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // Inspection is what a daemon of a configuration would work with, but for its queue and its state: to look, and to change nothing.

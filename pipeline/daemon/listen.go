@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/daemon/plan"
 	"github.com/prerig/prerig/pipeline/server"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 func listenHooks(c *config.Config) (net.Listener, error) {

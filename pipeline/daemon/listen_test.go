@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/telemetry"
 )
 

@@ -7,8 +7,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/prerig/prerig/pipeline/disk"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/internal/process/disk"
 	"github.com/prerig/prerig/pipeline/server"
 )
 

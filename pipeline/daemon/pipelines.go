@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/event"
-	"github.com/prerig/prerig/pipeline/plan"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/event"
+	"github.com/prerig/prerig/pipeline/daemon/plan"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/source/git"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // openCatalog reads the pipelines from where the configuration says. A worker joins the others at their commits.

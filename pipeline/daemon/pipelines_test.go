@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/build"
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/event"
+	"github.com/prerig/prerig/pipeline/daemon/plan"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/internal/storetest"
-	"github.com/prerig/prerig/pipeline/plan"
-	"github.com/prerig/prerig/pipeline/preview"
+	"github.com/prerig/prerig/pipeline/review/preview"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
-	"github.com/prerig/prerig/pipeline/status"
-	"github.com/prerig/prerig/pipeline/tenant"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // hangingHeads are those of a store that does not answer from some time on, whatever a context says.

@@ -12,13 +12,13 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
-	"github.com/prerig/prerig/pipeline/preview"
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/review/preview"
 	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/chart"
-	"github.com/prerig/prerig/pipeline/tenant"
 )
 
 // openPreviews makes what previews pull requests. Their heads are kept apart from the sources of pipelines, and those of forks apart

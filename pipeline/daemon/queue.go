@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
 )
 
 // openQueue opens the queue of a configuration: in this process, or on NATS servers.

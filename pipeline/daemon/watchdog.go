@@ -3,7 +3,7 @@
 
 package daemon
 
-import "github.com/prerig/prerig/pipeline/watchdog"
+import "github.com/prerig/prerig/pipeline/internal/process/watchdog"
 
 // openWatchdog has what hangs logged and counted.
 func (p *components) openWatchdog() {

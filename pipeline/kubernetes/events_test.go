@@ -22,10 +22,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/internal/storetest"
-	"github.com/prerig/prerig/pipeline/prune"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // newTestReporter is one for objects in the memory of a client that client-go has for tests.

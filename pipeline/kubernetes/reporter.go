@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/prune"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 // Reporter writes what is known of the objects of a cluster into them: status, finalizer and events. All of it is made of what the queue

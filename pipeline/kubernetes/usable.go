@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/fn"
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/internal/process/fault"
 )
 
 // judged is what was found of a policy with a text.

@@ -16,8 +16,8 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // Git hosts limit the text of a status: GitHub to 140 characters.

@@ -24,8 +24,8 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/backoff"
-	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/internal/process/backoff"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/secret"
 )
 

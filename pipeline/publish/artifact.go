@@ -24,8 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/source/oci"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Artifact is an OCI artifact that Flux' OCIRepository pulls.

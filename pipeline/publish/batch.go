@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/internal/process/fault"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/source/git"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Times of a batch.

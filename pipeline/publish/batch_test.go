@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/internal/process/fault"
 )
 
 // TestABatchDoesNotWaitForWhatHangs: the others of a commit are published although one of them does not come to an end.

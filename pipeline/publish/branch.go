@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/backoff"
+	"github.com/prerig/prerig/pipeline/internal/process/backoff"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/source/git"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Branch is a branch that Prerig writes. Several changes can be published in one commit.

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 // ErrDeleted is the cause of an error about a branch that was deleted and would come back with a part of what was on it. Whoever applies

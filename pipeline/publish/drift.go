@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/oci"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // maxDriftFiles bounds how many files a sentence about a drift names.

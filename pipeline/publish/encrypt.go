@@ -13,7 +13,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
-	"github.com/prerig/prerig/pipeline/sops"
+	"github.com/prerig/prerig/pipeline/secret/sops"
 )
 
 // seedKey is the key of the secret that encryption.secretRef names.

@@ -13,8 +13,8 @@ import (
 	"io"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/externalartifact"
-	"github.com/prerig/prerig/pipeline/watchdog"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
+	"github.com/prerig/prerig/pipeline/publish/externalartifact"
 )
 
 // ErrNoArtifacts is why a process cannot publish an ExternalArtifact, nor say what is published.

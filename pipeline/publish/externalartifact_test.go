@@ -21,8 +21,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/publish/externalartifact"
 )
 
 var toArtifact = v1alpha1.Publish{ExternalArtifact: &v1alpha1.ExternalArtifactPublish{Name: "shop", Namespace: "shop"}}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/gitname"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/sops"
+	"github.com/prerig/prerig/pipeline/secret/sops"
+	"github.com/prerig/prerig/pipeline/source/gitname"
 )
 
 // SingleFile is the name of the one file of the layout Single.

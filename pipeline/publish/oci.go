@@ -12,9 +12,9 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/oci"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // ociTarget is an artifact in a registry.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/diff"
-	"github.com/prerig/prerig/pipeline/redact"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/review/diff"
+	"github.com/prerig/prerig/pipeline/review/redact"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/tree"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // Bounds of a difference that is shown before something is done: files, bytes of all and of one, and the size of a file that is read.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/backoff"
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/internal/process/backoff"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/source/git"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // PullRequest is a branch that Prerig proposes to with a pull request of its own. The head has one commit, on top of the newest base,

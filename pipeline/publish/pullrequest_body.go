@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
 // divider is the line of a body below which everything is a person's. Lines above it are Prerig's.

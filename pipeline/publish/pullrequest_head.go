@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/internal/pulltest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/pullrequest"
 )
 
 // story is a random sequence of what a source, people, hosts and crashes do to the pull requests of two groups.

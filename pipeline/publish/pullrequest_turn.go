@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 

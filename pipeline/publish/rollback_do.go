@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/backoff"
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/internal/process/backoff"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/source/git"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // TakenBack is what became of a rollback.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 // Stale returns the places that a pipeline has published to, as far as it is known, and that are not among where it publishes

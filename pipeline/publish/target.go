@@ -12,13 +12,13 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/externalartifact"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
+	"github.com/prerig/prerig/pipeline/publish/externalartifact"
 	"github.com/prerig/prerig/pipeline/secret"
-	"github.com/prerig/prerig/pipeline/sops"
+	"github.com/prerig/prerig/pipeline/secret/sops"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Interface is a place that results are published to: an entry of spec.publish, opened by Targets.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/diff/group"
+	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
 // taken says what goes with objects of a kind, by its group and kind.

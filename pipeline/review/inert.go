@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/review/diff"
 )
 
 // Bounds of what is shown of others' texts, in bytes: names and messages, and one line of a manifest.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/workload"
-	"github.com/prerig/prerig/pipeline/diff/group"
-	"github.com/prerig/prerig/pipeline/injection"
+	"github.com/prerig/prerig/pipeline/review/diff/group"
+	"github.com/prerig/prerig/pipeline/review/injection"
 )
 
 // review is a change as it was read.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/diff/group"
+	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
 // Ranks of pieces: what is most important to know.

@@ -9,7 +9,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // KeyHosts is the key of a secret that says which servers it is for: a line for each, either HOST or HOST:PORT, for https and ssh

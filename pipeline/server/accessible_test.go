@@ -20,9 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/promote"
-	"github.com/prerig/prerig/pipeline/prune"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/promotion"
 )
 
 // hostileText is what authors of commits, messages and hosts may send.
@@ -288,7 +288,7 @@ func TestPullRequestsAsStages(t *testing.T) {
 func TestWavesAsStages(t *testing.T) {
 	s := busyServer(t)
 	given := Promotions{
-		Promotions: []promote.Promotion{{URL: "https://git.example.com/config.git", Branch: "prod", Waves: true, Label: "cluster", Stopped: hostileText, Stages: []promote.StageStatus{
+		Promotions: []promotion.Promotion{{URL: "https://git.example.com/config.git", Branch: "prod", Waves: true, Label: "cluster", Stopped: hostileText, Stages: []promotion.StageStatus{
 			{Name: "canary", State: "Done", Number: 7, URL: "https://git.example.com/pulls/7", Pipelines: 3, Since: time.Now().Add(-time.Hour)},
 			{Name: "eu" + hostileText, State: "Stopped", Message: hostileText, Number: 8, URL: "javascript:alert(1)", Pipelines: 4, Waits: 4},
 			{Head: "prerig/us", State: "Waiting", Pipelines: 5, OnHold: 1},

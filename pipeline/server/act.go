@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/prune"
-	"github.com/prerig/prerig/pipeline/signin"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/server/access"
+	"github.com/prerig/prerig/pipeline/server/signin"
 )
 
 // Bounds of a form with an action: in bytes, and in pipelines.

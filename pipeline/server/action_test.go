@@ -19,13 +19,13 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
-	"github.com/prerig/prerig/pipeline/plan"
-	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/daemon/plan"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/server/access"
 	fetch "github.com/prerig/prerig/pipeline/source"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // TestButtonsAreForThoseWhoMay has people of each role look: who may not change anything sees no button, and a form that they make up

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/internal/chromium"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 var browserDriver = flag.String("browser", "", "the driver of a browser, as make e2e-page builds it")

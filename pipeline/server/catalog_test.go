@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/prune"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 // TestPipelinesThatAreGone has a pipeline of which only a state is left, and a file that cannot be read.

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/plan"
-	"github.com/prerig/prerig/pipeline/queue"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/plan"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // reconcilePipelines asks for runs now.

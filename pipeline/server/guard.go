@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // Access says who may do what on an address without saying who they are.

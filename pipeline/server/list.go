@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // pageSize is how many pipelines one page of the list shows.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 // BenchmarkTenThousand makes pages of 10,000 pipelines in 200 namespaces that have all run, a tenth of which say the same.

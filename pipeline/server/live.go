@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // Bounds of what open pages cost. A page is told that something changed, not what: it asks for itself anew then.

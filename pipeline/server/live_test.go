@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // hints follows a page's events and gives each line that says something; it is closed at the end of the answer.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/review/diff"
 )
 
 // planData is what one part of an action would do, as it is shown with the question.

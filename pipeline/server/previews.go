@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // Preview is a pull request that is previewed for the pipelines of a namespace, as the API shows it.

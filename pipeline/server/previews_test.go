@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 // TestPreviewsAreShownToWhoMayKnow of their pipelines, by the API and on the page.

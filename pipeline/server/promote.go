@@ -11,11 +11,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/promote"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/promotion"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // PromoteAnswer is the answer to a request to promote.
@@ -32,12 +32,12 @@ type RollbackAnswer struct {
 	Answer
 	Rollbacks []status.Rollback `json:"rollbacks"`
 	// Plans are what a dry run would do.
-	Plans []promote.RollbackPlan `json:"plans,omitempty"`
+	Plans []promotion.RollbackPlan `json:"plans,omitempty"`
 }
 
 // Promotions are what goes on of merges, waves and rollbacks.
 type Promotions struct {
-	Promotions []promote.Promotion `json:"promotions"`
+	Promotions []promotion.Promotion `json:"promotions"`
 	// Rollbacks, newest first.
 	Rollbacks []status.Rollback `json:"rollbacks"`
 }
@@ -64,7 +64,7 @@ func (s *Server) listPromotions(w http.ResponseWriter, r *http.Request) {
 // promotionsFor is what somebody may know of merges, waves and rollbacks. A rollback of several namespaces is for those who may read all
 // of them, and what waits in a group is told of one's own pipelines.
 func (s *Server) promotionsFor(who access.Principal) Promotions {
-	out := Promotions{Promotions: []promote.Promotion{}, Rollbacks: []status.Rollback{}}
+	out := Promotions{Promotions: []promotion.Promotion{}, Rollbacks: []status.Rollback{}}
 	if s.Promoter == nil {
 		return out
 	}
@@ -185,7 +185,7 @@ func codeOfPromotion(err error) int {
 		return http.StatusForbidden
 	}
 	refusals := []error{
-		publish.ErrNothingPublished, publish.ErrNoRollback, promote.ErrRolledBack, publish.ErrNotInHistory, publish.ErrNotPublished, publish.ErrEditedSince,
+		publish.ErrNothingPublished, publish.ErrNoRollback, promotion.ErrRolledBack, publish.ErrNotInHistory, publish.ErrNotPublished, publish.ErrEditedSince,
 		publish.ErrChangedSince,
 	}
 	if slices.ContainsFunc(refusals, func(one error) bool { return errors.Is(err, one) }) {

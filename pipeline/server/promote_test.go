@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // TestHoldIsShownUntilItIsReleased puts a pipeline on hold and promotes it, twice.

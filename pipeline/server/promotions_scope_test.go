@@ -14,13 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/promote"
-	"github.com/prerig/prerig/pipeline/pullrequest"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/promotion"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
 // sharing serves two pipelines that publish to one branch, avault/coin of others and shop/web, and returns the promoter's view of all.
-func sharing(t *testing.T, others, own string) (*neighbours, promote.Promotion) {
+func sharing(t *testing.T, others, own string) (*neighbours, promotion.Promotion) {
 	t.Helper()
 	text := func(namespace, name, wave, url, more string) string {
 		return fmt.Sprintf("---\napiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s, namespace: %s, labels: {wave: %s}}\nspec:\n"+
@@ -46,7 +46,7 @@ func sharing(t *testing.T, others, own string) (*neighbours, promote.Promotion) 
 			t.Fatal(err)
 		}
 	}
-	s.Promoter = &promote.Promoter{Catalog: s.Catalog, Store: s.Store, Queue: s.Queue, Log: s.Log}
+	s.Promoter = &promotion.Promoter{Catalog: s.Catalog, Store: s.Store, Queue: s.Queue, Log: s.Log}
 	n := serveNeighbours(t, s)
 	all := s.Promoter.Promotions(func(string) bool { return true })
 	if len(all) != 1 {
@@ -64,25 +64,25 @@ func TestPromotionsOfOthersAreNotShown(t *testing.T) {
 	open := &pullrequest.Request{State: pullrequest.StateOpen, HeadCommit: "c1"}
 	for name, tc := range map[string]struct {
 		others, own string
-		stages      func(s []promote.Stage)
+		stages      func(s []promotion.Stage)
 		// older has only the text be stored, without what it names.
 		older bool
 		full  string
 	}{
-		"on hold":                  {others: all, own: all, stages: func(s []promote.Stage) { s[0].Request, s[0].OnHold = open, "avault/coin" }, full: "avault/coin is on hold"},
-		"on hold, older":           {others: all, own: all, older: true, stages: func(s []promote.Stage) { s[0].Request, s[0].OnHold = open, "avault/coin" }, full: "avault/coin is on hold"},
-		"first by its name":        {others: "head: shared, groupBy: All", own: "head: shared, groupBy: All", stages: func(s []promote.Stage) { s[0].Request = open }, full: "waits for people"},
-		"waits for another":        {others: all + ", mergeWhen: {after: [{group: avaults}]}", own: all, stages: func(s []promote.Stage) { s[0].Request, s[0].When.After = open, []v1alpha1.After{{Group: "avaults"}} }, full: "the group avaults"},
-		"a wave before waits":      {others: waves + ", head: avault-dev", own: waves, stages: func(s []promote.Stage) { s[0].Waits = 1 }, full: "waits for dev to be merged"},
-		"a wave before fails":      {others: waves + ", head: avault-dev", own: waves, stages: func(s []promote.Stage) { s[0].Failing = "avault/coin" }, full: "waits for dev: avault/coin fails"},
-		"a wave before, older":     {others: waves, own: waves, older: true, stages: func(s []promote.Stage) { s[0].Failing = "avault/coin" }, full: "waits for dev: avault/coin fails"},
+		"on hold":                  {others: all, own: all, stages: func(s []promotion.Stage) { s[0].Request, s[0].OnHold = open, "avault/coin" }, full: "avault/coin is on hold"},
+		"on hold, older":           {others: all, own: all, older: true, stages: func(s []promotion.Stage) { s[0].Request, s[0].OnHold = open, "avault/coin" }, full: "avault/coin is on hold"},
+		"first by its name":        {others: "head: shared, groupBy: All", own: "head: shared, groupBy: All", stages: func(s []promotion.Stage) { s[0].Request = open }, full: "waits for people"},
+		"waits for another":        {others: all + ", mergeWhen: {after: [{group: avaults}]}", own: all, stages: func(s []promotion.Stage) { s[0].Request, s[0].When.After = open, []v1alpha1.After{{Group: "avaults"}} }, full: "the group avaults"},
+		"a wave before waits":      {others: waves + ", head: avault-dev", own: waves, stages: func(s []promotion.Stage) { s[0].Waits = 1 }, full: "waits for dev to be merged"},
+		"a wave before fails":      {others: waves + ", head: avault-dev", own: waves, stages: func(s []promotion.Stage) { s[0].Failing = "avault/coin" }, full: "waits for dev: avault/coin fails"},
+		"a wave before, older":     {others: waves, own: waves, older: true, stages: func(s []promotion.Stage) { s[0].Failing = "avault/coin" }, full: "waits for dev: avault/coin fails"},
 		"a wave before is stopped": {others: waves, own: waves, stages: stopped, full: "after the merge the status avault-ci is red"},
 		"is stopped, older":        {others: waves, own: waves, older: true, stages: stopped, full: "after the merge the status avault-ci is red"},
 	} {
 		n, shared := sharing(t, tc.others, tc.own)
-		in := promote.Input{Now: time.Now()}
+		in := promotion.Input{Now: time.Now()}
 		for i, one := range shared.Stages {
-			in.Stages = append(in.Stages, promote.Stage{Name: one.Name, Head: one.Head, HeadCommits: []string{"c1"}, Merge: v1alpha1.MergeWhenGreen})
+			in.Stages = append(in.Stages, promotion.Stage{Name: one.Name, Head: one.Head, HeadCommits: []string{"c1"}, Merge: v1alpha1.MergeWhenGreen})
 			if i == len(shared.Stages)-1 {
 				in.Stages[i].Waits = 1
 			}
@@ -112,16 +112,16 @@ func TestPromotionsOfOthersAreNotShown(t *testing.T) {
 }
 
 // stopped has the first wave be merged, and red after that.
-func stopped(s []promote.Stage) {
+func stopped(s []promotion.Stage) {
 	s[0].Known.Landed, s[0].InTrain = &status.Landed{Number: 7, URL: "https://git.example.com/avault/pulls/7"}, true
 	s[0].LandedChecks = []pullrequest.Check{{Name: "avault-ci", State: pullrequest.CheckRed}}
 }
 
 // decided stores what is decided as the promoter does.
-func (n *neighbours) decided(t *testing.T, shared promote.Promotion, in promote.Input, older bool) {
+func (n *neighbours) decided(t *testing.T, shared promotion.Promotion, in promotion.Input, older bool) {
 	t.Helper()
 	branch := v1alpha1.BranchKey(shared.URL, shared.Branch)
-	for i, v := range promote.Decide(in) {
+	for i, v := range promotion.Decide(in) {
 		s := in.Stages[i]
 		err := n.store.ChangeGroup(t.Context(), branch+"\n"+s.Head, func(g *status.Group) bool {
 			g.Head, g.State, g.Landed = s.Head, v.State, s.Known.Landed
@@ -130,7 +130,7 @@ func (n *neighbours) decided(t *testing.T, shared promote.Promotion, in promote.
 			}
 			return true
 		})
-		if err == nil && v.State == promote.StageStopped {
+		if err == nil && v.State == promotion.StageStopped {
 			err = n.store.ChangeTrain(t.Context(), branch+"\nwave\ndev\nprod", func(train *status.Train) bool {
 				train.Told = append(status.Plain(s.Name), v.Told.After(": ").Of(s.Head)...)
 				if train.Stopped = train.Told.String(); older {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 func TestPagesSayWhatWaitsForPeople(t *testing.T) {

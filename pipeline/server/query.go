@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // listQuery is what the list was asked for.

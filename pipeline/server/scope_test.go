@@ -20,10 +20,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/promote"
-	"github.com/prerig/prerig/pipeline/prune"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/promotion"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // openTokens returns the administrator's token, token, and those of a file of entries.
@@ -78,7 +78,7 @@ func newNeighbours(t *testing.T) *neighbours {
 		}
 	}
 	s.Keeper = &prune.Keeper{Catalog: s.Catalog, Store: s.Store, Queue: s.Queue, MaxShare: 50, Log: s.Log}
-	s.Promoter = &promote.Promoter{Catalog: s.Catalog, Store: s.Store, Queue: s.Queue, Log: s.Log}
+	s.Promoter = &promotion.Promoter{Catalog: s.Catalog, Store: s.Store, Queue: s.Queue, Log: s.Log}
 	for range 2 { // marked, and then due
 		if err := s.Store.Sync(t.Context()); err != nil {
 			t.Fatal(err)

@@ -18,15 +18,15 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/event"
-	"github.com/prerig/prerig/pipeline/plan"
-	"github.com/prerig/prerig/pipeline/promote"
-	"github.com/prerig/prerig/pipeline/prune"
-	"github.com/prerig/prerig/pipeline/queue"
-	"github.com/prerig/prerig/pipeline/signin"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/event"
+	"github.com/prerig/prerig/pipeline/daemon/plan"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/promotion"
+	"github.com/prerig/prerig/pipeline/server/access"
+	"github.com/prerig/prerig/pipeline/server/signin"
 )
 
 // Options of a Server.
@@ -38,7 +38,7 @@ type Options struct {
 	// Keeper knows the pipelines that are gone; nil knows none.
 	Keeper *prune.Keeper
 	// Promoter merges, holds and rolls back; nil does none of it.
-	Promoter  *promote.Promoter
+	Promoter  *promotion.Promoter
 	Receivers []event.Receiver
 	// Delivery counts webhook deliveries.
 	Delivery func(receiver, outcome string)

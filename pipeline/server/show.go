@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/diff"
-	"github.com/prerig/prerig/pipeline/giturl"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/review/diff"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 func (s *Server) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog.Entry, bool) {

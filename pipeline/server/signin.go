@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/signin"
+	"github.com/prerig/prerig/pipeline/server/access"
+	"github.com/prerig/prerig/pipeline/server/signin"
 )
 
 func (s *Server) routeSignIn(mux *http.ServeMux) {

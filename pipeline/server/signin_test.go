@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // TestSigningInWithAToken has people sign in with tokens, wrong ones and ones that end.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // Snapshot is a policy that was completed from a cluster.

@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/prerig/prerig/pipeline/livefile"
+	"github.com/prerig/prerig/pipeline/internal/process/livefile"
 )
 
 // TLSConfig returns how an address speaks TLS with the certificate and key of two files. They are read again when they change; a

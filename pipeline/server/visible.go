@@ -6,10 +6,10 @@ package server
 import (
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // mayRead reports whether somebody may know of an entry. What is no valid pipeline belongs to the namespaces of its tenant, or where

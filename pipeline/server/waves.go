@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/prerig/prerig/pipeline/promote"
+	"github.com/prerig/prerig/pipeline/promotion"
 )
 
 // shownRollbacks is how many rollbacks the page shows.
@@ -24,8 +24,8 @@ func (s *Server) wavesAndRollbacks(r *http.Request) Promotions {
 
 // shown is what the page shows of promotions: waves, those that go no further first, and the newest rollbacks.
 func (p Promotions) shown() Promotions {
-	p.Promotions = slices.DeleteFunc(p.Promotions, func(one promote.Promotion) bool { return !one.Waves })
-	slices.SortStableFunc(p.Promotions, func(a, b promote.Promotion) int { return boolOrder(b.Stopped != "") - boolOrder(a.Stopped != "") })
+	p.Promotions = slices.DeleteFunc(p.Promotions, func(one promotion.Promotion) bool { return !one.Waves })
+	slices.SortStableFunc(p.Promotions, func(a, b promotion.Promotion) int { return boolOrder(b.Stopped != "") - boolOrder(a.Stopped != "") })
 	p.Promotions = p.Promotions[:min(len(p.Promotions), maxLanes)]
 	p.Rollbacks = p.Rollbacks[:min(len(p.Rollbacks), shownRollbacks)]
 	return p

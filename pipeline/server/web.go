@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 //go:embed pages

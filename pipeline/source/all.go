@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/internal/process/fault"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 

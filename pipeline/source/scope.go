@@ -8,9 +8,9 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/prerig/prerig/pipeline/budget"
-	"github.com/prerig/prerig/pipeline/egress"
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // Scope is what the sources of a pipeline may make use of. What is fetched is shared only with those of the same scope.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/internal/process/fault"
 )
 
 // Interface fetches sources. Fetcher does, and Shared asks a server once for all who ask at the same time.

@@ -19,9 +19,9 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
-	"github.com/prerig/prerig/pipeline/tenant"
 )
 
 // addSubmodule commits a submodule, as the repository's own URL or a relative one has it.

@@ -6,8 +6,8 @@ package telemetry
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
 )
 
 // Catalog tells how reading the pipelines goes each time the metrics are read. Where there are several directories and repositories,

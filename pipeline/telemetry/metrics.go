@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/prerig/prerig/pipeline/daemon/run"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/notify"
-	"github.com/prerig/prerig/pipeline/run"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // Metrics are the daemon's.

@@ -6,7 +6,7 @@ package telemetry
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/prerig/prerig/pipeline/watchdog"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 )
 
 // overdueSteps measures the steps that were left behind.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/prerig/prerig/pipeline/disk"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/internal/process/disk"
 )
 
 // Queue measures the work queue each time the metrics are read, and whether it can store anything.

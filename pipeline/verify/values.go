@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/credential"
+	"github.com/prerig/prerig/pipeline/secret/credential"
 )
 
 // longest is how much of a value is shown in text.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/gitname"
+	"github.com/prerig/prerig/pipeline/source/gitname"
 )
 
 // checkPublish checks the entries of spec.publish, and refuses one that has a place of an earlier one.

@@ -7,8 +7,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/gitname"
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/gitname"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // Reference is the full name of what an entry writes: the branch, or the one that is proposed to it.

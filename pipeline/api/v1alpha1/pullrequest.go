@@ -14,8 +14,8 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/prerig/prerig/pipeline/gitname"
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/gitname"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // PullRequest has results wait for a review: they go to a branch of Prerig's own, and a pull request (GitLab: a merge request) from

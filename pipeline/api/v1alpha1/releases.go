@@ -8,7 +8,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // Releases says that Flux's HelmReleases and Argo CD's Applications with Helm among the objects of a build are rendered, each in

@@ -6,7 +6,7 @@ package v1alpha1
 import (
 	"fmt"
 
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 func (v *validator) remoteBases(at string, build Build) {

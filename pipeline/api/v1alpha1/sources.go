@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // MountedSource is a further source: its mountPath, and exactly one of the other fields.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/prerig/prerig/pipeline/gitname"
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/gitname"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // FieldError is about one field of a pipeline.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/disk"
+	"github.com/prerig/prerig/pipeline/internal/process/disk"
 )
 
 // Options of a Store.

@@ -18,7 +18,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/files"
-	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/review/diff"
 )
 
 // Batch is what the files of one run hold.

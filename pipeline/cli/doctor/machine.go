@@ -16,10 +16,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/disk"
+	"github.com/prerig/prerig/pipeline/internal/process/disk"
 	"github.com/prerig/prerig/pipeline/server"
+	"github.com/prerig/prerig/pipeline/server/access"
 )
 
 // socketPatience is how long a daemon on this machine may take to answer.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 
-	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/secret"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/backoff"
+	"github.com/prerig/prerig/pipeline/internal/process/backoff"
 )
 
 // maxBody is the size of the largest answer that is read: manifests may have 4 MiB by the distribution specification, and

@@ -16,8 +16,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // PipelineOptions are what is chosen for a pipeline.

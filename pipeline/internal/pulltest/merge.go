@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
 // Further calls, as Before and After are told them.

@@ -6,7 +6,7 @@ package pulltest
 import (
 	"slices"
 
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
 // Requests returns all pull requests, oldest first.

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
 // Calls, as Before and After are told them.

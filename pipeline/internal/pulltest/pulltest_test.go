@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/pipeline/internal/pulltest"
-	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
 func TestHost(t *testing.T) {

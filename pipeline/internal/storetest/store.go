@@ -7,9 +7,9 @@ package storetest
 import (
 	"testing"
 
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/internal/statetest"
-	"github.com/prerig/prerig/pipeline/queue"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // Open returns an empty queue with an embedded server, which is closed at the end of the test, and the store on it.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
 	"github.com/prerig/prerig/pipeline/server"
 )
 

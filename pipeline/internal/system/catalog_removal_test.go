@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/server"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
-	"github.com/prerig/prerig/pipeline/prune"
 )
 
 // of is a pipeline of a namespace that renders apps/NAME to the branch rendered.

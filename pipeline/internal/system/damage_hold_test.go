@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/server"
-	"github.com/prerig/prerig/pipeline/status"
 )
 
 // overSocket asks the daemon over its socket.

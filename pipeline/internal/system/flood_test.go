@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/daemon/event"
 )
 
 // TestUnsignedSendersCostLittle holds many deliveries of the largest size without a valid signature just before their ends. They

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
-	"github.com/prerig/prerig/pipeline/prune"
 	prerig "github.com/prerig/prerig/pipeline/server"
 )
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/daemon/event"
 )
 
 // dialed sends bytes to the address for webhooks and gives the status of the first answer, 0 where the connection was

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/externalartifact"
+	"github.com/prerig/prerig/pipeline/publish/externalartifact"
 )
 
 var (

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/event"
-	"github.com/prerig/prerig/pipeline/queue"
-	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/daemon/event"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
 // TestLostState removes the state directory after the daemon was killed: what is published is found in Git and in the

@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/prerig/prerig/pipeline/event"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/daemon/event"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
 	"github.com/prerig/prerig/pipeline/server"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/daemon"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/server"
-	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // stuckFile makes a file that whoever reads it hangs at, as on a file system whose server is gone. It returns what puts a usual

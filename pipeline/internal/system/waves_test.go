@@ -19,7 +19,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/cli"
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/promote"
+	"github.com/prerig/prerig/pipeline/promotion"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
@@ -93,7 +93,7 @@ spec:
 }
 
 // stages are the waves as the API tells of them.
-func (m *meshed) stages() []promote.StageStatus {
+func (m *meshed) stages() []promotion.StageStatus {
 	m.t.Helper()
 	var all server.Promotions
 	m.api(http.MethodGet, "/api/v1/promotions", nil, &all)
@@ -123,7 +123,7 @@ func (m *meshed) drive(version string, red bool) {
 		if red && i == 1 {
 			state("failure")
 			m.eventually("waiting for the waves to stop", func() string {
-				if s := m.stages(); len(s) != 4 || s[1].State != promote.StageStopped || s[2].State != promote.StageWaiting {
+				if s := m.stages(); len(s) != 4 || s[1].State != promotion.StageStopped || s[2].State != promotion.StageWaiting {
 					return fmt.Sprintf("they are %+v", s)
 				}
 				return ""
@@ -136,7 +136,7 @@ func (m *meshed) drive(version string, red bool) {
 	}
 	m.eventually("waiting for the last wave", func() string {
 		for _, s := range m.stages() {
-			if s.State != promote.StageDone {
+			if s.State != promotion.StageDone {
 				return fmt.Sprintf("%+v", s)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/pipeline/credential"
+	"github.com/prerig/prerig/pipeline/secret/credential"
 )
 
 // findCredentials warns of credentials in what was built, before injection moves lines, and notes whether there are any, or Secrets.

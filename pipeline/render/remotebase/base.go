@@ -15,7 +15,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/resource"
 
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // Base is an entry of a kustomization that names a directory of a Git repository.

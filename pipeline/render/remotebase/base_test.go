@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/internal/testprograms"
-	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render/remotebase"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 const commit = "0123456789abcdef0123456789abcdef01234567"

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/budget"
-	"github.com/prerig/prerig/pipeline/egress"
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // Limits bound what is asked of one repository for one chart.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/internal/charttest"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/source/chart"
 )
 

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/budget"
-	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/source/oci"
 )
 

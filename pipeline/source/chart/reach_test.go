@@ -15,11 +15,11 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/egress"
-	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/internal/charttest"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/chart"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // neighbours is a server with the chart repositories of two teams, /shop and /pay, which need credentials, and a place

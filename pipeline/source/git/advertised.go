@@ -12,7 +12,7 @@ import (
 	"math/bits"
 	"strconv"
 
-	"github.com/prerig/prerig/pipeline/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 

@@ -5,7 +5,7 @@ package git
 
 import (
 	"errors"
-	"github.com/prerig/prerig/pipeline/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"io"
 	"strings"
 	"testing"

@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
-	"github.com/prerig/prerig/pipeline/trust"
+	"github.com/prerig/prerig/pipeline/internal/process/trust"
 	"golang.org/x/crypto/ssh"
 )
 

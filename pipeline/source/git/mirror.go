@@ -22,7 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
-	"github.com/prerig/prerig/pipeline/filelock"
+	"github.com/prerig/prerig/pipeline/internal/process/filelock"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 

@@ -22,7 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/memory"
 
-	"github.com/prerig/prerig/pipeline/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 

@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/egress"
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // checkRedirect keeps a repository on the host that its URL names, and to what the pipeline and its credentials may

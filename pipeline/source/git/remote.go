@@ -24,7 +24,7 @@ import (
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
 
 	"github.com/prerig/prerig/fn/foreign"
-	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 )
 
 // Hash of a Git object.

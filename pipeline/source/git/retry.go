@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/backoff"
+	"github.com/prerig/prerig/pipeline/internal/process/backoff"
 )
 
 // retryTransport sends a request again when the server, or what stands in front of it, says that it did not take it. Reading is

@@ -22,7 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/prerig/prerig/pipeline/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
 // go-git's own ssh transport takes no context until a server has let it in, and then only leaves behind whoever waits. Here

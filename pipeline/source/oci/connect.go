@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/prerig/prerig/pipeline/egress"
-	"github.com/prerig/prerig/pipeline/trust"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
+	"github.com/prerig/prerig/pipeline/internal/process/trust"
 )
 
 // Media types and annotations of Flux' artifacts (fluxcd/pkg/oci).

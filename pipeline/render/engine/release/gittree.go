@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 const repositoryHint = "say where its files are in the tree with spec.build.releases.repositories"

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/event"
+	"github.com/prerig/prerig/pipeline/source/giturl"
+)
+
+// addPreview adds the branch whose pull requests a pipeline previews.
+func (x *changeIndex) addPreview(key string, p *v1alpha1.RenderPipeline) {
+	git := p.Spec.Source.Git
+	if p.Spec.Preview == nil || git == nil {
+		return
+	}
+	w := watchedRef{key: key, ref: git.Ref.Name}
+	if git.Ref.Branch != "" {
+		w.ref = "refs/heads/" + git.Ref.Branch
+	}
+	url := giturl.Normal(git.URL)
+	x.previews[url] = append(x.previews[url], w)
+}
+
+// matchPull finds the pipelines that preview a pull request. One that goes to another branch now may be previewed still, so that the
+// branch is not asked for: it is looked up when the pull request is.
+func (x *changeIndex) matchPull(change event.Change, found func(key string)) {
+	if change.Pull == nil {
+		return
+	}
+	for _, url := range change.Pull.URLs {
+		for _, w := range x.previews[giturl.Normal(url)] {
+			found(w.key)
+		}
+	}
+}
+
+// MatchPull returns the keys of the pipelines that preview pull requests to a repository, sorted.
+func (c *Catalog) MatchPull(pull *event.PullChange) []string {
+	c.mu.RLock()
+	x := c.index
+	c.mu.RUnlock()
+	found := map[string]bool{}
+	x.matchPull(event.Change{Pull: pull}, func(key string) { found[key] = true })
+	return slices.Sorted(maps.Keys(found))
+}

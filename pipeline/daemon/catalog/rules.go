@@ -1,0 +1,340 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/gitname"
+)
+
+// Rules are what pipelines must keep to beside being valid by themselves, so that their authors need not trust each other.
+type Rules struct {
+	// AllowHostFiles lets pipelines publish to directories that Git hosts act upon, such as .github.
+	AllowHostFiles bool
+	// Tenants are the directories that pipelines must lie in, and what their authors may do. None means one team that may do all.
+	Tenants []tenant.Tenant
+	// Reach is what pipelines of all may read, write and call.
+	Reach tenant.Reach
+	// Registered returns where a pipeline was known to publish to before, also before this process, and Names of which pipelines that
+	// is known. They may be nil.
+	Registered func(pipeline string) []v1alpha1.Publish
+	Names      func() []string
+}
+
+// refuse returns the entries as the rules leave them: those that break one have an error. before are the entries that were
+// valid so far. Where pipelines may be unread, what they were known to publish to is still theirs.
+func (r Rules) refuse(entries []Entry, before map[string]Entry, unread func(pipeline string) bool) []Entry {
+	for i := range entries {
+		r.applyReach(&entries[i])
+	}
+	o := owners{rules: r, before: before, sources: map[string][]string{}, places: map[string]*claimedPlace{}}
+	for _, e := range entries {
+		o.addSource(e)
+	}
+	problems := map[*Entry][]error{}
+	claims := append(o.claimsOfUnread(entries, unread), o.claimsOf(entries)...)
+	branches := o.checkBranches(claims)
+	o.checkWaves(claims, branches)
+	for _, c := range claims {
+		err := branches[c.id()]
+		if err == nil {
+			err = o.decide(c)
+		}
+		if err != nil && c.entry.Pipeline != nil {
+			problems[c.entry] = append(problems[c.entry], err)
+		}
+	}
+	for e, errs := range problems {
+		e.refuse(errors.Join(errs...))
+	}
+	return entries
+}
+
+// refuse makes an entry one that is not valid.
+func (e *Entry) refuse(err error) {
+	e.Err, e.Pipeline = fmt.Errorf("reading %s: pipeline %s: %w", e.File, e.Key, joinLines(err)), nil
+}
+
+// applyTenant refuses what the author of an entry may not say. What is no valid pipeline must not bear the name of one of another
+// tenant, as it would stand in its place; that of an object is vouched for by the API server.
+func (e *Entry) applyTenant(all []tenant.Tenant) {
+	if len(all) == 0 {
+		return
+	}
+	t, ok := tenant.Of(all, e.File)
+	if e.Tenant = t.Namespaces; t.Sources != nil {
+		e.scope = source.Scope{Submodules: t.Sources, Whose: t.Whose()}
+	}
+	if e.Pipeline == nil {
+		if !e.isObject() && !e.Opaque && (!ok || !t.Owns(v1alpha1.NamespaceOf(e.Key))) {
+			e.Key = e.File + "#" + e.Key
+		}
+		return
+	}
+	err := errors.New("it lies in no directory of tenants in the configuration")
+	if ok {
+		err = t.Check(e.Pipeline)
+	}
+	if err != nil {
+		if e.refuse(err); !e.isObject() {
+			e.Key = e.File + "#" + e.Key
+		}
+		return
+	}
+	if key := e.Pipeline.Key(); key != e.Key {
+		e.Key, e.Digest = key, contentDigest([]byte(e.Digest+key))
+	}
+}
+
+// isObject reports whether an entry is an object of a cluster.
+func (e *Entry) isObject() bool { return e.origin != nil && e.origin.Objects != nil }
+
+// applyReach refuses what no pipeline may name.
+func (r Rules) applyReach(e *Entry) {
+	if e.Pipeline == nil {
+		return
+	}
+	if err := r.Reach.Check(e.Pipeline, "pipelines of this daemon"); err != nil {
+		e.refuse(err)
+	}
+}
+
+// MayHold reports whether an entry that is not valid could be a pipeline that is missing: its file may name only namespaces of its
+// tenant, and an object is the pipeline of its own name. A file outside of all tenants' directories could be any of its repository's, and a pipeline that no tenant can have any more
+// could be anywhere.
+func (c *Catalog) MayHold(e Entry, pipeline string) bool {
+	switch {
+	case e.isObject():
+		return e.File == pipeline
+	case c.TenantOf(pipeline) == "":
+		return true
+	case len(e.Tenant) > 0:
+		return slices.Contains(e.Tenant, v1alpha1.NamespaceOf(pipeline))
+	}
+	return len(c.origins) == 1 || e.origin.mayHave(pipeline)
+}
+
+// TenantOf returns the name and directory of the tenant that a pipeline is of, by its name; "" where there is none.
+func (c *Catalog) TenantOf(pipeline string) string {
+	return c.TenantOfNamespace(v1alpha1.NamespaceOf(pipeline))
+}
+
+// TenantOfNamespace returns the name and directory of the first tenant whose pipelines may be of a namespace; "" where there is none.
+func (c *Catalog) TenantOfNamespace(namespace string) string {
+	for _, o := range c.origins {
+		for _, t := range o.tenants() {
+			if t.Owns(namespace) {
+				return o.label() + t.Directory
+			}
+		}
+	}
+	return ""
+}
+
+// Tenants returns how many tenants there are.
+func (c *Catalog) Tenants() (n int) {
+	for _, o := range c.origins {
+		n += len(o.tenants())
+	}
+	return n
+}
+
+// owners knows what places belong to which pipeline.
+type owners struct {
+	rules   Rules
+	before  map[string]Entry
+	sources map[string][]string // pipelines by the branch that they read
+	places  map[string]*claimedPlace
+}
+
+// claimedPlace is a branch, or a tag of an artifact, of which directories belong to pipelines.
+type claimedPlace struct {
+	byPath map[string]string // pipelines by their directory
+	above  map[string]string // one of the pipelines below each directory
+}
+
+func (o *owners) addSource(e Entry) {
+	if e.Pipeline == nil {
+		return
+	}
+	for _, src := range e.Pipeline.AllSources() {
+		if src.Git != nil {
+			o.addGitSource(e, src.Git)
+		}
+	}
+}
+
+func (o *owners) addGitSource(e Entry, git *v1alpha1.GitSource) {
+	names := []string{git.Ref.Name}
+	switch {
+	case git.Ref.Name != "":
+	case git.Ref.Branch != "":
+		names = []string{"refs/heads/" + git.Ref.Branch}
+	case git.Ref == (v1alpha1.GitRef{}):
+		// Which one is the default is not known before the repository is read.
+		names = []string{"refs/heads/main", "refs/heads/master"}
+	default:
+		return
+	}
+	for _, name := range names {
+		key := v1alpha1.BranchKey(git.URL, name)
+		o.sources[key] = append(o.sources[key], e.Key)
+	}
+}
+
+// claim is what an entry of a pipeline's spec.publish wants.
+type claim struct {
+	entry  *Entry
+	at     string // the path of the entry of spec.publish
+	to     v1alpha1.Publish
+	places []v1alpha1.Place
+	// owned says that the pipeline publishes to one of the places already.
+	owned bool
+}
+
+// claimsOf returns what all pipelines want. Who publishes there already comes first; of two who are new, the first by name.
+func (o *owners) claimsOf(entries []Entry) []claim {
+	var claims []claim
+	for i := range entries {
+		e := &entries[i]
+		if e.Pipeline == nil {
+			continue
+		}
+		known := o.knownPlaces(e.Key)
+		for j, to := range e.Pipeline.Spec.Publish {
+			c := claim{entry: e, at: fmt.Sprintf("spec.publish[%d]", j), to: to, places: to.Places()}
+			c.owned = slices.ContainsFunc(c.places, func(p v1alpha1.Place) bool { return slices.Contains(known, placeKey{p.Key, p.Path}) })
+			claims = append(claims, c)
+		}
+	}
+	slices.SortStableFunc(claims, func(a, b claim) int {
+		if a.owned != b.owned {
+			return map[bool]int{true: -1, false: 1}[a.owned]
+		}
+		return strings.Compare(a.entry.Key, b.entry.Key)
+	})
+	return claims
+}
+
+// claimsOfUnread returns what pipelines have that cannot be read now: nobody else may take it meanwhile.
+func (o *owners) claimsOfUnread(entries []Entry, unread func(pipeline string) bool) (claims []claim) {
+	if o.rules.Names == nil || o.rules.Registered == nil {
+		return nil
+	}
+	present := map[string]bool{}
+	for _, e := range entries {
+		present[e.Key] = true
+	}
+	for _, name := range o.rules.Names() {
+		if present[name] || !unread(name) {
+			continue
+		}
+		for _, to := range o.rules.Registered(name) {
+			claims = append(claims, claim{entry: &Entry{Key: name}, to: to, places: to.Places(), owned: true})
+		}
+	}
+	return claims
+}
+
+// placeKey tells places apart, whatever the entries that name them say of them.
+type placeKey struct{ key, path string }
+
+// knownEntries returns the entries of a pipeline that it had before.
+func (o *owners) knownEntries(pipeline string) (before []v1alpha1.Publish) {
+	if old, ok := o.before[pipeline]; ok && old.Pipeline != nil {
+		before = old.Pipeline.Spec.Publish
+	}
+	if o.rules.Registered != nil {
+		before = slices.Concat(before, o.rules.Registered(pipeline))
+	}
+	return before
+}
+
+// knownPlaces returns where a pipeline publishes to already.
+func (o *owners) knownPlaces(pipeline string) (known []placeKey) {
+	for _, to := range o.knownEntries(pipeline) {
+		for _, place := range to.Places() {
+			known = append(known, placeKey{place.Key, place.Path})
+		}
+	}
+	return known
+}
+
+// decide gives the places of a claim to its pipeline, or says why it cannot have them.
+func (o *owners) decide(c claim) error {
+	if to := c.to; to.Git != nil {
+		if first, _, _ := strings.Cut(path.Clean(to.Git.Path), "/"); !o.rules.AllowHostFiles && isHostDirectory(first) {
+			return &v1alpha1.FieldError{Path: c.at + ".git.path", Message: "must not be below " + first + ", which Git hosts act upon; who runs the daemon can allow it with allow_host_files"}
+		}
+		reading := o.sources[v1alpha1.BranchKey(to.Git.URL, to.Git.Reference())]
+		if to.Git.Adopt && !c.owned && slices.ContainsFunc(reading, func(key string) bool { return key != c.entry.Key }) {
+			return &v1alpha1.FieldError{Path: c.at + ".git.adopt", Message: "must not be set for branch " + to.Git.Branch + ", which another pipeline reads its source from"}
+		}
+	}
+	for _, p := range c.places {
+		place := o.places[p.Key]
+		if place == nil {
+			place = &claimedPlace{map[string]string{}, map[string]string{}}
+			o.places[p.Key] = place
+		}
+		// Some systems take Web and web for one directory.
+		directory := gitname.Key(p.Path)
+		if other := place.ownerOf(directory); other != "" && other != c.entry.Key {
+			return takenError(c, p, other)
+		}
+		place.give(directory, c.entry.Key)
+	}
+	return nil
+}
+
+// ownerOf returns a pipeline whose directory is this one, in it, or around it; "" where there is none.
+func (c *claimedPlace) ownerOf(dir string) string {
+	if other := c.above[dir]; other != "" {
+		return other
+	}
+	for at := dir; ; at = path.Dir(at) {
+		if other := c.byPath[at]; other != "" {
+			return other
+		}
+		if at == "." || at == "/" {
+			return ""
+		}
+	}
+}
+
+func (c *claimedPlace) give(dir, pipeline string) {
+	c.byPath[dir] = pipeline
+	for at := dir; at != "." && at != "/"; {
+		at = path.Dir(at)
+		c.above[at] = pipeline
+	}
+}
+
+// takenError tells who has a place to those who may know: pipelines of other namespaces are not named.
+func takenError(c claim, p v1alpha1.Place, other string) error {
+	who := "another pipeline"
+	if v1alpha1.NamespaceOf(c.entry.Key) == v1alpha1.NamespaceOf(other) {
+		who = "pipeline " + other
+	}
+	return p.TakenBy(c.at, who)
+}
+
+// hostDirectories are files and directories that Git hosts and their CI act upon when they are pushed.
+var hostDirectories = []string{
+	".github", ".gitlab", ".gitlab-ci.yml", ".gitea", ".forgejo", ".gogs", ".bitbucket", "bitbucket-pipelines.yml", ".azure-pipelines",
+	"azure-pipelines.yml", ".circleci", ".buildkite", ".drone.yml", ".woodpecker", ".woodpecker.yml", ".woodpecker.yaml", ".travis.yml",
+	".tekton", ".teamcity", ".cirrus.yml", ".semaphore", "jenkinsfile", ".gitmodules", ".gitattributes",
+}
+
+func isHostDirectory(name string) bool {
+	return slices.Contains(hostDirectories, gitname.Key(name))
+}

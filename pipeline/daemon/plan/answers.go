@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+)
+
+const (
+	// batchWait is how long the pipelines of sources that have answered wait for those of others, to be one batch with them.
+	batchWait = 2 * time.Second
+	// looksAtOnce is how many sources one plan looks at at the same time, and targetsAtOnce at what is published of how many.
+	looksAtOnce   = 32
+	targetsAtOnce = 128
+	// unresponsiveFor is how long a source is not looked at that did not answer in time. Its pipelines run without a look then: they
+	// find out for themselves, and take longer for it, but no event about another source waits meanwhile.
+	unresponsiveFor = time.Minute
+	// planningWait is how long others wait for a source's turn while it is worked out what follows from its answer, which takes its time
+	// where there are many pipelines.
+	planningWait = 30 * time.Second
+)
+
+var errUnresponsive = errors.New("it did not answer in time a moment ago")
+
+// unresponsiveSources remembers the sources that did not answer in time. The zero value remembers none.
+type unresponsiveSources struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+	waits map[string]time.Time // until when others wait for looks that are under way
+}
+
+// takeTurn waits for the turn to look at a source, and gives an error where it is not worth a look: it did not answer lately,
+// or somebody has been waiting for its answer for a while. done must be called in any case.
+func (s *unresponsiveSources) takeTurn(ctx context.Context, source string, turn *sync.Mutex) (done func(), err error) {
+	for {
+		if turn.TryLock() {
+			return func() { s.endLook(source); turn.Unlock() }, s.beginLook(source)
+		}
+		if s.isWaiting(source) {
+			return func() {}, errUnresponsive
+		}
+		select {
+		case <-ctx.Done():
+			return func() {}, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *unresponsiveSources) beginLook(source string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if until, found := s.until[source]; found && time.Now().Before(until) {
+		return errUnresponsive
+	}
+	delete(s.until, source)
+	s.letWait(source, batchWait)
+	return nil
+}
+
+// noteAnswer notes that a source has answered whoever has its turn.
+func (s *unresponsiveSources) noteAnswer(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.letWait(source, planningWait)
+}
+
+func (s *unresponsiveSources) letWait(source string, wait time.Duration) {
+	if s.waits == nil {
+		s.waits = map[string]time.Time{}
+	}
+	s.waits[source] = time.Now().Add(wait)
+}
+
+func (s *unresponsiveSources) endLook(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waits, source)
+}
+
+// isWaiting reports whether a look at a source takes long.
+func (s *unresponsiveSources) isWaiting(source string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	until, looking := s.waits[source]
+	return looking && time.Now().After(until)
+}
+
+func (s *unresponsiveSources) markUnresponsive(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until = map[string]time.Time{}
+	}
+	now := time.Now()
+	maps.DeleteFunc(s.until, func(_ string, until time.Time) bool { return now.After(until) })
+	s.until[source] = now.Add(unresponsiveFor)
+}
+
+// isUnresponsive reports whether a source did not answer lately.
+func (s *unresponsiveSources) isUnresponsive(source string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.until[source])
+}
+
+// forget forgets a source that nobody has any more.
+func (s *unresponsiveSources) forget(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until, source)
+}
+
+// batchSize is how many of the jobs of a batch the others are to wait for: not those of pipelines that are at it and failing.
+func (p *Planner) batchSize(jobs []queue.Job, pending map[string]bool) int {
+	count := 0
+	for _, job := range jobs {
+		if !pending[job.Pipeline] || p.Store.Get(job.Pipeline).Failures == 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// collectJobs calls look for each of n sources and gives what is to run: all of it together where all sources answer within the
+// time that others are given, and else that of those which have, and then that of each other one when it does. look calls answered, once,
+// where it goes on to look at what is published: others look at their sources then.
+func collectJobs(n int, wait time.Duration, look func(i int, answered func()) []queue.Job) iter.Seq[[]queue.Job] {
+	return func(yield func([]queue.Job) bool) {
+		type answer struct {
+			from int
+			jobs []queue.Job
+		}
+		// There is room for all, so that nobody is left with an answer that is not taken.
+		given := make(chan answer, n)
+		go func() {
+			sources, targets := make(chan struct{}, looksAtOnce), make(chan struct{}, targetsAtOnce)
+			for i := range n {
+				sources <- struct{}{}
+				go func() {
+					s := slot{of: sources}
+					defer s.leave()
+					given <- answer{i, look(i, func() { s.moveTo(targets) })}
+				}()
+			}
+		}()
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		first := make([][]queue.Job, n)
+		left := n
+		for late := false; left > 0 && !late; {
+			select {
+			case a := <-given:
+				first[a.from] = a.jobs
+				left--
+			case <-timer.C:
+				late = true
+			}
+		}
+		if !yield(slices.Concat(first...)) {
+			return
+		}
+		for ; left > 0; left-- {
+			if !yield((<-given).jobs) {
+				return
+			}
+		}
+	}
+}
+
+// slot is one of those that a plan has. A look that was left behind may still ask for another one.
+type slot struct {
+	mu   sync.Mutex
+	of   chan struct{}
+	left bool
+}
+
+// moveTo waits for another slot, and leaves this one then.
+func (s *slot) moveTo(other chan struct{}) {
+	other <- struct{}{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		<-other
+		return
+	}
+	<-s.of
+	s.of = other
+}
+
+func (s *slot) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = true
+	<-s.of
+}

@@ -1,0 +1,384 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/event"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/internal/process/fault"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
+	"github.com/prerig/prerig/pipeline/publish/externalartifact"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// Planner asks for runs. It is safe for concurrent use.
+type Planner struct {
+	// Catalog is the pipelines, PipelinesDir the directory that they are from.
+	Catalog      *catalog.Catalog
+	PipelinesDir string
+	// Fetcher looks at sources, Builder says what would be different.
+	Fetcher *source.Fetcher
+	// Secrets reads the secrets of the places that are published to; it may be nil.
+	Secrets secret.Reader
+	// Artifacts keeps what is published as ExternalArtifacts; nil where nothing is.
+	Artifacts *externalartifact.Keeper
+	Builder   *build.Builder
+	Store     *status.Store
+	Queue     *queue.Queue
+	// Debounce is the least time between two runs of a pipeline that events ask for.
+	Debounce time.Duration
+	// Watchdog leaves behind looks at sources that hang; nil does so, too, and tells nobody.
+	Watchdog *watchdog.Watchdog
+	Log      *slog.Logger
+
+	unchanged build.UnchangedCache
+
+	unresponsive        unresponsiveSources
+	unresponsiveTargets unresponsiveSources // by their URLs
+	targetWait          time.Duration       // 0 for targetTimeout
+
+	shared     *source.Shared // looks that pipelines with several sources have in common
+	shareLooks sync.Once
+
+	postponed []string // pipelines that are due, and whose sources the timer is at; only the timer uses it
+
+	requesting sync.RWMutex // read while a run is asked for, locked to note a look
+
+	mu          sync.Mutex
+	sourceLocks map[string]*sync.Mutex // one for each source
+	next        map[string]time.Time   // when a pipeline may run again
+	looked      map[string]time.Time   // when a pipeline's source was looked at last
+	sources     map[string]sourceText  // of pipelines
+	uses        map[string]int         // how many pipelines have a source, and how many plans are at it
+	settled     map[string]*settledSource
+	intervals   map[string]time.Time // sources that the timer is at, and since which tick
+	polled      map[string]time.Time // when a look at a source ended last
+	expected    map[string]time.Time // since when a source is expected to be polled
+	timing      time.Time            // when the timer began
+}
+
+// sourceText is a text that is equal for the pipelines of one source, and the entry that it was made of.
+type sourceText struct{ digest, file, text string }
+
+// Cause is why pipelines are looked at.
+type Cause struct {
+	// ID stands in every log line from here to the commit, Reason is for people.
+	ID, Reason string
+	// Since is when it came.
+	Since time.Time
+	// Drift also looks at what is published.
+	Drift bool
+	// Moved says that a branch which is published to has moved, so that what is under way may have looked too early.
+	Moved bool
+	// Now does not wait for further events.
+	Now bool
+
+	answered func()              // called when a source has answered, or will not, and what is published is looked at
+	planned  func(source string) // called when a source was planned for; nil for nobody
+}
+
+// Event plans for one event.
+func (p *Planner) Event(ctx context.Context, e event.Event, stored time.Time) error {
+	touched := p.Catalog.Match(e.Changes)
+	if err := p.Consider(ctx, touched, CauseOf(e, stored)); err != nil {
+		return err
+	}
+	return p.EventAtTargets(ctx, e, stored, touched)
+}
+
+// EventAtTargets plans for those pipelines that an event concerns where they publish to, but those that were considered already, which are
+// sorted.
+func (p *Planner) EventAtTargets(ctx context.Context, e event.Event, stored time.Time, considered []string) error {
+	proposed := slices.DeleteFunc(p.Catalog.MatchProposed(e.Changes), func(key string) bool {
+		_, found := slices.BinarySearch(considered, key)
+		return found
+	})
+	cause := CauseOf(e, stored)
+	cause.Drift, cause.Moved = true, true
+	return p.Consider(ctx, proposed, cause)
+}
+
+// CauseOf is the cause that an event is.
+func CauseOf(e event.Event, stored time.Time) Cause {
+	return Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored}
+}
+
+// fetchTimeout is how long a source may take to answer. After that its pipelines run anyway, and say in their status what
+// is wrong with it. Few events are planned at the same time, so it is short.
+const fetchTimeout = 10 * time.Second
+
+// Consider asks for a run of those among the pipelines that would give something else than they did. An error means that
+// the queue could not be asked; then nothing is lost when the same is considered again.
+func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) error {
+	entries := p.runnableEntries(keys)
+	if len(entries) == 0 {
+		return nil
+	}
+	ctx, span := otel.Tracer("prerig").Start(ctx, "plan")
+	defer span.End()
+	span.SetAttributes(attribute.String("prerig.id", cause.ID), attribute.Int("prerig.pipelines", len(entries)))
+	begun, err := p.findBegun(ctx)
+	if err != nil {
+		return err
+	}
+	trace, count := queue.TraceOf(ctx), 0
+	for jobs := range p.planSources(ctx, entries, begun, cause) {
+		count += len(jobs)
+		batch := p.batchSize(jobs, begun.before)
+		for i := range jobs {
+			jobs[i].Batch, jobs[i].Trace = batch, trace
+			if !cause.Now {
+				jobs[i].NotBefore = p.notBefore(jobs[i].Pipeline)
+			}
+			if err := p.request(ctx, jobs[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := begun.failed(); err != nil {
+		return err
+	}
+	p.Log.Info("planned", "id", cause.ID, "reason", cause.Reason, "looked at", len(entries), "to run", count, "took", time.Since(cause.Since))
+	return nil
+}
+
+// runnableEntries returns the pipelines that could run.
+func (p *Planner) runnableEntries(keys []string) []catalog.Entry {
+	found, gone := p.Catalog.GetAll(keys)
+	for _, key := range gone {
+		p.forgetPipeline(key)
+	}
+	return slices.DeleteFunc(found, func(e catalog.Entry) bool { return e.Err != nil })
+}
+
+// planSources looks at each source once and gives what is to run, in one batch where all sources answer soon.
+func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begun *begunJobs, cause Cause) iter.Seq[[]queue.Job] {
+	groups := map[string][]catalog.Entry{}
+	var order []string
+	for _, e := range entries {
+		key := p.sourceKey(e)
+		if _, ok := groups[key]; !ok {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], e)
+	}
+	return collectJobs(len(order), batchWait, func(i int, answered func()) []queue.Job {
+		cause := cause
+		cause.answered = answered
+		if cause.planned != nil {
+			defer cause.planned(order[i])
+		}
+		return p.planSourceSafely(ctx, order[i], groups[order[i]], begun, cause)
+	})
+}
+
+// planTimeout bounds the look at one source and what is worked out of it for its pipelines.
+const planTimeout = 5 * time.Minute
+
+// planSourceSafely plans for the pipelines of one source, and asks for all of them where that panics or hangs: the runs will tell of
+// it. The event would come again after each start, and nothing else would ever be planned.
+func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) (jobs []queue.Job) {
+	step := watchdog.Step{Name: watchdog.StepPlan, Subject: entries[0].Key, Limit: planTimeout}
+	jobs, err := watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) ([]queue.Job, error) {
+		return p.planSource(ctx, key, entries, begun, cause), nil
+	})
+	if err == nil {
+		return jobs
+	}
+	if stack, ok := fault.StackOf(err); ok {
+		p.Log.Error("looking at a source has panicked", "id", cause.ID, "pipelines", len(entries), "error", err, "stack", stack)
+	} else {
+		p.Log.Warn("looking at a source hangs; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
+	}
+	for _, e := range entries {
+		if job := cause.newJob(e); !e.Pipeline.Spec.Suspend && !p.Store.Control(e.Key).Suspended {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs
+}
+
+// newJob returns a job for the cause. What is published is looked at in any case where it has moved: nothing else tells of that.
+func (c Cause) newJob(e catalog.Entry) queue.Job {
+	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest, Drift: c.Drift && c.Moved}
+}
+
+// sourceKey is equal for the pipelines of one scope with the same sources. All are asked for it with each event and each tick of the timer.
+func (p *Planner) sourceKey(e catalog.Entry) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known, ok := p.sources[e.Key]; ok && known.digest == e.Digest && known.file == e.File {
+		return known.text
+	}
+	sources := e.Sources(p.PipelinesDir)
+	parts := []any{e.Scope(), sources[0].Source}
+	for _, one := range sources[1:] {
+		parts = append(parts, one.MountPath, one.Source)
+	}
+	text, err := json.Marshal(parts)
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	if p.sources == nil {
+		p.sources = map[string]sourceText{}
+	}
+	p.uses = countUse(p.uses, string(text))
+	p.leaveText(p.sources[e.Key].text)
+	p.sources[e.Key] = sourceText{digest: e.Digest, file: e.File, text: string(text)}
+	return string(text)
+}
+
+// forgetPipeline drops what is remembered of a pipeline that is gone.
+func (p *Planner) forgetPipeline(key string) {
+	p.unchanged.Forget(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leaveText(p.sources[key].text)
+	delete(p.sources, key)
+	delete(p.next, key)
+	delete(p.looked, key)
+}
+
+// planSource plans for the pipelines of one source, one group at a time for each source.
+func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) []queue.Job {
+	defer p.leaveSource(key) // after its turn is given back
+	done, err := p.unresponsive.takeTurn(ctx, key, p.sourceLock(key))
+	done = sync.OnceFunc(done)
+	defer done()
+	resolved, stored := time.Now(), p.Store.Seen()
+	settled := p.lastSettled(key, entries, cause)
+	var rendered []*status.State
+	if settled == nil {
+		rendered = p.statesOf(entries)
+	}
+	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	first := entries[0]
+	var snapshot *source.Snapshot
+	if err == nil {
+		snapshot, err = p.fetchSafely(looking, key, first)
+	}
+	if err != nil && looking.Err() != nil && ctx.Err() == nil {
+		p.unresponsive.markUnresponsive(key)
+	}
+	if err != nil {
+		p.Log.Warn("a source could not be checked; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
+	}
+	if snapshot != nil {
+		p.unresponsive.noteAnswer(key)
+		p.noteLook(entries, resolved)
+	}
+	if cause.Drift {
+		done() // the servers that are published to may be slow, and what is known of the source stays as it is
+		cause.answered()
+	}
+	pending, ok := begun.among(ctx, entries)
+	if !ok {
+		return nil // the whole plan is made again
+	}
+	some, ok := settled.unsettled(p, snapshot, pending)
+	if ok {
+		entries = some.entries
+	}
+	if rendered == nil {
+		rendered = p.statesBefore(entries, stored)
+	}
+	look := p.unchanged.At(p.Builder, snapshot)
+	plan := sourcePlan{p: p, snapshot: snapshot, resolved: resolved, look: look, pending: pending, cause: cause, open: map[string]bool{}}
+	plan.planEntries(ctx, entries, rendered)
+	switch {
+	case cause.Drift: // it asks for more than others do
+	case snapshot == nil:
+		p.noteSettled(key, nil)
+	case ok:
+		settled.renew(look, some, plan.open)
+	default:
+		p.noteSettled(key, &settledSource{entries: entries, stored: stored, unneeded: look.Unneeded(), open: plan.open})
+	}
+	return plan.jobs
+}
+
+// noteLook notes when the source of pipelines was looked at. The caller has the source's turn, so the last one noted is the newest.
+func (p *Planner) noteLook(entries []catalog.Entry, at time.Time) {
+	p.requesting.Lock()
+	defer p.requesting.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.looked == nil {
+		p.looked = map[string]time.Time{}
+	}
+	for _, e := range entries {
+		p.looked[e.Key] = at
+	}
+}
+
+// dropOldRevision takes the revision out of a job whose source was looked at once more before the job is asked for, as a plan
+// waits for slow sources. That look may have found that nothing needs to run, and this job would bring back what it was before.
+func (p *Planner) dropOldRevision(job *queue.Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.looked[job.Pipeline].Equal(job.Resolved) {
+		job.Revision, job.Resolved, job.Mounted = "", time.Time{}, nil
+	}
+}
+
+// statesOf returns the states of pipelines as they are now, for what they say of the last render, see queue.Job.
+func (p *Planner) statesOf(entries []catalog.Entry) []*status.State {
+	out := make([]*status.State, len(entries))
+	for i, e := range entries {
+		out[i] = p.Store.Get(e.Key)
+	}
+	return out
+}
+
+// sourceHadFailed reports whether a pipeline's status tells of a source that did not answer.
+func sourceHadFailed(state *status.State) bool {
+	c := state.Condition()
+	return c != nil && c.Reason == "SourceFailed"
+}
+
+// sourceLock returns the lock of a source, until leaveSource is called: two plans never have different ones.
+func (p *Planner) sourceLock(key string) *sync.Mutex {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.uses = countUse(p.uses, key)
+	if p.sourceLocks == nil {
+		p.sourceLocks = map[string]*sync.Mutex{}
+	}
+	if p.sourceLocks[key] == nil {
+		p.sourceLocks[key] = &sync.Mutex{}
+	}
+	return p.sourceLocks[key]
+}
+
+// notBefore says when a pipeline may run: at once where it has not run lately, and else when the time is up. Further events
+// do not put that off, so that a busy repository is still rendered.
+func (p *Planner) notBefore(key string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		p.next = map[string]time.Time{}
+	}
+	now := time.Now()
+	if next := p.next[key]; now.Before(next) {
+		return next
+	}
+	p.next[key] = now.Add(p.Debounce)
+	return now
+}

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// settledSource is what the last look at a source has found. As long as its pipelines are as they were, another look goes through those
+// of which something was stored since, or where the source differs where they have read it: ten thousand pipelines are not gone through
+// for an event that touches one of them, or none.
+type settledSource struct {
+	entries  []catalog.Entry
+	stored   uint64 // up to where it is known what is stored of them, see status.Store.ChangedSince
+	unneeded *build.Unneeded
+	open     map[string]bool // pipelines that each look goes through: of which something was needed, or it is not known why nothing is
+}
+
+// lastSettled returns what the last look at a source has found, where that is of use; else nil.
+func (p *Planner) lastSettled(key string, entries []catalog.Entry, cause Cause) *settledSource {
+	p.mu.Lock()
+	s := p.settled[key]
+	p.mu.Unlock()
+	if s == nil || cause.Drift || !slices.EqualFunc(s.entries, entries, isSameEntry) {
+		return nil
+	}
+	return s
+}
+
+// unsettled are the pipelines that a look has to go through.
+type unsettled struct {
+	entries []catalog.Entry
+	keys    map[string]bool // of them
+	stored  uint64          // up to where it is known what is stored of all others
+}
+
+// unsettled returns what has to be gone through in a snapshot; false where that is all. What has a job is: its run may have looked at the
+// source too early. The caller has the source's turn.
+func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot, pending map[string]bool) (u unsettled, ok bool) {
+	if s == nil || snapshot == nil {
+		return u, false
+	}
+	changed, stored, ok := p.Store.ChangedSince(s.stored)
+	if !ok {
+		return u, false
+	}
+	touched, ok := s.unneeded.Touched(p.Builder, snapshot)
+	if !ok {
+		return u, false
+	}
+	u = unsettled{keys: changed, stored: stored}
+	for _, key := range touched {
+		u.keys[key] = true
+	}
+	maps.Copy(u.keys, s.open)
+	maps.Copy(u.keys, pending)
+	for _, e := range s.entries {
+		if u.keys[e.Key] {
+			u.entries = append(u.entries, e)
+		}
+	}
+	return u, true
+}
+
+// statesBefore returns the states of pipelines as they were when only so much was stored, for what they say of the last render, see
+// queue.Job; nil for one that has changed since.
+func (p *Planner) statesBefore(entries []catalog.Entry, stored uint64) []*status.State {
+	out := p.statesOf(entries)
+	changed, _, ok := p.Store.ChangedSince(stored)
+	for i, e := range entries {
+		if !ok || changed[e.Key] {
+			out[i] = nil
+		}
+	}
+	return out
+}
+
+// noteSettled notes what a look has found; nil for nothing to rely on.
+func (p *Planner) noteSettled(key string, s *settledSource) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s == nil {
+		delete(p.settled, key)
+		return
+	}
+	if p.settled == nil {
+		p.settled = map[string]*settledSource{}
+	}
+	p.settled[key] = s
+}
+
+// renew notes what a look has found that went through some pipelines only. The caller has the source's turn.
+func (s *settledSource) renew(look *build.UnchangedCheck, gone unsettled, open map[string]bool) {
+	s.unneeded.Renew(look, gone.keys)
+	s.stored, s.open = gone.stored, open
+}
+
+func isSameEntry(a, b catalog.Entry) bool {
+	return a.Key == b.Key && a.Digest == b.Digest && a.File == b.File
+}

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
+	"github.com/prerig/prerig/pipeline/publish"
+)
+
+// driftTimeout bounds the look at what is published.
+const driftTimeout = time.Minute
+
+// driftResult is what a run has found of changes by others.
+type driftResult struct {
+	looked  bool   // whether it is known
+	found   string // "" where nothing was changed
+	repairs bool   // it is put back
+}
+
+// lookForDrift looks whether others have changed what is published, where the planner has seen that, or somebody asks how things
+// are. What cannot be looked at is as it was.
+func (a *attempt) lookForDrift(ctx context.Context) {
+	if !a.job.Drift && !a.state.Asked(a.p, a.control) {
+		return
+	}
+	found, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepPublish, driftTimeout), func(ctx context.Context) (string, error) {
+		return publish.FindDrift(ctx, a.r.Targets, a.p, a.state, a.started, 0)
+	})
+	if err != nil {
+		a.log.Warn("what is published cannot be looked at", "error", err)
+		return
+	}
+	a.drift = driftResult{looked: true, found: found}
+	a.drift.repairs = found != "" && a.p.Spec.Drift == v1alpha1.DriftRepair && a.state.RepairDue(time.Now())
+}
+
+// settledResult is what a run has found of what people did with what waits for them.
+type settledResult struct{ looked, changed bool }
+
+// settle brings to an end what people have done with pull requests that the pipeline's results wait in.
+func (a *attempt) settle(ctx context.Context) error {
+	if !a.job.Drift && !a.state.Asked(a.p, a.control) || !publish.WaitsForPeople(a.state) {
+		return nil
+	}
+	changed, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepPublish, publish.PublishWait), func(ctx context.Context) (bool, error) {
+		return publish.Settle(ctx, a.r.Targets, a.p, a.state, a.started)
+	})
+	a.settled = settledResult{looked: err == nil, changed: changed}
+	if changed {
+		a.log.Info("what waits for people has changed", "published", loggedTargets(a.state.Status.Published))
+	}
+	return err
+}
+
+// isNews reports whether a state does not say what was found. One that tells of a failure goes on telling of that.
+func (d driftResult) isNews(s *status.State) bool {
+	if !d.looked || d.repairs {
+		return false
+	}
+	c := s.Condition()
+	if c == nil || c.Status != "True" && !s.IsDrifted() {
+		return false
+	}
+	return d.found != s.DriftFound() || (d.found != "") != s.IsDrifted()
+}
+
+// recordDrift notes in the state that others have changed what is published, or that it is again as it was, and tells of it.
+func (a *attempt) recordDrift(ctx context.Context) error {
+	now := time.Now()
+	entry := a.historyEntry(nil, now)
+	if a.drift.found == "" {
+		entry.Outcome, entry.Message = status.Unchanged, "what is published is again as it was written"
+		a.state.NotePublished(now, false)
+		a.state.Ready(now, true, meta.SucceededReason, entry.Message, false)
+	} else {
+		entry.Outcome, entry.Message = status.Drifted, status.OneLine(driftMessage(a.p.Spec.Drift, a.drift.found, a.state.Repairs(now)))
+		a.state.NoteDrift(now, a.drift.found, entry.Message)
+		a.log.Warn("others have changed what is published", "drift", a.drift.found)
+	}
+	a.state.Seen.Resolved = a.resolved.UTC()
+	return a.saveRun(ctx, entry, nil)
+}
+
+// driftMessage says what others have changed and what becomes of it.
+func driftMessage(policy v1alpha1.DriftPolicy, found string, repairs int) string {
+	switch {
+	case policy != v1alpha1.DriftRepair:
+		return "others have changed what is published: " + found + ". prerig reconcile --force puts it back, spec.drift: Repair always does"
+	case repairs >= status.MaxRepairs:
+		return fmt.Sprintf("others have changed what is published: %s. It was put back %d times and changed again: something else writes there. "+
+			"It is tried again after %s without a repair, or by prerig reconcile --force", found, repairs, status.RepairsForgotten)
+	}
+	return "others have changed what is published: " + found + ". It was put back a moment ago already, and is again in a while"
+}

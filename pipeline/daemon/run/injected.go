@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+
+	"github.com/prerig/prerig/pipeline/review/injection"
+)
+
+// maxInjectedLines bounds how many numbers of lines are remembered, and maxInjectedFiles of how many files.
+const (
+	maxInjectedLines = 1 << 20
+	maxInjectedFiles = 1 << 15
+)
+
+// injectedLines finds the lines of files that an injection made, and remembers them by what the files hold: what a run publishes is
+// what the next one changes. The zero value remembers nothing yet. It is safe for concurrent use.
+type injectedLines struct {
+	prepare sync.Once
+	remover *injection.Remover
+
+	mu         sync.Mutex
+	young, old map[[sha256.Size]byte][]int32 // the young takes in what is new until it is full, and is the old then
+	lines      int                           // in the young
+}
+
+// of returns the lines of a file.
+func (l *injectedLines) of(ctx context.Context, content []byte) []int {
+	if len(content) == 0 {
+		return nil
+	}
+	key := sha256.Sum256(content)
+	if known, ok := l.recall(key); ok {
+		return widened(known)
+	}
+	l.prepare.Do(func() { l.remover, _ = injection.NewRemover() })
+	if l.remover == nil {
+		return nil
+	}
+	found := l.remover.Lines(ctx, content)
+	if ctx.Err() == nil {
+		l.remember(key, narrowed(found))
+	}
+	return found
+}
+
+func (l *injectedLines) recall(key [sha256.Size]byte) ([]int32, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.young[key]; ok {
+		return known, true
+	}
+	known, ok := l.old[key]
+	return known, ok
+}
+
+func (l *injectedLines) remember(key [sha256.Size]byte, lines []int32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.young == nil || l.lines+len(lines) > maxInjectedLines/2 || len(l.young) >= maxInjectedFiles/2 {
+		l.young, l.old, l.lines = map[[sha256.Size]byte][]int32{}, l.young, 0
+	}
+	l.young[key] = lines
+	l.lines += len(lines)
+}
+
+func narrowed(lines []int) []int32 {
+	out := make([]int32, len(lines))
+	for i, line := range lines {
+		out[i] = int32(line) //nolint:gosec // a file of two thousand million lines is not looked at
+	}
+	return out
+}
+
+func widened(lines []int32) []int {
+	if len(lines) == 0 {
+		return nil
+	}
+	out := make([]int, len(lines))
+	for i, line := range lines {
+		out[i] = int(line)
+	}
+	return out
+}

@@ -1,0 +1,274 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
+	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
+	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// Options of a Runner.
+type Options struct {
+	// Catalog is the pipelines, PipelinesDir the directory that they are from.
+	Catalog      *catalog.Catalog
+	PipelinesDir string
+	// Fetcher fetches sources, Targets opens the places that are published to. Remover takes away what is published where a
+	// pipeline does not publish any more.
+	Fetcher *source.Fetcher
+	Targets *publish.Targets
+	Remover *prune.Remover
+	// Builder renders.
+	Builder *build.Builder
+	// Store keeps states, Queue locks.
+	Store *status.Store
+	Queue *queue.Queue
+	// Notifier tells others; nil tells nobody.
+	Notifier *notify.Notifier
+	// Workers is how many renders run at once, beside half as many that take long.
+	Workers int
+	// Teams says who shares the renders out.
+	Teams build.Teams
+	// History is how many runs are kept.
+	History int
+	// ExternalURL is where the web page is, for notifications.
+	ExternalURL string
+	// Observe is told of every run; it must be quick.
+	Observe func(Observation)
+	// ReadCluster has what policies take from the cluster read again, and does not wait for it; nil where there is none.
+	ReadCluster func()
+	// Watchdog leaves behind what hangs; nil does so, too, and tells nobody.
+	Watchdog *watchdog.Watchdog
+	// Log.
+	Log *slog.Logger
+}
+
+// Observation is what there is to measure of a run.
+type Observation struct {
+	Pipeline string
+	Run      status.Run
+	Stage    string
+	// Queued is how long the event or request waited; Fetch, Render and Publish are the durations of the steps. Bytes is the
+	// size of the result.
+	Queued, Fetch, Render, Publish time.Duration
+	Bytes                          int
+}
+
+// Runner does jobs. It is safe for concurrent use.
+type Runner struct {
+	Options
+	builds  *build.Limited
+	sources *source.Shared
+	notices notices
+
+	differences chan struct{} // one for each that is made
+	injected    injectedLines
+}
+
+// New returns a Runner.
+func New(o Options) *Runner {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Observe == nil {
+		o.Observe = func(Observation) {}
+	}
+	r := &Runner{Options: o, builds: build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Teams, o.Log), differences: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	r.sources = source.Share(o.Fetcher)
+	if o.Targets != nil && o.Targets.Refresh == nil {
+		o.Targets.Refresh = o.Store.Sync // the gates ask for holds
+	}
+	if o.Targets != nil {
+		o.Targets.Publishers = publish.PublishersIn(o.Store)
+		o.Targets.KeepNotes(r.keepNotes)
+	}
+	return r
+}
+
+// Wait returns when notifications that were begun are sent.
+func (r *Runner) Wait() { r.notices.sending.Wait() }
+
+// Hurry is for the end of the process: a notification for which others wait is not tried again from then on, so that each of them is
+// sent once.
+func (r *Runner) Hurry() { r.notices.hurry() }
+
+// LogUnsent logs each notification that is not sent.
+func (r *Runner) LogUnsent() { r.notices.logUnsent() }
+
+// WhenIdle calls do at a place for a render that no pipeline wants now, see build.Limited.
+func (r *Runner) WhenIdle(ctx context.Context, do func(context.Context) error) error {
+	return r.builds.WhenIdle(ctx, do)
+}
+
+// unknownFor is how long a job waits for a pipeline that this process does not know yet, or not as it is now: another one
+// may have read the directory earlier. Where it is the other way round, another job comes.
+const unknownFor = time.Minute
+
+// waitedFor is how long ago a job was asked for. One from the future was asked for before the clock was set back, and
+// must not wait until it is there again.
+func waitedFor(job queue.Job) time.Duration { return time.Since(job.Since).Abs() }
+
+// Do does one job. It returns nil where the job is done, also where the pipeline failed in a way that only a change of its
+// source or of itself can mend; the status tells of it.
+func (r *Runner) Do(ctx context.Context, job queue.Job) error {
+	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
+	entry, ok := r.Catalog.Get(job.Pipeline)
+	if (!ok || job.Spec != "" && job.Spec != entry.Digest) && waitedFor(job) < unknownFor {
+		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the pipeline's new definition yet")}
+	}
+	if !ok || entry.Err != nil {
+		log.Info("the pipeline is gone or not valid, the job is dropped")
+		return nil
+	}
+	ctx = budget.WithTeam(ctx, entry.Scope().Team())
+	if err := r.checkCluster(entry.Pipeline, job); err != nil {
+		return err
+	}
+	// What was asked for before the job was must be known, or the request would stay open.
+	state, revision, err := r.Store.LoadSynced(ctx, job.Pipeline)
+	if err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
+	if err := r.checkObject(ctx, entry); err != nil {
+		return err
+	}
+	if err := r.checkPolicies(entry, job, state); err != nil {
+		return err
+	}
+	control := r.Store.Control(job.Pipeline)
+	if entry.Pipeline.Spec.Suspend || control.Suspended {
+		log.Debug("the pipeline is suspended")
+		return r.noteHandled(ctx, entry, state, revision, control)
+	}
+	r.Targets.Enter(job.Cause, job.Pipeline, job.Batch)
+	defer r.Targets.Leave(job.Cause, job.Pipeline)
+	if r.builds.IsSlow(job.Pipeline) {
+		r.Targets.Leave(job.Cause, job.Pipeline) // the others of its commit need not wait for it
+	}
+	ctx, span := otel.Tracer("prerig").Start(ctx, "run")
+	defer span.End()
+	span.SetAttributes(attribute.String("prerig.pipeline", job.Pipeline), attribute.String("prerig.id", job.Cause))
+	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, stored: revision, started: time.Now(), control: control,
+		unsure: state.Publishing || revision == 0}
+	err = a.runSafely(ctx)
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // the process ends; the job comes again
+	}
+	if lost := queue.Held(ctx); lost != nil {
+		return &queue.RetryError{After: time.Second, Err: lost}
+	}
+	retrying := state.Retrying()
+	if err := a.recordRun(ctx, err); err != nil || !retrying {
+		return err
+	}
+	return a.lookAgain(ctx)
+}
+
+// checkObject returns why a job has to come again where another process has seen a newer definition of the pipeline, or that it was deleted:
+// this one may be cut off from the API server for long. Nothing bounds that: another process takes the job, or this one reads the cluster.
+func (r *Runner) checkObject(ctx context.Context, entry catalog.Entry) error {
+	if !r.Store.IsDoubted(entry.Key, entry.Object) {
+		return nil
+	}
+	if err := r.Catalog.Confirm(ctx, entry); err != nil {
+		return &queue.RetryError{After: time.Second, Err: fmt.Errorf("asking for the newest definition of the pipeline: %w", err)}
+	}
+	return nil
+}
+
+// checkPolicies returns why a job has to come again where it was planned, or the pipeline has run, with a newer policy than this process
+// knows. Once the cluster can be read, and some time has gone by, that is what there is, as after the restore of a backup of etcd.
+func (r *Runner) checkPolicies(entry catalog.Entry, job queue.Job, state *status.State) error {
+	older, bounded := r.Builder.OlderPolicy(entry.Pipeline, state.Seen.Policies), false
+	if from, ok := r.Catalog.StatusOf(entry.Key); older == "" || !ok || from.Error == "" {
+		older, bounded = cmp.Or(older, r.Builder.OlderPolicy(entry.Pipeline, job.Policies)), true
+	}
+	if older == "" || bounded && waitedFor(job) >= unknownFor {
+		return nil
+	}
+	return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the newest InjectionPolicy " + older + " yet")}
+}
+
+// staleFor is how long a job waits for a process that can read the cluster: what another one was planned with may be newer.
+const staleFor = 10 * time.Minute
+
+// checkCluster returns why a job has to come again where this process sees another cluster than it was planned with: it would find
+// nothing to do, or render what is older. Later the cluster may be another one than when it was planned.
+func (r *Runner) checkCluster(p *v1alpha1.RenderPipeline, job queue.Job) error {
+	if job.Cluster == "" {
+		return nil
+	}
+	digest, stale := r.Builder.ClusterState(p)
+	wait, after := unknownFor, time.Second
+	if stale {
+		wait, after = staleFor, 10*time.Second
+	}
+	if digest == job.Cluster || waitedFor(job) >= wait {
+		return nil
+	}
+	if r.ReadCluster != nil {
+		r.ReadCluster()
+	}
+	return &queue.RetryError{After: after, Err: errors.New("this process sees another state of the cluster than the job was planned with")}
+}
+
+// noteHandled notes that a reconcile request was seen, for those who wait for it.
+func (r *Runner) noteHandled(ctx context.Context, e catalog.Entry, state *status.State, revision uint64, control status.Control) error {
+	if !state.NoteRequests(e.Pipeline, control) {
+		return nil
+	}
+	if _, err := r.Store.Save(ctx, e.Key, state, revision); err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
+	return nil
+}
+
+// StageError is the error of a run with the stage that it came from.
+type StageError struct {
+	Stage string
+	// Final means that trying again will give the same until something changes.
+	Final bool
+	Err   error
+}
+
+// Error tells the cause.
+func (e *StageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *StageError) Unwrap() error { return e.Err }
+
+func (e *StageError) conditionReason() string {
+	switch e.Stage {
+	case status.StageSource:
+		return v1alpha1.ReasonSourceFailed
+	case status.StageBuild:
+		return v1alpha1.ReasonBuildFailed
+	case status.StageGate:
+		return v1alpha1.ReasonGateClosed
+	}
+	return v1alpha1.ReasonPublishFailed
+}

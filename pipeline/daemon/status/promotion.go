@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/daemon/queue"
+)
+
+// Names of what is stored of merges and rollbacks.
+const (
+	groupPrefix    = "group/"
+	trainPrefix    = "train/"
+	rollbackPrefix = "rollback/"
+)
+
+// OnHold says that a person has stopped a pipeline from publishing, and Prerig from merging what waits of it.
+type OnHold struct {
+	// Since is when, By who, Reason why in a few words.
+	Since  time.Time `json:"since"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	// Rollback is the ID of the rollback that it was put on hold for, "" where it was for none.
+	Rollback string `json:"rollback,omitempty"`
+}
+
+// Message says it in a sentence, with what ends it.
+func (h *OnHold) Message() string {
+	text := "on hold"
+	if h.By != "" {
+		text += " by " + h.By
+	}
+	if h.Reason != "" {
+		text += ": " + h.Reason
+	}
+	return text + "; prerig promote or prerig resume publishes the newest result again"
+}
+
+// Decision is what somebody has decided of exactly one content of a group.
+type Decision struct {
+	// Commit is the head that it is about. Nothing follows of it for another.
+	Commit string `json:"commit"`
+	// Heads are where other pipelines of the group knew the head to be then: one that was not asked for a while knows an older one.
+	Heads []string `json:"heads,omitempty"`
+	// Number is that of the pull request, where a person has closed it: its branch may be gone, and no commit be known.
+	Number int64 `json:"number,omitempty"`
+	// Closed is when that was, as the host tells it, zero where it is not known: another close of it is not what was decided about.
+	Closed time.Time `json:"closed,omitzero"`
+	At     time.Time `json:"at"`
+	By     string    `json:"by,omitempty"`
+}
+
+// IsOf reports whether the decision is about a head.
+func (d *Decision) IsOf(commit string) bool {
+	return commit != "" && (d.Commit == commit || slices.Contains(d.Heads, commit))
+}
+
+// Landed is a merge.
+type Landed struct {
+	Number int64  `json:"number"`
+	Head   string `json:"head,omitempty"`
+	// Commit is what it made on the branch.
+	Commit string    `json:"commit,omitempty"`
+	URL    string    `json:"url,omitempty"`
+	At     time.Time `json:"at"`
+	// By is who had Prerig merge it, and "" where it was done at the host.
+	By string `json:"by,omitempty"`
+	// GreenSince is since when all of its statuses are green, zero where they are not.
+	GreenSince time.Time `json:"greenSince,omitzero"`
+	// Red is the last status that was found red, "" where none is.
+	Red string `json:"red,omitempty"`
+	// Train is when the train of waves began that it was merged in, zero for none.
+	Train time.Time `json:"train,omitzero"`
+	// Settled says that its statuses were green for long enough: later ones do not count any more.
+	Settled bool `json:"settled,omitempty"`
+}
+
+// Group is what is remembered of a group of results that share a pull request. What people do at the host is asked there.
+type Group struct {
+	// Head is its branch.
+	Head string `json:"head"`
+	// Merging is written before Prerig merges, so that a merge that is found is known for its own.
+	Merging *Decision `json:"merging,omitempty"`
+	// Promoted is a person's decision to merge, or open, in spite of what the policies wait for.
+	Promoted *Decision `json:"promoted,omitempty"`
+	// Green is since when all statuses of a head are green.
+	Green *Decision `json:"green,omitempty"`
+	// Landed is the last merge.
+	Landed *Landed `json:"landed,omitempty"`
+	// State and Message are what was last shown, since Since.
+	State   string    `json:"state,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	// Told is Message in pieces, as it may name pipelines of others. Older versions have stored none.
+	Told Text `json:"told,omitempty"`
+}
+
+// Say sets the message.
+func (g *Group) Say(text Text) { g.Message, g.Told = text.String(), text }
+
+// Train is what is remembered of waves that go one after another.
+type Train struct {
+	// Revision of the source that it carries, and since when.
+	Revision string    `json:"revision,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	// Closed says that one of its waves is merged, so that another revision has to wait for the next train.
+	Closed bool `json:"closed,omitempty"`
+	// Stopped says why it goes no further, "" where it does: then another revision may begin the next one.
+	Stopped string `json:"stopped,omitempty"`
+	// Told is Stopped in pieces, as it may name pipelines of others. Older versions have stored none.
+	Told Text `json:"told,omitempty"`
+	// Open are the heads of the waves that are to have a pull request.
+	Open []string `json:"open,omitempty"`
+	// Looked are its newest revisions that all pipelines of its waves were asked to look at.
+	Looked []string `json:"looked,omitempty"`
+	// Held says that results wait for the next train.
+	Held bool `json:"held,omitempty"`
+}
+
+// Rollback is a rollback that somebody asked for.
+type Rollback struct {
+	ID string `json:"id"`
+	// Pipeline and Target are where it was asked for, Pipelines all that the publish had changed.
+	Pipeline  string   `json:"pipeline"`
+	Target    string   `json:"target"`
+	Pipelines []string `json:"pipelines,omitempty"`
+	// Commit is the publish that is taken back, Files how many files that are.
+	Commit string    `json:"commit"`
+	Files  int       `json:"files,omitempty"`
+	At     time.Time `json:"at"`
+	By     string    `json:"by,omitempty"`
+	// State is Asked, Open where its pull request waits, Done, Closed where a person has closed that, or Refused.
+	State string `json:"state"`
+	// Result is the commit that takes it back, Number and URL are of the pull request.
+	Result  string `json:"result,omitempty"`
+	Number  int64  `json:"number,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// States of a Rollback.
+const (
+	RollbackAsked   = "Asked"
+	RollbackOpen    = "Open"
+	RollbackDone    = "Done"
+	RollbackClosed  = "Closed"
+	RollbackRefused = "Refused"
+)
+
+// Ended reports whether nothing is left to do of it.
+func (r *Rollback) Ended() bool { return r.State != RollbackAsked && r.State != RollbackOpen }
+
+// promotionName is short and has no character that a name must not have.
+func promotionName(prefix, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return prefix + hex.EncodeToString(sum[:16])
+}
+
+// Group returns what this process knows of a group.
+func (s *Store) Group(key string) Group { return knownValue[Group](s, promotionName(groupPrefix, key)) }
+
+// ChangeGroup changes what is stored of a group, again and again until nobody else does meanwhile. A change that gives false leaves it.
+func (s *Store) ChangeGroup(ctx context.Context, key string, change func(g *Group) bool) error {
+	return changeValue(ctx, s, promotionName(groupPrefix, key), change)
+}
+
+// Train returns what this process knows of waves.
+func (s *Store) Train(key string) Train { return knownValue[Train](s, promotionName(trainPrefix, key)) }
+
+// ChangeTrain changes what is stored of waves.
+func (s *Store) ChangeTrain(ctx context.Context, key string, change func(t *Train) bool) error {
+	return changeValue(ctx, s, promotionName(trainPrefix, key), change)
+}
+
+// ChangeRollback changes what is stored of a rollback.
+func (s *Store) ChangeRollback(ctx context.Context, id string, change func(r *Rollback) bool) error {
+	return changeValue(ctx, s, rollbackPrefix+id, change)
+}
+
+// LoadRollback returns a rollback as it is stored now, the zero value where there is none.
+func (s *Store) LoadRollback(ctx context.Context, id string) (Rollback, error) {
+	return loadValue[Rollback](ctx, s, rollbackPrefix+id)
+}
+
+// Rollbacks returns all rollbacks that are known, newest first.
+func (s *Store) Rollbacks() []Rollback {
+	var out []Rollback
+	for _, name := range s.table.Names(rollbackPrefix) {
+		if r := knownValue[Rollback](s, name); r.ID != "" {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b Rollback) int {
+		if c := b.At.Compare(a.At); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return out
+}
+
+// ForgetRollback drops a rollback that nobody has to know of any more.
+func (s *Store) ForgetRollback(ctx context.Context, id string) error {
+	return s.q.Forget(ctx, rollbackPrefix+id)
+}
+
+func knownValue[T any](s *Store, name string) (v T) {
+	data, _, ok := s.table.Get(name)
+	if !ok {
+		return v
+	}
+	if known, err := decodeJSON[T](data); err == nil {
+		v = *known
+	}
+	return v
+}
+
+func loadValue[T any](ctx context.Context, s *Store, name string) (v T, err error) {
+	data, _, ok, err := s.q.Load(ctx, name)
+	if err != nil || !ok {
+		return v, err
+	}
+	if known, err := decodeJSON[T](data); err == nil {
+		v = *known
+	}
+	return v, nil
+}
+
+func changeValue[T any](ctx context.Context, s *Store, name string, change func(v *T) bool) error {
+	const attempts = 10
+	for try := 1; ; try++ {
+		data, revision, ok, err := s.q.Load(ctx, name)
+		if err != nil {
+			return err
+		}
+		v := new(T)
+		if ok {
+			if v, err = decodeJSON[T](data); err != nil {
+				v = new(T)
+			}
+		}
+		if !change(v) {
+			return nil
+		}
+		if data, err = encodeJSON(v); err != nil {
+			return fmt.Errorf("saving %s: %w", name, err)
+		}
+		_, err = s.q.SaveAfter(ctx, name, data, revision)
+		if !errors.Is(err, queue.ErrChanged) || try == attempts {
+			return err
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
+)
+
+// evaluate says how the checks of a commit are taken together, of which some must be there, which one tells so, and when the newest of
+// them was said.
+func evaluate(checks []pullrequest.Check, required []string) (state pullrequest.CheckState, text string, newest time.Time) {
+	pending := ""
+	for _, c := range checks {
+		if c.At.After(newest) {
+			newest = c.At
+		}
+		switch c.State {
+		case pullrequest.CheckRed:
+			return pullrequest.CheckRed, fmt.Sprintf("the status %s is red", c.Name), newest
+		case pullrequest.CheckPending:
+			pending = c.Name
+		}
+	}
+	for _, pattern := range required {
+		if !slices.ContainsFunc(checks, func(c pullrequest.Check) bool { return v1alpha1.MatchStatus(pattern, c.Name) }) {
+			return pullrequest.CheckPending, fmt.Sprintf("waits for the status %s", pattern), newest
+		}
+	}
+	if pending != "" {
+		return pullrequest.CheckPending, fmt.Sprintf("waits for the status %s", pending), newest
+	}
+	return pullrequest.CheckGreen, "", newest
+}
+
+// later returns the later of since and what a host says, where that is not in the future: clocks differ. Where since
+// itself is in the future, the clock was set back after it was noted, and the time begins anew.
+func later(since, said, now time.Time) time.Time {
+	if since.After(now) {
+		since = now
+	}
+	if said.After(since) && !said.After(now) {
+		return said
+	}
+	return since
+}
+
+func lengthOf(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}
+
+// Versions are minor versions of Istio 1, from the oldest to the newest; the zero value is none.
+type Versions struct{ Oldest, Newest int }
+
+// ParseVersions reads versions as Published.Istio has them.
+func ParseVersions(text string) (v Versions) {
+	if n, _ := fmt.Sscanf(text, "1.%d-1.%d", &v.Oldest, &v.Newest); n == 1 {
+		v.Newest = v.Oldest
+	}
+	return v
+}
+
+// with returns the versions of both.
+func (v Versions) with(other Versions) Versions {
+	switch {
+	case other == Versions{}:
+		return v
+	case v == Versions{}:
+		return other
+	}
+	return Versions{min(v.Oldest, other.Oldest), max(v.Newest, other.Newest)}
+}
+
+// apart is how many minor versions lie between the oldest and the newest.
+func (v Versions) apart() int { return v.Newest - v.Oldest }
+
+// skew says why merging a wave would bring the waves further apart than Istio supports, "" where it does not. Waves that are too far
+// apart already may come closer.
+func (d decision) skew(i int) string {
+	before, after := Versions{}, Versions{}
+	for j, s := range d.in.Stages {
+		before = before.with(s.Runs)
+		if j == i {
+			after = after.with(s.Proposed)
+		} else {
+			after = after.with(s.Runs)
+		}
+	}
+	if after.apart() <= lint.SupportedSkew || after.apart() <= before.apart() {
+		return ""
+	}
+	return fmt.Sprintf("the waves would run Istio 1.%d and 1.%d, and Istio supports %d minor version apart; bring all of them to one in between first",
+		after.Oldest, after.Newest, lint.SupportedSkew)
+}

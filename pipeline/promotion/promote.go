@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+)
+
+// Promoted is what a request to promote has changed.
+type Promoted struct {
+	// Released were on hold. Groups are the heads that go on whatever the policies wait for.
+	Released, Groups []string
+}
+
+// Promote ends the hold of pipelines, and lets the groups that wait with results of them go on as they are now: what is open is merged,
+// and what waits for its turn is opened. The host's own rules hold all the same. Nothing is changed before may was asked for all that wait
+// in these groups. Runs of what was on hold are asked for with the token.
+func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token string, may func(pipeline string) error) (done Promoted, err error) {
+	_, groups := p.units()
+	waiting := map[string]*status.Decision{}
+	for key, g := range groups {
+		decided := g.waitingOf(pipelines)
+		if decided == nil {
+			continue
+		}
+		waiting[key] = decided
+		for _, m := range g.members {
+			if m.published == nil || m.published.PullRequest == nil {
+				continue
+			}
+			if err := may(m.key); err != nil {
+				return done, fmt.Errorf("promoting what waits on %s: %w", g.head, err)
+			}
+		}
+	}
+	if done.Released, err = p.Release(ctx, pipelines, token); err != nil {
+		return done, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(waiting)) {
+		g, decided := groups[key], waiting[key]
+		decided.At, decided.By = p.now().UTC(), by
+		if err := p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Head, k.Promoted = g.head, decided; return true }); err != nil {
+			return done, err
+		}
+		done.Groups = append(done.Groups, g.head)
+	}
+	p.forgetTries()
+	p.Wake()
+	return done, nil
+}
+
+// waitingOf returns what a decision to promote is about: what waits with results of some of the pipelines, or was closed with them. It is
+// nil where there is nothing.
+func (g *group) waitingOf(pipelines []string) *status.Decision {
+	var found *status.Decision
+	for _, m := range g.members {
+		if !slices.Contains(pipelines, m.key) || m.published == nil || m.published.PullRequest == nil {
+			continue
+		}
+		r := m.published.PullRequest
+		if r.HeadCommit != "" && r.State != v1alpha1.PullRequestClosed {
+			return &status.Decision{Commit: r.HeadCommit, Heads: g.otherHeads(r.HeadCommit)}
+		}
+		if found == nil && (r.HeadCommit != "" || r.State == v1alpha1.PullRequestClosed) {
+			found = &status.Decision{Commit: r.HeadCommit, Number: r.Number}
+			if r.State == v1alpha1.PullRequestClosed {
+				found.Closed = r.Since.Time
+			}
+		}
+	}
+	return found
+}
+
+// otherHeads returns the heads of the group that its pipelines know, but for one.
+func (g *group) otherHeads(known string) (out []string) {
+	for _, m := range g.members {
+		if m.published == nil || !m.published.PullRequest.Waits() {
+			continue
+		}
+		if head := m.published.PullRequest.HeadCommit; head != "" && head != known && !slices.Contains(out, head) {
+			out = append(out, head)
+		}
+	}
+	return out
+}
+
+// Promotion is what goes on of a group, or of waves that go one after another.
+type Promotion struct {
+	// URL and Branch are where it goes to.
+	URL    string `json:"url"`
+	Branch string `json:"branch"`
+	// Waves says that the stages go one after another, and Label by which label they are told apart.
+	Waves bool   `json:"waves,omitempty"`
+	Label string `json:"label,omitempty"`
+	// Revision is the source that a train of waves carries; Stopped why it goes no further.
+	Revision string `json:"revision,omitempty"`
+	Stopped  string `json:"stopped,omitempty"`
+	// Stages are the groups, waves in their order.
+	Stages []StageStatus `json:"stages"`
+}
+
+// Promotions returns what goes on of pipelines that may be told of.
+func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
+	var out []Promotion
+	units, _ := p.units()
+	all := isAllKnown(units, may)
+	for _, u := range units {
+		to := reader{unit: u, may: may, all: all}
+		if to.own = u.firstOf(may); to.own == nil {
+			continue
+		}
+		train := p.Store.Train(u.key)
+		one := Promotion{URL: to.own.to.URL, Branch: u.branch, Waves: u.waves != nil, Label: u.label, Revision: train.Revision, Stopped: to.text(train.Stopped, train.Told)}
+		for _, g := range u.groups {
+			one.Stages = append(one.Stages, g.status(p.Store.Group(g.key), to))
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// status is where a group stands, of the pipelines that may be told of. Of a wave with none of them it is only its state.
+func (g *group) status(known status.Group, to reader) StageStatus {
+	s := StageStatus{Name: g.name, State: cmp.Or(known.State, StageIdle), Since: known.Since}
+	own := slices.IndexFunc(g.members, func(m member) bool { return to.may(m.key) })
+	if own < 0 && !to.all {
+		s.Head = to.own.to.PullRequest.HeadOf(to.own.to, g.name)
+		return s
+	}
+	s.Head, s.Message = g.head, to.text(known.Message, known.Told)
+	if own >= 0 {
+		s.Head = g.members[own].head
+	}
+	if landed := known.Landed; landed != nil {
+		s.Number, s.URL = landed.Number, landed.URL
+	}
+	for _, m := range g.members {
+		if !to.may(m.key) {
+			continue
+		}
+		s.Pipelines++
+		if m.control.OnHold != nil {
+			s.OnHold++
+		}
+		if m.published == nil || m.published.PullRequest == nil {
+			continue
+		}
+		r := m.published.PullRequest
+		if r.State != v1alpha1.PullRequestClosed {
+			s.Waits++
+		}
+		if r.Number > s.Number {
+			s.Number, s.URL = r.Number, r.URL
+		}
+		if known.State == "" && r.State == v1alpha1.PullRequestOpen { // it is merged by people, and nothing is decided about it
+			s.State, s.Message, s.Since = StageOpen, "waits for people to merge it", r.Since.Time
+		}
+	}
+	return s
+}

@@ -1,0 +1,405 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
+	"github.com/prerig/prerig/pipeline/publish"
+)
+
+// Look decides once about everything that is due.
+func (p *Promoter) Look(ctx context.Context) {
+	units, _ := p.units()
+	if !slices.ContainsFunc(units, func(u *unit) bool { return u.isActive(p.Store) }) {
+		return
+	}
+	pending, err := p.Queue.Pending(ctx)
+	if err == nil {
+		err = p.Store.Sync(ctx) // a run that is not pending any more has saved its state
+	}
+	if err != nil {
+		p.Log.Warn("what waits for a merge cannot be looked at", "error", err)
+		return
+	}
+	units, groups := p.units()
+	for _, u := range units {
+		if !u.isActive(p.Store) {
+			continue
+		}
+		s := &step{p: p, u: u, train: p.Store.Train(u.key), groups: groups, pending: pending}
+		s.read()
+		if !s.hasWork() || !p.isDueFor(u.key, s.signature()) {
+			continue
+		}
+		err := s.run(ctx)
+		if p.noteTry(u.key, err); err != nil && ctx.Err() == nil {
+			p.Log.Warn("what waits for a merge is looked at again later", "url", u.url, "branch", u.branch, "error", err)
+		}
+	}
+}
+
+// step is one look at a unit, and what follows.
+type step struct {
+	p       *Promoter
+	u       *unit
+	groups  map[string]*group
+	pending map[string]bool
+	train   status.Train
+	stages  []Stage
+	others  map[string]Stage
+}
+
+// read takes what this process knows.
+func (s *step) read() {
+	now := s.p.now()
+	s.stages, s.others = nil, map[string]Stage{}
+	for _, g := range s.u.groups {
+		stage := g.stage(s.p.Store.Group(g.key), s.pending, now)
+		landed := stage.Known.Landed
+		stage.InTrain = landed != nil && !landed.Train.IsZero() && landed.Train.Equal(s.train.Started)
+		s.stages = append(s.stages, stage)
+		for _, after := range stage.When.After {
+			if other := s.groups[groupKey(g.to.Git, after.Group)]; other != nil {
+				s.others[after.Group] = other.stage(s.p.Store.Group(other.key), s.pending, now)
+			}
+		}
+	}
+}
+
+func (s *step) signature() string {
+	parts := []string{fmt.Sprint(s.train)}
+	for i := range s.stages {
+		parts = append(parts, s.stages[i].signature())
+	}
+	return strings.Join(parts, "\n")
+}
+
+// hasWork reports whether anything waits, is to be verified, or has to be shown as done.
+func (s *step) hasWork() bool {
+	if s.train.Revision != "" || s.train.Held {
+		return true
+	}
+	return slices.ContainsFunc(s.stages, func(one Stage) bool {
+		k := one.Known
+		return one.Waits+one.Declined > 0 || one.Busy != "" || k.State == StageOpen || k.State == StageWaiting || k.Promoted != nil
+	})
+}
+
+// run asks the host, decides, and does it.
+func (s *step) run(ctx context.Context) error {
+	if s.isUnseen() {
+		return s.showRevision(ctx)
+	}
+	landed := false
+	for i := range s.stages {
+		found, err := s.observe(ctx, i)
+		if err != nil {
+			return err
+		}
+		landed = landed || found
+	}
+	if landed {
+		// What was merged is settled first: until then its results seem to wait.
+		return nil
+	}
+	for i, g := range s.u.groups {
+		if !s.stages[i].Unsettled {
+			continue
+		}
+		// Whoever found the merge died before its pipelines were asked to look.
+		if err := s.p.settle(ctx, g, "its pull request was merged"); err != nil {
+			return err
+		}
+	}
+	if err := s.lookAtMoved(ctx); err != nil {
+		return err
+	}
+	verdicts := Decide(Input{Now: s.p.now(), Waves: s.u.waves, Stages: s.stages, Others: s.others})
+	if err := s.record(ctx, verdicts); err != nil {
+		return err
+	}
+	if s.u.waves != nil {
+		if err := s.moveTrain(ctx, verdicts); err != nil {
+			return err
+		}
+	}
+	for i, v := range verdicts {
+		if v.Merge {
+			if err := s.merge(ctx, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lookAtMoved has pipelines look at branches with a commit that none of them knows, less and less often for one commit: a pipeline that
+// fails may never come to look.
+func (s *step) lookAtMoved(ctx context.Context) error {
+	for i, g := range s.u.groups {
+		stage := &s.stages[i]
+		if !stage.hasMoved() || stage.Busy != "" {
+			continue
+		}
+		what := "moved " + g.key + " " + stage.Request.HeadCommit
+		if !s.p.isDue(what) {
+			continue
+		}
+		s.p.noteTry(what, errMoved)
+		if err := s.p.settle(ctx, g, errMoved.Error()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errMoved is why pipelines look at the branch of a pull request.
+var errMoved = errors.New("its branch has moved")
+
+// observe asks the host about a stage. It reports whether something was merged that was not known, and stores that.
+func (s *step) observe(ctx context.Context, i int) (landed bool, err error) {
+	if landed, err = s.ask(ctx, i); landed && err == nil {
+		err = s.recordLanded(ctx, i)
+	}
+	return landed, err
+}
+
+// ask is observe without storing anything.
+func (s *step) ask(ctx context.Context, i int) (landed bool, err error) {
+	stage, g := &s.stages[i], s.u.groups[i]
+	known := stage.Known.Landed
+	verifies := s.u.waves != nil && known != nil && (!known.Settled || stage.InTrain)
+	if stage.Waits+stage.Declined == 0 && stage.Known.State != StageOpen && !verifies && s.train.Revision == "" {
+		return false, nil
+	}
+	err = s.p.asMembers(ctx, g, func(a asker) error {
+		landed, err = s.askAs(ctx, i, a, verifies)
+		return err
+	})
+	if pullrequest.IsNotFound(err) && stage.Waits == 0 && stage.Request == nil {
+		return false, nil
+	}
+	return landed, err
+}
+
+// askAs is ask with the credentials of one of the pipelines.
+func (s *step) askAs(ctx context.Context, i int, a asker, verifies bool) (landed bool, err error) {
+	stage, g := &s.stages[i], s.u.groups[i]
+	known := stage.Known.Landed
+	stage.Request = nil
+	host, err := s.p.Targets.Merger(ctx, a.namespace, a.to)
+	if err != nil {
+		return false, err
+	}
+	if stage.Request, err = host.Find(ctx, g.head, a.to.Git.Branch); err != nil {
+		return false, err
+	}
+	r := stage.Request
+	if r != nil && r.State == pullrequest.StateMerged && (known == nil || r.Number > known.Number) {
+		return true, nil
+	}
+	if r != nil && r.State == pullrequest.StateOpen && stage.Waits > 0 {
+		if stage.Checks, err = host.Checks(ctx, r.HeadCommit); err != nil {
+			return false, err
+		}
+		if stage.Merge == v1alpha1.MergeWhenGreen {
+			if stage.Opinions, err = host.Opinions(ctx, r.Number); err != nil {
+				return false, err
+			}
+		}
+	}
+	if verifies && known.Commit != "" {
+		stage.LandedChecks, err = s.landedChecks(ctx, host, a, known.Commit)
+	}
+	return false, err
+}
+
+// landedChecks are those of what was merged, and of the newest commit of the branch, which holds it: what deploys a branch tells of the
+// commit that it has seen, which may be a later one.
+func (s *step) landedChecks(ctx context.Context, host pullrequest.Merger, a asker, commit string) ([]pullrequest.Check, error) {
+	all, err := host.Checks(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	tip, err := s.p.Targets.BaseTip(ctx, a.namespace, a.to)
+	if err != nil || tip == commit || tip == "" {
+		return all, err
+	}
+	more, err := host.Checks(ctx, tip)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range more {
+		at := slices.IndexFunc(all, func(old pullrequest.Check) bool { return old.Name == one.Name })
+		switch {
+		case at < 0:
+			all = append(all, one)
+		case one.At.After(all[at].At):
+			all[at] = one
+		}
+	}
+	return all, nil
+}
+
+// longAgo tells a merge that nobody has looked at from one of now.
+const longAgo = 10 * time.Minute
+
+// recordLanded stores a merge that was found, and has the results that it holds be settled.
+func (s *step) recordLanded(ctx context.Context, i int) error {
+	stage, g := &s.stages[i], s.u.groups[i]
+	r, now := stage.Request, s.p.now().UTC()
+	landed := &status.Landed{Number: r.Number, Head: r.HeadCommit, Commit: r.MergeCommit, URL: r.URL, At: r.ClosedAt.UTC(), Train: s.train.Started}
+	if m := stage.Known.Merging; m != nil && m.Commit == r.HeadCommit {
+		landed.By = m.By
+	}
+	// The clock of the host may be wrong: what was open at the last look was merged since.
+	wasOpen := landed.By != "" || stage.Known.State == StageOpen
+	old := !wasOpen && landed.At.Before(now.Add(-longAgo))
+	if wasOpen && now.Sub(landed.At).Abs() > longAgo || landed.At.After(now) {
+		landed.At = now
+	}
+	if s.train.Revision == "" || old && landed.At.Before(s.train.Started) {
+		landed.Settled, landed.Train = s.u.waves != nil && old, time.Time{}
+	}
+	// The train is closed first: once the merge is stored, nobody finds it again.
+	if !landed.Train.IsZero() {
+		if err := s.p.Store.ChangeTrain(ctx, s.u.key, func(t *status.Train) bool { t.Closed = true; return true }); err != nil {
+			return err
+		}
+	}
+	err := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool {
+		k.Head, k.Landed, k.Promoted, k.Green = g.head, landed, nil, nil
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	who := "somebody"
+	if landed.By != "" {
+		who = landed.By
+	}
+	s.p.Log.Info("a pull request was merged", "head", g.head, "number", r.Number, "commit", r.MergeCommit, "by", who)
+	return s.p.settle(ctx, g, "its pull request was merged")
+}
+
+// record stores what was decided, before it is shown or done.
+func (s *step) record(ctx context.Context, verdicts []Verdict) error {
+	for i, v := range verdicts {
+		g := s.u.groups[i]
+		before := s.stages[i].Known
+		err := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool {
+			old := *k
+			k.Head, k.Green = g.head, v.Green
+			if v.Landed != nil && k.Landed != nil && v.Landed.Number == k.Landed.Number {
+				k.Landed = v.Landed
+			}
+			if k.State != v.State {
+				k.Since = s.p.now().UTC()
+			}
+			k.State = v.State
+			k.Say(v.Told)
+			return !reflect.DeepEqual(old, *k)
+		})
+		if err != nil {
+			return err
+		}
+		if before.State != v.State {
+			s.p.Log.Info("a group has another state", "head", g.head, "state", v.State, "message", v.Message)
+		}
+	}
+	return nil
+}
+
+// errNotNow is about a pull request that is not to be merged any more.
+var errNotNow = errors.New("what it waits for has changed")
+
+// recheck decides again about a stage that is about to be merged: what is stored, as it is now, and the pull request, its statuses and
+// reviews. What the host says of other stages is as it was.
+func (s *step) recheck(ctx context.Context, i int) error {
+	pending, err := s.p.Queue.Pending(ctx)
+	if err == nil {
+		err = s.p.Store.Sync(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("deciding once more about a merge: %w", err)
+	}
+	units, groups := s.p.units()
+	at := slices.IndexFunc(units, func(u *unit) bool { return u.key == s.u.key })
+	if at < 0 || len(units[at].groups) != len(s.u.groups) {
+		return errNotNow
+	}
+	now := &step{p: s.p, u: units[at], train: s.p.Store.Train(s.u.key), groups: groups, pending: pending}
+	if now.read(); now.isUnseen() {
+		return errNotNow
+	}
+	for j := range now.stages {
+		now.stages[j].Request, now.stages[j].LandedChecks = s.stages[j].Request, s.stages[j].LandedChecks
+	}
+	landed, err := now.ask(ctx, i)
+	if err != nil {
+		return fmt.Errorf("deciding once more about a merge: %w", err)
+	}
+	request := now.stages[i].Request
+	if landed || request == nil || request.HeadCommit != s.stages[i].Request.HeadCommit || request.Number != s.stages[i].Request.Number {
+		return errNotNow
+	}
+	if !Decide(Input{Now: s.p.now(), Waves: now.u.waves, Stages: now.stages, Others: now.others})[i].Merge {
+		return errNotNow
+	}
+	return nil
+}
+
+// mergedBy is who merges where nobody has promoted it.
+const mergedBy = "Prerig"
+
+// merge merges the pull request of a stage. That it does is stored first, so that a merge whose answer is lost is known for its own.
+func (s *step) merge(ctx context.Context, i int) error {
+	stage, g := &s.stages[i], s.u.groups[i]
+	r := stage.Request
+	decided := &status.Decision{Commit: r.HeadCommit, At: s.p.now().UTC(), By: mergedBy}
+	if stage.isPromoted() {
+		decided.By = stage.Known.Promoted.By
+	}
+	err := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = decided; return true })
+	if err != nil {
+		return err
+	}
+	method := pullrequest.MergeMethod(stage.When.Method)
+	if method == "" {
+		method = pullrequest.MergeCommit
+	}
+	var merged *pullrequest.Request
+	err = s.p.asMembers(ctx, g, func(a asker) error {
+		recheck := func(ctx context.Context) error { return s.recheck(ctx, i) }
+		merged, err = s.p.Targets.MergeUnderLock(ctx, a.namespace, a.to, r, method, recheck)
+		return err
+	})
+	switch {
+	case errors.Is(err, errNotNow): // the next look says why
+		return s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; return true })
+	case errors.Is(err, pullrequest.ErrNotOpen):
+		return nil // somebody was quicker
+	case errors.Is(err, publish.ErrEdited):
+		told := g.said(err, status.OneLine(err.Error()), editedText)
+		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; k.Say(told); return true })
+		return errors.Join(err, saved, s.p.settle(ctx, g, errMoved.Error()))
+	case err != nil:
+		told := append(status.Plain("the host does not merge it"), g.said(err, ": "+status.OneLine(err.Error()), "")...)
+		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Say(told); return true })
+		return errors.Join(err, saved)
+	}
+	s.p.Log.Info("merged", "head", g.head, "number", r.Number, "commit", merged.MergeCommit, "by", decided.By)
+	s.p.Wake()
+	return nil
+}

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/publish"
+)
+
+// TurnsOf says whose turn it is among waves, as it is stored. It is what publishes that asks, in whichever process.
+func TurnsOf(store *status.Store) publish.Turns {
+	return func(ctx context.Context, to *v1alpha1.GitPublish, head, revision string) (publish.Turn, error) {
+		key := v1alpha1.TrainKey(to)
+		var train status.Train
+		turn := publish.Turn{}
+		err := store.ChangeTrain(ctx, key, func(t *status.Train) bool {
+			changed := false
+			turn.Held, changed = admit(t, revision, time.Now())
+			train = *t
+			return changed
+		})
+		turn.Open = slices.Contains(train.Open, head)
+		turn.Message = "as others come first"
+		return turn, err
+	}
+}
+
+// admit takes a revision into a train, or begins the next one with it, and says why it has to wait otherwise. Once a wave is merged,
+// another revision waits until the last one is, so that no wave gets what the ones before it have not had; a train that is stopped
+// gives way to the next.
+func admit(t *status.Train, revision string, now time.Time) (held string, changed bool) {
+	switch {
+	case revision == "" || t.Revision == revision:
+		return "", false
+	case t.Revision != "" && t.Closed && t.Stopped == "":
+		changed, t.Held = !t.Held, true
+		return fmt.Sprintf("it waits until the waves of %s are through", t.Revision), changed
+	case t.Revision == "" || t.Closed:
+		*t = status.Train{Started: now.UTC(), Held: t.Held}
+	}
+	t.Revision, t.Stopped, t.Told = revision, "", nil
+	return "", true
+}
+
+// maxLooked bounds how many revisions of a train are remembered.
+const maxLooked = 20
+
+// isUnseen reports whether the waves carry a revision that not all of their pipelines were asked to look at: each looks at its source in
+// its own time, and one of an earlier wave that has not looked has nothing that waits.
+func (s *step) isUnseen() bool {
+	return s.u.waves != nil && s.train.Revision != "" && !slices.Contains(s.train.Looked, s.train.Revision)
+}
+
+// showRevision has all pipelines of the waves look at their sources. Those that have to run are under way when it returns, and nothing is
+// opened or merged before.
+func (s *step) showRevision(ctx context.Context) error {
+	for _, g := range s.u.groups {
+		if err := s.p.settle(ctx, g, "the waves carry another revision"); err != nil {
+			return err
+		}
+	}
+	err := s.p.Store.ChangeTrain(ctx, s.u.key, func(t *status.Train) bool {
+		if !t.Started.Equal(s.train.Started) {
+			return false
+		}
+		t.Looked = append(t.Looked, s.train.Revision)
+		t.Looked = t.Looked[max(0, len(t.Looked)-maxLooked):]
+		return true
+	})
+	s.p.Wake()
+	return err
+}
+
+// moveTrain opens the waves whose turn it is, and ends the train after the last.
+func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
+	var told status.Text
+	over := true
+	var open []string
+	for i, v := range verdicts {
+		stage := &s.stages[i]
+		if v.State == StageStopped && told == nil {
+			told = append(status.Plain(stage.Name), v.Told.After(": ").Of(stage.Head)...)
+		}
+		if v.Open || stage.Waits == 0 && slices.Contains(s.train.Open, stage.Head) {
+			open = append(open, stage.Head)
+		}
+		done := v.State == StageDone || v.State == StageIdle
+		over = over && done && stage.Waits == 0 && stage.Busy == "" && stage.Failing == ""
+	}
+	held := false
+	err := s.p.Store.ChangeTrain(ctx, s.u.key, func(t *status.Train) bool {
+		if t.Revision != s.train.Revision || !t.Started.Equal(s.train.Started) {
+			open = nil // another one has begun meanwhile
+			return false
+		}
+		if over {
+			held = t.Held
+			was := t.Revision
+			*t = status.Train{Held: held} // until all that was held was asked for
+			return was != ""
+		}
+		stopped := told.String()
+		if t.Stopped == stopped && slices.Equal(t.Told, told) && slices.Equal(t.Open, open) {
+			return false
+		}
+		t.Stopped, t.Told, t.Open = stopped, told, open
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if over && held {
+		return s.p.settleAll(ctx, s.u)
+	}
+	for i := range verdicts {
+		g := s.u.groups[i]
+		request := s.stages[i].Request
+		isOpen := request != nil && request.State == "Open"
+		if s.stages[i].Waits == 0 || isOpen == slices.Contains(open, g.head) || s.stages[i].Declined > 0 {
+			continue
+		}
+		err := s.p.asMembers(ctx, g, func(a asker) error {
+			_, err := s.p.Targets.Look(ctx, a.namespace, a.to, g.head)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.p.settle(ctx, g, "it is the turn of its wave"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle has the pipelines of a group look at what became of what waits.
+func (p *Promoter) settle(ctx context.Context, g *group, reason string) error {
+	if p.Consider == nil {
+		return nil
+	}
+	var keys []string
+	for _, m := range g.members {
+		keys = append(keys, m.key)
+	}
+	return p.Consider(ctx, keys, reason)
+}
+
+// settleAll has all pipelines of the waves run whose results had to wait. Then nothing is held, unless the next train has begun: after
+// that one they are asked once more.
+func (p *Promoter) settleAll(ctx context.Context, u *unit) error {
+	for _, g := range u.groups {
+		if err := p.settle(ctx, g, "the waves before are through"); err != nil {
+			return err
+		}
+	}
+	return p.Store.ChangeTrain(ctx, u.key, func(t *status.Train) bool {
+		was := t.Held
+		t.Held = t.Held && t.Revision != ""
+		return was != t.Held
+	})
+}

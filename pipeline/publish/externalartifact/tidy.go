@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package externalartifact
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/prerig/prerig/pipeline/internal/process/disk"
+)
+
+// Run removes archives whose time is over, until ctx is done.
+func (k *Keeper) Run(ctx context.Context) {
+	ticker := time.NewTicker(max(k.options.Grace/4, time.Second))
+	defer ticker.Stop()
+	for {
+		k.Tidy(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Tidy looks for archives that are damaged or gone, and removes those that no object has named for as long as Grace, as far as this
+// process knows: after a restart they get as much time again. Where the API server does not answer, nothing is removed, nor where it does
+// not let the objects be read, unless it says that their namespace is gone.
+func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
+	all, err := k.archives.all()
+	if err != nil {
+		k.options.Log.Warn("artifacts could not be listed", "error", err)
+	}
+	for _, ref := range all {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := k.tidy(ctx, ref, at); err != nil {
+			k.options.Log.Warn("older artifacts stay for now", "artifact", ref, "error", err)
+		}
+	}
+}
+
+func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
+	defer k.lock(ref)()
+	files, err := k.archives.of(ref)
+	if err != nil {
+		return err
+	}
+	now, err := k.objects.find(ctx, ref)
+	if apierrors.IsForbidden(err) && k.objects.isGone(ctx, ref.Namespace) {
+		now, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	current := ""
+	if now != nil && now.artifact != nil {
+		current = now.artifact.Path // whoever owns the object now: Flux takes what it names
+	}
+	whole := current == ""
+	for _, file := range files {
+		if file.path == current {
+			whole = k.isWhole(file)
+			k.isNamedNow(file.path)
+			continue
+		}
+		if k.isOver(file.path, at) {
+			k.drop(file.path)
+		}
+	}
+	if now != nil && now.artifact != nil && now.artifact.URL != k.options.URL+"/"+current {
+		whole = false // artifacts.url was changed
+	}
+	k.askFor(ctx, ref, now, whole, at)
+	return nil
+}
+
+// backoff says when Lost may be called again.
+type backoff struct {
+	next  time.Time
+	delay time.Duration
+}
+
+// longestDelay bounds the time between two calls of Lost for an object.
+const longestDelay = 6 * time.Hour
+
+// askFor calls Lost for an object that is not whole. Its annotation is believed about pipelines of its own namespace only.
+func (k *Keeper) askFor(ctx context.Context, ref Ref, now *object, whole bool, at time.Time) {
+	k.mu.Lock()
+	last := k.lost[ref]
+	if whole {
+		delete(k.lost, ref)
+	}
+	k.mu.Unlock()
+	if whole || k.options.Lost == nil || !strings.HasPrefix(now.pipeline, ref.Namespace+"/") || at.Before(last.next) {
+		return
+	}
+	last.delay = min(max(2*last.delay, k.options.Grace), longestDelay)
+	last.next = at.Add(last.delay)
+	k.mu.Lock()
+	k.lost[ref] = last
+	k.mu.Unlock()
+	k.options.Log.Warn("the file of an artifact is damaged or gone, or its URL is another", "artifact", ref, "pipeline", now.pipeline)
+	k.options.Lost(ctx, ref, now.pipeline)
+}
+
+// maxNamespace bounds the archives of a namespace, in bytes.
+const maxNamespace = 1 << 30
+
+// hasRoom returns why an archive cannot be kept.
+func (k *Keeper) hasRoom(namespace string, size int64) error {
+	if space, err := disk.Of(k.options.Dir); err == nil { // else a write says more
+		if err := space.Problem(); err != nil {
+			return fmt.Errorf("keeping the artifact: %w", err)
+		}
+	}
+	all, err := k.archives.all()
+	if err != nil {
+		return fmt.Errorf("keeping the artifact: %w", err)
+	}
+	sum := size
+	for _, ref := range all {
+		if ref.Namespace != namespace {
+			continue
+		}
+		files, err := k.archives.of(ref)
+		if err != nil {
+			return fmt.Errorf("keeping the artifact: %w", err)
+		}
+		for _, file := range files {
+			sum += file.size
+		}
+	}
+	if sum > maxNamespace {
+		return fmt.Errorf("keeping the artifact: the archives of namespace %s would be %d bytes, more than %d; delete ExternalArtifacts there that "+
+			"nothing uses: their files go after artifacts.keep", namespace, sum, maxNamespace)
+	}
+	return nil
+}
+
+// isWhole reports whether an archive is what its name says. One that was read before is read again when its size or time is another.
+func (k *Keeper) isWhole(file kept) bool {
+	k.mu.Lock()
+	known, ok := k.whole[file.path]
+	k.mu.Unlock()
+	if ok && known == file {
+		return true
+	}
+	if k.archives.check(file.path) != nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.whole[file.path] = file
+	return true
+}
+
+// isNamedNow has the time of an archive begin anew.
+func (k *Keeper) isNamedNow(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.since, name)
+}
+
+// isOver notes that nothing names an archive, and reports whether that has been so for as long as Grace.
+func (k *Keeper) isOver(name string, at time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first, known := k.since[name]
+	if !known {
+		k.since[name] = at
+		return false
+	}
+	return at.Sub(first) >= k.options.Grace
+}

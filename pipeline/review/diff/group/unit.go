@@ -1,0 +1,259 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package group
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/review/diff"
+	"github.com/prerig/prerig/pipeline/review/redact"
+)
+
+// The kinds of changes.
+const (
+	Added    = "added"
+	Modified = "modified"
+	Deleted  = "deleted"
+)
+
+// Unit is one object that differs, or one file where files hold no objects.
+type Unit struct {
+	// Pipeline and Target are where it is. They are the caller's to set.
+	Pipeline, Target string
+	// Kind is Added, Modified or Deleted.
+	Kind string
+	// Path of the file, and Name of the object as in [Object].
+	Path, Name string
+
+	object   manifest.Meta
+	old, now []byte
+	runs     []*changedRun
+}
+
+// objectText is one document of a file.
+type objectText struct {
+	object manifest.Meta
+	raw    []byte
+}
+
+// New is a unit of one object that differs, nil on the side where it is not. Where only is not nil, the changed lines are those that it
+// says yes to, of "-" by their number in the old text and of "+" in the new one; nil comes back where there are none.
+func New(path string, object manifest.Meta, old, now []byte, only func(sign byte, number int) bool) *Unit {
+	u := &Unit{Path: path, Name: object.Kind + " " + qualifiedName(object), Kind: kindOf(old != nil, now != nil), object: object, old: old, now: now}
+	if u.findRuns(only); len(u.runs) == 0 {
+		return nil
+	}
+	return u
+}
+
+// Compare finds the objects that differ between two sets of files, and counts those that do not.
+func Compare(before, after map[string][]byte) (units []*Unit, same int) {
+	names := map[string]bool{}
+	for name := range before {
+		names[name] = true
+	}
+	for name := range after {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		old, had := before[name]
+		now, has := after[name]
+		found, equal := compareFile(name, old, now, had, has)
+		units, same = append(units, found...), same+equal
+	}
+	for _, u := range units {
+		u.findRuns(nil)
+	}
+	return units, same
+}
+
+// compareFile takes a file apart into its objects. One that cannot be, or that differs in what is between the objects, is
+// compared as a whole.
+func compareFile(name string, old, now []byte, had, has bool) (units []*Unit, same int) {
+	if had && has && bytes.Equal(old, now) {
+		pieces, _ := splitObjects(name, now)
+		return nil, max(1, len(pieces))
+	}
+	before, readOld := splitObjects(name, old)
+	after, readNow := splitObjects(name, now)
+	whole := &Unit{Path: name, Name: name, Kind: kindOf(had, has), old: old, now: now}
+	if had && !readOld || has && !readNow || len(before)+len(after) == 0 {
+		return []*Unit{whole}, 0
+	}
+	ids := map[manifest.Meta][2][]byte{}
+	var order []manifest.Meta
+	for side, list := range [][]objectText{before, after} {
+		for _, p := range list {
+			pair, known := ids[p.object]
+			if !known {
+				order = append(order, p.object)
+			}
+			pair[side] = p.raw
+			ids[p.object] = pair
+		}
+	}
+	for _, id := range order {
+		pair := ids[id]
+		if pair[0] != nil && pair[1] != nil && bytes.Equal(pair[0], pair[1]) {
+			same++
+			continue
+		}
+		units = append(units, &Unit{
+			Path: name, Name: id.Kind + " " + qualifiedName(id), Kind: kindOf(pair[0] != nil, pair[1] != nil), object: id, old: pair[0], now: pair[1],
+		})
+	}
+	if len(units) == 0 {
+		return []*Unit{whole}, 0 // the same objects in another order, or with something else between them
+	}
+	return units, same
+}
+
+func kindOf(had, has bool) string {
+	switch {
+	case !had:
+		return Added
+	case !has:
+		return Deleted
+	}
+	return Modified
+}
+
+func qualifiedName(object manifest.Meta) string {
+	if object.Namespace == "" {
+		return object.Name
+	}
+	return object.Namespace + "/" + object.Name
+}
+
+// splitObjects returns the objects of a file. ok is false where something in it is none, or is there twice.
+func splitObjects(name string, text []byte) (out []objectText, ok bool) {
+	file, err := manifest.Parse(name, text)
+	if err != nil {
+		return nil, false
+	}
+	seen := map[manifest.Meta]bool{}
+	for _, doc := range file.Docs {
+		if doc.Empty() {
+			continue
+		}
+		meta, ok := doc.Peek()
+		if !ok || meta.Name == "" || seen[meta] {
+			return nil, false
+		}
+		seen[meta] = true
+		raw := bytes.TrimPrefix(doc.Raw(), []byte("---\n"))
+		out = append(out, objectText{meta, raw})
+	}
+	return out, true
+}
+
+// diffLine is one line of a difference. sign is "-", "+" or " ".
+type diffLine struct {
+	sign byte
+	text string
+	// number in the old text for "-", in the new one else.
+	number int
+}
+
+// changedRun is a run of changed lines with the lines around it, at most three on each side.
+type changedRun struct {
+	lines         []diffLine
+	before, after []diffLine
+	// follows says that the run before it in the object is only some unchanged lines away: those in before.
+	follows bool
+	// candidates are ways to tell it from others; key is the one that was chosen.
+	candidates []candidateDigest
+	// where is the field that holds it, inPod the same below the pod template, where pod says that it is in one.
+	where, inPod []string
+	pod          bool
+}
+
+// findRuns fills in the runs, those of the lines that are asked for.
+func (u *Unit) findRuns(only func(sign byte, number int) bool) {
+	old, now := redact.Pair(u.old, u.now)
+	hunks := splitHunks(string(diff.Unified(u.Path, []diff.Chunk{{Old: old, New: now}})))
+	for _, hunk := range hunks {
+		u.runs = append(u.runs, runsOf(hunk, only)...)
+	}
+	if len(u.runs) == 0 && only == nil { // an empty file
+		u.runs = []*changedRun{{}}
+	}
+	u.describeRuns()
+}
+
+// splitHunks takes a unified diff apart at its hunks.
+func splitHunks(patch string) [][]diffLine {
+	var out [][]diffLine
+	old, now := 0, 0
+	for text := range strings.Lines(patch) {
+		if strings.HasPrefix(text, "@@ ") {
+			fields := strings.Fields(text)
+			old, now = spanStart(fields[1]), spanStart(fields[2])
+			out = append(out, nil)
+			continue
+		}
+		if len(out) == 0 {
+			continue // the header
+		}
+		l := diffLine{sign: text[0], text: text[1:], number: now}
+		switch l.sign {
+		case '-':
+			l.number = old
+			old++
+		case '+':
+			now++
+		case ' ':
+			old++
+			now++
+		default: // "\ No newline at end of file" belongs to the line above
+			last := &out[len(out)-1][len(out[len(out)-1])-1]
+			last.text += text
+			continue
+		}
+		out[len(out)-1] = append(out[len(out)-1], l)
+	}
+	return out
+}
+
+func spanStart(span string) int {
+	first, _, _ := strings.Cut(strings.TrimLeft(span, "+-"), ",")
+	n, _ := strconv.Atoi(first)
+	return n
+}
+
+// runsOf takes a hunk apart at its unchanged lines, and at the changed ones that are not asked for.
+func runsOf(hunk []diffLine, only func(sign byte, number int) bool) (out []*changedRun) {
+	var around []diffLine
+	var open *changedRun
+	apart := true // from the run before
+	closeRun := func() {
+		if len(out) > 0 && !apart {
+			out[len(out)-1].after = around
+		}
+	}
+	for _, l := range hunk {
+		if l.sign == ' ' {
+			around, open = append(around, l), nil
+			continue
+		}
+		if only != nil && !only(l.sign, l.number) {
+			closeRun()
+			around, open, apart = nil, nil, true
+			continue
+		}
+		if open == nil {
+			closeRun()
+			open = &changedRun{before: around, follows: !apart}
+			out, around, apart = append(out, open), nil, false
+		}
+		open.lines = append(open.lines, l)
+	}
+	closeRun()
+	return out
+}

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"path"
+	"runtime"
+	"sync"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/publish/externalartifact"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Renderer renders. It is safe for concurrent use. What it has fetched it keeps, so that all pipelines of a repository see
+// one state of it.
+type Renderer struct {
+	// Fetcher fetches, Builder renders.
+	Fetcher *source.Fetcher
+	Builder *build.Builder
+	// Secrets are for registries that are compared with; nil means that there are none.
+	Secrets secret.Reader
+	// Artifacts has what is published as ExternalArtifacts; nil means that it is not known.
+	Artifacts *externalartifact.Keeper
+	// PipelinesDir is what sources that are directories are relative to, together with their pipeline's file.
+	PipelinesDir string
+	// Sources are local directories that stand for sources, by their normal URL; "" stands for every one.
+	Sources map[string]string
+	// Revision gives the revision of a pipeline's source, by its mount path; "" is what the pipeline says. It may be nil.
+	Revision func(e catalog.Entry, mountPath string) string
+	// Instead gives the files of some sources of a pipeline by other means, nil for those that are fetched. It may be nil.
+	Instead func(e catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot
+	// Published gives what a place holds that a result is compared with, where that is not what is published there. It may be nil.
+	Published func(ctx context.Context, e catalog.Entry, to v1alpha1.Publish) (publish.Holding, error)
+	// Results is a directory of earlier results, which counts as what is published; "" for none.
+	Results string
+	// Workers is how many renders run at once; 0 means one for each processor.
+	Workers int
+	// KeepFiles keeps the files of both sides of a comparison, which a review needs.
+	KeepFiles bool
+	// Progress is called after each pipeline, one call at a time.
+	Progress func(done, total int, name string)
+
+	snapshots source.Once[*source.Snapshot]
+	branches  source.Once[*tree.Tree]
+}
+
+// Result is one pipeline rendered.
+type Result struct {
+	// Entry is the pipeline.
+	Entry catalog.Entry
+	// Snapshot of the source, and what was built of it.
+	Snapshot *source.Snapshot
+	Built    *build.Built
+	// Path and Files are those of the first place that it is published to.
+	Path  string
+	Files map[string][]byte
+	// Gate says why the result would be refused.
+	Gate error
+	// Err says why there is none.
+	Err error
+
+	compares bool // with what is published
+}
+
+// All renders pipelines, in their order. What is published of them counts where Results has it.
+func (p *Renderer) All(ctx context.Context, entries []catalog.Entry) []Result {
+	return forEachPipeline(ctx, p, entries, p.previewOne)
+}
+
+func (p *Renderer) previewOne(ctx context.Context, e catalog.Entry) Result {
+	r := Result{Entry: e}
+	r.Err = p.renderResult(ctx, &r)
+	return r
+}
+
+// forEachPipeline does something for every pipeline, several at once.
+func forEachPipeline[T any](ctx context.Context, p *Renderer, entries []catalog.Entry, do func(context.Context, catalog.Entry) T) []T {
+	workers := p.Workers
+	if workers == 0 {
+		workers = runtime.NumCPU()
+	}
+	results := make([]T, len(entries))
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	done := 0
+	slots := make(chan struct{}, workers)
+	for i, e := range entries {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			results[i] = do(ctx, e)
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; p.Progress != nil {
+				p.Progress(done, len(entries), e.Key)
+			}
+		})
+	}
+	group.Wait()
+	return results
+}
+
+func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
+	if r.Entry.Err != nil {
+		return r.Entry.Err
+	}
+	pipeline := r.Entry.Pipeline
+	var err error
+	if r.Snapshot, err = p.fetchSources(ctx, r.Entry, p.insteadOf(r.Entry)); err != nil {
+		return err
+	}
+	if r.Built, err = p.Builder.Build(r.Entry.Scope().Bind(ctx), pipeline, r.Snapshot.Tree); err != nil {
+		return err
+	}
+	if err = p.keepPublished(ctx, r); err != nil {
+		return err
+	}
+	publish.PlaceFindings(pipeline.Spec, r.Built.Results, r.Built.Objects, nil)
+	r.Gate = publish.CheckGates(pipeline.Spec, r.Built.Results, r.Built.Objects)
+	var to v1alpha1.Publish
+	if len(pipeline.Spec.Publish) > 0 {
+		to = pipeline.Spec.Publish[0]
+	}
+	r.Path = PathOf(pipeline)
+	r.Files, err = p.filesFor(ctx, r, to)
+	return err
+}
+
+// PathOf is the directory of a pipeline at the first place that it is published to.
+func PathOf(pipeline *v1alpha1.RenderPipeline) string {
+	if to := pipeline.Spec.Publish; len(to) > 0 && to[0].Directory() != "" {
+		return path.Clean(to[0].Directory())
+	}
+	return pipeline.Metadata.Name
+}
+
+// filesFor returns the files as one place gets them.
+func (p *Renderer) filesFor(ctx context.Context, r *Result, to v1alpha1.Publish) (map[string][]byte, error) {
+	writer, err := publish.Readers(p.Fetcher, p.Secrets, nil).Writer(ctx, r.Entry.Pipeline, to)
+	if err != nil {
+		return nil, err
+	}
+	return writer.Files(r.Built.Objects)
+}

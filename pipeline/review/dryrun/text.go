@@ -1,0 +1,280 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/review/diff"
+	"github.com/prerig/prerig/pipeline/review/diff/group"
+)
+
+// listed is how many objects of a change, and pipelines with a problem, are named; JSON names all.
+const listed = 10
+
+// Text writes a comparison for a terminal. Colour marks lines as git diff does.
+func (c *Comparison) Text(w io.Writer, colour bool) error {
+	var out strings.Builder
+	places := c.placeCounts()
+	for _, change := range c.Changes {
+		fmt.Fprintf(&out, "%s\n", colourText(colour, bold, "== "+change.Title()))
+		for _, text := range listObjects(change, places) {
+			fmt.Fprintf(&out, "   %s\n", text)
+		}
+		if legend := change.Legend(); legend != "" {
+			fmt.Fprintf(&out, "   %s\n", legend)
+		}
+		for _, hunk := range change.Hunks {
+			out.WriteString(colourText(colour, cyan, strings.TrimSpace("@@ "+hunk.At)) + "\n")
+			out.WriteString(paintDiff(colour, hunk.Text))
+		}
+		out.WriteString("\n")
+	}
+	for _, p := range c.commonProblems() {
+		fmt.Fprintf(&out, "%s %s: %s\n", colourText(colour, red, p.kind+":"), p.pipelineNames(), p.text)
+	}
+	for _, text := range c.comparedWith() {
+		fmt.Fprintf(&out, "compared with the %s\n", text)
+	}
+	out.WriteString(c.summaryLine() + "\n")
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// Colours, as git diff has them.
+const (
+	bold  = "\x1b[1m"
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	cyan  = "\x1b[36m"
+	reset = "\x1b[m"
+)
+
+func colourText(colour bool, code, text string) string {
+	if !colour {
+		return text
+	}
+	return code + text + reset
+}
+
+// paintDiff writes the lines of a difference for people: what cannot be seen is written out.
+func paintDiff(colour bool, text string) string {
+	var out strings.Builder
+	for l := range strings.Lines(text) {
+		plain := diff.Visible(strings.TrimRight(l, "\r\n"))
+		if !colour {
+			out.WriteString(plain + "\n")
+			continue
+		}
+		switch l[0] {
+		case '+':
+			plain = colourText(true, green, plain)
+		case '-':
+			plain = colourText(true, red, plain)
+		}
+		out.WriteString(plain + "\n")
+	}
+	return out.String()
+}
+
+// listObjects names the objects of a change, the first few of many, and the places of those that do not change everywhere.
+func listObjects(c group.Change, places map[string]int) (out []string) {
+	for i, o := range c.Objects {
+		if i == listed && len(c.Objects) > listed+1 {
+			return append(out, fmt.Sprintf("and %d more (-o json names all)", len(c.Objects)-listed))
+		}
+		only := ""
+		if len(o.Places) < places[o.Pipeline] {
+			var targets []string
+			for _, p := range o.Places {
+				targets = append(targets, p.Target)
+			}
+			only = ", only at " + strings.Join(targets, " and ")
+		}
+		for _, p := range o.Places {
+			if isElsewhere(p.Path) {
+				only += ", at " + p.Path + ", outside of the path that it is published to now"
+				break
+			}
+		}
+		if len(c.Objects) > 1 {
+			out = append(out, o.Name+" ("+o.Pipeline+")"+only)
+		} else if only != "" {
+			out = append(out, strings.TrimPrefix(only, ", "))
+		}
+	}
+	return out
+}
+
+// placeCounts returns the number of places that each pipeline is published to.
+func (c *Comparison) placeCounts() map[string]int {
+	out := map[string]int{}
+	for _, p := range c.Pipelines {
+		for _, t := range p.Targets {
+			if t.Error == "" {
+				out[p.Pipeline]++
+			}
+		}
+	}
+	return out
+}
+
+// comparedWith says with what, the most common first.
+func (c *Comparison) comparedWith() (out []string) {
+	counts := map[string]int{}
+	var order []string
+	for _, p := range c.Pipelines {
+		for _, t := range p.Targets {
+			if t.Error != "" {
+				continue
+			}
+			if counts[t.Against]++; counts[t.Against] == 1 {
+				order = append(order, t.Against)
+			}
+		}
+	}
+	sort.SliceStable(order, func(i, j int) bool { return counts[order[i]] > counts[order[j]] })
+	for i, text := range order {
+		if i == listed/2 && len(order) > listed/2+1 {
+			return append(out, fmt.Sprintf("places of %d other kinds (-o json names all)", len(order)-i))
+		}
+		if len(c.Pipelines) > 1 {
+			text += ": " + plural(counts[text], "pipeline")
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// Problem is an error with one line for each problem, nil where there is none.
+func (c *Comparison) Problem() error {
+	var lines []string
+	for _, p := range c.commonProblems() {
+		lines = append(lines, fmt.Sprintf("%s: %s", p.pipelineNames(), strings.TrimPrefix(p.kind+": ", "error: ")+p.text))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// commonProblem is what keeps pipelines from being compared or published.
+type commonProblem struct {
+	kind, text string
+	pipelines  []string
+	raw        string
+}
+
+// commonProblems returns errors and refusals, those that pipelines have in common once.
+func (c *Comparison) commonProblems() []*commonProblem {
+	found := map[string]*commonProblem{}
+	var order []*commonProblem
+	add := func(p PipelineChange, kind, text string) {
+		if text == "" {
+			return
+		}
+		name := p.Pipeline[strings.LastIndexByte(p.Pipeline, '/')+1:]
+		same := group.ReplaceName(text, name)
+		one := found[kind+same]
+		if one == nil {
+			one = &commonProblem{kind: kind, text: same, raw: text}
+			found[kind+same] = one
+			order = append(order, one)
+		}
+		if !slices.Contains(one.pipelines, p.Pipeline) {
+			one.pipelines = append(one.pipelines, p.Pipeline)
+		}
+		if text != one.raw {
+			one.raw = ""
+		}
+	}
+	for _, p := range c.Pipelines {
+		add(p, "error", p.Error)
+		add(p, "would be refused", p.Gate)
+		for _, t := range p.Targets {
+			add(p, "error", prefixTarget(t.Target, t.Error))
+			add(p, "would be refused", prefixTarget(t.Target, t.Gate))
+		}
+	}
+	for _, one := range order {
+		if one.raw != "" {
+			one.text = one.raw
+		}
+		one.text = strings.Join(strings.Fields(one.text), " ")
+	}
+	return order
+}
+
+func prefixTarget(target, text string) string {
+	if text == "" {
+		return ""
+	}
+	return target + ": " + text
+}
+
+// pipelineNames names the pipelines that have it.
+func (p *commonProblem) pipelineNames() string {
+	if n := len(p.pipelines); n > listed+1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(p.pipelines[:listed], ", "), n-listed)
+	}
+	return strings.Join(p.pipelines, ", ")
+}
+
+func (c *Comparison) summaryLine() string {
+	var sum TargetChange
+	compared, failed, nowhere, unread := 0, 0, 0, 0
+	for _, p := range c.Pipelines {
+		if p.Error != "" {
+			failed++
+		} else if len(p.Targets) == 0 {
+			nowhere++
+		}
+		readable := false
+		for _, t := range p.Targets {
+			sum.Added, sum.Modified, sum.Deleted = sum.Added+t.Added, sum.Modified+t.Modified, sum.Deleted+t.Deleted
+			sum.Unchanged += t.Unchanged
+			if t.Error != "" {
+				unread++
+			} else {
+				readable = true
+			}
+		}
+		if readable {
+			compared++
+		}
+	}
+	text := plural(compared, "pipeline") + " compared"
+	switch {
+	case !c.Empty():
+		text += fmt.Sprintf(": %s added, %d modified, %d deleted, %d unchanged; %s",
+			plural(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, plural(len(c.Changes), "different change"))
+	case compared > 0:
+		text += ": nothing would change"
+		if unread > 0 {
+			text += " where it could be read"
+		}
+	}
+	if failed > 0 {
+		text += fmt.Sprintf("; %d could not be rendered", failed)
+	}
+	if unread > 0 {
+		text += fmt.Sprintf("; %s could not be read", plural(unread, "place"))
+	}
+	if nowhere > 0 {
+		text += fmt.Sprintf("; %s nowhere", map[bool]string{true: "1 publishes", false: fmt.Sprint(nowhere, " publish")}[nowhere == 1])
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

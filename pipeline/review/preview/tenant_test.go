@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/secret/tenant"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// TestHeadsStayWithinTheSourcesOfTenants: a head that was fetched for one tenant's pipeline is none for another's of the same namespace.
+func TestHeadsStayWithinTheSourcesOfTenants(t *testing.T) {
+	b := newBed(t, "")
+	below := b.server.Repository(t, "pay")
+	below.Commit("first", map[string]string{"a": "0"})
+	b.repository.InWork("-c", "protocol.file.allow=always", "submodule", "add", "-q", below.Bare, "sub")
+	b.repository.InWork("config", "-f", ".gitmodules", "submodule.sub.url", "../"+filepath.Base(below.Bare))
+	b.repository.InWork("commit", "-q", "-a", "-m", "with a submodule")
+	b.repository.InWork("push", "-q", "origin", "topic")
+	in := b.host.in
+	in.HeadCommit = strings.TrimSpace(b.repository.InWork("rev-parse", "HEAD"))
+	entry := func(allowed string) catalog.Entry {
+		one, err := tenant.New(".", []string{"team"}, []string{allowed}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := catalog.Open(b.PipelinesDir, nil, catalog.WithRules(catalog.Rules{Tenants: []tenant.Tenant{one}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, _ := c.Get(bedKey)
+		e.Pipeline.Spec.Source.Git.Submodules = true
+		return e
+	}
+	r := &rendering{a: &attempt{p: b.Previewer, one: b.one(), in: &in}, heads: map[string]*source.Snapshot{}, bases: map[string]*source.Snapshot{}}
+	if err := r.fetch(t.Context(), entry(b.server.URL+"/*")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.fetch(t.Context(), entry(b.repository.URL)); err == nil || !strings.Contains(err.Error(), "pipelines in this repository may not read its repository") {
+		t.Errorf("got %v", err)
+	}
+}

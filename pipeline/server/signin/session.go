@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package signin
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/server/access"
+)
+
+// Names of cookies. By TLS they begin with __Host-, which browsers take from this host only.
+const (
+	sessionCookie = "prerig-session"
+	attemptCookie = "prerig-sign-in"
+)
+
+// maxSessions bounds the memory of sessions. Beyond it the one that ends first makes room.
+const maxSessions = 10_000
+
+// sessions are those who have signed in. They end with the process.
+type sessions struct {
+	lifetime time.Duration
+
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]session
+}
+
+type session struct {
+	who   access.Principal
+	until time.Time
+	// token is what somebody signed in with who did so with a token.
+	token access.TokenHash
+}
+
+func newSessions(lifetime time.Duration) *sessions {
+	return &sessions{lifetime: lifetime, all: map[[sha256.Size]byte]session{}}
+}
+
+// add begins a session and returns its name, of 256 random bits. Only the hash is kept: finding it takes a time that tells nothing
+// of a name.
+func (s *sessions) add(who access.Principal) (id string, err error) {
+	return s.begin(session{who: who})
+}
+
+func (s *sessions) begin(one session) (id string, err error) {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return "", fmt.Errorf("beginning a session: %w", err)
+	}
+	id = base64.RawURLEncoding.EncodeToString(random)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one.token != (access.TokenHash{}) {
+		s.makeRoomFor(one.token)
+	}
+	s.makeRoom()
+	one.until = time.Now().Add(s.lifetime)
+	s.all[sha256.Sum256([]byte(id))] = one
+	return id, nil
+}
+
+// maxOfToken bounds the sessions of one token, so that whoever has one signs out nobody else.
+const maxOfToken = 20
+
+// makeRoomFor removes the session of a token that ends first where it has too many.
+func (s *sessions) makeRoomFor(token access.TokenHash) {
+	count := 0
+	var first [sha256.Size]byte
+	for hash, one := range s.all {
+		if one.token != token {
+			continue
+		}
+		if count++; count == 1 || one.until.Before(s.all[first].until) {
+			first = hash
+		}
+	}
+	if count >= maxOfToken {
+		delete(s.all, first)
+	}
+}
+
+// makeRoom removes the sessions that have ended where there are too many, and if none has, the next to end.
+func (s *sessions) makeRoom() {
+	if len(s.all) < maxSessions {
+		return
+	}
+	now := time.Now()
+	var first [sha256.Size]byte
+	for hash, one := range s.all {
+		if now.After(one.until) {
+			delete(s.all, hash)
+			continue
+		}
+		if next, ok := s.all[first]; !ok || one.until.Before(next.until) {
+			first = hash
+		}
+	}
+	if len(s.all) >= maxSessions {
+		delete(s.all, first)
+	}
+}
+
+func (s *sessions) find(id string) (access.Principal, bool) {
+	one, ok := s.get(id)
+	return one.who, ok
+}
+
+func (s *sessions) get(id string) (session, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.all[sha256.Sum256([]byte(id))]
+	if id == "" || !ok || time.Now().After(one.until) {
+		return session{}, false
+	}
+	return one, true
+}
+
+func (s *sessions) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, sha256.Sum256([]byte(id)))
+}
+
+// cookie returns a cookie that scripts cannot read and that other sites' forms do not send. A lifetime below zero takes it away.
+func (p *Provider) cookie(name, value string, lifetime time.Duration) *http.Cookie {
+	age := int(lifetime.Seconds())
+	if lifetime < 0 {
+		age = -1
+	}
+	return &http.Cookie{
+		Name: p.cookieName(name), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: p.secure(),
+		// Lax and not Strict: the way back from the provider begins at another site.
+		SameSite: http.SameSiteLaxMode,
+	}
+}
+
+func (p *Provider) cookieName(name string) string {
+	if p.secure() {
+		return "__Host-" + name
+	}
+	return name
+}
+
+func (p *Provider) read(r *http.Request, name string) string {
+	cookie, err := r.Cookie(p.cookieName(name))
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}

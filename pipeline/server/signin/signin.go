@@ -1,0 +1,258 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package signin lets people sign in to the page at an OpenID Connect provider: the authorization code flow with PKCE, state and
+// nonce. Their groups become roles; a session in memory, known by a cookie, keeps them for a bounded time.
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/prerig/prerig/pipeline/internal/process/trust"
+	"github.com/prerig/prerig/pipeline/server/access"
+)
+
+// Grant gives the people of a group a role.
+type Grant struct {
+	Group string
+	access.Grant
+}
+
+// Options of a Provider.
+type Options struct {
+	// Issuer is the URL of the provider, as it names itself.
+	Issuer string
+	// ClientID is ours at the provider.
+	ClientID string
+	// ClientSecret returns our secret there. Nil makes us a public client, which PKCE is enough for.
+	ClientSecret func() string
+	// CAFile holds certificates of authorities that the provider is checked against beside those of the system; "" holds none.
+	CAFile string
+	// Scopes are asked for; openid always is.
+	Scopes []string
+	// GroupsClaim is the claim with the groups of somebody, in the ID token or else in the user info.
+	GroupsClaim string
+	// Grants say what a group may do. Who is of none may not sign in.
+	Grants []Grant
+	// Session is how long a session lasts.
+	Session time.Duration
+	// ExternalURL is the URL of the page. The provider sends people back to /auth/callback below it. With https, cookies are sent by
+	// TLS only.
+	ExternalURL string
+}
+
+// callbackPath is where the provider sends people back to.
+const callbackPath = "/auth/callback"
+
+// callTimeout bounds each request to the provider, and callsAtOnce how many sign-ins ask it at the same time: anybody can begin one.
+const (
+	callTimeout = 10 * time.Second
+	callsAtOnce = 16
+)
+
+// Provider signs people in. It is safe for concurrent use.
+type Provider struct {
+	o        Options
+	client   *http.Client
+	sessions *sessions
+	attempts *attempts
+	calls    chan struct{}
+
+	mu    sync.Mutex
+	found *oidc.Provider // nil until it has answered once
+}
+
+// New returns a Provider. It is not asked yet, so that a daemon starts without it.
+func New(o Options) (*Provider, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if o.CAFile != "" {
+		text, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the certificates for the OpenID Connect provider: %w", err)
+		}
+		trusted, ok := trust.Authorities(text)
+		if !ok {
+			return nil, fmt.Errorf("reading the certificates for the OpenID Connect provider: %s holds none in PEM form", o.CAFile)
+		}
+		transport.TLSClientConfig = trusted
+	}
+	attempts, err := newAttempts()
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{
+		o: o, client: &http.Client{Transport: transport, Timeout: callTimeout},
+		sessions: newSessions(o.Session), attempts: attempts, calls: make(chan struct{}, callsAtOnce),
+	}, nil
+}
+
+// secure reports whether the page is reached by TLS.
+func (p *Provider) secure() bool { return strings.HasPrefix(p.o.ExternalURL, "https://") }
+
+// ErrBusy is the cause of an error while too many people sign in at once.
+var ErrBusy = errors.New("too many people sign in at this moment; try it again")
+
+// provider asks the provider about itself, once.
+func (p *Provider) provider(ctx context.Context) (*oidc.Provider, error) {
+	p.mu.Lock()
+	found := p.found
+	p.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	select {
+	case p.calls <- struct{}{}:
+		defer func() { <-p.calls }()
+	default:
+		return nil, ErrBusy
+	}
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.o.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("asking the OpenID Connect provider about itself: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.found = found
+	return found, nil
+}
+
+func (p *Provider) oauth(found *oidc.Provider) *oauth2.Config {
+	secret := ""
+	if p.o.ClientSecret != nil {
+		secret = p.o.ClientSecret()
+	}
+	return &oauth2.Config{
+		ClientID: p.o.ClientID, ClientSecret: secret, Endpoint: found.Endpoint(), RedirectURL: p.o.ExternalURL + callbackPath,
+		Scopes: append([]string{oidc.ScopeOpenID}, p.o.Scopes...),
+	}
+}
+
+// Begin returns the address at the provider to send somebody to, and the cookie that binds their browser to it. to is the path of our
+// page that they come back to.
+func (p *Provider) Begin(ctx context.Context, to string) (address string, cookie *http.Cookie, err error) {
+	found, err := p.provider(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	a := newAttempt(LocalPath(to))
+	sealed, err := p.attempts.seal(a)
+	if err != nil {
+		return "", nil, err
+	}
+	address = p.oauth(found).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	return address, p.cookie(attemptCookie, sealed, attemptLifetime), nil
+}
+
+// LocalPath returns a path that leads to our page and nowhere else.
+func LocalPath(to string) string {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") || strings.HasPrefix(to, "/auth/") {
+		return "/"
+	}
+	return to
+}
+
+// ErrForged is the cause of an error about a way back from the provider that this browser has not begun here, or has gone before.
+var ErrForged = errors.New("this sign-in was not begun in this browser, took too long, or was used before; sign in again")
+
+// ErrNoGroup is the cause of an error about somebody who is of no group with a role.
+var ErrNoGroup = errors.New("you are of no group that may look at this page; ask who runs it")
+
+// Finish checks the way back from the provider and returns who it was, the cookie of their session and the path to go on to. On an
+// error it returns who it was as far as that is known. The cause of the error is ErrForged, ErrNoGroup, ErrBusy, or the provider's.
+func (p *Provider) Finish(r *http.Request) (who access.Principal, cookie *http.Cookie, to string, err error) {
+	query := r.URL.Query()
+	a, err := p.attempts.open(p.read(r, attemptCookie), query.Get("state"))
+	if err != nil {
+		return who, nil, "", err
+	}
+	if problem := query.Get("error"); problem != "" {
+		return who, nil, "", fmt.Errorf("signing in: the provider says %q", problem)
+	}
+	found, err := p.provider(r.Context())
+	if err != nil {
+		return who, nil, "", err
+	}
+	select {
+	case p.calls <- struct{}{}:
+		defer func() { <-p.calls }()
+	default:
+		return who, nil, "", ErrBusy
+	}
+	who, err = p.identify(oidc.ClientContext(r.Context(), p.client), found, query.Get("code"), a)
+	if err != nil {
+		return who, nil, "", err
+	}
+	if !p.attempts.use(a) {
+		return who, nil, "", ErrForged
+	}
+	id, err := p.sessions.add(who)
+	if err != nil {
+		return who, nil, "", err
+	}
+	return who, p.cookie(sessionCookie, id, p.o.Session), a.To, nil
+}
+
+// identify gives the provider the code and returns whom it stands for.
+func (p *Provider) identify(ctx context.Context, found *oidc.Provider, code string, a attempt) (who access.Principal, err error) {
+	config := p.oauth(found)
+	tokens, err := config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return who, fmt.Errorf("giving the code to the OpenID Connect provider: %w", refusal(err))
+	}
+	raw, ok := tokens.Extra("id_token").(string)
+	if !ok {
+		return who, errors.New("reading the answer of the OpenID Connect provider: it has no ID token")
+	}
+	token, err := found.Verifier(&oidc.Config{ClientID: p.o.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return who, fmt.Errorf("verifying the ID token: %w", err)
+	}
+	if token.Nonce != a.Nonce {
+		return who, fmt.Errorf("verifying the ID token: its nonce is of another sign-in: %w", ErrForged)
+	}
+	claims, err := p.readClaims(ctx, found, token, config.TokenSource(ctx, tokens))
+	if err != nil {
+		return who, err
+	}
+	who = access.Principal{Kind: access.BySignIn, Name: claims.name(token.Subject), Grants: p.grantsOf(claims.groups)}
+	if len(who.Grants) == 0 {
+		return who, ErrNoGroup
+	}
+	return who, nil
+}
+
+// refusal leaves out the body of an answer, which is the provider's to see.
+func refusal(err error) error {
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.Response != nil {
+		return fmt.Errorf("it answers %s %s", refused.Response.Status, refused.ErrorCode)
+	}
+	return err
+}
+
+// Who returns who has the session of a request's cookie.
+func (p *Provider) Who(r *http.Request) (access.Principal, bool) {
+	return p.sessions.find(p.read(r, sessionCookie))
+}
+
+// Session returns the name of the session that a request's cookie has, "" where it has none.
+func (p *Provider) Session(r *http.Request) string { return p.read(r, sessionCookie) }
+
+// End ends the session of a request and returns the cookie that takes its cookie away.
+func (p *Provider) End(r *http.Request) *http.Cookie {
+	p.sessions.remove(p.read(r, sessionCookie))
+	return p.cookie(sessionCookie, "", -1)
+}
+
+// Forget returns the cookie that takes the one of a sign-in away.
+func (p *Provider) Forget() *http.Cookie { return p.cookie(attemptCookie, "", -1) }
