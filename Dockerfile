@@ -9,7 +9,8 @@
 #                       `make dist-image-pipeline` fill on the host; they pull nothing
 #
 # Each image holds a static binary, /etc/passwd with nobody (kustomize and kpt run functions as that user, by name), and
-# the licence texts; the pipeline's also the renderer that prerig starts. The function needs no network, no writable file system, no environment and no arguments.
+# the licence texts; the pipeline's also the renderer and Kubernetes' own validation, which prerig starts. The function needs no network,
+# no writable file system, no environment and no arguments.
 #
 # The pipeline's image also holds the CA certificates of the machine or stage that built it, as it talks to Git hosts and
 # registries, and /var/lib/prerig for its state: the only directory that it writes to, so mount a volume there. It looks
@@ -67,7 +68,8 @@ COPY --chown=65534:65534 dist/image-pipeline-state/ /var/lib/
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO_VERSION}-bookworm AS source
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
+COPY pipeline/cmd/prerig-validate/go.mod pipeline/cmd/prerig-validate/go.sum pipeline/cmd/prerig-validate/
+RUN go mod download && cd pipeline/cmd/prerig-validate && go mod download
 COPY . .
 
 FROM source AS build-pipeline

@@ -18,12 +18,14 @@ const module = "github.com/prerig/prerig"
 // program is one that is released.
 type program struct {
 	name, pkg string
+	apart     bool // in a module of its own
 }
 
 var (
-	command  = program{name: "prerig", pkg: "./pipeline/cmd/prerig"}
-	renderer = program{name: "prerig-render", pkg: "./pipeline/cmd/prerig-render"}
-	function = program{name: "prerig-fn", pkg: "./fn/cmd/prerig-fn"}
+	command   = program{name: "prerig", pkg: "./pipeline/cmd/prerig"}
+	renderer  = program{name: "prerig-render", pkg: "./pipeline/cmd/prerig-render"}
+	validator = program{name: "prerig-validate", pkg: "./pipeline/cmd/prerig-validate", apart: true}
+	function  = program{name: "prerig-fn", pkg: "./fn/cmd/prerig-fn"}
 )
 
 // product is what is downloaded together: its name is that of its first program. The renderer is built before the command, which
@@ -34,7 +36,7 @@ type product struct {
 }
 
 var products = []product{
-	{"prerig", "Injects sidecars into Kubernetes manifests at build time", []program{renderer, command}},
+	{"prerig", "Injects sidecars into Kubernetes manifests at build time", []program{renderer, validator, command}},
 	{"prerig-fn", "KRM function that injects sidecars at build time", []program{function}},
 }
 
@@ -85,7 +87,11 @@ func (r *release) build(ctx context.Context, p product, platform Platform) ([]bi
 	for _, one := range p.programs {
 		b := binary{program: one, platform: platform}
 		b.file = filepath.Join(dir, b.name())
-		if _, err := output(ctx, r.Root, goEnvironment(platform), "go", "build", "-o", b.file, "-ldflags", flags, one.pkg); err != nil {
+		root, pkg := r.Root, one.pkg
+		if one.apart {
+			root, pkg = filepath.Join(r.Root, filepath.FromSlash(one.pkg)), "."
+		}
+		if _, err := output(ctx, root, goEnvironment(platform), "go", "build", "-o", b.file, "-ldflags", flags, pkg); err != nil {
 			return nil, err
 		}
 		var err error

@@ -132,11 +132,12 @@ func (r *release) makeFormula() error {
 	if !found {
 		return nil
 	}
-	// The renderer has to be beside the command.
+	// The renderer and the validation have to be beside the command.
 	text.WriteString(`
   def install
     bin.install "prerig"
     bin.install "prerig-render"
+    bin.install "prerig-validate"
     man1.install Dir["man/man1/*"]
     bash_completion.install "completions/prerig.bash" => "prerig"
     zsh_completion.install "completions/_prerig"

@@ -12,16 +12,18 @@ import (
 
 // standIns are small programs in the places of those that are released, which take minutes to build for all platforms.
 var standIns = map[string]string{
-	"go.mod":                             "module github.com/prerig/prerig\n\ngo 1.26.0\n",
-	"LICENSE":                            "Apache-2.0\n",
-	"CHANGELOG.md":                       "# Changes\n\n## Unreleased\n\n- Something new.\n\n## v0.1.0\n\n- The first.\n",
-	"examples/prerig-inject/shop.yaml":   "kind: Deployment\n",
-	"examples/prerig-inject/.expected/x": "for tests\n",
-	"fn/version/version.go":              "package version\n\nvar linkedCommit, linkedDate string\n\nfunc Text() string { return linkedCommit + linkedDate }\n",
-	"pipeline/render/program.go":         "package render\n\nvar builtWith string\n\nfunc BuiltWith() string { return builtWith }\n",
-	"fn/cmd/prerig-fn/main.go":           printing("fn/version", "from.Text()"),
-	"pipeline/cmd/prerig/main.go":        printing("pipeline/render", "from.BuiltWith()"),
-	"pipeline/cmd/prerig-render/main.go": "package main\n\nfunc main() { println(\"renders\") }\n",
+	"go.mod":                               "module github.com/prerig/prerig\n\ngo 1.26.0\n",
+	"LICENSE":                              "Apache-2.0\n",
+	"CHANGELOG.md":                         "# Changes\n\n## Unreleased\n\n- Something new.\n\n## v0.1.0\n\n- The first.\n",
+	"examples/prerig-inject/shop.yaml":     "kind: Deployment\n",
+	"examples/prerig-inject/.expected/x":   "for tests\n",
+	"fn/version/version.go":                "package version\n\nvar linkedCommit, linkedDate string\n\nfunc Text() string { return linkedCommit + linkedDate }\n",
+	"pipeline/render/program.go":           "package render\n\nvar builtWith string\n\nfunc BuiltWith() string { return builtWith }\n",
+	"fn/cmd/prerig-fn/main.go":             printing("fn/version", "from.Text()"),
+	"pipeline/cmd/prerig/main.go":          printing("pipeline/render", "from.BuiltWith()"),
+	"pipeline/cmd/prerig-render/main.go":   "package main\n\nfunc main() { println(\"renders\") }\n",
+	"pipeline/cmd/prerig-validate/go.mod":  "module github.com/prerig/prerig/pipeline/cmd/prerig-validate\n\ngo 1.26.0\n",
+	"pipeline/cmd/prerig-validate/main.go": "package main\n\nfunc main() { println(\"validates\") }\n",
 	"fn/internal/licenses/main.go": "package main\n\nimport \"os\"\n\nfunc main() {\n" +
 		"\tif err := os.WriteFile(os.Args[2], []byte(\"licences\"), 0o666); err != nil {\n\t\tpanic(err)\n\t}\n}\n",
 	"pipeline/internal/manual/main.go": "package main\n\nimport \"os\"\n\nfunc main() {\n\tdir := os.Args[len(os.Args)-1]\n" +

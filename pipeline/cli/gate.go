@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
+	"github.com/prerig/prerig/pipeline/render/gate/validation"
 )
 
 // gateRun is the state of one prerig gate.
@@ -46,7 +48,8 @@ have. Nothing is written to the manifests, and no cluster is asked.
 
 Built-in kinds are held against the OpenAPI of the version of Kubernetes. Custom resources are
 held against their CustomResourceDefinitions, with defaults and x-kubernetes-validations, by the
-API server's own code. The definitions are those among the files, and those in the files and
+API server's own code. The program prerig-validate beside prerig also runs Kubernetes' own
+validation of built-in kinds: selectors, ports, mounts, schedules and the like. The definitions are those among the files, and those in the files and
 directories that --crds names.
 
 ValidatingAdmissionPolicies are evaluated with their bindings and parameters, for the objects and
@@ -99,12 +102,17 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 		return err
 	}
 	request.Documents = input.documents
+	if validator := g.findValidator(len(input.objects)); validator != nil {
+		if request.Options.Validated, err = gate.Validate(ctx, input.objects, validator); err != nil {
+			return err
+		}
+	}
 	found, err := checkByRenderer(ctx, request)
 	if err != nil {
 		return err
 	}
 	found = append(unchecked, found...)
-	count := input.objects
+	count := len(input.objects)
 	report := format.Options{
 		Version: g.version, Objects: &count, Rules: gateRules(),
 		Colour: wantsColour(g.colour, g.streams),
@@ -116,6 +124,22 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 		return err
 	}
 	return g.verdict(found, len(unchecked), count, "object")
+}
+
+// findValidator returns the program beside this one that answers with Kubernetes' own validation, nil if it is not there. One line says
+// what is not checked then, where there are objects.
+func (g *gateRun) findValidator(objects int) gate.Validator {
+	if objects == 0 {
+		return nil
+	}
+	if self, err := os.Executable(); err == nil {
+		if program, ok := validation.Beside(self); ok {
+			return program
+		}
+	}
+	message := "Kubernetes' own validation (selectors, ports, mounts, schedules and the like) was not checked: there is no " + validation.Name + " beside prerig"
+	g.printResults(result.Results{{Severity: result.Info, Message: message}})
+	return nil
 }
 
 // checkByRenderer has a renderer check objects, as this program has nothing of the API server's code.
@@ -192,7 +216,7 @@ func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) 
 // gateInput gathers the documents of a check.
 type gateInput struct {
 	documents []render.GateDocument
-	objects   int // in the documents
+	objects   []gate.Object // of the documents
 }
 
 // add adds a document, with the one that the user wrote. A document that cannot be read is not added, and is an error.
@@ -206,7 +230,7 @@ func (in *gateInput) add(document, written *manifest.Document, path string) erro
 		return fmt.Errorf("reading %s: an element of a list cannot be checked without the list", document)
 	}
 	in.documents = append(in.documents, sent)
-	in.objects += len(objects)
+	in.objects = append(in.objects, objects...)
 	return nil
 }
 

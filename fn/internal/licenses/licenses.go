@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,42 +55,66 @@ type listed struct {
 	}
 }
 
-// linked finds the modules that packages link, apart from the standard library and our own, sorted by path.
+// linked finds the modules that packages link, apart from the standard library and our own, sorted by path and version. A package that is a
+// directory with a go.mod of its own links what that names.
 func linked(ctx context.Context, packages []string) ([]module, error) {
+	found := map[string]*module{}
+	var ofThis []string
+	for _, p := range packages {
+		if _, err := os.Stat(filepath.Join(p, "go.mod")); err != nil {
+			ofThis = append(ofThis, p)
+			continue
+		}
+		if err := addLinked(ctx, found, p, []string{"."}); err != nil {
+			return nil, err
+		}
+	}
+	if len(ofThis) > 0 {
+		if err := addLinked(ctx, found, "", ofThis); err != nil {
+			return nil, err
+		}
+	}
+	var modules []module
+	for _, m := range found {
+		slices.SortFunc(m.files, func(a, b licenseFile) int { return strings.Compare(a.path, b.path) })
+		modules = append(modules, *m)
+	}
+	slices.SortFunc(modules, func(a, b module) int {
+		return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.version, b.version))
+	})
+	return modules, nil
+}
+
+// addLinked adds the modules that packages of the module in a directory link; "" is the working directory.
+func addLinked(ctx context.Context, found map[string]*module, dir string, packages []string) error {
 	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,Standard,Module"}, packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Stderr = os.Stderr
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("listing what %s links: %w", strings.Join(packages, " "), err)
+		return fmt.Errorf("listing what %s links: %w", strings.Join(packages, " "), err)
 	}
-	byPath := map[string]*module{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("reading the output of go list: %w", err)
+			return fmt.Errorf("reading the output of go list: %w", err)
 		}
 		if p.Standard || p.Module == nil || p.Module.Main {
 			continue
 		}
-		m := byPath[p.Module.Path]
+		key := p.Module.Path + "@" + p.Module.Version
+		m := found[key]
 		if m == nil {
 			m = &module{path: p.Module.Path, version: p.Module.Version}
-			byPath[p.Module.Path] = m
+			found[key] = m
 		}
 		if err := m.collect(p.Module.Dir, p.Dir); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	var modules []module
-	for _, m := range byPath {
-		slices.SortFunc(m.files, func(a, b licenseFile) int { return strings.Compare(a.path, b.path) })
-		modules = append(modules, *m)
-	}
-	slices.SortFunc(modules, func(a, b module) int { return strings.Compare(a.path, b.path) })
-	return modules, nil
+	return nil
 }
 
 var (

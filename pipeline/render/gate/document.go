@@ -4,6 +4,8 @@
 package gate
 
 import (
+	"reflect"
+
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -31,6 +33,9 @@ func ReadDocument(doc, source *manifest.Document, path string) ([]Object, error)
 		return nil, err
 	}
 	o.Line = func(at []any) int { return lineOf(source, writtenPath(at, value, written)) }
+	if doc != source && !reflect.DeepEqual(value, written) {
+		o.Before = written
+	}
 	return []Object{o}, nil
 }
 

@@ -16,6 +16,8 @@ type Object struct {
 	// Locate returns where a field of the object is written, in whatever file, nil where that is not known. It is for objects without
 	// File.
 	Locate func(path []any) *result.File
+	// Before is the object before its injection; nil where that is the same or not known.
+	Before map[string]any
 }
 
 // Ref names the object.
@@ -35,6 +37,8 @@ type Options struct {
 	Published bool
 	// SkipSchemas and SkipAdmission leave out the schemas, or the admission policies and Pod Security.
 	SkipSchemas, SkipAdmission bool
+	// Validated are the answers of Kubernetes' own validation about the objects, in their order; nil where it was not asked.
+	Validated []Validated
 	// PodSecurity is the level that namespaces without a label enforce, such as baseline or restricted:v1.34; empty for privileged.
 	PodSecurity string
 	// User and Groups are who applies the objects, for policies that read request.userInfo; an empty User is not known.

@@ -35,6 +35,10 @@ const (
 	CodeCustomRule        = "schema-custom-rule"
 	CodeInvalidDefinition = "schema-invalid-definition"
 
+	CodeInvalid      = "validation-invalid"
+	CodeNotAppliable = "validation-apply"
+	CodeUnvalidated  = "validation-not-checked"
+
 	CodePolicyDenied    = "policy-denied"
 	CodePolicyWarning   = "policy-warning"
 	CodePolicyAudit     = "policy-audit"
@@ -80,7 +84,7 @@ var rules = []Rule{
 	},
 	{
 		CodeUndescribedKind, "A custom resource without its definition", result.Warning,
-		"Nothing says what is valid for it, so that it was not checked.",
+		"Nothing tells what is valid for it, so that only its metadata was checked.",
 		"Give its CustomResourceDefinition among the objects, or in a directory that --crds names.",
 	},
 	{
@@ -92,6 +96,21 @@ var rules = []Rule{
 		CodeInvalidDefinition, "A CustomResourceDefinition that is not valid", result.Error,
 		"The API server refuses the definition, or does not serve its kind.",
 		"Correct the definition.",
+	},
+	{
+		CodeInvalid, "Kubernetes' own validation rejects it", result.Error,
+		"The API server rejects the object.",
+		"Change the field as the message says.",
+	},
+	{
+		CodeNotAppliable, "Server-side apply rejects it", result.Warning,
+		"Flux, and kubectl and Argo CD with server-side apply, cannot apply the object; other ways of applying it keep one of the entries.",
+		"Leave one entry of each key.",
+	},
+	{
+		CodeUnvalidated, "Kubernetes' own validation could not check it", result.Warning,
+		"The cluster may reject the object.",
+		"Follow the message; if the validation failed by itself, report the object as a bug of Prerig.",
 	},
 	{
 		CodePolicyDenied, "A ValidatingAdmissionPolicy denies it", result.Error,

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation"
+
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
@@ -33,10 +35,13 @@ func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.R
 			return nil, err
 		}
 	}
-	for _, object := range objects {
+	for i, object := range objects {
 		first := len(c.results)
 		if !o.SkipSchemas {
 			c.checkObject(ctx, object)
+		}
+		if !o.SkipSchemas && i < len(o.Validated) {
+			c.addValidation(object, o.Validated[i], first)
 		}
 		if !o.SkipAdmission {
 			c.checkAdmission(ctx, object)
@@ -129,7 +134,33 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 		c.add(o, gate.CodeUnservedKind, []any{"apiVersion"}, "Kubernetes "+c.server.Minor+" has no "+ref.Kind+" of "+ref.APIVersion+c.server.OtherVersions(group, ref.Kind))
 		return
 	}
-	c.add(o, gate.CodeUndescribedKind, []any{"kind"}, "nothing was checked, as no CustomResourceDefinition describes the kind "+ref.Kind+" of "+ref.APIVersion)
+	c.add(o, gate.CodeUndescribedKind, []any{"kind"},
+		"only the metadata was checked, as no CustomResourceDefinition describes the kind "+ref.Kind+" of "+ref.APIVersion)
+	c.checkUndescribed(o, group)
+}
+
+// checkUndescribed checks the metadata of a kind that nothing describes: it is the same for all kinds.
+func (c *checker) checkUndescribed(o gate.Object, group string) {
+	if !c.checkMetadataTypes(o) {
+		return
+	}
+	name := validation.NameIsDNSSubdomain
+	if strings.HasSuffix(group, ".openshift.io") {
+		name = checkPathSegment // served by OpenShift's own API server, with names such as system:admin
+	}
+	metadata, _ := o.Value["metadata"].(map[string]any)
+	namespace, _ := metadata["namespace"].(string)
+	c.checkMetadata(o, namespace != "", name)
+}
+
+// checkMetadataTypes reports whether the metadata can be decoded, and adds what is wrong with its fields.
+func (c *checker) checkMetadataTypes(o gate.Object) bool {
+	decoded := true
+	for _, p := range c.server.CheckMetadata(o.Value) {
+		decoded = decoded && p.Fault != openapi.WrongType
+		c.add(o, codeOf[p.Fault], p.Path, p.Message)
+	}
+	return decoded
 }
 
 // isEncrypted reports whether SOPS has encrypted values of the object: what reaches the API server is another one.

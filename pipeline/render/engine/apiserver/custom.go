@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
-	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
@@ -40,13 +39,7 @@ func (c *checker) checkCustom(ctx context.Context, o gate.Object, d *definition)
 		c.add(o, gate.CodeInvalidDefinition, nil, fmt.Sprintf("nothing was checked, as the schema of CustomResourceDefinition %s cannot be used: %v", d.name, err))
 		return
 	}
-	meta := c.server.CheckMetadata(o.Value)
-	decoded := true
-	for _, p := range meta {
-		decoded = decoded && p.Fault != openapi.WrongType
-		c.add(o, codeOf[p.Fault], p.Path, p.Message)
-	}
-	if !decoded {
+	if !c.checkMetadataTypes(o) {
 		return
 	}
 	c.checkMetadata(o, d.namespaced, validation.NameIsDNSSubdomain)

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/core"
+)
+
+// The store of Services does part of their validation while it allocates addresses and ports (source: beginCreate and beginUpdate in
+// pkg/registry/core/service/storage of Kubernetes 1.36). What follows is of that what needs no allocator.
+
+// prepareServiceCreate fills in the fields of a new Service that depend on each other, and returns what does not fit.
+func prepareServiceCreate(service *core.Service) []Problem {
+	spec := &service.Spec
+	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+	if spec.Type == core.ServiceTypeExternalName {
+		return nil
+	}
+	if spec.IPFamilyPolicy == nil {
+		policy := core.IPFamilyPolicySingleStack
+		if spec.ClusterIP == core.ClusterIPNone && len(spec.Selector) == 0 {
+			policy = core.IPFamilyPolicyRequireDualStack
+		}
+		spec.IPFamilyPolicy = &policy
+	}
+	if *spec.IPFamilyPolicy != core.IPFamilyPolicySingleStack {
+		return nil
+	}
+	var errs field.ErrorList
+	path := field.NewPath("spec", "ipFamilyPolicy")
+	if len(spec.ClusterIPs) == 2 {
+		errs = append(errs, field.Invalid(path, spec.IPFamilyPolicy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified"))
+	}
+	if len(spec.IPFamilies) == 2 {
+		errs = append(errs, field.Invalid(path, spec.IPFamilyPolicy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"))
+	}
+	return problemsOfList(errs)
+}
+
+// prepareServiceUpdate keeps the addresses and ports of the stored Service that the new one leaves empty.
+func prepareServiceUpdate(service, old *core.Service) {
+	if needsClusterIP(service) && needsClusterIP(old) {
+		if service.Spec.ClusterIP == "" {
+			service.Spec.ClusterIP = old.Spec.ClusterIP
+		}
+		if len(service.Spec.ClusterIPs) == 0 {
+			service.Spec.ClusterIPs = old.Spec.ClusterIPs
+		}
+	}
+	keepNodePorts(service, old)
+	if needsHealthCheckPort(service) && needsHealthCheckPort(old) && service.Spec.HealthCheckNodePort == 0 {
+		service.Spec.HealthCheckNodePort = old.Spec.HealthCheckNodePort
+	}
+	if service.Spec.ClusterIP != "" && service.Spec.ClusterIP != old.Spec.ClusterIP && sameAddresses(service, old) {
+		service.Spec.ClusterIPs = []string{service.Spec.ClusterIP}
+	}
+}
+
+func keepNodePorts(service, old *core.Service) {
+	if !needsNodePort(service) || !needsNodePort(old) {
+		return
+	}
+	used, before := map[int32]bool{}, map[string]int32{}
+	for _, p := range service.Spec.Ports {
+		used[p.NodePort] = true
+	}
+	for _, p := range old.Spec.Ports {
+		before[p.Name] = p.NodePort
+	}
+	for i := range service.Spec.Ports {
+		p := &service.Spec.Ports[i]
+		if p.NodePort == 0 && !used[before[p.Name]] {
+			p.NodePort = before[p.Name]
+		}
+	}
+}
+
+func needsClusterIP(service *core.Service) bool {
+	return service.Spec.Type != core.ServiceTypeExternalName
+}
+
+func needsNodePort(service *core.Service) bool {
+	allocate := service.Spec.AllocateLoadBalancerNodePorts
+	return service.Spec.Type == core.ServiceTypeNodePort ||
+		service.Spec.Type == core.ServiceTypeLoadBalancer && (allocate == nil || *allocate)
+}
+
+func needsHealthCheckPort(service *core.Service) bool {
+	return service.Spec.Type == core.ServiceTypeLoadBalancer && service.Spec.ExternalTrafficPolicy == core.ServiceExternalTrafficPolicyLocal
+}
+
+func sameAddresses(service, old *core.Service) bool {
+	if len(service.Spec.ClusterIPs) != len(old.Spec.ClusterIPs) {
+		return false
+	}
+	for i, address := range service.Spec.ClusterIPs {
+		if address != old.Spec.ClusterIPs[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Name is the name of the program, without the ending that Windows wants.
+const Name = "prerig-validate"
+
+// Program is the program at a path.
+type Program struct {
+	// Command starts the program: its path, and arguments if need be.
+	Command []string
+}
+
+// Beside returns the program in the directory of another one, such as that of prerig, and whether it is there.
+func Beside(executable string) (Program, bool) {
+	if real, err := filepath.EvalSymlinks(executable); err == nil {
+		executable = real
+	}
+	path := filepath.Join(filepath.Dir(executable), Name)
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return Program{}, false
+	}
+	return Program{Command: []string{path}}, true
+}
+
+// maxRestarts is how often the program is started anew after it ended at a request.
+const maxRestarts = 3
+
+// maxAnswer is how many bytes an answer may have.
+const maxAnswer = 16 << 20
+
+// Ask returns the answers to requests, in their order. A request at which the program ends has an answer with an Error, and the others are
+// asked all the same. The error says that the program cannot be used at all.
+func (p Program) Ask(ctx context.Context, requests []Request) ([]Answer, error) {
+	out := make([]Answer, 0, len(requests))
+	for restarts := 0; len(out) < len(requests); restarts++ {
+		answers, err := p.ask(ctx, requests[len(out):])
+		out = append(out, answers...)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if restarts == maxRestarts || len(answers) == 0 && restarts > 0 || errors.Is(err, errUnusable) {
+			return nil, err
+		}
+		out = append(out, Answer{Error: err.Error()})
+	}
+	return out, nil
+}
+
+// errUnusable is that the program does not start, or speaks another protocol.
+var errUnusable = errors.New("the program cannot be used")
+
+// ask starts the program for requests, and returns the answers that came. The error says why not all did.
+func (p Program) ask(ctx context.Context, requests []Request) ([]Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	command := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
+	command.Env = []string{}
+	command.Dir = string(filepath.Separator)
+	command.WaitDelay = time.Second
+	var stderr bytes.Buffer
+	command.Stderr = &limitedBuffer{buffer: &stderr, left: 16 << 10}
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: starting %s: %w", errUnusable, Name, err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: starting %s: %w", errUnusable, Name, err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("%w: starting %s: %w", errUnusable, Name, err)
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- errors.Join(send(in, requests), in.Close()) }()
+	answers, err := receive(output, len(requests))
+	if err != nil {
+		cancel()
+	}
+	sendErr := <-sent
+	waitErr := command.Wait()
+	if err == nil {
+		return answers, nil
+	}
+	return answers, describeEnd(err, sendErr, waitErr, stderr.String())
+}
+
+func describeEnd(err, sendErr, waitErr error, stderr string) error {
+	if text := strings.TrimSpace(stderr); text != "" {
+		first, _, _ := strings.Cut(text, "\n")
+		return fmt.Errorf("running %s: %w: %s", Name, err, first)
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("running %s: %w", Name, err)
+	}
+	return fmt.Errorf("running %s: %w", Name, errors.Join(err, sendErr, waitErr))
+}
+
+func send(to io.Writer, requests []Request) error {
+	writer := bufio.NewWriterSize(to, 64<<10)
+	encoder := json.NewEncoder(writer)
+	encoder.SetEscapeHTML(false)
+	for i, r := range requests {
+		if err := encoder.Encode(message{ID: i, Operation: r.Operation, Object: r.Object, Old: r.Old, Namespace: r.Namespace}); err != nil {
+			return fmt.Errorf("sending an object: %w", err)
+		}
+	}
+	return writer.Flush()
+}
+
+// receive reads the greeting and the answers to count requests.
+func receive(from io.Reader, count int) ([]Answer, error) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(make([]byte, 64<<10), maxAnswer)
+	next := func(into any) error {
+		if !lines.Scan() {
+			if err := lines.Err(); err != nil {
+				return err
+			}
+			return io.ErrUnexpectedEOF
+		}
+		return json.Unmarshal(lines.Bytes(), into)
+	}
+	var hello greeting
+	if err := next(&hello); err != nil {
+		return nil, fmt.Errorf("%w: reading its greeting: %w", errUnusable, err)
+	}
+	if hello.Protocol != protocol {
+		return nil, fmt.Errorf("%w: it speaks version %d of the protocol, and prerig version %d: install both from one release", errUnusable, hello.Protocol, protocol)
+	}
+	var out []Answer
+	for len(out) < count {
+		var answer Answer
+		if err := next(&answer); err != nil {
+			return out, err
+		}
+		out = append(out, answer)
+	}
+	return out, nil
+}
+
+// limitedBuffer keeps the first bytes that are written.
+type limitedBuffer struct {
+	buffer *bytes.Buffer
+	left   int
+}
+
+// Write keeps what there is room for, and never fails.
+func (b *limitedBuffer) Write(text []byte) (int, error) {
+	n := min(len(text), b.left)
+	b.buffer.Write(text[:n])
+	b.left -= n
+	return len(text), nil
+}
