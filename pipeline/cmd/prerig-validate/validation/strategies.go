@@ -51,6 +51,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/scheduling"
 	"k8s.io/kubernetes/pkg/apis/storage"
 	"k8s.io/kubernetes/pkg/apis/storagemigration"
+	"k8s.io/kubernetes/pkg/capabilities"
 
 	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicy"
 	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicybinding"
@@ -201,6 +202,7 @@ func rows() []row {
 }
 
 func init() {
+	capabilities.Setup(true, 0) // --allow-privileged, as installers of clusters set it
 	apiextensionsinstall.Install(legacyscheme.Scheme)
 	apiregistrationinstall.Install(legacyscheme.Scheme)
 }

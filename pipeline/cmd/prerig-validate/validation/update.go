@@ -154,17 +154,21 @@ func keepGenerated(next, applied, inCluster map[string]any) {
 	for key, value := range inCluster {
 		before, wasApplied := applied[key]
 		after, isNext := next[key]
-		if !isNext {
-			if !wasApplied {
-				next[key] = value
-			}
+		if !isNext && !wasApplied {
+			next[key] = value
 			continue
 		}
 		generated, isMap := value.(map[string]any)
 		following, alsoMap := after.(map[string]any)
-		if isMap && alsoMap {
-			earlier, _ := before.(map[string]any)
-			keepGenerated(following, earlier, generated)
+		if !isMap || isNext && !alsoMap {
+			continue
+		}
+		if following == nil {
+			following = map[string]any{}
+		}
+		earlier, _ := before.(map[string]any)
+		if keepGenerated(following, earlier, generated); len(following) > 0 {
+			next[key] = following
 		}
 	}
 }

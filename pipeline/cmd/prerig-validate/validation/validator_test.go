@@ -97,6 +97,10 @@ func TestCreate(t *testing.T) {
 		t.Run(kind, func(t *testing.T) { answer := ask(t, Create, c.object, ""); wantsOne(t, answer, c.want) })
 	}
 	wants(t, ask(t, Create, `{apiVersion: v1, kind: ConfigMap, metadata: {generateName: a-}}`, ""))
+	// Clusters permit privileged containers, and give pods a service account.
+	wants(t, ask(t, Create, strings.Replace(webDeployment, "image: nginx", "image: nginx, securityContext: {privileged: true}", 1), ""))
+	wants(t, ask(t, Create, `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: b}],
+		volumes: [{name: token, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`, ""))
 	if answer := ask(t, Create, `{apiVersion: example.org/v1, kind: Door, metadata: {name: a}}`, ""); answer.Known || answer.Error != "" {
 		t.Errorf("a kind that Kubernetes does not have: %+v", answer)
 	}
@@ -119,6 +123,13 @@ func TestUpdate(t *testing.T) {
 	wants(t, ask(t, Update, job, job))
 	wants(t, ask(t, Update, strings.Replace(job, "parallelism: 1", "parallelism: 2", 1), job))
 	wantsOne(t, ask(t, Update, strings.Replace(job, "b:1", "b:2", 1), job), "spec.template FieldValueImmutable: field is immutable")
+	// What was applied goes, and what the API server has added beside it stays.
+	labelled := strings.Replace(job, "parallelism: 1, template: {", "parallelism: 1, template: {metadata: {labels: {a: b}}, ", 1)
+	for _, p := range ask(t, Update, job, labelled).Problems {
+		if p.Field != "spec.template" {
+			t.Errorf("an update of a Job finds %+v", p)
+		}
+	}
 	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: "b:1"}]}}`
 	wants(t, ask(t, Update, strings.Replace(pod, "b:1", "b:2", 1), pod))
 	wantsOne(t, ask(t, Update, strings.Replace(pod, `image: "b:1"`, `image: "b:1", command: [c]`, 1), pod), "spec FieldValueImmutable: pod updates may not change fields")
