@@ -329,6 +329,15 @@ oracle-older: defaulter injectors ## Compare with the injectors of older version
 	    -version $$version -n $(ORACLE_N) -seed $(ORACLE_SEED) || exit 1; \
 	done
 
+APPLIED_N ?= 1000
+APPLIED_SEED ?= 1
+
+# 40,000 pods and more take about an hour on two cores: make applied APPLIED_N=20000 APPLIED_SEED=2.
+.PHONY: applied
+applied: validator injector ## Check that what injections write can be applied, created and updated: APPLIED_N=1000 APPLIED_SEED=1 CORPUS=DIR:DIR.
+	$(go_run) ./fn/internal/applied/cmd/applied -validator $(dist)/prerig-validate -charts $(dist)/upstream/charts \
+	  -corpora "$(CORPUS)" -examples examples -n $(APPLIED_N) -seed $(APPLIED_SEED)
+
 # All that oracle, applied, defaults, analyze and e2e-cluster compare with. The tests build what is not there yet, or no longer what is pinned.
 .PHONY: upstream-programs
 upstream-programs: injector defaulters analyzer validator ## Build what Prerig is compared with: a quarter of an hour of two processors the first time.
@@ -344,10 +353,11 @@ CLUSTER_KUBERNETES ?=
 # the minor of an older control plane, one of fn/internal/upstream/kubernetes/clusters. Names of
 # the oracle's installations in PRERIG_CLUSTER_INSTALLATIONS replace those that are run by themselves; a directory in
 # PRERIG_CLUSTER_REPORT gets what differs.
+# TestGateFindsMistakes compares prerig gate with the dry run of 2,000 broken objects; PRERIG_BROKEN_N and PRERIG_BROKEN_SEED choose others.
 # PRERIG_POLICIES names a directory with other people's ValidatingAdmissionPolicies to evaluate as well, such as a checked out
 # kubescape/cel-admission-library; `go test ./fn/internal/cluster -run TestPolicies -args -update` records the answers for the gate's tests.
 .PHONY: e2e-cluster
-e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.30.
+e2e-cluster: validator ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.30.
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
 	  $(go_test) -count=1 -timeout 60m -v ./fn/internal/cluster
 	$(if $(CLUSTER_KUBERNETES),,PRERIG_CLUSTER=full $(go_test) -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system)

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"context"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// InstalledPolicy is the policy of an installation, as a user of its cluster imports it.
+type InstalledPolicy struct {
+	Installation
+	// Policy returns the policy, anew each time.
+	Policy func() (*v1alpha1.InjectionPolicy, error)
+}
+
+// Policies returns the policies of the installations that the version knows. Only the command charts is run.
+func Policies(ctx context.Context, o Options) (policies []InstalledPolicy, err error) {
+	if o.Installations, err = installable(o); err != nil {
+		return nil, err
+	}
+	clusters, err := render(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range clusters {
+		policies = append(policies, InstalledPolicy{c.Installation, c.policy})
+	}
+	return policies, nil
+}
