@@ -86,7 +86,7 @@ guess is made from the names of files.`
 	return cmd
 }
 
-// missingRevisionError says what to do about a revision that is not there.
+// missingRevisionError explains what to do about a missing revision.
 func missingRevisionError(revision string, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, plumbing.ErrReferenceNotFound) || errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("finding the revision %q: the repository has no such commit; fetch it first, with its history where the clone is shallow", revision)

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newArgoCD is what Argo CD runs as a Config Management Plugin. It is a command because a plugin's arguments are fixed:
-// what differs by application is in the environment, and an image with nothing but prerig has no shell to look there.
+// newArgoCD returns the command that Argo CD runs as a Config Management Plugin. It is a separate command because a
+// plugin's arguments are fixed: the differences between applications are in the environment, and an image that
+// contains only prerig has no shell to read it.
 func newArgoCD(streams Streams, version string) *cobra.Command {
 	var pipelines, policies string
 	cmd := newCommand("argocd-plugin", "Render an application as a plugin of Argo CD")
@@ -57,8 +58,8 @@ func firstSet(names ...string) string {
 	return ""
 }
 
-// applicationName is the name of an application of which Argo CD tells NAMESPACE_NAME where it is outside of Argo CD's own namespace.
-// Neither can have an underscore.
+// applicationName returns the name of an application from Argo CD's form, which is NAMESPACE_NAME outside of Argo
+// CD's own namespace. Neither part can contain an underscore.
 func applicationName(told string) string {
 	return told[strings.Index(told, "_")+1:]
 }

@@ -35,7 +35,7 @@ type asIs struct {
 	summaries  []lint.Summary
 	// pods were checked, and injected of them have an injected sidecar.
 	pods, injected int
-	// problems tell what could not be checked.
+	// problems lists the objects that could not be checked.
 	problems result.Results
 }
 
@@ -107,7 +107,7 @@ func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 	return a, nil
 }
 
-// readPolicy notes what a policy says of the place where the pods will run.
+// readPolicy records a policy's settings of the place where the pods will run.
 func (a *asIs) readPolicy(p *v1alpha1.InjectionPolicy) {
 	if a.defaultNS == "" {
 		a.defaultNS = p.Spec.DefaultNamespace
@@ -244,7 +244,7 @@ func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
 	}
 }
 
-// setResultLine gives a finding the line of its field, or of the nearest one around it that is there.
+// setResultLine sets a finding's line to that of its field, or of the nearest existing parent.
 func setResultLine(doc *manifest.Document, r *result.Result) {
 	if r.Field == nil || r.File == nil {
 		return

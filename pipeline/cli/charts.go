@@ -50,7 +50,7 @@ type chartsRun struct {
 	localPipelines
 	streams Streams
 	quiet   bool
-	names   []string // of charts that are updated, all where there are none
+	names   []string // of the charts to update, all if empty
 	finder  *dryrun.Renderer
 }
 
@@ -276,7 +276,7 @@ func (c *chartsRun) runLock(ctx context.Context, args []string, renew func(strin
 	return nil
 }
 
-// describeChanges says what is new in a lock.
+// describeChanges describes the changes of a lock.
 func describeChanges(to *strings.Builder, name string, changes charts.Changes, count int) {
 	fmt.Fprintf(to, "%s: %s locked\n", name, plural(count, "chart"))
 	for _, one := range changes.Added {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the command line of prerig: it reads flags, calls the packages that do the work, and prints what they say.
-// Nothing in it decides about a workload, and nothing in it is kept between two calls.
+// Package cli is the command line of prerig: it reads flags, calls the packages that do the work, and prints their
+// results. It makes no decision about a workload, and keeps no state between two calls.
 package cli
 
 import (
@@ -36,9 +36,9 @@ const (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// InTerminal says that a person sits at In, who would wait for us while we wait for input.
+	// InTerminal reports whether In is a terminal with a person, who would wait for us while we wait for input.
 	InTerminal bool
-	// Colour says that Out shows colours.
+	// Colour reports whether Out shows colours.
 	Colour bool
 }
 
@@ -59,10 +59,10 @@ func (f findingsError) Error() string { return f.message }
 // errDifferent is that of a command that has shown what differs.
 var errDifferent = errors.New("there are differences")
 
-// reported is the error of a command that has said what is wrong already.
+// errReported is the error of a command that has already printed its errors.
 var errReported = errors.New("there were errors")
 
-// Main runs the command line and gives the exit code.
+// Main runs the command line and returns the exit code.
 func Main(ctx context.Context, args []string, streams Streams, version string) int {
 	streams.Err = visibleWriter{streams.Err}
 	root := NewRoot(streams, version)
@@ -96,7 +96,7 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 	return ExitError
 }
 
-// helpWriter writes what cobra writes by itself, such as help, and keeps the first error, which cobra does not give on.
+// helpWriter writes cobra's own output, such as help, and keeps the first error, which cobra does not return.
 type helpWriter struct {
 	to  io.Writer
 	err error

@@ -18,11 +18,11 @@ import (
 	"github.com/prerig/prerig/policies"
 )
 
-// completeTimeout bounds what a completion asks and reads: somebody waits for it with a finger on a key. What cannot be found out in time is
-// not offered, and nothing is said about it.
+// completeTimeout bounds the requests and reads of a completion: a person waits for it while typing. Candidates
+// that cannot be found in time are silently omitted.
 const completeTimeout = 3 * time.Second
 
-// completion gives what a word can be completed to.
+// completion returns the candidates for completing a word.
 type completion = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
 
 // completeNames completes each argument with names that are not among the arguments yet.
@@ -77,7 +77,7 @@ func (d *daemonClient) completePipelines(cmd *cobra.Command) {
 	})
 }
 
-// completeRemovals has the arguments completed with pipelines that are gone.
+// completeRemovals completes arguments with missing pipelines.
 func (d *daemonClient) completeRemovals(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = completeNames(func(ctx context.Context) (names []string) {
 		found, err := d.getCatalog(ctx)

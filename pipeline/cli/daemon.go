@@ -106,7 +106,7 @@ func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, a
 	return nil
 }
 
-// notOurs says what answered that does not answer as the API does.
+// notOurs describes a server whose response is not one of the API.
 func (d *daemonClient) notOurs(how string) string {
 	if d.url == "" {
 		return how
@@ -114,7 +114,7 @@ func (d *daemonClient) notOurs(how string) string {
 	return how + "; is " + d.url + " the address of its page (--admin-listen of prerig serve)?"
 }
 
-// openClient makes the client and gives the beginning of the API's URLs.
+// openClient creates the client and returns the base of the API's URLs.
 func (d *daemonClient) openClient() (base string, err error) {
 	base = strings.TrimSuffix(d.url, "/")
 	if d.url != "" && !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
@@ -179,7 +179,7 @@ func trustingTransport(caFile string) (*http.Transport, error) {
 	return transport, nil
 }
 
-// innermostError is the innermost error: the outer ones name a URL that nobody has typed.
+// innermostError returns the innermost error: the outer ones name a URL that the user did not type.
 func innermostError(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
@@ -206,7 +206,7 @@ func (d *daemonClient) getPipelines(ctx context.Context, names ...string) ([]ser
 	return out, d.unknownNameError(ctx, names, err)
 }
 
-// unknownNameError says which name a daemon does not know, and which ones are like it.
+// unknownNameError names those that a daemon does not know, and similar ones that it does.
 func (d *daemonClient) unknownNameError(ctx context.Context, names []string, err error) error {
 	var answer daemonError
 	if !errors.As(err, &answer) || answer.code != http.StatusNotFound || len(names) == 0 {

@@ -115,7 +115,8 @@ func showComparison(streams Streams, c *dryrun.Comparison, output string, exitCo
 	return comparisonResult(c, output != "text", exitCode)
 }
 
-// comparisonResult is the error that gives the exit code. tell says that problems have not been told yet.
+// comparisonResult returns the error that determines the exit code. tell reports whether problems still have to be
+// printed.
 func comparisonResult(c *dryrun.Comparison, tell, exitCode bool) error {
 	switch {
 	case c.Failed():

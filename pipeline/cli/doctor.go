@@ -110,7 +110,7 @@ func (d *doctorRun) runDoctor(cmd *cobra.Command, names []string) error {
 	return d.tell(findings)
 }
 
-// findings looks at what is named, or else at what there is.
+// findings checks the named objects, or everything that is configured if none is named.
 func (d *doctorRun) findings(cmd *cobra.Command, names []string, configured bool) ([]doctor.Finding, error) {
 	ctx := cmd.Context()
 	if len(names) > 0 {

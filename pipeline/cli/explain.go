@@ -81,7 +81,7 @@ func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 	e := explain.Of(report)
 	failed := report.Failed()
 	switch {
-	case len(e.Workloads) == 0: // there are none, or a policy cannot be followed
+	case len(e.Workloads) == 0: // no workloads exist, or a policy cannot be applied
 		ex.printResults(report.Results)
 		if !failed {
 			fmt.Fprintln(ex.streams.Err, "no workloads in the input")
@@ -105,7 +105,7 @@ func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 	return nil
 }
 
-// splitReferences tells files from references to workloads. What exists as a file is one.
+// splitReferences separates files from references to workloads. An argument that exists as a file is one.
 func splitReferences(args []string) (names []string, refs []explain.Reference) {
 	for _, arg := range args {
 		ref, ok := explain.ParseReference(arg)

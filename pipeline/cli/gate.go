@@ -142,7 +142,7 @@ func (g *gateRun) findValidator(objects int) gate.Validator {
 	return nil
 }
 
-// checkByRenderer has a renderer check objects, as this program has nothing of the API server's code.
+// checkByRenderer makes a renderer check objects, because this program contains no code of the API server.
 func checkByRenderer(ctx context.Context, request render.GateRequest) (result.Results, error) {
 	pool, err := render.NewPool(render.Options{})
 	if err != nil {
@@ -180,8 +180,9 @@ func (g *gateRun) readOptions(ctx context.Context) (render.GateRequest, error) {
 	return request, nil
 }
 
-// readCatalog reads the objects of the files and directories that a flag names. What cannot be read there is an error, as nobody knows
-// what the cluster would refuse because of it; what is passed over in directories is told.
+// readCatalog reads the objects of the files and directories that a flag names. A file that cannot be read is an
+// error, because it is unknown what the cluster would reject because of it; files skipped in directories are
+// reported.
 func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) ([]render.GateDocument, error) {
 	if len(names) == 0 {
 		return nil, nil

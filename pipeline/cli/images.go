@@ -24,7 +24,7 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/images"
 )
 
-// lockFile is where the lock is kept unless a flag says otherwise.
+// lockFile is the default path of the lock.
 const lockFile = "imagelock.yaml"
 
 func newImages(streams Streams, version string) *cobra.Command {
@@ -42,7 +42,7 @@ The credentials of docker login and podman login are used, and their helpers.`
 	return cmd
 }
 
-// registryFlags are those that say how registries are asked.
+// registryFlags adds the flags that control how registries are queried.
 func registryFlags(cmd *cobra.Command, o *images.Options) {
 	f := cmd.Flags()
 	f.IntVar(&o.Jobs, "jobs", 8, "how many images to ask for at once")
@@ -57,7 +57,8 @@ type imagesPin struct {
 	images  []string
 	output  string
 	name    string
-	// own takes the images of the files as they are, and all says of a group that its policy wants all images pinned.
+	// own uses the images of the files unchanged, and all reports whether the policy of a group requires all images
+	// to be pinned.
 	own  bool
 	keys []string
 	all  map[*policyGroup]bool
@@ -149,7 +150,7 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 				p.all[g] = p.all[g] || i.Scope == v1alpha1.ScopeAll
 				p.options.Verify = append(p.options.Verify, i.Verify...)
 			}
-			policy.Spec.Images, policy.Spec.Lint = nil, nil // the tags are wanted, and the lock may not be there yet
+			policy.Spec.Images, policy.Spec.Lint = nil, nil // the tags are needed, and the lock may not exist yet
 		}
 	}
 	if !named {
@@ -179,7 +180,7 @@ func (p *imagesPin) ownImages(named []string) ([]string, error) {
 	}
 	for _, image := range found {
 		if tagged, ok := pin.Tag(image); ok {
-			image = tagged // an earlier lock has put the digest there
+			image = tagged // an earlier lock has added the digest
 		}
 		if image != "auto" {
 			named = append(named, image)
@@ -247,7 +248,7 @@ func failedResults(rs result.Results) result.Results {
 	return slices.DeleteFunc(slices.Clone(rs), func(r result.Result) bool { return r.Severity != result.Error })
 }
 
-// writeLock writes the lock, all or nothing, and only where it differs.
+// writeLock writes the lock atomically, and only if it differs.
 func (p *imagesPin) writeLock(ctx context.Context, data []byte, n int) error {
 	if p.output == "-" {
 		_, err := p.streams.Out.Write(data)

@@ -93,7 +93,7 @@ func verificationsFor(policies, keys, locks []string) ([]v1alpha1.ImageVerificat
 	return append(out, byKey...), err
 }
 
-// verificationByKeys asks for a signature of every image by one of the keys; nothing without keys.
+// verificationByKeys requires a signature of every image by one of the keys; it returns nil without keys.
 func verificationByKeys(files []string) ([]v1alpha1.ImageVerification, error) {
 	if len(files) == 0 {
 		return nil, nil

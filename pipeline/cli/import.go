@@ -19,7 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/importer"
 )
 
-// errValuesWithoutChart is about values that nothing would be rendered with.
+// errValuesWithoutChart is about values without a chart to render.
 var errValuesWithoutChart = errors.New("--values is for a chart, and none is named")
 
 // importRun is the state of one prerig import.
@@ -175,7 +175,7 @@ func (im *importRun) makePolicy(objects []importer.Object) (*importer.Import, er
 	return importer.Policy(objects, im.options)
 }
 
-// needsNoKubernetes reports whether a version of Kubernetes was given that nothing is made with.
+// needsNoKubernetes reports whether an unused version of Kubernetes was set.
 func (im *importRun) needsNoKubernetes(imp *importer.Import) bool {
 	return im.kubernetes != "" && im.charts == 0 && imp.Policy.Spec.Istio == nil
 }
@@ -233,7 +233,7 @@ func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importe
 	return objects, errors.Join(errs...)
 }
 
-// writesFile reports whether the policy goes to a file.
+// writesFile reports whether the policy is written to a file.
 func (im *importRun) writesFile() bool { return im.output != "" && im.output != "-" }
 
 func (im *importRun) writePolicy(ctx context.Context, text []byte) error {

@@ -21,7 +21,7 @@ import (
 	sourcetree "github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// chartKubernetes is the version of Kubernetes that a chart is rendered for where nobody says another.
+// chartKubernetes is the default version of Kubernetes that a chart is rendered for.
 const chartKubernetes = "1.34"
 
 // isChart reports whether a path is that of a chart: a directory with Chart.yaml, or an archive.

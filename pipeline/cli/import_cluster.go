@@ -51,7 +51,7 @@ func importResources(all bool) []live.Resource {
 	)
 }
 
-// readCluster lists the objects of the cluster, as the pipe from kubectl would give them.
+// readCluster lists the objects of the cluster, in the form in which kubectl would pipe them.
 func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error) {
 	if im.charts = 0; len(im.valuesFiles) > 0 {
 		return nil, errValuesWithoutChart
@@ -86,7 +86,7 @@ func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error)
 	return out, nil
 }
 
-// unreadText says that a resource may not be read.
+// unreadText reports that a resource may not be read.
 func unreadText(resource string) string {
 	return resource + " may not be read, and what they tell is not in the policy"
 }
@@ -96,7 +96,8 @@ func isExtra(resource string) bool {
 	return resource == "opentelemetrycollectors" || resource == "instrumentations" || resource == "authproxyworkloads"
 }
 
-// compareWith prints how a committed policy differs from the one that was imported, and gives the error for the exit code.
+// compareWith prints the differences between a committed policy and the imported one, and returns the error for the
+// exit code.
 func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy) error {
 	text, err := os.ReadFile(name)
 	if err != nil {

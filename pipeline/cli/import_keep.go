@@ -28,7 +28,8 @@ var leftKeys = []string{"runtimeWebhook", "admission"}
 // errNoPolicy is the cause of an error about a file that holds other things than a policy.
 var errNoPolicy = errors.New("there is no InjectionPolicy in it")
 
-// readPolicyObject returns the policy of a file, of which there must be one, and how many other documents the file has.
+// readPolicyObject returns the policy of a file, which must contain exactly one, and the number of other documents
+// in the file.
 func readPolicyObject(name string, text []byte) (found map[string]any, others int, err error) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
@@ -100,8 +101,9 @@ func withoutEmpty(v any) any {
 	return v
 }
 
-// keepFromOutput puts what people have set in the policy that is to be replaced into the one that was imported, so that importing again
-// changes what the import decides and nothing else. It notes what it has kept. A file of which something would be lost is not replaced.
+// keepFromOutput copies the settings that people made in the policy to be replaced into the imported one, so that
+// another import changes only what it decides itself. It notes the settings it kept. A file that would lose content
+// is not replaced.
 func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	info, err := os.Stat(im.output)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // a pipe would wait for what is to be written
@@ -145,7 +147,8 @@ func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	return im.keepSpec(imp.Policy, left)
 }
 
-// isBlank reports whether a file holds nothing but blanks and markers of documents. Comments are something: somebody wrote them.
+// isBlank reports whether a file contains only blanks and document markers. Comments count as content: a person
+// wrote them.
 func isBlank(text []byte) bool {
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
 		if line = strings.TrimRight(line, " \t\r\n"); line != "" && line != "---" && line != "..." {

@@ -52,7 +52,7 @@ type initRun struct {
 	force, noAsking  bool
 	repository       *ownRepository // that the current directory is in; nil for none
 	policy, pipeline *files.Output  // what is written
-	keepPolicy       bool           // the policy is there already and stays
+	keepPolicy       bool           // the policy already exists and is kept
 	imported         *importer.Import
 	pipelineName     string
 }
@@ -208,7 +208,7 @@ func (in *initRun) makePipeline() error {
 	return err
 }
 
-// locateSource says where the source, the manifests and the policy are for a daemon that is somewhere else.
+// locateSource determines the places of the source, the manifests and the policy for a daemon on another machine.
 func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
 	o.Source = in.source
 	if in.source == "." {
@@ -239,7 +239,7 @@ func (in *initRun) newFile(path string, text []byte) (*files.Output, error) {
 	return &out, err
 }
 
-// tellNext says what was written, and what to do with it.
+// tellNext reports the written files, and what to do with them.
 func (in *initRun) tellNext() {
 	var b strings.Builder
 	if in.policy != nil {
@@ -253,7 +253,7 @@ func (in *initRun) tellNext() {
 			}
 			for _, n := range in.imported.Notes {
 				if len(in.namespaces) > 0 && strings.HasPrefix(n, "no Namespace is in the input") {
-					continue // they were given
+					continue // set by the user
 				}
 				fmt.Fprintf(&b, "%s: %s\n", result.Info, n)
 			}
@@ -295,7 +295,7 @@ func (in *initRun) isOfOwnRepository() bool {
 	return in.repository != nil && (in.source == "." || in.repository.has(in.source))
 }
 
-// directories are the flags that say where pipelines and policies are, or "" where a command finds them by itself.
+// directories returns the flags that locate pipelines and policies, or "" if a command finds them by itself.
 func (in *initRun) directories() string {
 	flags := ""
 	if in.pipeline == nil {
@@ -321,7 +321,7 @@ func (in *initRun) pipelineSteps() (steps [][2]string) {
 		[2]string{"prerig serve" + flags, "render and publish on every change, once these files are committed"})
 }
 
-// policyIsFound reports whether commands find the policy for the manifests without being told.
+// policyIsFound reports whether commands find the policy for the manifests without a flag.
 func (in *initRun) policyIsFound() bool {
 	found, err := (&policy.Finder{}).Near(in.dir)
 	if err != nil || found == "" {
@@ -332,7 +332,7 @@ func (in *initRun) policyIsFound() bool {
 	return errA == nil && errB == nil && a == b
 }
 
-// originText says what the policy is made of.
+// originText describes the origin of the policy.
 func (in *initRun) originText() string {
 	if in.imported != nil {
 		return in.imported.From
@@ -340,7 +340,7 @@ func (in *initRun) originText() string {
 	return "the built-in policy of Istio"
 }
 
-// shellWord is a text as a shell takes it for one word.
+// shellWord quotes a text so that a shell reads it as one word.
 func shellWord(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@+,=%", r)

@@ -19,12 +19,12 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/scaffold"
 )
 
-// asks reports whether somebody is there to be asked, and is willing to.
+// asks reports whether a person is present who can be asked, and allows it.
 func (in *initRun) asks() bool {
 	return in.streams.InTerminal && !in.noAsking && isTerminal(in.streams.Err)
 }
 
-// isTerminal reports whether what is written is seen by somebody.
+// isTerminal reports whether the output is visible to a person.
 func isTerminal(w io.Writer) bool {
 	if v, ok := w.(visibleWriter); ok {
 		w = v.to
@@ -38,14 +38,14 @@ type question struct {
 	flag  string
 	text  string
 	usual string // what Enter means
-	// take takes over an answer, and says what is wrong with it otherwise.
+	// take stores an answer, or returns the reason it is invalid.
 	take func(answer string) error
 }
 
 // maxTries bounds how often a question is asked.
 const maxTries = 5
 
-// askAll asks what no flag says, if somebody is there.
+// askAll asks for settings without a flag, if a person is present.
 func (in *initRun) askAll(ctx context.Context) error {
 	if !in.asks() {
 		return nil
@@ -97,7 +97,8 @@ func (in *initRun) ask(ctx context.Context, lines <-chan string, q question) err
 	return fmt.Errorf("no answer to --%s could be used; nothing was written", q.flag)
 }
 
-// readLines reads lines in the background, so that waiting for one can be given up. The reader ends with the process.
+// readLines reads lines in the background, so that waiting for one can be cancelled. The reader ends with the
+// process.
 func readLines(from io.Reader) <-chan string {
 	out := make(chan string)
 	go func() {
@@ -134,7 +135,8 @@ func (in *initRun) askFrom(ctx context.Context) *question {
 	}
 }
 
-// currentContext is the name of kubectl's current context, "" where there is none. Nothing is asked of the cluster.
+// currentContext returns the name of kubectl's current context, or "" if none is set. It does not contact the
+// cluster.
 func currentContext() string {
 	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
 	if err != nil {
@@ -145,7 +147,7 @@ func currentContext() string {
 
 func (in *initRun) askNamespaces(context.Context) *question {
 	if in.keepPolicy || in.imported != nil && (in.imported.Policy.Spec.Istio == nil || len(in.imported.Policy.Spec.Namespaces) > 0) {
-		return nil // what is imported says it
+		return nil // the import contains the answer
 	}
 	return &question{flag: "namespaces", usual: allNamespaces,
 		text: "Whose pods get a sidecar? Names of namespaces, with blanks between them, or all of them.",

@@ -40,7 +40,7 @@ func (in *initRun) checkFlags() error {
 	return in.checkValues()
 }
 
-// checkFrom refuses flags about what is imported where nothing is.
+// checkFrom rejects flags about an import without one.
 func (in *initRun) checkFrom() error {
 	if in.from != fromBuiltIn {
 		return nil
@@ -53,7 +53,8 @@ func (in *initRun) checkFrom() error {
 	return nil
 }
 
-// checkValues refuses values that the written files would be wrong with: an error there names lines of files that are not written.
+// checkValues rejects values that would make the written files invalid: an error there names lines of files that
+// are not written.
 func (in *initRun) checkValues() error {
 	if in.kubernetes != "" && !v1alpha1.IsKubernetesVersion(in.kubernetes) {
 		return fmt.Errorf("--kubernetes-version %s is not a version of Kubernetes, such as 1.34", in.kubernetes)

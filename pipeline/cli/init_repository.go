@@ -33,7 +33,7 @@ func findOwnRepository(dir string) *ownRepository {
 	return &ownRepository{root: root, urls: local.URLs()}
 }
 
-// remote returns the URL of the first remote that a daemon can reach, without credentials that stand in it.
+// remote returns the URL of the first remote that a daemon can reach, without credentials in it.
 func (r *ownRepository) remote() (string, error) {
 	if r == nil {
 		return "", errors.New("the current directory is in no Git repository; give the URL of the source")

@@ -33,7 +33,7 @@ type injectRun struct {
 	output                       string
 	against                      string // what is published
 	colour                       string
-	wantedBy                     string // what says how manifests should be
+	wantedBy                     string // what defines the desired manifests
 }
 
 func newInject(streams Streams) *cobra.Command {
@@ -134,8 +134,8 @@ func (in *injectRun) checkColour() error {
 	return checkChoice("color", in.colour, colourValues)
 }
 
-// replacesByDefault refuses to change files by a policy that nobody has chosen, where pods carry another version's injection:
-// somebody has injected them by a policy that was not found now. It says whether there are such pods.
+// replacesByDefault rejects changing files by a policy that was not chosen explicitly if pods carry another
+// version's injection: they were injected by a policy that was not found now. It reports whether such pods exist.
 func (in *injectRun) replacesByDefault() bool {
 	if !in.inPlace {
 		return false
@@ -190,7 +190,8 @@ func (in *injectRun) printDiff(b *batch.Batch) error {
 	return nil
 }
 
-// visiblePatch writes out the characters of a diff that a reader would not see, and reports whether there are any.
+// visiblePatch escapes the characters of a diff that are invisible to a reader, and reports whether it contains
+// any.
 func visiblePatch(patch []byte) (shown []byte, hidden bool) {
 	if !bytes.ContainsFunc(patch, func(r rune) bool { return r != '\n' && r != '\r' && foreign.IsHidden(r) }) {
 		return patch, false
@@ -274,7 +275,7 @@ func inputName(in files.Input) string {
 	return in.Path
 }
 
-// removeLeftovers removes what runs that were killed have left beside the files, and tells of it.
+// removeLeftovers removes the files that killed runs have left beside the manifests, and reports that.
 func (in *injectRun) removeLeftovers(b *batch.Batch) error {
 	removed, kept, err := files.Clean(b.Leftovers())
 	if n := len(removed); n > 0 && !in.quiet {
@@ -324,7 +325,7 @@ func (in *injectRun) outputFiles(b *batch.Batch, dir *files.Directory) ([]files.
 	return outs, errors.Join(errs...)
 }
 
-// printSummary says in one line what was done.
+// printSummary summarises the run in one line.
 func (in *injectRun) printSummary(b *batch.Batch, report *fn.Report) {
 	if in.quiet {
 		return

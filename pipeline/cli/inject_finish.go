@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/batch"
 )
 
-// finishRun tells what a run has given, and writes it or shows it. rerun does the run again, without documents that turn out to be
-// unreadable in it.
+// finishRun reports the results of a run, and writes or shows them. rerun repeats the run without documents that
+// turn out to be unreadable in it.
 func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.Report, rerun func() (*fn.Report, error)) error {
 	in.printResults(report.Results)
 	failed := report.Failed()
@@ -49,9 +49,9 @@ func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.R
 	return errReported
 }
 
-// goesOn reports whether errors leave something to do. What only shows goes on past all of them. Manifests are written past files that
-// cannot be read, to standard output and into a directory, where each file stands for itself: a workload that cannot be injected, or
-// one file that would have less in it than before, stops all.
+// goesOn reports whether work remains despite errors. Commands that only show results continue past all of them.
+// Manifests are written past files that cannot be read, to standard output and into a directory, where each file is
+// independent: a workload that cannot be injected, or a single file that would lose content, stops the whole run.
 func (in *injectRun) goesOn(b *batch.Batch, report *fn.Report) bool {
 	directory := in.output != "" && isOutputDirectory(in.output)
 	switch {

@@ -236,7 +236,7 @@ func (l *lintRun) findProblems(ctx context.Context, b *batch.Batch, severities m
 		return nil, err
 	}
 	found, unchecked, others := sortOut(report.Results)
-	failed := map[string]bool{} // by place and name: what else was found of such an object may be wrong
+	failed := map[string]bool{} // by place and name: other findings about such an object may be wrong
 	for _, r := range unchecked {
 		if r.ResourceRef != nil && r.File != nil {
 			failed[r.File.Path+" "+r.ResourceRef.String()] = true
@@ -284,7 +284,7 @@ func mergeSeverities(policy, flags map[string]string) map[string]string {
 	return out
 }
 
-// sortOut returns the findings of rules, the errors because of which something could not be checked, and what else a run says:
+// sortOut returns the findings of rules, the errors that prevented checks, and the other messages of a run:
 // decisions and warnings.
 func sortOut(rs result.Results) (found, unchecked, others result.Results) {
 	for _, r := range rs {

@@ -53,7 +53,8 @@ func (l *lintRun) saveBaseline(ctx context.Context, found result.Results, unchec
 	return err
 }
 
-// applyBaseline leaves out what is known, and says what of it is gone: its entries would hide such a finding if it came back.
+// applyBaseline removes known findings, and reports the baseline's entries that no longer occur: they would hide
+// such a finding if it came back.
 func (l *lintRun) applyBaseline(known *baseline.Baseline, found result.Results) (result.Results, *format.Baseline) {
 	fresh, n, gone := known.Filter(found)
 	for i, e := range gone {

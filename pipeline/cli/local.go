@@ -34,7 +34,7 @@ type localPipelines struct {
 	jobs                                int
 	noCache                             bool
 	given                               mesh.Given // in place of what a cluster has
-	results                             string     // a directory of results, which is no part of a source; "" where there is none
+	results                             string     // a directory of results, which is not part of a source; "" for none
 
 	catalog *catalog.Catalog
 	pool    *render.Pool
@@ -70,7 +70,7 @@ func defaultCache() string {
 	return filepath.Join(dir, "prerig")
 }
 
-// openDryRun reads the pipelines and gives what renders them. close is to be called at the end.
+// openDryRun reads the pipelines and returns their renderer. Call closing at the end.
 func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.Renderer, closing func(), err error) {
 	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; name it with --pipelines", l.pipelines)
@@ -123,8 +123,8 @@ func (l *localPipelines) newCharts() *chart.Fetcher {
 	return chart.New(chart.Options{StateDir: l.cache, Secrets: secret.Dir{Path: l.secrets}})
 }
 
-// standIns are the directories of --source by the normal URL of what they stand for, "" for every source. One that stands
-// for nothing is an error: what is rendered would be something else than what the command line says.
+// standIns maps the normalized URL of each replaced source, "" for every source, to its directory of --source. A
+// directory that replaces no source is an error: the render would not match the command line.
 func (l *localPipelines) standIns() (map[string]string, error) {
 	sources := map[string]string{}
 	for _, s := range l.sources {
@@ -150,7 +150,7 @@ func (l *localPipelines) standIns() (map[string]string, error) {
 	return sources, nil
 }
 
-// hasSource reports whether a pipeline has the source with a normal URL. What cannot be read is told of later.
+// hasSource reports whether a pipeline has the source with a normalized URL. Read errors are reported later.
 func (l *localPipelines) hasSource(url string) bool {
 	return slices.ContainsFunc(l.catalog.All(), func(e catalog.Entry) bool {
 		if e.Err != nil {
@@ -193,7 +193,7 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 	return out, nil
 }
 
-// suggestNames names what somebody may have meant, most alike first.
+// suggestNames returns the names that the user may have meant, most similar first.
 func suggestNames(name string, known []string) string {
 	if near := closestNames(name, known, 3); len(near) > 0 {
 		return "; did you mean " + strings.Join(near, " or ") + "?"

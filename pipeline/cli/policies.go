@@ -22,15 +22,16 @@ import (
 type policyGroup struct {
 	batch    *batch.Batch
 	policies []*v1alpha1.InjectionPolicy
-	// origins say where the policies come from.
+	// origins lists the origins of the policies.
 	origins []string
-	// byDefault says that nobody has chosen the policy: there is no file, and it comes with Prerig.
+	// byDefault reports whether the policy was not chosen explicitly: without a file, the one that comes with
+	// Prerig is used.
 	byDefault bool
-	// report is what the run has given.
+	// report is the result of the run.
 	report *fn.Report
 }
 
-// loadPolicies finds the policies of the files that were read, and changes in them what flags say.
+// loadPolicies finds the policies of the files that were read, and applies flags to them.
 func (r *manifestRun) loadPolicies() error {
 	if err := r.choosePolicies(); err != nil {
 		return err
@@ -68,8 +69,8 @@ func (g *policyGroup) findLocks() error {
 	return nil
 }
 
-// choosePolicies returns every file its policies: those that flags name, else the functionConfig of a ResourceList in the input, else
-// the nearest prerig.yaml, else the built-in one.
+// choosePolicies assigns every file its policies: those that flags name, otherwise the functionConfig of a
+// ResourceList in the input, otherwise the nearest prerig.yaml, otherwise the built-in one.
 func (r *manifestRun) choosePolicies() error {
 	if r.batch == nil {
 		r.batch = &batch.Batch{}
@@ -171,8 +172,8 @@ func (r *manifestRun) searchStarts() []searchStart {
 	return out
 }
 
-// sayPolicies prints which policies are followed. That nobody has chosen one is always said: the same command gives
-// something else where there is a file.
+// sayPolicies prints which policies are applied. It always reports if none was chosen explicitly: the same command
+// has another result once a file exists.
 func (r *manifestRun) sayPolicies() {
 	for _, g := range r.groups {
 		line := strings.Join(g.origins, ", ")
@@ -191,8 +192,8 @@ func (r *manifestRun) sayPolicies() {
 	}
 }
 
-// overridePolicy changes in a policy what the flags say. The result is read as any policy is, so that a flag cannot bring in what
-// a file could not.
+// overridePolicy applies flags to a policy. The result is read like any policy, so that a flag cannot set a value
+// that a file could not.
 func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
 	if r.namespace == "" && r.target == "" && r.revision == "" && r.istio == "" && r.kubernetes == "" {
 		return p, nil
@@ -230,8 +231,8 @@ func (r *manifestRun) allPolicies() []*v1alpha1.InjectionPolicy {
 	return out
 }
 
-// runPolicies runs the policies, in the given mode where there is one. The report is that of all files; what one policy leads to
-// stands together.
+// runPolicies runs the policies, in the mode if it is set. The report covers all files; the results of one policy
+// are adjacent.
 func (r *manifestRun) runPolicies(ctx context.Context, mode v1alpha1.Mode, opts ...fn.Option) (*fn.Report, error) {
 	r.printNotices()
 	return r.rerunPolicies(ctx, mode, opts...)
@@ -266,7 +267,7 @@ func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opt
 	return whole, nil
 }
 
-// printNotices says what was passed over, and which policies are not followed.
+// printNotices reports the skipped files, and the policies that are not applied.
 func (r *manifestRun) printNotices() {
 	r.printResults(r.batch.Notes())
 	for _, f := range r.batch.Files {

@@ -17,8 +17,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// tellPreviews writes which pull requests are previewed, since when and with what outcome. A daemon that is older than the command tells
-// of none.
+// tellPreviews prints which pull requests are previewed, since when and with what outcome. A daemon that is older
+// than the command reports none.
 func (d *daemonClient) tellPreviews(ctx context.Context, w io.Writer) error {
 	var all server.Previews
 	if err := d.callAPI(ctx, http.MethodGet, "/api/v1/previews", nil, &all); err != nil {

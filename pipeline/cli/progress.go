@@ -16,8 +16,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/images"
 )
 
-// progressBar draws how far a run is, in one line of a terminal that is drawn over. It shows nothing within the first second, and
-// nothing at all where there is no terminal: logs do not want it.
+// progressBar draws the progress of a run in a single, redrawn line of a terminal. It shows no output within the
+// first second, and none at all without a terminal, to keep it out of logs.
 type progressBar struct {
 	out   io.Writer
 	what  string
@@ -30,7 +30,7 @@ type progressBar struct {
 	last  images.Progress
 }
 
-// newBar returns a bar on standard error, and nil where that is no terminal. All methods do nothing on nil.
+// newBar returns a bar on standard error, or nil if that is not a terminal. All methods are no-ops on nil.
 func newBar(out io.Writer, what string) *progressBar {
 	if v, ok := out.(visibleWriter); ok {
 		out = v.to // what is drawn needs escape sequences
@@ -61,7 +61,7 @@ func (b *progressBar) start() {
 	b.drawLine()
 }
 
-// setProgress notes how far the run is; total is 0 while nobody knows.
+// setProgress records the progress of the run; total is 0 while unknown.
 func (b *progressBar) setProgress(done, total int, name string) {
 	b.setImageProgress(images.Progress{Done: done, Total: total, Image: name})
 }
@@ -97,7 +97,7 @@ func (b *progressBar) drawLine() {
 	fmt.Fprintf(b.out, "\r\x1b[K%s", line)
 }
 
-// clearLine takes the bar away.
+// clearLine removes the bar.
 func (b *progressBar) clearLine() {
 	if b == nil {
 		return

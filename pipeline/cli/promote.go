@@ -153,7 +153,7 @@ func tellPlans(streams Streams, answer server.RollbackAnswer) error {
 	return nil
 }
 
-// tellRollbacks says what became of rollbacks.
+// tellRollbacks prints the outcome of rollbacks.
 func tellRollbacks(streams Streams, answer server.RollbackAnswer) error {
 	refused, again := false, false
 	for _, r := range answer.Rollbacks {
@@ -170,7 +170,7 @@ func tellRollbacks(streams Streams, answer server.RollbackAnswer) error {
 	return nil
 }
 
-// describeRollback says where a rollback stands.
+// describeRollback describes the state of a rollback.
 func describeRollback(r status.Rollback) string {
 	switch r.State {
 	case status.RollbackDone:
@@ -186,8 +186,8 @@ func describeRollback(r status.Rollback) string {
 	return "asked for; " + oneLine(r.Message)
 }
 
-// tellPromotions writes where waves and merges stand, and the rollbacks that wait or are of the last hour. A daemon that is older than
-// the command knows none.
+// tellPromotions prints the state of waves and merges, and the rollbacks that are pending or less than an hour old.
+// A daemon that is older than the command reports none.
 func (d *daemonClient) tellPromotions(ctx context.Context, w io.Writer) error {
 	var all server.Promotions
 	if err := d.callAPI(ctx, http.MethodGet, "/api/v1/promotions", nil, &all); err != nil {

@@ -98,13 +98,14 @@ func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer serv
 	}
 }
 
-// lookPause is how long it is until the next look at pipelines that are waited for, after one that took so long. To list ten thousand
-// takes the daemon a third of a second, which it would rather run them in: looks have a tenth of the time at most.
+// lookPause returns the delay before the next poll of pipelines that are waited for, after one that took that long.
+// Listing ten thousand takes the daemon a third of a second, which it would rather spend running them: polls use a
+// tenth of the time at most.
 func lookPause(took time.Duration) time.Duration {
 	return min(max(250*time.Millisecond, 9*took), 5*time.Second)
 }
 
-// notInTime says what was waited for when ctx was done.
+// notInTime returns an error with the pipelines still waited for when ctx was done.
 func notInTime(ctx context.Context, waiting, of int, timeout time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("waiting for %d of %d pipelines: not done within %s (--timeout); prerig status shows how far they are", waiting, of, timeout)
@@ -121,7 +122,7 @@ func isHandled(p server.Pipeline, token string) bool {
 // manyPipelines is from how many on all are asked for, as their names make the address long.
 const manyPipelines = 100
 
-// getRequested returns the named pipelines. Of many, those that are gone meanwhile are left out.
+// getRequested returns the named pipelines. If many are named, those removed meanwhile are omitted.
 func (d *daemonClient) getRequested(ctx context.Context, names []string) ([]server.Pipeline, error) {
 	if len(names) < manyPipelines {
 		return d.getPipelines(ctx, names...)

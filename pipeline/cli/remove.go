@@ -57,11 +57,11 @@ func (d *daemonClient) getCatalog(ctx context.Context) (server.Catalog, error) {
 	return c, err
 }
 
-// tellRemoved is how long a removed pipeline is told of.
+// tellRemoved is how long a removed pipeline is reported.
 const tellRemoved = time.Hour
 
-// catalogNotes writes what is to be known beside the pipelines: whether anything can be stored, where they are from, if that can be read, and which are
-// gone. About a directory that can be read there is nothing to say.
+// catalogNotes prints notes in addition to the pipelines: whether data can be stored, the origins of the pipelines,
+// whether these can be read, and which pipelines are missing. A readable directory needs no note.
 func catalogNotes(w io.Writer, c server.Catalog) error {
 	if c.Problem != "" {
 		fmt.Fprintf(w, "\nThe daemon is not ready: %s\n", oneLine(c.Problem))

@@ -84,7 +84,7 @@ made of: a file that prerig snapshot has written, or a digest, which the daemon 
 	return cmd
 }
 
-// printResults prints the results that there are.
+// printResults prints the available results.
 func printResults(out io.Writer, results []dryrun.Result) error {
 	first := true
 	for _, r := range results {

@@ -20,8 +20,8 @@ import (
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
-// writeResults writes the results that there are into a directory, by the rules of a branch: a pipeline replaces and removes what it
-// wrote itself, by its record in the directory.
+// writeResults writes the available results into a directory, by the rules of a branch: a pipeline replaces and
+// removes only files that it wrote itself, by its record in the directory.
 func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, results []dryrun.Result, name string) error {
 	if err := checkNoOverlap(results); err != nil {
 		return err
@@ -54,7 +54,8 @@ func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, resul
 	if err != nil {
 		return err
 	}
-	// What goes, goes first: it may be the same file as what comes, by a link or where names differ in case only.
+	// Remove stale files before writing: a stale file may be the same as a new one, through a link or if names
+	// differ only in case.
 	if err := removeStale(told, dir, name, stale); err != nil {
 		return err
 	}

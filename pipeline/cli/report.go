@@ -15,10 +15,11 @@ import (
 // named is how many findings of one sort are printed in full.
 const named = 3
 
-// notice is a finding of a pipeline. Those of one sort differ by nothing but names.
+// notice is a finding of a pipeline. Those of one sort differ only in names.
 type notice struct{ sort, text string }
 
-// reportProblems says what is wrong with results, and whether anything is. What many objects have is told a few times and counted.
+// reportProblems prints the problems of results, and reports whether it found any. A problem that many objects
+// share is printed a few times and counted.
 func reportProblems(w io.Writer, results []dryrun.Result, verbose bool) (failed bool) {
 	counts := map[string]int{}
 	var order []string

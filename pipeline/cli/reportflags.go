@@ -64,7 +64,7 @@ func (r *reportFlags) checkReportFlags() error {
 	return nil
 }
 
-// ruleSeverities reads --rule by codes. The example stands in the error about a value that is written otherwise.
+// ruleSeverities parses --rule by codes. The example is part of the error about a malformed value.
 func (r *reportFlags) ruleSeverities(example string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, text := range r.rules {
@@ -77,8 +77,8 @@ func (r *reportFlags) ruleSeverities(example string) (map[string]string, error) 
 	return out, nil
 }
 
-// verdict is the result of the command: what could not be checked goes before findings, as nobody knows what is there. count is how
-// many things of the kind were checked.
+// verdict returns the result of the command: objects that could not be checked have precedence over findings,
+// because their findings are unknown. count is the number of checked objects of the kind.
 func (r *reportFlags) verdict(found result.Results, unchecked, count int, checked string) error {
 	switch {
 	case unchecked > 0:

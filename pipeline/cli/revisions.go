@@ -12,7 +12,7 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 )
 
-// revisionOf returns what --revision says of a pipeline's source, "" where it says nothing.
+// revisionOf returns the revision that --revision sets for a pipeline's source, or "" if it sets none.
 func (l *localPipelines) revisionOf(e catalog.Entry, mountPath string) string {
 	for _, given := range l.revisions {
 		if at, revision := l.splitRevision(given); at == mountPath && (at == "" || mounts(e, at)) {
@@ -37,8 +37,8 @@ func mounts(e catalog.Entry, at string) bool {
 	return e.Pipeline != nil && slices.ContainsFunc(e.Pipeline.Spec.Sources, func(m v1alpha1.MountedSource) bool { return m.MountPath == at })
 }
 
-// checkRevisions refuses a source that is given twice, and a mount path that no pipeline has: what is rendered would be something
-// else than what the command line says.
+// checkRevisions rejects a source that is set twice, and a mount path that no pipeline has: the render would not
+// match the command line.
 func (l *localPipelines) checkRevisions() error {
 	several := slices.ContainsFunc(l.catalog.All(), func(e catalog.Entry) bool { return e.Pipeline != nil && len(e.Pipeline.Spec.Sources) > 0 })
 	seen := map[string]bool{}
@@ -56,7 +56,7 @@ func (l *localPipelines) checkRevisions() error {
 	return nil
 }
 
-// hasMainRevision reports whether the revision of spec.source is given.
+// hasMainRevision reports whether the revision of spec.source is set.
 func (l *localPipelines) hasMainRevision() bool {
 	return slices.ContainsFunc(l.revisions, func(given string) bool {
 		at, _ := l.splitRevision(given)

@@ -38,7 +38,7 @@ type manifestRun struct {
 	istio      string
 	kubernetes string
 
-	results string // a directory that results are written to and not read from; "" where there is none
+	results string // a directory that results are written to and not read from; "" for none
 
 	batch  *batch.Batch   // what read has read
 	groups []*policyGroup // the files with their policies
@@ -92,8 +92,8 @@ func (r *manifestRun) versionFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.istio, "istio-version", "", "version of Istio to follow, such as 1.31, if the configuration does not say it")
 }
 
-// clusterOnly are the flags of istioctl kube-inject that make it ask a cluster. They are known, so that a script which
-// moves over is told what to do instead.
+// clusterOnly are the flags of istioctl kube-inject that make it contact a cluster. They are recognized, so that
+// the author of a migrated script learns what to do instead.
 var clusterOnly = map[string]string{
 	"injectConfigMapName": "save the ConfigMap and give it with --injectConfigFile, or make a policy of it with prerig import",
 	"meshConfigMapName":   "save the ConfigMap and give it with --meshConfigFile, or make a policy of it with prerig import",
@@ -178,8 +178,8 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 	return b, nil
 }
 
-// printResults prints the results, one line each. What is said of many objects in the same words is said once, with their number,
-// so that the rest can be seen.
+// printResults prints the results, one line each. A message that is the same for many objects is printed once, with
+// their number, so that the rest remains visible.
 func (r *manifestRun) printResults(rs result.Results) {
 	rs = lint.JoinMesh(rs)
 	alike := map[string]int{}
@@ -196,7 +196,7 @@ func (r *manifestRun) printResults(rs result.Results) {
 		if res.Severity == result.Info && res.ResourceRef != nil && !r.verbose {
 			n := alike[res.Message]
 			if alike[res.Message] = 0; n == 0 {
-				continue // said
+				continue // already printed
 			}
 			if n > named {
 				line = fmt.Sprintf("info: %d workloads: %s (-v names them)", n, res.Message)

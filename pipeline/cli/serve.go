@@ -87,10 +87,11 @@ func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 // ballastSize is by how much more than half of what it keeps the daemon's heap may grow, times two.
 const ballastSize = 128 << 20
 
-// spareCollector has the garbage collector begin when the heap is half as large again as what is kept, as that is the state of all
-// pipelines, which waits most of the time, and by 64 MB more: the processor time of a collection counts most where little is kept and much
-// is made, as in an upgrade of a thousand pipelines, which spent a quarter of its time in it. What it returns has to be kept; it is never
-// written, so that it takes no memory but the collector's count of it. Who sets GOGC or GOMEMLIMIT has chosen something else.
+// spareCollector makes the garbage collector start when the heap exceeds the live heap by half, because that is the
+// state of all pipelines, which is idle most of the time, and by 64 MB more: the processor time of a collection
+// matters most if the live heap is small and the allocation rate high, as in an upgrade of a thousand pipelines,
+// which spent a quarter of its time in it. The caller must keep the result alive; it is never written to, so that
+// it uses no memory except in the collector's accounting. Users that set GOGC or GOMEMLIMIT have chosen otherwise.
 func spareCollector() []byte {
 	if os.Getenv("GOGC") != "" {
 		return nil

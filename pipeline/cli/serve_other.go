@@ -16,7 +16,7 @@ func newServe(streams Streams, version string) *cobra.Command { return onLinuxOn
 
 func newWorker(streams Streams, version string) *cobra.Command { return onLinuxOnly("worker") }
 
-// onLinuxOnly stands in the place of a command of the daemon, which renders what strangers write: only Linux keeps that apart.
+// onLinuxOnly replaces a command of the daemon, which renders untrusted input: only Linux isolates that.
 func onLinuxOnly(name string) *cobra.Command {
 	cmd := newCommand(name, "Not on this system: the daemon runs on Linux")
 	cmd.DisableFlagParsing = true

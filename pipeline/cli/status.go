@@ -21,7 +21,7 @@ import (
 	"github.com/prerig/prerig/pipeline/server"
 )
 
-// states in the order in which they want somebody.
+// states lists the states in the order in which they need attention.
 var states = []string{server.StateInvalid, server.StateFailing, server.StateStalled, server.StateDrifted, server.StateSuspended, server.StateNew, server.StateReady}
 
 // failing are the states of pipelines that do not do what they should.
@@ -190,7 +190,8 @@ func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, deta
 	return nil
 }
 
-// watchStatus shows the state until ctx is done: on a terminal all of it, else a line for each pipeline that has changed.
+// watchStatus shows the state until ctx is done: on a terminal all of it, otherwise a line for each pipeline that
+// has changed.
 func (o *statusOptions) watchStatus(ctx context.Context, streams Streams, d *daemonClient, names []string) error {
 	shown := map[string]string{}
 	_, terminal := terminalWidth(streams.Out)

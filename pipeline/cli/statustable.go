@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/pipeline/server"
 )
 
-// wide is the length of lines where there is no terminal that has one.
+// wide is the length of lines without a terminal that defines one.
 const wide = 240
 
 // statusList is the table with a line that counts, for people.
@@ -50,7 +50,8 @@ func statusList(w io.Writer, found, all []server.Pipeline) error {
 	return err
 }
 
-// statusTable has one line for each pipeline. What needs somebody comes last, where a terminal has not scrolled it away.
+// statusTable prints one line for each pipeline. Pipelines that need attention come last, where they have not
+// scrolled off a terminal.
 func statusTable(w io.Writer, found []server.Pipeline, columns int) error {
 	if len(found) == 0 {
 		return nil
@@ -144,7 +145,7 @@ func statusOf(w io.Writer, p server.Pipeline) error {
 	return table.Flush()
 }
 
-// waitingText says which pull requests results wait in, in front of a message.
+// waitingText lists the pull requests that results wait in, as a prefix of a message.
 func waitingText(published []v1alpha1.Published) string {
 	var out strings.Builder
 	for _, one := range published {
@@ -155,7 +156,7 @@ func waitingText(published []v1alpha1.Published) string {
 	return out.String()
 }
 
-// describePullRequest says for whom a pull request waits and since when, or what became of it.
+// describePullRequest describes for whom a pull request waits and since when, or its outcome.
 func describePullRequest(r *v1alpha1.PullRequestStatus) string {
 	name := fmt.Sprintf("pull request %d", r.Number)
 	if r.Number == 0 {

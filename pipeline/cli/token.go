@@ -88,8 +88,8 @@ a token, remove its entry; the daemon follows the file.`
 	return cmd
 }
 
-// appendEntry appends to a file of tokens, which is made readable for its owner only. What is there is read first: an entry
-// behind what is no list of tokens would break the file.
+// appendEntry appends to a file of tokens, which is created readable for its owner only. The existing content is
+// read first: an entry after content that is not a list of tokens would corrupt the file.
 func appendEntry(file string, entry []byte) error {
 	before, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

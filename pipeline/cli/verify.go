@@ -162,7 +162,7 @@ func (r *verifyRun) run(ctx context.Context) error {
 	return r.verdict(report)
 }
 
-// noPods is the error where nothing was compared, which must not look as if all were as committed.
+// noPods returns the error if no pods were compared, which must not look as if all were as committed.
 func (r *verifyRun) noPods(history verify.History) error {
 	const advice = "so nothing was compared; see whether --namespace, --kubeconfig and --context are those that are meant"
 	if r.all {
@@ -199,7 +199,7 @@ func (r *verifyRun) checkFlags() error {
 	return nil
 }
 
-// registry returns the kinds with pods that policies tell of, and the built-in ones.
+// registry returns the kinds with pods that policies define, and the built-in ones.
 func (r *verifyRun) registry() (*workload.Registry, error) {
 	var kinds []v1alpha1.WorkloadKind
 	for _, name := range r.policies {

@@ -37,7 +37,7 @@ whose injection is known.`
 	return cmd
 }
 
-// toolVersion is the version as it stands in commits and fingerprints: a result is rendered again when it changes.
+// toolVersion returns the version for commits and fingerprints: a result is rendered again when it changes.
 func toolVersion(linked string) string {
 	info := version.Of(linked)
 	if info.Version == "dev" && info.Commit != "" {

@@ -38,7 +38,7 @@ func visibleText(text string) string {
 	return b.String()
 }
 
-// isControl says which characters a terminal does not show.
+// isControl reports whether a terminal does not show a character.
 func isControl(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r))
 }

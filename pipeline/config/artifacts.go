@@ -11,18 +11,18 @@ import (
 
 // Artifacts is about what is published as ExternalArtifacts: files that this process serves, and objects in a cluster.
 type Artifacts struct {
-	// Listen is the address that the files are served at; without it nothing can be published so.
+	// Listen is the address that the files are served at; without it no artifact can be published.
 	Listen string `mapstructure:"listen"`
 	// URL is where Flux reaches that address.
 	URL string `mapstructure:"url"`
 	// Keep is how long a file stays after another one has taken its place.
 	Keep time.Duration `mapstructure:"keep"`
-	// Kubeconfig is a file that says how to reach the API server. Without it, it is that of kubernetes.kubeconfig, or the cluster that
-	// the daemon runs in.
+	// Kubeconfig is a file with the connection to the API server. Without it, the connection is that of
+	// kubernetes.kubeconfig, or the cluster that the daemon runs in.
 	Kubeconfig string `mapstructure:"kubeconfig"`
 }
 
-// Enabled reports whether there are any.
+// Enabled reports whether artifacts are configured.
 func (a Artifacts) Enabled() bool { return a.Listen != "" }
 
 // ArtifactsDir is where their files are kept.

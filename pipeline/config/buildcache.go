@@ -9,7 +9,7 @@ import "path/filepath"
 type BuildCache struct {
 	// Size bounds them together, as a quantity such as 256Mi; 0 remembers none.
 	Size string `mapstructure:"size"`
-	// Check has every build done nevertheless, and fails where it gives something else.
+	// Check repeats every build nevertheless, and fails if its result differs.
 	Check bool `mapstructure:"check"`
 }
 

@@ -20,8 +20,9 @@ const maxFile = 1 << 20
 // decoder reads a configuration as the variables are read too: keys in any case, values as texts.
 var decoder = strict.Decoder{Tag: "mapstructure", Optional: true, NullIsUnset: true, Loose: true}
 
-// readFile returns what a configuration file says, the list of pipelines_git apart from all else, or everything that is wrong with its form, each with its line and key: what
-// puts file, variables and flags together knows neither, and takes a list for its first element and true for 1.
+// readFile returns the values of a configuration file, with the list of pipelines_git separate from the rest, or
+// all errors of its form, each with its line and key: the code that merges file, variables and flags knows neither,
+// and reads a list as its first element and true as 1.
 func readFile(file string, text []byte) (values map[string]any, repositories []PipelinesGit, err error) {
 	docs, err := strict.ReadAll(text, maxFile)
 	if err != nil {
@@ -50,7 +51,8 @@ func readFile(file string, text []byte) (values map[string]any, repositories []P
 	return values, repositories, errors.Join(errs...)
 }
 
-// takeRepositories takes the list of pipelines_git out of a file's values, as a key has one type for flags and variables. A map stays.
+// takeRepositories removes the list of pipelines_git from a file's values, because a key has one type for flags and
+// variables. A map stays.
 func takeRepositories(values map[string]any, ps *strict.Problems) (rest map[string]any, out []PipelinesGit) {
 	rest = maps.Clone(values)
 	for key, value := range values {

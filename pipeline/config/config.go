@@ -19,32 +19,33 @@ import (
 
 // Config is how the daemon and its workers are set up.
 type Config struct {
-	// Pipelines is the directory of RenderPipeline files, which is watched. It is empty where only repositories are given.
+	// Pipelines is the directory of RenderPipeline files, which is watched. It is empty if only repositories are
+	// configured.
 	Pipelines string `mapstructure:"pipelines"`
 	// PipelinesGit is a Git repository of RenderPipeline files; PipelinesGitList are several, where the key has a list.
 	PipelinesGit     PipelinesGit   `mapstructure:"pipelines_git"`
 	PipelinesGitList []PipelinesGit `mapstructure:"-"`
 	// Kubernetes is about a cluster that pipelines are objects of.
 	Kubernetes Kubernetes `mapstructure:"kubernetes"`
-	// Removals are about pipelines that are gone.
+	// Removals configures the handling of missing pipelines.
 	Removals Removals `mapstructure:"removals"`
 	// Policies is the directory that a pipeline's policies[].file is relative to.
 	Policies string `mapstructure:"policies"`
 	// Secrets is the directory of secrets: NAMESPACE/NAME/KEY.
 	Secrets string `mapstructure:"secrets"`
-	// RequireSecretHosts refuses secrets that do not say, by their key .hosts, which servers they are for.
+	// RequireSecretHosts rejects secrets that do not list, in their key .hosts, the servers they are for.
 	RequireSecretHosts bool `mapstructure:"require_secret_hosts"`
 	// State is where mirrors, the embedded queue, the token and the socket are kept.
 	State string `mapstructure:"state"`
 	// Listen is the address for webhooks and health checks.
 	Listen string `mapstructure:"listen"`
-	// TLS is about the address for webhooks; without it, it takes plain HTTP.
+	// TLS configures the address for webhooks; without it, the address serves plain HTTP.
 	TLS TLS `mapstructure:"tls"`
 	// Health is about an address for health checks alone.
 	Health Health `mapstructure:"health"`
 	// Admin is about the web page, the metrics and the API.
 	Admin Admin `mapstructure:"admin"`
-	// ExternalURL is where others reach the web page; it goes into commit statuses and events.
+	// ExternalURL is the public URL of the web page; it is included in commit statuses and events.
 	ExternalURL string `mapstructure:"external_url"`
 	// NATS is about the queue.
 	NATS NATS `mapstructure:"nats"`
@@ -66,8 +67,8 @@ type Config struct {
 	Egress Egress `mapstructure:"egress"`
 	// AllowHostFiles lets pipelines publish to directories that Git hosts act upon, such as .github.
 	AllowHostFiles bool `mapstructure:"allow_host_files"`
-	// RemoteBases bounds which repositories pipelines may allow as remote bases (spec.build.remoteBases), as URLs of
-	// repositories, or with /* at the end for all below. Empty sets no bound beside what each pipeline says.
+	// RemoteBases bounds which repositories pipelines may allow as remote bases (spec.build.remoteBases), as URLs
+	// of repositories, or with /* at the end for all below. Empty sets no bound beyond those of each pipeline.
 	RemoteBases []string `mapstructure:"remote_bases"`
 	// Previews is about previews of pull requests (spec.preview).
 	Previews Previews `mapstructure:"previews"`
@@ -89,15 +90,16 @@ type Config struct {
 	Tracing Tracing `mapstructure:"tracing"`
 }
 
-// Health is about an address for health checks alone, such as the probes of a pod. The other addresses answer them too, but whoever
-// reaches one of those can keep it busy, and it may speak TLS, be of this machine only, or not be there.
+// Health configures an address for health checks alone, such as the probes of a pod. The other addresses answer
+// them too, but any client of those can keep them busy, and they may use TLS, be local to this machine, or be
+// disabled.
 type Health struct {
 	// Listen is the address, which speaks plain HTTP; empty has none.
 	Listen string `mapstructure:"listen"`
 }
 
-// Admin is about the web page, the metrics and the API. The same are always served on the Unix socket prerig.sock in the
-// state directory, to whoever may open it.
+// Admin configures the web page, the metrics and the API. They are also always served on the Unix socket
+// prerig.sock in the state directory, to every user that may open it.
 type Admin struct {
 	// Listen is the address; empty serves on the socket only.
 	Listen string `mapstructure:"listen"`
@@ -106,12 +108,13 @@ type Admin struct {
 	Token string `mapstructure:"token"`
 	// Insecure shows pages and metrics without a token on an address that is not of this machine. Changes always need it.
 	Insecure bool `mapstructure:"insecure"`
-	// Tokens is a file, or a directory of files, with the hashes of further tokens, their roles and their namespaces. With it,
-	// everybody says who they are, on an address of this machine too.
+	// Tokens is a file, or a directory of files, with the hashes of further tokens, their roles and their
+	// namespaces. With it, every user must authenticate, even on a local address of this machine.
 	Tokens string `mapstructure:"tokens"`
-	// Audit is a file to which a line is appended for everything that somebody changes or may not do. The log has these lines too.
+	// Audit is a file to which a line is appended for every change by a user and every denied request. The log has
+	// these lines too.
 	Audit string `mapstructure:"audit"`
-	// TLS is about the address; without it, it takes plain HTTP.
+	// TLS configures the address; without it, the address serves plain HTTP.
 	TLS TLS `mapstructure:"tls"`
 	// OIDC lets people sign in to the page.
 	OIDC OIDC `mapstructure:"oidc"`
@@ -125,10 +128,10 @@ type TLS struct {
 	Key         string `mapstructure:"key"`
 }
 
-// Enabled reports whether there is a certificate.
+// Enabled reports whether a certificate is configured.
 func (t TLS) Enabled() bool { return t.Certificate != "" }
 
-// NamesItsUsers reports whether everybody has to say who they are to look at pages and metrics.
+// NamesItsUsers reports whether every user has to authenticate to view pages and metrics.
 func (a Admin) NamesItsUsers() bool { return a.Tokens != "" || a.OIDC.Issuer != "" }
 
 // NATS is about the queue.
@@ -149,7 +152,7 @@ type NATS struct {
 	AckWait time.Duration `mapstructure:"ack_wait"`
 }
 
-// Receiver takes the webhooks of one sender at /hook/NAME.
+// Receiver accepts the webhooks of one sender at /hook/NAME.
 type Receiver struct {
 	Name     string `mapstructure:"name"`
 	Provider string `mapstructure:"provider"`
@@ -214,7 +217,7 @@ type Log struct {
 	Format string `mapstructure:"format"`
 }
 
-// Tracing is about OpenTelemetry traces. Without an endpoint there are none.
+// Tracing configures OpenTelemetry traces. Without an endpoint none are sent.
 type Tracing struct {
 	// Endpoint is the URL of an OTLP collector over HTTP, such as http://collector:4318.
 	Endpoint string `mapstructure:"endpoint"`
@@ -256,7 +259,7 @@ func (c *Config) Level() (slog.Level, error) {
 	return level, err
 }
 
-// RenderLimits returns the limits as the renderer takes them.
+// RenderLimits returns the limits in the renderer's form.
 func (c *Config) RenderLimits() (render.Limits, error) {
 	limits := render.Limits{Timeout: c.Limits.Timeout}
 	limits.Read.Files, limits.Read.Entries = c.Limits.Files, c.Limits.Entries

@@ -14,20 +14,20 @@ type Kubernetes struct {
 	// Pipelines reads RenderPipelines and InjectionPolicies that are objects of the cluster, and the secrets of their namespaces, and
 	// writes their status.
 	Pipelines bool `mapstructure:"pipelines"`
-	// Kubeconfig is a file that says how to reach the API server. Without it, it is the cluster that the daemon runs in, with its
-	// ServiceAccount.
+	// Kubeconfig is a file with the connection to the API server. Without it, the daemon connects to the cluster
+	// that it runs in, with its ServiceAccount.
 	Kubeconfig string `mapstructure:"kubeconfig"`
 	// Namespaces that are looked at; none means all, which cannot be together with other places that pipelines are read from.
 	Namespaces []string `mapstructure:"namespaces"`
-	// Mesh completes policies that say from: Cluster: it reads the namespaces, nodes and webhooks of the cluster, and the control
-	// planes in MeshNamespaces.
+	// Mesh completes policies with from: Cluster: it reads the namespaces, nodes and webhooks of the cluster, and
+	// the control planes in MeshNamespaces.
 	Mesh bool `mapstructure:"mesh"`
 	// MeshNamespaces have control planes of Istio.
 	MeshNamespaces []string `mapstructure:"mesh_namespaces"`
 }
 
-// ParsedTenants returns what the authors of objects may do as the only tenant of the cluster, none where it is not bound to namespaces
-// or tenants say it.
+// ParsedTenants returns the permissions of the authors of objects as the only tenant of the cluster, or none if it
+// is not bound to namespaces or tenants define them.
 func (k Kubernetes) ParsedTenants() ([]tenant.Tenant, error) {
 	if len(k.Namespaces) == 0 {
 		return nil, nil
@@ -47,7 +47,8 @@ func (c *Config) ClusterName() string {
 	return clusterName
 }
 
-// validateKubernetes says what is wrong with the cluster; namespaces are those that other places have already, by their keys.
+// validateKubernetes reports errors of the cluster's configuration; namespaces are those that other places already
+// have, by their keys.
 func (c *Config) validateKubernetes(add addError, names map[string]bool, namespaces map[string]string) {
 	k := c.Kubernetes
 	if !k.Pipelines {
@@ -66,7 +67,7 @@ func (c *Config) validateKubernetes(add addError, names map[string]bool, namespa
 	}
 }
 
-// validateKubernetesKeys says which keys of the cluster have no effect.
+// validateKubernetesKeys reports keys of the cluster without effect.
 func (c *Config) validateKubernetesKeys(add addError) {
 	k := c.Kubernetes
 	if !k.Pipelines && (k.Kubeconfig != "" || len(k.Namespaces) > 0) {

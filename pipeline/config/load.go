@@ -107,7 +107,7 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	return c, unknownVariables(known), nil
 }
 
-// withoutFile returns the configuration by its defaults, the environment and the flags, and the keys that there are.
+// withoutFile returns the configuration from defaults, the environment and the flags, and the known keys.
 func withoutFile(flags *pflag.FlagSet) (v *viper.Viper, known []string, err error) {
 	v = viper.New()
 	defaults := map[string]any{}
@@ -142,7 +142,7 @@ func onOneLine(err error) error {
 // relativeTo makes the paths that come from the file relative to it.
 func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 	fromFile := func(key string) bool {
-		// A variable that is there and empty sets nothing.
+		// A variable that is set but empty has no effect.
 		if os.Getenv(variableName(key)) != "" || !v.InConfig(key) {
 			return false
 		}
@@ -192,8 +192,8 @@ func variableName(key string) string {
 	return "PRERIG_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// unknownVariables are not errors: Kubernetes gives every pod variables named after services, and a service may well be
-// called prerig.
+// unknownVariables returns unknown variables, which are not errors: Kubernetes sets variables named after services
+// in every pod, and a service may well be called prerig.
 func unknownVariables(known []string) []string {
 	names := []string{"PRERIG_CONFIG", "PRERIG_CORPUS"}
 	for _, key := range known {

@@ -18,26 +18,26 @@ import (
 	"github.com/prerig/prerig/pipeline/server/signin"
 )
 
-// OIDC lets people sign in to the page at an OpenID Connect provider. Without an issuer nobody can.
+// OIDC lets people sign in to the page at an OpenID Connect provider. Without an issuer, sign-in is disabled.
 type OIDC struct {
 	// Issuer is the URL of the provider, as it names itself.
 	Issuer string `mapstructure:"issuer"`
-	// ClientID is what the daemon is called there, ClientSecret a file with its secret; empty for a public client.
+	// ClientID is the daemon's id there, ClientSecret a file with its secret; empty for a public client.
 	ClientID     string `mapstructure:"client_id"`
 	ClientSecret string `mapstructure:"client_secret"`
 	// CA is a file with certificates that the provider is checked against, beside those of the system.
 	CA string `mapstructure:"ca"`
 	// Scopes are asked for, beside openid.
 	Scopes []string `mapstructure:"scopes"`
-	// GroupsClaim is the claim with the groups of somebody.
+	// GroupsClaim is the claim with the groups of a user.
 	GroupsClaim string `mapstructure:"groups_claim"`
-	// Session is how long somebody stays signed in.
+	// Session is how long a user stays signed in.
 	Session time.Duration `mapstructure:"session"`
-	// Grants give roles to groups.
+	// Grants assign roles to groups.
 	Grants []GroupGrant `mapstructure:"grants"`
 }
 
-// GroupGrant gives the people of a group a role.
+// GroupGrant assigns a role to the members of a group.
 type GroupGrant struct {
 	Group string `mapstructure:"group"`
 	// Role is read, operate or administer.
@@ -50,7 +50,8 @@ func defaultOIDC() OIDC {
 	return OIDC{Scopes: []string{"profile", "email"}, GroupsClaim: "groups", Session: 8 * time.Hour}
 }
 
-// maxSession bounds how long somebody may stay signed in: so long what the provider took from them goes on counting.
+// maxSession bounds how long a user may stay signed in: permissions that the provider has revoked remain effective
+// for that long.
 const maxSession = 7 * 24 * time.Hour
 
 func (c *Config) validateOIDC(add addError) {
@@ -112,7 +113,8 @@ func (o OIDC) grants() ([]signin.Grant, error) {
 	return out, nil
 }
 
-// SignIn returns what lets people sign in, nil where nobody can. The file of the secret is read again when it changes.
+// SignIn returns the provider that lets people sign in, or nil if sign-in is disabled. The file of the secret is
+// read again when it changes.
 func (c *Config) SignIn(log *slog.Logger) (*signin.Provider, error) {
 	o := c.Admin.OIDC
 	if o.Issuer == "" {

@@ -16,7 +16,8 @@ import (
 
 // PipelinesGit is a Git repository with files of RenderPipelines.
 type PipelinesGit struct {
-	// Name stands before the names of its files, in the status and in the metrics. It is needed where there are several.
+	// Name prefixes the names of its files in the status and in the metrics. It is required if several are
+	// configured.
 	Name string `mapstructure:"name"`
 	// URL of the repository, as in a pipeline's source: https://, http:// or ssh://, or user@host:path, without credentials.
 	URL string `mapstructure:"url"`
@@ -34,8 +35,8 @@ type PipelinesGit struct {
 	// Namespaces that its pipelines may be of; a pipeline that names none is of the only one. None means any, which only the only
 	// repository may have. No other repository or tenant may have the same.
 	Namespaces []string `mapstructure:"namespaces"`
-	// Sources, Targets and Notifications are what its pipelines may read, publish to and call, as URLs or with /* at the end. They are
-	// given with namespaces; those that are left out set no bound.
+	// Sources, Targets and Notifications are the URLs, or patterns with /* at the end, that its pipelines may read,
+	// publish to and call. They require namespaces; those that are omitted set no bound.
 	Sources       []string `mapstructure:"sources"`
 	Targets       []string `mapstructure:"targets"`
 	Notifications []string `mapstructure:"notifications"`
@@ -49,7 +50,7 @@ func (g PipelinesGit) RefName() string {
 	return g.Ref
 }
 
-// SecretName returns namespace and name of the secret, both empty where there is none.
+// SecretName returns namespace and name of the secret, both empty if none is configured.
 func (g PipelinesGit) SecretName() (namespace, name string) {
 	return SecretName(g.Secret)
 }
@@ -84,10 +85,10 @@ func (c *Config) PipelinesName() string {
 
 // Removals are about pipelines that are not in the directory or repository any more.
 type Removals struct {
-	// Delay is how long a pipeline must be gone before anything is done about it.
+	// Delay is how long a pipeline must be missing before it is handled.
 	Delay time.Duration `mapstructure:"delay"`
-	// MaxShare is how many percent of all pipelines may go at once. More wait for somebody to confirm it, and so does the
-	// last one. Fewer than four always pass.
+	// MaxShare is the percentage of all pipelines that may disappear at once. More wait for confirmation by a
+	// person, and so does the last one. Fewer than four always pass.
 	MaxShare int `mapstructure:"max_share"`
 }
 
@@ -127,7 +128,7 @@ func (c *Config) validatePipelines(add addError) {
 // nameRule is what a repository of pipelines can be called.
 var nameRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// validate says what is wrong with one repository, whose key is at.
+// validate reports errors of one repository, whose key is at.
 func (g PipelinesGit) validate(at string, add addError) {
 	if g.Name != "" && !nameRule.MatchString(g.Name) {
 		add(at+".name", "must be of small letters, digits and -, found %q", g.Name)
@@ -159,7 +160,7 @@ func (g PipelinesGit) validate(at string, add addError) {
 	}
 }
 
-// validateOwners says where two places that pipelines are read from could both have a pipeline.
+// validateOwners reports origins that could both own the same pipeline.
 func (c *Config) validateOwners(add addError) {
 	all := c.Repositories()
 	places := len(all)

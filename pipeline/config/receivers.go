@@ -49,7 +49,8 @@ type secretFile struct {
 	last [][]byte
 }
 
-// secrets returns what the file holds now. While it cannot be read, or is empty, what it held last goes on being good.
+// secrets returns the current content of the file. While it cannot be read, or is empty, its last content remains
+// valid.
 func (f *secretFile) secrets() [][]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// RemotePatterns returns the repositories that pipelines may allow as remote bases, none where there is no bound.
+// RemotePatterns returns the repositories that pipelines may allow as remote bases, or none if unbounded.
 func (c *Config) RemotePatterns() ([]giturl.Pattern, error) {
 	var out []giturl.Pattern
 	var errs []error

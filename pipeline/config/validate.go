@@ -37,7 +37,7 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, c.parseErrors()...)...)
 }
 
-// validateServers checks where the daemon listens, and what it says of itself there.
+// validateServers checks the addresses that the daemon listens on, and its external URL.
 func (c *Config) validateServers(add addError) {
 	// Without an address one would be chosen that is open to everybody; page and health checks may do without.
 	for _, address := range []setting[string]{{"admin.listen", c.Admin.Listen}, {"health.listen", c.Health.Listen}, {"listen", c.Listen}} {
@@ -95,7 +95,7 @@ func (c *Config) validateNATS(add addError) {
 	}
 }
 
-// validateObservability checks what is said of the daemon's work: logs, metrics and traces.
+// validateObservability checks the configuration of logs, metrics and traces.
 func (c *Config) validateObservability(add addError) {
 	if c.Metrics.Pipelines < 0 {
 		add("metrics.pipelines", "must not be negative")
@@ -126,7 +126,7 @@ func (c *Config) parseErrors() []error {
 	return []error{limits, store, previews, builds, patterns, tenants, egress}
 }
 
-// notInStreamNames says which characters names of streams and buckets cannot have.
+// notInStreamNames reports whether names of streams and buckets cannot contain a character.
 func notInStreamNames(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }

@@ -15,10 +15,10 @@ import (
 
 // Verify is a cluster whose pods are compared with what was committed.
 type Verify struct {
-	// Name tells it from others, in metrics and notifications.
+	// Name distinguishes it from others, in metrics and notifications.
 	Name string `mapstructure:"name"`
-	// Kubeconfig is the file with the way to the cluster, Context one of its contexts. Without a file, a daemon in a cluster
-	// takes its own service account.
+	// Kubeconfig is the file with the connection to the cluster, Context one of its contexts. Without a file, a
+	// daemon in a cluster uses its own service account.
 	Kubeconfig string `mapstructure:"kubeconfig"`
 	Context    string `mapstructure:"context"`
 	// URL of the repository and Branch that the cluster is to have, Paths the directories in it.
@@ -35,18 +35,18 @@ type Verify struct {
 	Ignore []string `mapstructure:"ignore"`
 	// Interval is how long to wait between two looks; 5m where it is left out.
 	Interval time.Duration `mapstructure:"interval"`
-	// Notify is told by CloudEvents when other pods are wrong.
+	// Notify receives CloudEvents when the set of wrong pods changes.
 	Notify VerifyNotify `mapstructure:"notify"`
 }
 
-// VerifyNotify takes CloudEvents.
+// VerifyNotify is a receiver of CloudEvents.
 type VerifyNotify struct {
 	URL string `mapstructure:"url"`
 	// Secret names the secret whose key token signs them.
 	Secret string `mapstructure:"secret"`
 }
 
-// SecretName takes a name of a secret apart: namespace and name, both empty where there is none.
+// SecretName splits the name of a secret: namespace and name, both empty if the secret is not set.
 func SecretName(text string) (namespace, name string) {
 	if namespace, name, ok := strings.Cut(text, "/"); ok {
 		return namespace, name

@@ -18,7 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/server"
 )
 
-// openArtifacts opens what is published as ExternalArtifacts, where the configuration says how.
+// openArtifacts opens the keeper of published ExternalArtifacts if it is configured.
 func (p *components) openArtifacts() (err error) {
 	if !p.c.Artifacts.Enabled() {
 		return nil
@@ -34,8 +34,8 @@ func (p *components) openArtifacts() (err error) {
 	return err
 }
 
-// publishAgain has a pipeline run whose published file is not there any more, where it publishes to that object: anybody who may write
-// the object can name any pipeline in it.
+// publishAgain requests a run of a pipeline whose published file is missing, but only if the pipeline publishes to
+// that object: anyone with write access to the object can name any pipeline in it.
 func (p *components) publishAgain(ctx context.Context, ref externalartifact.Ref, pipeline string) {
 	entry, ok := p.catalog.Get(pipeline)
 	if !ok || entry.Pipeline == nil || !slices.ContainsFunc(entry.Pipeline.Spec.Publish, func(to v1alpha1.Publish) bool {
@@ -51,7 +51,7 @@ func (p *components) publishAgain(ctx context.Context, ref externalartifact.Ref,
 	}
 }
 
-// listenArtifacts opens the address that artifacts are served at, nil where there are none.
+// listenArtifacts opens the address that artifacts are served at, or returns nil if none are served.
 func (p *components) listenArtifacts() (net.Listener, error) {
 	if p.artifacts == nil {
 		return nil, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build/cache"
 )
 
-// openBuildCache returns what remembers builds, nil for nothing.
+// openBuildCache returns the build cache, or nil if builds are not cached.
 func (p *components) openBuildCache() *build.Cache {
 	size, err := p.c.BuildCacheSize()
 	if err != nil || size == 0 || p.c.Workers == 0 {

@@ -39,7 +39,7 @@ func (p *components) openCluster(ctx, storing context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is read at the start is given up with the daemon; what is followed then ends with its other parts.
+	// Initial reads are aborted with the daemon; watches then end with its other parts.
 	following, stop := context.WithCancel(storing)
 	opening := context.AfterFunc(ctx, stop)
 	watcher, err := kubernetes.Watch(following, client, p.c.Kubernetes.Namespaces, p.o.Log)
@@ -66,7 +66,8 @@ func (p *components) openCluster(ctx, storing context.Context) error {
 	return nil
 }
 
-// clusterTenants are who has objects in the cluster. Tenants of the configuration that have its namespaces say what their authors may do.
+// clusterTenants returns the tenants that have objects in the cluster. Tenants of the configuration that own the
+// same namespaces define the permissions of their authors.
 func (p *components) clusterTenants() ([]tenant.Tenant, error) {
 	if p.c.ClusterName() == "" {
 		return nil, nil // those of the rules
@@ -74,7 +75,7 @@ func (p *components) clusterTenants() ([]tenant.Tenant, error) {
 	return p.c.Kubernetes.ParsedTenants()
 }
 
-// policyObjects are the policies of the cluster, nothing without one.
+// policyObjects returns the policies of the cluster, or nil without a cluster.
 func (p *components) policyObjects() build.PolicyObjects {
 	if p.cluster == nil {
 		return nil
@@ -82,7 +83,7 @@ func (p *components) policyObjects() build.PolicyObjects {
 	return p.cluster.watcher
 }
 
-// policyCompleter completes policies that say from: Cluster, nil where the cluster is not read for them.
+// policyCompleter returns the completer of policies with from: Cluster, or nil if the cluster is not read for them.
 func (p *components) policyCompleter() build.PolicyCompleter {
 	if p.cluster == nil || p.cluster.completer == nil {
 		return nil
@@ -97,7 +98,7 @@ func (p *components) readCluster() {
 	}
 }
 
-// followMesh plans the pipelines that take something from the cluster when it has changed; which of them it touches is found there.
+// followMesh plans the pipelines that read from the cluster whenever it changes; the planner finds those affected.
 func (p *components) followMesh(ctx context.Context, group *errgroup.Group, planner *plan.Planner, reporter *kubernetes.Reporter) {
 	if p.cluster.mesh == nil {
 		return
@@ -122,10 +123,10 @@ func (p *components) followMesh(ctx context.Context, group *errgroup.Group, plan
 	group.Go(func() error { p.sweepPolicies(ctx); return nil })
 }
 
-// sweepEvery is how often snapshots are looked for that nothing names any more.
+// sweepEvery is the interval of searches for unreferenced snapshots.
 const sweepEvery = 10 * time.Minute
 
-// sweepSnapshots forgets snapshots of the cluster that nothing names any more, until ctx is done.
+// sweepSnapshots removes snapshots of the cluster that are no longer referenced, until ctx is done.
 func (p *components) sweepSnapshots(ctx context.Context) {
 	regularly(ctx, sweepEvery, func() {
 		if err := p.store.SweepSnapshots(ctx); err != nil && ctx.Err() == nil {
@@ -134,11 +135,12 @@ func (p *components) sweepSnapshots(ctx context.Context) {
 	})
 }
 
-// sweepPolicies lets go of what policies were completed to that are not there any more, or do not ask for that, until ctx is done.
+// sweepPolicies releases the completions of policies that no longer exist or no longer request them, until ctx is
+// done.
 func (p *components) sweepPolicies(ctx context.Context) {
 	regularly(ctx, sweepEvery, func() {
 		if p.cluster.watcher.Problem() != nil {
-			return // what is there is not known
+			return // the existing policies are unknown
 		}
 		err := p.cluster.completer.Sweep(ctx, p.store.CompletedPolicies(), func(namespace, name string) bool {
 			text, err := p.cluster.watcher.Policy(namespace, name)
@@ -210,7 +212,7 @@ func (p *components) reloadObjects() {
 	}
 }
 
-// usersOf returns the pipelines that name one of the policies, which are given as NAMESPACE/NAME.
+// usersOf returns the pipelines that name one of the policies, each written as NAMESPACE/NAME.
 func (p *components) usersOf(policies []string) (using []string) {
 	if len(policies) == 0 {
 		return nil

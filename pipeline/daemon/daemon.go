@@ -86,8 +86,8 @@ type components struct {
 	workers  workerWatch
 }
 
-// Serve receives, plans and, unless there are no workers, runs until ctx is done. When the disk was full, it starts again
-// by itself.
+// Serve receives events, plans and, unless there are no workers, runs jobs until ctx is done. After the disk was
+// full, it restarts by itself.
 func Serve(ctx context.Context, c *config.Config, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -176,7 +176,7 @@ func (p *components) planAfterwards(ctx context.Context, planner *plan.Planner) 
 	}
 }
 
-// startWork starts all that goes on until ctx is done.
+// startWork starts all background work, which runs until ctx is done.
 func (p *components) startWork(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
 	p.watchFiles(ctx, group, planner)
 	p.followCluster(ctx, group, planner)
@@ -197,7 +197,7 @@ func (p *components) startWork(ctx context.Context, group *errgroup.Group, plann
 	group.Go(func() error { planner.Timer(ctx); return nil })
 	group.Go(func() error { p.reloadWhenAsked(ctx, planner); return nil })
 	group.Go(func() error {
-		// Events may have been missed while nobody listened, and pipelines have gone.
+		// While the daemon was down, events may have been missed and pipelines removed.
 		p.checkRemovals(ctx)
 		p.planUntilAccepted(ctx, planner, entryKeys(p.catalog.All()), newCause("start"))
 		return nil

@@ -24,7 +24,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source"
 )
 
-// Inspection is what a daemon of a configuration would work with, but for its queue and its state: to look, and to change nothing.
+// Inspection contains the parts of a daemon of a configuration, except its queue and its state, for read-only use.
 type Inspection struct {
 	Catalog *catalog.Catalog
 	Fetcher *source.Fetcher
@@ -44,7 +44,7 @@ type Look struct {
 	Timeout time.Duration
 }
 
-// skipServers takes what only servers have out of a configuration, and returns its keys.
+// skipServers removes the settings that only servers have from a configuration, and returns their keys.
 func skipServers(c *config.Config) (keys []string) {
 	if len(c.Repositories()) > 0 {
 		keys = append(keys, "pipelines_git")
@@ -57,9 +57,10 @@ func skipServers(c *config.Config) (keys []string) {
 	return keys
 }
 
-// Inspect opens what a daemon of the configuration would, with the same rules. look bounds what is asked of servers. The state directory is not touched: what has to be written
-// goes to dir, which is the caller's. watch, which may be nil, stands between all and the secrets. What is followed in a cluster ends with
-// ctx. A catalog that cannot be read is an error beside the rest.
+// Inspect opens the parts that a daemon of the configuration would, with the same rules. look bounds the requests
+// to servers. The state directory is not touched: files that have to be written are written to dir, which the
+// caller owns. watch, which may be nil, wraps the reader of secrets. Watches of a cluster end with ctx. A catalog
+// that cannot be read is an error in addition to the rest.
 func Inspect(ctx context.Context, c *config.Config, o Options, look Look, dir string, watch func(secret.Reader) secret.Reader) (*Inspection, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -99,7 +100,8 @@ func Inspect(ctx context.Context, c *config.Config, o Options, look Look, dir st
 	return &Inspection{Catalog: p.catalog, Fetcher: p.fetcher, Targets: targets, Builder: builder, Secrets: p.secrets, Dialer: p.dialer, Skipped: skipped}, opened
 }
 
-// CheckQueue returns why the queue's servers cannot be used; without any, the queue is in the daemon and nothing is asked.
+// CheckQueue returns an error if the queue's servers cannot be used; without any, the queue is embedded in the
+// daemon and no request is sent.
 func CheckQueue(ctx context.Context, c *config.Config) error {
 	if c.NATS.URL == "" {
 		return nil
@@ -123,7 +125,7 @@ func CheckQueue(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// ownHeads are commits of a repository of pipelines that nobody else has to agree on.
+// ownHeads holds commits of a repository of pipelines that are not shared with other processes.
 type ownHeads struct {
 	mu       sync.Mutex
 	head     status.Head

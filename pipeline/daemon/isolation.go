@@ -5,8 +5,8 @@ package daemon
 
 import "context"
 
-// tellIsolation says in the log and the metrics what keeps renderers from this machine, as it depends on the kernel and on
-// who runs the daemon.
+// tellIsolation reports in the log and the metrics how renderers are isolated from this machine, which depends on
+// the kernel and on the user that runs the daemon.
 func (p *components) tellIsolation(ctx context.Context) {
 	found, err := p.pool.Isolation(ctx)
 	if ctx.Err() != nil {
@@ -24,7 +24,7 @@ func (p *components) tellIsolation(ctx context.Context) {
 	p.o.Log.Info("renderers are isolated", "by", found.String())
 }
 
-// noteNamespaces says the same of one layer, which may come and go while the daemon runs.
+// noteNamespaces reports the same for one layer, whose availability may change while the daemon runs.
 func (p *components) noteNamespaces(have bool, err error) {
 	p.metrics.Isolation(map[string]bool{"namespaces": have})
 	if have {

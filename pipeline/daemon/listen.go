@@ -110,7 +110,7 @@ func (p *components) openListeners(ctx context.Context, group *errgroup.Group, p
 	return nil
 }
 
-// serveHealth serves health checks at their own address, which it returns; "" where there is none.
+// serveHealth serves health checks at their own address, which it returns; "" if none is configured.
 func (p *components) serveHealth(ctx context.Context, group *errgroup.Group, s *server.Server) (address string, err error) {
 	if p.c.Health.Listen == "" {
 		return "", nil

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// shareOfMemory is how much of a container's memory this process takes, in percent. The rest is for its renderers.
+// shareOfMemory is the share of a container's memory for this process, in percent. The rest is for its renderers.
 const shareOfMemory = 60
 
-// limitMemory has the garbage collector keep this process within the memory of its control group, unless the
-// environment says how much it may take (GOMEMLIMIT). Budgets for what foreign servers send follow from it.
+// limitMemory makes the garbage collector keep this process within the memory of its control group, unless the
+// environment sets a limit (GOMEMLIMIT). The budgets for data from remote servers derive from it.
 func limitMemory(root string, log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -31,8 +31,8 @@ func limitMemory(root string, log *slog.Logger) {
 	log.Info("this process keeps to its share of the memory of its control group", "limit", limit, "share", own)
 }
 
-// memoryOfGroup returns the least of the limits of the control groups that this process is in, in bytes; math.MaxInt64
-// where there is none. root is the root of the file system.
+// memoryOfGroup returns the lowest memory limit of the control groups of this process, in bytes; math.MaxInt64 if
+// none is set. root is the root of the file system.
 func memoryOfGroup(root string) int64 {
 	least := int64(math.MaxInt64)
 	take := func(name string) {
@@ -40,7 +40,7 @@ func memoryOfGroup(root string) int64 {
 		if err != nil {
 			return
 		}
-		// The older interface tells a number that is near the largest where there is none; the newer one says max.
+		// Without a limit, the older interface returns a number close to the largest; the newer one returns max.
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 && n < 1<<60 {
 			least = min(least, n)
 		}
@@ -58,7 +58,8 @@ func memoryOfGroup(root string) int64 {
 		if fields[1] != "" && fields[1] != "memory" {
 			continue
 		}
-		// Those above it bind it, too. In a container the path may be one of the machine, which is not there.
+		// The limits of its parents apply, too. In a container the path may be one of the host, which does not
+		// exist here.
 		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
 			take(path.Join(base, group, file))
 			if group == "/" {

@@ -25,8 +25,8 @@ func (p *components) measure(s *server.Server) {
 	p.metrics.Pipelines(s.Measure, server.States(), p.c.Metrics.Pipelines)
 }
 
-// problem returns why nothing can be stored, is polled or is rendered now, nil where it can and is: with NATS
-// elsewhere the state directory still has the mirrors.
+// problem returns the reason storing, polling or rendering fails now, or nil if all work: with an external NATS the
+// state directory still holds the mirrors.
 func (p *components) problem() error {
 	if space, err := disk.Of(p.c.State); err == nil {
 		if err := space.Problem(); err != nil {
@@ -39,7 +39,7 @@ func (p *components) problem() error {
 	if err := p.workers.problem(); err != nil {
 		return err
 	}
-	// One source that is not polled is not all of them: the others are served, and the metrics tell of it.
+	// A few sources that are not polled do not affect the others, which are still served; the metrics report them.
 	if late := p.planner.Unpolled(); late.Most() {
 		return fmt.Errorf("%d of %d sources are no longer polled; the log has what hangs", late.Sources, late.Polled)
 	}

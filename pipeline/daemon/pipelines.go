@@ -21,7 +21,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// openCatalog reads the pipelines from where the configuration says. A worker joins the others at their commits.
+// openCatalog reads the pipelines from the configured origins. A worker joins the other processes at their commits.
 func (p *components) openCatalog(ctx context.Context, worker bool) error {
 	rules, err := p.pipelineRules()
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *components) handleEvent(ctx context.Context, planner *plan.Planner, e e
 	return planner.EventAtTargets(ctx, e, stored, keys) // what is published may be in the same repository
 }
 
-// reloadWhenAsked looks for changed pipelines each time that somebody asks, as services do at SIGHUP.
+// reloadWhenAsked checks for changed pipelines on each request, as services do on SIGHUP.
 func (p *components) reloadWhenAsked(ctx context.Context, planner *plan.Planner) {
 	for {
 		select {
@@ -164,7 +164,7 @@ func (p *components) reloadWhenAsked(ctx context.Context, planner *plan.Planner)
 		if _, err := p.catalog.Reload(); err != nil {
 			p.o.Log.Error("the pipelines cannot be read; those that are known stay", "error", err)
 		}
-		// What goes wrong with a repository is logged there.
+		// Refresh logs the errors of a repository.
 		if changed, _ := p.catalog.Refresh(ctx); len(changed) > 0 {
 			p.checkRemovals(ctx)
 			p.planUntilAccepted(ctx, planner, changed, newCause("reload"))
@@ -200,7 +200,7 @@ func (p *components) watchFiles(ctx context.Context, group *errgroup.Group, plan
 	})
 }
 
-// planUntilAccepted plans and tries until the queue takes it.
+// planUntilAccepted plans, and retries until the queue accepts the result.
 func (p *components) planUntilAccepted(ctx context.Context, planner *plan.Planner, keys []string, cause plan.Cause) {
 	for ctx.Err() == nil {
 		err := planner.Consider(ctx, keys, cause)

@@ -21,8 +21,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/chart"
 )
 
-// openPreviews makes what previews pull requests. Their heads are kept apart from the sources of pipelines, and those of forks apart
-// from all else; for them there are no secrets.
+// openPreviews creates the previewer of pull requests. Their heads are kept apart from the sources of pipelines,
+// and those of forks apart from all others; forks get no secrets.
 func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secrets secret.Reader) error {
 	most, err := p.c.PreviewsSize()
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secr
 	forks := source.New(source.Options{StateDir: at("forks"), Dialer: p.dialer, Sources: reach.Sources})
 	p.preview = preview.New(preview.Options{
 		Catalog: p.catalog, PipelinesDir: p.c.Pipelines, Store: p.store, Queue: p.queue, Heads: heads,
-		// Nothing that nobody has reviewed yet shares a process or what is remembered with what is published.
+		// Unreviewed content never shares a process or a cache with published content.
 		Own: preview.Side{Fetcher: p.fetcher, Secrets: secrets, Artifacts: p.artifacts, Builder: &build.Builder{
 			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: p.fetcher, Charts: p.builder.Charts, Secrets: secrets,
 			Bases: p.builder.Bases, Alone: true, Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: p.o.Version,

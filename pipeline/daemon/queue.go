@@ -31,7 +31,7 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 	o.URL = c.NATS.URL
 	log.Info("connecting to NATS", "servers", serverAddresses(c.NATS.URL))
 	o.NATS = natsOptions(c)
-	// A cluster that is still electing its leaders gives errors for a while.
+	// A cluster that is still electing its leaders returns errors for a while.
 	for try := 0; ; try++ {
 		q, err := queue.Open(ctx, o)
 		if err == nil {
@@ -59,7 +59,7 @@ func natsOptions(c *config.Config) (options []nats.Option) {
 	return options
 }
 
-// serverAddresses are the addresses of NATS without the credentials that may stand before them.
+// serverAddresses returns the addresses of NATS without any leading credentials.
 func serverAddresses(urls string) string {
 	all := strings.Split(urls, ",")
 	for i, one := range all {

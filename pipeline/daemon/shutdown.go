@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// shutdownGrace is how long what is under way may take to end. Whatever goes on for longer is left behind: its job was not
-// acknowledged and comes again, as after a kill. Service managers and clusters kill what does not end soon.
+// shutdownGrace is how long work in progress may take to end. Longer work is abandoned: its job was not
+// acknowledged and is redelivered, as after a kill. Service managers and clusters kill processes that do not end
+// soon.
 const shutdownGrace = 5 * time.Second
 
 // waitForGroup waits for the group, whose context is inner. Once that is done it does not wait for long. That ctx is done, to which

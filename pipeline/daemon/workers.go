@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// workerWatch knows whether somebody takes jobs, here or elsewhere. It is safe for concurrent use.
+// workerWatch tracks whether any process takes jobs, here or elsewhere. It is safe for concurrent use.
 type workerWatch struct {
 	mu      sync.Mutex
-	seen    time.Time       // when somebody last did, or the watch began
+	seen    time.Time       // when a process last did, or the watch began
 	absent  bool            // for so long that it is no accident
-	waiting map[string]bool // pipelines with a job, while nobody does
+	waiting map[string]bool // pipelines with a job, while no process does
 }
 
 // workersEvery is how often it is looked for workers.
@@ -24,7 +24,7 @@ const workersEvery = 5 * time.Second
 // errNoWorkers is why the daemon is not ready without workers.
 var errNoWorkers = errors.New("no worker takes jobs: workers is 0 here and no prerig worker is connected, or they have ended")
 
-// watchWorkers looks for workers until ctx is done. A queue that does not answer says nothing about them.
+// watchWorkers checks for workers until ctx is done. A queue that does not answer leaves the result unchanged.
 func (p *components) watchWorkers(ctx context.Context) {
 	p.workers.note(time.Now(), true, 0, nil)
 	regularly(ctx, min(workersEvery, p.workersGrace()/3), func() {
@@ -39,7 +39,8 @@ func (p *components) watchWorkers(ctx context.Context) {
 	})
 }
 
-// workersGrace is how long there may be no worker: one that is gone is noticed only after AckWait, and its successor takes some time.
+// workersGrace returns how long workers may be missing: the loss of one is noticed only after AckWait, and its
+// successor takes some time.
 func (p *components) workersGrace() time.Duration {
 	if p.c.NATS.AckWait == 0 {
 		return 30 * time.Second
@@ -47,7 +48,7 @@ func (p *components) workersGrace() time.Duration {
 	return 2 * p.c.NATS.AckWait
 }
 
-// note notes whether there are workers now, and reports whether it has just become clear that there are none.
+// note records whether workers exist now, and reports whether it has just become certain that none do.
 func (w *workerWatch) note(now time.Time, found bool, grace time.Duration, waiting map[string]bool) (lost bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +64,7 @@ func (w *workerWatch) note(now time.Time, found bool, grace time.Duration, waiti
 	return lost
 }
 
-// problem returns why nothing is rendered, nil where there are workers.
+// problem returns the reason jobs are not rendered, or nil if workers exist.
 func (w *workerWatch) problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +74,7 @@ func (w *workerWatch) problem() error {
 	return nil
 }
 
-// isWaiting reports whether a pipeline has a job that nobody takes.
+// isWaiting reports whether a pipeline has a job that no worker takes.
 func (w *workerWatch) isWaiting(pipeline string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

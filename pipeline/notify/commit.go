@@ -23,11 +23,11 @@ import (
 // Git hosts limit the text of a status: GitHub to 140 characters.
 const maxDescription = 140
 
-// commitState is what is said of a commit.
+// commitState is the status of a commit.
 type commitState struct {
-	// waits says that neither is known yet: what a run has made of the commit is not published.
+	// waits reports whether the outcome is still unknown: the result of a run for the commit is not published.
 	good, waits bool
-	// name of the status, what became of the run, and the page to read more, which is "" where there is none.
+	// name of the status, outcome of the run, and the page with details, which is "" if none exists
 	name, text, page string
 	// fallback is a page for hosts that want one in any case.
 	fallback string
@@ -50,7 +50,7 @@ var hosts = map[string]statusHost{
 	giturl.AzureDevOps:     {basicToken, azureBody},
 }
 
-// bearerOrBasic takes a token, or USER:PASSWORD as Bitbucket's app passwords and API tokens need it.
+// bearerOrBasic accepts a token, or USER:PASSWORD as Bitbucket's app passwords and API tokens require.
 func bearerOrBasic(token string) map[string]string {
 	if strings.Contains(token, ":") {
 		return map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(token))}
@@ -58,7 +58,8 @@ func bearerOrBasic(token string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + token}
 }
 
-// basicToken is how Azure DevOps takes personal access tokens: as the password of nobody.
+// basicToken returns the headers for personal access tokens in Azure DevOps: the token is a password without a
+// user.
 func basicToken(token string) map[string]string {
 	return map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(":"+token))}
 }
@@ -74,7 +75,8 @@ func commonBody(failure string) func(s commitState) any {
 	}
 }
 
-// bitbucket is what Bitbucket takes. The key names the status among those of a commit, within so many characters, and a page is needed.
+// bitbucket returns the body that Bitbucket accepts. The key identifies the status among those of a commit, within
+// that many characters, and a page is required.
 func (s commitState) bitbucket(longest int) any {
 	key := s.name
 	if len(key) > longest {
@@ -86,7 +88,8 @@ func (s commitState) bitbucket(longest int) any {
 	}
 }
 
-// azureBody is what Azure DevOps takes: the genre and name of the context together name a status.
+// azureBody returns the body that Azure DevOps accepts: the genre and name of the context together identify a
+// status.
 func azureBody(s commitState) any {
 	genre, name, _ := strings.Cut(s.name, "/")
 	if name == "" {

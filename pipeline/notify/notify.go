@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify tells others what became of a run: Flux, so that it looks at once; whoever takes CloudEvents; and the Git
-// host, as the status of the commit. It never changes what a run did: a notification that fails is told and no more.
+// Package notify reports the outcome of a run to others: Flux, so that it reconciles at once; receivers of
+// CloudEvents; and the Git host, as the status of the commit. It never changes the outcome of a run: a failed
+// notification is only reported.
 package notify
 
 import (
@@ -29,7 +30,7 @@ import (
 	"github.com/prerig/prerig/pipeline/secret"
 )
 
-// Run is what there is to tell.
+// Run is the content of a notification about a run.
 type Run struct {
 	// Pipeline is whose run it was, Namespace and Name its identity.
 	Namespace, Name string
@@ -38,13 +39,16 @@ type Run struct {
 	// Run is the run itself, Published what is published now.
 	Run       v1alpha1.Run
 	Published []v1alpha1.Published
-	// Changed says that what is published has changed at one place at least, or may have, whatever became of the run. Flux is told then.
+	// Changed reports whether the published output has changed in at least one place, or may have, regardless of
+	// the outcome of the run. Flux is notified then.
 	Changed bool
-	// Waits says that the run has published nothing because its result has to wait for its turn: another run publishes it.
+	// Waits reports whether the run has not published because its result has to wait for its turn: another run
+	// publishes it.
 	Waits bool
-	// Replaced is closed when a newer run tells of the same commit: then its status is not tried again. It may be nil.
+	// Replaced is closed when a newer run reports on the same commit: then its status is not retried. It may be
+	// nil.
 	Replaced <-chan struct{}
-	// Hurry is closed when others wait for this one and there is little time: then nothing is tried again. It may be nil.
+	// Hurry is closed when others wait for this one and time is short: then no retries are made. It may be nil.
 	Hurry <-chan struct{}
 	// Page is the address of the run's page, empty where the daemon does not know its own.
 	Page string
@@ -60,8 +64,9 @@ func (r Run) Pipeline() string {
 
 // Notifier sends notifications. It is safe for concurrent use.
 type Notifier struct {
-	// Observe is told what became of each notification, by its kind; it must be quick. One that gave way to a newer one is neither sent
-	// nor failed: of that it is not told. It may be nil, and is to be set before the first is sent.
+	// Observe is called with the outcome of each notification, by its kind; it must be quick. It is not called for
+	// one that was superseded by a newer one, which is neither sent nor failed. It may be nil, and must be set
+	// before the first is sent.
 	Observe func(kind string, err error)
 
 	client  *http.Client
@@ -70,19 +75,19 @@ type Notifier struct {
 	wait    time.Duration
 }
 
-// New returns a notifier that tries each notification a few times. The dialer connects to servers; nil is one with the rules that
-// hold where nothing is configured.
+// New returns a notifier that tries each notification a few times. The dialer connects to servers; nil uses one
+// with the default rules.
 func New(secrets secret.Reader, dialer *egress.Dialer) *Notifier {
 	client := &http.Client{Transport: egress.OrDefault(dialer).Transport(), Timeout: 15 * time.Second, CheckRedirect: sameCall}
 	return &Notifier{client: client, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
 }
 
-// errElsewhere is a redirection that is not followed. It does not say where to: URLs of hooks are secrets.
+// errElsewhere is a redirect that is not followed. It omits the target: URLs of hooks are secrets.
 var errElsewhere = errors.New("the server sends elsewhere with a redirection; give the URL that it sends to")
 
-// sameCall follows redirections within a server that repeat the call, as Git hosts give them for renamed repositories.
-// After others it would only be looked at what is there, which succeeds and tells nobody; and another server must not get
-// the token.
+// sameCall follows redirects within a server that repeat the call, as Git hosts return them for renamed
+// repositories. Other redirects would only fetch the target, which succeeds without notifying; and another server
+// must not get the token.
 func sameCall(next *http.Request, before []*http.Request) error {
 	first := before[0]
 	if next.Method != first.Method || next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host || len(before) > 5 {
@@ -98,8 +103,8 @@ const (
 	CommitStatus = "commitStatus"
 )
 
-// Send sends every notification, and gives the errors of all that failed. Flux is called only where
-// Run.Changed says so.
+// Send sends every notification, and returns the errors of all that failed. Flux is called only if Run.Changed is
+// set.
 func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) error {
 	var errs []error
 	for _, t := range to {
@@ -138,8 +143,8 @@ func (n *Notifier) notifyFlux(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	return n.postWithRetries(ctx, e.URL, h, body, stops{hurry: r.Hurry})
 }
 
-// cloudEvent sends a CloudEvent in the binary mode of the HTTP binding. The run's id names the event, so that a repeated one
-// can be told.
+// cloudEvent sends a CloudEvent in the binary mode of the HTTP binding. The event's id is the run's, so that a
+// repetition can be recognised.
 func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) error {
 	body, err := json.Marshal(map[string]any{
 		"pipeline": r.Pipeline(), "run": r.Run, "published": r.Published, "source": r.SourceURL, "page": r.Page,
@@ -198,7 +203,7 @@ const Timeout = time.Minute
 // longestWait is the longest time between two tries where the server asks for none.
 const longestWait = 10 * time.Second
 
-// ErrReplaced is about a commit's status that was not tried again, as there is a newer one.
+// ErrReplaced is about a commit's status that was not retried, because a newer one exists.
 var ErrReplaced = errors.New("a newer run tells of the same commit")
 
 // stops are what ends the tries, as Run has them.
@@ -229,7 +234,8 @@ func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Heade
 	}
 }
 
-// waitForTry waits until it is time for the next try, or until there is none any more. It says why, unless the try before is to be told of.
+// waitForTry waits until the next try is due, or no try is left. It returns the reason, unless the previous try is
+// to be reported.
 func waitForTry(ctx context.Context, wait time.Duration, stop stops) (stopped bool, why error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -268,7 +274,7 @@ func (n *Notifier) postOnce(ctx context.Context, url string, h http.Header, body
 	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, &answerError{resp.StatusCode, string(text), askedWait(resp.Header)}
 }
 
-// askedWait returns how long a server wants to be left alone, 0 where it does not say.
+// askedWait returns how long a server asks clients to wait, or 0 if it does not.
 func askedWait(h http.Header) time.Duration {
 	after := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(after, 10, 31); err == nil {
@@ -280,7 +286,7 @@ func askedWait(h http.Header) time.Duration {
 	return 0
 }
 
-// answerError is an answer that is no success. What the server says with it is not told: it may repeat what it was asked.
+// answerError is a response that is not a success. It omits the server's text, which may repeat the request.
 type answerError struct {
 	code int
 	text string
@@ -292,7 +298,7 @@ func (e *answerError) Error() string {
 	return fmt.Sprintf("the server answered %d %s", e.code, http.StatusText(e.code))
 }
 
-// scrubURL takes the URL out of a client's error, as URLs of hooks are secrets.
+// scrubURL removes the URL from a client's error, because URLs of hooks are secrets.
 func scrubURL(err error) error {
 	for {
 		inner := errors.Unwrap(err)

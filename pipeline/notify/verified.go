@@ -15,7 +15,7 @@ import (
 	"github.com/prerig/prerig/pipeline/verify"
 )
 
-// Verified is what there is to tell of a cluster.
+// Verified is the content of a notification about a cluster.
 type Verified struct {
 	// Cluster is its name, At when it was looked at.
 	Cluster string
@@ -29,9 +29,9 @@ type Verified struct {
 // maxPods bounds the pods that an event names.
 const maxPods = 100
 
-// Verified sends a CloudEvent about a cluster: of type dev.prerig.verify.wrong where pods are not as committed, else
-// dev.prerig.verify.right. The secret is in a namespace of the directory of secrets. It takes Timeout at most, as the next look at the
-// cluster waits for it.
+// Verified sends a CloudEvent about a cluster: of type dev.prerig.verify.wrong if pods are not as committed,
+// otherwise dev.prerig.verify.right. The secret is in a namespace of the directory of secrets. It takes Timeout at
+// most, because the next check of the cluster waits for it.
 func (n *Notifier) Verified(ctx context.Context, e *v1alpha1.Endpoint, namespace string, v Verified) (err error) {
 	if n.Observe != nil {
 		defer func() { n.Observe(CloudEvent, err) }()

@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/prune"
 )
 
-// Catalog tells how reading the pipelines goes each time the metrics are read. Where there are several directories and repositories,
-// the label catalog names each.
+// Catalog reports the status of reading the pipelines each time the metrics are read. With several directories and
+// repositories, the label catalog names each.
 func (m *Metrics) Catalog(now func() []catalog.Status) {
 	names := []string{"catalog"}
 	m.registry.MustRegister(&catalogCollector{
@@ -44,7 +44,7 @@ func (c *catalogCollector) Collect(out chan<- prometheus.Metric) {
 // Removed counts one pipeline that was removed.
 func (m *Metrics) Removed() { m.removed.Inc() }
 
-// Removals counts the pipelines that are gone and not removed yet each time the metrics are read.
+// Removals counts the pipelines that are missing and not removed yet each time the metrics are read.
 func (m *Metrics) Removals(list func() []prune.Removal) {
 	m.registry.MustRegister(&removalCollector{
 		count: func() map[string]int {

@@ -103,7 +103,7 @@ func (m *Metrics) Remembered(hit bool) {
 	m.remembered.WithLabelValues(outcome).Inc()
 }
 
-// Notification counts one notification that was sent, or that was given up for an error.
+// Notification counts one notification that was sent, or abandoned after an error.
 func (m *Metrics) Notification(kind string, err error) {
 	outcome := "sent"
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 
 // Pipeline is what is measured of one pipeline.
 type Pipeline struct {
-	// Namespace and Name are its identity. A file that does not say which pipeline it is has no name, and counts by state only.
+	// Namespace and Name are its identity. A file that does not name its pipeline has no name, and counts by state
+	// only.
 	Namespace, Name string
 	// State is one of the server's.
 	State string
@@ -25,8 +26,9 @@ type Pipeline struct {
 	ConsecutiveFailures int
 }
 
-// Pipelines counts pipelines by state, also those states that none is in, and has series for each of at most limit pipelines, each
-// time the metrics are read. Above the limit every namespace gets its share, so that nobody's pipelines push out those of another one.
+// Pipelines counts pipelines by state, including states without pipelines, and has series for each of at most limit
+// pipelines, each time the metrics are read. Above the limit every namespace gets its share, so that the pipelines
+// of one do not displace those of another.
 func (m *Metrics) Pipelines(list func() []Pipeline, states []string, limit int) {
 	names := []string{"namespace", "name"}
 	m.registry.MustRegister(&pipelineCollector{

@@ -19,8 +19,8 @@ import (
 	"github.com/prerig/prerig/pipeline/config"
 )
 
-// Trace sends traces to the configured collector, and does nothing where there is none. The function that it gives sends
-// what is left.
+// Trace sends traces to the configured collector, and does not trace without one. The returned function sends the
+// remaining traces.
 func Trace(ctx context.Context, c config.Tracing, version string) (stop func(context.Context) error, err error) {
 	if c.Endpoint == "" {
 		return func(context.Context) error { return nil }, nil
@@ -44,7 +44,7 @@ func Trace(ctx context.Context, c config.Tracing, version string) (stop func(con
 	return provider.Shutdown, nil
 }
 
-// TellTraceErrors logs what goes wrong with traces, which else is written past the log.
+// TellTraceErrors logs errors of tracing, which would otherwise bypass the log.
 func TellTraceErrors(log *slog.Logger) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces could not be sent", "error", err) }))
 }

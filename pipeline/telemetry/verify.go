@@ -10,7 +10,7 @@ import (
 	"github.com/prerig/prerig/pipeline/verify/watch"
 )
 
-// Clusters tells what was found in clusters each time the metrics are read.
+// Clusters reports the findings in clusters each time the metrics are read.
 func (m *Metrics) Clusters(now func() []watch.Found) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, append([]string{"cluster"}, labels...), nil)

@@ -51,7 +51,8 @@ type File struct {
 	// what is in after.
 	changes *manifest.Changes
 	items   []int
-	// incomplete says that a document cannot be read. The others are worked on, and the file does not go on to the output.
+	// incomplete reports whether a document cannot be read. The others are processed, and the file is not written
+	// to the output.
 	incomplete bool
 }
 
@@ -66,7 +67,7 @@ func (b *Batch) Beside() []files.Input { return b.beside }
 // Leftovers are temporary files beside the inputs that runs which were killed may have left behind; see files.Clean.
 func (b *Batch) Leftovers() []string { return b.leftovers }
 
-// Problems tell what could not be read. They are among the results of Run.
+// Problems returns the read errors. They are among the results of Run.
 func (b *Batch) Problems() result.Results { return b.problems }
 
 // Items are the documents that are worked on, in the order of the files.
@@ -101,9 +102,10 @@ func (b *Batch) ItemsAfter() []fn.Item {
 // read would look like all of it.
 func (f *File) Incomplete() bool { return f.incomplete }
 
-// SetAside finds the documents that cannot be read among those that the report of a run has errors about, and takes them out of what
-// is worked on; the errors become problems of the batch. It reports whether there were any, and only such errors: a second Run then
-// works on the rest. Most broken documents are found when they are read; this is about those that only the run decodes.
+// SetAside finds the unreadable documents among those that the report of a run has errors about, and excludes them
+// from processing; the errors become problems of the batch. It reports whether it found any and the report has only
+// such errors: a second Run then processes the rest. Most broken documents are found when they are read; this is
+// about those that only the run decodes.
 func (b *Batch) SetAside(report *fn.Report) bool {
 	at := map[result.File]int{} // the first error about a document
 	var broken result.Results
@@ -143,8 +145,9 @@ func isReadable(d *manifest.Document) bool {
 	return !isList || !slices.ContainsFunc(elements, func(e *manifest.Document) bool { return !isReadable(e) })
 }
 
-// Run has the injector work on the documents and keeps what they became. The report is complete also where it has errors;
-// the files then are to be left alone. The documents are with the files, as ItemsAfter gives them, not in the report.
+// Run makes the injector process the documents and keeps the results. The report is complete even if it has errors;
+// the files must not be changed then. The documents are with the files, as ItemsAfter returns them, not in the
+// report.
 func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	items := b.Items()
 	changes := manifest.NewChanges(len(items) + len(b.Locks))
@@ -171,8 +174,8 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	return report, nil
 }
 
-// lastOutput returns the index of the file that objects are added to: the last one that goes on to the output, but not one outside of
-// the directory that was named. It is negative where there is none.
+// lastOutput returns the index of the file that objects are appended to: the last one that is written to the
+// output, but not one outside of the named directory. It is negative if none qualifies.
 func (b *Batch) lastOutput() int {
 	last := -1
 	for i := len(b.Files) - 1; i >= 0; i-- {
@@ -187,12 +190,12 @@ func (b *Batch) lastOutput() int {
 	return last
 }
 
-// Bytes is the file's content after the run: the input's own bytes where nothing changed. Objects that sidecars ask for in
-// addition stand at the end of the last file.
+// Bytes returns the file's content after the run: the input's own bytes if unchanged. Additional objects that
+// sidecars require are at the end of the last file.
 func (f *File) Bytes() []byte { return f.bytes(func(*manifest.Document) bool { return true }) }
 
-// Output is what of the file goes on to a cluster: all but policies and image locks, of which a cluster knows nothing. ok is false
-// where there is nothing else in the file.
+// Output returns the part of the file that is for a cluster: all documents except policies and image locks, which
+// clusters do not know. ok is false if the file contains only these.
 func (f *File) Output() (content []byte, ok bool) {
 	keep, ok := f.kept()
 	return f.bytes(keep), ok
@@ -228,7 +231,7 @@ func isPolicy(d *manifest.Document) bool {
 	return ok && v1alpha1.IsPolicy(m.APIVersion, m.Kind)
 }
 
-// Blank reports whether the file has nothing but blanks in it.
+// Blank reports whether the file contains only blanks.
 func (f *File) Blank() bool {
 	return len(bytes.TrimSpace(f.Input.Data)) == 0 &&
 		!slices.ContainsFunc(f.docs, func(d *manifest.Document) bool { return strings.TrimSpace(d.Text()) != "" })
@@ -245,7 +248,7 @@ func (f *File) document(i int) *manifest.Document {
 // bytes is the content after the run of the documents that are kept.
 func (f *File) bytes(keep func(before *manifest.Document) bool) []byte {
 	var out bytes.Buffer
-	_ = f.write(&out, keep) // memory takes all
+	_ = f.write(&out, keep) // writes to memory do not fail
 	return out.Bytes()
 }
 
@@ -291,7 +294,7 @@ func (f *File) Policies() []string {
 	return names
 }
 
-// Diff is the unified diff of the file, nothing where it did not change.
+// Diff returns the unified diff of the file, empty if it did not change.
 func (f *File) Diff() []byte {
 	chunks := make([]diff.Chunk, 0, len(f.docs)+1)
 	for i, d := range f.docs {

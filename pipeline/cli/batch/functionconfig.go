@@ -12,8 +12,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/policy"
 )
 
-// FunctionConfig returns the InjectionPolicy that a ResourceList among the files carries; ok is false where there is none. A
-// ResourceList is what kustomize and kpt hand to a function: saved to a file, it can be looked into with its own policy.
+// FunctionConfig returns the InjectionPolicy that a ResourceList among the files carries; ok is false if none does.
+// kustomize and kpt pass a ResourceList to a function: saved to a file, it can be inspected with its own policy.
 func (b *Batch) FunctionConfig() (p policy.Named, ok bool, err error) {
 	if b == nil {
 		return p, false, nil
@@ -27,7 +27,7 @@ func (b *Batch) FunctionConfig() (p policy.Named, ok bool, err error) {
 				continue
 			}
 			if obj, err := d.Object(); err != nil || obj["kind"] != "ResourceList" {
-				continue // what is wrong with it is told when it is worked on
+				continue // its errors are reported when it is processed
 			}
 			list, err := manifest.ParseResourceList(d.Raw())
 			if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// kustomizationIndex knows the files that kustomizations use as something else than a resource. A patch looks like a workload
-// and is not one: a sidecar in it would be put on top of another one, or on the wrong object.
+// kustomizationIndex knows the files that kustomizations use other than as resources. A patch looks like a workload
+// but is not: a sidecar in it would be merged over another one, or into the wrong object.
 type kustomizationIndex struct {
 	uses map[string]string // the path of the kustomization by the absolute path of what it uses
 	seen map[string]bool   // directories that were looked into, and those above them
@@ -24,9 +24,9 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // largestKustomization is the most that is read of one, in bytes. Theirs is a list of names.
 const largestKustomization = 1 << 20
 
-// userOf returns the kustomization that uses the file as something else than a resource; empty where none does. It looks for
-// kustomizations in the directory of the file and in those above it up to the root of the repository, so that it does not
-// matter which directory was named.
+// userOf returns the kustomization that uses the file other than as a resource; empty if none does. It searches for
+// kustomizations in the directory of the file and its parents up to the root of the repository, so that the result
+// does not depend on the named directory.
 func (k *kustomizationIndex) userOf(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func (k *kustomizationIndex) userOf(path string) string {
 	return k.uses[absolute]
 }
 
-// readDirectory reads the kustomization in a directory, where there is one.
+// readDirectory reads the kustomization in a directory, if any.
 func (k *kustomizationIndex) readDirectory(dir string) {
 	if k.seen == nil {
 		k.uses, k.seen = map[string]string{}, map[string]bool{}
@@ -55,7 +55,7 @@ func (k *kustomizationIndex) readDirectory(dir string) {
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
-			continue // kustomize will tell
+			continue // kustomize reports the error
 		}
 		k.addUses(dir, path, data)
 	}
@@ -65,7 +65,7 @@ func (k *kustomizationIndex) readDirectory(dir string) {
 func (k *kustomizationIndex) addUses(dir, path string, data []byte) {
 	file, err := manifest.Parse(path, data)
 	if err != nil {
-		return // kustomize will tell
+		return // kustomize reports the error
 	}
 	for _, d := range file.Docs {
 		obj, err := d.Object()

@@ -26,14 +26,15 @@ type pinner struct {
 	report   *fn.Report
 }
 
-// Pin writes the digests of a lock into all containers of the workloads among the files, and nothing else: an image that the lock has
-// gets its digest, also in the place of another one. Errors are among the results of the report; no policy and no injection is looked at.
+// Pin writes the digests of a lock into all containers of the workloads among the files, and changes no other
+// field: an image in the lock gets its digest, also if it has a different one. Errors are among the results of the
+// report; policies and injections are ignored.
 func (b *Batch) Pin(lock *pin.Lock, missing pin.OnMissing) (*fn.Report, error) {
 	return b.forEachPod(func(pod map[string]any) (map[string]any, result.Results) { return pin.Relock(pod, lock, missing) })
 }
 
-// Images returns the images of all containers of the workloads among the files as they are, sorted and once each, with a report that
-// says what could not be read.
+// Images returns the current images of all containers of the workloads among the files, sorted and without
+// duplicates, with a report of the documents that could not be read.
 func (b *Batch) Images() ([]string, *fn.Report, error) {
 	var out []string
 	report, err := b.forEachPod(func(pod map[string]any) (map[string]any, result.Results) {
@@ -71,7 +72,7 @@ func (b *Batch) forEachPod(work func(map[string]any) (map[string]any, result.Res
 	return p.report, nil
 }
 
-// pinDocument returns a document with what its pods became, and the document itself where nothing changed.
+// pinDocument returns a document with its pods pinned, or the document itself if they are unchanged.
 func (p *pinner) pinDocument(at fn.Item) (*manifest.Document, error) {
 	if at.Doc.Empty() {
 		return at.Doc, nil
@@ -138,7 +139,7 @@ func (p *pinner) pinList(at fn.Item, elements []*manifest.Document) (*manifest.D
 	return at.Doc.WithItems(after)
 }
 
-// fileOf says where a document is.
+// fileOf returns the location of a document.
 func fileOf(item fn.Item) *result.File {
 	return &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()}
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/files"
 )
 
-// Read reads what args name, see files.Read, and sorts the manifests out. What a directory holds beside manifests is passed
-// over, and Notes tells of it; what was named itself and is no manifest is a problem, and so is a manifest that is broken.
-// Problems are among the results of Run, with those of all other files.
+// Read reads the files that args name, see files.Read, and classifies the manifests. Other files in a directory are
+// skipped, and Notes reports them; an explicitly named file that is not a manifest is a problem, and so is a broken
+// manifest. Problems are among the results of Run, with those of all other files.
 //
-// The error is that of ctx, or tells why nothing at all could be read.
+// The error is that of ctx, or the reason no file at all could be read.
 func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
 	b := &Batch{}
 	listing, err := files.Read(ctx, args, o, b.addInput)
@@ -96,7 +96,7 @@ func (b *Batch) addInput(in files.Input) {
 		return
 	}
 	if in.Stdin() {
-		in.Data = nil // the documents have all of it, and nobody compares a stream with what comes of it
+		in.Data = nil // the documents contain all of it, and a stream is not compared with the result
 	}
 	found := make([]finding, len(m.Docs))
 	for i, d := range m.Docs {
@@ -105,7 +105,7 @@ func (b *Batch) addInput(in files.Input) {
 	b.addDocuments(in, m.Docs, found)
 }
 
-// passReason returns the reason to pass over a file, whatever is in it, and the place to tell.
+// passReason returns the reason to skip a file, whatever its content, and the place to report.
 func (b *Batch) passReason(in files.Input) (why *passReason, place string) {
 	if in.Stdin() {
 		return nil, ""
@@ -130,7 +130,7 @@ func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []
 	work := false
 	for i, one := range found {
 		if one.reason == fragment && in.Root == "" {
-			one = finding{} // the engine says where the containers are missing
+			one = finding{} // the engine reports the missing containers
 		}
 		switch {
 		case one.err != nil:

@@ -13,18 +13,18 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/files"
 )
 
-// passReason says what something is that holds no workload to inject into, and what to do instead.
+// passReason describes an object that holds no workload to inject into, and what to do instead.
 type passReason struct {
 	one, many string
-	// instead is what to do, or why there is nothing to do.
+	// instead is what to do, or the reason no action is needed.
 	instead string
-	// severity of the line that tells of what was passed over: Warning where a workload may be missed.
+	// severity is that of the line about skipped objects: Warning if a workload may be missed.
 	severity result.Severity
-	// copied says that the file belongs to the manifests around it, and goes where they are copied to.
+	// copied reports whether the file belongs to the manifests around it, and is copied with them.
 	copied bool
 }
 
-// What is passed over, in the order in which it is told.
+// The reasons to skip, in the order in which they are reported.
 var (
 	helmTemplate   = &passReason{one: "Helm template", many: "Helm templates", instead: "render the chart with helm template and inject the output, or make prerig inject Helm's post-renderer"}
 	template       = &passReason{one: "template", many: "templates", instead: "render templates first, and inject the output"}
@@ -63,7 +63,7 @@ type passedFile struct {
 	place string
 }
 
-// Notes tell what was passed over, one line for each kind of thing.
+// Notes reports the skipped objects, one line for each kind.
 func (b *Batch) Notes() result.Results {
 	places := map[*passReason][]string{}
 	for _, p := range b.passed {
@@ -91,7 +91,7 @@ func (r *passReason) noteResult(places []string) result.Result {
 	return result.Result{Severity: severity, Message: fmt.Sprintf("%d %s%s %s passed over; %s", len(places), what, placesInWords(places), verb, r.instead)}
 }
 
-// placesInWords says where the places are, in a few words.
+// placesInWords describes the places in a few words.
 func placesInWords(places []string) string {
 	unique := slices.Clone(places)
 	slices.Sort(unique)

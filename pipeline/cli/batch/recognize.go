@@ -21,8 +21,9 @@ type finding struct {
 	cause error
 }
 
-// recognizeDocument tells the objects among documents from what else lies in a repository. It decodes only what a scan cannot
-// tell. What looks like an object is never passed over: where it is broken, that is an error.
+// recognizeDocument separates the objects among documents from other content of a repository. It decodes only
+// documents that a scan cannot classify. A document that looks like an object is never skipped: if it is broken,
+// that is an error.
 func recognizeDocument(d *manifest.Document) finding {
 	text := d.Text()
 	meta, sure := d.Scan()
@@ -48,8 +49,8 @@ func recognizeDocument(d *manifest.Document) finding {
 	return recognizeMeta(d, meta)
 }
 
-// hasNoContainers reports whether nothing in a workload can be a list of containers. Then it is a patch that no kustomization names, or
-// what a test compares with.
+// hasNoContainers reports whether no part of a workload can be a list of containers. Then it is a patch that no
+// kustomization names, or the expected output of a test.
 func hasNoContainers(meta manifest.Meta, text string) bool {
 	return meta.APIVersion != "" && workloadKind(meta.Kind) && !strings.Contains(text, "ontainers")
 }
@@ -89,7 +90,7 @@ func workloadVersion(version string) bool {
 	return version == "v1" || group == "apps" || group == "batch"
 }
 
-// listReason tells lists of objects from others.
+// listReason distinguishes lists of objects from others.
 func listReason(text string) *passReason {
 	if isTemplate(text) {
 		return template
@@ -102,7 +103,7 @@ func listReason(text string) *passReason {
 
 var composeName = regexp.MustCompile(`(?i)^(docker-)?compose([.-].*)?\.ya?ml$`)
 
-// plainReason tells well-known files that are no objects.
+// plainReason recognizes well-known files that are not objects.
 func plainReason(path, text string) *passReason {
 	switch base := filepath.Base(path); {
 	case base == "kustomization.yaml", base == "kustomization.yml":
@@ -117,7 +118,7 @@ func plainReason(path, text string) *passReason {
 	return plain
 }
 
-// hasKey reports whether a mapping has the key at its top. In JSON it may stand deeper.
+// hasKey reports whether a mapping has the key at its top level. In JSON it may be nested.
 func hasKey(text, key string) bool {
 	for i := 0; ; {
 		n := strings.Index(text[i:], key)
@@ -158,7 +159,7 @@ func recognizeBroken(path, text string, err error) finding {
 
 var (
 	jsonComment = regexp.MustCompile(`(?m)^\s*(?://|/\*)|[,{\[]\s*//`)
-	// The keys of an object where they stand in YAML, and in JSON, where the line tells nothing.
+	// The keys of an object at their place in YAML, and in JSON, which does not depend on lines.
 	apiVersionKey = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?apiVersion["']?[ \t]*:|[{,]\s*"apiVersion"\s*:`)
 	kindKey       = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]|[{,]\s*"kind"\s*:\s*"[A-Z]`)
 	// A kind that was indented by mistake, which is why such a text cannot be read.
@@ -172,5 +173,5 @@ func looksLikeObject(text string) bool {
 	return kindKey.MatchString(text) && apiVersionKey.MatchString(text) || workloadKey.MatchString(text)
 }
 
-// looksLikeObjects says the same of a list.
+// looksLikeObjects reports the same for a list.
 func looksLikeObjects(text string) bool { return elementKey.MatchString(text) }

@@ -9,14 +9,14 @@ import (
 	"io"
 )
 
-// Stream is what goes on of all files but the incomplete ones, one after the other as one stream of documents.
+// Stream returns the output of all files except the incomplete ones, concatenated as one stream of documents.
 func (b *Batch) Stream() []byte {
 	var out bytes.Buffer
-	_ = b.WriteStream(&out) // memory takes all
+	_ = b.WriteStream(&out) // writes to memory do not fail
 	return out.Bytes()
 }
 
-// WriteStream writes what Stream gives, a document at a time.
+// WriteStream writes the result of Stream, a document at a time.
 func (b *Batch) WriteStream(w io.Writer) error {
 	out := &streamWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	for _, f := range b.Files {
@@ -31,7 +31,7 @@ func (b *Batch) WriteStream(w io.Writer) error {
 	return out.w.Flush()
 }
 
-// bom may stand at the start of a file, but not within a stream.
+// bom may be at the start of a file, but not within a stream.
 var bom = []byte("\ufeff")
 
 // streamWriter writes documents. The error of the buffered writer stays until Flush.
@@ -40,7 +40,7 @@ type streamWriter struct {
 	last byte // that was written, 0 for none: documents have no such byte
 }
 
-// putDocument puts a document start between two documents where there is none.
+// putDocument adds a document start between two documents if it is missing.
 func (s *streamWriter) putDocument(doc []byte) {
 	if len(bytes.TrimSpace(doc)) == 0 {
 		return

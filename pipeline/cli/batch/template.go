@@ -57,7 +57,8 @@ func isTemplate(text string) bool {
 	return false
 }
 
-// unfilled is a variable of a shell where only a number can stand. Elsewhere such a variable is text like other text.
+// unfilled matches a shell variable at a place where only a number is valid. Elsewhere such a variable is ordinary
+// text.
 var unfilled = regexp.MustCompile(`(?m)^\s*(?:-\s+)?(?:` + numbers + `)\s*:\s*["']?\$\{?\w|^\s*grpc:\s*\n\s*port\s*:\s*["']?\$\{?\w`)
 
 // numbers are fields of workloads that are numbers.
@@ -68,8 +69,8 @@ var (
 	variable    = regexp.MustCompile(`^\$\{?\w`)
 )
 
-// isUnfilled reports whether a document is to be filled in by a program such as envsubst before it can be read as an object. The text
-// alone does not tell: a script in a literal text may have such lines.
+// isUnfilled reports whether a document has to be filled in by a program such as envsubst before it can be read as
+// an object. The text alone is not sufficient: a script in a literal text may have such lines.
 func isUnfilled(d *manifest.Document) bool {
 	text := d.Text()
 	if !strings.Contains(text, "$") || !unfilled.MatchString(text) {
@@ -99,7 +100,7 @@ func hasVariable(value any, parent string) bool {
 	return false
 }
 
-// mayBeTemplate reports whether a text has anything of a template's marks anywhere. It costs next to nothing.
+// mayBeTemplate reports whether a text contains any of a template's markers. It is very cheap.
 func mayBeTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "<%")
 }

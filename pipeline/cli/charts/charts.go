@@ -35,7 +35,7 @@ type Wanted struct {
 type LockFile struct {
 	// Path of the file.
 	Path string
-	// Old is what the file holds, nil where there is none.
+	// Old is the lock in the file, nil if none exists.
 	Old *v1alpha1.ChartLock
 	// Wanted has each chart once.
 	Wanted []Wanted
@@ -98,7 +98,7 @@ func (c *Collector) treeOf(at string) (*tree.Tree, error) {
 	return files, nil
 }
 
-// open returns the lock at a path; nil where there is none and nobody needs one.
+// open returns the lock at a path; nil if none exists and none is needed.
 func (c *Collector) open(at string, needed bool) (*LockFile, error) {
 	if i := slices.IndexFunc(c.Files, func(f *LockFile) bool { return f.Path == at }); i >= 0 {
 		return c.Files[i], nil
@@ -131,7 +131,8 @@ func (f *LockFile) add(wanted Wanted) {
 
 // Changes is what became of a lock.
 type Changes struct {
-	// Added, Moved and Dropped are the charts that are new, have another version or digest than before, or are gone.
+	// Added, Moved and Dropped are the charts that are new, have another version or digest than before, or were
+	// removed.
 	Added, Moved, Dropped []v1alpha1.LockedChart
 }
 
@@ -184,7 +185,7 @@ func (f *LockFile) Lock(ctx context.Context, charts *chart.Fetcher, archives Arc
 	return v1alpha1.NewChartLock(list), changes, errors.Join(errs...)
 }
 
-// wants reports whether somebody asks for a locked chart.
+// wants reports whether a locked chart is requested.
 func (f *LockFile) wants(locked v1alpha1.LockedChart) bool {
 	lock := v1alpha1.NewChartLock([]v1alpha1.LockedChart{locked})
 	return slices.ContainsFunc(f.Wanted, func(w Wanted) bool { return lock.Find(w.Repository, w.Name, w.Range) != nil })

@@ -16,11 +16,11 @@ type State string
 
 // The states of a locked chart.
 const (
-	// Current means that the repository gives the locked archive, and has nothing newer in the range.
+	// Current means that the repository serves the locked archive, and has no newer version in the range.
 	Current State = "current"
-	// Newer means that there is a newer version in the range; the repository still gives the locked archive.
+	// Newer means that a newer version exists in the range; the repository still serves the locked archive.
 	Newer State = "newer"
-	// Changed means that the repository gives another archive as the locked version: somebody has replaced it.
+	// Changed means that the repository serves another archive as the locked version: it was replaced.
 	Changed State = "changed"
 	// Lost means that the repository does not have the locked version any more.
 	Lost State = "lost"
@@ -43,11 +43,12 @@ type Status struct {
 	// Now is the version where the state is Newer, and the digest where it is Changed.
 	Now   string `json:"now,omitempty"`
 	State State  `json:"state"`
-	// Message says more where the state is Unknown.
+	// Message has details if the state is Unknown.
 	Message string `json:"message,omitempty"`
 }
 
-// Verify asks the repositories of what pipelines want for what is locked. What nobody asks for is left out.
+// Verify asks the repositories of the charts requested by pipelines for the locked versions. Charts that are not
+// requested are omitted.
 func (f *LockFile) Verify(ctx context.Context, charts *chart.Fetcher) []Status {
 	old := f.Old
 	if old == nil {
@@ -75,7 +76,7 @@ func (s *Status) ask(ctx context.Context, charts *chart.Fetcher, wanted Wanted) 
 	case err != nil:
 		s.State, s.Message = Unknown, err.Error()
 		return
-	case served.Version != s.Version: // 1.2 may mean 1.2.3 where there is no 1.2
+	case served.Version != s.Version: // 1.2 may mean 1.2.3 if 1.2 does not exist
 		s.State = Lost
 		return
 	case served.Digest != s.Digest:

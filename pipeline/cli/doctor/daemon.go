@@ -97,7 +97,7 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 	return l.sorted()
 }
 
-// pipelinesPlace says where pipelines are read from.
+// pipelinesPlace describes the origins of pipelines.
 func pipelinesPlace(c *config.Config) string {
 	switch repositories := c.Repositories(); {
 	case c.Pipelines != "":
@@ -134,7 +134,7 @@ func (l *look) checkEntry(ctx context.Context, e catalog.Entry) {
 	}
 }
 
-// checkPolicy looks at a policy that is not in the source: what is there is for prerig render to read.
+// checkPolicy checks a policy that is not in the source: those in the source are for prerig render to read.
 func (l *look) checkPolicy(ctx context.Context, e catalog.Entry, i int, ref v1alpha1.PolicyRef) {
 	if ref.Path != "" {
 		return

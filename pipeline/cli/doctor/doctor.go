@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor looks at how policies and a daemon are set up, and says what is wrong, where, and what to do. It asks servers what they
-// let it do, and changes nothing: not the state directory of a daemon, and nothing at any server.
+// Package doctor checks the setup of policies and of a daemon, and reports problems, their places, and what to do.
+// It asks servers for its permissions, and changes neither the state directory of a daemon nor any server.
 package doctor
 
 import (
@@ -22,7 +22,7 @@ import (
 // Area is what a finding is about.
 type Area string
 
-// The areas, in the order in which they are told.
+// The areas, in the order in which they are reported.
 const (
 	Versions      Area = "versions"
 	Configuration Area = "configuration"
@@ -47,7 +47,7 @@ type Finding struct {
 	// Where is a file, a field, a key of the configuration or a URL.
 	Where   string `json:"where,omitempty"`
 	Message string `json:"message"`
-	// Advice is what to do; it is empty where the message says it.
+	// Advice is what to do; it is empty if the message contains it.
 	Advice string `json:"advice,omitempty"`
 	// Pipelines that it concerns.
 	Pipelines []string `json:"pipelines,omitempty"`
@@ -108,7 +108,7 @@ func (r *report) sorted() []Finding {
 	return Sort(out)
 }
 
-// Sort puts findings in the order in which they are told: by area, what is wrong first. What is said twice is left out.
+// Sort orders findings for output: by area, problems first. Duplicates are removed.
 func Sort(findings []Finding) []Finding {
 	rank := map[result.Severity]int{result.Error: 0, result.Warning: 1, result.Info: 2}
 	slices.SortStableFunc(findings, func(a, b Finding) int {

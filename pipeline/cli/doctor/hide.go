@@ -20,7 +20,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/oci"
 )
 
-// secretWatch remembers the values of the secrets that were read, so that none gets out, whatever a server says in its errors.
+// secretWatch remembers the values of the secrets that were read, so that none is printed, whatever a server
+// includes in its errors.
 type secretWatch struct {
 	from   secret.Reader
 	mu     sync.Mutex

@@ -83,7 +83,7 @@ func (l *look) checkNewState(dir string) {
 	}
 }
 
-// tryWriting makes a file in a directory and takes it away again.
+// tryWriting creates a file in a directory and removes it.
 func tryWriting(dir string) error {
 	file, err := os.CreateTemp(dir, ".prerig-doctor-")
 	if err != nil {
@@ -162,7 +162,7 @@ func (l *look) checkAddresses(running bool) {
 	}
 }
 
-// soon is when a certificate ends that somebody should look at.
+// soon is the remaining lifetime below which an expiring certificate needs attention.
 const soon = 14 * 24 * time.Hour
 
 func (l *look) checkCertificate(key string, t config.TLS) {

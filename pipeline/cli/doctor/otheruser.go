@@ -17,8 +17,9 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// isOfOtherUser reports whether a daemon works with a state directory that this user may not look into, because it is another user's, and
-// says so once. Without a daemon that answers, what this user may not do is an error: it may be the daemon's user who runs the doctor.
+// isOfOtherUser reports whether a daemon uses a state directory that this user may not read, because it belongs to
+// another user, and reports that once. Without a responding daemon, missing permissions are an error: the doctor
+// may be run by the daemon's user.
 func (l *look) isOfOtherUser(ctx context.Context, dir string, owner uint32, me int) bool {
 	if me < 0 || int(owner) == me || !l.answers(ctx) {
 		return false
@@ -38,7 +39,7 @@ func (l *look) answers(ctx context.Context) bool {
 	transport := &http.Transport{DisableKeepAlives: true}
 	if l.config.TLS.Enabled() {
 		scheme = "https"
-		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // nothing is told or believed, but that somebody answers
+		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // nolint:gosec // no secret is sent, and only the fact that a server answers is used
 	}
 	ctx, cancel := context.WithTimeout(ctx, socketPatience)
 	defer cancel()

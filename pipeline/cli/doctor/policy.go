@@ -40,7 +40,7 @@ func CheckPolicies(ctx context.Context, names []string, o Options) []Finding {
 	return r.sorted()
 }
 
-// tellVersions says what this program knows.
+// tellVersions reports the versions that this program supports.
 func (r *report) tellVersions(o Options) {
 	r.good(Versions, "", "prerig %s follows Istio 1.%d to 1.%d, and Kubernetes %s to %s", o.Version, release.OldestMinor, release.NewestMinor,
 		gate.OldestKubernetes, gate.NewestKubernetes)
@@ -94,7 +94,7 @@ func (r *report) checkInjection(ctx context.Context, where string, policies []*v
 	bad := false
 	for _, one := range done.Results {
 		if one.Severity == result.Info || one.Severity == result.Warning && one.ResourceRef != nil && one.ResourceRef.Name == "prerig-doctor" {
-			continue // what is said of the workload is not about the policy
+			continue // findings about the workload are not about the policy
 		}
 		bad = bad || one.Severity == result.Error
 		said := one

@@ -20,7 +20,8 @@ import (
 // othersMayRead is the bit of a file that every user of the machine can read.
 const othersMayRead = 0o004
 
-// checkSecretFiles looks at the directory of secrets: is it there, and who can read what is in it? The values are not read.
+// checkSecretFiles checks the directory of secrets: does it exist, and who can read its files? The values are not
+// read.
 func (l *look) checkSecretFiles() {
 	dir := l.config.Secrets
 	info, err := os.Stat(dir)
@@ -36,7 +37,7 @@ func (l *look) checkSecretFiles() {
 	example := ""
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil //nolint:nilerr // what cannot be looked into is told where it is needed
+			return nil // nolint:nilerr // unreadable entries are reported when they are needed
 		}
 		switch filepath.Base(path) {
 		case "username", "known_hosts", "ca.crt", secret.KeyHosts:

@@ -133,7 +133,7 @@ func (l *look) checkTarget(e catalog.Entry, i int, to v1alpha1.Publish) {
 	}
 }
 
-// adviceToPush is for errors of servers that do not let somebody push.
+// adviceToPush returns the advice for errors of servers that deny a push.
 func adviceToPush(err error) string {
 	var refused *registryerror.Error
 	if errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden) ||
@@ -143,7 +143,7 @@ func adviceToPush(err error) string {
 	return ""
 }
 
-// askBranch begins a push and ends it before anything is sent: hosts say there who may not.
+// askBranch begins a push and ends it before any data is sent: hosts report missing permissions at that point.
 func (l *look) askBranch(ctx context.Context, namespace string, to v1alpha1.Publish) (string, error) {
 	// It reads all keys: for pushing, signing, and the host's API.
 	if _, err := l.in.Targets.Open(ctx, namespace, to); err != nil {

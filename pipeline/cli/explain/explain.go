@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain puts the decisions of a run into words, a table, or JSON and YAML. It decides nothing: everything that it
-// shows is in the report of package fn.
+// Package explain renders the decisions of a run as prose, a table, or JSON and YAML. It makes no decisions: all of
+// its output is in the report of package fn.
 package explain
 
 import (
@@ -39,13 +39,13 @@ type Workload struct {
 	Line int    `json:"line,omitempty"`
 	// Field is the path of the pod template in the object.
 	Field string `json:"field,omitempty"`
-	// Injected is what the policy gives; Action is what the run did or would do.
+	// Injected is the outcome of the policy; Action is what the run did or would do.
 	Injected bool      `json:"injected"`
 	Action   fn.Action `json:"action"`
 	// Policy that decided, and the version of Istio that it follows.
 	Policy  string `json:"policy,omitempty"`
 	Version string `json:"istioVersion,omitempty"`
-	// Webhook is the rule that takes the pod, and Others further ones.
+	// Webhook is the rule that matches the pod, and Others are further ones.
 	Webhook *Webhook  `json:"webhook,omitempty"`
 	Others  []Webhook `json:"otherWebhooks,omitempty"`
 	// Revision that injects it.
@@ -179,7 +179,7 @@ func newWorkload(o fn.Outcome, problems map[objectKey][]string) Workload {
 	return w
 }
 
-// setDecision takes over what was decided about Istio.
+// setDecision copies the decision about Istio.
 func (w *Workload) setDecision(d decide.Decision) {
 	w.Code, w.Revision = string(d.Code), d.Revision
 	if w.Reason == "" {

@@ -39,7 +39,7 @@ func (e Explanation) Table(w io.Writer) error {
 
 func (w Workload) sortKey() string { return fmt.Sprint(w.File, w.Line, w.Object) }
 
-// injectedWord is yes, no, or what else became of it.
+// injectedWord returns yes, no, or another outcome.
 func (w Workload) injectedWord() string {
 	switch w.Action {
 	case fn.Injected:
@@ -126,7 +126,7 @@ func (w Workload) writeDetail(b *strings.Builder) {
 	for _, s := range w.Trace {
 		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\n", s.Stage, s.Answer, s.What, s.Because)
 	}
-	_ = t.Flush() // a strings.Builder takes everything
+	_ = t.Flush() // writes to a strings.Builder do not fail
 }
 
 func (n Namespace) labelWords() string {

@@ -43,8 +43,8 @@ func (wholeSystem) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	return os.WriteFile(name, data, perm)
 }
 
-// Directory is a directory that gets files. It may be a link itself. Links below it may come from whoever wrote the repository that
-// it is in, so none of them leads a write or a removal out of it.
+// Directory is a directory that files are written to. It may be a link itself. Links below it may come from the
+// author of its repository, so none of them can lead a write or a removal out of it.
 type Directory struct {
 	name string // as the user would write it
 	real string // behind all links, absolute
@@ -76,7 +76,7 @@ func OpenDirectory(name string) (*Directory, error) {
 // Close ends the work with the directory.
 func (d *Directory) Close() error { return d.root.Close() }
 
-// FS gives the files of the directory to read. Links that lead out of it are errors.
+// FS returns the files of the directory for reading. Links that lead out of it are errors.
 func (d *Directory) FS() fs.FS { return d.root.FS() }
 
 // To is the output that makes the file at rel below the directory, or replaces it. A link to another place in the directory is
@@ -98,7 +98,8 @@ func (d *Directory) To(rel string, data []byte) (Output, error) {
 	return out.readTarget()
 }
 
-// newTarget returns the path below the directory of a file that does not exist, without links as far as there is something on the way.
+// newTarget returns the path below the directory of a file that does not exist, with links resolved in the part of
+// the path that exists.
 func (d *Directory) newTarget(rel string) (string, error) {
 	parent := filepath.Dir(rel)
 	around, err := d.followLinks(parent)
@@ -126,8 +127,8 @@ func (d *Directory) followLinks(rel string) (string, error) {
 	return filepath.Rel(d.real, real)
 }
 
-// Remove removes the file at rel below the directory, and the directories around it that are empty then. It reports whether there was
-// such a file. A link to another place in the directory is followed on the way, but not the last one.
+// Remove removes the file at rel below the directory, and its parent directories that are empty then. It reports
+// whether such a file existed. Links to other places in the directory are followed, except for the last element.
 func (d *Directory) Remove(rel string) (bool, error) {
 	failed := func(err error) (bool, error) {
 		return false, fmt.Errorf("removing %s: %w", filepath.Join(d.name, rel), innerError(err))
@@ -153,7 +154,7 @@ func (d *Directory) Remove(rel string) (bool, error) {
 	}
 	for ; around != "."; around = filepath.Dir(around) {
 		if d.root.Remove(around) != nil {
-			break // it holds something else
+			break // it holds other files
 		}
 	}
 	return true, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// IgnoreName is the name of the files that say what is not read below their directory, by the rules of gitignore.
+// IgnoreName is the name of the files that exclude files below their directory, by the rules of gitignore.
 const IgnoreName = ".prerigignore"
 
 // ignoreRule is one line of an ignore file.
@@ -63,7 +63,7 @@ func parseRules(text string) []ignoreRule {
 	return rules
 }
 
-// parseRule reads one line as gitignore(5) has it; ok is false for one that says nothing.
+// parseRule parses one line according to gitignore(5); ok is false for one without a rule.
 func parseRule(line string) (r ignoreRule, ok bool) {
 	if strings.HasPrefix(line, "#") {
 		return r, false
@@ -108,7 +108,7 @@ func literalBraces(pattern string) string {
 	return b.String()
 }
 
-// CheckPattern returns an error for a pattern that can match nothing, as a bracket in it is not closed.
+// CheckPattern returns an error for a pattern that cannot match, because a bracket in it is not closed.
 func CheckPattern(pattern string) error {
 	if r, ok := parseRule(pattern); ok && !doublestar.ValidatePattern(r.pattern) {
 		return fmt.Errorf("the pattern %q cannot be read; patterns are written as in .gitignore", pattern)
@@ -116,13 +116,13 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// ignoreFilesAbove returns the ignore files of the directories around root: up to the root of the Git repository that it is in, or
-// else up to the current directory.
+// ignoreFilesAbove returns the ignore files of the parent directories of root: up to the root of its Git
+// repository, or otherwise up to the current directory.
 func (w *dirWalk) ignoreFilesAbove() ignoreFiles {
 	var dirs []string
 	top := repositoryRoot(w.real)
 	if top == "" {
-		top, _ = resolvePath(".") // without one, there is nothing above
+		top, _ = resolvePath(".") // without one, root has no parents to read
 	}
 	if !isBelow(top, w.real) {
 		return nil
@@ -138,7 +138,7 @@ func (w *dirWalk) ignoreFilesAbove() ignoreFiles {
 	return all
 }
 
-// repositoryRoot returns the root of the Git repository around a directory; empty where there is none.
+// repositoryRoot returns the root of the Git repository around a directory; empty if none exists.
 func repositoryRoot(dir string) string {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {

@@ -17,8 +17,9 @@ import (
 	"sync"
 )
 
-// temporaryName is how a file is called that is not complete yet: the name of the file that it will be, where its process
-// runs, the process, and a number. It is hidden, so that nothing takes it for a manifest when a crash leaves it behind.
+// temporaryName returns the name of a file that is not complete yet: its final name, the place where its process
+// runs, the process, and a number. It is hidden, so that it is not mistaken for a manifest when a crash leaves it
+// behind.
 func temporaryName(base string, n int) string {
 	if len(base) > 200 {
 		base = strings.ToValidUTF8(base[:200], "") // with what is added, it must not be longer than a name can be
@@ -26,13 +27,13 @@ func temporaryName(base string, n int) string {
 	return fmt.Sprintf(".%s.prerig-%s-%d-%d", base, here(), os.Getpid(), n)
 }
 
-// temporary reads such a name. Earlier versions did not say where the process runs.
+// temporary matches such a name. Earlier versions did not include the place where the process runs.
 var temporary = regexp.MustCompile(`^\..+\.prerig-(?:([0-9a-f]{8})-)?(\d+)-\d+$`)
 
-// here tells the places apart in which process numbers mean the same process: hosts, and containers on them.
+// here identifies the place in which process numbers are unique: a host, or a container on it.
 var here = sync.OnceValue(func() string {
 	host, _ := os.Hostname()
-	space, _ := os.Readlink("/proc/self/ns/pid") // nothing where the system has no such thing
+	space, _ := os.Readlink("/proc/self/ns/pid") // empty on systems without namespaces
 	sum := sha256.Sum256([]byte(host + "\x00" + space))
 	return hex.EncodeToString(sum[:4])
 })
@@ -62,9 +63,9 @@ func (r *fileReader) leftoversOf(path string) {
 	}
 }
 
-// Clean removes those temporary files of which it is sure that their process is gone: one of this host and, where it runs
-// in one, of this container, and of the same user. kept are the others, whose process may still be at work. A file that is
-// gone already is neither. The error is about files that could not be removed.
+// Clean removes the temporary files whose process has certainly ended: one of this host and, if it runs in one, of
+// this container, and of the same user. kept are the others, whose process may still be running. A file that no
+// longer exists is in neither list. The error is about files that could not be removed.
 func Clean(leftovers []string) (removed, kept []string, err error) {
 	var errs []error
 	for _, path := range leftovers {
@@ -85,7 +86,7 @@ func Clean(leftovers []string) (removed, kept []string, err error) {
 	return removed, kept, errors.Join(errs...)
 }
 
-// isAbandoned reports whether the process that was writing a temporary file is surely gone.
+// isAbandoned reports whether the process that was writing a temporary file has certainly ended.
 func isAbandoned(info fs.FileInfo) bool {
 	parts := temporary.FindStringSubmatch(info.Name())
 	if parts == nil || parts[1] != here() || !isOurs(info) {

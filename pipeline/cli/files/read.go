@@ -44,7 +44,7 @@ func (in Input) Stdin() bool { return in.target == "" }
 // Leaves reports whether the file lies outside of the directory below which it was found, as a link leads to it, and where.
 func (in Input) Leaves() (target string, ok bool) { return in.target, in.leaves }
 
-// Names returns how many names the file has in its file system; more than one where there are hard links.
+// Names returns the number of names of the file in its file system; more than one if it has hard links.
 func (in Input) Names() int {
 	if in.info == nil {
 		return 1
@@ -52,7 +52,7 @@ func (in Input) Names() int {
 	return linkCount(in.info)
 }
 
-// Why says why something that a directory holds was not read.
+// Why is the reason an entry of a directory was not read.
 type Why int
 
 // What is not read below a directory.
@@ -84,15 +84,15 @@ type Passed struct {
 type Listing struct {
 	// Passed is what was not read, in the order in which it was found.
 	Passed []Passed
-	// Errors tell what could not be read; each is a *ReadError.
+	// Errors are the read errors; each is a *ReadError.
 	Errors []error
 	// Leftovers are temporary files that a run which was killed may have left behind; see Clean.
 	Leftovers []string
 }
 
-// ReadError says why a file or a directory could not be read.
+// ReadError is the reason a file or a directory could not be read.
 type ReadError struct {
-	// Path as the user would write it; empty where the user wrote nothing.
+	// Path is in the form that the user would write; empty if the user wrote none.
 	Path string
 	// Err is the cause, without the path.
 	Err error
@@ -109,27 +109,28 @@ func (e *ReadError) Error() string {
 // Unwrap returns the cause.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Options say how files are read.
+// Options control how files are read.
 type Options struct {
 	// Stdin is what "-" and /dev/stdin mean.
 	Stdin io.Reader
 	// Exclude are patterns of what is not read below directories, written as lines of .gitignore and relative to the
 	// directory that is named. They come after those of the ignore files.
 	Exclude []string
-	// Without is a directory that is not read where it is below one that is named, as results are written there; "" for none.
+	// Without is a directory that is skipped if it is below a named one, because results are written to it; "" for
+	// none.
 	Without string
 	// Progress, which may be nil, hears of every file that was read.
 	Progress func(done int, path string)
 }
 
-// Read hands every file that args name, and every manifest (.yaml, .yml, .json) below the directories that they name, to
-// visit, in that order; below a directory in lexical order, without hidden files and
-// directories and without what .prerigignore files and Options exclude. "-" is standard input. A
-// file that is named twice is read once. Only regular files are read, and streams that the shell opened (/dev/stdin,
-// /dev/fd/N, and named pipes that are named themselves), from their beginning to their end and once.
+// Read passes every file that args name, and every manifest (.yaml, .yml, .json) below the directories that they
+// name, to visit, in that order; below a directory in lexical order, without hidden files and directories and
+// without those that .prerigignore files and Options exclude. "-" is standard input. A file that is named twice is
+// read once. Only regular files are read, and streams that the shell opened (/dev/stdin, /dev/fd/N, and named pipes
+// that are named themselves), from their beginning to their end and once.
 //
-// What cannot be read, and a directory without any manifest, is among the errors of the listing, and the rest is read all
-// the same. The error is that of ctx, which ends the reading at once, also while a stream gives nothing.
+// Files that cannot be read, and a directory without any manifest, are among the errors of the listing, and the
+// rest is still read. The error is that of ctx, which ends the reading at once, even while a stream blocks.
 func Read(ctx context.Context, args []string, o Options, visit func(Input)) (Listing, error) {
 	r := fileReader{ctx: ctx, seen: map[string]bool{}, options: o, visit: visit}
 	for _, arg := range args {
@@ -213,7 +214,7 @@ func streamDescriptor(arg string) (descriptor string, ok bool) {
 	return "", false
 }
 
-// specialFileError says what a file is that is none.
+// specialFileError describes the type of an irregular file.
 func specialFileError(mode fs.FileMode) error {
 	what := "something else than a file"
 	switch {
@@ -275,10 +276,10 @@ func (l *lazyFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errLarge says that a file is not read as it is too large.
+// errLarge means that a file is not read because it is too large.
 var errLarge = fmt.Errorf("it has more than %d MiB, which is the most that is read of one file; split it", MaxSize>>20)
 
-// readAll reads to the end, or until the context ends: a pipe may never give anything.
+// readAll reads to the end, or until the context ends: a pipe may block forever.
 func (r *fileReader) readAll(in io.Reader) ([]byte, error) {
 	type content struct {
 		data []byte
@@ -322,7 +323,7 @@ func (r *fileReader) readRegular(in Input) {
 	}
 	if in.info.Size() > MaxSize && in.Root != "" {
 		head := make([]byte, 64<<10)
-		n, _ := io.ReadFull(f, head) // what cannot be read tells nothing
+		n, _ := io.ReadFull(f, head) // unreadable content is ignored
 		r.passOver(Passed{Path: in.Path, Why: Large, Head: head[:n]})
 		return
 	}

@@ -12,16 +12,17 @@ import (
 	"syscall"
 )
 
-// dirWalk goes through one directory that was named.
+// dirWalk walks one named directory.
 type dirWalk struct {
 	*fileReader
 	root  string // as it was named
 	real  string // behind all links, absolute
 	found int    // manifests, read or not
-	// excluded says that something was ignored, and exclude are the rules of the command line, which come last.
+	// excluded reports whether any file was ignored, and exclude are the rules of the command line, which come
+	// last.
 	excluded bool
 	exclude  ruleSet
-	without  fs.FileInfo // the directory that is left out; nil where there is none
+	without  fs.FileInfo // the directory that is skipped; nil for none
 }
 
 // readDirectory reads the manifests below a directory.
@@ -38,7 +39,7 @@ func (r *fileReader) readDirectory(root string) {
 		}
 	}
 	if r.options.Without != "" {
-		w.without, _ = os.Stat(r.options.Without) // one that is not there is not found either
+		w.without, _ = os.Stat(r.options.Without) // a missing one is not found either
 	}
 	failed := len(r.Errors)
 	w.walkDirectory(".", w.ignoreFilesAbove())

@@ -85,10 +85,10 @@ func (o Output) readTarget() (Output, error) {
 	return o, nil
 }
 
-// Write writes all outputs or none: each goes into a new file beside its target, is flushed to the disk, and only when that
-// has worked for all of them do they take their names. When one cannot take its name, those before it are put back. A
-// target that changed since it was read is an error. Missing directories are made. progress, which may be nil, hears of
-// every file that is ready.
+// Write writes all outputs or none: each is written to a new file beside its target and flushed to the disk, and
+// only when that has succeeded for all of them are they renamed. When one cannot be renamed, those before it are
+// rolled back. A target that changed since it was read is an error. Missing directories are created. progress,
+// which may be nil, is called for every file that is ready.
 func Write(ctx context.Context, outs []Output, progress func(done int)) error {
 	staged, err := stageAll(ctx, outs, progress)
 	defer func() {
@@ -116,8 +116,8 @@ func Write(ctx context.Context, outs []Output, progress func(done int)) error {
 // stagedAtOnce is how many files are written at the same time: each waits for the disk, most of its time.
 const stagedAtOnce = 16
 
-// stageAll stages all outputs, and gives the names of those that are staged also when one has failed. The error is that of
-// the first output that failed.
+// stageAll stages all outputs, and returns the names of those that are staged even when one has failed. The error
+// is that of the first output that failed.
 func stageAll(ctx context.Context, outs []Output, progress func(done int)) ([]string, error) {
 	staged := make([]string, len(outs))
 	errs := make([]error, len(outs))
@@ -161,7 +161,7 @@ func stageAll(ctx context.Context, outs []Output, progress func(done int)) ([]st
 // isSpecial reports whether the target is a device or a pipe, which cannot be replaced, only written to.
 func (o Output) isSpecial() bool { return o.was != nil && !o.was.Mode().IsRegular() }
 
-// stageFile writes data into a new file beside the target and gives its name.
+// stageFile writes data into a new file beside the target and returns its name.
 func stageFile(out Output, data []byte) (name string, err error) {
 	if out.isSpecial() {
 		return "", nil
@@ -197,7 +197,7 @@ func stageFile(out Output, data []byte) (name string, err error) {
 	return tmp, f.Sync()
 }
 
-// createTemp makes a new file with the mode that the process gives to new files.
+// createTemp creates a new file with the default mode of the process.
 func createTemp(in place, dir, base string) (f *os.File, name string, err error) {
 	for i := 0; ; i++ {
 		name = filepath.Join(dir, temporaryName(base, i))
@@ -208,7 +208,7 @@ func createTemp(in place, dir, base string) (f *os.File, name string, err error)
 	}
 }
 
-// renameStaged gives the staged file its target's name.
+// renameStaged renames the staged file to its target.
 func renameStaged(staged string, out Output) error {
 	if out.isSpecial() {
 		return out.in.WriteFile(out.target, out.Data, 0)
@@ -230,7 +230,7 @@ func renameStaged(staged string, out Output) error {
 	return out.in.Rename(staged, out.target)
 }
 
-// putBack restores what was there before.
+// putBack restores the previous files.
 func putBack(outs []Output) error {
 	var errs []error
 	for _, out := range outs {

@@ -12,10 +12,10 @@ import (
 
 func keepOwner(*os.File, fs.FileInfo) {}
 
-// linkCount, isOurs and isGone say what is safe where the system does not tell.
+// linkCount, isOurs and isGone return safe defaults if the system does not provide the answer.
 func linkCount(fs.FileInfo) int { return 1 }
 func isOurs(fs.FileInfo) bool   { return false }
 func isGone(int) bool           { return false }
 
-// syncDirectory does nothing: the system has no such thing.
+// syncDirectory does nothing: the system does not support it.
 func syncDirectory(place, string) error { return nil }

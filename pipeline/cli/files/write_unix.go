@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner of the file that it replaces, where we may.
+// keepOwner sets the owner of f to that of the file that it replaces, if permitted.
 func keepOwner(f *os.File, was fs.FileInfo) {
 	st, ok := was.Sys().(*syscall.Stat_t)
 	if !ok || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid() {
 		return
 	}
-	_ = f.Chown(int(st.Uid), int(st.Gid)) // another user's file becomes ours when we may not give it away
+	_ = f.Chown(int(st.Uid), int(st.Gid)) // another user's file becomes ours when we may not change its owner
 }
 
-// linkCount returns how many names a file has: more than one where there are hard links to it.
+// linkCount returns the number of names of a file: more than one if it has hard links.
 func linkCount(info fs.FileInfo) int {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -36,7 +36,7 @@ func isOurs(info fs.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// isGone reports whether there is surely no process of a number.
+// isGone reports whether certainly no process has the number.
 func isGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // syncDirectory flushes a directory, on file systems that can.

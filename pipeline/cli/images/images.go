@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images asks registries which digests the tags of images name, and whether they still do. It reads manifests only:
-// it pulls no layer, pushes nothing, and changes no manifest and no lock file by itself.
+// Package images asks registries which digests the tags of images name, and whether they still do. It reads
+// manifests only: it pulls no layer, pushes no image, and changes no manifest and no lock file by itself.
 package images
 
 import (
@@ -24,23 +24,23 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// Options say how registries are asked. The zero value works.
+// Options control how registries are queried. The zero value works.
 type Options struct {
 	// Platforms that every image has to be for, such as linux/amd64 or linux/arm64/v8. Empty asks for none.
 	Platforms []string
-	// Keychain finds the credentials of a registry; nil takes those of docker login, podman login and their helpers.
+	// Keychain finds the credentials of a registry; nil uses those of docker login, podman login and their helpers.
 	Keychain authn.Keychain
-	// Transport makes the requests; nil takes the library's, which honours HTTP_PROXY and the like.
+	// Transport makes the requests; nil uses the library's, which honours HTTP_PROXY and the like.
 	Transport http.RoundTripper
 	// Jobs is how many images are asked for at once; 0 means 8.
 	Jobs int
 	// Timeout of one request with its answer; 0 means 20 seconds.
 	Timeout time.Duration
-	// Retry says how often and how long a request is tried again.
+	// Retry controls how often and how long a request is retried.
 	Retry Retry
 	// UserAgent is sent to registries; empty means prerig.
 	UserAgent string
-	// Verify says which images have to be signed; Pin verifies them.
+	// Verify lists the images that have to be signed; Pin verifies them.
 	Verify []v1alpha1.ImageVerification
 	// Unused, which may be nil, hears of the patterns in Verify that no image has matched.
 	Unused func(pattern string)
@@ -60,7 +60,7 @@ type Retry struct {
 	Max time.Duration
 }
 
-// Progress says how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	// Done of Total images.
 	Done, Total int
@@ -128,8 +128,8 @@ func newClient(o Options) (*registryClient, error) {
 	return &registryClient{options: o, puller: puller, remote: how, rules: rules}, nil
 }
 
-// forEachImage calls do for every image on a bounded number of goroutines, and reports progress. The images are given in order and
-// once each; errors come back joined, in the same order.
+// forEachImage calls do for every image on a bounded number of goroutines, and reports progress. The images must be
+// sorted and without duplicates; errors are joined in the same order.
 func (c *registryClient) forEachImage(ctx context.Context, images []string, do func(ctx context.Context, image string) error) error {
 	var mu sync.Mutex
 	errs := make([]error, len(images))

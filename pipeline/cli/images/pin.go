@@ -18,10 +18,11 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// Pin resolves the tag of every image to the digest of the manifest that it names now, and gives the lock. An image for
-// several platforms keeps its index, so that every node still finds its own. Images that are named by a digest already are
-// checked for their platforms and left out of the lock. Signatures that Options.Verify asks for are verified for all of them. All images
-// have to resolve: otherwise there is an error for each that did not, and no lock.
+// Pin resolves the tag of every image to the digest of the manifest that it names now, and returns the lock. An
+// image for several platforms keeps its index, so that every node still finds its own. Images that are already
+// named by a digest are checked for their platforms and left out of the lock. Signatures required by Options.Verify
+// are verified for all of them. All images have to resolve: otherwise Pin returns an error for each that did not,
+// and no lock.
 func Pin(ctx context.Context, lockName string, images []string, o Options) (*v1alpha1.ImageLock, error) {
 	want, err := parsePlatforms(o.Platforms)
 	if err != nil {
@@ -99,8 +100,8 @@ func (c *registryClient) resolveImage(ctx context.Context, image string, want []
 	return v1alpha1.LockedImage{Image: image, Digest: desc.Digest.String(), Platforms: platformNames(have)}, nil
 }
 
-// imagePlatforms returns those that the image is for. An index lists them; for a single image they are in its configuration, which is read
-// only where somebody asks.
+// imagePlatforms returns the platforms of the image. An index lists them; for a single image they are in its
+// configuration, which is read only if asked is set.
 func imagePlatforms(desc *remote.Descriptor, asked bool) ([]v1.Platform, error) {
 	if desc.MediaType.IsIndex() {
 		index, err := desc.ImageIndex()
@@ -149,7 +150,7 @@ func parsePlatforms(list []string) ([]v1.Platform, error) {
 	return out, nil
 }
 
-// missingPlatforms returns what is wanted and not there. A wanted platform without a variant takes any.
+// missingPlatforms returns the wanted platforms that are missing. A wanted platform without a variant matches any.
 func missingPlatforms(want, have []v1.Platform) []string {
 	var out []string
 	for _, w := range want {

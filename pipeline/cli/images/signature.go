@@ -119,13 +119,13 @@ func (s *signatureRules) unused() []string {
 	return out
 }
 
-// unsignedError says that a digest is not signed as it is asked for.
+// unsignedError means that a digest is not signed as required.
 type unsignedError struct{ text string }
 
 func (e *unsignedError) Error() string { return e.text }
 
-// verifySignatures returns an *unsignedError where a rule about the image has no key that has signed the digest. asked says whether there is
-// a rule about the image.
+// verifySignatures returns an *unsignedError if none of the keys of a rule about the image has signed the digest.
+// asked reports whether a rule about the image exists.
 func (c *registryClient) verifySignatures(ctx context.Context, ref name.Reference, digest string) (asked bool, err error) {
 	rules := c.rules.rulesFor(ref)
 	if len(rules) == 0 {
@@ -148,7 +148,7 @@ func (c *registryClient) verifySignatures(ctx context.Context, ref name.Referenc
 
 // signedStatement is something that was signed.
 type signedStatement struct {
-	content   []byte // over which the signature goes
+	content   []byte // covered by the signature
 	signature []byte
 	digest    string // the image that it is about
 }
@@ -164,7 +164,7 @@ func isSignedBy(signed []signedStatement, keys []crypto.PublicKey, digest string
 	return false
 }
 
-// signedStatements returns what a registry has of signatures about a digest. Nothing of it is verified yet.
+// signedStatements returns a registry's signatures of a digest. None of them is verified yet.
 func (c *registryClient) signedStatements(ctx context.Context, digest name.Digest) ([]signedStatement, error) {
 	out, err := c.simpleSignatures(ctx, digest)
 	if err != nil {

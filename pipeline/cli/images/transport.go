@@ -92,7 +92,7 @@ func (t *retryTransport) roundTripOnce(req *http.Request) (*http.Response, error
 	return resp, nil
 }
 
-// contextCause returns the reason for which the context ended, where it did: "deadline exceeded" says nothing to a user.
+// contextCause returns the reason the context ended, if it did: "deadline exceeded" means little to a user.
 func contextCause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

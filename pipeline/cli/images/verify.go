@@ -22,14 +22,14 @@ type State string
 const (
 	// Current means that the tag still names the locked digest.
 	Current State = "current"
-	// Moved means that the tag names another digest now; the locked one is still there.
+	// Moved means that the tag names another digest now; the locked one still exists.
 	Moved State = "moved"
-	// Gone means that the registry has no such tag any more; the locked digest is still there.
+	// Gone means that the registry no longer has such a tag; the locked digest still exists.
 	Gone State = "gone"
 	// Lost means that the registry does not have the locked digest any more: pods that use it cannot start on a new node.
 	Lost State = "lost"
-	// Unsigned means that Options.Verify asks for a signature of the locked digest, and that there is none by one of its keys. It goes before
-	// Current, Moved and Gone.
+	// Unsigned means that Options.Verify requires a signature of the locked digest, and that none by one of its
+	// keys exists. It has precedence over Current, Moved and Gone.
 	Unsigned State = "unsigned"
 	// Unknown means that the registry could not be asked.
 	Unknown State = "unknown"
@@ -38,19 +38,20 @@ const (
 // Status is the state of one locked image.
 type Status struct {
 	Image string `json:"image"`
-	// Locked is the digest in the lock, and Now the one that the tag names; empty where there is none.
+	// Locked is the digest in the lock, and Now the one that the tag names; empty if none exists.
 	Locked string `json:"locked"`
 	Now    string `json:"now,omitempty"`
 	State  State  `json:"state"`
-	// Signed says that the locked digest is signed as Options.Verify asks; false also where nothing is asked of the image.
+	// Signed reports whether the locked digest is signed as Options.Verify requires; also false if the image needs
+	// no signature.
 	Signed bool `json:"signed,omitempty"`
-	// Message says more where the state is Unsigned or Unknown.
+	// Message has details if the state is Unsigned or Unknown.
 	Message string `json:"message,omitempty"`
 }
 
-// Verify asks for every image of a lock whether its tag still names the locked digest, and verifies the signatures of that digest as Options.Verify
-// says. The statuses are in the order of the images'
-// names, and all are there: an image that could not be asked about is Unknown. The error is the context's alone.
+// Verify checks for every image of a lock whether its tag still names the locked digest, and verifies the
+// signatures of that digest as Options.Verify requires. The statuses are in the order of the images' names, and
+// complete: an image that could not be checked is Unknown. The error is always the context's.
 func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status, error) {
 	c, err := newClient(o)
 	if err != nil {
@@ -117,7 +118,7 @@ func (c *registryClient) imageStatus(ctx context.Context, image, locked string) 
 	return s
 }
 
-// signedStatus verifies the signatures of the locked digest, where it is still there.
+// signedStatus verifies the signatures of the locked digest if it still exists.
 func (c *registryClient) signedStatus(ctx context.Context, s Status) Status {
 	if s.State == Lost || s.State == Unknown {
 		return s

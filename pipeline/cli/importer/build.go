@@ -20,9 +20,9 @@ type policyBuilder struct {
 	plane *controlPlane
 	spec  v1alpha1.InjectionPolicySpec
 	imp   *Import
-	// known is the version that the values say themselves.
+	// known is the version in the values themselves.
 	known string
-	// origins say what the sidecars were made of.
+	// origins lists the origins of the sidecars.
 	origins []string
 }
 
@@ -34,7 +34,7 @@ func (b *policyBuilder) addWarning(format string, args ...any) {
 	b.imp.Warnings = append(b.imp.Warnings, fmt.Sprintf(format, args...))
 }
 
-// setInjector takes the two ConfigMaps over as they are.
+// setInjector copies the two ConfigMaps unchanged.
 func (b *policyBuilder) setInjector() {
 	p := b.plane
 	i := &v1alpha1.Istio{
@@ -73,8 +73,8 @@ func (b *policyBuilder) rootNamespace() {
 // labels.
 const unreleased = "1.0.0"
 
-// setVersion finds the version that the control plane runs, as far as the values do not say it themselves: by the labels that
-// the chart and the operator put on the ConfigMap. The image of istiod, which is surer, is looked at in istiod.
+// setVersion determines the version of the control plane, unless the values contain it: from the labels that the
+// chart and the operator set on the ConfigMap. The image of istiod, which is more reliable, is read in istiod.
 func (b *policyBuilder) setVersion() {
 	var values struct {
 		Global struct {
@@ -100,8 +100,8 @@ func (b *policyBuilder) setVersion() {
 	}
 }
 
-// checkVersion takes the version that the user gave, and warns where there is none at all: an injector of another version
-// behaves in another way.
+// checkVersion uses the version that the user set, and warns if none is known at all: an injector of another
+// version behaves differently.
 func (b *policyBuilder) checkVersion(given string) {
 	if given != "" {
 		b.spec.Istio.Version = given
@@ -122,8 +122,8 @@ var injectorEnv = []string{
 	"PILOT_ENABLE_INBOUND_PASSTHROUGH",
 }
 
-// readDeployment takes from the Deployment what it has in no ConfigMap: the version, and the part of its environment that the
-// injector reads. Other variables are left out: they may be secret and do not matter.
+// readDeployment reads from the Deployment the settings that are in no ConfigMap: the version, and the part of its
+// environment that the injector reads. Other variables are omitted: they may be secret and do not matter.
 func (b *policyBuilder) readDeployment() {
 	wanted := map[string]bool{}
 	for _, name := range injectorEnv {
@@ -196,7 +196,7 @@ func imageTag(image string) string {
 	return image[i+1:]
 }
 
-// setKubeletVersion takes the oldest kubelet's version, on which native sidecars depend.
+// setKubeletVersion uses the oldest kubelet's version, which decides about native sidecars.
 func (b *policyBuilder) setKubeletVersion(all []*clusterObject, opts Options) {
 	if opts.KubernetesVersion != "" {
 		b.spec.Istio.KubernetesVersion = opts.KubernetesVersion
@@ -220,7 +220,7 @@ func (b *policyBuilder) setKubeletVersion(all []*clusterObject, opts Options) {
 	}
 }
 
-// noteSecrets tells that they were seen and left out.
+// noteSecrets reports that Secrets were found and omitted.
 func (b *policyBuilder) noteSecrets(all []*clusterObject) {
 	n := 0
 	for _, o := range all {
@@ -233,7 +233,7 @@ func (b *policyBuilder) noteSecrets(all []*clusterObject) {
 	}
 }
 
-// originText says what the policy was made of.
+// originText describes the origins of the policy.
 func (b *policyBuilder) originText() string {
 	namespaces := countText(len(b.spec.Namespaces), "namespace")
 	p := b.plane

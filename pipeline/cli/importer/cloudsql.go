@@ -15,11 +15,11 @@ const (
 	// name (internal/api/v1 and config/manager of cloud-sql-proxy-operator 1.8.1).
 	cloudSQLGroup, cloudSQLKind = "cloudsql.cloud.google.com/", "AuthProxyWorkload"
 	cloudSQLImage               = "/cloud-sql-proxy-operator"
-	// cloudSQLAgent is what the proxies say that they are made by, before the operator's version.
+	// cloudSQLAgent is the user agent of the proxies, before the operator's version.
 	cloudSQLAgent = "cloud-sql-proxy-operator/"
 )
 
-// setCloudSQL adds the sidecar of the Cloud SQL Auth Proxy Operator with the AuthProxyWorkload objects, where there are any.
+// setCloudSQL adds the sidecar of the Cloud SQL Auth Proxy Operator with the AuthProxyWorkload objects, if any.
 func (b *policyBuilder) setCloudSQL(all []*clusterObject) error {
 	var workloads []any
 	for _, o := range all {

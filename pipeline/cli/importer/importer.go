@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package importer makes an InjectionPolicy of the objects of a cluster, or of a rendered chart, of Istio, Linkerd, Vault,
-// Cloud SQL or OpenTelemetry, or of a document that asks for an installation of Istio, so that nobody has to put one together by hand. It takes
-// what decides about injection and nothing else: no Secret, no managed field and no certificate but those that pods have
-// (Linkerd's trust anchors, and the CA that Vault's injector is given) gets into a policy. It reads objects that it is given
-// and never talks to a cluster.
+// Package importer builds an InjectionPolicy from the objects of a cluster, or of a rendered chart, of Istio,
+// Linkerd, Vault, Cloud SQL or OpenTelemetry, or from a document that requests an installation of Istio, so that no
+// policy has to be written by hand. It uses only the inputs of injection: a policy never contains a Secret, a
+// managed field or a certificate, except those that pods have (Linkerd's trust anchors, and the CA configured in
+// Vault's injector). It reads the objects passed to it and never connects to a cluster.
 package importer
 
 import (
@@ -23,7 +23,7 @@ type Object struct {
 	// Path and Line are for messages.
 	Path string
 	Line int
-	// Document tells the lines of fields; nil where they are not known.
+	// Document provides the lines of fields; nil if they are unknown.
 	Document *manifest.Document
 	// Value is the object.
 	Value map[string]any
@@ -31,23 +31,23 @@ type Object struct {
 
 // Options select what is imported.
 type Options struct {
-	// Revision of the control plane; empty means the only one there is.
+	// Revision of the control plane; empty means the only one.
 	Revision string
-	// Namespace of the control plane; empty means the only one there is.
+	// Namespace of the control plane; empty means the only one.
 	Namespace string
-	// Version of Istio; empty means what the objects say.
+	// Version of Istio; empty means the one in the objects.
 	Version string
 	// KubernetesVersion is that of the oldest kubelet; empty means that of the oldest Node among the objects.
 	KubernetesVersion string
-	// Name of the policy; empty means istio, with the revision behind it where it is not the default one, or the name of
-	// the first sidecar where there is no Istio.
+	// Name of the policy; empty means istio, followed by the revision unless it is the default one, or the name of
+	// the first sidecar without Istio.
 	Name string
 }
 
 // Import is a policy together with what the user should know about it.
 type Import struct {
 	Policy *v1alpha1.InjectionPolicy
-	// From says in one line what the policy was made of.
+	// From describes the origin of the policy in one line.
 	From string
 	// Notes and Warnings are one sentence each.
 	Notes, Warnings []string
@@ -132,7 +132,8 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	return b.imp, nil
 }
 
-// setSidecars adds the sidecars of Linkerd, Vault, OpenTelemetry and Cloud SQL where the settings of their injectors are there.
+// setSidecars adds the sidecars of Linkerd, Vault, OpenTelemetry and Cloud SQL if the settings of their injectors
+// are present.
 func (b *policyBuilder) setSidecars(all []*clusterObject) error {
 	linkerd, err := findLinkerd(all)
 	if err != nil {
@@ -189,7 +190,7 @@ func (b *policyBuilder) istioPolicy(all []*clusterObject, opts Options) error {
 	return nil
 }
 
-// Comment is what stands at the head of the policy: what it was made of, and what was chosen in it.
+// Comment returns the comment at the head of the policy: its origins, and the choices made in it.
 func (imp *Import) Comment() string {
 	if imp.Policy.Spec.UnknownNamespace == "" {
 		return imp.From
@@ -236,7 +237,7 @@ func (o *clusterObject) String() string {
 	return fmt.Sprintf("%s (%s:%d)", s, o.Path, o.Line)
 }
 
-// revisionOf of the object: by its label, else by what follows the base of its name.
+// revisionOf returns the revision of the object: its label, or otherwise the part of its name after base.
 func (o *clusterObject) revisionOf(base string) string {
 	if rev := o.labels[labelRevision]; rev != "" {
 		return rev
@@ -293,7 +294,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 	return planes, nil
 }
 
-// choosePlane takes the control plane that the options name, or the only one.
+// choosePlane returns the control plane that the options name, or the only one.
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
 		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, no OpenTelemetryCollector with mode sidecar, no Instrumentation, and no IstioOperator or Istio of the Sail operator, is among the %s; "+

@@ -28,7 +28,7 @@ var linkerdUnread = map[string]bool{
 	"proxy.saMountPath": true, "proxyInit.capabilities": true, "proxyInit.kubeAPIServerPorts": true, "proxyInit.saMountPath": true,
 }
 
-// findLinkerd returns Linkerd's ConfigMap; nil where there is none.
+// findLinkerd returns Linkerd's ConfigMap, or nil if none exists.
 func findLinkerd(all []*clusterObject) (*clusterObject, error) {
 	var found *clusterObject
 	for _, o := range all {
@@ -70,7 +70,8 @@ func (b *policyBuilder) setLinkerd(config *clusterObject, all []*clusterObject) 
 	return nil
 }
 
-// setTrustAnchors takes those of the ConfigMap of the same namespace, as the injector does, over what the values say.
+// setTrustAnchors uses those of the ConfigMap of the same namespace, as the injector does, in preference to the
+// values.
 func (b *policyBuilder) setTrustAnchors(values map[string]any, config *clusterObject, all []*clusterObject) {
 	const field = "identityTrustAnchorsPEM"
 	for _, o := range all {
@@ -84,8 +85,8 @@ func (b *policyBuilder) setTrustAnchors(values map[string]any, config *clusterOb
 	}
 }
 
-// linkerdValues returns what the built-in sidecar reads of the values, with their places for messages. An empty map of the
-// built-in one takes anything.
+// linkerdValues returns those of the values that the built-in sidecar reads, with their places for messages. An
+// empty map in the built-in values accepts any keys.
 func (b *policyBuilder) linkerdValues(at string, known, from map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(from)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// Marshal writes the policy as a YAML document with the comment at its head. It reads the result back, as whoever uses the
-// policy will, and gives an error where that is not the same policy.
+// Marshal writes the policy as a YAML document with the comment at its head. It reads the result back, as any
+// consumer of the policy will, and returns an error if that is not the same policy.
 func Marshal(policy *v1alpha1.InjectionPolicy, comment string) ([]byte, error) {
 	text, err := v1alpha1.Marshal(policy)
 	if err != nil {

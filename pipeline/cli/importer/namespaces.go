@@ -31,7 +31,7 @@ func IsPolicyAnnotation(annotation string) bool { return isPolicyAnnotation(anno
 // namespaceDomains are the owners of namespace annotations that injectors read: OpenShift's user ids, and the meshes' own.
 var namespaceDomains = []string{"istio.io", "linkerd.io", "opentelemetry.io", "vault.hashicorp.com", "dapr.io", "prerig.dev"}
 
-// setNamespaces takes the namespaces. A policy of Istio without any injects into all of them.
+// setNamespaces adds the namespaces. A policy of Istio without any injects into all of them.
 func (b *policyBuilder) setNamespaces(all []*clusterObject) {
 	b.readNamespaces(all)
 	if len(b.spec.Namespaces) == 0 {
@@ -41,7 +41,7 @@ func (b *policyBuilder) setNamespaces(all []*clusterObject) {
 	}
 }
 
-// readNamespaces takes all labels, as a webhook may select by any of them, and the annotations that matter.
+// readNamespaces copies all labels, because a webhook may select by any of them, and the relevant annotations.
 func (b *policyBuilder) readNamespaces(all []*clusterObject) {
 	for _, o := range all {
 		if o.kind != "Namespace" || !strings.HasPrefix(textAt(o.Value, "apiVersion"), "v1") {
@@ -63,8 +63,8 @@ func (b *policyBuilder) readNamespaces(all []*clusterObject) {
 	b.readContents(all)
 }
 
-// readContents takes what in the namespaces counts for their pods, but for what is in none of those that are listed: to list one for that
-// alone would say that it has no labels.
+// readContents adds the objects in the namespaces that affect their pods, except those of namespaces that are not
+// listed: listing one only for them would imply that it has no labels.
 func (b *policyBuilder) readContents(all []*clusterObject) {
 	at := map[string]*v1alpha1.Namespace{}
 	for i := range b.spec.Namespaces {

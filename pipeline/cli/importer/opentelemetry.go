@@ -69,7 +69,7 @@ func (b *policyBuilder) findInstrumentations(all []*clusterObject) []any {
 	return found
 }
 
-// setInstrumentations adds the sidecar for the objects, where there are any.
+// setInstrumentations adds the sidecar for the objects, if any.
 func (b *policyBuilder) setInstrumentations(objects []any) {
 	if len(objects) == 0 {
 		return
@@ -80,7 +80,7 @@ func (b *policyBuilder) setInstrumentations(objects []any) {
 		instrumentationSidecar)
 }
 
-// setCollectors adds the sidecar for the objects, where there are any.
+// setCollectors adds the sidecar for the objects, if any.
 func (b *policyBuilder) setCollectors(collectors []any) {
 	if len(collectors) == 0 {
 		return

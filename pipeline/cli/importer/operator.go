@@ -28,7 +28,7 @@ type operatorBuilder struct {
 	base *v1alpha1.Istio
 	// baseValues are its values.
 	baseValues map[string]any
-	// values are the chart's, as far as the document and its profile give them.
+	// values are the chart's, as far as the document and its profile set them.
 	values map[string]any
 	// env is the environment of istiod.
 	env map[string]string
@@ -38,7 +38,7 @@ type operatorBuilder struct {
 	leftOut []string
 }
 
-// findInstallation returns the document that asks for the installation of a revision; nil where there is none.
+// findInstallation returns the document that requests the installation of a revision, or nil if none does.
 func findInstallation(all []*clusterObject, opts Options) (*clusterObject, error) {
 	var found []*clusterObject
 	for _, o := range all {
@@ -108,7 +108,7 @@ func (o *operatorBuilder) fail(field []string, format string, args ...any) error
 	return fmt.Errorf("importing %s: %s: %s", o.object.ref(), o.placeText(field), fmt.Sprintf(format, args...))
 }
 
-// placeText is the field's path with the file and the line of the nearest field that is there.
+// placeText returns the field's path with the file and the line of the nearest existing field.
 func (o *operatorBuilder) placeText(field []string) string {
 	line := o.object.Line
 	if o.object.Document != nil {
@@ -157,7 +157,7 @@ func (o *operatorBuilder) checkVersion() error {
 	return o.fail(field, "the version is %s, and the built-in policy is for %s; import what is installed: %s", got, want, render)
 }
 
-// addNotes says what of the document the policy does not have.
+// addNotes reports the parts of the document that the policy omits.
 func (o *operatorBuilder) addNotes() {
 	if valueAt(o.values, "global", "tag") == nil || valueAt(o.values, "global", "hub") == nil {
 		o.addNote("%s does not name both the hub and the tag of the images; the built-in policy's hold for the rest: %v and %v", o.object.ref(),

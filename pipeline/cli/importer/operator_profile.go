@@ -32,7 +32,7 @@ var operatorProfiles = map[string]operatorProfile{
 	"openshift-ambient": {values: map[string]any{"profile": "ambient", "global": map[string]any{"platform": "openshift"}}, cni: true},
 }
 
-// chartProfiles are the values that the chart of Istio 1.31 itself puts below those it is given, for values.profile
+// chartProfiles are the default values that the chart of Istio 1.31 itself adds below its input for values.profile
 // (manifests/helm-profiles), as far as injection reads them.
 var chartProfiles = map[string]map[string]any{
 	"stable": nil,
@@ -102,7 +102,8 @@ func firstText(values ...any) string {
 	return ""
 }
 
-// mergedValues are over merged over base, of which neither is changed. As in the chart, null takes the place of what is there.
+// mergedValues returns over merged over base, and changes neither. As in the chart, null replaces the existing
+// value.
 func mergedValues(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	for key, value := range base {

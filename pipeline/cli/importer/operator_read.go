@@ -12,7 +12,7 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 )
 
-// operatorFields are those of an IstioOperator's spec; false says that pods do not depend on one.
+// operatorFields are those of an IstioOperator's spec; false means that pods do not depend on the field.
 var operatorFields = map[string]bool{
 	"profile": true, "installPackagePath": true, "hub": true, "tag": true, "namespace": false, "revision": true,
 	"compatibilityVersion": true, "meshConfig": true, "components": true, "values": true, "unvalidatedValues": true,
@@ -52,7 +52,7 @@ func (o *operatorBuilder) readOperator() error {
 	if err != nil {
 		return err
 	}
-	// What is also a field of the spec is the values' to say, but for the mesh config, where the spec's wins.
+	// If a setting is also a field of the spec, the values win, except for the mesh config, where the spec's wins.
 	values := profile.values
 	for _, f := range []struct{ from, to string }{{"hub", "hub"}, {"tag", "tag"}} {
 		if v := firstText(valueAt(o.object.Value, "spec", f.from)); v != "" {
@@ -104,7 +104,8 @@ func (o *operatorBuilder) mapAt(path ...string) (map[string]any, error) {
 	return m, nil
 }
 
-// readComponents reads what components say about pods: whether there is a CNI plugin, and the environment of istiod.
+// readComponents reads the settings of components that affect pods: whether a CNI plugin is used, and the
+// environment of istiod.
 func (o *operatorBuilder) readComponents(profile operatorProfile) (cni bool, err error) {
 	const components, enabled = "components", "enabled"
 	all, err := o.mapAt("spec", components)
@@ -167,7 +168,7 @@ func isEnabled(value any, otherwise bool) bool {
 	return otherwise
 }
 
-// setEnv takes a variable of istiod's environment.
+// setEnv sets a variable of istiod's environment.
 func (o *operatorBuilder) setEnv(name string, value any) {
 	if value == nil {
 		o.addWarning("%s of istiod's environment comes from elsewhere (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
@@ -176,7 +177,7 @@ func (o *operatorBuilder) setEnv(name string, value any) {
 	o.env[name] = fmt.Sprint(value)
 }
 
-// readSail reads an Istio of the Sail operator, which takes the values of its profiles and no components.
+// readSail reads an Istio of the Sail operator, which accepts the values of its profiles and no components.
 func (o *operatorBuilder) readSail(opts Options) error {
 	if err := o.checkFields(sailFields); err != nil {
 		return err

@@ -47,14 +47,15 @@ var unreadOverrides = []string{"global.proxy.drainDuration", "global.proxy.termi
 // templateValue finds the values that a template reads.
 var templateValue = regexp.MustCompile(`\.Values((?:\.[A-Za-z0-9_]+)+)`)
 
-// setValues takes the values of the document, puts what its profile asks for below them, and refuses what pods would lack.
+// setValues uses the values of the document, adds the defaults of its profile, and rejects settings that pods would
+// lack.
 func (o *operatorBuilder) setValues(values map[string]any) error {
 	below, err := chartDefaults(values)
 	if err != nil {
 		return fmt.Errorf("importing %s: %w", o.object, err)
 	}
 	o.values = mergedValues(below, values)
-	// What stands below pilot is put over the top (templates/zzy_descope_legacy.yaml of the chart).
+	// The values below pilot are merged over the top level (templates/zzy_descope_legacy.yaml of the chart).
 	pilot, _ := o.values["pilot"].(map[string]any)
 	for _, key := range []string{"cni", "env"} {
 		top, _ := o.values[key].(map[string]any)
@@ -124,7 +125,7 @@ func (o *operatorBuilder) customTemplates() map[string]string {
 	return stringMapAt(o.values, "sidecarInjectorWebhook", "templates")
 }
 
-// setIstiodEnv takes the variables that the injector or a template reads.
+// setIstiodEnv copies the variables that the injector or a template reads.
 func (o *operatorBuilder) setIstiodEnv() {
 	wanted := map[string]bool{}
 	for _, name := range injectorEnv {
@@ -238,13 +239,13 @@ func removeValue(values map[string]any, path []string) {
 	delete(values, path[0])
 }
 
-// mapOf is the value if it is a map, else nil.
+// mapOf returns the value if it is a map, otherwise nil.
 func mapOf(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-// listOf is the value if it is a list, else nil.
+// listOf returns the value if it is a list, otherwise nil.
 func listOf(v any) []any {
 	list, _ := v.([]any)
 	return list

@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// wanted are the kinds that are decoded. Everything else a cluster has is passed over without a look inside; of Secrets
-// only the presence is noted.
+// wanted are the kinds that are decoded. Other objects of a cluster are skipped without being read; only the
+// presence of Secrets is noted.
 var wanted = map[string]bool{
 	"ConfigMap": true, "Deployment": true, "MutatingWebhookConfiguration": true, "Namespace": true, "Node": true,
 	accountKind: true, limitKind: true, proxyConfigKind: true,

@@ -35,7 +35,7 @@ var vaultValues = map[string]string{
 	"DISABLE_KEEP_ALIVES": "disableKeepAlives",
 }
 
-// findVault returns the Deployment of Vault's injector; nil where there is none.
+// findVault returns the Deployment of Vault's injector, or nil if none exists.
 func findVault(all []*clusterObject) (*clusterObject, error) {
 	var found *clusterObject
 	for _, o := range all {
@@ -73,7 +73,7 @@ func (b *policyBuilder) setVault(deployment *clusterObject, all []*clusterObject
 		if e["valueFrom"] != nil {
 			b.addWarning("the variable %s of %s is not in its manifest: set %s among the values of spec.sidecars", variable, deployment, name)
 		}
-		// The injector takes an empty one as not set.
+		// The injector treats an empty value as unset.
 		if value := textAt(e, "value"); value != "" {
 			values[name] = value
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// setWebhooks takes the MutatingWebhookConfigurations that call an Istio injector, of all revisions: a pod that another
-// revision's webhook takes is not ours to inject. Only names and selectors are kept; the certificate is not.
+// setWebhooks adds the MutatingWebhookConfigurations that call an Istio injector, of all revisions: we must not
+// inject a pod that another revision's webhook matches. Only names and selectors are kept; the certificate is not.
 func (b *policyBuilder) setWebhooks(all []*clusterObject) error {
 	tags := map[string]bool{}
 	for _, o := range all {
@@ -78,8 +78,9 @@ func callsInjector(entry map[string]any) bool {
 		(path == "/inject" || strings.HasPrefix(path, "/inject/"))
 }
 
-// webhookRevision is the revision that the entry calls, as the policy names it: another control plane may have the same revision in another
-// namespace, as those of OpenShift Service Mesh 2 do, and its namespace tells it from the policy's.
+// webhookRevision returns the revision that the entry calls, as the policy names it: another control plane may have
+// the same revision in another namespace, as those of OpenShift Service Mesh 2 do, and its namespace distinguishes
+// it from the policy's.
 func (b *policyBuilder) webhookRevision(o *clusterObject, entry map[string]any) string {
 	revision, namespace := calledRevision(o, entry), textAt(entry, "clientConfig", "service", "namespace")
 	if revision == b.plane.revision && namespace != "" && b.plane.namespace != "" && namespace != b.plane.namespace {
@@ -88,7 +89,7 @@ func (b *policyBuilder) webhookRevision(o *clusterObject, entry map[string]any) 
 	return revision
 }
 
-// calledRevision is the revision that the entry calls: by the label, else by the name of the service.
+// calledRevision returns the revision that the entry calls: by the label, or otherwise by the name of the service.
 func calledRevision(o *clusterObject, entry map[string]any) string {
 	if rev := o.labels[labelRevision]; rev != "" {
 		return rev
@@ -110,8 +111,9 @@ func injectPath(entry map[string]any) string {
 	return u.Path
 }
 
-// injectionURL takes the cluster's and the network's name and variables from the path that is called, in both of its forms:
-// /inject/cluster/NAME/net/NAME and /inject/:ENV:cluster=NAME:ENV:net=NAME (pkg/kube/inject/webhook.go, parseInjectEnvs).
+// injectionURL reads the cluster's and the network's name and variables from the path that is called, in both of
+// its forms: /inject/cluster/NAME/net/NAME and /inject/:ENV:cluster=NAME:ENV:net=NAME (pkg/kube/inject/webhook.go,
+// parseInjectEnvs).
 func (b *policyBuilder) injectionURL(entry map[string]any) {
 	for key, v := range injectionSettings(injectPath(entry)) {
 		var field *string
@@ -132,7 +134,7 @@ func (b *policyBuilder) injectionURL(entry map[string]any) {
 	}
 }
 
-// proxyEnv takes a variable from the path.
+// proxyEnv sets a variable from the path.
 func (b *policyBuilder) proxyEnv(name, v string) {
 	env := b.spec.Istio.ProxyEnv
 	if had, ok := env[name]; ok && had != v {

@@ -19,10 +19,10 @@ type Finder struct {
 	Passed []string
 }
 
-// Near returns the path of the prerig.yaml that is nearest to a directory, in it or above it, and "" where there is none. The
-// search ends at the root of the repository, which is the directory with .git. Outside of a repository it ends at the home
-// directory or the file system's root, and before a directory that all users share, such as /tmp: a policy decides what runs,
-// and somebody else's must not.
+// Near returns the path of the prerig.yaml that is nearest to a directory, in it or above it, or "" if none exists.
+// The search ends at the root of the repository, which is the directory with .git. Outside of a repository it ends
+// at the home directory or the file system's root, and before a directory that all users share, such as /tmp: a
+// policy decides what runs, and another user's must not.
 func (f *Finder) Near(dir string) (string, error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *Finder) findIn(dir string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		// Another policy in its place would decide something else.
+		// Another policy in its place would make different decisions.
 		if _, err := os.Lstat(path); err == nil {
 			return "", fmt.Errorf("looking for a policy: %s is a link to what does not exist", DisplayPath(path))
 		}

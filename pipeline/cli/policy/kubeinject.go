@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// KubeInject names the files that istioctl kube-inject takes (istioctl/pkg/kubeinject/kubeinject.go).
+// KubeInject names the files that istioctl kube-inject accepts (istioctl/pkg/kubeinject/kubeinject.go).
 type KubeInject struct {
 	// InjectConfig is data.config of the ConfigMap istio-sidecar-injector, or a template alone; Values is its data.values (from
 	// Istio 1.2 on), and MeshConfig data.mesh of the ConfigMap istio. Each may also be the whole ConfigMap.
@@ -26,8 +26,8 @@ type KubeInject struct {
 // Given reports whether any of the files is named.
 func (k KubeInject) Given() bool { return k.InjectConfig != "" || k.Values != "" || k.MeshConfig != "" }
 
-// Policy makes a policy of the files. As whoever injects by hand wants it done, the policy: of the configuration is taken
-// for enabled, as kube-inject does; all else in it is followed.
+// Policy builds a policy from the files. Manual injection is a request to inject, so the policy: of the
+// configuration counts as enabled, as in kube-inject; all of its other settings apply.
 func (k KubeInject) Policy() (Named, error) {
 	if k.InjectConfig == "" {
 		return Named{}, errors.New("--injectConfigFile is missing: --valuesFile and --meshConfigFile only go with it")
@@ -75,7 +75,8 @@ func (k KubeInject) Policy() (Named, error) {
 var (
 	// hasTemplates finds the key that makes a text a configuration and not a template.
 	hasTemplates = regexp.MustCompile(`(?m)^(templates|template):`)
-	// isPod finds the keys of a pod, which a template from Istio 1.9 on gives; older ones give lists of containers.
+	// isPod finds the keys of a pod, which a template renders from Istio 1.9 on; older ones render lists of
+	// containers.
 	isPod = regexp.MustCompile(`(?m)^(metadata|spec):`)
 	// policyLine is the policy of a configuration.
 	policyLine = regexp.MustCompile(`(?m)^policy:.*$`)
@@ -89,7 +90,7 @@ func asConfig(text string) string {
 		}
 		return "policy: enabled\n" + text
 	}
-	indented := indentLines(text, "    ") // said in numbers, as the first line may have blanks of its own
+	indented := indentLines(text, "    ") // the indentation is explicit, because the first line may have blanks of its own
 	if isPod.MatchString(text) {
 		return "policy: enabled\ntemplates:\n  sidecar: |2\n" + indented
 	}
@@ -118,7 +119,8 @@ func (k KubeInject) flagNames() string {
 	return strings.Join(names, ", ")
 }
 
-// flagFile is a file that a flag names. It is read once: what a shell gives for <(command) can be read no second time.
+// flagFile is a file that a flag names. It is read once: the file that a shell creates for <(command) cannot be
+// read a second time.
 type flagFile struct {
 	flag, path string
 	content    string
@@ -151,7 +153,7 @@ func readFlagFile(flag, path string) (flagFile, error) {
 // text returns the content, or of a ConfigMap a key of its data.
 func (f flagFile) text(key string) (string, error) {
 	if f.keys == nil {
-		return f.content, nil // the engine reads it, and says what is wrong with it
+		return f.content, nil // the engine reads it and reports its errors
 	}
 	text, ok := f.keys[key]
 	if !ok {

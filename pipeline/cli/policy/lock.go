@@ -19,9 +19,9 @@ import (
 // largestLock is the most that is read of a file that may hold an ImageLock, in bytes.
 const largestLock = 16 << 20
 
-// FindLock looks for the ImageLock of a name in the directory that the policy is in, among the .yaml, .yml and .json files. ok is
-// false where there is none, or where the policy is in no directory: it comes with Prerig, or through a pipe. Two locks of the name
-// are an error, as one of them would be used by accident.
+// FindLock searches for the ImageLock of a name in the directory that the policy is in, among the .yaml, .yml and
+// .json files. ok is false if none exists, or if the policy is in no directory: it comes with Prerig, or through a
+// pipe. Two locks of the name are an error, because one of them would be used by accident.
 func (n Named) FindLock(name string) (lock fn.Item, ok bool, err error) {
 	if info, err := os.Stat(n.Origin); err != nil || !info.Mode().IsRegular() {
 		return lock, false, nil
@@ -51,7 +51,8 @@ func (n Named) FindLock(name string) (lock fn.Item, ok bool, err error) {
 	return lock, ok, nil
 }
 
-// readLocks returns the ImageLocks of a name in a file. A file that cannot be read and does not mention an ImageLock is somebody else's.
+// readLocks returns the ImageLocks of a name in a file. A file that cannot be read and does not mention an
+// ImageLock is unrelated.
 func readLocks(path, name string) ([]fn.Item, error) {
 	data, err := os.ReadFile(path)
 	if err != nil || !bytes.Contains(data, []byte(v1alpha1.KindImageLock)) {

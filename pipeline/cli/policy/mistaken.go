@@ -15,12 +15,12 @@ import (
 // errDaemon is the error of a file that configures the daemon, which has the same name by default.
 var errDaemon = errors.New("it is a configuration of prerig serve and not an InjectionPolicy; name the policy with -p, or give one of the two files another name")
 
-// mistakenFileError says what a file is that is likely to be taken for a policy: the daemon's configuration, or the ConfigMap from
-// which a policy can be made.
+// mistakenFileError identifies a file that is easily mistaken for a policy: the daemon's configuration, or the
+// ConfigMap from which a policy can be made.
 func mistakenFileError(origin string, data []byte) error {
 	var top map[string]any
 	if yaml.Unmarshal(data, &top) != nil {
-		return nil // the policy's own reader says what is wrong, with its line
+		return nil // the policy's own reader reports the error with its line
 	}
 	kind, _ := top["kind"].(string)
 	switch {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy finds the InjectionPolicy of a run on the command line: a file that is named, the nearest prerig.yaml of the
-// files that are worked on, one that comes with Prerig, or one made of the files that istioctl kube-inject takes. It reads
-// policies and decides nothing about workloads.
+// Package policy finds the InjectionPolicy of a run on the command line: a file that is named, the nearest
+// prerig.yaml of the processed files, one that comes with Prerig, or one made of the files that istioctl
+// kube-inject accepts. It reads policies and makes no decision about workloads.
 package policy
 
 import (
@@ -21,17 +21,17 @@ import (
 // FileName is the policy that is looked for where none is named.
 const FileName = "prerig.yaml"
 
-// BuiltIn is the policy that is taken where there is no file either.
+// BuiltIn is the policy that is used if no file is found either.
 const BuiltIn = "istio"
 
-// Named is a policy with the words that say where it comes from.
+// Named is a policy with a description of its origin.
 type Named struct {
 	*v1alpha1.InjectionPolicy
 	// Origin is the file, or "built-in NAME".
 	Origin string
 }
 
-// Load reads the policy that the user named: a file, or else one that comes with Prerig.
+// Load reads the policy that the user named: a file, or otherwise one that comes with Prerig.
 func Load(name string) (Named, error) {
 	data, err := os.ReadFile(name)
 	if err == nil {
@@ -51,7 +51,7 @@ func Load(name string) (Named, error) {
 	return Named{}, fmt.Errorf("reading policy %s: %w", name, err)
 }
 
-// Default is the policy that comes with Prerig and is taken where there is no file.
+// Default returns the policy that comes with Prerig and is used without a file.
 func Default() (Named, error) {
 	text, ok := policies.Get(BuiltIn)
 	if !ok {

@@ -44,7 +44,7 @@ type pipelineData struct {
 	SourceSecret, TargetSecret string
 }
 
-// printScalar prints a text as a value in YAML, in quotes where it takes them.
+// printScalar formats a text as a value in YAML, with quotes if required.
 func printScalar(text string) (string, error) {
 	out, err := yaml.Marshal(text)
 	return strings.TrimSuffix(string(out), "\n"), err
@@ -154,7 +154,7 @@ func Pipeline(o PipelineOptions) (text []byte, name string, err error) {
 
 func isArtifact(url string) bool { return strings.HasPrefix(url, "oci://") }
 
-// secretLine is the line about credentials for a URL: a comment, but where nothing works without.
+// secretLine returns the line about credentials for a URL: commented out unless credentials are required.
 func secretLine(url string) string {
 	at, err := giturl.Parse(url)
 	switch {
@@ -166,7 +166,7 @@ func secretLine(url string) string {
 	return "# secretRef: {name: git} # the directory secrets/git with the files username and password; needed for pushing"
 }
 
-// CheckSource says what is wrong with the URL of a source.
+// CheckSource returns an error if the URL of a source is invalid.
 func CheckSource(url string) error {
 	if isArtifact(url) {
 		if strings.Count(strings.TrimPrefix(url, "oci://"), "/") == 0 {
@@ -180,7 +180,8 @@ func CheckSource(url string) error {
 	return nil
 }
 
-// SplitPublish takes apart where a pipeline publishes to: the URL is empty for the source's repository, the branch for an artifact.
+// SplitPublish splits the place that a pipeline publishes to: the URL is empty for the source's repository, the
+// branch for an artifact.
 func SplitPublish(source, publish string) (url, branch string, err error) {
 	if isArtifact(publish) {
 		return publish, "", CheckSource(publish)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold writes the first policy and the first RenderPipeline of somebody who begins: commented, valid, and as few fields as it
-// takes. It returns texts, and reads and writes no files.
+// Package scaffold generates the first policy and the first RenderPipeline of a new user: commented, valid, and
+// with as few fields as possible. It returns texts, and neither reads nor writes files.
 package scaffold
 
 import (
@@ -33,8 +33,8 @@ type PolicyOptions struct {
 	Import *importer.Import
 }
 
-// Policy returns a policy as a file. The error says what is wrong with the options; of a policy that could not be injected with none is
-// returned.
+// Policy returns a policy as a file. The error describes invalid options; a policy that injection would reject is
+// never returned.
 func Policy(o PolicyOptions) ([]byte, error) {
 	if err := checkNamespaces(o.Namespaces); err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func importedPolicy(o PolicyOptions) ([]byte, error) {
 	return importer.Marshal(&p, comment)
 }
 
-// chosenNamespaces returns the namespaces of the given names with labels, and with the objects in them that were imported. Of others it keeps
-// ProxyConfigs, which hold for the whole mesh where they are in its root namespace.
+// chosenNamespaces returns the namespaces of the names with labels, and with their imported objects. Of other
+// namespaces it keeps ProxyConfigs, which apply to the whole mesh if they are in its root namespace.
 func chosenNamespaces(imported []v1alpha1.Namespace, names []string, labels map[string]string) []v1alpha1.Namespace {
 	var out []v1alpha1.Namespace
 	for _, name := range names {

@@ -32,9 +32,9 @@ type Entry struct {
 	Digest string
 	// Object is which object of a cluster it is; the zero value for one of a file.
 	Object queue.ObjectVersion
-	// Err says what is wrong with it.
+	// Err is the reason the entry is invalid.
 	Err error
-	// Opaque says that not even the name of a pipeline could be read: any may be in it.
+	// Opaque reports whether not even the name of a pipeline could be read: the entry may contain any pipeline.
 	Opaque bool
 	// Tenant are the namespaces of the tenant whose directory its file is in; none without tenants.
 	Tenant []string
@@ -81,7 +81,7 @@ type Catalog struct {
 	rules  Rules
 	rescan time.Duration // rescan, except in tests
 
-	merging sync.Mutex // held by whoever takes over what was read
+	merging sync.Mutex // serializes merges of read entries
 	mu      sync.RWMutex
 	entries map[string]Entry
 	keys    []string
@@ -90,9 +90,9 @@ type Catalog struct {
 	listeners []func(changed []string)
 }
 
-// Status is where pipelines are from and how that goes.
+// Status describes a source of pipelines and its health.
 type Status struct {
-	// Name of the directory or repository, where there are several.
+	// Name is the name of the directory or repository if several are configured.
 	Name string `json:"name,omitempty"`
 	// Source is the directory, or the repository's URL with reference and path.
 	Source string `json:"source"`
@@ -101,7 +101,7 @@ type Status struct {
 	// Checked is when the source was last looked at with success, Changed when that brought a change.
 	Checked time.Time `json:"checked,omitzero"`
 	Changed time.Time `json:"changed,omitzero"`
-	// Error says why the source cannot be read now; the pipelines are still those of Revision.
+	// Error is the reason the source cannot be read now; the pipelines remain those of Revision.
 	Error string `json:"error,omitempty"`
 	// Pipelines counts the valid ones, Invalid the rest.
 	Pipelines int `json:"pipelines"`
@@ -114,8 +114,8 @@ type Option func(*Catalog)
 // WithRules sets the rules; the default is their zero value.
 func WithRules(r Rules) Option { return func(c *Catalog) { c.rules = r } }
 
-// OnChange calls f with the keys that are new, different or gone after each reload that changed anything. It is to be
-// called before Watch.
+// OnChange registers f to be called with the added, changed and removed keys after each reload that changed
+// anything. Call it before Watch.
 func (c *Catalog) OnChange(f func(changed []string)) { c.listeners = append(c.listeners, f) }
 
 func (c *Catalog) notifyChanged(changed []string) {
@@ -161,7 +161,7 @@ func (c *Catalog) All() []Entry {
 	return out
 }
 
-// replaceEntries puts what was read of an origin in the place of what is known of it, and gives the keys that changed in all.
+// replaceEntries replaces the known entries of an origin with those just read, and returns all keys that changed.
 func (c *Catalog) replaceEntries(from *origin, read []Entry, revision string) []string {
 	c.merging.Lock()
 	defer c.merging.Unlock()
@@ -190,7 +190,7 @@ func (c *Catalog) replaceEntries(from *origin, read []Entry, revision string) []
 	return changed
 }
 
-// publishEntries makes entries those that are known, and gives the keys that changed.
+// publishEntries makes entries the current ones and returns the keys that changed.
 func (c *Catalog) publishEntries(entries map[string]Entry) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +267,7 @@ func (c *Catalog) Overlapping(pipeline string, to v1alpha1.Publish, f func(other
 	}
 }
 
-// Successors returns the pipelines that publish to where one that is gone has published: it may have got another name.
+// Successors returns the pipelines that publish to places of a removed pipeline: it may have been renamed.
 func (c *Catalog) Successors(pipeline string, places []v1alpha1.Publish) []string {
 	var out []string
 	for _, to := range places {

@@ -19,8 +19,8 @@ import (
 // maxFile bounds one file of pipelines.
 const maxFile = 8 << 20
 
-// parsedFiles remembers what the files of a directory said: to read a file is little work beside that of reading its YAML, and most look as
-// they did at the last time. The zero value remembers nothing. It is for one goroutine at a time.
+// parsedFiles caches the parsed files of a directory: reading a file is cheap compared to parsing its YAML, and
+// most files are unchanged since the last read. The zero value is empty. It is not safe for concurrent use.
 type parsedFiles struct{ byName map[string]parsedFile }
 
 type parsedFile struct {
@@ -66,7 +66,7 @@ func (p *parsedFiles) readDir(dir string) ([]Entry, error) {
 	return p.readFound(found), nil
 }
 
-// foundFile is a file of a directory, or what is to be said of one that cannot be read.
+// foundFile is a file of a directory, or the error for one that cannot be read.
 type foundFile struct {
 	path, name string
 	parsed     *parsedFile // nil where it could not be read
@@ -98,7 +98,7 @@ func (p *parsedFiles) readFound(found []*foundFile) (out []Entry) {
 	return out
 }
 
-// unreadableEntry is a file or directory of which nothing can be read.
+// unreadableEntry returns the entry of a file or directory that cannot be read at all.
 func unreadableEntry(name string, err error) []Entry {
 	return []Entry{{Key: name, File: name, Digest: errorText(err), Err: err, Opaque: true}}
 }

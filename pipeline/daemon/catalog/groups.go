@@ -35,7 +35,7 @@ func apiOf(to *v1alpha1.GitPublish) string {
 	return strings.ToLower(kind + "\n" + strings.TrimSuffix(at, "/"))
 }
 
-// tenantOf names the tenant that a pipeline is of, "" where there are none.
+// tenantOf returns the name of the tenant that owns a pipeline, or "" if there are no tenants.
 func (o *owners) tenantOf(e *Entry) string {
 	if len(e.Tenant) > 0 {
 		names := slices.Sorted(slices.Values(e.Tenant))
@@ -49,8 +49,8 @@ func (o *owners) tenantOf(e *Entry) string {
 	return ""
 }
 
-// checkWaves refuses entries that are in the waves of pipelines they may not share a pull request with: a wave goes on when the one before
-// it is merged and green, whoever asks that.
+// checkWaves rejects entries in the waves of pipelines that they may not share a pull request with: a wave
+// continues when the previous one is merged and green, regardless of who requests that.
 func (o *owners) checkWaves(claims []claim, problems map[string]error) {
 	var waves []branchUse
 	for _, c := range claims {

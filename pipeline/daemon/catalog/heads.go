@@ -20,14 +20,15 @@ type branchUse struct {
 	repository string
 	name       string
 	head       bool // it is the head of pull requests
-	byDefault  bool // nobody has named the head
+	byDefault  bool // the head was not named explicitly
 	known      bool // the pipeline was known to write it before
 	field      string
 }
 
 // branches are all branches of repositories that pipelines write.
 type branches struct {
-	// byName has the branches by the names that some system takes for the same, above one of the branches below each name.
+	// byName maps names to the branches of that name, normalized because some systems treat them as equal; above
+	// maps each parent of a name to the branches below it.
 	byName map[string][]branchUse
 	above  map[string][]branchUse
 }
@@ -80,8 +81,8 @@ func compareUses(a, b branchUse) int {
 	return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(isNew(a), isNew(b)), strings.Compare(a.claim.entry.Key, b.claim.entry.Key))
 }
 
-// rank orders uses by who has a branch if two want it: heads that follow from the names of pipelines, which nobody can choose, then what
-// is written already, then heads before other branches.
+// rank orders uses by precedence if two want the same branch: first heads derived from pipeline names, which are
+// not a free choice, then branches already written, then heads before other branches.
 func (u branchUse) rank() int {
 	switch {
 	case u.head && u.byDefault:
@@ -96,9 +97,9 @@ func (u branchUse) rank() int {
 	return 4
 }
 
-// checkBranches returns what is wrong with the branches that claims write, by the claims' places in the list: a repository cannot have
-// two branches of which one is a directory of the other, a head is no branch of others, and pipelines of two namespaces share a head only
-// where both say so.
+// checkBranches returns the errors of the branches that claims write, by the index of the claim: in a repository no
+// branch can be a directory of another, a head cannot be a branch of others, and pipelines of two namespaces share
+// a head only if both declare it.
 func (o *owners) checkBranches(claims []claim) map[string]error {
 	var uses []branchUse
 	for _, c := range claims {
@@ -162,8 +163,8 @@ func (o *owners) checkShared(u branchUse, others []branchUse) error {
 	return nil
 }
 
-// checkSharedHead refuses a head that pipelines of two namespaces do not share on purpose: what waits there is reviewed and merged
-// together.
+// checkSharedHead rejects a head that pipelines of two namespaces share unintentionally: all changes waiting in it
+// are reviewed and merged together.
 func (o *owners) checkSharedHead(u, other branchUse) error {
 	mine, theirs := u.claim.to.Git.PullRequest, other.claim.to.Git.PullRequest
 	if v1alpha1.NamespaceOf(u.claim.entry.Key) == v1alpha1.NamespaceOf(other.claim.entry.Key) {
@@ -176,7 +177,7 @@ func (o *owners) checkSharedHead(u, other branchUse) error {
 	return o.checkSameFacts(u, other)
 }
 
-// sharesByGroup reports whether an entry says that pipelines of any namespace may be in its pull request.
+// sharesByGroup reports whether an entry lets pipelines of any namespace join its pull request.
 func sharesByGroup(r *v1alpha1.PullRequest) bool {
 	return slices.Contains([]v1alpha1.GroupBy{v1alpha1.GroupByAll, v1alpha1.GroupByDirectory, v1alpha1.GroupByLabel}, r.GroupBy)
 }

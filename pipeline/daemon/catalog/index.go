@@ -17,9 +17,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// AnnotationFluxSource names the Flux source that stands for a pipeline's source: KIND/NAMESPACE/NAME. Flux' events do not
-// say the URL of a source; without the annotation all pipelines of the kind that follow the same branch or tag are looked
-// at, which costs one question to their servers.
+// AnnotationFluxSource names the Flux source that represents a pipeline's source: KIND/NAMESPACE/NAME. Flux events
+// do not contain the URL of a source; without the annotation all pipelines of the kind that follow the same branch
+// or tag are checked, at the cost of one request to each of their servers.
 const AnnotationFluxSource = "prerig.dev/flux-source"
 
 // watchedRef is what a pipeline follows.
@@ -44,7 +44,8 @@ type changeIndex struct {
 	room     int                 // for more of it
 }
 
-// originKey stands for a repository of the pipelines themselves, by its position. It cannot be that of a pipeline.
+// originKey represents a repository of the pipelines themselves, by its index. It cannot collide with the key of a
+// pipeline.
 func originKey(i int) string { return "\x00origin" + strconv.Itoa(i) }
 
 func isOriginKey(key string) bool { return strings.HasPrefix(key, "\x00") }
@@ -90,7 +91,7 @@ func (x *changeIndex) addPipeline(key string, p *v1alpha1.RenderPipeline) {
 	}
 }
 
-// addSource adds a source of a pipeline, and the Flux source that stands for it, "" where that is not known.
+// addSource adds a source of a pipeline and the Flux source that represents it, or "" if unknown.
 func (x *changeIndex) addSource(key string, source v1alpha1.Source, flux string) {
 	kind := ""
 	w := watchedRef{key: key}

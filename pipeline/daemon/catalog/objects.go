@@ -18,17 +18,17 @@ import (
 type Objects interface {
 	// String names the cluster for people.
 	String() string
-	// Pipelines returns those that there are as this process knows them, without those that are being deleted, or why they cannot be
-	// read now.
+	// Pipelines returns the existing pipelines as this process knows them, without those being deleted, or an error
+	// if they cannot be read now.
 	Pipelines() ([]Object, error)
-	// IsDeleted reports whether somebody has deleted the pipeline of a key, and its object is still there until what it owns is
-	// dealt with.
+	// IsDeleted reports whether the pipeline of a key is being deleted: its object still exists until its resources
+	// are handled.
 	IsDeleted(key string) bool
-	// LastText returns Object.Text of a pipeline that somebody was seen to delete as it was then, also for a day after its object has
-	// gone; nil where nobody was.
+	// LastText returns Object.Text of a pipeline as it was when it was seen being deleted, until a day after its
+	// object disappears; nil if no deletion was seen.
 	LastText(key string) []byte
-	// Confirm asks the API server whether the pipeline of a key is there in a version, and not being deleted. It returns why that is not so,
-	// or not known.
+	// Confirm asks the API server whether the pipeline of a key exists in a version and is not being deleted. It
+	// returns an error if this is not so or unknown.
 	Confirm(ctx context.Context, key string, version queue.ObjectVersion) error
 }
 
@@ -48,7 +48,7 @@ type parsedObject struct {
 	entries []Entry
 }
 
-// readObjects reads the objects of the cluster again where they are different, and gives the keys that changed.
+// readObjects reads the objects of the cluster again if they changed, and returns the keys that changed.
 func (o *origin) readObjects() ([]string, error) {
 	all, err := o.Objects.Pipelines()
 	o.setError(err)
@@ -81,7 +81,7 @@ func (o *origin) readObjects() ([]string, error) {
 // onLineOne is where everything is in a text of one line.
 var onLineOne = regexp.MustCompile(`\bline 1: `)
 
-// WithoutLine returns what an error says of an object that was read from one line.
+// WithoutLine returns the message of an error about an object that was read from a single line.
 func WithoutLine(err error) string { return onLineOne.ReplaceAllString(err.Error(), "") }
 
 // parseObject reads an object, whose key is its namespace and name whatever is wrong with it.
@@ -105,8 +105,8 @@ func (c *Catalog) Confirm(ctx context.Context, e Entry) error {
 	return e.origin.Objects.Confirm(ctx, e.Key, e.Object)
 }
 
-// IsDeleted reports whether somebody has deleted the pipeline of a key as an object of a cluster: that is meant, while a file that is
-// missing may have been overlooked.
+// IsDeleted reports whether the pipeline of a key was deleted as an object of a cluster: this is deliberate, while
+// a missing file may be an oversight.
 func (c *Catalog) IsDeleted(key string) bool {
 	for _, o := range c.origins {
 		if o.Objects != nil && o.Objects.IsDeleted(key) {
@@ -116,15 +116,15 @@ func (c *Catalog) IsDeleted(key string) bool {
 	return false
 }
 
-// LastWord is what the author of a pipeline has said of its files before deleting it.
+// LastWord is the final declaration of a pipeline's author about its files before deleting it.
 type LastWord struct {
 	// Policy is "" where it cannot be read.
 	Policy    v1alpha1.DeletionPolicy
 	Suspended bool
 }
 
-// LastWordOf returns what the author of a pipeline has said as an object of a cluster, be the rest of it valid or not; false where nobody
-// was seen to delete it.
+// LastWordOf returns the final declaration of a pipeline's author in an object of a cluster, whether or not the
+// rest of it is valid; false if no deletion was seen.
 func (c *Catalog) LastWordOf(key string) (word LastWord, ok bool) {
 	for _, o := range c.origins {
 		if o.Objects == nil {

@@ -21,7 +21,8 @@ import (
 
 // Origin is a directory, a Git repository or a cluster that pipelines are read from.
 type Origin struct {
-	// Name stands before the names of files, in the status and in the metrics. It may be empty where there is one origin only.
+	// Name prefixes the names of files in the status and in the metrics. It may be empty if there is only one
+	// origin.
 	Name string
 	// Dir is a directory, Repository a repository, Objects those of a cluster: one of them.
 	Dir        string
@@ -57,9 +58,9 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Catalog, error) {
 	return OpenAll(context.Background(), []Origin{{Dir: dir}}, false, log, options...)
 }
 
-// OpenAll reads all origins. A worker reads repositories at the commits that others have them from. A directory that does not exist is
-// an error, and so is a repository that can neither be read nor was read before; where there are several, that is told and the others
-// go on, as long as one can be read.
+// OpenAll reads all origins. A worker reads repositories at the commits stored by other processes. A directory that
+// does not exist is an error, and so is a repository that cannot be read and has not been read before; with several
+// origins, such an error is reported and the others continue as long as one can be read.
 func OpenAll(ctx context.Context, from []Origin, worker bool, log *slog.Logger, options ...Option) (*Catalog, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -112,7 +113,7 @@ func (o *origin) open(ctx context.Context, worker bool) error {
 	return o.openRepository(ctx)
 }
 
-// readLocal reads again what is at hand, a directory or the objects of a cluster, and gives the keys that changed.
+// readLocal reads a local origin, a directory or the objects of a cluster, again and returns the keys that changed.
 func (o *origin) readLocal() ([]string, error) {
 	if o.Objects != nil {
 		return o.readObjects()
@@ -120,7 +121,7 @@ func (o *origin) readLocal() ([]string, error) {
 	return o.readDirectory()
 }
 
-// readDirectory reads the directory again and gives the keys that changed.
+// readDirectory reads the directory again and returns the keys that changed.
 func (o *origin) readDirectory() ([]string, error) {
 	o.reading.Lock()
 	defer o.reading.Unlock()
@@ -132,7 +133,7 @@ func (o *origin) readDirectory() ([]string, error) {
 	return o.catalog.replaceEntries(o, read, ""), nil
 }
 
-// label names the origin in messages; "" where there is nothing to tell it from.
+// label names the origin in messages; "" if it is the only one.
 func (o *origin) label() string {
 	if o.Name == "" {
 		return ""
@@ -140,7 +141,7 @@ func (o *origin) label() string {
 	return o.Name + ": "
 }
 
-// tenants returns what the authors of the origin may do, nothing for one team that may do all.
+// tenants returns the permissions of the origin's authors, or nil for a single team without restrictions.
 func (o *origin) tenants() []tenant.Tenant {
 	if len(o.Tenants) > 0 {
 		return o.Tenants
@@ -214,7 +215,7 @@ func (o *origin) reportRead(err error) {
 	o.failed = errorText(err)
 }
 
-// Statuses says of each directory and repository how it goes.
+// Statuses returns the status of each directory and repository.
 func (c *Catalog) Statuses() []Status {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -225,7 +226,8 @@ func (c *Catalog) Statuses() []Status {
 	return out
 }
 
-// Status says how all directories and repositories go together: what is wrong with any is in Error.
+// Status returns the combined status of all directories and repositories: Error contains the problems of all of
+// them.
 func (c *Catalog) Status() Status {
 	all := c.Statuses()
 	if len(all) == 1 {
@@ -258,8 +260,8 @@ func (c *Catalog) IsReadable(some func(namespace string) bool) bool {
 	})
 }
 
-// StatusOf returns how the directory or repository goes that a pipeline of this name is from, or would be; false where it can be in
-// none any more.
+// StatusOf returns the status of the directory or repository that contains, or would contain, a pipeline of this
+// name; false if none can contain it any more.
 func (c *Catalog) StatusOf(pipeline string) (Status, bool) {
 	for _, o := range c.origins {
 		if len(c.origins) == 1 || o.mayHave(pipeline) {
@@ -269,7 +271,8 @@ func (c *Catalog) StatusOf(pipeline string) (Status, bool) {
 	return Status{}, false
 }
 
-// Reload reads the directories, and the objects of clusters, again and gives the keys that changed. For repositories it does nothing.
+// Reload reads the directories and the objects of clusters again and returns the keys that changed. It ignores
+// repositories.
 func (c *Catalog) Reload() (changed []string, err error) {
 	var errs []error
 	for _, o := range c.origins {
@@ -282,8 +285,9 @@ func (c *Catalog) Reload() (changed []string, err error) {
 	return changed, errors.Join(errs...)
 }
 
-// Refresh asks the servers of all repositories where these are now, and reads those that have moved. It gives the keys that changed,
-// for the caller to act on: functions of OnChange are not called. After an error a repository is as it was, and the others are read.
+// Refresh asks the servers of all repositories for their current commits and reads those that have moved. It
+// returns the keys that changed, for the caller to act on: functions of OnChange are not called. After an error a
+// repository is unchanged, and the others are still read.
 func (c *Catalog) Refresh(ctx context.Context) (changed []string, err error) {
 	return refreshAll(ctx, c.origins)
 }

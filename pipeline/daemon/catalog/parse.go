@@ -34,7 +34,8 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 		lines += bytes.Count(text, []byte("\n"))
 		all, err := v1alpha1.ParseAll(text, checks...)
 		if err != nil && before > 0 {
-			// Empty lines in front make the lines of messages those of the file. To read them takes long where there are many.
+			// Leading empty lines make the line numbers of messages match the file. Parsing them is slow if there
+			// are many.
 			if _, placed := v1alpha1.ParseAll(append(bytes.Repeat([]byte("\n"), before), text...), checks...); placed != nil {
 				err = placed
 			}

@@ -26,8 +26,8 @@ func (x *changeIndex) addPreview(key string, p *v1alpha1.RenderPipeline) {
 	x.previews[url] = append(x.previews[url], w)
 }
 
-// matchPull finds the pipelines that preview a pull request. One that goes to another branch now may be previewed still, so that the
-// branch is not asked for: it is looked up when the pull request is.
+// matchPull finds the pipelines that preview a pull request. A pull request that now targets another branch may
+// still be previewed, so the branch is not matched here: it is checked with the pull request itself.
 func (x *changeIndex) matchPull(change event.Change, found func(key string)) {
 	if change.Pull == nil {
 		return

@@ -23,7 +23,7 @@ type Repository struct {
 	// URL of the repository, without credentials; Ref is the full name of what is followed, "" for its default branch; Path
 	// is the directory, "" for the root.
 	URL, Ref, Path string
-	// Open gives the mirror and the way to the server. It is asked each time, as credentials change.
+	// Open returns the mirror and the remote. It is called each time, because credentials change.
 	Open func(ctx context.Context) (*git.Mirror, *git.Remote, error)
 	// Interval is how often the repository is looked at without an event; 0 only follows other processes.
 	Interval time.Duration
@@ -33,9 +33,10 @@ type Repository struct {
 
 // Heads keeps the commit that all processes have the pipelines from. status.Heads is one.
 type Heads interface {
-	// Head returns it, and a revision that is 0 where there is none.
+	// Head returns the stored head and its revision, which is 0 if none is stored.
 	Head(ctx context.Context) (status.Head, uint64, error)
-	// SaveHead changes it if nobody else has since the revision; queue.ErrChanged is the cause of the error otherwise.
+	// SaveHead stores the head unless it changed since the revision; otherwise queue.ErrChanged is the cause of the
+	// error.
 	SaveHead(ctx context.Context, head status.Head, revision uint64) (uint64, error)
 }
 
@@ -43,8 +44,8 @@ type Heads interface {
 type gitRepository struct {
 	Repository
 
-	turn     chan struct{} // has room for whoever reads
-	wake     atomic.Bool   // somebody wants the server to be asked now
+	turn     chan struct{} // a semaphore of readers
+	wake     atomic.Bool   // asks for a request to the server now
 	waiting  atomic.Int32  // those who wait for it to ask the server
 	revision atomic.Uint64 // of the head that was read
 	commit   git.Hash      // that the entries are from
@@ -72,8 +73,8 @@ func (o *origin) openRepository(ctx context.Context) error {
 	return nil
 }
 
-// joinRepository reads the pipelines at the commit that another process has them from, and where there is none yet as openRepository
-// does.
+// joinRepository reads the pipelines at the commit that another process uses, or like openRepository if no commit
+// is stored yet.
 func (o *origin) joinRepository(ctx context.Context) error {
 	if _, revision, err := o.repo.Heads.Head(ctx); err != nil || revision == 0 {
 		return o.openRepository(ctx)
@@ -97,11 +98,12 @@ func (r *gitRepository) isAtHead(head status.Head) bool {
 	return head.URL == r.URL && head.Ref == r.Ref && head.Path == r.Path && head.Commit != ""
 }
 
-// refresh asks the server where the repository is now and reads it where it has moved. It gives the keys that changed, for
-// the caller to act on: functions of OnChange are not called. After an error everything is as it was.
+// refresh asks the server for the current commit of the repository and reads it if it has moved. It returns the
+// keys that changed, for the caller to act on: functions of OnChange are not called. After an error the state is
+// unchanged.
 func (o *origin) refresh(ctx context.Context) (changed []string, err error) {
-	// Somebody who waits for the turn will ask the server later than now, which is enough: a server that hangs must not
-	// hold up one event after the other.
+	// Another caller waiting for the turn will ask the server later than now, which is enough: a hanging server
+	// must not hold up one event after the other.
 	if o.repo.waiting.Load() > 0 {
 		return nil, nil
 	}
@@ -143,7 +145,7 @@ func (r *gitRepository) takeTurn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// explainError names the repository, and the key of the configuration that credentials are given with.
+// explainError adds the name of the repository and the configuration key of its credentials.
 func (r *gitRepository) explainError(err error) error {
 	hint := ""
 	if errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed) {
@@ -186,7 +188,7 @@ func (o *origin) resolveOnce(ctx context.Context) ([]string, error) {
 	return o.adoptEntries(read, commit, revision), nil
 }
 
-// adoptEntries takes over what was read.
+// adoptEntries replaces the entries with those just read.
 func (o *origin) adoptEntries(read []Entry, commit *git.Commit, revision uint64) []string {
 	changed := o.catalog.replaceEntries(o, read, commit.Revision())
 	o.repo.commit = commit.Hash
@@ -206,7 +208,7 @@ func (o *origin) followHead(ctx context.Context) ([]string, error) {
 	r := o.repo
 	head, revision, err := r.Heads.Head(ctx)
 	if err != nil || revision <= r.revision.Load() {
-		return nil, err // nobody need wait for one who asks the server
+		return nil, err // no caller has to wait for one that asks the server
 	}
 	done, err := r.takeTurn(ctx)
 	if err != nil {
@@ -230,7 +232,7 @@ func (o *origin) followHead(ctx context.Context) ([]string, error) {
 	return changed, err
 }
 
-// readHead reads the commit of a head, or where a server does not give that any more, a later one.
+// readHead reads the commit of a head, or a later one if the server no longer serves it.
 func (o *origin) readHead(ctx context.Context, head status.Head, revision uint64) ([]string, error) {
 	mirror, remote, err := o.repo.Open(ctx)
 	if err != nil {
@@ -314,7 +316,7 @@ func (o *origin) poll(ctx context.Context) {
 			failures, next = 1, time.Now().Add(min(interval, retryAfter)) // an event's look, or the first one, has failed
 		}
 		if interval == 0 || time.Now().Before(next) && !o.repo.wake.Swap(false) {
-			_ = o.follow(ctx) // it tells by itself
+			_ = o.follow(ctx) // it reports its own errors
 			continue
 		}
 		changed, err := o.refreshLocked(ctx)

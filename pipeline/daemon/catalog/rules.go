@@ -64,8 +64,8 @@ func (e *Entry) refuse(err error) {
 	e.Err, e.Pipeline = fmt.Errorf("reading %s: pipeline %s: %w", e.File, e.Key, joinLines(err)), nil
 }
 
-// applyTenant refuses what the author of an entry may not say. What is no valid pipeline must not bear the name of one of another
-// tenant, as it would stand in its place; that of an object is vouched for by the API server.
+// applyTenant rejects whatever the author of an entry may not declare. An invalid pipeline must not have the name
+// of another tenant's pipeline, which it would replace; the API server vouches for the name of an object.
 func (e *Entry) applyTenant(all []tenant.Tenant) {
 	if len(all) == 0 {
 		return
@@ -123,12 +123,14 @@ func (c *Catalog) MayHold(e Entry, pipeline string) bool {
 	return len(c.origins) == 1 || e.origin.mayHave(pipeline)
 }
 
-// TenantOf returns the name and directory of the tenant that a pipeline is of, by its name; "" where there is none.
+// TenantOf returns the name and directory of the tenant that owns a pipeline, by the pipeline's name; "" if none
+// does.
 func (c *Catalog) TenantOf(pipeline string) string {
 	return c.TenantOfNamespace(v1alpha1.NamespaceOf(pipeline))
 }
 
-// TenantOfNamespace returns the name and directory of the first tenant whose pipelines may be of a namespace; "" where there is none.
+// TenantOfNamespace returns the name and directory of the first tenant that may have pipelines in a namespace; ""
+// if none may.
 func (c *Catalog) TenantOfNamespace(namespace string) string {
 	for _, o := range c.origins {
 		for _, t := range o.tenants() {
@@ -140,7 +142,7 @@ func (c *Catalog) TenantOfNamespace(namespace string) string {
 	return ""
 }
 
-// Tenants returns how many tenants there are.
+// Tenants returns the number of tenants.
 func (c *Catalog) Tenants() (n int) {
 	for _, o := range c.origins {
 		n += len(o.tenants())
@@ -197,11 +199,12 @@ type claim struct {
 	at     string // the path of the entry of spec.publish
 	to     v1alpha1.Publish
 	places []v1alpha1.Place
-	// owned says that the pipeline publishes to one of the places already.
+	// owned reports whether the pipeline already publishes to one of the places.
 	owned bool
 }
 
-// claimsOf returns what all pipelines want. Who publishes there already comes first; of two who are new, the first by name.
+// claimsOf returns the claims of all pipelines. Those that already publish to a place come first; new ones are
+// ordered by name.
 func (o *owners) claimsOf(entries []Entry) []claim {
 	var claims []claim
 	for i := range entries {
@@ -225,7 +228,8 @@ func (o *owners) claimsOf(entries []Entry) []claim {
 	return claims
 }
 
-// claimsOfUnread returns what pipelines have that cannot be read now: nobody else may take it meanwhile.
+// claimsOfUnread returns the claims of pipelines that cannot be read now, so that no other pipeline takes their
+// places meanwhile.
 func (o *owners) claimsOfUnread(entries []Entry, unread func(pipeline string) bool) (claims []claim) {
 	if o.rules.Names == nil || o.rules.Registered == nil {
 		return nil
@@ -245,7 +249,7 @@ func (o *owners) claimsOfUnread(entries []Entry, unread func(pipeline string) bo
 	return claims
 }
 
-// placeKey tells places apart, whatever the entries that name them say of them.
+// placeKey identifies a place regardless of the other fields of entries that name it.
 type placeKey struct{ key, path string }
 
 // knownEntries returns the entries of a pipeline that it had before.
@@ -269,7 +273,7 @@ func (o *owners) knownPlaces(pipeline string) (known []placeKey) {
 	return known
 }
 
-// decide gives the places of a claim to its pipeline, or says why it cannot have them.
+// decide assigns the places of a claim to its pipeline, or returns an error if it cannot have them.
 func (o *owners) decide(c claim) error {
 	if to := c.to; to.Git != nil {
 		if first, _, _ := strings.Cut(path.Clean(to.Git.Path), "/"); !o.rules.AllowHostFiles && isHostDirectory(first) {
@@ -296,7 +300,7 @@ func (o *owners) decide(c claim) error {
 	return nil
 }
 
-// ownerOf returns a pipeline whose directory is this one, in it, or around it; "" where there is none.
+// ownerOf returns a pipeline whose directory equals, contains, or is inside dir; "" if none does.
 func (c *claimedPlace) ownerOf(dir string) string {
 	if other := c.above[dir]; other != "" {
 		return other
@@ -319,7 +323,7 @@ func (c *claimedPlace) give(dir, pipeline string) {
 	}
 }
 
-// takenError tells who has a place to those who may know: pipelines of other namespaces are not named.
+// takenError names the owner of a place to those who may know it: pipelines of other namespaces are not named.
 func takenError(c claim, p v1alpha1.Place, other string) error {
 	who := "another pipeline"
 	if v1alpha1.NamespaceOf(c.entry.Key) == v1alpha1.NamespaceOf(other) {

@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Bounds of what is read of a repository. Over the first three nothing of the commit is taken, as nobody could say what is
-// left out; a file that is too large is one broken file.
+// Limits on reading a repository. If one of the first three is exceeded, the whole commit is rejected, because the
+// missing part would be arbitrary; a file that is too large is just one broken file.
 const (
 	maxFiles   = 20_000
 	maxEntries = 200_000
@@ -68,8 +68,8 @@ func (r *treeReader) readDirectory(dir string) error {
 	return nil
 }
 
-// readFile reads one file. One that is too large, and a link that leads nowhere or out of the repository, are wrong by
-// themselves; anything else that keeps a file from being read keeps the commit from it.
+// readFile reads one file. A file that is too large, and a link that is dangling or leads out of the repository, is
+// an error of that file alone; any other read error fails the commit.
 func (r *treeReader) readFile(name string, link bool) error {
 	if link {
 		info, err := r.view.Lookup(name)
@@ -103,7 +103,7 @@ func noRelativeDir(p *v1alpha1.RenderPipeline) error {
 	return nil
 }
 
-// relativeDir returns the field of a source of a pipeline that is named relative to its file, "" where there is none.
+// relativeDir returns the field of a pipeline's source that is relative to its file, or "" if none is.
 func relativeDir(p *v1alpha1.RenderPipeline) string {
 	if p == nil {
 		return ""

@@ -22,11 +22,12 @@ const (
 	unsettled = 2 * time.Second
 )
 
-// rescan is how often it is read without any sign, as not every file system tells of changes.
+// rescan is the interval of reads without a notification, because not every file system reports changes.
 const rescan = 30 * time.Second
 
-// Watch reloads whenever something in the directory, or in one of the further ones, changes, until ctx is done. After each
-// change of a further directory it calls touched with it. Of a repository of pipelines it watches nothing; see Poll.
+// Watch reloads whenever a file in the directory, or in one of the further ones, changes, until ctx is done. After
+// each change of a further directory it calls touched with it. It does not watch repositories of pipelines; see
+// Poll.
 func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further ...string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -85,18 +86,18 @@ func (c *Catalog) watchDirectories(w *fsnotify.Watcher) {
 	}
 }
 
-// dirState is a directory without its links, "" where there is none, and a number that is another one when a file there is:
-// not every change gives a sign, and it may have been there before the directory was watched.
+// dirState is a directory with its links resolved, "" if it does not exist, and a number that changes with the
+// files in it: not every change is notified, and a change may precede the watch.
 type dirState struct {
 	root  string
 	files uint64
 }
 
-// watchTree has every directory below dir watched and says what is there.
+// watchTree watches every directory below dir and returns its state.
 func watchTree(w *fsnotify.Watcher, dir string) dirState {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil || dir == "" {
-		return dirState{} // a directory of policies need not be there, or be configured
+		return dirState{} // a directory of policies is optional and need not exist
 	}
 	files := fnv.New64a()
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -49,9 +49,9 @@ func parseAzureDevOps(_ http.Header, body []byte) ([]Change, error) {
 	return out, nil
 }
 
-// azureURLs returns the other URLs of a repository of Azure DevOps Services: by https at the two hosts that an organisation has, and
-// by ssh at theirs. A repository that is named as its project can be written without the project. There are none for a server of
-// one's own, whose URL for ssh the payload has.
+// azureURLs returns the other URLs of a repository of Azure DevOps Services: by https at the two hosts of an
+// organisation, and by ssh at theirs. The URL of a repository with the name of its project may omit the project. It
+// returns none for a self-hosted server, whose ssh URL is in the payload.
 func azureURLs(remote string) (out []string) {
 	u, err := url.Parse(remote)
 	if err != nil {

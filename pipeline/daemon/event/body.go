@@ -24,9 +24,9 @@ const (
 	// has half of each.
 	maxLarge, maxSmall = 8 << 20, 4 << 20
 	smallBody          = 64 << 10
-	// freePiece is what each body takes that is not counted, so that one who sends nothing takes no room away.
+	// freePiece is the part of each body that is not counted, so that senders of empty bodies use no room.
 	freePiece = 1 << 10
-	// bodyTimeout is how long one body may take to arrive, and idleTimeout how long nothing of it may come.
+	// bodyTimeout is how long one body may take to arrive, and idleTimeout how long it may pause.
 	bodyTimeout, idleTimeout = 10 * time.Second, 3 * time.Second
 	// roomTimeout is how long one waits for others to make room.
 	roomTimeout = 5 * time.Second
@@ -37,8 +37,8 @@ var (
 	errNoRoom       = errors.New("too much is being read at once")
 )
 
-// bodyReader reads bodies within a bound on all of them together, of which each sender has a share. It counts what has
-// arrived, not what was announced, so that nobody takes room away without sending.
+// bodyReader reads bodies within a limit on all of them together, of which each sender has a share. It counts the
+// bytes that arrived, not those announced, so that no sender reserves room without sending.
 type bodyReader struct{ small, large *budget.Budget }
 
 func newBodyReader() *bodyReader {
@@ -48,7 +48,7 @@ func newBodyReader() *bodyReader {
 	}
 }
 
-// roomFor returns where a body is counted. One that does not say how long it is may be large.
+// roomFor returns the budget of a body. A body of unknown length may be large.
 func (b *bodyReader) roomFor(req *http.Request) *budget.Lease {
 	sender, _, err := net.SplitHostPort(req.RemoteAddr)
 	if err != nil {
@@ -60,8 +60,8 @@ func (b *bodyReader) roomFor(req *http.Request) *budget.Lease {
 	return b.large.Lease(sender)
 }
 
-// read returns the body of a request and what gives its room back, which is never nil. The error is errBodyTooLarge, errNoRoom,
-// or that of a sender who does not go on.
+// read returns the body of a request and a function that releases its room, which is never nil. The error is
+// errBodyTooLarge, errNoRoom, or that of a sender that stopped sending.
 func (b *bodyReader) read(w http.ResponseWriter, req *http.Request) (body []byte, release func(), err error) {
 	room := b.roomFor(req)
 	release = room.Release
@@ -94,7 +94,7 @@ func (b *bodyReader) read(w http.ResponseWriter, req *http.Request) (body []byte
 	}
 }
 
-// deadlineBody is a body that ends with an error where nothing of it comes for a while, or not all of it in time.
+// deadlineBody is a body that fails if it stalls for a while or does not arrive in time.
 type deadlineBody struct {
 	body  io.Reader
 	to    *http.ResponseController

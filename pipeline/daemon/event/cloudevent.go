@@ -86,7 +86,7 @@ func cloudEventChanges(e cloudevents.Event) ([]Change, error) {
 	return c.splitChange(), nil
 }
 
-// cdEvent reads the CDEvents that tell of a merged change or a published artifact (CDEvents 0.4 and later).
+// cdEvent reads the CDEvents about a merged change or a published artifact (CDEvents 0.4 and later).
 func cdEvent(e cloudevents.Event) ([]Change, error) {
 	var d struct {
 		Subject struct {
@@ -102,7 +102,7 @@ func cdEvent(e cloudevents.Event) ([]Change, error) {
 	}
 	switch {
 	case strings.HasPrefix(e.Type(), "dev.cdevents.change.merged."):
-		// A source and an id together name a thing: often the host and the repository's name there.
+		// A source and an id together identify an object: often the host and the repository's name there.
 		r := d.Subject.Content.Repository
 		both := ""
 		if r.Source != "" && r.ID != "" {

@@ -19,7 +19,7 @@ type azureRegistryEvent struct {
 	Request *struct{ Host string }
 }
 
-// parseACR reads pushes of images and charts. A ping, and what was deleted, tell of no change.
+// parseACR reads pushes of images and charts. Pings and deletions yield no change.
 func parseACR(_ http.Header, body []byte) ([]Change, error) {
 	var e azureRegistryEvent
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -38,8 +38,8 @@ func parseACR(_ http.Header, body []byte) ([]Change, error) {
 	return []Change{{OCI: c}}, nil
 }
 
-// parseECR reads the events that ECR gives to EventBridge, as an API destination hands them on unchanged (docs.aws.amazon.com, "Amazon
-// ECR events and EventBridge").
+// parseECR reads the events that ECR sends to EventBridge, as an API destination forwards them unchanged
+// (docs.aws.amazon.com, "Amazon ECR events and EventBridge").
 func parseECR(_ http.Header, body []byte) ([]Change, error) {
 	var e struct {
 		Source, Account, Region string
@@ -80,8 +80,8 @@ type pubSubPush struct {
 	Subscription string
 }
 
-// parseArtifactRegistry reads what Artifact Registry says on its topic gcr (cloud.google.com/artifact-registry/docs/configure-
-// notifications).
+// parseArtifactRegistry reads the messages of Artifact Registry on its topic gcr
+// (cloud.google.com/artifact-registry/docs/configure-notifications).
 func parseArtifactRegistry(_ http.Header, body []byte) ([]Change, error) {
 	var p pubSubPush
 	if err := json.Unmarshal(body, &p); err != nil {

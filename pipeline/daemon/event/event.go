@@ -1,22 +1,23 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event takes what Git hosts, registries, Flux and others send when something changed, checks that they sent it,
-// and reduces it to what changed. It decides nothing about pipelines and stores nothing itself.
+// Package event receives the deliveries of Git hosts, registries, Flux and other senders about changes, verifies
+// their origin, and reduces them to the changes. It makes no decision about pipelines and stores no events itself.
 package event
 
 import "strings"
 
 // Event is one delivery that was verified.
 type Event struct {
-	// ID is the same for every repetition of a delivery: a hash over the receiver's name and the sender's delivery id, or
-	// where the sender gives none, the body, and for a reference that may move back, how often it did.
+	// ID is the same for every repetition of a delivery: a hash over the receiver's name and the sender's delivery
+	// id or, without one, the body and, for a reference that may move back, the number of its moves.
 	ID string `json:"id"`
 	// Receiver is the name of the receiver that took it.
 	Receiver string `json:"receiver"`
 	// Provider is the kind of the sender.
 	Provider Provider `json:"provider"`
-	// Changes are what it tells. An event without changes (a ping, a push of a blob) is answered and forgotten.
+	// Changes are the reported changes. An event without changes (a ping, a push of a blob) is acknowledged and
+	// dropped.
 	Changes []Change `json:"changes"`
 }
 
@@ -32,26 +33,26 @@ type Change struct {
 type GitChange struct {
 	// URLs under which the sender knows the repository.
 	URLs []string `json:"urls"`
-	// Ref is the full reference, such as refs/heads/main; empty where the sender does not say.
+	// Ref is the full reference, such as refs/heads/main; empty if the sender omits it.
 	Ref string `json:"ref,omitempty"`
-	// Before and After are commits; empty for a reference that was made or deleted, or where the sender does not say.
+	// Before and After are commits; empty for a reference that was created or deleted, or if the sender omits them.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
-	// Deleted means that the reference is gone.
+	// Deleted means that the reference was deleted.
 	Deleted bool `json:"deleted,omitempty"`
 }
 
 // OCIChange is an artifact that was pushed.
 type OCIChange struct {
-	// Repository with its registry's host where the sender gives it: host/path.
+	// Repository is host/path, with the registry's host if the sender includes it.
 	Repository string `json:"repository"`
-	// Host says whether Repository begins with a host.
+	// Host reports whether Repository begins with a host.
 	Host   bool   `json:"host,omitempty"`
 	Tag    string `json:"tag,omitempty"`
 	Digest string `json:"digest,omitempty"`
 }
 
-// FluxChange is a Flux source that has a new artifact. Flux does not say the URL of the source.
+// FluxChange is a Flux source with a new artifact. Flux does not send the URL of the source.
 type FluxChange struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// parseFlux reads an event of Flux's notification controller (fluxcd/pkg apis/event/v1beta1). Only a source's new artifact
-// tells of a change. The revision's key is bare as the controller sends it, or with its group as the documentation shows.
+// parseFlux reads an event of Flux's notification controller (fluxcd/pkg apis/event/v1beta1). Only a new artifact
+// of a source is a change. The revision's key is bare, as the controller sends it, or has its group, as in the
+// documentation.
 func parseFlux(_ http.Header, body []byte) ([]Change, error) {
 	var p struct {
 		InvolvedObject struct{ Kind, Namespace, Name string }
@@ -59,7 +60,7 @@ func parseGeneric(_ http.Header, body []byte) ([]Change, error) {
 // maxURLs is how many names one repository may have.
 const maxURLs = 50
 
-// splitChange returns a change for each thing that a sender of one's own tells of, without what names nothing.
+// splitChange returns one change for each object that a custom sender reports, without those that name no object.
 func (c Change) splitChange() []Change {
 	var out []Change
 	if g := c.Git; g != nil {

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// bodyParser reads the changes out of a delivery's body. No changes and no error means that there is nothing to do.
+// bodyParser reads the changes from a delivery's body. No changes and no error means that the delivery needs no
+// action.
 type bodyParser func(h http.Header, body []byte) ([]Change, error)
 
 // pushPayload is the payload that GitHub, Gitea, Forgejo and GitLab have in common, with the repository's URLs of each.
@@ -62,8 +63,8 @@ func gitChange(urls []string, ref, before, after string) *GitChange {
 	return c
 }
 
-// parsePush reads the push of a host that names the event in one of the headers, the first of them that is there; other
-// events tell of no change.
+// parsePush reads the push of a host that names the event in the first header present; other events yield no
+// change.
 func parsePush(headers ...string) bodyParser {
 	return func(h http.Header, body []byte) ([]Change, error) {
 		for _, header := range headers {
@@ -87,8 +88,8 @@ func readPush(body []byte) ([]Change, error) {
 	return p.toChanges()
 }
 
-// parseForms reads bodies that are forms, too: the JSON is then the value of payload, and the signature covers the form. It is
-// what GitHub sends unless told otherwise, and what Gitea and Forgejo can be told to send.
+// parseForms also accepts bodies that are forms: the JSON is then the value of payload, and the signature covers
+// the form. GitHub sends forms by default, and Gitea and Forgejo can be configured to.
 func parseForms(parse bodyParser) bodyParser {
 	return func(h http.Header, body []byte) ([]Change, error) {
 		if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
@@ -277,5 +278,5 @@ func distinctWords(words ...string) []string {
 	return out
 }
 
-// branchName takes off what stands before the names of branches.
+// branchName strips the prefix of branches.
 func branchName(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

@@ -21,12 +21,12 @@ import (
 type Store interface {
 	// Watches reports whether any pipeline could be touched by one of the changes. It must be quick.
 	Watches(changes []Change) bool
-	// Put stores the event durably before it returns. It gives true for an event whose ID is stored already.
+	// Put stores the event durably before it returns. It returns true for an event whose ID is already stored.
 	Put(ctx context.Context, e Event) (duplicate bool, err error)
 }
 
-// Handler answers POST /hook/NAME. A delivery gets 202 only after it is stored; a sender that gets anything else but a 4xx
-// may send again.
+// Handler answers POST /hook/NAME. A delivery gets 202 only after it is stored; a sender that gets anything other
+// than 202 or a 4xx may send again.
 type Handler struct {
 	receivers map[string]Receiver
 	store     Store
@@ -55,7 +55,7 @@ func WithClock(now func() time.Time) Option { return func(h *Handler) { h.now = 
 // WithLogger sets the logger; the default discards.
 func WithLogger(log *slog.Logger) Option { return func(h *Handler) { h.log = log } }
 
-// WithObserver calls observe with the receiver's name (empty where there is none of that name) and the outcome of every
+// WithObserver calls observe with the receiver's name (empty if no receiver has that name) and the outcome of every
 // delivery: stored, duplicate, unwatched, ignored, unknown, refused, malformed, large, slow, busy or failed.
 func WithObserver(observe func(receiver, outcome string)) Option {
 	return func(h *Handler) { h.observe = observe }
@@ -157,7 +157,8 @@ func (h *Handler) putEvent(w http.ResponseWriter, req *http.Request, e Event) {
 	}
 }
 
-// writeAnswer tells the sender the outcome and, for a malformed delivery, what is wrong; everything else stays in the log.
+// writeAnswer reports to the sender the outcome and, for a malformed delivery, the error; all other details stay in
+// the log.
 func (h *Handler) writeAnswer(w http.ResponseWriter, req *http.Request, receiver string, status int, outcome string, e Event, err error) {
 	h.observe(receiver, outcome)
 	reply := map[string]string{"outcome": outcome}

@@ -15,8 +15,8 @@ import (
 // up for the wrong receiver.
 var errWrongKind = errors.New("it is not of the receiver's provider")
 
-// recogniser reports whether a delivery is of a kind of sender, whatever it tells. fields are those of the body's object, none for a
-// body that is no object.
+// recogniser reports whether a delivery comes from a kind of sender, whatever its event. fields are those of the
+// body's object, or nil for a body that is not an object.
 type recogniser struct {
 	provider Provider
 	is       func(h http.Header, fields map[string]json.RawMessage) bool
@@ -93,8 +93,8 @@ func isACRPing(_ http.Header, fields map[string]json.RawMessage) bool {
 	return string(fields["action"]) == `"ping"` && withFields("id", "timestamp")(nil, fields)
 }
 
-// checkKind returns an error that wraps errWrongKind where a delivery is not of a provider. cause is why its body could not be read,
-// nil where it told of nothing.
+// checkKind returns an error that wraps errWrongKind if a delivery is not from the provider. cause is the error of
+// reading its body, or nil if it contained no change.
 func checkKind(provider Provider, h http.Header, body []byte, cause error) error {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields) // a form or a list has no fields

@@ -10,19 +10,21 @@ import (
 	"time"
 )
 
-// maxMoves bounds for how many references the last move is remembered. Beyond it, all are forgotten, and a repetition gives a second look.
+// maxMoves bounds the number of references whose last move is remembered. Beyond it, all are forgotten, and a
+// repetition causes a second poll.
 const maxMoves = 10_000
 
-// moves tells repetitions of a delivery from others with the same body, where nothing else names it: a reference that is moved there,
-// back, and there again. A repetition comes while the last that was told of its references is the same. It is safe for concurrent use.
+// moves distinguishes repetitions of a delivery from others with the same body, if no other id identifies it: a
+// reference that is moved forward, back, and forward again. A delivery is a repetition while it equals the last one
+// about its references. It is safe for concurrent use.
 type moves struct {
-	start string // of this process, which does not know what another one was told
+	start string // of this process, which does not know the deliveries of another one
 	mu    sync.Mutex
 	count int
 	last  map[string]move
 }
 
-// move is the last that was told of some references.
+// move is the last reported move of some references.
 type move struct {
 	id   string
 	turn int
@@ -32,8 +34,8 @@ func newMoves(now time.Time) *moves {
 	return &moves{start: now.UTC().Format(time.RFC3339Nano), last: map[string]move{}}
 }
 
-// name returns the id of an event that has one by its body: another one each time that something else was told of its references since.
-// Events that tell of no reference keep theirs.
+// name returns the id of an event identified by its body: a different one each time another move of its references
+// was reported in between. Events about no reference keep their id.
 func (m *moves) name(e Event) string {
 	references := []string{e.Receiver}
 	for _, c := range e.Changes {

@@ -15,15 +15,16 @@ import (
 // PullChange is a pull request (GitLab: a merge request) that was opened, closed, opened again or got other commits. What became of it,
 // and where its head is, is asked of the host: deliveries come late, twice and in any order.
 type PullChange struct {
-	// URLs under which the sender knows the repository that it goes to.
+	// URLs are the sender's URLs of the target repository.
 	URLs []string `json:"urls"`
 	// Number is what people call it by.
 	Number int64 `json:"number"`
-	// Base is the branch that it goes to, without refs/heads/; empty where the sender does not say.
+	// Base is the target branch, without refs/heads/; empty if the sender omits it.
 	Base string `json:"base,omitempty"`
-	// Head is the name of the branch that it is from, also where that is one of a fork; empty where the sender does not say.
+	// Head is the name of the source branch, even if it is in a fork; empty if the sender omits it.
 	Head string `json:"head,omitempty"`
-	// Decided says that it was closed, merged or opened again, which is what people do with one that Prerig has opened.
+	// Decided reports whether it was closed, merged or reopened, which is how people act on a pull request that
+	// Prerig has opened.
 	Decided bool `json:"decided,omitempty"`
 }
 
@@ -39,13 +40,13 @@ func (c PullChange) change(urls ...string) ([]Change, error) {
 	return []Change{{Pull: &c}}, nil
 }
 
-// isOver reports whether a host calls a pull request so that is closed or merged. Where it does not say, it is open.
+// isOver reports whether a state is a host's name for a closed or merged pull request. Without a state, it is open.
 func isOver(state string) bool {
 	return !slices.Contains([]string{"", "open", "opened", "active", "notset"}, strings.ToLower(state))
 }
 
-// pullActions are what GitHub, Gitea and Forgejo call what matters of a pull request: others are about labels, reviewers and texts. Who
-// changes the branch that one goes to edits it.
+// pullActions are the names in GitHub, Gitea and Forgejo of the relevant actions on a pull request: others are
+// about labels, reviewers and texts. A change of the target branch is an edit.
 var pullActions = []string{"opened", "reopened", "closed", "synchronize", "synchronized", "edited"}
 
 // parsePull reads a pull request of GitHub and those who have its form.
@@ -73,14 +74,14 @@ func parsePull(body []byte) ([]Change, error) {
 	r, pull := p.Repository, p.PullRequest
 	head := pull.Head.Ref
 	if strings.HasPrefix(head, "refs/pull/") {
-		head = pull.Head.Label // so Gitea tells of a branch that is gone
+		head = pull.Head.Label // Gitea's form for a deleted branch
 	}
 	c := PullChange{Number: p.Number, Base: pull.Base.Ref, Head: head, Decided: isOver(pull.State) || p.Action == "closed" || p.Action == "reopened"}
 	return c.change(r.CloneURL, r.SSHURL, r.HTMLURL)
 }
 
-// parseGiteaEvents reads pushes and pull requests of Gitea, Forgejo and Gogs, which name the event in the first of the headers that is
-// there.
+// parseGiteaEvents reads pushes and pull requests of Gitea, Forgejo and Gogs, which name the event in the first
+// header present.
 func parseGiteaEvents(headers ...string) bodyParser {
 	push := parsePush(headers...)
 	return func(h http.Header, body []byte) ([]Change, error) {
@@ -97,8 +98,8 @@ func parseGiteaEvents(headers ...string) bodyParser {
 	}
 }
 
-// parseMergeRequest reads a merge request of GitLab. An update without the commit that was there before is one of texts or labels, or of
-// the branch that it goes to.
+// parseMergeRequest reads a merge request of GitLab. An update without the previous commit changes texts or labels,
+// or the target branch.
 func parseMergeRequest(body []byte) ([]Change, error) {
 	var p struct {
 		Attributes struct {
@@ -108,7 +109,7 @@ func parseMergeRequest(body []byte) ([]Change, error) {
 			State        string
 			SourceBranch string          `json:"source_branch"`
 			TargetBranch string          `json:"target_branch"`
-			Target       json.RawMessage // system hooks of old versions have something else there
+			Target       json.RawMessage // system hooks of old versions have another value here
 		} `json:"object_attributes"`
 		Project struct {
 			GitHTTPURL string `json:"git_http_url"`

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Receiver takes the deliveries of one sender at /hook/NAME.
+// Receiver accepts the deliveries of one sender at /hook/NAME.
 type Receiver struct {
 	// Name is the last part of the URL's path.
 	Name string
@@ -22,11 +22,11 @@ type Receiver struct {
 	Provider Provider
 	// Secret is the key of its signature, or its token. It is required unless Insecure is set.
 	Secret []byte
-	// Secrets returns all secrets that are good now, of which one signs a delivery. It takes the place of Secret where it is set, so
-	// that a secret can be changed while deliveries come.
+	// Secrets returns all currently valid secrets, one of which signs a delivery. It replaces Secret if set, so
+	// that a secret can be rotated while deliveries arrive.
 	Secrets func() [][]byte
-	// Token checks the tokens of a sender whose deliveries another party has signed for: it is required for Artifact Registry, and takes
-	// the place of a secret.
+	// Token verifies the tokens of a sender whose deliveries are signed by another party: it is required for
+	// Artifact Registry, and replaces a secret.
 	Token *TokenVerifier
 	// Insecure accepts deliveries that are not signed. With a secret it is an error.
 	Insecure bool
@@ -36,14 +36,15 @@ type Receiver struct {
 type senderKind struct {
 	verify verifyFunc
 	parse  bodyParser
-	// delivery are the headers of which the first that is there names a delivery.
+	// delivery lists the headers that can identify a delivery; the first one present does.
 	delivery []string
 	// id names a delivery by its content instead.
 	id func(h http.Header, body []byte) string
-	// repeats says that the bodies of two deliveries about different events can be equal, as they hold no time and no id.
+	// repeats reports whether the bodies of two deliveries about different events can be equal, because they
+	// contain neither time nor id.
 	repeats bool
-	// moves says that equal bodies can tell of a reference that was moved there, back, and there again. [moves] tells these from
-	// repetitions where no header names the delivery.
+	// moves reports whether equal bodies can describe a reference that was moved forward, back, and forward again.
+	// [moves] distinguishes these from repetitions if no header identifies the delivery.
 	moves bool
 }
 
@@ -82,7 +83,7 @@ func Providers() []string {
 	return sortedKeys(names)
 }
 
-// signatureOrToken accepts an HMAC over the body where X-Signature is there, else a bearer token.
+// signatureOrToken accepts an HMAC over the body if X-Signature is present, otherwise a bearer token.
 func signatureOrToken(h http.Header, body, secret []byte, now time.Time) error {
 	if h.Get("X-Signature") != "" {
 		return hmacHex("X-Signature", false)(h, body, secret, now)
@@ -90,8 +91,8 @@ func signatureOrToken(h http.Header, body, secret []byte, now time.Time) error {
 	return plainToken("Authorization", "Bearer ")(h, body, secret, now)
 }
 
-// basicOrToken accepts the secret as the password of basic authentication, for any user, as a bearer token or as the whole header, and
-// in X-Api-Key: these are what the webhooks of clouds can be given.
+// basicOrToken accepts the secret as the password of basic authentication, for any user, as a bearer token or as
+// the whole header, and in X-Api-Key: these are the options of the webhooks of clouds.
 func basicOrToken(h http.Header, body, secret []byte, now time.Time) error {
 	_, password, basic := (&http.Request{Header: h}).BasicAuth()
 	switch {
@@ -133,7 +134,7 @@ func (r Receiver) CheckHeaders(h http.Header, token string, now time.Time) error
 
 // verify checks a delivery against the receiver's secret.
 //
-// Docker Hub, Quay and others cannot sign. Their receiver's token may stand in the URL (?token=…) where the sender cannot
+// Docker Hub, Quay and others cannot sign. Their receiver's token may be in the URL (?token=…) if the sender cannot
 // set a header.
 func (r Receiver) verify(h http.Header, token string, body []byte, now time.Time) error {
 	if r.Insecure {
@@ -150,7 +151,7 @@ func (r Receiver) verify(h http.Header, token string, body []byte, now time.Time
 	if r.Secrets != nil {
 		secrets = r.Secrets()
 	}
-	err := ErrSignature // of a receiver whose secrets are gone
+	err := ErrSignature // of a receiver whose secrets have been removed
 	for _, secret := range secrets {
 		if err = senders[r.Provider].verify(h, body, secret, now); err == nil {
 			return nil
@@ -159,7 +160,7 @@ func (r Receiver) verify(h http.Header, token string, body []byte, now time.Time
 	return err
 }
 
-// Read verifies a delivery and returns what it tells. The error of a failed verification wraps [ErrSignature]. The time
+// Read verifies a delivery and returns its event. The error of a failed verification wraps [ErrSignature]. The time
 // bounds the age of signed timestamps.
 func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) (Event, error) {
 	s := senders[r.Provider]
@@ -176,7 +177,7 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: uniqueChanges(changes)}, nil
 }
 
-// uniqueChanges leaves out changes that are told again: a batch may tell of the same thing a thousand times.
+// uniqueChanges removes duplicate changes: a batch may repeat the same change a thousand times.
 func uniqueChanges(changes []Change) (out []Change) {
 	seen := map[string]bool{}
 	for _, c := range changes {
@@ -192,9 +193,10 @@ func uniqueChanges(changes []Change) (out []Change) {
 	return out
 }
 
-// deliveryID names the delivery. Most headers are not covered by the signature, so that one who recorded a delivery could
-// send it again under a new id; that gives a second look at the source and nothing else. The body counts beside a header:
-// something in between that gives the same id to all requests must not make them repetitions of the first.
+// deliveryID returns the id of the delivery. Most headers are not covered by the signature, so a replayed delivery
+// could carry a new id; that only causes a second poll of the source. The body is part of the id even if a header
+// identifies the delivery: a proxy that sets the same id on all requests must not turn them into repetitions of the
+// first.
 func (r Receiver) deliveryID(s senderKind, h http.Header, body []byte, now time.Time) string {
 	if id := r.givenID(s, h, body); id != "" {
 		return id
@@ -206,13 +208,14 @@ func (r Receiver) deliveryID(s senderKind, h http.Header, body []byte, now time.
 	return hashID(r.Name, "body", string(body))
 }
 
-// isNamedByBody reports whether nothing but its body names a delivery of a kind whose bodies can come again for a reference that moved.
+// isNamedByBody reports whether only the body identifies a delivery, and its kind is one whose bodies can repeat
+// for a reference that moved.
 func (r Receiver) isNamedByBody(h http.Header, body []byte) bool {
 	s := senders[r.Provider]
 	return s.moves && r.givenID(s, h, body) == ""
 }
 
-// givenID is the id by what the sender names a delivery with, "" where that is nothing.
+// givenID returns the sender's id of a delivery, or "" if it has none.
 func (r Receiver) givenID(s senderKind, h http.Header, body []byte) string {
 	if s.id != nil {
 		if id := s.id(h, body); id != "" {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// parseDistribution reads the notifications of the distribution registry. Pushes of blobs, and of manifests without a tag,
-// tell of no change that a pipeline could follow.
+// parseDistribution reads the notifications of the distribution registry. Pushes of blobs, and of manifests without
+// a tag, are no changes that a pipeline could follow.
 func parseDistribution(_ http.Header, body []byte) ([]Change, error) {
 	var p struct {
 		Events []struct {
@@ -29,8 +29,8 @@ func parseDistribution(_ http.Header, body []byte) ([]Change, error) {
 		if e.Action != "push" || e.Target.Tag == "" || e.Target.Repository == "" {
 			continue
 		}
-		// The host of the request is what the one who pushed called the registry, which need not be our name for it. A
-		// receiver is set up for one registry, so the path tells enough.
+		// The host of the request is the pusher's name for the registry, which may differ from ours. A receiver is
+		// set up for one registry, so the path is sufficient.
 		out = append(out, Change{OCI: &OCIChange{Repository: e.Target.Repository, Tag: e.Target.Tag, Digest: e.Target.Digest}})
 	}
 	return out, nil

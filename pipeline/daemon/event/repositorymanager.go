@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// verifyArtifactory accepts the secret itself, or an HMAC over the body where Artifactory was told to use the secret for signing. Both
-// are in the same header.
+// verifyArtifactory accepts the secret itself, or an HMAC over the body if Artifactory is configured to use the
+// secret for signing. Both are in the same header.
 func verifyArtifactory(h http.Header, body, secret []byte, now time.Time) error {
 	if plainToken("X-Jfrog-Event-Auth")(h, body, secret, now) == nil {
 		return nil
@@ -21,8 +21,9 @@ func verifyArtifactory(h http.Header, body, secret []byte, now time.Time) error 
 	return hmacHex("X-Jfrog-Event-Auth", true)(h, body, secret, now)
 }
 
-// parseArtifactory reads the docker domain of Artifactory's webhooks (jfrog.com/help, "Docker Webhook Events"). Its repositories can be
-// reached as HOST/KEY/PATH, KEY.HOST/PATH or at a port of their own, and the payload does not say which, so that only paths are told.
+// parseArtifactory reads the docker domain of Artifactory's webhooks (jfrog.com/help, "Docker Webhook Events"). Its
+// repositories can be reached as HOST/KEY/PATH, KEY.HOST/PATH or at a port of their own, and the payload does not
+// include which, so that changes contain only paths.
 func parseArtifactory(_ http.Header, body []byte) ([]Change, error) {
 	var e struct {
 		Domain string
@@ -89,8 +90,8 @@ func parseNexus(h http.Header, body []byte) ([]Change, error) {
 	return pathChanges(e.Repository, image, tag, ""), nil
 }
 
-// pathChanges tells of an image at a server whose images can be reached with the name of a repository of the server before their own,
-// and without it.
+// pathChanges returns the changes of an image at a server whose images can be reached both with and without the
+// name of the server's repository before their own.
 func pathChanges(repository, image, tag, digest string) []Change {
 	return []Change{
 		{OCI: &OCIChange{Repository: repository + "/" + image, Tag: tag, Digest: digest}},

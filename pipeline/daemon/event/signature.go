@@ -20,10 +20,11 @@ import (
 	"time"
 )
 
-// ErrSignature is what every failed verification wraps. What is told to the sender is no more than this.
+// ErrSignature is wrapped by every failed verification. The sender learns no more than this.
 var ErrSignature = errors.New("the signature is missing or wrong")
 
-// errMismatch is the cause of a refusal that only the body explains: there is a signature of the right form, of something else.
+// errMismatch is the cause of a rejection that depends on the body: the signature is well-formed, but does not
+// match.
 var errMismatch = fmt.Errorf("%w: it does not match the body", ErrSignature)
 
 // verifyFunc checks a delivery against a receiver's secret.
@@ -67,8 +68,8 @@ func hmacHex(header string, bare bool) verifyFunc {
 	}
 }
 
-// hmacSHA1 expects bare HEX of HMAC-SHA1, for a sender that has nothing else. What is known against SHA-1 are collisions, which do not
-// help against an HMAC (RFC 6151 says so of weaker ones).
+// hmacSHA1 expects bare HEX of HMAC-SHA1, for a sender without a stronger scheme. The known attacks on SHA-1 are
+// collisions, which do not help against an HMAC (as RFC 6151 states for weaker hashes).
 func hmacSHA1(header string) verifyFunc {
 	return func(h http.Header, body, secret []byte, _ time.Time) error {
 		digits := h.Get(header)
@@ -85,7 +86,8 @@ func hmacSHA1(header string) verifyFunc {
 	}
 }
 
-// secretEqual compares in a time that tells nothing of the secret, not even its length: 1 where they are equal, else 0.
+// secretEqual compares in a time that reveals no information about the secret, not even its length. It returns 1 if
+// they are equal, otherwise 0.
 func secretEqual(value string, secret []byte) int {
 	got, want := sha256.Sum256([]byte(value)), sha256.Sum256(secret)
 	return subtle.ConstantTimeCompare(got[:], want[:])
@@ -155,7 +157,7 @@ func standardKey(secret []byte) []byte {
 	return key
 }
 
-// verifyGitLab accepts the signed scheme where the headers are there, else the plain token.
+// verifyGitLab accepts the signed scheme if its headers are present, otherwise the plain token.
 func verifyGitLab(h http.Header, body, secret []byte, now time.Time) error {
 	if h.Get("Webhook-Signature") != "" {
 		return standardWebhook(h, body, secret, now)
@@ -163,7 +165,7 @@ func verifyGitLab(h http.Header, body, secret []byte, now time.Time) error {
 	return plainToken("X-Gitlab-Token")(h, body, secret, now)
 }
 
-// firstHeader uses the verification of the first header that is there, and of the last one where none is.
+// firstHeader uses the verification of the first header present, or of the last one if none is.
 func firstHeader(headers ...string) verifyFunc {
 	return func(h http.Header, body, secret []byte, now time.Time) error {
 		chosen := headers[len(headers)-1]

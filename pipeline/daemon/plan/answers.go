@@ -24,8 +24,8 @@ const (
 	// unresponsiveFor is how long a source is not looked at that did not answer in time. Its pipelines run without a look then: they
 	// find out for themselves, and take longer for it, but no event about another source waits meanwhile.
 	unresponsiveFor = time.Minute
-	// planningWait is how long others wait for a source's turn while it is worked out what follows from its answer, which takes its time
-	// where there are many pipelines.
+	// planningWait is how long others wait for a source's turn while its answer is being evaluated, which is slow
+	// if there are many pipelines.
 	planningWait = 30 * time.Second
 )
 
@@ -38,8 +38,8 @@ type unresponsiveSources struct {
 	waits map[string]time.Time // until when others wait for looks that are under way
 }
 
-// takeTurn waits for the turn to look at a source, and gives an error where it is not worth a look: it did not answer lately,
-// or somebody has been waiting for its answer for a while. done must be called in any case.
+// takeTurn waits for the turn to poll a source. It returns an error if polling is pointless: the source did not
+// answer recently, or another caller has been waiting for its answer for a while. done must be called in any case.
 func (s *unresponsiveSources) takeTurn(ctx context.Context, source string, turn *sync.Mutex) (done func(), err error) {
 	for {
 		if turn.TryLock() {
@@ -67,7 +67,7 @@ func (s *unresponsiveSources) beginLook(source string) error {
 	return nil
 }
 
-// noteAnswer notes that a source has answered whoever has its turn.
+// noteAnswer records that a source has answered, whichever caller has its turn.
 func (s *unresponsiveSources) noteAnswer(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *unresponsiveSources) endLook(source string) {
 	delete(s.waits, source)
 }
 
-// isWaiting reports whether a look at a source takes long.
+// isWaiting reports whether polling a source takes long.
 func (s *unresponsiveSources) isWaiting(source string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *unresponsiveSources) isUnresponsive(source string) bool {
 	return time.Now().Before(s.until[source])
 }
 
-// forget forgets a source that nobody has any more.
+// forget drops a source that is no longer used.
 func (s *unresponsiveSources) forget(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,16 +131,17 @@ func (p *Planner) batchSize(jobs []queue.Job, pending map[string]bool) int {
 	return count
 }
 
-// collectJobs calls look for each of n sources and gives what is to run: all of it together where all sources answer within the
-// time that others are given, and else that of those which have, and then that of each other one when it does. look calls answered, once,
-// where it goes on to look at what is published: others look at their sources then.
+// collectJobs calls look for each of n sources and yields the jobs to run: all together if all sources answer
+// within wait, and otherwise first those of the sources that have answered, then those of each remaining source
+// when it answers. look calls answered, once, when it proceeds to check the published state: others poll their
+// sources then.
 func collectJobs(n int, wait time.Duration, look func(i int, answered func()) []queue.Job) iter.Seq[[]queue.Job] {
 	return func(yield func([]queue.Job) bool) {
 		type answer struct {
 			from int
 			jobs []queue.Job
 		}
-		// There is room for all, so that nobody is left with an answer that is not taken.
+		// The buffer holds all answers, so that no sender blocks on one that is not received.
 		given := make(chan answer, n)
 		go func() {
 			sources, targets := make(chan struct{}, looksAtOnce), make(chan struct{}, targetsAtOnce)

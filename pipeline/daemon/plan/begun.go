@@ -32,8 +32,9 @@ func (p *Planner) findBegun(ctx context.Context) (*begunJobs, error) {
 	return &begunJobs{p: p, before: before}, p.Store.Sync(ctx)
 }
 
-// among returns those among pipelines whose source was looked at just now. Another plan may have asked for runs since this one began, and
-// have found an older revision than this look: what is stored knows nothing of that yet. One that asks later finds this look noted.
+// among returns those of the pipelines whose source was polled just now. Another plan may have requested runs since
+// this one began, and have found an older revision than this poll: the stored state does not reflect that yet. A
+// later plan finds this poll recorded.
 func (b *begunJobs) among(ctx context.Context, entries []catalog.Entry) (pending map[string]bool, ok bool) {
 	keys := make([]string, len(entries))
 	for i, e := range entries {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides which pipelines run: after an event, after a change of the pipelines themselves, and from time to
-// time. It looks at each source once, compares it with what the last render of each pipeline has read, and asks for a run
-// of those only that would see anything else. It renders and publishes nothing.
+// Package plan decides which pipelines run: after an event, after a change of the pipelines themselves, and
+// periodically. It polls each source once, compares it with the input of the last render of each pipeline, and
+// requests a run of only those whose input differs. It neither renders nor publishes.
 package plan

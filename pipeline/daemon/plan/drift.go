@@ -22,8 +22,9 @@ const (
 	targetTimeout = 20 * time.Second
 )
 
-// needsDriftRun reports whether a run is to note, or to put back, what others have changed since of what a pipeline has published.
-// What a server has told since then is not asked again. The run looks for itself: another may have published meanwhile.
+// needsDriftRun reports whether a run has to record, or to revert, changes by others since then to the published
+// output of a pipeline. Answers that a server has sent since then are not requested again. The run checks again by
+// itself: another may have published meanwhile.
 func (p *Planner) needsDriftRun(ctx context.Context, targets *publish.Targets, pipeline *v1alpha1.RenderPipeline, state *status.State, since time.Time) bool {
 	if slices.ContainsFunc(pipeline.Spec.Publish, func(to v1alpha1.Publish) bool { return p.unresponsiveTargets.isUnresponsive(addressOf(to)) }) {
 		return false

@@ -41,14 +41,15 @@ func (s *sourcePlan) planEntries(ctx context.Context, entries []catalog.Entry, r
 			continue
 		}
 		if s.p.Store.IsDoubted(e.Key, e.Object) {
-			// Another process knows better, and plans it. Where the API server says otherwise, the keeper has it planned.
+			// Another process knows better, and plans it. If the API server disagrees, the keeper has it planned.
 			s.open[e.Key] = true
 			continue
 		}
 		state := s.p.Store.Get(e.Key)
 		if s.snapshot == nil {
-			// One that is being tried again looks at its source before it stops trying, but not at what it has published; another
-			// must say that its source does not answer. Whoever has suspended one may have ended its tries.
+			// A pipeline that is being retried polls its source before it stops retrying, but does not check its
+			// published output; another one must report that its source does not answer. A suspension may have
+			// ended the retries.
 			if s.pending[e.Key] && state.Failures > 0 && state.Retrying() && !s.cause.Now && !s.cause.Moved {
 				continue
 			}

@@ -32,18 +32,18 @@ type Planner struct {
 	// Catalog is the pipelines, PipelinesDir the directory that they are from.
 	Catalog      *catalog.Catalog
 	PipelinesDir string
-	// Fetcher looks at sources, Builder says what would be different.
+	// Fetcher polls sources, Builder determines the changes.
 	Fetcher *source.Fetcher
 	// Secrets reads the secrets of the places that are published to; it may be nil.
 	Secrets secret.Reader
-	// Artifacts keeps what is published as ExternalArtifacts; nil where nothing is.
+	// Artifacts keeps the published ExternalArtifacts; nil if none are published.
 	Artifacts *externalartifact.Keeper
 	Builder   *build.Builder
 	Store     *status.Store
 	Queue     *queue.Queue
 	// Debounce is the least time between two runs of a pipeline that events ask for.
 	Debounce time.Duration
-	// Watchdog leaves behind looks at sources that hang; nil does so, too, and tells nobody.
+	// Watchdog abandons hanging polls of sources; with nil they are abandoned, too, but not reported.
 	Watchdog *watchdog.Watchdog
 	Log      *slog.Logger
 
@@ -78,19 +78,19 @@ type sourceText struct{ digest, file, text string }
 
 // Cause is why pipelines are looked at.
 type Cause struct {
-	// ID stands in every log line from here to the commit, Reason is for people.
+	// ID is included in every log line from here to the commit, Reason is for people.
 	ID, Reason string
 	// Since is when it came.
 	Since time.Time
 	// Drift also looks at what is published.
 	Drift bool
-	// Moved says that a branch which is published to has moved, so that what is under way may have looked too early.
+	// Moved reports whether a published branch has moved, so that runs in progress may have read it too early.
 	Moved bool
 	// Now does not wait for further events.
 	Now bool
 
 	answered func()              // called when a source has answered, or will not, and what is published is looked at
-	planned  func(source string) // called when a source was planned for; nil for nobody
+	planned  func(source string) // called when a source was planned; may be nil
 }
 
 // Event plans for one event.
@@ -119,12 +119,12 @@ func CauseOf(e event.Event, stored time.Time) Cause {
 	return Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored}
 }
 
-// fetchTimeout is how long a source may take to answer. After that its pipelines run anyway, and say in their status what
-// is wrong with it. Few events are planned at the same time, so it is short.
+// fetchTimeout is how long a source may take to answer. After that its pipelines run anyway, and report the problem
+// in their status. Few events are planned at the same time, so it is short.
 const fetchTimeout = 10 * time.Second
 
-// Consider asks for a run of those among the pipelines that would give something else than they did. An error means that
-// the queue could not be asked; then nothing is lost when the same is considered again.
+// Consider requests a run of those pipelines whose result would differ. An error means that the queue could not be
+// asked; no event is lost if the same keys are considered again.
 func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) error {
 	entries := p.runnableEntries(keys)
 	if len(entries) == 0 {
@@ -167,7 +167,7 @@ func (p *Planner) runnableEntries(keys []string) []catalog.Entry {
 	return slices.DeleteFunc(found, func(e catalog.Entry) bool { return e.Err != nil })
 }
 
-// planSources looks at each source once and gives what is to run, in one batch where all sources answer soon.
+// planSources polls each source once and yields the jobs to run, in one batch if all sources answer soon.
 func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begun *begunJobs, cause Cause) iter.Seq[[]queue.Job] {
 	groups := map[string][]catalog.Entry{}
 	var order []string
@@ -191,8 +191,9 @@ func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begu
 // planTimeout bounds the look at one source and what is worked out of it for its pipelines.
 const planTimeout = 5 * time.Minute
 
-// planSourceSafely plans for the pipelines of one source, and asks for all of them where that panics or hangs: the runs will tell of
-// it. The event would come again after each start, and nothing else would ever be planned.
+// planSourceSafely plans the pipelines of one source, and requests runs of all of them if that panics or hangs: the
+// runs will report the problem. Otherwise the event would be redelivered after each start, and block all other
+// planning forever.
 func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) (jobs []queue.Job) {
 	step := watchdog.Step{Name: watchdog.StepPlan, Subject: entries[0].Key, Limit: planTimeout}
 	jobs, err := watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) ([]queue.Job, error) {
@@ -214,7 +215,8 @@ func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []ca
 	return jobs
 }
 
-// newJob returns a job for the cause. What is published is looked at in any case where it has moved: nothing else tells of that.
+// newJob returns a job for the cause. If a published branch has moved, the published output is checked in any case:
+// no other event reports that.
 func (c Cause) newJob(e catalog.Entry) queue.Job {
 	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest, Drift: c.Drift && c.Moved}
 }
@@ -244,7 +246,7 @@ func (p *Planner) sourceKey(e catalog.Entry) string {
 	return string(text)
 }
 
-// forgetPipeline drops what is remembered of a pipeline that is gone.
+// forgetPipeline drops the memory of a removed pipeline.
 func (p *Planner) forgetPipeline(key string) {
 	p.unchanged.Forget(key)
 	p.mu.Lock()
@@ -257,7 +259,7 @@ func (p *Planner) forgetPipeline(key string) {
 
 // planSource plans for the pipelines of one source, one group at a time for each source.
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) []queue.Job {
-	defer p.leaveSource(key) // after its turn is given back
+	defer p.leaveSource(key) // after its turn is released
 	done, err := p.unresponsive.takeTurn(ctx, key, p.sourceLock(key))
 	done = sync.OnceFunc(done)
 	defer done()
@@ -328,8 +330,9 @@ func (p *Planner) noteLook(entries []catalog.Entry, at time.Time) {
 	}
 }
 
-// dropOldRevision takes the revision out of a job whose source was looked at once more before the job is asked for, as a plan
-// waits for slow sources. That look may have found that nothing needs to run, and this job would bring back what it was before.
+// dropOldRevision removes the revision from a job whose source was polled again before the job was requested, since
+// a plan waits for slow sources. That poll may have found that no run is needed, and this job would restore the
+// earlier revision.
 func (p *Planner) dropOldRevision(job *queue.Job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -338,7 +341,7 @@ func (p *Planner) dropOldRevision(job *queue.Job) {
 	}
 }
 
-// statesOf returns the states of pipelines as they are now, for what they say of the last render, see queue.Job.
+// statesOf returns the current states of pipelines, for their record of the last render; see queue.Job.
 func (p *Planner) statesOf(entries []catalog.Entry) []*status.State {
 	out := make([]*status.State, len(entries))
 	for i, e := range entries {
@@ -347,7 +350,7 @@ func (p *Planner) statesOf(entries []catalog.Entry) []*status.State {
 	return out
 }
 
-// sourceHadFailed reports whether a pipeline's status tells of a source that did not answer.
+// sourceHadFailed reports whether a pipeline's status records a source that did not answer.
 func sourceHadFailed(state *status.State) bool {
 	c := state.Condition()
 	return c != nil && c.Reason == "SourceFailed"
@@ -367,8 +370,8 @@ func (p *Planner) sourceLock(key string) *sync.Mutex {
 	return p.sourceLocks[key]
 }
 
-// notBefore says when a pipeline may run: at once where it has not run lately, and else when the time is up. Further events
-// do not put that off, so that a busy repository is still rendered.
+// notBefore returns when a pipeline may run: at once if it has not run recently, otherwise when the minimum
+// interval has passed. Further events do not postpone that, so that a busy repository is still rendered.
 func (p *Planner) notBefore(key string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

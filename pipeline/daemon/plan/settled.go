@@ -13,17 +13,17 @@ import (
 	"github.com/prerig/prerig/pipeline/source"
 )
 
-// settledSource is what the last look at a source has found. As long as its pipelines are as they were, another look goes through those
-// of which something was stored since, or where the source differs where they have read it: ten thousand pipelines are not gone through
-// for an event that touches one of them, or none.
+// settledSource is the result of the last poll of a source. As long as its pipelines are unchanged, the next poll
+// only examines those whose stored state changed since, or for which the source differs in the parts they read: an
+// event that affects one of ten thousand pipelines, or none, does not examine all of them.
 type settledSource struct {
 	entries  []catalog.Entry
 	stored   uint64 // up to where it is known what is stored of them, see status.Store.ChangedSince
 	unneeded *build.Unneeded
-	open     map[string]bool // pipelines that each look goes through: of which something was needed, or it is not known why nothing is
+	open     map[string]bool // pipelines that every poll examines: those that needed a run, or whose reason for needing none is unknown
 }
 
-// lastSettled returns what the last look at a source has found, where that is of use; else nil.
+// lastSettled returns the result of the last poll of a source if it is usable; otherwise nil.
 func (p *Planner) lastSettled(key string, entries []catalog.Entry, cause Cause) *settledSource {
 	p.mu.Lock()
 	s := p.settled[key]
@@ -41,8 +41,8 @@ type unsettled struct {
 	stored  uint64          // up to where it is known what is stored of all others
 }
 
-// unsettled returns what has to be gone through in a snapshot; false where that is all. What has a job is: its run may have looked at the
-// source too early. The caller has the source's turn.
+// unsettled returns the pipelines to examine in a snapshot, or false if all must be examined. A pipeline with a job
+// is one of them: its run may have polled the source too early. The caller has the source's turn.
 func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot, pending map[string]bool) (u unsettled, ok bool) {
 	if s == nil || snapshot == nil {
 		return u, false
@@ -69,7 +69,7 @@ func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot, pending
 	return u, true
 }
 
-// statesBefore returns the states of pipelines as they were when only so much was stored, for what they say of the last render, see
+// statesBefore returns the states of pipelines as of the stored revision, for their record of the last render, see
 // queue.Job; nil for one that has changed since.
 func (p *Planner) statesBefore(entries []catalog.Entry, stored uint64) []*status.State {
 	out := p.statesOf(entries)
@@ -82,7 +82,7 @@ func (p *Planner) statesBefore(entries []catalog.Entry, stored uint64) []*status
 	return out
 }
 
-// noteSettled notes what a look has found; nil for nothing to rely on.
+// noteSettled records the result of a poll; nil if it cannot be relied on.
 func (p *Planner) noteSettled(key string, s *settledSource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -36,7 +36,8 @@ func (p *Planner) fetchSources(ctx context.Context, e catalog.Entry) (*source.Sn
 	return source.FetchAll(ctx, p.shared, e.Scope(), sources, nil)
 }
 
-// mountedRevisions returns the revisions of the further sources of a snapshot by their mount paths, nil where there are none.
+// mountedRevisions returns the revisions of the further sources of a snapshot by their mount paths, or nil if it
+// has none.
 func mountedRevisions(snapshot *source.Snapshot) map[string]string {
 	var out map[string]string
 	for _, one := range snapshot.Mounted {

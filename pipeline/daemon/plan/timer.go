@@ -14,8 +14,9 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 )
 
-// Timer considers each pipeline once in its interval until ctx is done. The moment within the interval follows from the
-// source, so that sources are spread evenly, one look at each serves all of its pipelines, and a restart changes nothing.
+// Timer considers each pipeline once per interval until ctx is done. The moment within the interval is derived from
+// the source, so that sources are spread evenly, one poll of each serves all of its pipelines, and a restart does
+// not change the schedule.
 func (p *Planner) Timer(ctx context.Context) {
 	const tick = time.Second
 	ticker := time.NewTicker(tick)
@@ -24,7 +25,7 @@ func (p *Planner) Timer(ctx context.Context) {
 	p.mu.Lock()
 	p.timing = last
 	p.mu.Unlock()
-	var looks sync.WaitGroup // one that takes long keeps no other from being due
+	var looks sync.WaitGroup // a slow poll does not delay the others
 	defer looks.Wait()
 	for {
 		select {

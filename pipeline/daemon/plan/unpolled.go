@@ -33,9 +33,9 @@ func (p *Planner) notePolled(source string) {
 	p.polled[source] = time.Now()
 }
 
-// Unpolled returns the sources that should have been polled by now, and were not, whatever the reason: a look hangs,
-// or the timer does. A source that does not answer is polled; the status of its pipelines tells of it. Before Timer
-// runs there are none. The times are of a clock that is never set.
+// Unpolled returns the sources that should have been polled by now but were not, whatever the reason: a poll hangs,
+// or the timer does. A source that does not answer counts as polled; the status of its pipelines reports it. Before
+// Timer runs the result is empty. The times are of a monotonic clock.
 func (p *Planner) Unpolled() (out Unpolled) {
 	p.mu.Lock()
 	began := p.timing

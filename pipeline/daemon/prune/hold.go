@@ -34,8 +34,9 @@ func (k *Keeper) findDoubts(entries []catalog.Entry) (out []doubt) {
 	return out
 }
 
-// doubtReason says why it is not known whether a pipeline is gone, "" where it is. A file of one tenant says nothing of the pipelines
-// of another one, which could otherwise not be removed for as long as its author likes; nor does a repository that cannot be read.
+// doubtReason returns the reason it is unknown whether a pipeline was removed, or "" if it is known. A file of one
+// tenant does not cast doubt on the pipelines of another, which its author could otherwise keep from being removed
+// indefinitely; nor does a repository that cannot be read.
 func (k *Keeper) doubtReason(pipeline string) string {
 	if from, ok := k.Catalog.StatusOf(pipeline); ok && from.Error != "" {
 		return "the pipelines cannot be read now"
@@ -66,10 +67,10 @@ func (k *Keeper) groupOf(name string) group {
 	return group{tenant: tenant}
 }
 
-// share is how many pipelines there are, how many of these are gone, and how many are held already.
+// share counts all pipelines, those of them that are missing, and those already held.
 type share struct{ all, gone, held int }
 
-// exceeds returns why so many should not go, "" where they may. of says of what they are.
+// exceeds returns the reason so many should not be removed, or "" if they may. of describes the set they belong to.
 func (s share) exceeds(percent int, of string) string {
 	if s.gone < atLeast || s.gone*100 <= s.all*percent {
 		return ""
@@ -77,7 +78,7 @@ func (s share) exceeds(percent int, of string) string {
 	return fmt.Sprintf("%d of %d pipelines%s are gone at once, more than removals.max_share (%d %%)", s.gone, s.all, of, percent)
 }
 
-// without leaves out pipelines that are gone.
+// without excludes missing pipelines.
 func (s share) without(gone int) share { return share{all: s.all - gone, gone: s.gone - gone} }
 
 // shares counts pipelines by their groups.
@@ -99,8 +100,9 @@ func (k *Keeper) shares(gone, known []string) map[group]share {
 	return out
 }
 
-// exceedsAlone returns why what is gone of one group should not go, "" where it may. What is much of a namespace may be little of all, as
-// where it is given up: that goes, unless it is too much of all with it, without what other namespaces are held for.
+// exceedsAlone returns the reason the missing pipelines of one group should not be removed, or "" if they may. A
+// large share of a namespace may be a small share of all, as when a namespace is abandoned: it is removed, unless
+// this makes too many of all, not counting the pipelines that other namespaces are held for.
 func (k *Keeper) exceedsAlone(shares map[group]share, who group) string {
 	own := shares[who].exceeds(k.MaxShare, "")
 	if own == "" || who.namespace == "" {
@@ -122,9 +124,10 @@ func (k *Keeper) exceedsAlone(shares map[group]share, who group) string {
 	return own
 }
 
-// inAll counts the pipelines of all namespaces that are no tenant's, for what empties many of them at once, as the loss of their
-// definition does. Nobody who can write to one namespace may hold up the others: what is held as too many of its own namespace is left
-// out, and so is the one namespace that has most of them, which may only be about to be held.
+// inAll counts the pipelines of all namespaces that belong to no tenant, to detect an event that empties many of
+// them at once, such as the loss of their definition. A writer of one namespace must not hold up the others:
+// pipelines held as too many of their own namespace are excluded, and so is the one namespace that has most of
+// them, which may be about to be held.
 func (k *Keeper) inAll(shares map[group]share) share {
 	var all share
 	most := 0
@@ -141,9 +144,9 @@ func (k *Keeper) inAll(shares map[group]share) share {
 	return all.without(most)
 }
 
-// tooMany returns why so many should not go without somebody's word, by pipeline; nothing for those that may. They are counted by the
-// tenants that they are of, or else by their namespaces in a cluster. An empty directory was not mounted, or a repository was emptied,
-// much more often than it is meant.
+// tooMany returns, by pipeline, the reason so many should not be removed without confirmation; those that may be
+// removed have no entry. They are counted by tenant, or by namespace in a cluster without tenants. An empty
+// directory is much more often one that was not mounted, or a repository emptied by mistake, than intended.
 func (k *Keeper) tooMany(gone, known []string) map[string]string {
 	shares := k.shares(gone, known)
 	inAll := k.inAll(shares).exceeds(k.MaxShare, " of all namespaces")
@@ -172,8 +175,9 @@ func (k *Keeper) tooMany(gone, known []string) map[string]string {
 	return out
 }
 
-// isLost reports whether a pipeline whose files would be removed is missing among the objects of a cluster without anybody having been
-// seen to delete it: the finalizer has an object stay for that long. A cluster that was set up anew, or another one, has no objects.
+// isLost reports whether a pipeline whose files would be removed is missing among the objects of a cluster although
+// no deletion was seen: the finalizer keeps a deleted object until then. A newly installed cluster, or a different
+// one, has no objects.
 func (k *Keeper) isLost(name string) bool {
 	r, ok := k.Store.Registration(name)
 	if !ok || r.Policy != v1alpha1.DeletionDelete || r.Removal != nil && r.Removal.Deleted || !k.Catalog.TellsAll(name) {
@@ -211,7 +215,7 @@ func (k *Keeper) approveDue(ctx context.Context, gone []string, many map[string]
 	return k.requestRemovals(ctx, due, nil)
 }
 
-// delayOf is how long a pipeline must be missing. One whose object somebody has deleted is missed by nobody.
+// delayOf returns how long a pipeline must be missing. A pipeline whose object was deleted needs no delay.
 func (k *Keeper) delayOf(name string) time.Duration {
 	if k.Catalog.IsDeleted(name) {
 		return 0

@@ -29,28 +29,29 @@ type Keeper struct {
 	// Delay is how long a pipeline must be missing, MaxShare how many percent of all may go at once.
 	Delay    time.Duration
 	MaxShare int
-	// Plan has pipelines looked at for a reason: others that publish to where one that is gone has published, and those that were doubted.
+	// Plan requests planning of pipelines for a reason: those that publish to places of a removed one, and those
+	// that were doubted.
 	Plan func(pipelines []string, reason string)
 	Log  *slog.Logger
 
 	mu      sync.Mutex
 	checked []catalog.Status // of the last check
 	named   uint64           // what is stored of pipelines, in the last check
-	settled bool             // nothing was gone in it
+	settled bool             // no pipeline was missing in it
 	asked   map[string]time.Time
 	told    string // the reason that was logged last
 
-	doubts atomic.Pointer[[]doubt] // why it is not known what is gone
+	doubts atomic.Pointer[[]doubt] // the reasons it is unknown which pipelines are missing
 }
 
 // States of a Removal.
 const (
 	Waiting  = "Waiting"  // for the delay
-	Held     = "Held"     // for somebody to confirm it or to mend something
+	Held     = "Held"     // until it is confirmed or the problem is fixed
 	Removing = "Removing" // by a worker, or tried again after a failure
 )
 
-// Removal is a pipeline that is gone and not removed yet.
+// Removal is a pipeline that is missing and not removed yet.
 type Removal struct {
 	Pipeline string                  `json:"pipeline"`
 	State    string                  `json:"state"`
@@ -80,8 +81,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Check registers the pipelines that there are, marks those that are gone, and approves what is due. It is to be called
-// before the runs of a changed catalog are planned, so that a pipeline with a new name finds the old one marked.
+// Check registers the existing pipelines, marks the missing ones, and approves removals that are due. Call it
+// before planning the runs of a changed catalog, so that a renamed pipeline finds the old one marked.
 func (k *Keeper) Check(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,8 +122,9 @@ func (k *Keeper) Check(ctx context.Context) error {
 	return k.approveDue(ctx, gone, k.tooMany(gone, known))
 }
 
-// registerPipelines notes what valid pipelines say, and that those are there which were missed. What another process has seen changed or
-// deleted is noted only where the API server says that it is as this process knows it; unsure says that it did not.
+// registerPipelines records the declarations of valid pipelines, and the return of missing ones. A pipeline that
+// another process has seen changed or deleted is recorded only if the API server confirms this process's view of
+// it; unsure reports whether it did not.
 func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry) (unsure bool, err error) {
 	var confirmed []string
 	for _, e := range entries {
@@ -143,7 +145,7 @@ func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry)
 	return unsure, nil
 }
 
-// registerPipeline notes what a pipeline says, and that it is there.
+// registerPipeline records the declarations of a pipeline, and that it exists.
 func (k *Keeper) registerPipeline(ctx context.Context, e catalog.Entry, confirmed bool) error {
 	registered, ok := k.Store.Registration(e.Key)
 	want := registered
@@ -175,8 +177,8 @@ func (k *Keeper) registerPipeline(ctx context.Context, e catalog.Entry, confirme
 	})
 }
 
-// markGone notes since when pipelines are gone and what their authors have said in the end, and has those looked at that may go on in
-// their place.
+// markGone records since when pipelines are missing and the final declarations of their authors, and requests
+// planning of their possible successors.
 func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	var heirs []string
 	for _, name := range gone {
@@ -187,7 +189,7 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 		marked := false
 		err := k.Store.ChangeRegistration(ctx, name, func(r *status.Registration) bool {
 			if r.Policy == "" {
-				r.Policy = v1alpha1.DeletionOrphan // it was never registered: nothing is known of it but a state
+				r.Policy = v1alpha1.DeletionOrphan // it was never registered: only its state is known
 			}
 			if marked = r.Removal == nil; marked {
 				r.Removal = &status.Removal{Since: time.Now().UTC(), Deleted: deleted}
@@ -213,12 +215,12 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	return nil
 }
 
-// isAhead reports whether a removal was noted before the clock was set back: its delay begins anew, and not when the
-// clock is there again.
+// isAhead reports whether a removal was recorded before the clock was set back: its delay starts over now, rather
+// than when the clock has caught up.
 func isAhead(r *status.Removal) bool { return time.Until(r.Since) > time.Minute }
 
-// takeLastWord has a removal do what the author of the pipeline has said last, which may be after it ran last, as long as it was not
-// approved. It reports whether that is something else.
+// takeLastWord updates a removal to the final declaration of the pipeline's author, which may be newer than its
+// last run, unless the removal was approved. It reports whether this changed it.
 func takeLastWord(r *status.Registration, word catalog.LastWord) (changed bool) {
 	before := *r
 	if r.Removal.Approved || len(r.Publish)+len(r.Left) == 0 {
@@ -230,7 +232,7 @@ func takeLastWord(r *status.Registration, word catalog.LastWord) (changed bool) 
 	return r.Policy != before.Policy || r.Suspended != before.Suspended
 }
 
-// again is how long after a job was asked for it is looked whether it is still there.
+// again is the delay between requesting a job and checking that it still exists.
 const again = time.Minute
 
 // requestRemovals approves removals and asks for the jobs.
@@ -273,10 +275,11 @@ func (k *Keeper) requestRemovals(ctx context.Context, due []string, change func(
 	return nil
 }
 
-// ErrNotGone is the cause of an error about a pipeline that is there, or that nothing is known of.
+// ErrNotGone is the cause of an error about a pipeline that exists or is unknown.
 var ErrNotGone = errors.New("it is not among the pipelines that are gone and wait to be removed")
 
-// Confirm lets pipelines go that are held back. With orphan their files are left, whatever the deletion policy says.
+// Confirm releases pipelines whose removal is held. With orphan their files are left, regardless of the deletion
+// policy.
 func (k *Keeper) Confirm(ctx context.Context, names []string, orphan bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -293,7 +296,7 @@ func (k *Keeper) Confirm(ctx context.Context, names []string, orphan bool) error
 	})
 }
 
-// Removals lists the pipelines that are gone and not removed yet.
+// Removals lists the pipelines that are missing and not removed yet.
 func (k *Keeper) Removals() []Removal {
 	var out []Removal
 	for _, name := range k.Store.Registered() {

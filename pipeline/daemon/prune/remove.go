@@ -22,12 +22,11 @@ import (
 // successorWait is how long a removal waits before it looks again whether a pipeline has taken over.
 const successorWait = 5 * time.Second
 
-// Remover takes away what pipelines have published, at the places where they do not publish any more. It is safe for concurrent
-// use.
+// Remover removes the output of pipelines from places where they no longer publish. It is safe for concurrent use.
 type Remover struct {
-	// Catalog is the pipelines that there are: some may go on in the place of one that is gone.
+	// Catalog holds the existing pipelines: some may succeed a removed one.
 	Catalog *catalog.Catalog
-	// Store has what is registered of each pipeline, Queue takes the job of one that came back.
+	// Store holds the registration of each pipeline, Queue accepts the job of one that returned.
 	Store *status.Store
 	Queue *queue.Queue
 	// Targets opens the places that were published to.
@@ -37,9 +36,9 @@ type Remover struct {
 	Log     *slog.Logger
 }
 
-// Remove does a job of a pipeline that is gone, if its removal was approved: what it has published is removed or left, as
-// its deletion policy says, and what is stored of it is forgotten. It returns nil where there is nothing approved. Done twice it
-// changes nothing more.
+// Remove runs the job of a missing pipeline if its removal was approved: its output is removed or left, according
+// to its deletion policy, and its stored data is deleted. It returns nil if no removal is approved. It is
+// idempotent.
 func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, error) {
 	reg, revision, err := r.Store.LoadRegistration(ctx, job.Pipeline)
 	if err != nil {
@@ -61,7 +60,8 @@ func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, e
 	if err := r.Store.AddRemovedUID(ctx, reg.Object.UID); err != nil {
 		return nil, &queue.RetryError{After: time.Second, Err: err}
 	}
-	// It is noted before it is forgotten: whoever is interrupted in between does both again, and the list still tells of it.
+	// The removal is recorded before the data is deleted: an interrupted job repeats both, and the list still
+	// contains it.
 	removed := &status.Removed{Pipeline: job.Pipeline, At: time.Now().UTC(), Message: message}
 	if err := r.Store.AddRemoved(ctx, *removed, reg.Removal.Since); err != nil {
 		log.Warn("a removal is not in the list of removed pipelines", "error", err)
@@ -87,7 +87,7 @@ func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, e
 	return removed, nil
 }
 
-// removalFailed notes why and says when to try again.
+// removalFailed records the error and returns when to retry.
 func (r *Remover) removalFailed(ctx context.Context, pipeline string, err error) error {
 	failures := 0
 	waits := errors.Is(err, publish.ErrWaiting)
@@ -111,7 +111,7 @@ func (r *Remover) removalFailed(ctx context.Context, pipeline string, err error)
 	return &queue.RetryError{After: queue.Backoff(failures, pipeline), Err: err}
 }
 
-// unpublishAll deals with what the pipeline has published and says what became of it.
+// unpublishAll removes or leaves the output of the pipeline and describes the outcome.
 func (r *Remover) unpublishAll(ctx context.Context, job queue.Job, reg status.Registration) (string, error) {
 	var left, done []string
 	leave := reg.Policy != v1alpha1.DeletionDelete || reg.Suspended || r.Store.Control(job.Pipeline).Suspended
@@ -139,8 +139,9 @@ func (r *Remover) unpublishAll(ctx context.Context, job queue.Job, reg status.Re
 	return strings.Join(done, "; "), nil
 }
 
-// checkTakenOver refuses to forget a pipeline whose files are left while another one has still to publish to the same place: as long
-// as the old one is known to be gone, its files can be taken over; later they are those of a pipeline that nobody knows.
+// checkTakenOver returns an error instead of forgetting a pipeline whose files are left while another one has still
+// to publish to the same place: as long as the old one is known to be removed, its files can be taken over; later
+// they belong to an unknown pipeline.
 func (r *Remover) checkTakenOver(pipeline string, reg status.Registration, to v1alpha1.Publish) (err error) {
 	if reg.Removal == nil || !to.Removable() {
 		return nil
@@ -173,7 +174,7 @@ func (r *Remover) unpublishFrom(ctx context.Context, job queue.Job, reg status.R
 			change.Origin.Digest = one.SourceRevision[strings.LastIndexByte(one.SourceRevision, ':')+1:]
 		}
 	}
-	if reg.Removal != nil { // from one that goes on elsewhere, nobody can take files over
+	if reg.Removal != nil { // files of a pipeline that still exists and publishes to another place cannot be taken over
 		r.Catalog.Overlapping(job.Pipeline, to, func(other string, at v1alpha1.Publish) { change.Successors[other] = at.Directory() })
 	}
 	if err := queue.Held(ctx); err != nil {
@@ -194,7 +195,8 @@ func (r *Remover) unpublishFrom(ctx context.Context, job queue.Job, reg status.R
 	return fmt.Sprintf("deleted %s from %s in %s", status.Count(len(receipt.Outcome.Deleted), "file"), to.Target(), receipt.Revision), true, nil
 }
 
-// Predecessors returns the pipelines that are gone and had published to a place: the one that publishes there now may take over.
+// Predecessors returns the removed pipelines that had published to a place: the one that publishes there now may
+// take over.
 func (r *Remover) Predecessors(ctx context.Context, pipeline string, to v1alpha1.Publish) []string {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil // what is not owned stays refused

@@ -14,13 +14,14 @@ import (
 	"github.com/prerig/prerig/pipeline/publish"
 )
 
-// errOtherDefinition is about a pipeline that is registered with other branches. One of the two definitions is old, and
-// nothing may be removed from where the newer one publishes to.
+// errOtherDefinition is about a pipeline that is registered with other branches. One of the two definitions is old,
+// and no output may be removed from places of the newer one.
 var errOtherDefinition = errors.New("this process and prerig serve have different definitions of the pipeline for now")
 
-// RemoveStale deals with the places that a pipeline does not publish to any more, as its deletion policy says, and forgets them.
-// It is to be called once the result is where it is to be now. sourceURL is where that was rendered from, state what is known
-// of the pipeline. notes are what became of each place, in words; changed says whether anything was removed.
+// RemoveStale removes or leaves the output at places where a pipeline no longer publishes, according to its
+// deletion policy, and forgets these places. Call it once the result is at its current place. sourceURL is the
+// source of that render, state the known state of the pipeline. notes describe the outcome for each place; changed
+// reports whether any output was removed.
 func (r *Remover) RemoveStale(ctx context.Context, job queue.Job, p *v1alpha1.RenderPipeline, sourceURL string, state *status.State) (notes []string, changed bool, err error) {
 	reg, _, err := r.Store.LoadRegistration(ctx, job.Pipeline)
 	if err != nil {

@@ -51,9 +51,10 @@ func (c clock) whenSetBack(ctx context.Context, do func()) {
 	}
 }
 
-// redeliver has a consumer of the embedded server made anew, so that all that was begun comes again. The server notes
-// by the machine's clock when a message is due again, and would wait until a clock that was set back is there again
-// (checkPending in server/consumer.go of nats-server 2.15). What is under way in this process keeps its locks.
+// redeliver recreates a consumer of the embedded server, so that all unfinished messages are redelivered. The
+// server records by wall clock when a message is due again, and would wait until a clock that was set back has
+// caught up (checkPending in server/consumer.go of nats-server 2.15). Work in progress in this process keeps its
+// locks.
 func (q *Queue) redeliver(ctx context.Context, c jetstream.Consumer) {
 	info := c.CachedInfo()
 	q.opts.Log.Warn("the clock was set back; what waits in the queue is handed out again", "consumer", info.Name)

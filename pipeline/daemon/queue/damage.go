@@ -13,11 +13,12 @@ import (
 	"sync/atomic"
 )
 
-// serverLog hands on what the embedded server has to say about its files; the rest of it is of no use to anybody.
+// serverLog forwards the messages of the embedded server about its files; the rest of its log is not useful.
 type serverLog struct {
 	log *slog.Logger
-	// broken is set when the server tells that it could not write: a stream stores and removes nothing any more after that, not even
-	// what has expired. Who waits for a lock that cannot be dropped would wait for ever, and see no error.
+	// broken is set when the server reports that it could not write: after that a stream neither stores nor removes
+	// messages, not even expired ones. Waiting for a lock that cannot be dropped would block forever without an
+	// error.
 	broken *atomic.Bool
 }
 
@@ -37,17 +38,18 @@ func (s serverLog) Errorf(format string, v ...any) {
 	s.log.Error("the embedded NATS server", "says", text)
 }
 
-// writeFailed is in what nats-server (2.15.2, server/filestore.go, setWriteErr) says when it gives up a stream's files.
+// writeFailed is part of the message that nats-server (2.15.2, server/filestore.go, setWriteErr) logs when it
+// abandons a stream's files.
 const writeFailed = "Critical write error"
 
 func (s serverLog) Fatalf(format string, v ...any) { s.Errorf(format, v...) }
 
-// openedName is saved first of all, so that it is known whether there was any state.
+// openedName is saved before any other state, so that it is known whether there was any.
 const openedName = "queue/opened"
 
-// reportDamage says what the embedded server could not read of its files. Events and jobs that are lost do no harm, as all
-// pipelines are looked at when the daemon starts; what people have asked for is worth a look by them. The directory was
-// used before or is new; lost are streams of which it is known already.
+// reportDamage reports the files that the embedded server could not read. Lost events and jobs do no harm, because
+// all pipelines are planned when the daemon starts; lost requests of people deserve their attention. used reports
+// whether the directory was used before; lost lists streams already known to be lost.
 func (q *Queue) reportDamage(ctx context.Context, used bool, lost []string) error {
 	_, _, opened, err := q.Load(ctx, openedName)
 	if err != nil {
@@ -90,7 +92,8 @@ func (q *Queue) reportDamage(ctx context.Context, used bool, lost []string) erro
 // maxDetails bounds for how many messages that were removed the server is asked for details: it lists every one.
 const maxDetails = 500_000
 
-// lostMessages reports whether messages of a stream could not be read. The server tells only together with all that was removed.
+// lostMessages reports whether messages of a stream could not be read. The server reports them only together with
+// all removed messages.
 func (q *Queue) lostMessages(ctx context.Context, name string) (bool, error) {
 	var info struct {
 		State struct {

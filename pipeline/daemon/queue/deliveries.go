@@ -25,8 +25,8 @@ func (q *Queue) isKnownEvent(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// rememberEvent keeps the id of an event that is stored. Without it a repetition would lead to one more look at the source, and
-// nothing else, so that its failure is not the event's.
+// rememberEvent keeps the id of a stored event. Without it a repetition would only cause one more poll of the
+// source, so its failure does not fail the event.
 func (q *Queue) rememberEvent(ctx context.Context, id string) {
 	err := q.retryStep(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, q.lookTimeout())

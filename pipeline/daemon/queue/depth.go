@@ -13,19 +13,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Depth is how much there is to do.
+// Depth is the amount of pending work.
 type Depth struct {
 	// Jobs is how many are not done: those that wait, that run, and that are tried again later. Retrying are the last.
 	Jobs, Retrying int
-	// Oldest is when the oldest job was asked for that is not tried again later; the zero time where there is none.
+	// Oldest is when the oldest job that is not waiting for a retry was requested; the zero time if none exists.
 	Oldest time.Time
 }
 
 // maxRetries bounds how many jobs are read to find out which are tried again later. What lies beyond counts as waiting.
 const maxRetries = 2000
 
-// Depth returns how much there is to do. The function says of a pipeline for which cause it failed and is tried again; it is
-// asked for each pipeline that has a job. It may be nil, for none.
+// Depth returns the amount of pending work. The function returns the cause of the failure that a pipeline is being
+// retried for; it is called for each pipeline that has a job. It may be nil if none is retried.
 func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause string, ok bool)) (Depth, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
@@ -63,7 +63,8 @@ func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause
 	return depth, err
 }
 
-// hasJobOf reports whether the job of a subject is of a cause. A newer one of another cause is a new chance, and waits for nothing.
+// hasJobOf reports whether the job of a subject has a cause. A newer one with another cause is a new attempt, and
+// does not wait.
 func (q *Queue) hasJobOf(ctx context.Context, subject, cause string) (bool, error) {
 	msg, err := q.workStream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -76,7 +77,7 @@ func (q *Queue) hasJobOf(ctx context.Context, subject, cause string) (bool, erro
 	return json.Unmarshal(msg.Data, &job) == nil && job.Cause == cause, nil
 }
 
-// oldestJob returns when the first job was stored whose subject is not skipped; the zero time where there is none.
+// oldestJob returns when the first job whose subject is not skipped was stored; the zero time if none exists.
 func (q *Queue) oldestJob(ctx context.Context, first uint64, skip map[string]bool) (time.Time, error) {
 	for next := max(first, 1); ; {
 		msg, err := q.workStream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(q.workSubjects()))

@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// localLocks are the locks of a queue with an embedded server: nobody but this process can reach that, and what a process held is free
-// when it is gone. They are not stored, as two writes to the disk would be a good part of what a job costs.
+// localLocks are the locks of a queue with an embedded server: only this process can reach it, and a process
+// releases its locks when it ends. They are not stored, because two writes to the disk would be a good part of the
+// cost of a job.
 type localLocks struct {
 	closed atomic.Bool // the directory may be another queue's
 
@@ -24,7 +25,7 @@ func newLocalLocks() *localLocks { return &localLocks{held: map[string]bool{}} }
 // errClosed is of a queue that was closed: another one may have its directory, and its locks.
 var errClosed = errors.New("the queue is closed")
 
-// take gives false where the lock is taken.
+// take returns false if the lock is held.
 func (l *localLocks) take(name string) (*heldLock, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,11 +18,12 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/backoff"
 )
 
-// TryLock takes the lock of a name for as long as this process lives and reports, at most until unlock is called. It gives
-// false where another holds it. A holder that dies loses the lock after Options.AckWait.
+// TryLock acquires the lock of a name for as long as this process lives and reports, at most until unlock is
+// called. It returns false if another process holds it. A holder that dies loses the lock after Options.AckWait.
 //
-// A lock keeps workers out of each other's way; what must never happen twice is guarded by comparing and swapping where it
-// happens, as a process that was stopped for longer than AckWait does not know that it lost its lock.
+// A lock only keeps workers from duplicating work; operations that must never happen twice are guarded by
+// compare-and-swap themselves, because a process that was stopped for longer than AckWait does not know that it
+// lost its lock.
 func (q *Queue) TryLock(ctx context.Context, name string) (unlock func(), ok bool, err error) {
 	held, ok, err := q.tryLock(ctx, name)
 	if !ok || err != nil {
@@ -31,7 +32,8 @@ func (q *Queue) TryLock(ctx context.Context, name string) (unlock func(), ok boo
 	return held.unlock, true, nil
 }
 
-// TryLead takes the lock of a name as TryLock does, for one who goes on for long: held reports whether nobody else can have it.
+// TryLead acquires the lock of a name as TryLock does, for a long-running holder: held reports whether no other
+// process can have it.
 func (q *Queue) TryLead(ctx context.Context, name string) (held func() bool, unlock func(), ok bool, err error) {
 	h, ok, err := q.tryLock(ctx, name)
 	if !ok || err != nil {
@@ -50,7 +52,7 @@ type heldLock struct {
 	unlock  func()
 }
 
-// isHeld reports whether nobody else can have the lock.
+// isHeld reports whether no other process can have the lock.
 func (h *heldLock) isHeld() bool {
 	if h.local != nil {
 		return !h.dropped.Load() && !h.local.closed.Load()
@@ -81,7 +83,7 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, erro
 		return h, ok, nil
 	}
 	h := &heldLock{began: time.Now(), valid: q.opts.AckWait * 9 / 10}
-	// Each hold has a value of its own, to tell what became of a request whose answer was lost.
+	// Each hold has a unique value, to determine the outcome of a request whose response was lost.
 	c := lockClaim{q: q, key: subjectToken(name), value: []byte(q.owner + "/" + crand.Text())}
 	ok, err := c.takeLock(ctx)
 	if err != nil {
@@ -133,8 +135,9 @@ func (h *heldLock) patience(now time.Time, every time.Duration) time.Duration {
 	return min(max(left/2, every/4), requestTimeout)
 }
 
-// lockClaim is what a hold has in the bucket of locks. A cluster that changes its leader may do what it was asked and not
-// answer; then the claim looks whether it was done, as otherwise nobody would have the lock until it runs out.
+// lockClaim is the entry of a hold in the bucket of locks. A cluster that changes its leader may execute a request
+// without responding; the claim then checks the outcome, because otherwise the lock would be unusable until it
+// expires.
 type lockClaim struct {
 	q        *Queue
 	key      string
@@ -147,7 +150,7 @@ type lockClaim struct {
 // lockSight is what a look at a lock has found, maybe on a server that does not know the latest yet.
 type lockSight struct {
 	looked, mine bool
-	revision     uint64 // 0 where there is none
+	revision     uint64 // 0 if none exists
 }
 
 // takeLock returns false where another has the lock.
@@ -170,8 +173,8 @@ func (c *lockClaim) takeLock(ctx context.Context) (bool, error) {
 	return false, c.q.noteWriteError(err)
 }
 
-// renewLock takes at most so long for each of its requests. It returns the time from which on the lock is renewed, if it is, or lost where
-// another has the lock, or nobody.
+// renewLock spends at most within on each of its requests. It returns the time from which the lock is renewed, if
+// it is, or lost if the lock is held by another or by none.
 func (c *lockClaim) renewLock(ctx context.Context, now time.Time, within time.Duration) (renewed time.Time, lost bool) {
 	asking, cancel := context.WithDeadline(ctx, now.Add(within))
 	defer cancel()

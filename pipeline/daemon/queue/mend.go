@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// HoldName is the name of what says that state was lost, as JSON with an id and the time. status.Store reads it.
+// HoldName is the name of the record that state was lost, as JSON with an id and the time. status.Store reads it.
 const HoldName = "queue/hold"
 
 // holdPipelines notes that state was lost.
@@ -26,8 +26,9 @@ func (q *Queue) holdPipelines(ctx context.Context) error {
 	return q.Save(ctx, HoldName, data)
 }
 
-// forgetDamagedDescriptions removes the descriptions of streams that the server could not restore. The streams are made again, and
-// take in the messages that are there; but a description that is there is never written anew, and would be refused at every start.
+// forgetDamagedDescriptions removes the descriptions of streams that the server could not restore. The streams are
+// recreated and recover the existing messages; but an existing description is never rewritten, and would be
+// rejected at every start.
 func (q *Queue) forgetDamagedDescriptions(ctx context.Context, dir string) error {
 	descriptions, err := listStreamFiles(dir, "meta.inf")
 	if err != nil {
@@ -42,7 +43,7 @@ func (q *Queue) forgetDamagedDescriptions(ctx context.Context, dir string) error
 		Streams []string `json:"streams"`
 		Total   int      `json:"total"`
 	}
-	// There are about ten streams, and the server gives up to a thousand names at once.
+	// There are about ten streams, and the server returns up to a thousand names at once.
 	answer, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.NAMES", nil)
 	if err == nil {
 		err = json.Unmarshal(answer.Data, &info)

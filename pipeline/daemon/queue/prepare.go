@@ -13,13 +13,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What is there as it should be is taken as it is: to look at a stream, a cluster needs that stream's leader only, and to
-// make or change it also the leader of all. A process that starts while nodes go and come could wait long for both.
+// A stream that already exists as required is used unchanged: reading a stream of a cluster needs only that
+// stream's leader, while creating or changing it also needs the leader of the cluster. A process that starts while
+// nodes join and leave could wait long for both.
 
 const (
-	// lookFor is how long a look waits for its answer. Where a leader has just gone it will never come.
+	// lookFor is how long a read waits for its response. If a leader has just disappeared, it never arrives.
 	lookFor = 1500 * time.Millisecond
-	// lookLong is how long it is looked again, and making something is tried: an election takes up to nine seconds.
+	// lookLong is how long reads are repeated, and creation is retried: an election takes up to nine seconds.
 	lookLong = 12 * time.Second
 )
 
@@ -42,7 +43,8 @@ func isFinal(err error) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrKeyExists)
 }
 
-// lookTimeout is how long one look may take. An embedded server answers at last, also where its disk takes seconds to write.
+// lookTimeout returns how long one read may take. An embedded server always responds eventually, even if its disk
+// takes seconds to write.
 func (q *Queue) lookTimeout() time.Duration {
 	if q.server != nil {
 		return embeddedTimeout

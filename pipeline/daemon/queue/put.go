@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A stream of a cluster whose leader has gone has another one after four to nine seconds: until then nobody answers, or
-// somebody that nobody is in charge. The client itself would wait for an answer that never comes, or give up after half a
-// second.
+// A stream of a cluster that lost its leader elects another one after four to nine seconds: until then no server
+// responds, or one responds that no leader exists. The client itself would wait for a response that never arrives,
+// or stop after half a second.
 
 // storeEvent publishes an event, and in a cluster tries again until ctx is done, as long as that may help. The id keeps the
 // event from being stored twice by that.
@@ -64,7 +64,7 @@ func tryUntilStored(ctx context.Context, try func(ctx context.Context) (duplicat
 	}
 }
 
-// isPassing reports whether an error is one that a cluster gives while it is without a leader.
+// isPassing reports whether an error is one that a cluster returns while it has no leader.
 func isPassing(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrDisconnected) {

@@ -24,7 +24,7 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/disk"
 )
 
-// Options say where the queue is and how it behaves. The zero value of a duration means its default.
+// Options are the location and the settings of the queue. The zero value of a duration means its default.
 type Options struct {
 	// Dir is where the embedded server keeps its files; it is not used with URL.
 	Dir string
@@ -83,7 +83,7 @@ type Queue struct {
 	workStream  jetstream.Stream
 	stateStream jetstream.Stream
 	locks       jetstream.KeyValue // of a cluster
-	local       *localLocks        // with an embedded server; nil else
+	local       *localLocks        // with an embedded server; otherwise nil
 	state       jetstream.KeyValue
 	papers      jetstream.KeyValue
 	seen        jetstream.KeyValue // ids of events
@@ -95,7 +95,7 @@ type Queue struct {
 	clock       clock
 }
 
-// Open starts or connects, and makes the streams that are not there.
+// Open starts or connects to the server, and creates missing streams.
 func Open(ctx context.Context, o Options) (*Queue, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// embeddedTimeout is how long a request to the embedded server may take where nothing else is said.
+// embeddedTimeout is how long a request to the embedded server may take by default.
 const embeddedTimeout = 30 * time.Second
 
 // prepareStreams makes the streams, consumers and buckets. In a cluster that has lost a node each of them may have to wait for a
@@ -129,7 +129,7 @@ func (q *Queue) prepareStreams(ctx context.Context) error {
 	var err error
 	var options []jetstream.JetStreamOpt
 	if q.server != nil {
-		// It always answers; where it takes longer than the client's five seconds, the machine is busy.
+		// It always responds; if it takes longer than the client's five seconds, the machine is busy.
 		options = append(options, jetstream.WithDefaultTimeout(embeddedTimeout))
 	}
 	if q.js, err = jetstream.New(q.nc, options...); err != nil {
@@ -138,7 +138,7 @@ func (q *Queue) prepareStreams(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, step := range []func(ctx context.Context) error{
 		q.prepareEvents, q.prepareWork, q.prepareLocks, q.prepareState,
-		// What is good to have is bounded, so that it never takes the room of what must not be lost.
+		// Optional data is bounded, so that it never uses the room of data that must not be lost.
 		func(ctx context.Context) (err error) {
 			q.seen, err = q.ensureBucket(ctx, "SEEN", q.opts.Remember, min(maxDeliveries, q.opts.MaxStore/8))
 			return err
@@ -209,8 +209,8 @@ func (q *Queue) deliveryConfig() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: -1}
 }
 
-// takeOver lets go of what the last process with this embedded server held: it is gone, and nobody else can reach the
-// server.
+// takeOver releases the locks of the last process with this embedded server: it has ended, and no other process can
+// reach the server.
 func (q *Queue) takeOver(ctx context.Context) error {
 	held, err := q.locks.ListKeys(ctx)
 	if err != nil {
@@ -250,16 +250,17 @@ func (q *Queue) Ready() error {
 // Writable reports whether what was to be stored last was stored, or could not be for another reason than a lack of room.
 func (q *Queue) Writable() bool { return q.Ready() == nil && !q.full.Load() }
 
-// hasRoom returns why nothing can be stored in a directory. Where the kernel does not tell, it is tried.
+// hasRoom returns an error if a directory has no room to store data. If the kernel does not report the free space,
+// it tries to write.
 func hasRoom(dir string) error {
 	space, err := disk.Of(dir)
 	if err != nil {
-		return nil //nolint:nilerr // a write will say more
+		return nil // nolint:nilerr // a write will report more
 	}
 	return space.Problem()
 }
 
-// Close lets go of the connection, and stops an embedded server. Its directory is given up last.
+// Close releases the connection, and stops an embedded server. Its directory is released last.
 func (q *Queue) Close() {
 	if q.local != nil {
 		q.local.closed.Store(true)
@@ -283,8 +284,8 @@ type loggedEvent struct {
 	Trace  string      `json:"trace,omitempty"` // W3C traceparent of its arrival
 }
 
-// Put stores an event before it returns. It gives true for an event whose ID was stored within the time that ids are
-// remembered.
+// Put stores an event before it returns. It returns true for an event whose ID was stored within the time that ids
+// are remembered.
 func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err error) {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "event")
 	defer span.End()

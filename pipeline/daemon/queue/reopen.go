@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// What the last process has left is taken from the files that were written before anything was acknowledged, and from
-// nothing else. Whether it ended by itself or was killed then makes no difference.
+// The state left by the last process is read only from the files that were written before any acknowledgement. It
+// then makes no difference whether it ended by itself or was killed.
 
-// usedName is the file that says that everything in the directory was made once: what a first start leaves that was
-// interrupted is no damage.
+// usedName is the file that marks a directory in which everything was created once: the remains of an interrupted
+// first start are no damage.
 const usedName = "prerig.used"
 
 func isUsed(dir string) (bool, error) {
@@ -48,10 +48,11 @@ func listStreamFiles(dir, pattern string) ([]string, error) {
 	return found, nil
 }
 
-// forgetDeliveries removes what the last server knew beside its messages. About deliveries under way: they are begun anew, and a
-// file of it that was damaged would keep the server from making the consumer. And its indexes: it writes them from time to
-// time only, and when it is shut down, so that after a kill they name messages that were removed since, which would be taken
-// for lost; and one that is up to date would keep it from looking at its messages.
+// forgetDeliveries removes the last server's records other than messages. It removes those of deliveries in
+// progress: they start over, and a damaged file would keep the server from creating the consumer. It also removes
+// the indexes: the server writes them only periodically and on shutdown, so that after a kill they name messages
+// that were removed since, which would count as lost; and an index that is up to date would keep the server from
+// checking its messages.
 func forgetDeliveries(dir string) error {
 	for _, pattern := range []string{"obs/*", "msgs/index.db"} {
 		known, err := listStreamFiles(dir, pattern)
@@ -67,8 +68,8 @@ func forgetDeliveries(dir string) error {
 	return nil
 }
 
-// emptyStreams returns the streams with a file of messages that has become empty, which the server takes for one that was never
-// written. The last file of a stream may be.
+// emptyStreams returns the streams with a file of messages that has become empty, which the server mistakes for one
+// that was never written. The last file of a stream may be empty.
 func emptyStreams(dir string) ([]string, error) {
 	blocks, err := listStreamFiles(dir, "msgs/*.blk")
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// replaceJob stores a job in the place of the one that the pipeline has, if any, whether it waits or runs: one that runs may fail and
-// would have come again. What that one was to do beyond looking at the source is still to be done, and nothing else tells of it. The
-// server takes the job only where no other came in between.
+// replaceJob stores a job in place of the pipeline's current one, if any, whether it is waiting or running: a
+// running one may fail and would have been redelivered. Tasks of the old job other than polling the source are
+// kept, because no other record of them exists. The server accepts the job only if no other was stored in between.
 func (q *Queue) replaceJob(ctx context.Context, j Job) error {
 	subject := q.workSubject(j.Pipeline)
 	for last, waiting := uint64(0), (Job{}); ; {
@@ -30,7 +30,7 @@ func (q *Queue) replaceJob(ctx context.Context, j Job) error {
 		switch {
 		case err == nil:
 			last, waiting = found.Sequence, Job{}
-			_ = json.Unmarshal(found.Data, &waiting) // one that cannot be read asks for nothing
+			_ = json.Unmarshal(found.Data, &waiting) // an unreadable job requests no tasks
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			last, waiting = 0, Job{} // it has ended meanwhile
 		case errors.As(err, &api) && !isPassing(err):
@@ -42,7 +42,7 @@ func (q *Queue) replaceJob(ctx context.Context, j Job) error {
 	}
 }
 
-// isOvertaken reports whether something else was stored last than was expected, or is about to be.
+// isOvertaken reports whether the last stored message is not the expected one, or is about to change.
 func isOvertaken(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)

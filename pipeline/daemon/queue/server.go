@@ -21,12 +21,12 @@ import (
 const (
 	// startup is how long an embedded server may take to read its files.
 	startup = 2 * time.Minute
-	// handover is how long a process waits for the end of another that uses the directory: one that was told to end needs a
-	// moment for it.
+	// handover is how long a process waits for another that uses the directory to end: a process that was asked to
+	// end needs a moment for it.
 	handover = 10 * time.Second
 )
 
-// openEmbedded starts the embedded server. Nothing in the directory is looked at before it is ours. After an error nothing
+// openEmbedded starts the embedded server. It reads the directory only after locking it. After an error no resource
 // is left open.
 func (q *Queue) openEmbedded(ctx context.Context) (err error) {
 	dir := q.opts.Dir
@@ -91,7 +91,7 @@ func (q *Queue) startEmbedded(ctx context.Context, dir string, maxStore int64) e
 			err = errors.New("it did not become ready")
 		}
 		if err != nil {
-			<-started // what has begun to read the files must not go on after the directory is given up
+			<-started // a server that has begun to read the files must not continue after the directory is released
 			return fmt.Errorf("starting the embedded NATS server: %w", err)
 		}
 	}
@@ -143,8 +143,9 @@ func lockDir(ctx context.Context, dir string, patience time.Duration, log *slog.
 	}
 }
 
-// dialCluster connects to a cluster, and goes on trying for as long as it lives. A node that is gone without a word, as with its
-// machine, is missed after some ten seconds, and another one that does not answer is not waited for long.
+// dialCluster connects to a cluster and keeps reconnecting for as long as the connection exists. A node that
+// disappears silently, as with its machine, is detected after about ten seconds, and the wait for another one that
+// does not respond is short.
 func dialCluster(url string, opts []nats.Option) (*nats.Conn, error) {
 	opts = append([]nats.Option{nats.Name("prerig"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
 		nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(3 * time.Second),

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Load returns what was saved under a name; false where nothing was.
+// Load returns the data saved under a name; false if none was saved.
 func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
@@ -25,18 +25,18 @@ func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision ui
 	return entry.Value(), entry.Revision(), true, nil
 }
 
-// ErrChanged means that somebody else has saved the state since it was loaded.
+// ErrChanged means that another process has saved the state since it was loaded.
 var ErrChanged = errors.New("the state has been changed by another process")
 
-// SaveAfter stores data under a name if nothing was saved since the given revision, 0 for nothing at all, and gives the new
-// revision. ErrChanged is the cause of the error otherwise.
+// SaveAfter stores data under a name if no data was saved since the revision, 0 for none at all, and returns the
+// new revision. Otherwise ErrChanged is the cause of the error.
 func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revision uint64) (uint64, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	var next uint64
 	var err error
 	if revision == 0 {
-		// It may have been there and be forgotten, which leaves a mark with a revision of its own.
+		// It may have existed and been deleted, which leaves a marker with a revision of its own.
 		next, err = q.state.Create(ctx, subjectToken(name), data)
 	} else {
 		next, err = q.state.Update(ctx, subjectToken(name), data, revision)
@@ -51,7 +51,7 @@ func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revisio
 	return next, nil
 }
 
-// Save stores data under a name, durably, whatever was there.
+// Save stores data under a name, durably and unconditionally.
 func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
@@ -71,8 +71,8 @@ func (q *Queue) Forget(ctx context.Context, name string) error {
 	return nil
 }
 
-// ForgetAfter removes what was saved under a name if nothing was saved since the given revision; ErrChanged is the cause of
-// the error otherwise. Where nothing is saved it does nothing.
+// ForgetAfter removes the data saved under a name if none was saved since the revision; otherwise ErrChanged is the
+// cause of the error. If no data is saved it does not change anything.
 func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) error {
 	if revision == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) e
 	return nil
 }
 
-// PutArchive stores a paper under a name: something that nobody misses much. Where the archive is full it is an error.
+// PutArchive stores a document of low importance under a name. It returns an error if the archive is full.
 func (q *Queue) PutArchive(ctx context.Context, name string, data []byte) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
@@ -100,7 +100,7 @@ func (q *Queue) PutArchive(ctx context.Context, name string, data []byte) error 
 	return nil
 }
 
-// GetArchive returns what was filed under a name; false where nothing was, or not any more.
+// GetArchive returns the document archived under a name; false if none was, or it was dropped.
 func (q *Queue) GetArchive(ctx context.Context, name string) (data []byte, ok bool, err error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()

@@ -33,7 +33,7 @@ type Table struct {
 
 	listeners []func(name string)
 
-	looking sync.Mutex // held by whoever asks how far the state is
+	looking sync.Mutex // serializes requests for the revision of the state
 	lookMu  sync.Mutex
 	next    *stateLook // that was not begun yet
 }
@@ -57,7 +57,7 @@ type tableChange struct {
 	revision uint64
 }
 
-// keptChanges is how many of the last changes a table tells of, at least.
+// keptChanges is the minimum number of recent changes that a table can list.
 const keptChanges = 2000
 
 // Table returns a copy that follows until ctx is done. It holds everything that was saved before the call.
@@ -79,22 +79,22 @@ func newTable(q *Queue) *Table {
 	return &Table{q: q, renew: make(chan struct{}), rows: map[string]tableRow{}, waiting: make(chan struct{})}
 }
 
-// followWatcher takes in what the watcher tells. One that ends, as the client gives it up where a cluster cannot make its
-// consumer anew, or that lags, as the node that had its consumer is gone, is replaced by another that begins where it
-// stopped.
+// followWatcher applies the updates of the watcher. A watcher that ends, because the client abandons it if a
+// cluster cannot recreate its consumer, or that lags, because the node of its consumer has disappeared, is replaced
+// by another that resumes at the same revision.
 func (t *Table) followWatcher(ctx context.Context, watcher jetstream.KeyWatcher) {
 	for watcher != nil {
 		t.drainUpdates(ctx, watcher)
 		_ = watcher.Stop()
 		go func(left <-chan jetstream.KeyValueEntry) {
-			for range left { // what it was about to tell when it was stopped must not hold it up
+			for range left { // a stopped watcher must not block on its pending updates
 			}
 		}(watcher.Updates())
 		watcher = t.newWatcher(ctx)
 	}
 }
 
-// drainUpdates gives when the watcher has ended, another is asked for, or ctx is done.
+// drainUpdates returns when the watcher has ended, another is requested, or ctx is done.
 func (t *Table) drainUpdates(ctx context.Context, watcher jetstream.KeyWatcher) {
 	for {
 		select {
@@ -113,7 +113,7 @@ func (t *Table) drainUpdates(ctx context.Context, watcher jetstream.KeyWatcher) 
 	}
 }
 
-// newWatcher returns a watcher for what was not taken in yet, and tries until there is one; nil when ctx is done.
+// newWatcher returns a watcher for the updates not applied yet, and retries until it has one; nil when ctx is done.
 func (t *Table) newWatcher(ctx context.Context) jetstream.KeyWatcher {
 	for ctx.Err() == nil {
 		t.mu.Lock()
@@ -168,8 +168,8 @@ func (t *Table) noteChange(c tableChange) {
 	t.recent = append(t.recent, c)
 }
 
-// ChangedSince returns the names of what was saved or forgotten after a revision, some maybe more than once, and the revision up to
-// which that is all, as Seen gives it. It gives false where that is too long ago to tell.
+// ChangedSince returns the names that were saved or forgotten after a revision, possibly with duplicates, and the
+// revision up to which the list is complete, as returned by Seen. It returns false if the revision is too old.
 func (t *Table) ChangedSince(revision uint64) (names []string, seen uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,15 +184,16 @@ func (t *Table) ChangedSince(revision uint64) (names []string, seen uint64, ok b
 	return names, t.seen, true
 }
 
-// OnChange has f called with the name of what was saved or forgotten, after Get tells of it. f must return at once.
+// OnChange registers f to be called with each name that was saved or forgotten, after Get returns the change. f
+// must return at once.
 func (t *Table) OnChange(f func(name string)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], f)
 }
 
-// lag is how long Sync waits for something new before it asks for another watcher. The client itself takes ten seconds to
-// notice that the server of a watcher is gone.
+// lag is how long Sync waits for an update before it requests another watcher. The client itself takes ten seconds
+// to notice that the server of a watcher has disappeared.
 const lag = 2 * time.Second
 
 // Sync waits until the copy holds everything that was saved before the call, as the leader of the state knows it.
@@ -280,8 +281,8 @@ func (t *Table) Names(prefix string) []string {
 	return slices.Clone(out)
 }
 
-// Few lists the names that begin with a prefix of which there are never many, in no order. Names goes through all where one of any prefix
-// came or went. The caller must not change the list.
+// Few lists the names that begin with a prefix, in no order, for prefixes that never have many. Names iterates over
+// all names if one of any prefix was added or removed. The caller must not change the list.
 func (t *Table) Few(prefix string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -296,7 +297,7 @@ func (t *Table) Few(prefix string) []string {
 	return out
 }
 
-// beginningWith goes through all names for those that begin with a prefix. The caller holds the lock.
+// beginningWith searches all names for those that begin with a prefix. The caller holds the lock.
 func (t *Table) beginningWith(prefix string) (names []string) {
 	for name := range t.rows {
 		if strings.HasPrefix(name, prefix) {
@@ -306,7 +307,7 @@ func (t *Table) beginningWith(prefix string) (names []string) {
 	return names
 }
 
-// noteFew enters a name that came, or takes one out that went. The caller holds the lock.
+// noteFew adds a new name, or removes a deleted one. The caller holds the lock.
 func (t *Table) noteFew(name string, came bool) {
 	for prefix, names := range t.few {
 		if !strings.HasPrefix(name, prefix) {
@@ -320,7 +321,7 @@ func (t *Table) noteFew(name string, came bool) {
 	}
 }
 
-// Seen is the revision of the last change that Get tells of.
+// Seen returns the revision of the last change that Get reflects.
 func (t *Table) Seen() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// TraceOf returns the W3C traceparent of what ctx belongs to, for what is stored: "" where nothing is traced.
+// TraceOf returns the W3C traceparent of ctx, to be stored with data; "" without tracing.
 func TraceOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)

@@ -39,8 +39,9 @@ func (q *Queue) noteWriteError(err error) error {
 	return err
 }
 
-// longestSilence is how long the embedded server may answer no write before it counts as broken. A busy machine or a slow disk makes
-// writes late, and starting again would only add to its work; a write that failed the server tells by itself.
+// longestSilence is how long the embedded server may leave writes unanswered before it counts as broken. A busy
+// machine or a slow disk delays writes, and a restart would only add to its work; the server itself reports failed
+// writes.
 const longestSilence = 2 * time.Minute
 
 // noteAnswer notes whether a write was answered in time, and returns for how long none was.
@@ -56,7 +57,7 @@ func (q *Queue) noteAnswer(late bool) time.Duration {
 	return now - time.Duration(q.silentSince.Load())
 }
 
-// outOfRoom reports whether a server has refused to store something as there is too much.
+// outOfRoom reports whether a server rejected a write because its storage is full.
 func outOfRoom(err error) bool {
 	const insufficientResources = 10023
 	var api *jetstream.APIError
@@ -80,7 +81,7 @@ func (q *Queue) Watch(ctx context.Context) error {
 	}
 }
 
-// isWritable tries whether there is room for more than a handful of messages.
+// isWritable tests whether there is room for more than a handful of messages.
 func isWritable(dir string) bool {
 	name := filepath.Join(dir, "prerig.probe")
 	defer os.Remove(name)

@@ -22,7 +22,7 @@ import (
 type Job struct {
 	// Pipeline is its namespace and name, "namespace/name".
 	Pipeline string `json:"pipeline"`
-	// Cause is the id of the event, request or timer tick that led to the job; it stands in every log line.
+	// Cause is the id of the event, request or timer tick that led to the job; every log line includes it.
 	Cause string `json:"cause"`
 	// Reason is a few words for the user.
 	Reason string `json:"reason"`
@@ -30,7 +30,7 @@ type Job struct {
 	Since time.Time `json:"since"`
 	// NotBefore delays the job, so that a burst of events leads to one run.
 	NotBefore time.Time `json:"notBefore"`
-	// Force runs even where the fingerprint says that nothing changed.
+	// Force runs even if the fingerprint is unchanged.
 	Force bool `json:"force,omitempty"`
 	// Drift also looks whether others have changed what is published.
 	Drift bool `json:"drift,omitempty"`
@@ -47,10 +47,12 @@ type Job struct {
 	Batch int `json:"batch,omitempty"`
 	// Spec is the digest of the pipeline's definition that it was planned for, empty where that does not matter.
 	Spec string `json:"spec,omitempty"`
-	// Policies are the policies that are objects of a cluster, as they were when it was planned, by NAMESPACE/NAME. Jobs of earlier
-	// releases have "policies" with generations alone, which say nothing of an object that was made anew.
+	// Policies are the versions, at planning time, of the policies that are objects of a cluster, by
+	// NAMESPACE/NAME. Jobs of earlier releases have "policies" with generations alone, which are meaningless for a
+	// recreated object.
 	Policies map[string]ObjectVersion `json:"policyVersions,omitempty"`
-	// Cluster is the digest of what the pipeline could take from the cluster when it was planned, empty where it takes nothing.
+	// Cluster is the digest of the pipeline's possible inputs from the cluster at planning time, empty if it has
+	// none.
 	Cluster string `json:"cluster,omitempty"`
 	// Trace is the W3C traceparent of the plan that asked for it; the context of the job belongs to it.
 	Trace string `json:"trace,omitempty"`
@@ -72,7 +74,7 @@ type RetryError struct {
 	Err   error
 }
 
-// Error tells the cause.
+// Error returns the message of the cause.
 func (e *RetryError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
@@ -95,10 +97,10 @@ func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// fewPipelines is for how many pipelines the queue is asked one by one, in the place of once for all that there are.
+// fewPipelines is the number of pipelines up to which the queue is asked one by one instead of once for all.
 const fewPipelines = 4
 
-// PendingOf is Pending for some pipelines. It may tell of others, too.
+// PendingOf is Pending for some pipelines. The result may include others, too.
 func (q *Queue) PendingOf(ctx context.Context, pipelines []string) (map[string]bool, error) {
 	if len(pipelines) > fewPipelines {
 		return q.Pending(ctx)
@@ -145,7 +147,8 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 			q.opts.Log.Error("a job in the queue cannot be read and was dropped", "error", err)
 			return nil
 		}
-		// A job from the future was planned before the clock was put back, and must not wait until it is there again.
+		// A job from the future was planned before the clock was set back, and must not wait until it has caught
+		// up.
 		if wait := time.Until(j.NotBefore); wait > 0 && !time.Now().Before(j.Since) {
 			return &RetryError{After: wait, Err: errDebounce}
 		}
@@ -169,8 +172,8 @@ var (
 // busyWait is how soon a job that found its pipeline running is tried again.
 const busyWait = 200 * time.Millisecond
 
-// consumeMessages takes a message whenever a slot is free and reports progress while handle works on it. A consumer that fails for
-// longer than an election takes may be gone, and is made again.
+// consumeMessages fetches a message whenever a slot is free and reports progress while handle processes it. A
+// consumer that fails for longer than an election takes may have been lost, and is recreated.
 func (q *Queue) consumeMessages(ctx context.Context, c jetstream.Consumer, again remakeConsumer, slots int, handle func(context.Context, []byte) error) error {
 	free := make(chan struct{}, slots)
 	var running sync.WaitGroup
@@ -212,10 +215,10 @@ func (q *Queue) consumeMessages(ctx context.Context, c jetstream.Consumer, again
 	}
 }
 
-// remakeConsumer makes a consumer where it is not there.
+// remakeConsumer creates a consumer if it does not exist.
 type remakeConsumer func(ctx context.Context) (jetstream.Consumer, error)
 
-// giveUp is how long a consumer may fail. In an embedded server there are no elections.
+// giveUp returns how long a consumer may fail. An embedded server has no elections.
 func (q *Queue) giveUp() time.Duration {
 	if q.server != nil {
 		return time.Second
@@ -232,7 +235,7 @@ func (q *Queue) remadeConsumer(ctx context.Context, c jetstream.Consumer, again 
 	return made
 }
 
-// nextMessage waits for one message; it may give none without an error.
+// nextMessage waits for one message; it may return neither a message nor an error.
 func (q *Queue) nextMessage(ctx context.Context, c jetstream.Consumer) (jetstream.Msg, error) {
 	waiting, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
@@ -246,7 +249,7 @@ func (q *Queue) nextMessage(ctx context.Context, c jetstream.Consumer) (jetstrea
 	return nil, ignoreNoMessage(batch.Error())
 }
 
-// ignoreNoMessage takes away the errors that mean that there was no message.
+// ignoreNoMessage drops the errors that mean that no message was available.
 func ignoreNoMessage(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.Canceled) {
 		return nil

@@ -14,8 +14,9 @@ import (
 // pipelineLock is in front of the names of the locks that running jobs hold.
 const pipelineLock = "pipeline/"
 
-// HasWorkers reports whether some process takes jobs: it waits for one, or had one within Options.AckWait. It is what workers of
-// every version do, and no sign that they give of themselves. One that has just got a job may be missed once.
+// HasWorkers reports whether some process accepts jobs: it waits for one, or had one within Options.AckWait. It
+// observes what workers of every version do rather than a heartbeat. A worker that has just received a job may be
+// missed once.
 func (q *Queue) HasWorkers(ctx context.Context) (bool, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()

@@ -39,25 +39,25 @@ type attempt struct {
 	state   *status.State
 	stored  uint64 // the revision of the state as it is stored
 	control status.Control
-	note    *publish.Note // that it is being published, where that is stored with the commit; else nil
+	note    *publish.Note // that it is being published, if that is stored with the commit; otherwise nil
 	started time.Time
-	unsure  bool // whether a run before it may have published something of which the state does not tell
+	unsure  bool // whether an earlier run may have published output that the state does not record
 
 	resolved     time.Time // when the source was looked up
 	snapshot     *source.Snapshot
 	built        *build.Built
 	texts        publish.Texts // of the objects of built
-	skipped      bool          // nothing that matters has changed
+	skipped      bool          // no relevant input has changed
 	drift        driftResult
 	settled      settledResult
 	published    []targetResult
-	istio        *string  // the versions of Istio in the result, nil as long as nobody asked
+	istio        *string  // the versions of Istio in the result, nil until requested
 	staleNotes   []string // what became of branches that it does not publish to any more
-	staleRemoved bool     // whether something was removed there
+	staleRemoved bool     // whether output was removed there
 	measured     Observation
 }
 
-// runStages goes through the stages. Its error is a *StageError.
+// runStages runs the stages in order. Its error is a *StageError.
 func (a *attempt) runStages(ctx context.Context) error {
 	a.measured.Queued = max(0, a.started.Sub(a.job.Since))
 	if err := a.fetchSource(ctx); err != nil {
@@ -93,9 +93,9 @@ func (a *attempt) runStages(ctx context.Context) error {
 	return a.publishResult(ctx)
 }
 
-// notePublishing stores that what is published may be newer from here on than what the state knows of it. Without that, a run that
-// is killed between a push and the saving of the state leaves something behind that no later run corrects where the source or the
-// pipeline is again as it was before: the state says that nothing has changed since.
+// notePublishing stores that from here on the published output may be newer than the state records. Without that, a
+// run that is killed between a push and the saving of the state leaves output behind that no later run corrects if
+// the source or the pipeline returns to its previous content: the state would claim that it is unchanged.
 func (a *attempt) notePublishing(ctx context.Context) error {
 	if a.state.Publishing {
 		return nil
@@ -136,7 +136,7 @@ func (r *Runner) keepNotes(ctx context.Context, notes []*publish.Note) error {
 	return nil
 }
 
-// isForced reports whether somebody wants a render although nothing has changed.
+// isForced reports whether a render was requested although no input has changed.
 func (a *attempt) isForced() bool {
 	return a.job.Force || a.control.Force && a.state.Requests(a.control)
 }

@@ -33,8 +33,9 @@ const (
 
 var errNoTurn = errors.New("too many others were being made")
 
-// saveDiffInTime is saveDiff when it is its turn, given up where it takes too long. A commit of a thousand pipelines ends as many runs at
-// the same moment: no more of them work at it than there are processors, or requests to the queue would not be answered in time.
+// saveDiffInTime calls saveDiff when it is its turn, and abandons it if it takes too long. A commit of a thousand
+// pipelines ends as many runs at the same moment: at most one per processor works on it, because otherwise requests
+// to the queue would time out.
 func (a *attempt) saveDiffInTime(ctx context.Context, entry status.Run) bool {
 	if !a.hasChanged() {
 		return false
@@ -90,7 +91,7 @@ func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
 	return true
 }
 
-// addDiffs adds the difference of one place to that of the others, and gives the size of all.
+// addDiffs adds the difference of one place to those of the others, and returns their total size.
 func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, size int) int {
 	for _, list := range []struct {
 		kind  string

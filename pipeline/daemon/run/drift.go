@@ -22,12 +22,12 @@ const driftTimeout = time.Minute
 // driftResult is what a run has found of changes by others.
 type driftResult struct {
 	looked  bool   // whether it is known
-	found   string // "" where nothing was changed
+	found   string // "" if unchanged
 	repairs bool   // it is put back
 }
 
-// lookForDrift looks whether others have changed what is published, where the planner has seen that, or somebody asks how things
-// are. What cannot be looked at is as it was.
+// lookForDrift checks whether others have changed the published output, if the planner has detected that or a check
+// was requested. Output that cannot be read counts as unchanged.
 func (a *attempt) lookForDrift(ctx context.Context) {
 	if !a.job.Drift && !a.state.Asked(a.p, a.control) {
 		return
@@ -61,7 +61,8 @@ func (a *attempt) settle(ctx context.Context) error {
 	return err
 }
 
-// isNews reports whether a state does not say what was found. One that tells of a failure goes on telling of that.
+// isNews reports whether a state does not record the finding yet. A state that reports a failure keeps reporting
+// that.
 func (d driftResult) isNews(s *status.State) bool {
 	if !d.looked || d.repairs {
 		return false
@@ -73,7 +74,8 @@ func (d driftResult) isNews(s *status.State) bool {
 	return d.found != s.DriftFound() || (d.found != "") != s.IsDrifted()
 }
 
-// recordDrift notes in the state that others have changed what is published, or that it is again as it was, and tells of it.
+// recordDrift records in the state that others have changed the published output, or that it matches again, and
+// sends notifications.
 func (a *attempt) recordDrift(ctx context.Context) error {
 	now := time.Now()
 	entry := a.historyEntry(nil, now)
@@ -90,7 +92,7 @@ func (a *attempt) recordDrift(ctx context.Context) error {
 	return a.saveRun(ctx, entry, nil)
 }
 
-// driftMessage says what others have changed and what becomes of it.
+// driftMessage describes the changes by others and the reaction to them.
 func driftMessage(policy v1alpha1.DriftPolicy, found string, repairs int) string {
 	switch {
 	case policy != v1alpha1.DriftRepair:

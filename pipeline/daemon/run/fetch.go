@@ -21,8 +21,8 @@ import (
 // fetchTimeout bounds a fetch.
 const fetchTimeout = 2 * time.Minute
 
-// resolvedFor is how long it is believed where the planner found the source, or where this process has seen it since. Later it is looked
-// at again, so that what is rendered is the newest there is.
+// resolvedFor is how long a revision is trusted after the planner found it, or this process has seen it since.
+// Later the source is polled again, so that the newest revision is rendered.
 const resolvedFor = 20 * time.Second
 
 func (a *attempt) fetchSource(ctx context.Context) (err error) {
@@ -45,15 +45,15 @@ type foundSource struct {
 func (a *attempt) findSource(ctx context.Context) (found foundSource, err error) {
 	sources := a.entry.Sources(a.r.PipelinesDir)
 	planned := plannedRevisions(a.job)
-	// Two looks at a server may overlap, and clocks differ: that nothing was rendered since the planner began to look is what
-	// tells that its revision is no older than the one that was rendered last.
+	// Two polls of a server may overlap, and clocks differ: only the absence of a render since the planner began to
+	// poll proves that its revision is no older than the last rendered one.
 	if planned.Complete(sources) && a.isThereStill(sources, planned) && a.job.Rendered.Equal(a.state.Seen.Resolved) {
 		found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.entry.Scope(), sources, planned)
 		if found.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
 			return found, err
 		}
-		// A server need not give what a branch was forced away from, or a registry what a tag has left.
-		// Then all sources are looked at anew: a result never has revisions of two looks.
+		// A server need not serve commits that a branch was forced away from, or a registry those that a tag has
+		// left. Then all sources are polled again: a result never has revisions of two polls.
 		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", a.job.Revision, "error", err)
 	}
 	if found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.entry.Scope(), sources, nil); err != nil {
@@ -63,9 +63,10 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 	return found, nil
 }
 
-// isThereStill reports whether the sources were lately where they were planned, by the planner's look or by one for another job of the same
-// sources: an upgrade of thousands of applications takes longer than a look is believed. What a later look has found to be elsewhere is not
-// believed at all: the planner may be another process, which does not know of that.
+// isThereStill reports whether the sources were recently at the planned revisions, according to the planner's poll
+// or one for another job of the same sources: an upgrade of thousands of applications takes longer than a poll is
+// trusted. Revisions that a later poll has contradicted are never trusted: the planner may be another process,
+// which does not know about that poll.
 func (a *attempt) isThereStill(sources []v1alpha1.NamedSource, planned source.Revisions) bool {
 	if a.r.sources.HasMoved(a.entry.Scope(), sources, planned, a.job.Resolved) {
 		return false
@@ -73,7 +74,7 @@ func (a *attempt) isThereStill(sources []v1alpha1.NamedSource, planned source.Re
 	return time.Since(a.job.Resolved).Abs() < resolvedFor || a.r.sources.Seen(a.entry.Scope(), sources, planned, resolvedFor)
 }
 
-// plannedRevisions returns the revisions that a job names; without that of spec.source there are none.
+// plannedRevisions returns the revisions that a job names; none without that of spec.source.
 func plannedRevisions(job queue.Job) source.Revisions {
 	if job.Revision == "" {
 		return nil
@@ -86,8 +87,9 @@ func plannedRevisions(job queue.Job) source.Revisions {
 // errMoved is about a source that has moved on.
 var errMoved = errors.New("the source has moved during the run")
 
-// lookAgain looks at the source once more at the end of tries: the planner asks for no run of a pipeline that is being tried
-// again while its source does not answer, so that an event may have come which nothing follows. The job then comes again.
+// lookAgain polls the source once more at the end of retries: the planner requests no run of a pipeline that is
+// being retried while its source does not answer, so that an event may have arrived without a run. The job is then
+// redelivered.
 func (a *attempt) lookAgain(ctx context.Context) error {
 	newest, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepFetch, fetchTimeout), a.isNewest)
 	if err == nil && newest {

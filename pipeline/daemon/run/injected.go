@@ -17,14 +17,14 @@ const (
 	maxInjectedFiles = 1 << 15
 )
 
-// injectedLines finds the lines of files that an injection made, and remembers them by what the files hold: what a run publishes is
-// what the next one changes. The zero value remembers nothing yet. It is safe for concurrent use.
+// injectedLines finds the lines of files that an injection added, and caches them by the content of the files: the
+// output of one run is the input of the next change. The zero value is empty. It is safe for concurrent use.
 type injectedLines struct {
 	prepare sync.Once
 	remover *injection.Remover
 
 	mu         sync.Mutex
-	young, old map[[sha256.Size]byte][]int32 // the young takes in what is new until it is full, and is the old then
+	young, old map[[sha256.Size]byte][]int32 // young receives new entries until it is full, and then becomes old
 	lines      int                           // in the young
 }
 

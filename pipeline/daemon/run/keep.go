@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/pipeline/publish/published"
 )
 
-// keepPublished has Jobs and bare Pods keep the injection that is published of them, as long as their own spec is unchanged. What others
-// have changed is not kept: then they are injected again, and a warning says so.
+// keepPublished makes Jobs and bare Pods keep their published injection as long as their own spec is unchanged.
+// Changes by others are not kept: then the objects are injected again, with a warning.
 func (a *attempt) keepPublished(ctx context.Context) error {
 	if !published.Concerns(a.built.Response) {
 		return nil

@@ -40,7 +40,7 @@ func (a *attempt) publishResult(ctx context.Context) error {
 	var failed []*StageError
 	for i, to := range a.p.Spec.Publish {
 		p := targetResult{published: v1alpha1.Published{Target: to.Target()}}
-		// What a place does by itself is bounded there; this is for what none of them foresees.
+		// Each place bounds its own operations; this bounds the cases that none of them anticipates.
 		step := a.step(watchdog.StepPublish, publish.PublishWait)
 		step.Subject += " " + p.published.Target
 		p.receipt, p.err = watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (publish.Receipt, error) { return a.publishTo(ctx, to) })
@@ -129,7 +129,7 @@ func (a *attempt) publishedRevisions() []string {
 	return all
 }
 
-// publishError returns what became of publishing: it tells whether trying again can help.
+// publishError returns the outcome of publishing: it indicates whether a retry can help.
 func publishError(err error) *StageError {
 	var gate *publish.GateError
 	if errors.As(err, &gate) {
@@ -167,7 +167,7 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 	return receipt, err
 }
 
-// renderCommand is what reproduces a result, as it stands in trailers of commits.
+// renderCommand returns the command that reproduces a result, for trailers of commits.
 func renderCommand(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot, policies []string) string {
 	command := "prerig render " + p.Key() + " --revision " + snapshot.Revision
 	for _, one := range snapshot.Mounted {
@@ -203,7 +203,8 @@ func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.C
 	}
 	var heads []string
 	for _, one := range a.state.Status.Published {
-		// One of another path is taken out too: else its old files would come back with the old pull request.
+		// A request for another path is removed too: otherwise its old files would return with the old pull
+		// request.
 		if one.PullRequest != nil && to.IsSameBranch(one.Target) {
 			heads = append(heads, one.PullRequest.Head)
 		}

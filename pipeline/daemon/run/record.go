@@ -24,7 +24,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// recordRun records what became of the run, and tells those who want to know.
+// recordRun records the outcome of the run and sends notifications.
 func (a *attempt) recordRun(ctx context.Context, err error) error {
 	if a.skipped && err == nil {
 		if a.drift.isNews(a.state) {
@@ -60,8 +60,9 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 // renders, where a look at a source in an interval costs little.
 const minLongestWait = 30 * time.Second
 
-// retryWait returns how long a run that has failed so often in a row waits until it is tried again: longer each time, but not longer than
-// its pipeline's interval. What failed may work again at any time, and an interval says how soon that is to be noticed.
+// retryWait returns the delay before the retry of a run after that many consecutive failures: it grows each time,
+// but never exceeds the pipeline's interval. A failure may resolve at any time, and the interval defines how soon
+// that has to be noticed.
 func retryWait(p *v1alpha1.RenderPipeline, key string, failures int) time.Duration {
 	wait := queue.Backoff(failures-1, key)
 	if p.Spec.Interval == nil || p.Spec.Interval.Duration <= 0 {
@@ -70,7 +71,7 @@ func retryWait(p *v1alpha1.RenderPipeline, key string, failures int) time.Durati
 	return min(wait, max(p.Spec.Interval.Duration, minLongestWait))
 }
 
-// saveRun saves the state with a run in its history, and tells of the run.
+// saveRun saves the state with a run in its history, and sends notifications about the run.
 func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageError) error {
 	dropped := a.state.Add(entry, a.r.History)
 	a.noteTold()
@@ -92,8 +93,8 @@ func (a *attempt) saveState(ctx context.Context) (err error) {
 	return err
 }
 
-// endsFailure reports whether the state tells of a failure that is over although there was nothing to do: the source can be read again,
-// or what waits for people can be looked at again.
+// endsFailure reports whether the state records a failure that is over although the run had no work: the source, or
+// a result that waits for people, can be read again.
 func (a *attempt) endsFailure() bool {
 	c := a.state.Condition()
 	if c == nil || a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused {
@@ -102,7 +103,8 @@ func (a *attempt) endsFailure() bool {
 	return c.Reason == v1alpha1.ReasonSourceFailed || a.settled.looked && c.Reason == v1alpha1.ReasonPublishFailed
 }
 
-// recordRecovery notes that a failure is over, and tells of it: who was told that it failed would believe so until something changes.
+// recordRecovery records that a failure is over, and sends notifications: receivers of the failure would otherwise
+// assume that it lasts until the next change.
 func (a *attempt) recordRecovery(ctx context.Context) error {
 	now := time.Now()
 	entry := a.historyEntry(nil, now)
@@ -113,7 +115,7 @@ func (a *attempt) recordRecovery(ctx context.Context) error {
 	return a.saveRun(ctx, entry, nil)
 }
 
-// finishSkipped saves only what is new: most looks at a source find nothing.
+// finishSkipped saves only changes: most polls of a source find none.
 func (a *attempt) finishSkipped(ctx context.Context) error {
 	changed := a.state.NoteRequests(a.p, a.control) || a.settled.changed
 	a.log.Debug("nothing that matters has changed", "revision", a.snapshot.Revision)
@@ -186,7 +188,7 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", status.Count(entry.Objects, "object"), status.Count(entry.Added, "file"), entry.Modified, entry.Deleted)
 }
 
-// heldBack says why a result has to wait for its turn, "" where none has.
+// heldBack returns the reason a result has to wait for its turn, or "" if none has.
 func (a *attempt) heldBack() string {
 	for _, p := range a.published {
 		if p.err == nil && p.receipt.Held != "" {
@@ -196,7 +198,7 @@ func (a *attempt) heldBack() string {
 	return ""
 }
 
-// waits reports whether nothing was published because a result has to wait for its turn.
+// waits reports whether no output was published because a result has to wait for its turn.
 func (a *attempt) waits() bool { return a.heldBack() != "" && !a.hasChanged() && !a.staleRemoved }
 
 func (a *attempt) hasChanged() bool {
@@ -212,7 +214,7 @@ func (a *attempt) hasChanged() bool {
 func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time) {
 	s := a.state
 	s.Observed = a.p.SpecDigest()
-	if a.built != nil { // else what a run before it has published is still not known
+	if a.built != nil { // otherwise the output of an earlier run is still unknown
 		s.Publishing = a.heldBack() != "" // then the next look at the source renders again
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
 		s.Seen.Request, s.Seen.Policies, s.Seen.Namespaces = a.built.RequestDigest, a.built.Policies, a.built.Namespaces
@@ -253,7 +255,7 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 	s.Ready(now, true, meta.SucceededReason, entry.Message, false)
 }
 
-// forgetStaleTargets takes places out of a state that its pipeline does not publish to any more.
+// forgetStaleTargets removes places from a state where its pipeline no longer publishes.
 func forgetStaleTargets(s *status.State, publish []v1alpha1.Publish) {
 	now := map[string]bool{}
 	for _, to := range publish {
@@ -264,7 +266,7 @@ func forgetStaleTargets(s *status.State, publish []v1alpha1.Publish) {
 	maps.DeleteFunc(s.Seen.Targets, func(target string, _ tree.Record) bool { return !now[target] })
 }
 
-// settlePublished notes what became of what waits, where nothing newer was published.
+// settlePublished records the outcome of a waiting result, unless a newer one was published.
 func settlePublished(list []v1alpha1.Published, now v1alpha1.Published) []v1alpha1.Published {
 	out := append([]v1alpha1.Published(nil), list...)
 	for i := range out {

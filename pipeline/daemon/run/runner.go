@@ -34,8 +34,8 @@ type Options struct {
 	// Catalog is the pipelines, PipelinesDir the directory that they are from.
 	Catalog      *catalog.Catalog
 	PipelinesDir string
-	// Fetcher fetches sources, Targets opens the places that are published to. Remover takes away what is published where a
-	// pipeline does not publish any more.
+	// Fetcher fetches sources, Targets opens the places that are published to. Remover removes output from places
+	// where a pipeline no longer publishes.
 	Fetcher *source.Fetcher
 	Targets *publish.Targets
 	Remover *prune.Remover
@@ -44,27 +44,28 @@ type Options struct {
 	// Store keeps states, Queue locks.
 	Store *status.Store
 	Queue *queue.Queue
-	// Notifier tells others; nil tells nobody.
+	// Notifier sends notifications; nil sends none.
 	Notifier *notify.Notifier
 	// Workers is how many renders run at once, beside half as many that take long.
 	Workers int
-	// Teams says who shares the renders out.
+	// Teams distributes the renders.
 	Teams build.Teams
 	// History is how many runs are kept.
 	History int
 	// ExternalURL is where the web page is, for notifications.
 	ExternalURL string
-	// Observe is told of every run; it must be quick.
+	// Observe is called for every run; it must be quick.
 	Observe func(Observation)
-	// ReadCluster has what policies take from the cluster read again, and does not wait for it; nil where there is none.
+	// ReadCluster triggers another read of the cluster's inputs to policies, and does not wait for it; nil without
+	// a cluster.
 	ReadCluster func()
-	// Watchdog leaves behind what hangs; nil does so, too, and tells nobody.
+	// Watchdog abandons hanging steps; with nil they are abandoned, too, but not reported.
 	Watchdog *watchdog.Watchdog
 	// Log.
 	Log *slog.Logger
 }
 
-// Observation is what there is to measure of a run.
+// Observation holds the measurements of a run.
 type Observation struct {
 	Pipeline string
 	Run      status.Run
@@ -125,12 +126,12 @@ func (r *Runner) WhenIdle(ctx context.Context, do func(context.Context) error) e
 // may have read the directory earlier. Where it is the other way round, another job comes.
 const unknownFor = time.Minute
 
-// waitedFor is how long ago a job was asked for. One from the future was asked for before the clock was set back, and
-// must not wait until it is there again.
+// waitedFor returns how long ago a job was requested. A job from the future was requested before the clock was set
+// back, and must not wait until it has caught up.
 func waitedFor(job queue.Job) time.Duration { return time.Since(job.Since).Abs() }
 
-// Do does one job. It returns nil where the job is done, also where the pipeline failed in a way that only a change of its
-// source or of itself can mend; the status tells of it.
+// Do runs one job. It returns nil if the job is done, also if the pipeline failed in a way that only a change of
+// its source or of itself can fix; the status reports that.
 func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
 	entry, ok := r.Catalog.Get(job.Pipeline)
@@ -188,8 +189,9 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	return a.lookAgain(ctx)
 }
 
-// checkObject returns why a job has to come again where another process has seen a newer definition of the pipeline, or that it was deleted:
-// this one may be cut off from the API server for long. Nothing bounds that: another process takes the job, or this one reads the cluster.
+// checkObject returns an error that redelivers a job if another process has seen a newer definition of the
+// pipeline, or its deletion: this one may be cut off from the API server for long. The number of redeliveries is
+// unlimited: another process takes the job, or this one reads the cluster.
 func (r *Runner) checkObject(ctx context.Context, entry catalog.Entry) error {
 	if !r.Store.IsDoubted(entry.Key, entry.Object) {
 		return nil
@@ -200,8 +202,9 @@ func (r *Runner) checkObject(ctx context.Context, entry catalog.Entry) error {
 	return nil
 }
 
-// checkPolicies returns why a job has to come again where it was planned, or the pipeline has run, with a newer policy than this process
-// knows. Once the cluster can be read, and some time has gone by, that is what there is, as after the restore of a backup of etcd.
+// checkPolicies returns an error that redelivers a job if it was planned, or the pipeline has run, with a newer
+// policy than this process knows. Once the cluster can be read, and some time has passed, the known policy is
+// accepted, as after the restore of a backup of etcd.
 func (r *Runner) checkPolicies(entry catalog.Entry, job queue.Job, state *status.State) error {
 	older, bounded := r.Builder.OlderPolicy(entry.Pipeline, state.Seen.Policies), false
 	if from, ok := r.Catalog.StatusOf(entry.Key); older == "" || !ok || from.Error == "" {
@@ -216,8 +219,8 @@ func (r *Runner) checkPolicies(entry catalog.Entry, job queue.Job, state *status
 // staleFor is how long a job waits for a process that can read the cluster: what another one was planned with may be newer.
 const staleFor = 10 * time.Minute
 
-// checkCluster returns why a job has to come again where this process sees another cluster than it was planned with: it would find
-// nothing to do, or render what is older. Later the cluster may be another one than when it was planned.
+// checkCluster returns an error that redelivers a job if this process sees another state of the cluster than it was
+// planned with: it would find no work, or render an older state. Later the cluster may have changed since planning.
 func (r *Runner) checkCluster(p *v1alpha1.RenderPipeline, job queue.Job) error {
 	if job.Cluster == "" {
 		return nil
@@ -250,12 +253,12 @@ func (r *Runner) noteHandled(ctx context.Context, e catalog.Entry, state *status
 // StageError is the error of a run with the stage that it came from.
 type StageError struct {
 	Stage string
-	// Final means that trying again will give the same until something changes.
+	// Final means that a retry has the same outcome until an input changes.
 	Final bool
 	Err   error
 }
 
-// Error tells the cause.
+// Error returns the message of the cause.
 func (e *StageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

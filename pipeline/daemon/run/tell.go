@@ -24,7 +24,8 @@ import (
 // maxNotices is how many notifications of one pipeline to one receiver may wait, as one that does not answer must not fill the memory.
 const maxNotices = 50
 
-// noteTold notes in the state who was told of the newest run of the history, as far as this process knows.
+// noteTold records in the state which receivers were notified of the newest run of the history, as far as this
+// process knows.
 func (a *attempt) noteTold() {
 	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 {
 		return
@@ -38,8 +39,8 @@ func (a *attempt) noteTold() {
 	}
 }
 
-// tellRun has those told of a run who are to know of it. They must not hold up the queue. Who was told already of a run that this one
-// repeats is not told again.
+// tellRun notifies the receivers of a run. They must not hold up the queue. A receiver that was already notified of
+// a run that this one repeats is not notified again.
 func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageError) {
 	if a.r.Notifier == nil {
 		return
@@ -76,18 +77,20 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 	}
 }
 
-// calls reports whether a notification has Flux look at once. That is not about the run: it is told each time.
+// calls reports whether a notification makes Flux reconcile at once. That is not about the run: it is sent each
+// time.
 func calls(to v1alpha1.Notification, r notify.Run) bool { return to.FluxReceiver != nil && r.Changed }
 
-// receiverOf names whom a notification goes to, and as what. URLs of hooks are secrets: it does not tell them.
+// receiverOf returns the receiver of a notification and its kind. URLs of hooks are secrets: it omits them.
 func receiverOf(to v1alpha1.Notification) string {
 	text, _ := json.Marshal(to)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// notices are the notifications that are still to be sent. Those of one pipeline to one receiver go one after another, in the order of
-// its runs: else one that is tried again comes after a newer one, and what it says stays. No receiver waits for another.
+// notices holds the notifications still to be sent. Those of one pipeline to one receiver are sent one after
+// another, in the order of its runs: otherwise a retried one could arrive after a newer one and replace its
+// content. No receiver waits for another.
 type notices struct {
 	sending sync.WaitGroup
 
@@ -103,18 +106,19 @@ type queueKey struct{ pipeline, receiver string }
 type notice struct {
 	to       v1alpha1.Notification
 	run      notify.Run
-	replaced chan struct{} // closed when a newer one says something else of the same commit
+	replaced chan struct{} // closed when a newer one reports another state of the same commit
 	hurried  chan struct{} // closed when others wait for it and the process ends
 	log      *slog.Logger
 	send     func() error
 }
 
-// replaces reports whether what an older notice says is not to be known any more: a commit has one status of a name.
+// replaces reports whether an older notice is obsolete: a commit has one status of a name.
 func (n *notice) replaces(older *notice) bool {
 	return n.to.CommitStatus != nil && n.run.Commit == older.run.Commit
 }
 
-// add has a notification sent after those that were added before, unless its receiver was told of the run, or is about to be.
+// add queues a notification after those added before, unless its receiver was notified of the run, or is about to
+// be.
 func (s *notices) add(key queueKey, n *notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +161,8 @@ func (s *notices) add(key queueKey, n *notice) {
 	})
 }
 
-// next returns the notification after the first, of which it says whether it was sent. It returns nil where there is none.
+// next returns the notification after the first; sent reports whether the first was sent. It returns nil if none is
+// left.
 func (s *notices) next(key queueKey, sent bool) *notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +208,8 @@ func (s *notices) logUnsent() {
 	}
 }
 
-// mergeTold returns who was told of a pipeline's newest run by what the state says and what is known here, and goes on from there.
+// mergeTold returns the receivers notified of a pipeline's newest run, according to the state and to this process,
+// and continues from there.
 func (s *notices) mergeTold(pipeline string, stored status.Told) status.Told {
 	s.mu.Lock()
 	defer s.mu.Unlock()

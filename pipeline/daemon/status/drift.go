@@ -21,14 +21,14 @@ const (
 
 // Drift is what is known of changes by others to what a pipeline has published.
 type Drift struct {
-	// Found says what is changed now, "" where nothing is.
+	// Found describes the current changes, "" if there are none.
 	Found string `json:"found,omitempty"`
 	// Repairs is how often it was put back lately, the last time at Repaired.
 	Repairs  int       `json:"repairs,omitempty"`
 	Repaired time.Time `json:"repaired,omitzero"`
 }
 
-// DriftFound returns what others are known to have changed, "" where nothing is.
+// DriftFound returns the known changes by others, or "" if there are none.
 func (s *State) DriftFound() string {
 	if s.Drift == nil {
 		return ""
@@ -69,7 +69,7 @@ func (s *State) NoteDrift(now time.Time, found, message string) {
 	s.Ready(now, false, v1alpha1.ReasonDrifted, message, true)
 }
 
-// NotePublished notes that everything was published anew, as a repair or for another reason.
+// NotePublished records that all output was published again, as a repair or for another reason.
 func (s *State) NotePublished(now time.Time, repair bool) {
 	next := Drift{}
 	if s.Drift != nil {
@@ -84,10 +84,10 @@ func (s *State) NotePublished(now time.Time, repair bool) {
 	}
 }
 
-// ForgetRepairs has the repairs counted from the beginning, as somebody has asked for one.
+// ForgetRepairs restarts the count of repairs, because one was requested.
 func (s *State) ForgetRepairs() { s.Drift = nil }
 
-// IsDrifted reports whether the status says that others have changed what is published.
+// IsDrifted reports whether the status records changes by others to the published output.
 func (s *State) IsDrifted() bool {
 	c := s.Condition()
 	return c != nil && c.Reason == v1alpha1.ReasonDrifted

@@ -31,7 +31,7 @@ type Heads struct {
 	name  string // empty for the only repository
 }
 
-// Heads returns what keeps the head of the repository with a name, which is empty where there is one only.
+// Heads returns the store of the head of the repository with a name, which is empty if it is the only one.
 func (s *Store) Heads(name string) Heads { return Heads{s, name} }
 
 func (h Heads) key() string {
@@ -41,8 +41,8 @@ func (h Heads) key() string {
 	return headName + "/" + h.name
 }
 
-// Head returns the commit of the pipelines and the revision for SaveHead, which is higher for a later one. Without any the
-// revision is 0; the head is that of the time when there was only one repository then.
+// Head returns the commit of the pipelines and the revision for SaveHead, which increases with each save. If none
+// is stored, the revision is 0, and the head is the one stored when only one repository was supported.
 func (h Heads) Head(ctx context.Context) (Head, uint64, error) {
 	data, revision, ok, err := h.store.q.Load(ctx, h.key())
 	if err == nil && !ok && h.name != "" {
@@ -59,7 +59,8 @@ func (h Heads) Head(ctx context.Context) (Head, uint64, error) {
 	return *head, revision, nil
 }
 
-// SaveHead stores the commit if nobody else has since the revision was loaded, and gives the new revision.
+// SaveHead stores the commit unless another process has since the revision was loaded, and returns the new
+// revision.
 func (h Heads) SaveHead(ctx context.Context, head Head, revision uint64) (uint64, error) {
 	data, err := encodeJSON(head)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 // removedUIDsName is where the UIDs of the objects are whose pipelines were removed.
 const removedUIDsName = "catalog/removed-objects"
 
-// keepRemovedUIDs is how many of them are kept, the newest. A process that cannot read the cluster takes them for pipelines.
+// keepRemovedUIDs is how many of them are kept, the newest. A process that cannot read the cluster mistakes them
+// for pipelines.
 const keepRemovedUIDs = 4096
 
 // removedUIDs is what was decoded last of them.
@@ -23,14 +24,14 @@ type removedUIDs struct {
 	uids     map[string]bool
 }
 
-// doubts reports whether a registration says that an object, as a process knows it, is not what there is now, or may not be: somebody was
-// seen to delete it, there was a newer version of it, or another object. Pipelines of files are no objects.
+// doubts reports whether, according to a registration, a process's view of an object is or may be outdated: a
+// deletion, a newer version, or another object was seen. Pipelines of files are not objects.
 func (r Registration) doubts(object queue.ObjectVersion) bool {
 	return object.UID != "" && (r.Removal != nil && r.Removal.Deleted || r.Object.UID != "" && r.Object != object && !r.Object.IsOlder(object))
 }
 
-// IsDoubted reports whether another process has seen that a pipeline's object is not, or may not be, as this process knows it. To publish
-// it could bring back an old definition, or a pipeline that somebody has deleted: the API server is to be asked first.
+// IsDoubted reports whether another process has seen that this process's view of a pipeline's object is or may be
+// outdated. Publishing it could restore an old definition, or a deleted pipeline: ask the API server first.
 func (s *Store) IsDoubted(pipeline string, object queue.ObjectVersion) bool {
 	r, _ := s.Registration(pipeline)
 	return r.doubts(object) || object.UID != "" && r.Object.UID == "" && s.isRemoved(object.UID)

@@ -18,7 +18,8 @@ const previewPrefix = "preview/"
 
 // Preview is what is known of one open pull request that is previewed, for the pipelines of one namespace.
 type Preview struct {
-	// Namespace of the pipelines, Repository that the pull request goes to, and its number there.
+	// Namespace is that of the pipelines, Repository is the target of the pull request, followed by its number
+	// there.
 	Namespace  string `json:"namespace"`
 	Repository string `json:"repository"`
 	Number     int64  `json:"number"`
@@ -31,19 +32,20 @@ type Preview struct {
 	Tries     int       `json:"tries,omitempty"`
 	// HostAfter is when the host wants to be asked again, where it has named a time.
 	HostAfter time.Time `json:"hostAfter,omitzero"`
-	// URL is the page of the pull request, Fork says that it is from another repository.
+	// URL is the page of the pull request, Fork reports whether it is from another repository.
 	URL  string `json:"url,omitempty"`
 	Fork bool   `json:"fork,omitempty"`
-	// Head is the commit that was previewed last and Base the branch that it goes to. Fetched are commits that were fetched for it.
+	// Head is the last previewed commit and Base its target branch. Fetched are the commits fetched for it.
 	Head    string   `json:"head,omitempty"`
 	Base    string   `json:"base,omitempty"`
 	Fetched []string `json:"fetched,omitempty"`
-	// Pending is the commit whose status says that a preview is under way, for the branch PendingTo.
+	// Pending is the commit whose status reports a preview in progress, for the branch PendingTo.
 	Pending   string `json:"pending,omitempty"`
 	PendingTo string `json:"pendingTo,omitempty"`
 	// Comment is the one on the pull request.
 	Comment pullrequest.Written `json:"comment,omitzero"`
-	// Failed says that something would fail, or the preview has; Message says more. Ended is when.
+	// Failed reports whether a render would fail, or the preview has failed; Message has details. Ended is the time
+	// of that.
 	Failed  bool      `json:"failed,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Ended   time.Time `json:"ended,omitzero"`
@@ -56,7 +58,7 @@ const (
 	PreviewFailed    = "Failed"
 )
 
-// State says where it is: one that waits, or is under way, was not told of since the last event.
+// State returns its phase: a preview that waits, or is in progress, has not been reported since the last event.
 func (p *Preview) State() string {
 	switch {
 	case !p.Wanted.IsZero():
@@ -83,7 +85,7 @@ func (s *Store) Previews() []string {
 	return s.namesBelow(previewPrefix)
 }
 
-// Preview returns a preview as this process knows it, nil where there is none.
+// Preview returns a preview as this process knows it, or nil if none exists.
 func (s *Store) Preview(key string) *Preview {
 	data, _, ok := s.table.Get(previewPrefix + key)
 	if !ok {
@@ -96,7 +98,7 @@ func (s *Store) Preview(key string) *Preview {
 	return p
 }
 
-// LoadPreview returns a preview as the queue has it, nil where there is none.
+// LoadPreview returns a preview as stored in the queue, or nil if none exists.
 func (s *Store) LoadPreview(ctx context.Context, key string) (*Preview, error) {
 	data, _, ok, err := s.q.Load(ctx, previewPrefix+key)
 	if err != nil || !ok {
@@ -109,7 +111,8 @@ func (s *Store) LoadPreview(ctx context.Context, key string) (*Preview, error) {
 	return p, nil
 }
 
-// ChangePreview changes what is stored of a preview, which is nil where nothing is. change returns what is stored then, nil to remove it.
+// ChangePreview changes the stored preview, which is nil if none is stored. change returns the new value, or nil to
+// remove it.
 func (s *Store) ChangePreview(ctx context.Context, key string, change func(*Preview) *Preview) error {
 	data, revision, ok, err := s.q.Load(ctx, previewPrefix+key)
 	if err != nil {

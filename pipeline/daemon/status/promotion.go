@@ -23,7 +23,7 @@ const (
 	rollbackPrefix = "rollback/"
 )
 
-// OnHold says that a person has stopped a pipeline from publishing, and Prerig from merging what waits of it.
+// OnHold records that a person has stopped a pipeline from publishing, and Prerig from merging its waiting results.
 type OnHold struct {
 	// Since is when, By who, Reason why in a few words.
 	Since  time.Time `json:"since"`
@@ -33,7 +33,7 @@ type OnHold struct {
 	Rollback string `json:"rollback,omitempty"`
 }
 
-// Message says it in a sentence, with what ends it.
+// Message describes the hold in a sentence, and how to end it.
 func (h *OnHold) Message() string {
 	text := "on hold"
 	if h.By != "" {
@@ -45,15 +45,16 @@ func (h *OnHold) Message() string {
 	return text + "; prerig promote or prerig resume publishes the newest result again"
 }
 
-// Decision is what somebody has decided of exactly one content of a group.
+// Decision is a person's decision about exactly one content of a group.
 type Decision struct {
-	// Commit is the head that it is about. Nothing follows of it for another.
+	// Commit is the head that it is about. It does not apply to any other.
 	Commit string `json:"commit"`
 	// Heads are where other pipelines of the group knew the head to be then: one that was not asked for a while knows an older one.
 	Heads []string `json:"heads,omitempty"`
-	// Number is that of the pull request, where a person has closed it: its branch may be gone, and no commit be known.
+	// Number is that of the pull request if a person has closed it: its branch may have been deleted, and its
+	// commit be unknown.
 	Number int64 `json:"number,omitempty"`
-	// Closed is when that was, as the host tells it, zero where it is not known: another close of it is not what was decided about.
+	// Closed is when the host reports it was closed, zero if unknown: the decision does not apply to a later close.
 	Closed time.Time `json:"closed,omitzero"`
 	At     time.Time `json:"at"`
 	By     string    `json:"by,omitempty"`
@@ -80,11 +81,12 @@ type Landed struct {
 	Red string `json:"red,omitempty"`
 	// Train is when the train of waves began that it was merged in, zero for none.
 	Train time.Time `json:"train,omitzero"`
-	// Settled says that its statuses were green for long enough: later ones do not count any more.
+	// Settled reports whether its statuses were green for long enough: later ones no longer count.
 	Settled bool `json:"settled,omitempty"`
 }
 
-// Group is what is remembered of a group of results that share a pull request. What people do at the host is asked there.
+// Group is the stored state of a group of results that share a pull request. Actions of people at the host are read
+// there.
 type Group struct {
 	// Head is its branch.
 	Head string `json:"head"`
@@ -100,7 +102,7 @@ type Group struct {
 	State   string    `json:"state,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
-	// Told is Message in pieces, as it may name pipelines of others. Older versions have stored none.
+	// Told is Message in pieces, because it may name pipelines of others. Older versions stored none.
 	Told Text `json:"told,omitempty"`
 }
 
@@ -112,21 +114,22 @@ type Train struct {
 	// Revision of the source that it carries, and since when.
 	Revision string    `json:"revision,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
-	// Closed says that one of its waves is merged, so that another revision has to wait for the next train.
+	// Closed reports whether one of its waves is merged, so that another revision has to wait for the next train.
 	Closed bool `json:"closed,omitempty"`
-	// Stopped says why it goes no further, "" where it does: then another revision may begin the next one.
+	// Stopped is the reason it does not continue, "" if it does. Once stopped, another revision may begin the next
+	// one.
 	Stopped string `json:"stopped,omitempty"`
-	// Told is Stopped in pieces, as it may name pipelines of others. Older versions have stored none.
+	// Told is Stopped in pieces, because it may name pipelines of others. Older versions stored none.
 	Told Text `json:"told,omitempty"`
 	// Open are the heads of the waves that are to have a pull request.
 	Open []string `json:"open,omitempty"`
 	// Looked are its newest revisions that all pipelines of its waves were asked to look at.
 	Looked []string `json:"looked,omitempty"`
-	// Held says that results wait for the next train.
+	// Held reports whether results wait for the next train.
 	Held bool `json:"held,omitempty"`
 }
 
-// Rollback is a rollback that somebody asked for.
+// Rollback is a requested rollback.
 type Rollback struct {
 	ID string `json:"id"`
 	// Pipeline and Target are where it was asked for, Pipelines all that the publish had changed.
@@ -140,7 +143,7 @@ type Rollback struct {
 	By     string    `json:"by,omitempty"`
 	// State is Asked, Open where its pull request waits, Done, Closed where a person has closed that, or Refused.
 	State string `json:"state"`
-	// Result is the commit that takes it back, Number and URL are of the pull request.
+	// Result is the reverting commit, Number and URL are those of the pull request.
 	Result  string `json:"result,omitempty"`
 	Number  int64  `json:"number,omitempty"`
 	URL     string `json:"url,omitempty"`
@@ -156,7 +159,7 @@ const (
 	RollbackRefused = "Refused"
 )
 
-// Ended reports whether nothing is left to do of it.
+// Ended reports whether the rollback has no work left.
 func (r *Rollback) Ended() bool { return r.State != RollbackAsked && r.State != RollbackOpen }
 
 // promotionName is short and has no character that a name must not have.
@@ -168,7 +171,8 @@ func promotionName(prefix, key string) string {
 // Group returns what this process knows of a group.
 func (s *Store) Group(key string) Group { return knownValue[Group](s, promotionName(groupPrefix, key)) }
 
-// ChangeGroup changes what is stored of a group, again and again until nobody else does meanwhile. A change that gives false leaves it.
+// ChangeGroup changes the stored state of a group, and retries after concurrent changes. A change that returns
+// false leaves it unchanged.
 func (s *Store) ChangeGroup(ctx context.Context, key string, change func(g *Group) bool) error {
 	return changeValue(ctx, s, promotionName(groupPrefix, key), change)
 }
@@ -186,7 +190,7 @@ func (s *Store) ChangeRollback(ctx context.Context, id string, change func(r *Ro
 	return changeValue(ctx, s, rollbackPrefix+id, change)
 }
 
-// LoadRollback returns a rollback as it is stored now, the zero value where there is none.
+// LoadRollback returns a rollback as stored now, or the zero value if none is stored.
 func (s *Store) LoadRollback(ctx context.Context, id string) (Rollback, error) {
 	return loadValue[Rollback](ctx, s, rollbackPrefix+id)
 }
@@ -208,7 +212,7 @@ func (s *Store) Rollbacks() []Rollback {
 	return out
 }
 
-// ForgetRollback drops a rollback that nobody has to know of any more.
+// ForgetRollback deletes a rollback that is no longer needed.
 func (s *Store) ForgetRollback(ctx context.Context, id string) error {
 	return s.q.Forget(ctx, rollbackPrefix+id)
 }

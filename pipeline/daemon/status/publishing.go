@@ -15,8 +15,9 @@ import (
 // publishingPrefix is in front of a number: notes have the lowest that is free, so that what is left of names stays little.
 const publishingPrefix = "publishing/"
 
-// PublishingNote says that many pipelines are about to be published in one commit, in place of State.Publishing in the state of each. It
-// is about a pipeline for as long as its state is the one that was stored then: the next that is stored says itself what became of it.
+// PublishingNote records that many pipelines are about to be published in one commit, instead of State.Publishing
+// in the state of each. It applies to a pipeline while its state is the one that was stored then: the next stored
+// state records the outcome itself.
 type PublishingNote struct {
 	// Revisions of the stored states, by pipeline.
 	Revisions map[string]uint64 `json:"revisions"`
@@ -59,7 +60,7 @@ func (s *Store) NotePublishing(ctx context.Context, revisions map[string]uint64)
 	return append(kept, one), err
 }
 
-// saveNote stores a note under a name that is free, whichever process takes one at the same time.
+// saveNote stores a note under a free name, even if other processes choose one at the same time.
 func (s *Store) saveNote(ctx context.Context, note PublishingNote) (KeptNote, error) {
 	data, err := encodeJSON(note)
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *Store) isNoted(pipeline string, revision uint64) bool {
 	return false
 }
 
-// note returns a stored note, nil where there is none or it cannot be read.
+// note returns a stored note, or nil if none exists or it cannot be read.
 func (s *Store) note(name string) (note *PublishingNote, revision uint64) {
 	s.notesMu.Lock()
 	defer s.notesMu.Unlock()

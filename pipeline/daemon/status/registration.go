@@ -17,43 +17,43 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 )
 
-// Names of what is stored of pipelines that may be gone.
+// Names of the stored data of pipelines that may have been removed.
 const (
 	registrationPrefix = "known/"
 	removedName        = "catalog/removed"
 )
 
-// Registration is what must be known of a pipeline when its file is gone.
+// Registration is the data about a pipeline that is needed after its file is removed.
 type Registration struct {
 	// Namespace of the pipeline, for its secrets.
 	Namespace string `json:"namespace,omitempty"`
 	// SourceURL is where it was rendered from.
 	SourceURL string `json:"sourceURL,omitempty"`
-	// Policy says what becomes of its files.
+	// Policy decides whether its files are kept.
 	Policy v1alpha1.DeletionPolicy `json:"policy,omitempty"`
-	// Suspended says whether its specification suspends it.
+	// Suspended reports whether its specification suspends it.
 	Suspended bool `json:"suspended,omitempty"`
 	// Publish is where it publishes to.
 	Publish []v1alpha1.Publish `json:"publish,omitempty"`
-	// Left are branches that it has published to and does not any more, until it is dealt with what it owns there.
+	// Left lists branches where it has published but no longer does, until its files there are removed or released.
 	Left []v1alpha1.Publish `json:"left,omitempty"`
 	// Object is the newest version of the pipeline's object that any process has seen; the zero value for pipelines of files.
 	Object queue.ObjectVersion `json:"object,omitzero"`
-	// Removal is set where the pipeline is gone.
+	// Removal is set if the pipeline is missing.
 	Removal *Removal `json:"removal,omitempty"`
 }
 
-// Removal is what becomes of a pipeline that is gone.
+// Removal is the state of the removal of a missing pipeline.
 type Removal struct {
 	// Since is when it was first missed.
 	Since time.Time `json:"since"`
-	// Held says that it went together with too many others, so that somebody must confirm it.
+	// Held reports whether too many others disappeared at the same time, so that a person must confirm it.
 	Held bool `json:"held,omitempty"`
-	// Deleted says that somebody was seen to delete it, as an object of a cluster.
+	// Deleted reports whether it was seen being deleted, as an object of a cluster.
 	Deleted bool `json:"deleted,omitempty"`
-	// Approved says that what belongs to it may be removed.
+	// Approved reports whether its output may be removed.
 	Approved bool `json:"approved,omitempty"`
-	// Failures and Message say how it goes.
+	// Failures and Message describe the progress.
 	Failures int    `json:"failures,omitempty"`
 	Message  string `json:"message,omitempty"`
 }
@@ -70,7 +70,7 @@ func Register(p *v1alpha1.RenderPipeline) Registration {
 	return r
 }
 
-// Digest is equal for registrations that say the same.
+// Digest returns the same value for registrations with equal content.
 func (r Registration) Digest() string {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *Store) Registered() []string {
 	return slices.Compact(names)
 }
 
-// ChangeRegistration changes what is stored of a pipeline, again and again until nobody else does meanwhile. A change that
-// gives false leaves it as it is.
+// ChangeRegistration changes the stored registration of a pipeline, and retries after concurrent changes. A change
+// that returns false leaves it unchanged.
 func (s *Store) ChangeRegistration(ctx context.Context, pipeline string, change func(r *Registration) bool) error {
 	const attempts = 10
 	for try := 1; ; try++ {
@@ -140,7 +140,8 @@ func (s *Store) ChangeRegistration(ctx context.Context, pipeline string, change 
 	}
 }
 
-// LoadRegistration returns what is stored of a pipeline, with the revision for Forget, 0 where nothing is.
+// LoadRegistration returns the stored registration of a pipeline with the revision for Forget, which is 0 if none
+// is stored.
 func (s *Store) LoadRegistration(ctx context.Context, pipeline string) (Registration, uint64, error) {
 	data, revision, ok, err := s.q.Load(ctx, registrationPrefix+pipeline)
 	if err != nil || !ok {
@@ -163,8 +164,8 @@ func (s *Store) IsKnown(ctx context.Context, pipeline string) (bool, error) {
 	return stored != 0, err
 }
 
-// Forget removes everything that is stored of a pipeline. The registration goes last, so that a crash on the way does not
-// leave anything behind that nobody knows of; it stays, and false is given, where it is not that of the revision any more.
+// Forget deletes all stored data of a pipeline. The registration is deleted last, so that a crash does not leave
+// unknown data behind; if its revision has changed, it stays, and Forget returns false.
 func (s *Store) Forget(ctx context.Context, pipeline string, revision uint64) (forgotten bool, err error) {
 	state, _, err := s.Load(ctx, pipeline)
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *Store) Forget(ctx context.Context, pipeline string, revision uint64) (f
 	if err := s.q.Forget(ctx, statePrefix+pipeline); err != nil {
 		return false, err
 	}
-	// What people have asked for holds for one that is there again.
+	// Requests of people apply to a pipeline that exists again.
 	if _, now, err := s.LoadRegistration(ctx, pipeline); err != nil || now != revision {
 		return false, err
 	}
@@ -192,15 +193,15 @@ func (s *Store) Forget(ctx context.Context, pipeline string, revision uint64) (f
 type Removed struct {
 	Pipeline string    `json:"pipeline"`
 	At       time.Time `json:"at"`
-	// Message says what became of what it had published.
+	// Message describes what happened to its published output.
 	Message string `json:"message"`
 }
 
 // keepRemoved is how many removed pipelines are remembered.
 const keepRemoved = 50
 
-// AddRemoved remembers a pipeline that was removed, for people. since is when the pipeline was found to be gone: where an entry
-// is younger, it is about the same removal, which was interrupted and did its work then, and it stays.
+// AddRemoved records a removed pipeline, for people. since is when the pipeline was found missing: a younger entry
+// is about the same removal, which was interrupted after its work, and is kept.
 func (s *Store) AddRemoved(ctx context.Context, r Removed, since time.Time) error {
 	for {
 		data, revision, _, err := s.q.Load(ctx, removedName)

@@ -14,13 +14,13 @@ import (
 // removedPrefix begins the names of pipelines that were objects of a cluster and are removed.
 const removedPrefix = "removed/"
 
-// RemovedObject is a pipeline that was removed after its object was deleted: whoever takes the finalizer away must know that, however many
-// went with it and whatever was stopped meanwhile.
+// RemovedObject is a pipeline that was removed after its object was deleted: the process that removes the finalizer
+// must know that, however many were removed with it and whichever process was stopped meanwhile.
 type RemovedObject struct {
 	// UID of the object, "" where it was not known.
 	UID string    `json:"uid,omitempty"`
 	At  time.Time `json:"at"`
-	// Message says what became of what it had published.
+	// Message describes what happened to its published output.
 	Message string `json:"message"`
 }
 
@@ -35,7 +35,8 @@ func (s *Store) AddRemovedObject(ctx context.Context, pipeline string, o Removed
 	})
 }
 
-// RemovedObject returns what is noted of a pipeline that was removed, and its revision for ForgetRemovedObject; false where nothing is.
+// RemovedObject returns the record of a removed pipeline, and its revision for ForgetRemovedObject; false if none
+// exists.
 func (s *Store) RemovedObject(pipeline string) (o RemovedObject, revision uint64, ok bool) {
 	data, revision, ok := s.table.Get(removedPrefix + pipeline)
 	if !ok {

@@ -9,13 +9,13 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
-// NoteRequests notes the tokens of requests in the status and reports whether any was new. Where both are, it is the one that
-// was given last: somebody waits for it.
+// NoteRequests records the tokens of requests in the status and reports whether any was new. If both are new, the
+// one that was set last counts: its requester is waiting.
 func (s *State) NoteRequests(p *v1alpha1.RenderPipeline, control Control) (changed bool) {
 	for _, asks := range s.annotations() {
 		if annotation := p.Metadata.Annotations[asks.name]; annotation != *asks.handled {
 			*asks.handled, changed = annotation, true
-			if annotation != "" { // else it was taken away
+			if annotation != "" { // otherwise it was removed
 				s.Status.LastHandledReconcileAt = annotation
 			}
 		}
@@ -27,7 +27,8 @@ func (s *State) NoteRequests(p *v1alpha1.RenderPipeline, control Control) (chang
 	return changed
 }
 
-// Asked reports whether somebody has asked for a run that did not come yet, with an annotation of the pipeline or otherwise.
+// Asked reports whether a run was requested that has not happened yet, with an annotation of the pipeline or
+// otherwise.
 func (s *State) Asked(p *v1alpha1.RenderPipeline, control Control) bool {
 	for _, asks := range s.annotations() {
 		if annotation := p.Metadata.Annotations[asks.name]; annotation != "" && annotation != *asks.handled {
@@ -43,7 +44,8 @@ type asking struct {
 	handled *string
 }
 
-// annotations are those that ask for a run. Whoever set one waits for its value; where both are new, it is Flux' command that waits.
+// annotations returns those that request a run. The process that set one waits for its value; if both are new,
+// Flux' command is the one that waits.
 func (s *State) annotations() []asking {
 	return []asking{{v1alpha1.RequestAnnotation, &s.OwnAnnotation}, {meta.ReconcileRequestAnnotation, &s.Annotation}}
 }

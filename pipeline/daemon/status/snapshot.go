@@ -49,7 +49,7 @@ func (s *Store) snapshot(digest string) (*storedSnapshot, bool) {
 	return stored, err == nil
 }
 
-// Snapshot returns the text of a policy that was kept, false where there is none of that digest.
+// Snapshot returns the text of a kept policy, or false if none has that digest.
 func (s *Store) Snapshot(digest string) (text []byte, ok bool) {
 	stored, ok := s.snapshot(digest)
 	if !ok {
@@ -59,11 +59,13 @@ func (s *Store) Snapshot(digest string) (text []byte, ok bool) {
 }
 
 const (
-	// keepUnnamed is how long a snapshot is kept that nothing names, if there are not too many.
+	// keepUnnamed is how long an unreferenced snapshot is kept, unless they are too many.
 	keepUnnamed = 24 * time.Hour
-	// keepYoung is how long one is kept however many there are: a run names it a little after it was kept.
+	// keepYoung is how long a snapshot is kept regardless of their number: a run references it shortly after it is
+	// stored.
 	keepYoung = time.Hour
-	// maxUnnamed bounds how many older ones are kept that nothing names, so that a cluster that changes all the time fills nothing.
+	// maxUnnamed bounds the number of older unreferenced snapshots, so that a constantly changing cluster does not
+	// fill the storage.
 	maxUnnamed = 200
 )
 
@@ -96,7 +98,7 @@ func (s *Store) CompletedPolicies() []string {
 	return s.namesBelow(mesh.MemoryPrefix)
 }
 
-// unnamed is a snapshot that nothing names.
+// unnamed is an unreferenced snapshot.
 type unnamed struct {
 	name     string
 	revision uint64
@@ -144,10 +146,10 @@ func (s *Store) surplus(names []string, named map[string]bool, now time.Time) (o
 	return append(out, older[min(len(older), maxUnnamed):]...)
 }
 
-// NamesSnapshot reports whether a pipeline has published with a snapshot, as far as its history goes.
+// NamesSnapshot reports whether a pipeline has published with a snapshot, according to its history.
 func (s *State) NamesSnapshot(digest string) bool { return slices.Contains(s.snapshots(), digest) }
 
-// snapshots names those that a pipeline has published with, as far as its history goes.
+// snapshots returns the digests of those that a pipeline has published with, according to its history.
 func (s *State) snapshots() (digests []string) {
 	for _, one := range s.Status.Published {
 		digests = append(digests, one.Snapshots...)

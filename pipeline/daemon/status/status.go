@@ -39,19 +39,20 @@ type State struct {
 	Status v1alpha1.RenderPipelineStatus `json:"status"`
 	// Runs are the last runs, newest first.
 	Runs []Run `json:"runs,omitempty"`
-	// Told says who was told of the newest run. One of another run is of no account: versions that did not keep it tell of each run once.
+	// Told records which receivers were notified of the newest run. A record of another run is ignored: versions
+	// that did not keep it notify of each run once.
 	Told Told `json:"told,omitzero"`
 	// Seen is what the last render depended on.
 	Seen Seen `json:"seen"`
-	// Publishing says that a run had begun to publish and has not told what became of it: what is published may be newer than what is
-	// known of it here.
+	// Publishing reports whether a run had begun to publish and has not recorded the outcome: the published output
+	// may be newer than this state.
 	Publishing bool `json:"publishing,omitempty"`
-	// Drift is what is known of changes by others, nil where there never was any.
+	// Drift describes known changes by others, nil if there never were any.
 	Drift *Drift `json:"drift,omitempty"`
 	// Fingerprint of what is published.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Failures is how often it failed in a row for one cause, Failing. The history does not tell: a failure that is there
-	// already, for an earlier cause, is counted there and keeps that one.
+	// Failures is the number of consecutive failures for one cause, Failing. The history does not contain it: a
+	// failure that is already in it, for an earlier cause, is counted in that entry and keeps its cause.
 	Failures int    `json:"failures,omitempty"`
 	Failing  string `json:"failing,omitempty"`
 	// Succeeded is when it was last found to be as it should; FailedRuns is how many runs have failed since, whatever their causes.
@@ -70,7 +71,7 @@ type State struct {
 // Run is one run with what belongs to it.
 type Run struct {
 	v1alpha1.Run `json:",inline"`
-	// Cause is the id of the event, request or tick, Reason says it in words.
+	// Cause is the id of the event, request or tick, Reason describes it in words.
 	Cause  string `json:"cause,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Since is when the event was stored.
@@ -79,7 +80,8 @@ type Run struct {
 	Took time.Duration `json:"took,omitempty"`
 	// Repeats is how often the same failure came again.
 	Repeats int `json:"repeats,omitempty"`
-	// Over says that what failed has answered again since. It is read in states of versions that added no run for that.
+	// Over reports whether the failed source has answered again since. It is read in states of versions that added
+	// no run for that.
 	Over bool `json:"over,omitempty"`
 	// Warnings and findings, one line each, bounded.
 	Findings []string `json:"findings,omitempty"`
@@ -89,11 +91,11 @@ type Run struct {
 	Added    int `json:"added,omitempty"`
 	Modified int `json:"modified,omitempty"`
 	Deleted  int `json:"deleted,omitempty"`
-	// Diff says that a difference is stored.
+	// Diff reports whether a difference is stored.
 	Diff bool `json:"diff,omitempty"`
 }
 
-// Told says which of those who are to know of a run were told of it.
+// Told records which of the receivers of a run were notified.
 type Told struct {
 	// Run is the run's ID, Receivers names them: what it is made of is a secret.
 	Run       string   `json:"run,omitempty"`
@@ -112,7 +114,8 @@ type Seen struct {
 	Request string `json:"request,omitempty"`
 	// Policies are the policies that are objects of a cluster, as in queue.Job.
 	Policies map[string]queue.ObjectVersion `json:"policyVersions,omitempty"`
-	// Namespaces are digests of what the cluster said of the namespaces that were looked at, for policies that say from: Cluster.
+	// Namespaces maps the inspected namespaces to digests of their content in the cluster, for policies with from:
+	// Cluster.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// Record is what was read of the source, empty where it is too large to keep.
 	Record tree.Record `json:"record,omitempty"`
@@ -124,15 +127,15 @@ type Seen struct {
 type Control struct {
 	// Suspended stops the pipeline.
 	Suspended bool `json:"suspended,omitempty"`
-	// Confirmed is the ID of the last Hold that there was when somebody said so.
+	// Confirmed is the ID of the last Hold at the time this was set.
 	Confirmed string `json:"confirmed,omitempty"`
-	// Held says that it is suspended because of a Hold. It is not stored.
+	// Held reports whether it is suspended because of a Hold. It is not stored.
 	Held bool `json:"-"`
 	// OnHold is set where a person has put it on hold. Then Suspended is true in what Store.Control returns.
 	OnHold *OnHold `json:"onHold,omitempty"`
 	// RequestedAt is the token of the last reconcile request.
 	RequestedAt string `json:"requestedAt,omitempty"`
-	// Force asks to render although nothing changed.
+	// Force requests a render although no input has changed.
 	Force bool `json:"force,omitempty"`
 }
 
@@ -157,8 +160,8 @@ func (s *State) Ready(now time.Time, ok bool, reason, message string, stalled bo
 	}
 }
 
-// LastSuccess returns when a run last succeeded, the zero time where none has. States of versions that did not keep it have it from
-// their history, as far as that goes back.
+// LastSuccess returns when a run last succeeded, or the zero time if none has. For states of versions that did not
+// store it, it is read from their history, as far as that reaches.
 func (s *State) LastSuccess() time.Time {
 	if !s.Succeeded.IsZero() {
 		return s.Succeeded
@@ -206,7 +209,7 @@ func (s *State) setCondition(now time.Time, kind string, status metav1.Condition
 	})
 }
 
-// Condition returns the condition Ready, nil where there is none yet.
+// Condition returns the condition Ready, or nil if none is set yet.
 func (s *State) Condition() *metav1.Condition {
 	return conditions.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
 }
@@ -221,8 +224,8 @@ func (s *State) Retrying() bool {
 	return conditions.IsStatusConditionTrue(s.Status.Conditions, meta.ReconcilingCondition)
 }
 
-// Add puts a run in front of the history and gives those that fell out of it. A failure that only repeats the last one is
-// counted there instead, unless it was over meanwhile.
+// Add prepends a run to the history and returns the runs that it pushed out. A failure that only repeats the last
+// one is counted there instead, unless that was over in between.
 func (s *State) Add(r Run, keep int) (dropped []Run) {
 	last := r.Run
 	s.Status.LastRun = &last

@@ -14,7 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/packed"
 )
 
-// maxValue is how large a stored value may be: NATS takes messages of up to 1 MiB.
+// maxValue is the maximum size of a stored value: NATS accepts messages of up to 1 MiB.
 const maxValue = 900 << 10
 
 // Names of what is stored.
@@ -35,7 +35,7 @@ type Store struct {
 	controls      map[string]decodedControl
 	removed       removedUIDs
 
-	notesMu sync.Mutex // taken after mu, by who takes both
+	notesMu sync.Mutex // lock order: mu before notesMu
 	notes   map[string]decodedNote
 }
 
@@ -61,7 +61,7 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 	return s, nil
 }
 
-// forgetDecoded lets go of what was decoded where nothing is stored under its name any more, whichever process has forgotten it.
+// forgetDecoded drops the decoded value of a name without stored data, whichever process has deleted it.
 func (s *Store) forgetDecoded(name string) {
 	if _, _, ok := s.table.Get(name); ok {
 		return
@@ -69,7 +69,7 @@ func (s *Store) forgetDecoded(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, _, ok := s.table.Get(name); ok {
-		return // it is there again
+		return // it exists again
 	}
 	switch prefix, pipeline, _ := strings.Cut(name, "/"); prefix + "/" {
 	case statePrefix:
@@ -81,7 +81,7 @@ func (s *Store) forgetDecoded(name string) {
 	}
 }
 
-// Sync waits until Get gives what was saved before the call.
+// Sync waits until Get reflects all saves before the call.
 func (s *Store) Sync(ctx context.Context) error { return s.table.Sync(ctx) }
 
 // OnChange has f called with the pipeline of which something was stored, by whichever process; with "" where it was of no single
@@ -124,11 +124,11 @@ func (s *Store) Load(ctx context.Context, pipeline string) (*State, uint64, erro
 	return s.decodeForChange(pipeline, data, revision), revision, nil
 }
 
-// decodeForChange returns a state that nobody else has.
+// decodeForChange returns a state that is not shared.
 func (s *Store) decodeForChange(pipeline string, data []byte, revision uint64) *State {
 	state, err := decodeJSON[State](data)
 	if err != nil {
-		state = &State{} // of another version: it is made anew
+		state = &State{} // of another version: it starts empty
 	}
 	state.Publishing = state.Publishing || s.isNoted(pipeline, revision)
 	return state
@@ -146,8 +146,9 @@ func (s *Store) LoadSynced(ctx context.Context, pipeline string) (*State, uint64
 	return s.decodeForChange(pipeline, data, revision), revision, nil
 }
 
-// Save stores the state if nobody else has since the revision was loaded, and returns the revision for the next Save. What is too large is left out: first what was
-// written, then what was read, so that the next run renders again.
+// Save stores the state unless another process has since the revision was loaded, and returns the revision for the
+// next Save. Parts that are too large are omitted: first the written files, then the read files, so that the next
+// run renders again.
 func (s *Store) Save(ctx context.Context, pipeline string, state *State, revision uint64) (uint64, error) {
 	data, err := encodeJSON(state)
 	if err != nil {
@@ -217,7 +218,8 @@ func (s *Store) SetControl(ctx context.Context, pipeline string, change func(*Co
 	return err
 }
 
-// ChangeControl changes what was asked for as it is stored now, whatever this process knows of it. A change that gives false leaves it.
+// ChangeControl changes the requests as stored now, regardless of what this process knows of them. A change that
+// returns false leaves them unchanged.
 func (s *Store) ChangeControl(ctx context.Context, pipeline string, change func(*Control) bool) error {
 	return changeValue(ctx, s, controlPrefix+pipeline, change)
 }
@@ -255,7 +257,7 @@ func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, erro
 func (s *Store) Drop(ctx context.Context, pipeline string, runs []Run) {
 	for _, r := range runs {
 		if r.Diff {
-			_ = s.q.DeleteArchive(ctx, diffName(pipeline, r.ID)) // it only takes up room
+			_ = s.q.DeleteArchive(ctx, diffName(pipeline, r.ID)) // it only uses space
 		}
 	}
 }
@@ -265,8 +267,9 @@ func diffName(pipeline, run string) string { return diffPrefix + pipeline + "#" 
 // Seen is a number that is another one after anything was stored or forgotten, as far as this process knows it.
 func (s *Store) Seen() uint64 { return s.table.Seen() }
 
-// ChangedSince returns the pipelines of which something was stored or forgotten after Seen was a number, and what Seen is with these
-// changes. It gives false where it cannot tell: that is too long ago, or what was stored may be about any pipeline.
+// ChangedSince returns the pipelines whose data was stored or deleted after Seen returned before, and the value of
+// Seen including these changes. It returns false if this is unknown: before is too old, or a change may concern any
+// pipeline.
 func (s *Store) ChangedSince(before uint64) (pipelines map[string]bool, seen uint64, ok bool) {
 	names, seen, ok := s.table.ChangedSince(before)
 	if !ok {
@@ -293,7 +296,7 @@ func pipelineOf(name string) (pipeline string, ok bool) {
 	return "", false
 }
 
-// Named is a number that is another one after something was stored of a pipeline of which nothing was, or the last of it is forgotten.
+// Named returns a number that changes when the first data of a pipeline is stored, or its last is deleted.
 func (s *Store) Named() uint64 { return s.table.Named() }
 
 // namesBelow lists what is stored under a prefix, without it, sorted.

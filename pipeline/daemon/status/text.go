@@ -31,7 +31,8 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Excerpt returns the first bytes of a text of somebody else, on one line, without what would change how the text around it reads.
+// Excerpt returns the first bytes of an untrusted text, on one line, without characters that would change how the
+// surrounding text reads.
 func Excerpt(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -5,20 +5,21 @@ package status
 
 import "strings"
 
-// Text is a text about pipelines of several teams, in pieces: each reader is told of it what that one may know.
+// Text is a text about pipelines of several teams, in pieces: each reader sees only the pieces they may know.
 type Text []Part
 
 // Part is a piece of a text.
 type Part struct {
 	Text string `json:"text"`
-	// Pipeline is the one that the piece is about: who may not know of it is told Else.
+	// Pipeline is the one that the piece is about: readers who may not know of it see Else.
 	Pipeline string `json:"pipeline,omitempty"`
-	// Head is that of the group that the piece is about: who has no pipeline that shares or waits for it is told Else.
+	// Head is that of the group that the piece is about: readers without a pipeline that shares or waits for it see
+	// Else.
 	Head string `json:"head,omitempty"`
 	Else string `json:"else,omitempty"`
 }
 
-// Plain is a text that may be told to everybody.
+// Plain returns a text that every reader may see.
 func Plain(text string) Text {
 	if text == "" {
 		return nil
@@ -42,7 +43,7 @@ func (t Text) For(may func(Part) bool) string {
 	return out.String()
 }
 
-// After puts something before a text, whatever a reader is told of it.
+// After prefixes a text, regardless of the pieces that a reader sees.
 func (t Text) After(before string) Text {
 	if len(t) == 0 {
 		return Plain(before)
@@ -56,7 +57,7 @@ func (t Text) After(before string) Text {
 	return out
 }
 
-// Of makes a text one that is said of the group with a head, so that others are not told it.
+// Of restricts a text to the group with a head, so that others do not see it.
 func (t Text) Of(head string) Text {
 	out := append(Text{}, t...)
 	for i := range out {
