@@ -103,7 +103,8 @@ func commands(markdown string) []string {
 	var out []string
 	in := false
 	for line := range strings.Lines(markdown) {
-		switch line = strings.TrimSpace(line); {
+		line = strings.TrimSpace(line)
+		switch {
 		case strings.HasPrefix(line, "```"):
 			in = line == "```sh"
 		case in:

@@ -22,7 +22,8 @@ func sarifSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-modfile=../.ci/golangci-lint.mod", "-json", gosec).Output()
 	var module struct{ Dir, Error string }
-	if parsed := json.Unmarshal(out, &module); err == nil { // one that cannot be downloaded says why in Error
+	parsed := json.Unmarshal(out, &module)
+	if err == nil { // one that cannot be downloaded says why in Error
 		err = parsed
 	}
 	file := filepath.Join(module.Dir, "report", "sarif", "testdata", "sarif-schema-2.1.0.json")

@@ -54,7 +54,8 @@ func parseMarkdown(t *testing.T, page string) []block {
 	var next block
 	open := false
 	for i, line := range strings.Split(string(read(t, page)), "\n") {
-		switch fence := strings.HasPrefix(line, "```"); {
+		fence := strings.HasPrefix(line, "```")
+		switch {
 		case open && fence:
 			blocks, next, open = append(blocks, next), block{}, false
 		case open:
@@ -86,7 +87,8 @@ func (b *block) mark(t *testing.T, page string, line int, text string) {
 	case "file":
 		b.file = value
 	case "in":
-		if b.in = value; value != inEmpty && value != inManifests {
+		b.in = value
+		if value != inEmpty && value != inManifests {
 			t.Fatalf("%s:%d: there is no place %q", page, line, value)
 		}
 	case "exit":

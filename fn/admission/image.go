@@ -72,7 +72,8 @@ func validPart(part string) bool {
 		for end < len(part) && !isLowerOrDigit(part[end]) {
 			end++
 		}
-		switch separator := part[i:end]; {
+		separator := part[i:end]
+		switch {
 		case separator == ".", separator == "_", separator == "__", strings.Trim(separator, "-") == "":
 		default:
 			return false

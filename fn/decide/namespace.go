@@ -63,7 +63,8 @@ func (d *Decider) Settle(ns Namespace, declared bool) Namespace {
 
 // unknownWords describes what is not known about the namespace of a pod.
 func (p Pod) unknownWords() string {
-	switch ns := p.Namespace; {
+	ns := p.Namespace
+	switch {
 	case ns.Name == "":
 		return "the workload names no namespace"
 	case ns.Source != "" && ns.Source != SourceUnknown:

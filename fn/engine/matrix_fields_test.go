@@ -74,7 +74,8 @@ func collect(found map[string]*ownField, policy string, path []string, before, a
 		if reflect.DeepEqual(v, was) || slices.Contains([]string{"apiVersion", "kind"}, name) && len(path) == 0 {
 			continue
 		}
-		switch list, _ := v.([]any); {
+		list, _ := v.([]any)
+		switch {
 		case list != nil:
 			for _, e := range list {
 				element, _ := e.(map[string]any)

@@ -155,7 +155,8 @@ func (pl *compiledPolicy) preparePins(s *cluster) error {
 // injectorConfig returns data.config and data.values. A built-in policy also brings its own mesh config, version and settings
 // where the policy has none.
 func injectorConfig(spec *v1alpha1.Istio, s *cluster, o *istio.Options, compiled *compiledIstio) (config, values string, err error) {
-	switch inj := spec.Injector; {
+	inj := spec.Injector
+	switch {
 	case inj.Config != "":
 		return inj.Config, inj.Values, nil
 	case inj.BuiltIn != "":

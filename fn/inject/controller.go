@@ -86,7 +86,8 @@ func (r *run) warnOfController(t *istio.Template) {
 		return
 	}
 	unknown := ""
-	switch known := c.apiVersion() != ""; {
+	known := c.apiVersion() != ""
+	switch {
 	case generateName && (!known || c.Indexed):
 		unknown = ".ObjectMeta.GenerateName"
 	case owners && !known:

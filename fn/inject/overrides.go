@@ -235,7 +235,8 @@ func resetDivisors(own, merged map[string]any) {
 		name, _ := m["name"].(string)
 		mine, has := resourceFieldRef(m)
 		others, both := resourceFieldRef(podmap.Find(all, name))
-		switch there := both && others["divisor"] != nil; {
+		there := both && others["divisor"] != nil
+		switch {
 		case has && there && mine["divisor"] == nil:
 			mine["divisor"] = "0"
 		case has && !there && mine["divisor"] == "0":

@@ -52,7 +52,8 @@ func copyBorrowing(spec map[string]any) map[string]any {
 		}
 		containers := make([]any, len(list))
 		for i, e := range list {
-			if containers[i] = e; !borrowed(e) {
+			containers[i] = e
+			if !borrowed(e) {
 				containers[i] = podmap.CopyValue(e)
 			}
 		}

@@ -32,7 +32,8 @@ func (r *removal) restoreAnnotations() {
 			value, had := before[name]
 			own = formerAnnotation{value: value, had: had}
 		}
-		switch field := "metadata.annotations[" + name + "]"; {
+		field := "metadata.annotations[" + name + "]"
+		switch {
 		case own.note != "" && !r.take(field, own.note):
 		case own.had:
 			r.pod.set("annotations", name, own.value)
@@ -197,7 +198,8 @@ func (r *removal) containerAnnotations(out map[string]formerAnnotation) {
 	}
 	for _, name := range containerAnnotationNames {
 		field := "metadata.annotations[" + name + "]"
-		switch v, ok := r.pod.annotation(name); {
+		v, ok := r.pod.annotation(name)
+		switch {
 		case !ok:
 		case v == app:
 			out[name] = formerAnnotation{note: "it names the first container, as injection sets it"}

@@ -53,7 +53,8 @@ func (r *removal) restoreGroup(context map[string]any) {
 	if context["fsGroup"] != istioGroup {
 		return
 	}
-	switch w := &r.writer; {
+	w := &r.writer
+	switch {
 	case w.within(5, 12) && !w.uses("grpc-"), w.newest < 5 && w.oldest > 0 && r.usesSDS():
 		if !r.keeps(field) {
 			delete(context, "fsGroup")

@@ -15,7 +15,8 @@ func (in *Injector) checkURL() {
 	if given := len(in.opts.ProxyEnv) > 0 || in.opts.Cluster != "" || in.opts.Network != ""; !given {
 		return
 	}
-	switch p := in.profile; {
+	p := in.profile
+	switch {
 	case !p.Has(feature.ClusterFromURL):
 		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads nothing from the injection URL: cluster, network and proxyEnv are ignored", p.release))
 	case p.Has(feature.ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == ""):

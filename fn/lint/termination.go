@@ -279,7 +279,8 @@ func checkListenerClosesAtOnce(p *pod) []finding {
 	}
 	var out []finding
 	for _, c := range p.apps() {
-		if name := c.imageName(); c.closesAtOnce() && !c.lifecycleHook("preStop").exists {
+		name := c.imageName()
+		if c.closesAtOnce() && !c.lifecycleHook("preStop").exists {
 			out = append(out, finding{
 				path: c.path, container: c.name,
 				message: fmt.Sprintf("the proxy's preStop hook waits for listeners, and %s in container %s closes its own as soon as it is told to stop: the hook ends at once", name, c.name),

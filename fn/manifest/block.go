@@ -65,7 +65,8 @@ func (p *yamlParser) hasEnded(indent int, ctx nodeContext) bool {
 // first key if the node is a mapping; outer holds those of the whole node.
 func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer nodeProps) *yamlNode {
 	start := p.pos
-	switch c := p.peekByte(0); {
+	c := p.peekByte(0)
+	switch {
 	case c == '-' && isBlankOrEnd(p.peekByte(1)):
 		if !keyOK || inner.isSet() {
 			p.failAt(p.pos, "did not expect a sequence entry here")

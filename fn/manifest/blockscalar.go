@@ -27,7 +27,8 @@ func (p *yamlParser) blockScalar(parent int, literal bool) *yamlNode {
 func (p *yamlParser) blockHeader() (chomp, increment int) {
 	p.pos++
 	for {
-		switch c := p.peekByte(0); {
+		c := p.peekByte(0)
+		switch {
 		case (c == '+' || c == '-') && chomp == 0:
 			chomp = 1
 			if c == '-' {

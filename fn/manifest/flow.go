@@ -6,7 +6,8 @@ package manifest
 // flowSpace skips blanks, line breaks and comments inside a flow collection.
 func (p *yamlParser) flowSpace() {
 	for {
-		switch c := p.peekByte(0); {
+		c := p.peekByte(0)
+		switch {
 		case c == ' ' || c == '\t' || c == '\r':
 			p.pos++
 		case c == '\n':

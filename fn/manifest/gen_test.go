@@ -34,7 +34,8 @@ func (g *gen) str() string { return genStrings[g.r.Intn(len(genStrings))] }
 var genKeys = []string{"name", "image", "app", "a.b/c", "labels", "args", "env", "on", "y", "1", "key", "spec", "metadata", "x-y", "値", "a b", "mountPath", "containerPort"}
 
 func (g *gen) value(depth int) any {
-	switch n := g.r.Intn(10); {
+	n := g.r.Intn(10)
+	switch {
 	case depth > 0 && n < 3:
 		return g.mapping(depth)
 	case depth > 0 && n < 5:

@@ -259,7 +259,8 @@ func (d *Document) nodeSpan(n, in *yamlNode, lines *linePlace) textSpan {
 	}
 	lines.at = n.prop
 	bol := lines.bol
-	if s.col0 = n.prop - bol; bol == 0 {
+	s.col0 = n.prop - bol
+	if bol == 0 {
 		s.col0 += d.col0
 	}
 	if i := strings.IndexByte(d.text[n.end:], '\n'); !s.flow && i >= 0 {

@@ -244,7 +244,8 @@ func (p *yamlParser) skipSpace() {
 		for p.peekByte(0) == ' ' || p.peekByte(0) == '\t' && !p.fresh {
 			p.pos++
 		}
-		switch c := p.peekByte(0); {
+		c := p.peekByte(0)
+		switch {
 		case c == '#' && (p.pos == 0 || p.fresh || p.src[p.pos-1] == ' ' || p.src[p.pos-1] == '\t'):
 			p.pos = p.lineEnd(p.pos)
 		case c == '\n', c == '\r':

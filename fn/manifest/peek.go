@@ -190,7 +190,8 @@ func (l *lineScanner) keyValue() (key, val string) {
 	val = trimValue(s[i+1:])
 	switch key {
 	case "apiVersion", "kind", "metadata", "name", "namespace", "items":
-		if l.watch = -1; val != "" {
+		l.watch = -1
+		if val != "" {
 			l.watch = l.start
 		}
 	}

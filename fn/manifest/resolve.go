@@ -40,7 +40,8 @@ func resolveNonString(s string) (v any, ok bool) {
 	if s == "" {
 		return nil, true
 	}
-	switch c := s[0]; {
+	c := s[0]
+	switch {
 	case c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.':
 		if len(s) == 1 && c >= '0' && c <= '9' {
 			return int64(c - '0'), true

@@ -77,7 +77,8 @@ func (d *Document) spliceItems(lay *listLayout, own []*Document) (*Document, *li
 	moved := *lay
 	moved.items = nil
 	for i, s := range lay.items {
-		switch it := own[i]; {
+		it := own[i]
+		switch {
 		case it == nil:
 			missing = true
 			if lay.block {

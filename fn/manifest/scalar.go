@@ -131,7 +131,8 @@ func (p *yamlParser) parseSingleQuoted() *yamlNode {
 		if i >= len(p.src) {
 			p.failAt(n.start, "the single quote is not closed")
 		}
-		switch c := p.src[i]; {
+		c := p.src[i]
+		switch {
 		case c == '\'' && i+1 < len(p.src) && p.src[i+1] == '\'':
 			b = append(b, p.src[from:i+1]...)
 			i += 2

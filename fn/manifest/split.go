@@ -70,7 +70,8 @@ func documentEnd(s string) int {
 		if i == 0 {
 			l = strings.TrimPrefix(l, "\ufeff")
 		}
-		switch c := firstNonBlank(l); {
+		c := firstNonBlank(l)
+		switch {
 		case isMarker(l) && l[0] == '-':
 			if content || started {
 				return i

@@ -162,7 +162,8 @@ func addFields(fields map[string]*SchemaField, t reflect.Type, at []int) {
 		}
 		field.MergeKey = f.Tag.Get("patchMergeKey")
 		field.meta.SetPatchMergeKey(field.MergeKey)
-		if id := t.Name() + "." + name; field.Schema.Kind == ListKind {
+		id := t.Name() + "." + name
+		if field.Schema.Kind == ListKind {
 			if keys, ok := listKeys[id]; ok {
 				field.list, field.keys = id, keys
 			}

@@ -196,7 +196,8 @@ func prune(s *Schema, patch, obj map[string]any) {
 				}
 				return ok && was == nil && (removes(m, f.MergeKey) || f.Schema.Elem == ContainerSchema() && isPart(m, patch))
 			})
-			if patch[key] = v; len(v) == 0 && !there {
+			patch[key] = v
+			if len(v) == 0 && !there {
 				delete(patch, key)
 			}
 		}

@@ -42,7 +42,8 @@ func (c *checker) containers() {
 
 // identity checks the name and the image.
 func (c *checker) identity(at place, m map[string]any, names map[string]string) {
-	switch first, twice := names[at.container]; {
+	first, twice := names[at.container]
+	switch {
 	case at.container == "":
 		c.add(CodeContainer, at.field("name"), nil, "a container of image %q has no name: the API server refuses the pod", text(m["image"]))
 	case twice:

@@ -46,7 +46,8 @@ func (c *checker) quantity(at place, kind, name string, v any) {
 	if v == nil {
 		return
 	}
-	switch q, ok := parse(v); {
+	q, ok := parse(v)
+	switch {
 	case !ok:
 		c.add(CodeQuantity, place{path: at.path, container: at.container, named: at.named + name}, v,
 			"container %s: %s of %s is %v, which is not a quantity", at.container, kind, name, v)

@@ -122,7 +122,8 @@ func DropMounts(pod map[string]any, volumes []string) (map[string]any, []Warning
 func dropMount(c, mount map[string]any) {
 	list, _ := c[mountsKey].([]any)
 	list = slices.DeleteFunc(list, func(e any) bool { return podmap.Equal(e, mount) })
-	if c[mountsKey] = list; len(list) == 0 {
+	c[mountsKey] = list
+	if len(list) == 0 {
 		delete(c, mountsKey)
 	}
 }

@@ -59,7 +59,8 @@ func addedNames(before, after map[string]any, key string) []string {
 	old := listOf(before, key)
 	var out []string
 	for _, e := range listOf(after, key) {
-		if name, _ := e["name"].(string); indexOf(old, e["name"]) < 0 {
+		name, _ := e["name"].(string)
+		if indexOf(old, e["name"]) < 0 {
 			out = append(out, name)
 		}
 	}

@@ -179,7 +179,8 @@ func findField(n *yamlv3.Node, name string, depth int) (key, value *yamlv3.Node)
 	}
 	var merged []*yamlv3.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		switch k := n.Content[i]; {
+		k := n.Content[i]
+		switch {
 		case k.ShortTag() == "!!merge" && n.Content[i+1].Kind == yamlv3.SequenceNode:
 			merged = append(merged, n.Content[i+1].Content...)
 		case k.ShortTag() == "!!merge":

@@ -107,7 +107,8 @@ func TestVersionsAreThoseOfTheFiles(t *testing.T) {
 		if row[2] != "the table of releases" {
 			said = ""
 			for _, source := range aSource.FindAllStringSubmatch(row[2], -1) {
-				if said += source[2] + " "; !strings.Contains(read(t, source[1]), source[2]) {
+				said += source[2] + " "
+				if !strings.Contains(read(t, source[1]), source[2]) {
 					t.Errorf("%s: %s does not say %s", row[0], source[1], source[2])
 				}
 			}

@@ -94,7 +94,8 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 				if value, isFlux := ofFlux[name]; isFlux {
 					name = value
 				}
-				if used[name] = true; !described[name] {
+				used[name] = true
+				if !described[name] {
 					t.Errorf("%s: the reason %s is not described in pipeline/api/v1alpha1/reasons.go", path, name)
 				}
 			}

@@ -48,7 +48,8 @@ func (t *Tree) functionFigures() functionFigures {
 				continue
 			}
 			figures.unexported++
-			switch words := camelWords(name); {
+			words := camelWords(name)
+			switch {
 			case words == 1:
 				figures.oneWord++
 			case words >= 3:

@@ -159,7 +159,8 @@ func lock(name string) (unlock func(), err error) {
 		return nil, fmt.Errorf("locking the directory of the programs: %w", err)
 	}
 	for {
-		switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX); {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX)
+		switch {
 		case err == nil:
 			return func() { file.Close() }, nil
 		case !errors.Is(err, unix.EINTR):

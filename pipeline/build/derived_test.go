@@ -67,7 +67,8 @@ func TestDerivedKeys(t *testing.T) {
 	key := func(name string, p *v1alpha1.RenderPipeline, seed string) {
 		built, request, err := buildDerived(t, p, seed)
 		derived, without := request.DerivedKey, request
-		if without.DerivedKey = nil; derived == nil {
+		without.DerivedKey = nil
+		if derived == nil {
 			derived, without.ReleasesKey = request.ReleasesKey, nil
 		}
 		if !errors.Is(err, errRendered) || derived == nil {

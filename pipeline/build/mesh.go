@@ -153,7 +153,8 @@ func (b *Builder) changedNamespace(p *v1alpha1.RenderPipeline, seen map[string]s
 func namespaceDigest(all []*mesh.Completed, name string) string {
 	parts := make([]string, len(all))
 	for i, one := range all {
-		if parts[i] = one.Namespace(name); name == allNamespaces {
+		parts[i] = one.Namespace(name)
+		if name == allNamespaces {
 			parts[i] = one.Digest
 		}
 	}

@@ -289,7 +289,8 @@ func TestBuildsThatAreRepeatedAreRemembered(t *testing.T) {
 		with.Cache.Check = check
 		got := outcomeOf(t, with, p, treeOf(t, files))
 		got.Record = first.Record // which has what the first attempt asked
-		if got.Fingerprint = first.Fingerprint; cmp.Diff(first, got) != "" {
+		got.Fingerprint = first.Fingerprint
+		if cmp.Diff(first, got) != "" {
 			t.Errorf("check %t: %s", check, cmp.Diff(first, got))
 		}
 		if found := names(); len(found) != 1 || !slices.Equal(found, want) {

@@ -222,7 +222,8 @@ func (c *chartsRun) sourceDir(e catalog.Entry, sources map[string]string) (at st
 
 // sourceURL returns the normal URL of a pipeline's source, "" for a directory.
 func sourceURL(e catalog.Entry) string {
-	switch src := e.Pipeline.Spec.Source; {
+	src := e.Pipeline.Spec.Source
+	switch {
 	case src.Git != nil:
 		return giturl.Normal(src.Git.URL)
 	case src.OCI != nil:
@@ -311,7 +312,8 @@ func (c *chartsRun) runVerify(ctx context.Context, args []string, output string)
 	if err := c.printStatuses(statuses, output); err != nil {
 		return err
 	}
-	switch wrong := count[charts.Changed] + count[charts.Lost] + count[charts.Missing]; {
+	wrong := count[charts.Changed] + count[charts.Lost] + count[charts.Missing]
+	switch {
 	case count[charts.Unknown] > 0:
 		return fmt.Errorf("%s could not be asked about", plural(count[charts.Unknown], "chart"))
 	case wrong > 0:

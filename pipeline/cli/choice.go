@@ -24,7 +24,8 @@ func completeChoice(cmd *cobra.Command, flag string, values []string) {
 
 // checkChoice refuses a value of a flag that is not one of those that it can have.
 func checkChoice(flag, value string, values []string) error {
-	if last := len(values) - 1; !slices.Contains(values, value) {
+	last := len(values) - 1
+	if !slices.Contains(values, value) {
 		return fmt.Errorf("--%s is %q; it can be %s or %s", flag, value, strings.Join(values[:last], ", "), values[last])
 	}
 	return nil

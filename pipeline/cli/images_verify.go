@@ -143,7 +143,8 @@ func verifyLocks(ctx context.Context, streams Streams, names []string, o images.
 	for _, s := range statuses {
 		count[s.State]++
 	}
-	switch moved := len(statuses) - count[images.Current] - count[images.Unknown]; {
+	moved := len(statuses) - count[images.Current] - count[images.Unknown]
+	switch {
 	case count[images.Unknown] > 0:
 		return fmt.Errorf("%s could not be asked about", plural(count[images.Unknown], "image"))
 	case moved > 0:

@@ -53,7 +53,8 @@ func importResources(all bool) []live.Resource {
 
 // readCluster lists the objects of the cluster, in the form in which kubectl would pipe them.
 func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error) {
-	if im.charts = 0; len(im.valuesFiles) > 0 {
+	im.charts = 0
+	if len(im.valuesFiles) > 0 {
 		return nil, errValuesWithoutChart
 	}
 	config, err := live.Config(im.kubeconfig, im.kubeContext)

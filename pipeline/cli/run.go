@@ -195,7 +195,8 @@ func (r *manifestRun) printResults(rs result.Results) {
 		line := res.String()
 		if res.Severity == result.Info && res.ResourceRef != nil && !r.verbose {
 			n := alike[res.Message]
-			if alike[res.Message] = 0; n == 0 {
+			alike[res.Message] = 0
+			if n == 0 {
 				continue // already printed
 			}
 			if n > named {

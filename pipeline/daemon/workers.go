@@ -58,7 +58,8 @@ func (w *workerWatch) note(now time.Time, found bool, grace time.Duration, waiti
 	}
 	absent := now.Sub(w.seen) > grace
 	lost = absent && !w.absent
-	if w.absent = absent; absent {
+	w.absent = absent
+	if absent {
 		w.waiting = waiting
 	}
 	return lost

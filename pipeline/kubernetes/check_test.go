@@ -33,7 +33,8 @@ func newDownServer(t *testing.T) *downServer {
 	s := &downServer{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		switch query := r.URL.Query(); {
+		query := r.URL.Query()
+		switch {
 		case s.throttles.Load():
 			answer(t, w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
 		case query.Get("sendInitialEvents") != "":

@@ -194,7 +194,8 @@ func TestEventsHoldNothingUp(t *testing.T) {
 					t.Errorf("%s has the reason %q and the finalizers %q", name, reason, finalizers)
 				}
 			}
-			if refused = false; !tc.again {
+			refused = false
+			if !tc.again {
 				return
 			}
 			for range 3 {

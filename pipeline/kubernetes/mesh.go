@@ -203,7 +203,8 @@ func (m *Mesh) read(ctx context.Context) error {
 	digest := sha256.Sum256([]byte(strings.Join(texts, "\n")))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.broken = lost; m.digest != digest {
+	m.broken = lost
+	if m.digest != digest {
 		m.objects, m.digest, m.version = all, digest, m.version+1
 	}
 	m.suspect, m.readAt = false, time.Now()

@@ -78,7 +78,8 @@ func TestAStatusThatGaveWayIsNoFailure(t *testing.T) {
 	n.Observe = func(_ string, err error) { observed = append(observed, err) }
 	send := func(replaced bool) error {
 		r, newer := published, make(chan struct{})
-		if r.Replaced = newer; replaced {
+		r.Replaced = newer
+		if replaced {
 			close(newer)
 		}
 		return n.Send(t.Context(), []v1alpha1.Notification{{CommitStatus: &v1alpha1.CommitStatus{Provider: "Gitea", URL: s.URL, SecretRef: *ref("host")}}}, r)

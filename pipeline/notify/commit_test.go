@@ -97,7 +97,8 @@ func TestStatusesAreTakenByStrictHosts(t *testing.T) {
 			mux.HandleFunc(h.pattern, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				user, password, _ := r.BasicAuth()
-				switch problem := h.check(body); {
+				problem := h.check(body)
+				switch {
 				case h.bearer != "" && r.Header.Get("Authorization") != "Bearer "+h.bearer, user != h.user, password != h.password:
 					w.WriteHeader(http.StatusUnauthorized)
 				case r.URL.RawQuery != h.query || r.Header.Get("Content-Type") != "application/json" || problem != "":

@@ -130,11 +130,13 @@ func (f *fleet) happens() {
 	case 1, 2:
 		s.LandedChecks = []pullrequest.Check{{Name: "deployed", State: states[f.random.IntN(4)]}}
 	case 3:
-		if s.Busy = ""; f.random.IntN(4) == 0 {
+		s.Busy = ""
+		if f.random.IntN(4) == 0 {
 			s.Busy = "a run is under way"
 		}
 	case 4:
-		if s.OnHold = ""; f.random.IntN(4) == 0 {
+		s.OnHold = ""
+		if f.random.IntN(4) == 0 {
 			s.OnHold = "x"
 		}
 	case 5: // a person closes or merges what is open
@@ -147,7 +149,8 @@ func (f *fleet) happens() {
 			s.Request.State, s.Declined, s.Waits = pullrequest.StateClosed, s.Waits, 0
 		}
 	case 6:
-		if s.Failing = ""; f.random.IntN(6) == 0 {
+		s.Failing = ""
+		if f.random.IntN(6) == 0 {
 			s.Failing = "x"
 		}
 	}

@@ -91,7 +91,8 @@ func (p *Promoter) Rollback(ctx context.Context, pipelines []string, commit, by 
 		if err != nil && done.ID == "" {
 			return nil, err
 		}
-		if asked[i] = done; err != nil {
+		asked[i] = done
+		if err != nil {
 			asked[i].Message = err.Error() // it is tried again
 		}
 	}

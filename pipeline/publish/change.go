@@ -289,7 +289,8 @@ func (e *branchEdit) checkPaths(files, extra map[string][]byte) error {
 				return fmt.Errorf("writing %s: pipeline %s writes files below it", name, other)
 			}
 			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-				if dirs[dir] = true; e.files[dir] != nil {
+				dirs[dir] = true
+				if e.files[dir] != nil {
 					return fmt.Errorf("writing %s: another pipeline writes %s, which is a file", name, dir)
 				}
 			}
@@ -321,7 +322,8 @@ func (e *branchEdit) compareFiles(c Change, files map[string][]byte, before owne
 			return err
 		}
 		_, inherits := from[name]
-		if outcome.Ownership = outcome.Ownership || inherits; inherits {
+		outcome.Ownership = outcome.Ownership || inherits
+		if inherits {
 			mine[name] = true
 		}
 		if !mine[name] && !now.IsZero() {
@@ -413,7 +415,8 @@ func (e *branchEdit) enterChange(c Change, files map[string][]byte, extra map[st
 			e.files[name] = content
 		}
 	}
-	if e.files[recordFile(c.Pipeline)] = record; c.Remove {
+	e.files[recordFile(c.Pipeline)] = record
+	if c.Remove {
 		e.files[recordFile(c.Pipeline)] = nil
 	}
 	return outcome

@@ -72,7 +72,8 @@ func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error)
 		receipt := Receipt{Revision: digest, Changed: before.Digest != digest, Files: c.Files}
 		if receipt.Changed {
 			old, err := filesOf(e.ref, before)
-			if receipt.Problem = err; err == nil {
+			receipt.Problem = err
+			if err == nil {
 				receipt.compare(old)
 			}
 		}

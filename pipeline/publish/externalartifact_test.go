@@ -65,7 +65,8 @@ func TestExternalArtifacts(t *testing.T) {
 	var asked []string
 	c := change(t, "shop", "", configMap("a", "2"), configMap("c", "1"))
 	c.Gate = func(published int, deleted []string) error {
-		if asked = deleted; published != 2 {
+		asked = deleted
+		if published != 2 {
 			t.Errorf("the gate is told of %d objects", published)
 		}
 		return nil
@@ -95,7 +96,8 @@ func TestExternalArtifacts(t *testing.T) {
 	closed := errors.New("closed")
 	c = change(t, "shop", "", configMap("d", "1"))
 	c.Gate = func(published int, deleted []string) error {
-		if asked = deleted; published != 2 {
+		asked = deleted
+		if published != 2 {
 			t.Errorf("without the volume the gate is told of %d objects", published)
 		}
 		return closed

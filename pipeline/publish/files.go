@@ -44,7 +44,8 @@ func (w *Writer) Files(objects []render.Object) (map[string][]byte, error) {
 	seen := map[string]bool{}
 	texts := make([][]byte, len(objects))
 	for i, object := range objects {
-		if id := object.ID(); object.Name != "" {
+		id := object.ID()
+		if object.Name != "" {
 			if seen[id] {
 				return nil, fmt.Errorf("writing %s: the result holds it twice", id)
 			}

@@ -41,7 +41,8 @@ func Gate(gates v1alpha1.Gates, objects []render.Object) func(published int, del
 		if gates.MaxDeleted == nil || published == 0 || deleted <= fewDeleted {
 			return nil
 		}
-		if share := deleted * 100 / published; deleted*100 > *gates.MaxDeleted*published {
+		share := deleted * 100 / published
+		if deleted*100 > *gates.MaxDeleted*published {
 			return &GateError{"maxDeleted", fmt.Sprintf("%d of %d published objects would be deleted (%d%%), more than %d%%", deleted, published, share, *gates.MaxDeleted)}
 		}
 		return nil

@@ -215,7 +215,8 @@ func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[str
 		if err != nil {
 			return held, err
 		}
-		if held.Files[name] = content; !to.Adopt && held.Refused == nil {
+		held.Files[name] = content
+		if !to.Adopt && held.Refused == nil {
 			held.Refused = fmt.Errorf("writing %s: %w", path.Join(base, name), ErrNotOwned)
 		}
 	}

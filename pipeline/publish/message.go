@@ -204,7 +204,8 @@ func summarySubject(changes []Change) string {
 			removed++
 		}
 	}
-	switch rendered := len(changes) - removed; {
+	rendered := len(changes) - removed
+	switch {
 	case removed == 0:
 		return fmt.Sprintf("Render %d pipelines", rendered)
 	case rendered == 0:

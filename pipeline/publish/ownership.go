@@ -204,7 +204,8 @@ func (e *branchEdit) keepRecord(c Change, before []string, now map[string][]byte
 		e.dropOwner(name, c.Pipeline) // it may have been handed over before
 		e.owners[name] = append(e.owners[name], c.Pipeline)
 	}
-	if e.places[c.Pipeline] = c.Path; c.Remove {
+	e.places[c.Pipeline] = c.Path
+	if c.Remove {
 		delete(e.places, c.Pipeline)
 	}
 }

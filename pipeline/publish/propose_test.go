@@ -217,7 +217,8 @@ func TestLockedNotes(t *testing.T) {
 	})
 	for _, digest := range []string{sha(2), sha(3)} { // with a commit, and with a note only
 		pushes = 0
-		if c.Origin.Digest = digest; digest == sha(2) {
+		c.Origin.Digest = digest
+		if digest == sha(2) {
 			c = change(t, "shop", ".", configMap("a", "2"))
 			c.Origin.Digest = digest
 		}

@@ -192,7 +192,8 @@ func (s *story) step() {
 			note := fmt.Sprintf("note %d", s.rand.IntN(1000))
 			s.notes[newest.Number] = append(s.notes[newest.Number], note)
 			s.host.Edit(newest.Number, func(r *pullrequest.Request) {
-				if r.Body += "\r\n" + note; s.rand.IntN(4) == 0 {
+				r.Body += "\r\n" + note
+				if s.rand.IntN(4) == 0 {
 					r.Body = strings.Join(s.notes[newest.Number], "\n")
 				}
 				r.Labels = append(r.Labels, note)

@@ -120,7 +120,8 @@ func (r *review) sources() section {
 			out = append(out, sourceLine(one))
 		}
 		for _, changed := range [][3]string{{"policies", p.PolicyBefore, p.PolicyAfter}, {"Prerig", p.ToolBefore, p.ToolAfter}} {
-			switch what, before, after := changed[0], changed[1], changed[2]; {
+			what, before, after := changed[0], changed[1], changed[2]
+			switch {
 			case after == "":
 			case before == after || before == "":
 				out = append(out, what+": "+shownRevision(after))

@@ -144,7 +144,8 @@ func (r *review) addSame(p *Pipeline, name string, text []byte) {
 			count++
 		}
 	}
-	if r.same += max(1, count); !bytes.Contains(text, []byte("HorizontalPodAutoscaler")) && !bytes.Contains(text, []byte("ScaledObject")) {
+	r.same += max(1, count)
+	if !bytes.Contains(text, []byte("HorizontalPodAutoscaler")) && !bytes.Contains(text, []byte("ScaledObject")) {
 		return
 	}
 	found, _ := splitFile(name, text)
@@ -184,7 +185,8 @@ func (r *reader) readFiles(ctx context.Context, files map[string][]byte) (object
 	}
 	for i, s := range all {
 		s.bare, s.bareText = s.value, s.text
-		switch doc := without[i]; {
+		doc := without[i]
+		switch {
 		case doc == docs[i]:
 		case doc.Empty():
 			s.bare, s.bareText = nil, nil

@@ -179,7 +179,8 @@ func (s *Server) checkAction(who access.Principal, a action, names []string) (co
 		return http.StatusBadRequest, errors.New("no pipeline is chosen")
 	}
 	if a.Subject == ofRemoval {
-		switch err := checkRemovable(who, names); {
+		err := checkRemovable(who, names)
+		switch {
 		case errors.Is(err, prune.ErrNotGone):
 			return http.StatusNotFound, err
 		case err != nil:
@@ -188,7 +189,8 @@ func (s *Server) checkAction(who access.Principal, a action, names []string) (co
 		return 0, nil
 	}
 	for _, name := range names {
-		switch e, ok := s.visibleEntry(who, name); {
+		e, ok := s.visibleEntry(who, name)
+		switch {
 		case !ok:
 			return http.StatusNotFound, fmt.Errorf("there is no pipeline %s", name)
 		case e.Err != nil:

@@ -188,7 +188,8 @@ func (s *Server) findOperable(who access.Principal, request Request) (keys []str
 		if slices.Contains(keys, name) {
 			continue
 		}
-		switch e, ok := s.visibleEntry(who, name); {
+		e, ok := s.visibleEntry(who, name)
+		switch {
 		case !ok:
 			return nil, http.StatusNotFound, fmt.Errorf("there is no pipeline %s", name)
 		case e.Err != nil:

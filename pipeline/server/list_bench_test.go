@@ -37,7 +37,8 @@ func BenchmarkTenThousand(b *testing.B) {
 			size := 0
 			for b.Loop() {
 				response, body := get(b, h, path)
-				if size = len(body); response.StatusCode != http.StatusOK {
+				size = len(body)
+				if response.StatusCode != http.StatusOK {
 					b.Fatal(response.Status)
 				}
 			}

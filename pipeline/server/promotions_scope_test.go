@@ -133,7 +133,8 @@ func (n *neighbours) decided(t *testing.T, shared promotion.Promotion, in promot
 		if err == nil && v.State == promotion.StageStopped {
 			err = n.store.ChangeTrain(t.Context(), branch+"\nwave\ndev\nprod", func(train *status.Train) bool {
 				train.Told = append(status.Plain(s.Name), v.Told.After(": ").Of(s.Head)...)
-				if train.Stopped = train.Told.String(); older {
+				train.Stopped = train.Told.String()
+				if older {
 					train.Told = nil
 				}
 				return true

@@ -38,7 +38,8 @@ func (s *Shared) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, re
 		if err != nil {
 			return nil, err
 		}
-		if revision = found; found != "" {
+		revision = found
+		if found != "" {
 			resolved = at
 		}
 	}
@@ -46,7 +47,8 @@ func (s *Shared) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, re
 	if err != nil {
 		return nil, err
 	}
-	if snapshot.Resolved = resolved; revision != "" && snapshot.Commit != nil {
+	snapshot.Resolved = resolved
+	if revision != "" && snapshot.Commit != nil {
 		snapshot.Revision = revision // with the default branch's name
 	}
 	if asked {

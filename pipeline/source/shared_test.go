@@ -66,7 +66,8 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 			var failed, left atomic.Int64
 			for range n {
 				all.Go(func() {
-					switch s, at, err := f.doShared(t.Context(), "k", look); {
+					s, at, err := f.doShared(t.Context(), "k", look)
+					switch {
 					case errors.Is(err, errNotShared):
 						left.Add(1)
 					case err != nil:

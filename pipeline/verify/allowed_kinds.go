@@ -101,10 +101,12 @@ func withoutLast(pod map[string]any, kind string) map[string]any {
 	affinity := maps.Clone(table(pod, "spec", "affinity"))
 	apart := maps.Clone(table(affinity, "podAntiAffinity"))
 	terms, _ := apart[kind].([]any)
-	if apart[kind] = slices.Clone(terms[:len(terms)-1]); len(terms) == 1 {
+	apart[kind] = slices.Clone(terms[:len(terms)-1])
+	if len(terms) == 1 {
 		delete(apart, kind)
 	}
-	if affinity["podAntiAffinity"] = apart; len(apart) == 0 {
+	affinity["podAntiAffinity"] = apart
+	if len(apart) == 0 {
 		delete(affinity, "podAntiAffinity")
 	}
 	if len(affinity) == 0 {

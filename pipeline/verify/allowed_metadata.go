@@ -56,7 +56,8 @@ func (p *compared) annotation(c change) bool {
 	if c.found == nil {
 		return false
 	}
-	switch key := c.last(); {
+	key := c.last()
+	switch {
 	case key == limitRangerAnnotation && c.want == nil:
 		return p.limitRanger() != ""
 	case key == lastApplied:

@@ -211,7 +211,8 @@ func endsWord(text string) bool {
 func openQuote(text string) byte {
 	var open byte
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
+		c := text[i]
+		switch {
 		case c == '\\' && open != '\'':
 			i++
 		case c == open:

@@ -67,7 +67,8 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		path, ok := configMapPaths[key]
-		switch text, isText := data[key].(string); {
+		text, isText := data[key].(string)
+		switch {
 		case !ok:
 			suggestion := strict.DidYouMean(key, slices.Sorted(maps.Keys(configMapPaths)))
 			if suggestion == "" {

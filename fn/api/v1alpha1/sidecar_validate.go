@@ -117,7 +117,8 @@ func (ps *problems) validateTexts(at []any, s *LabelSelector) {
 	for i, r := range s.MatchExpressions {
 		e := append(child(at, "matchExpressions"), i)
 		ps.annotationName(child(e, "key"), r.Key)
-		switch in := r.Operator == "In" || r.Operator == "NotIn"; {
+		in := r.Operator == "In" || r.Operator == "NotIn"
+		switch {
 		case in && len(r.Values) == 0:
 			ps.add(child(e, "values"), "is empty; %s needs values", r.Operator)
 		case !in && len(r.Values) > 0:

@@ -198,7 +198,8 @@ func (ps *problems) validateNamespace(at []any, n Namespace) {
 	check := func(key string, names []string) {
 		seen := map[string]bool{}
 		for i, name := range names {
-			switch e := append(child(at, key), i, "name"); {
+			e := append(child(at, key), i, "name")
+			switch {
 			case name == "":
 				ps.add(e, "is empty")
 			case seen[name]:

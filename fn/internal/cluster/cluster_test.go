@@ -246,7 +246,8 @@ func generatedN(t *testing.T, c *Cluster, installation string, n int) []*unstruc
 			t.Fatal(err)
 		}
 		// Jobs have a name out of few, as their digits matter: the second one of a name would be refused for that alone.
-		if name := w.GetKind() + "/" + w.GetNamespace() + "/" + w.GetName(); w.GetName() != "" {
+		name := w.GetKind() + "/" + w.GetNamespace() + "/" + w.GetName()
+		if w.GetName() != "" {
 			if names[name] {
 				continue
 			}

@@ -100,7 +100,8 @@ func withoutRecordedMount(pod map[string]any) {
 			mount, _ := m.(map[string]any)
 			return mount["name"] == randomName
 		})
-		if c["volumeMounts"] = mounts; len(mounts) == 0 {
+		c["volumeMounts"] = mounts
+		if len(mounts) == 0 {
 			delete(c, "volumeMounts")
 		}
 	})

@@ -146,7 +146,8 @@ func problems(t *testing.T, path string, isMain bool) []string {
 		}
 		pkg := imported[x.Name]
 		used := pkg + "." + sel.Sel.Name
-		switch names, watched := forbiddenNames[pkg]; {
+		names, watched := forbiddenNames[pkg]
+		switch {
 		case !watched:
 		case pkg == "os" && !(isMain && slices.Contains(osAllowed, sel.Sel.Name)),
 			slices.Contains(names, sel.Sel.Name):

@@ -183,7 +183,8 @@ func (c *cluster) clusterWay(ctx context.Context, tools Tools, cases []*Case, po
 		return nil, err
 	}
 	for i, a := range answers {
-		switch k := asked[i]; {
+		k := asked[i]
+		switch {
 		case len(a.Unknown) > 0:
 			k.Result = Newer
 		case a.Refused != "":

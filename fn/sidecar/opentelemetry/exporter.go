@@ -30,7 +30,8 @@ func (t *target) addExporter() {
 		{"cert_file", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", secretPath},
 		{"key_file", "OTEL_EXPORTER_OTLP_CLIENT_KEY", secretPath},
 	} {
-		switch name := setting(file.key); {
+		name := setting(file.key)
+		switch {
 		case name == "":
 		case path.IsAbs(name):
 			t.env = t.env.withMissing(literal(file.variable, name))

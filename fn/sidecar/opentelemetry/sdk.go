@@ -141,7 +141,8 @@ func (t *target) attributes(own string) map[string]string {
 	resource, _ := t.spec["resource"].(map[string]any)
 	declared, _ := resource["resourceAttributes"].(map[string]any)
 	for key, value := range declared {
-		if text, _ := value.(string); !has[key] {
+		text, _ := value.(string)
+		if !has[key] {
 			out[key] = text
 		}
 	}
@@ -163,7 +164,8 @@ func (t *target) attributes(own string) map[string]string {
 	}
 	for key, value := range p.annotations {
 		name, ok := strings.CutPrefix(key, attributePrefix)
-		if text, _ := value.(string); ok && !has[name] && name != "service.name" {
+		text, _ := value.(string)
+		if ok && !has[name] && name != "service.name" {
 			out[name] = text
 		}
 	}

@@ -244,7 +244,8 @@ func (v *validator) checkHermetic(at string, h hermetic) {
 	case captured && !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(h.captured)):
 		v.addError(at+".captured", "must be a file of YAML or JSON (.yaml, .yml or .json), found %q", h.captured)
 	}
-	switch derived := h.impure == ImpureDerived; {
+	derived := h.impure == ImpureDerived
+	switch {
 	case !derived && h.derived != nil:
 		v.addError(at+".derived", "is for impure: Derived, and impure is %s", cmp.Or(h.impure, ImpureRefuse))
 	case !derived:

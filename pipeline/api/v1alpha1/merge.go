@@ -249,7 +249,8 @@ func (r *PullRequest) checkMerge(v *validator, at string, g *GitPublish, p *Rend
 		for i, after := range when.After {
 			path := fmt.Sprintf("%s.mergeWhen.after[%d]", at, i)
 			v.checkNotNegative(path+".delay", after.Delay)
-			switch head := r.HeadOf(g, after.Group); {
+			head := r.HeadOf(g, after.Group)
+			switch {
 			case after.Group == "":
 				v.addError(path+".group", "must be given")
 			case r.GroupBy == GroupBySourceCommit:

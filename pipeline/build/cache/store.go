@@ -109,7 +109,8 @@ func (s *Store) drop(at *list.Element) {
 	e := s.used.Remove(at).(*entry)
 	s.bytes -= e.size
 	rest := slices.DeleteFunc(s.slots[e.slot], func(other *list.Element) bool { return other == at })
-	if s.slots[e.slot] = rest; len(rest) == 0 {
+	s.slots[e.slot] = rest
+	if len(rest) == 0 {
 		delete(s.slots, e.slot)
 	}
 }
@@ -264,7 +265,8 @@ func writeFile(name string, text []byte) error {
 		return err
 	}
 	_, err = file.Write(text)
-	if closed := file.Close(); err == nil {
+	closed := file.Close()
+	if err == nil {
 		err = closed
 	}
 	if err == nil {

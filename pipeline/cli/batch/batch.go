@@ -287,7 +287,8 @@ func (f *File) Changed() bool {
 func (f *File) Policies() []string {
 	var names []string
 	for _, d := range f.docs {
-		if m, _ := d.Peek(); isPolicy(d) {
+		m, _ := d.Peek()
+		if isPolicy(d) {
 			names = append(names, m.Name)
 		}
 	}

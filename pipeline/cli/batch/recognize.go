@@ -105,7 +105,8 @@ var composeName = regexp.MustCompile(`(?i)^(docker-)?compose([.-].*)?\.ya?ml$`)
 
 // plainReason recognizes well-known files that are not objects.
 func plainReason(path, text string) *passReason {
-	switch base := filepath.Base(path); {
+	base := filepath.Base(path)
+	switch {
 	case base == "kustomization.yaml", base == "kustomization.yml":
 		return kustomization
 	case composeName.MatchString(base), hasKey(text, "services") && hasKey(text, "version"):

@@ -20,7 +20,8 @@ func (b *Batch) Stream() []byte {
 func (b *Batch) WriteStream(w io.Writer) error {
 	out := &streamWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	for _, f := range b.Files {
-		switch keep, ok := f.kept(); {
+		keep, ok := f.kept()
+		switch {
 		case !ok, f.incomplete:
 		case len(b.Files) == 1:
 			return f.write(w, keep)

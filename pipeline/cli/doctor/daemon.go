@@ -99,7 +99,8 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 
 // pipelinesPlace describes the origins of pipelines.
 func pipelinesPlace(c *config.Config) string {
-	switch repositories := c.Repositories(); {
+	repositories := c.Repositories()
+	switch {
 	case c.Pipelines != "":
 		return c.Pipelines
 	case len(repositories) > 0:

@@ -177,7 +177,8 @@ func (l *look) checkCertificate(key string, t config.TLS) {
 		return
 	}
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	switch left := time.Duration(0); {
+	left := time.Duration(0)
+	switch {
 	case err != nil:
 		l.fail(Addresses, key, err, "")
 	case time.Now().After(leaf.NotAfter):

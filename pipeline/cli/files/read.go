@@ -160,7 +160,8 @@ func (r *fileReader) addError(path string, err error) {
 }
 
 func (r *fileReader) readArgument(arg string) {
-	switch descriptor, ok := streamDescriptor(arg); {
+	descriptor, ok := streamDescriptor(arg)
+	switch {
 	case arg == "":
 		r.Errors = append(r.Errors, &ReadError{Err: errors.New("its name is empty")})
 		return

@@ -177,7 +177,8 @@ func stageFile(out Output, data []byte) (name string, err error) {
 		return "", err
 	}
 	defer func() {
-		if cerr := f.Close(); err == nil {
+		cerr := f.Close()
+		if err == nil {
 			err = cerr
 		}
 		if err != nil {

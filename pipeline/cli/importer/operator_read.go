@@ -215,7 +215,8 @@ func (o *operatorBuilder) readSail(opts Options) error {
 func (o *operatorBuilder) sailRevision(version string, opts Options) (string, error) {
 	revision := o.object.name
 	if firstText(valueAt(o.object.Value, "spec", "updateStrategy", "type")) == "RevisionBased" {
-		switch v, ok := istio.ParseVersion(version); {
+		v, ok := istio.ParseVersion(version)
+		switch {
 		case opts.Revision != "":
 			revision = opts.Revision
 		case !ok || v.Patch < 0:

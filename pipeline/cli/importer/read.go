@@ -78,7 +78,8 @@ func (r *objectReader) readDocument(doc *manifest.Document, implied manifest.Met
 		obj = maps.Clone(obj)
 		obj["apiVersion"], obj["kind"] = implied.APIVersion, implied.Kind
 	}
-	switch kind := textAt(obj, "kind"); {
+	kind := textAt(obj, "kind")
+	switch {
 	case kind == secret:
 		r.addObject(doc, map[string]any{"kind": secret})
 	case wanted[kind]:

@@ -196,7 +196,8 @@ func (o *origin) status() Status {
 func (o *origin) setError(err error) {
 	o.catalog.mu.Lock()
 	defer o.catalog.mu.Unlock()
-	if o.state.Error = errorText(err); err == nil {
+	o.state.Error = errorText(err)
+	if err == nil {
 		o.state.Checked = time.Now()
 	}
 }

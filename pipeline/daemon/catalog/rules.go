@@ -71,7 +71,8 @@ func (e *Entry) applyTenant(all []tenant.Tenant) {
 		return
 	}
 	t, ok := tenant.Of(all, e.File)
-	if e.Tenant = t.Namespaces; t.Sources != nil {
+	e.Tenant = t.Namespaces
+	if t.Sources != nil {
 		e.scope = source.Scope{Submodules: t.Sources, Whose: t.Whose()}
 	}
 	if e.Pipeline == nil {

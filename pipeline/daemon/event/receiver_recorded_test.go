@@ -259,7 +259,8 @@ func init() {
 		if slices.Contains([]string{"closed", "merged", "declined", "deleted", "reopened"}, ending) {
 			text += ", decided"
 		}
-		if tellings[name] = []string{text}; slices.Contains(ignoredPulls, name) {
+		tellings[name] = []string{text}
+		if slices.Contains(ignoredPulls, name) {
 			tellings[name] = nil
 		}
 	}

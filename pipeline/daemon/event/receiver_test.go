@@ -285,7 +285,8 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 				t.Errorf("a secret is compared with %s", n.Op)
 			}
 		case *ast.SelectorExpr:
-			switch pkg, _ := n.X.(*ast.Ident); {
+			pkg, _ := n.X.(*ast.Ident)
+			switch {
 			case pkg == nil:
 			case pkg.Name == "bytes":
 				t.Errorf("bytes.%s is used beside secrets", n.Sel.Name)

@@ -208,7 +208,8 @@ func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []ca
 		p.Log.Warn("looking at a source hangs; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
 	for _, e := range entries {
-		if job := cause.newJob(e); !e.Pipeline.Spec.Suspend && !p.Store.Control(e.Key).Suspended {
+		job := cause.newJob(e)
+		if !e.Pipeline.Spec.Suspend && !p.Store.Control(e.Key).Suspended {
 			jobs = append(jobs, job)
 		}
 	}

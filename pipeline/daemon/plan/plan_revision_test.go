@@ -167,7 +167,8 @@ func (b *bed) jobs(count int) map[string]queue.Job {
 	defer cancel()
 	found := map[string]queue.Job{}
 	if err := b.queue.Work(ctx, 1, func(_ context.Context, j queue.Job) error {
-		if found[j.Pipeline] = j; len(found) == count {
+		found[j.Pipeline] = j
+		if len(found) == count {
 			cancel()
 		}
 		return nil

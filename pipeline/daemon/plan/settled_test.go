@@ -113,7 +113,8 @@ func TestWhatIsRememberedOfASourceKeepsNothingFromRunning(t *testing.T) {
 		if err := b.store.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		switch some, all := b.planner.Unsettled(b.event(commit).Changes, snapshot); {
+		some, all := b.planner.Unsettled(b.event(commit).Changes, snapshot)
+		switch {
 		case some == all:
 			whole++
 		case some > 0:

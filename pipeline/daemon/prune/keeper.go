@@ -114,7 +114,8 @@ func (k *Keeper) Check(ctx context.Context) error {
 	if err := k.markGone(ctx, gone); err != nil {
 		return err
 	}
-	if k.checked = now; unsure {
+	k.checked = now
+	if unsure {
 		k.checked = nil // to look again
 	}
 	doubts := k.findDoubts(entries)
@@ -226,7 +227,8 @@ func takeLastWord(r *status.Registration, word catalog.LastWord) (changed bool) 
 	if r.Removal.Approved || len(r.Publish)+len(r.Left) == 0 {
 		return false
 	}
-	if r.Suspended = word.Suspended; word.Policy != "" {
+	r.Suspended = word.Suspended
+	if word.Policy != "" {
 		r.Policy = word.Policy
 	}
 	return r.Policy != before.Policy || r.Suspended != before.Suspended

@@ -95,7 +95,8 @@ func (r *Remover) removalFailed(ctx context.Context, pipeline string, err error)
 		if reg.Removal == nil || waits && reg.Removal.Message == status.OneLine(err.Error()) {
 			return false
 		}
-		if reg.Removal.Message = status.OneLine(err.Error()); !waits {
+		reg.Removal.Message = status.OneLine(err.Error())
+		if !waits {
 			reg.Removal.Failures++
 			failures = reg.Removal.Failures
 		}

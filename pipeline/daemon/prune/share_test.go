@@ -31,7 +31,8 @@ func (k *clusterKeeper) deleteSome(namespace string, n int) {
 // reason returns why a pipeline is held, "" where its removal is approved.
 func (k *clusterKeeper) reason(key string) string {
 	k.t.Helper()
-	switch r := k.registered(key).Removal; {
+	r := k.registered(key).Removal
+	switch {
 	case r == nil:
 		k.t.Fatalf("%s is not gone", key)
 	case !r.Approved && r.Held:

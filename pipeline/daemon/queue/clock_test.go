@@ -37,7 +37,8 @@ func TestWaitingJobsComeAgainWhenTheClockIsSetBack(t *testing.T) {
 			}
 			return &RetryError{After: time.Hour, Err: errors.New("not yet")}
 		}
-		if done[j.Pipeline] = true; len(done) == 3 {
+		done[j.Pipeline] = true
+		if len(done) == 3 {
 			cancel()
 		}
 		return nil

@@ -47,7 +47,8 @@ func (o *oddLocks) Get(ctx context.Context, key string) (jetstream.KeyValueEntry
 		return o.KeyValue.Get(ctx, key)
 	}
 	next := o.looks[0]
-	if o.looks = o.looks[1:]; next == nil {
+	o.looks = o.looks[1:]
+	if next == nil {
 		return nil, jetstream.ErrKeyNotFound
 	}
 	return next, nil

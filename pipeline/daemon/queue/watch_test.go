@@ -35,7 +35,8 @@ func TestLateAnswersAreNoFailure(t *testing.T) {
 	q.silentSince.Store(1)
 	passed := q.clock.passed
 	q.clock.passed = func() time.Duration { return passed() + longestSilence + time.Second }
-	if _ = q.noteWriteError(late); !q.broken.Load() {
+	_ = q.noteWriteError(late)
+	if !q.broken.Load() {
 		t.Error("a server that answers nothing is not noticed")
 	}
 }
@@ -44,7 +45,8 @@ func TestLateAnswersAreNoFailure(t *testing.T) {
 func TestFailedWritesAreNoticed(t *testing.T) {
 	q, _ := telling(t, statetest.Dir(t))
 	defer q.Close()
-	if _ = q.noteWriteError(errors.New("no space left on device")); !q.broken.Load() {
+	_ = q.noteWriteError(errors.New("no space left on device"))
+	if !q.broken.Load() {
 		t.Error("a failed write is not noticed")
 	}
 }

@@ -32,7 +32,8 @@ func TestJobFromBeforeTheClockWasPutBack(t *testing.T) {
 	defer cancel()
 	ran := map[string]time.Time{}
 	err := q.Work(ctx, 1, func(_ context.Context, j Job) error {
-		if ran[j.Pipeline] = time.Now(); len(ran) == 2 {
+		ran[j.Pipeline] = time.Now()
+		if len(ran) == 2 {
 			cancel()
 		}
 		return nil

@@ -49,7 +49,8 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 	// poll proves that its revision is no older than the last rendered one.
 	if planned.Complete(sources) && a.isThereStill(sources, planned) && a.job.Rendered.Equal(a.state.Seen.Resolved) {
 		found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.entry.Scope(), sources, planned)
-		if found.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
+		found.resolved = a.job.Resolved
+		if err == nil || ctx.Err() != nil {
 			return found, err
 		}
 		// A server need not serve commits that a branch was forced away from, or a registry those that a tag has

@@ -94,7 +94,8 @@ func (a *attempt) noteIstio(now *v1alpha1.Published) {
 		if before.Target != now.Target || now.PullRequest == nil {
 			continue
 		}
-		if now.IstioBefore = before.Istio; before.PullRequest != nil {
+		now.IstioBefore = before.Istio
+		if before.PullRequest != nil {
 			now.IstioBefore = before.IstioBefore
 		}
 	}
@@ -112,7 +113,8 @@ func joinFailures(failed []*StageError) *StageError {
 		}
 		errs = append(errs, one.Err)
 	}
-	if all.Err = errors.Join(errs...); len(errs) == 1 {
+	all.Err = errors.Join(errs...)
+	if len(errs) == 1 {
 		all.Err = errs[0]
 	}
 	return all

@@ -312,7 +312,8 @@ func TestRandomEditsOverSeveralSources(t *testing.T) {
 		err := w.runner.Do(t.Context(), job)
 		w.down(-1)
 		var retry *queue.RetryError
-		switch failed := errors.As(err, &retry) && hidden >= 0; {
+		failed := errors.As(err, &retry) && hidden >= 0
+		switch {
 		case failed && step > 0 && w.published() != before:
 			t.Fatalf("seed %d, step %d: a run that has failed changed %q to %q", seed, step, before, w.published())
 		case !failed && (err != nil || w.published() != w.newest() && w.published() != planned):

@@ -44,7 +44,8 @@ func (s *Store) NotePublishing(ctx context.Context, revisions map[string]uint64)
 	var kept []KeptNote
 	part := map[string]uint64{}
 	for pipeline, revision := range revisions {
-		if part[pipeline] = revision; len(part) < maxNoted {
+		part[pipeline] = revision
+		if len(part) < maxNoted {
 			continue
 		}
 		one, err := s.saveNote(ctx, PublishingNote{part})

@@ -61,7 +61,8 @@ type Removal struct {
 // Register returns the registration of a pipeline.
 func Register(p *v1alpha1.RenderPipeline) Registration {
 	r := Registration{Namespace: p.Metadata.Namespace, Policy: p.Spec.DeletionPolicy, Suspended: p.Spec.Suspend, Publish: p.Spec.Publish}
-	switch source := p.Spec.Source; {
+	source := p.Spec.Source
+	switch {
 	case source.Git != nil:
 		r.SourceURL = source.Git.URL
 	case source.OCI != nil:

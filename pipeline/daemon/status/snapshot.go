@@ -135,7 +135,8 @@ func (s *Store) surplus(names []string, named map[string]bool, now time.Time) (o
 		if stored, err := decodeJSON[storedSnapshot](data); err == nil {
 			one.at = stored.At
 		}
-		switch age := now.Sub(one.at); {
+		age := now.Sub(one.at)
+		switch {
 		case age >= keepUnnamed:
 			out = append(out, one)
 		case age.Abs() >= keepYoung: // kept before the clock was set back, too

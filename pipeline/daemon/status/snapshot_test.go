@@ -34,7 +34,8 @@ func TestSnapshotsAreBounded(t *testing.T) {
 	kept[published], kept[inHistory] = true, true
 	save(25 * time.Hour)
 	for i := range maxUnnamed + 50 {
-		if digest := save(2*time.Hour + time.Duration(i)*time.Minute); i < maxUnnamed {
+		digest := save(2*time.Hour + time.Duration(i)*time.Minute)
+		if i < maxUnnamed {
 			kept[digest] = true
 		}
 	}

@@ -98,7 +98,8 @@ func (f *fleet) measure() (err error) {
 		if f.d == nil {
 			return
 		}
-		if stopped := f.d.Stop(); err == nil {
+		stopped := f.d.Stop()
+		if err == nil {
 			err = stopped
 		}
 	}()

@@ -68,7 +68,8 @@ func runDemo(ctx context.Context, out io.Writer, prerig string, apps int) (err e
 		return err
 	}
 	defer func() {
-		if stopping := d.daemon.Stop(); err == nil {
+		stopping := d.daemon.Stop()
+		if err == nil {
 			err = stopping
 		}
 	}()

@@ -47,7 +47,8 @@ func (h *Host) MergedByPerson(number int64, commit string) {
 	defer h.mu.Unlock()
 	r := &h.requests[number-1]
 	h.close(r, pullrequest.StateMerged)
-	if r.MergeCommit = commit; commit == "" {
+	r.MergeCommit = commit
+	if commit == "" {
 		r.MergeCommit = r.HeadCommit
 	}
 }

@@ -98,7 +98,8 @@ func (f *fixture) confirm(request server.RemoveRequest) {
 		f.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+	text, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK {
 		f.t.Fatalf("%s: %s", resp.Status, text)
 	}
 }

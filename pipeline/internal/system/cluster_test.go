@@ -116,7 +116,8 @@ func (n *nodes) unhealthy(i int, longest time.Duration) (problem string) {
 		}
 		text, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if problem = string(text); err == nil && resp.StatusCode == http.StatusOK {
+		problem = string(text)
+		if err == nil && resp.StatusCode == http.StatusOK {
 			return ""
 		}
 	}

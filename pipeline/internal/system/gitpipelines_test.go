@@ -53,7 +53,8 @@ func (f *fixture) becomes(name, state string) prerig.Pipeline {
 	var found prerig.Pipeline
 	f.eventually("waiting for "+name+" to be "+state, func() string {
 		for _, p := range f.pipelines() {
-			if found = p; p.Name == name && p.State == state {
+			found = p
+			if p.Name == name && p.State == state {
 				return ""
 			}
 		}

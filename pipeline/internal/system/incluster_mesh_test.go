@@ -298,7 +298,8 @@ func newBetween(t *testing.T, c *inCluster, f *fixture) *betweenServer {
 		for _, resource := range []string{"/namespaces", "/nodes", "/mutatingwebhookconfigurations", "/configmaps", "/deployments", "/serviceaccounts", "/limitranges", "/proxyconfigs"} {
 			mesh = mesh || strings.HasSuffix(r.URL.Path, resource)
 		}
-		switch now := answer.Load(); {
+		now := answer.Load()
+		switch {
 		case !mesh || now == answersTruth || now == answersAbsent && !strings.HasSuffix(r.URL.Path, "/proxyconfigs"):
 			proxy.ServeHTTP(w, r)
 		case now == answersAbsent:

@@ -160,7 +160,8 @@ func packTarGz(dir, archive string) (err error) {
 		if err != nil || path == dir || !info.IsDir() && !info.Mode().IsRegular() {
 			return err
 		}
-		switch name := d.Name(); {
+		name := d.Name()
+		switch {
 		case name == "hook.key", name == "admin.token", name == "prerig.yaml" && filepath.Dir(path) == dir, strings.HasSuffix(name, ".sample"):
 			return nil
 		}

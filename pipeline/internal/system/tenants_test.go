@@ -215,7 +215,8 @@ func TestATenantsNeighbourIsHostile(t *testing.T) {
 	beside := f.rounds(rounds)
 	t.Logf("from the event to the commit, of %d pipelines: alone %v, median %v; beside %d hostile ones %v, median %v (%.2f times)", each,
 		alone, median(alone), each, beside, median(beside), float64(median(beside))/float64(median(alone)))
-	if limit := 2*median(alone) + 2*time.Second; busy {
+	limit := 2*median(alone) + 2*time.Second
+	if busy {
 		t.Log("the machine is busy with other things: the times are not judged")
 	} else if median(beside) > limit {
 		t.Errorf("changes take %v beside a hostile team, and %v alone", median(beside), median(alone))

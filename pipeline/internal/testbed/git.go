@@ -134,7 +134,8 @@ func (r *Repository) Head(branch string) string {
 func (r *Repository) Commit(ctx context.Context, subject string, files map[string]string) (string, error) {
 	written := map[string]string{}
 	for name, text := range files {
-		if written[name] = text; text != "" {
+		written[name] = text
+		if text != "" {
 			continue
 		}
 		delete(written, name)

@@ -97,7 +97,8 @@ func mergeIstio(imported, own *v1alpha1.Istio) *v1alpha1.Istio {
 	out := *imported
 	to, from := reflect.ValueOf(&out).Elem(), reflect.ValueOf(*own)
 	for i := range from.NumField() {
-		switch field := from.Type().Field(i).Name; {
+		field := from.Type().Field(i).Name
+		switch {
 		case field == "Injector" || field == "Revision" || from.Field(i).IsZero():
 		case from.Field(i).Kind() == reflect.Map && to.Field(i).Len() > 0:
 			for entries := from.Field(i).MapRange(); entries.Next(); {

@@ -26,7 +26,8 @@ func openAzure(a *api, c Credentials) Host {
 		token = c.Password
 	}
 	// Personal access tokens are the password of nobody. Those of Entra ID are JSON Web Tokens.
-	if a.authorize = setting(basic(":" + token)); strings.HasPrefix(token, "eyJ") && strings.Count(token, ".") == 2 {
+	a.authorize = setting(basic(":" + token))
+	if strings.HasPrefix(token, "eyJ") && strings.Count(token, ".") == 2 {
 		a.authorize = setting("Bearer " + token)
 	}
 	return &repository{&azure{a}, azureLimits}
@@ -81,7 +82,8 @@ func (a *azure) request(r *azureRequest) *Request {
 		return out
 	case "completed":
 		// Before, this is a commit that is made to see whether it can be merged.
-		if out.State = StateMerged; r.MergeCommit != nil {
+		out.State = StateMerged
+		if r.MergeCommit != nil {
 			out.MergeCommit = r.MergeCommit.CommitID
 		}
 	}

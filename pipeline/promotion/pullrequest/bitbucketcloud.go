@@ -85,7 +85,8 @@ func (r *cloudRequest) request() *Request {
 	case "MERGED":
 		out.State, out.MergeCommit = StateMerged, hashOf(r.MergeCommit)
 	}
-	if out.ClosedAt = timeOf(r.ClosedOn); r.ClosedOn == nil {
+	out.ClosedAt = timeOf(r.ClosedOn)
+	if r.ClosedOn == nil {
 		out.ClosedAt = r.UpdatedOn // older ones do not say it
 	}
 	return out

@@ -190,7 +190,8 @@ func (a *api) request(ctx context.Context, method, to string, in any) (*http.Req
 // unreadable says what is wrong with an answer that should be JSON.
 func (a *api) unreadable(e *Error, body []byte, err error) {
 	var syntax *json.SyntaxError
-	switch text := bytes.TrimSpace(body); {
+	text := bytes.TrimSpace(body)
+	switch {
 	case len(text) > 0 && text[0] == '<':
 		e.Err = errors.New("the answer is a web page; is the URL that of the host's API?")
 	case errors.As(err, &syntax) && syntax.Offset >= int64(len(text)):

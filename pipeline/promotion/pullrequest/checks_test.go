@@ -17,7 +17,8 @@ func TestChecksOfOneNameDoNotHideOneAnother(t *testing.T) {
 	at := func(minute int) string { return fmt.Sprintf("2026-05-16T00:%02d:00Z", minute) }
 	run := func(app, suite int, conclusion string, minute int) any {
 		r := object("name", "build", "app", object("id", app), "check_suite", object("id", suite), "started_at", at(minute))
-		if r["status"] = "in_progress"; conclusion != "" {
+		r["status"] = "in_progress"
+		if conclusion != "" {
 			r["status"], r["conclusion"], r["completed_at"] = "completed", conclusion, at(minute)
 		}
 		return r

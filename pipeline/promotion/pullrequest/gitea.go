@@ -27,7 +27,8 @@ const giteaPage = 50
 const giteaClosed, giteaOldest = 10, 200
 
 func openGitea(a *api, c Credentials) Host {
-	if a.authorize = setting("token " + c.Token); c.Token == "" {
+	a.authorize = setting("token " + c.Token)
+	if c.Token == "" {
 		a.authorize = setting(basic(c.Username + ":" + c.Password))
 	}
 	return &repository{&gitea{a}, giteaLimits}

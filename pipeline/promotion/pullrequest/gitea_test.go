@@ -244,7 +244,8 @@ func giteaPages(s *giteaShop, t *testing.T) {
 	for i := range 8 {
 		branch := fmt.Sprintf("prerig/page-%d", i)
 		s.Write(s.token, "shop/app", branch, "main", fmt.Sprintf("page-%d.yaml", i))
-		if r := s.create(branch); i == 0 {
+		r := s.create(branch)
+		if i == 0 {
 			first = r.Number
 		}
 	}

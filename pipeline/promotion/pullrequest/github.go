@@ -23,7 +23,8 @@ var gitHubLimits = limits{title: 256, body: 65536, labels: true, labelsLater: tr
 
 func openGitHub(a *api, c Credentials) Host {
 	a.header = http.Header{"Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"}}
-	if a.authorize = bearer(c); c.App != nil {
+	a.authorize = bearer(c)
+	if c.App != nil {
 		a.authorize = (&installation{app: *c.App, api: *a}).authorize
 	}
 	return &repository{&gitHub{a}, gitHubLimits}
@@ -65,7 +66,8 @@ func (r *answeredRequest) from(head, commit, base string, merged bool) *Request 
 	}
 	switch {
 	case merged:
-		if out.State, out.MergeCommit = StateMerged, r.MergeCommitSHA; out.ClosedAt.IsZero() {
+		out.State, out.MergeCommit = StateMerged, r.MergeCommitSHA
+		if out.ClosedAt.IsZero() {
 			out.ClosedAt = timeOf(r.MergedAt)
 		}
 	case r.State != "open":

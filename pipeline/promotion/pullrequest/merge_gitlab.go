@@ -38,7 +38,8 @@ func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 			case "success", "skipped":
 				one.State = CheckGreen
 			case "failed", "canceled":
-				if one.State = CheckRed; s.AllowFailure {
+				one.State = CheckRed
+				if s.AllowFailure {
 					one.State = CheckGreen
 				}
 			case "manual":

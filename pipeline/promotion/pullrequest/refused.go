@@ -32,7 +32,8 @@ func (a *api) refused(e *Error, h http.Header, body []byte) {
 	limited := strings.Contains(low, "secondary rate limit") || strings.Contains(low, "abuse detection") || strings.Contains(low, "rate limit exceeded")
 	switch {
 	case e.Status == http.StatusForbidden && (limited || e.Wait > 0):
-		if e.Temporary = true; e.Wait == 0 {
+		e.Temporary = true
+		if e.Wait == 0 {
 			e.Wait = secondaryWait
 		}
 	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusRequestTimeout, e.Status == http.StatusTooEarly:

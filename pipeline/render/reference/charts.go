@@ -155,7 +155,8 @@ func (f *chartFinder) packedIn(dir string) (archives, directories []string) {
 		return nil, nil
 	}
 	for _, entry := range list {
-		if name := path.Base(entry.Path); entry.Dir {
+		name := path.Base(entry.Path)
+		if entry.Dir {
 			directories = append(directories, name)
 		} else {
 			archives = append(archives, name)

@@ -81,7 +81,8 @@ func Parse(at string, in render.Base, sources []string, content []byte) (*File, 
 }
 
 func (k *File) checkField(key, value *yaml.Node) error {
-	switch name := strings.ToLower(key.Value); {
+	name := strings.ToLower(key.Value)
+	switch {
 	case slices.Contains(rootFields, name), slices.Contains(fileFields, name):
 		return eachScalar(value, func(node *yaml.Node, alias bool) error { return k.checkEntry(newEntry(name, node, alias)) })
 	case slices.Contains(objectFields, name):

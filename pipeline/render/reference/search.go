@@ -32,7 +32,8 @@ func (s *kustomizationSearch) begin(dir string) (bool, error) {
 	if s.seen[dir] {
 		return false, nil
 	}
-	if s.seen[dir] = true; len(s.seen) > maxKustomizations {
+	s.seen[dir] = true
+	if len(s.seen) > maxKustomizations {
 		return false, &tree.LimitError{What: "number of kustomizations", Limit: maxKustomizations}
 	}
 	return true, nil

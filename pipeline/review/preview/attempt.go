@@ -118,7 +118,8 @@ func (a *attempt) runSafely(ctx context.Context) (err error) {
 func (a *attempt) settle(err error) {
 	a.one.Ended, a.one.HostAfter = time.Now().UTC(), time.Time{}
 	if err == nil {
-		if a.one.Tries, a.one.NotBefore = 0, (time.Time{}); a.again {
+		a.one.Tries, a.one.NotBefore = 0, (time.Time{})
+		if a.again {
 			a.one.NotBefore = a.one.Ended
 		}
 		return

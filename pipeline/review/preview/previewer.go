@@ -281,7 +281,8 @@ func (p *Previewer) begin(ctx context.Context, one *status.Preview) (*running, c
 			inGroup++
 		}
 	}
-	switch full := len(p.running) >= p.AtOnce; {
+	full := len(p.running) >= p.AtOnce
+	switch {
 	case p.full:
 		return nil, nil
 	case inGroup >= most, one.Fork && (full || forks >= max(1, p.AtOnce-1)):

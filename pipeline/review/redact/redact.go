@@ -86,7 +86,8 @@ func (f *file) noteSecret(d *document) {
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
 	name, named := metadata["name"].(string)
-	if d.secret = namespace + "/" + name; !named && metadata["name"] != nil {
+	d.secret = namespace + "/" + name
+	if !named && metadata["name"] != nil {
 		d.secret = "?"
 		return
 	}

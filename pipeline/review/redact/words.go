@@ -49,7 +49,8 @@ func hasEscape(text []byte) bool {
 		if i < 0 || i+1 == len(text) {
 			return false
 		}
-		switch next := text[i+1]; {
+		next := text[i+1]
+		switch {
 		case next == 'x', next == 'u', next == 'U', next < ' ', next > '~':
 			return true
 		}

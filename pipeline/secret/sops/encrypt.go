@@ -249,7 +249,8 @@ func (w *walker) encryptComments(node *yaml.Node, path []string) {
 	for _, comment := range []*string{&node.HeadComment, &node.LineComment, &node.FootComment} {
 		lines := strings.Split(*comment, "\n")
 		for i, line := range lines {
-			switch text, ok := strings.CutPrefix(line, "#"); {
+			text, ok := strings.CutPrefix(line, "#")
+			switch {
 			case !ok || text == "":
 			case w.seen != nil:
 				w.seen(path, []byte(text), "comment")

@@ -48,7 +48,8 @@ func (c archiveCache) put(key string, content []byte) {
 		return
 	}
 	_, err = file.Write(content)
-	if closed := file.Close(); err == nil {
+	closed := file.Close()
+	if err == nil {
 		err = closed
 	}
 	now := time.Now()

@@ -206,7 +206,8 @@ func (d *Draft) Obstacle(root Hash, name string) (string, error) {
 	}
 	first, rest, deeper := strings.Cut(name, "/")
 	entry, ok := entries[first]
-	switch isDir := entry.Mode == filemode.Dir; {
+	isDir := entry.Mode == filemode.Dir
+	switch {
 	case !ok || !deeper && !isDir:
 		return "", nil
 	case deeper != isDir:

@@ -48,7 +48,8 @@ func (l *sharedListing) keep(refs Refs, asked time.Time) {
 	if asked.Before(l.asked) {
 		return
 	}
-	if l.refs, l.asked = refs, asked; refs.isLong() {
+	l.refs, l.asked = refs, asked
+	if refs.isLong() {
 		l.refs, l.asked = Refs{}, time.Time{}
 	}
 }

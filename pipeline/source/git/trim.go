@@ -185,7 +185,8 @@ func (f *storedFiles) with(objects []Hash) int64 {
 			if within, err := p.index.Contains(hash); err != nil || !within {
 				continue
 			}
-			if found = p; f.stay[p] || f.morePacks[p] {
+			found = p
+			if f.stay[p] || f.morePacks[p] {
 				break // it is there anyway
 			}
 		}
@@ -223,7 +224,8 @@ func (f *storedFiles) remove() error {
 		}
 	}
 	for hash := range f.loose {
-		if text := hash.String(); !f.single[hash] {
+		text := hash.String()
+		if !f.single[hash] {
 			gone(filepath.Join(f.dir, text[:2], text[2:]))
 		}
 	}

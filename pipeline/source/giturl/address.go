@@ -59,7 +59,8 @@ func ParseAddress(repository string) (Address, error) {
 	if !hostRule.MatchString(host) || strings.Contains(host, "..") || hasPort && !portRule.MatchString(port) {
 		return a, errors.New("its host is not a plain host name")
 	}
-	if a.host = host; port != defaultPort {
+	a.host = host
+	if port != defaultPort {
 		a.port = port
 	}
 	return a, a.setPath(dir)

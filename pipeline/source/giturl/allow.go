@@ -30,7 +30,8 @@ const everything = "/*"
 func ParsePattern(text string) (Pattern, error) {
 	p := Pattern{text: text}
 	repository, all := strings.CutSuffix(text, everything)
-	if p.all = all; all {
+	p.all = all
+	if all {
 		// A repository's name stands in for the rest, so that one reader reads both forms.
 		repository += "/x"
 	}

@@ -93,7 +93,8 @@ const scmMark = "scm/"
 
 func bitbucketServerBase(u URL) string {
 	base := u.webServer()
-	if _, path := u.Web(); u.Scheme != "ssh" {
+	_, path := u.Web()
+	if u.Scheme != "ssh" {
 		if before, _, found := strings.Cut("/"+path, "/"+scmMark); found {
 			base += before
 		}

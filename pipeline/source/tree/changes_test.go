@@ -106,7 +106,8 @@ func TestChangesTouchARecord(t *testing.T) {
 			read(view, test.reads...)
 			changed := maps.Clone(files)
 			for name, content := range test.change {
-				if changed[name] = content; content == "" {
+				changed[name] = content
+				if content == "" {
 					delete(changed, name)
 				}
 			}

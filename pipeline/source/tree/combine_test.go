@@ -115,7 +115,8 @@ func TestCombineTells(t *testing.T) {
 		if tc.source != "" {
 			files = other
 		}
-		if files[tc.file] = tc.text; tc.text == "" {
+		files[tc.file] = tc.text
+		if tc.text == "" {
 			delete(files, tc.file)
 		}
 		now := combine(t, own, map[string]map[string]string{"values": other})

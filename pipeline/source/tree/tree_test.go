@@ -148,7 +148,8 @@ func TestAffected(t *testing.T) {
 				changed[k] = v
 			}
 			for k, v := range tc.change {
-				if changed[k] = v; v == "" {
+				changed[k] = v
+				if v == "" {
 					delete(changed, k)
 				}
 			}

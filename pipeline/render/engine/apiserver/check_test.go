@@ -78,7 +78,8 @@ func compareFindings(t *testing.T, found result.Results, want []string) {
 		}
 		got = append(got, line+fieldOf(r)+": "+r.Message)
 	}
-	if d := cmp.Diff(want, got); len(want)+len(got) > 0 {
+	d := cmp.Diff(want, got)
+	if len(want)+len(got) > 0 {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }

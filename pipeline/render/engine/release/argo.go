@@ -249,7 +249,8 @@ func (r *appRender) findChart() error {
 		}
 	}
 	r.chart = foundChart{of: r.object, field: r.at + ".chart"}
-	switch registry := strings.HasPrefix(source.RepoURL, "oci://"); {
+	registry := strings.HasPrefix(source.RepoURL, "oci://")
+	switch {
 	case source.Chart != "":
 		r.chart.Repository, r.chart.Name, r.chart.Range = source.RepoURL, source.Chart, source.TargetRevision
 		if !strings.Contains(source.RepoURL, "://") { // a registry, as Argo CD knows by the repository's Secret

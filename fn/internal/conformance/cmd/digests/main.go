@@ -210,7 +210,8 @@ func (i invocation) digest(ctx context.Context, binary string) (string, error) {
 			return "", fmt.Errorf("running %s for %s: %w", binary, i.name, err)
 		}
 		// What is refused prints nothing. Other errors than those of a workload or a policy would make all runs the same.
-		if status = exit.ExitCode(); stderr.Len() == 0 || bytes.Contains(stderr.Bytes(), []byte("--help")) {
+		status = exit.ExitCode()
+		if stderr.Len() == 0 || bytes.Contains(stderr.Bytes(), []byte("--help")) {
 			return "", fmt.Errorf("running %s for %s: status %d: %s", binary, i.name, status, stderr.Bytes())
 		}
 	}

@@ -69,7 +69,8 @@ func drive(in io.Reader, out io.Writer) error {
 		}
 		var a answer
 		result, err := w.do(c)
-		if a.Result = result; err != nil {
+		a.Result = result
+		if err != nil {
 			a.Error = err.Error()
 		}
 		if err := encoder.Encode(a); err != nil {

@@ -136,7 +136,8 @@ func (c *checker) checkObject(s *Schema, name string, value any, path []any) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		at := append(path, key)
-		switch property := s.Properties[key]; {
+		property := s.Properties[key]
+		switch {
 		case property != nil:
 			c.check(property, object[key], at)
 		case s.Values != nil:
