@@ -53,9 +53,9 @@ func (e *askError) Error() string { return e.err.Error() }
 
 func (e *askError) Unwrap() error { return e.err }
 
-// asMembers does something with the credentials of one of a group's namespaces, and where they do not suffice with those of the next: a
-// secret that is missing or refused is a failure of its own team, and keeps nothing of others waiting. Those that have failed are tried
-// again later. The error is that of the first who was asked.
+// asMembers calls do with the credentials of one of a group's namespaces, and if they do not suffice with those of
+// the next: a missing or rejected secret fails only its own team, and does not block others. Failed credentials are
+// tried again later. The error is that of the first attempt.
 func (p *Promoter) asMembers(ctx context.Context, g *group, do func(a asker) error) error {
 	askers := g.askers()
 	tryOf := func(a asker) string { return "credentials " + g.key + " " + a.pipeline }

@@ -15,8 +15,8 @@ import (
 	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
-// evaluate says how the checks of a commit are taken together, of which some must be there, which one tells so, and when the newest of
-// them was said.
+// evaluate returns the combined state of the checks of a commit, some of which are required, the check that
+// determines it, and the time of the newest report.
 func evaluate(checks []pullrequest.Check, required []string) (state pullrequest.CheckState, text string, newest time.Time) {
 	pending := ""
 	for _, c := range checks {
@@ -41,8 +41,8 @@ func evaluate(checks []pullrequest.Check, required []string) (state pullrequest.
 	return pullrequest.CheckGreen, "", newest
 }
 
-// later returns the later of since and what a host says, where that is not in the future: clocks differ. Where since
-// itself is in the future, the clock was set back after it was noted, and the time begins anew.
+// later returns the later of since and the time reported by a host, unless that is in the future: clocks differ. If
+// since itself is in the future, the clock was set back after it was recorded, and the period restarts.
 func later(since, said, now time.Time) time.Time {
 	if since.After(now) {
 		since = now
@@ -85,8 +85,8 @@ func (v Versions) with(other Versions) Versions {
 // apart is how many minor versions lie between the oldest and the newest.
 func (v Versions) apart() int { return v.Newest - v.Oldest }
 
-// skew says why merging a wave would bring the waves further apart than Istio supports, "" where it does not. Waves that are too far
-// apart already may come closer.
+// skew returns why merging a wave would bring the waves further apart than Istio supports, or "" if it would not.
+// Waves that are too far apart already may come closer.
 func (d decision) skew(i int) string {
 	before, after := Versions{}, Versions{}
 	for j, s := range d.in.Stages {

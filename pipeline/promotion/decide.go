@@ -17,27 +17,29 @@ import (
 // Stage is what is known of a group of results that share a pull request.
 type Stage struct {
 	Name, Head string
-	// Merge and When are its policy. Differ says in what its pipelines do not agree about it.
+	// Merge and When are its policy. Differ describes in what its pipelines disagree about it.
 	Merge  v1alpha1.MergePolicy
 	When   v1alpha1.MergeWhen
 	Differ string
 	// Waits counts the pipelines whose results wait on the head, Declined those whose results a person has closed.
 	Waits, Declined int
-	// Busy says why what waits may not be all yet, "" where nothing is under way. Failing names a pipeline of it that fails.
+	// Busy is the reason why the waiting results may be incomplete, or "" if no run is under way. Failing names one
+	// of its pipelines that fails.
 	Busy, Failing string
-	// Unsettled says that results of what was merged still seem to wait, and that none of its pipelines is about to look.
+	// Unsettled reports whether merged results still seem to wait, and none of its pipelines is about to look.
 	Unsettled bool
 	// OnHold names a pipeline of it that is on hold and waits.
 	OnHold string
 	// HeadCommits are what waits, as its pipelines know it: those that were not asked for a while know an older head than others.
 	HeadCommits []string
-	// Request is the newest pull request from its head, nil where there is none. Edited says that others have pushed to the head.
+	// Request is the newest pull request from its head, or nil if none exists. Edited reports whether others have
+	// pushed to the head.
 	Request *pullrequest.Request
 	Edited  bool
 	// Checks and Opinions are of the head as it is.
 	Checks   []pullrequest.Check
 	Opinions pullrequest.Opinions
-	// LandedChecks are of what was merged last, InTrain says that it was in this train.
+	// LandedChecks are the checks of the last merge, InTrain reports whether it was in this train.
 	LandedChecks []pullrequest.Check
 	InTrain      bool
 	// Runs are the versions of Istio that its clusters run, Proposed those that they would run.
@@ -61,7 +63,7 @@ type Verdict struct {
 	// State and Message are what is shown. Told is the message in pieces, as it may name pipelines of others.
 	State, Message string
 	Told           status.Text
-	// Open says that it is to have a pull request, Merge that this one is to be merged now.
+	// Open reports whether it should have a pull request, Merge whether this one should be merged now.
 	Open, Merge bool
 	// Green is since when all statuses of the head are green, nil where they are not.
 	Green *status.Decision
@@ -69,7 +71,7 @@ type Verdict struct {
 	Landed *status.Landed
 }
 
-// Decide returns what is decided of each stage. It depends on nothing but what it is given.
+// Decide returns the verdict for each stage. It depends only on its input.
 func Decide(in Input) []Verdict {
 	d := decision{in: in}
 	busy := d.busy()
@@ -112,7 +114,7 @@ func Decide(in Input) []Verdict {
 
 type decision struct{ in Input }
 
-// busy says why not everything that belongs to the waves is there yet.
+// busy returns why the waves are not complete yet.
 func (d decision) busy() status.Text {
 	if d.in.Waves == nil {
 		return nil
@@ -138,14 +140,14 @@ func (s *Stage) isPromoted() bool {
 	switch {
 	case p == nil:
 		return false
-	case r != nil && r.State == pullrequest.StateOpen: // its branch may be somewhere else by now than its pipelines know
+	case r != nil && r.State == pullrequest.StateOpen: // its branch may have moved beyond what its pipelines know
 		return p.IsOf(r.HeadCommit)
 	case len(s.HeadCommits) > 0 && !slices.ContainsFunc(s.HeadCommits, func(head string) bool { return !p.IsOf(head) }):
 		return true
 	case r == nil:
 		return false
 	case s.Waits > 0:
-		return false // that is something else than what was closed
+		return false // that differs from what was closed
 	case p.Commit != "" && r.HeadCommit != "":
 		return isCommit(r.HeadCommit, p.Commit)
 	}
@@ -155,10 +157,10 @@ func (s *Stage) isPromoted() bool {
 		(since.IsZero() || !r.ClosedAt.Truncate(time.Second).After(since))
 }
 
-// shortHash is how much of a commit Bitbucket Cloud tells once its branch is gone.
+// shortHash is the length of the commit hash that Bitbucket Cloud returns once its branch is deleted.
 const shortHash = 12
 
-// isCommit reports whether what a host tells of a commit is about this one.
+// isCommit reports whether the commit returned by a host is this one.
 func isCommit(told, commit string) bool {
 	return told == commit || len(told) >= shortHash && strings.HasPrefix(commit, told)
 }
@@ -231,7 +233,8 @@ func (d decision) decideWaiting(i int, v *Verdict, blocked, busy status.Text) {
 	v.Merge = d.mayMerge(s, v, promoted, busy)
 }
 
-// mayMerge reports whether an open pull request is to be merged now, and says in the verdict what it waits for otherwise.
+// mayMerge reports whether an open pull request should be merged now, and otherwise records in the verdict what it
+// waits for.
 func (d decision) mayMerge(s *Stage, v *Verdict, promoted bool, busy status.Text) bool {
 	state, text, newest := evaluate(s.Checks, s.When.Statuses)
 	if state == pullrequest.CheckGreen {
@@ -277,13 +280,13 @@ func (s *Stage) withDiffer(reason status.Text) status.Text {
 	return append(reason, status.Part{Text: "; " + s.Differ})
 }
 
-// hasMoved reports whether the branch of an open pull request has a commit that none of its pipelines knows. It may be a person's: only a
-// look at the branch tells.
+// hasMoved reports whether the branch of an open pull request has a commit that none of its pipelines knows. It may
+// be a person's: only reading the branch reveals that.
 func (s *Stage) hasMoved() bool {
 	return s.Waits > 0 && s.Request != nil && s.Request.State == pullrequest.StateOpen && !slices.Contains(s.HeadCommits, s.Request.HeadCommit)
 }
 
-// whyNever says why Prerig does not merge a pull request whoever wants it.
+// whyNever returns why Prerig does not merge a pull request regardless of who wants it.
 func (s *Stage) whyNever() status.Text {
 	switch {
 	case s.Edited:
@@ -298,7 +301,7 @@ func (s *Stage) whyNever() status.Text {
 	return nil
 }
 
-// whyNot says what a pull request waits for that is merged when it is green.
+// whyNot returns what a pull request waits for that is merged when it is green.
 func (d decision) whyNot(s *Stage, v *Verdict, state pullrequest.CheckState, text string) status.Text {
 	for _, freeze := range s.When.Freeze {
 		if freeze.Contains(d.in.Now) {
@@ -329,7 +332,7 @@ func (d decision) whyNot(s *Stage, v *Verdict, state pullrequest.CheckState, tex
 	return nil
 }
 
-// whyAfter says why another group is not merged, or not for long enough. After.Group is a head here.
+// whyAfter returns why another group is not merged, or not for long enough. After.Group is a head here.
 func (d decision) whyAfter(after v1alpha1.After) status.Text {
 	other, ok := d.in.Others[after.Group]
 	for _, s := range d.in.Stages {

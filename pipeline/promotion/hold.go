@@ -25,7 +25,7 @@ func (p *Promoter) Hold(ctx context.Context, pipelines []string, by, reason stri
 	for _, key := range pipelines {
 		err := p.Store.SetControl(ctx, key, func(c *status.Control) {
 			if c.OnHold == nil || c.OnHold.Rollback == "" {
-				c.OnHold = hold // that of a rollback says more
+				c.OnHold = hold // that of a rollback is more specific
 			}
 		})
 		if err != nil {
@@ -36,8 +36,9 @@ func (p *Promoter) Hold(ctx context.Context, pipelines []string, by, reason stri
 	return nil
 }
 
-// Release ends the hold of pipelines, and returns those that were on hold. They are to run again, as a rollback has left what is published
-// behind what was rendered last, which nothing else would tell: the token of that request is stored at once with the end of the hold.
+// Release ends the hold of pipelines, and returns those that were on hold. They must run again, as a rollback has
+// left what is published behind the last render, which is not detected otherwise: the token of that request is
+// stored together with the end of the hold.
 func (p *Promoter) Release(ctx context.Context, pipelines []string, token string) (held []string, err error) {
 	for _, key := range pipelines {
 		was := false
@@ -79,8 +80,8 @@ func (p *Promoter) cancelRollbacks(ctx context.Context, pipelines []string) erro
 // ErrRolledBack is about a pipeline that was rolled back already.
 var ErrRolledBack = errors.New("it was rolled back already and is on hold; name the commit to go back further, or promote it first")
 
-// Rollback takes back the last publish of pipelines, or the one that is the named commit, wherever they publish to with Git. All
-// pipelines that it had changed are put on hold, and may is asked for each of them first.
+// Rollback reverts the last publish of pipelines, or the named commit, wherever they publish to with Git. All
+// pipelines that it had changed are put on hold, and may is called for each of them first.
 func (p *Promoter) Rollback(ctx context.Context, pipelines []string, commit, by string, may func(pipeline string) error) ([]status.Rollback, error) {
 	asked, err := p.findAllRollbacks(ctx, pipelines, commit, by, may)
 	if err != nil {
@@ -103,12 +104,13 @@ func (p *Promoter) Rollback(ctx context.Context, pipelines []string, commit, by 
 // RollbackPlan is what a rollback would do.
 type RollbackPlan struct {
 	status.Rollback
-	// Subject is the first line of the commit, Diff what would change; it is nil where the rollback would be refused, as Message says.
+	// Subject is the first line of the commit. Diff is what would change, or nil if the rollback would be rejected,
+	// as Message explains.
 	Subject string       `json:"subject,omitempty"`
 	Diff    *status.Diff `json:"diff,omitempty"`
 }
 
-// PlanRollback returns what Rollback would do, and does nothing.
+// PlanRollback returns what Rollback would do, without doing it.
 func (p *Promoter) PlanRollback(ctx context.Context, pipelines []string, commit string, may func(pipeline string) error) ([]RollbackPlan, error) {
 	asked, err := p.findAllRollbacks(ctx, pipelines, commit, "", may)
 	if err != nil {
@@ -134,7 +136,8 @@ func (p *Promoter) PlanRollback(ctx context.Context, pipelines []string, commit 
 	return plans, nil
 }
 
-// entryOf returns the pipeline of a rollback and the entry that it is about, nil where it does not publish there any more.
+// entryOf returns the pipeline of a rollback and the entry that it is about, or nil if the pipeline does not
+// publish there any more.
 func (p *Promoter) entryOf(r status.Rollback) (catalog.Entry, *v1alpha1.Publish) {
 	e, ok := p.Catalog.Get(r.Pipeline)
 	if !ok || e.Err != nil {
@@ -206,11 +209,12 @@ func (p *Promoter) findRollbacks(ctx context.Context, e catalog.Entry, commit, b
 	return out, nil
 }
 
-// rollbackLock is held by who works on a rollback: a second one would take what the first has done for what was there.
+// rollbackLock returns the name of the lock that serializes work on a rollback: a concurrent run would mistake the
+// changes of the first for the original state.
 func rollbackLock(id string) string { return "rollback/" + id }
 
-// beginRollback stores a rollback that is asked for, and does it. One that somebody has asked for already, and that is not through, is
-// gone on with. Where it is not stored, nothing is returned with the error.
+// beginRollback stores a requested rollback and executes it. A rollback that was requested before and is not
+// finished is continued. If it cannot be stored, the zero value is returned with the error.
 func (p *Promoter) beginRollback(ctx context.Context, r status.Rollback) (status.Rollback, error) {
 	unlock, err := p.Queue.Lock(ctx, rollbackLock(r.ID))
 	if err != nil {
@@ -299,13 +303,14 @@ func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (stat
 	return p.endRollback(ctx, r, status.RollbackOpen, message)
 }
 
-// holdFor puts the pipelines of a rollback on hold, also those that are gone or not valid at the moment: they may come back.
+// holdFor puts the pipelines of a rollback on hold, including those that are currently deleted or invalid: they may
+// come back.
 func (p *Promoter) holdFor(ctx context.Context, r status.Rollback) error {
 	hold := &status.OnHold{Since: r.At, By: r.By, Reason: fmt.Sprintf("%.12s was rolled back", r.Commit), Rollback: r.ID}
 	for _, key := range r.Pipelines {
 		err := p.Store.SetControl(ctx, key, func(c *status.Control) {
 			if c.OnHold == nil || c.OnHold.Rollback == "" {
-				c.OnHold = hold // else that of an earlier one, which holds if this one is refused
+				c.OnHold = hold // otherwise that of an earlier one, which remains if this one is rejected
 			}
 		})
 		if err != nil {
@@ -323,7 +328,7 @@ func (p *Promoter) endUnless(ctx context.Context, err error, r status.Rollback, 
 	return p.endRollback(ctx, r, status.RollbackRefused, message)
 }
 
-// endRollback stores what became of a rollback. One that is refused puts nothing on hold.
+// endRollback stores the outcome of a rollback. A rejected rollback puts no pipeline on hold.
 func (p *Promoter) endRollback(ctx context.Context, r status.Rollback, state, message string) (status.Rollback, error) {
 	if state == status.RollbackRefused {
 		if err := p.liftHolds(ctx, r); err != nil {
@@ -362,7 +367,8 @@ func (p *Promoter) liftHolds(ctx context.Context, r status.Rollback) error {
 	return nil
 }
 
-// leavesHold reports whether a rollback that was refused still holds a pipeline: whoever refused it has died, or another was about to hold it.
+// leavesHold reports whether a rejected rollback still holds a pipeline: the process that rejected it has died, or
+// another was about to hold it.
 func (p *Promoter) leavesHold(r status.Rollback) bool {
 	return r.State == status.RollbackRefused && slices.ContainsFunc(r.Pipelines, func(key string) bool {
 		hold := p.Store.Control(key).OnHold

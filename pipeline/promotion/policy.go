@@ -19,9 +19,9 @@ type policy struct {
 	merge v1alpha1.MergePolicy
 	// when has groups by their heads.
 	when v1alpha1.MergeWhen
-	// asked says that Prerig is to merge for one of them at least.
+	// asked reports whether Prerig should merge for at least one of them.
 	asked bool
-	// differ says in what they do not agree, "" where they do.
+	// differ describes in what they disagree, or is "" if they agree.
 	differ string
 }
 

@@ -20,9 +20,10 @@ type Promoted struct {
 	Released, Groups []string
 }
 
-// Promote ends the hold of pipelines, and lets the groups that wait with results of them go on as they are now: what is open is merged,
-// and what waits for its turn is opened. The host's own rules hold all the same. Nothing is changed before may was asked for all that wait
-// in these groups. Runs of what was on hold are asked for with the token.
+// Promote ends the hold of pipelines, and lets the groups in which their results wait proceed in their current
+// state: open pull requests are merged, and those that wait for their turn are opened. The host's own rules still
+// apply. may is called for all pipelines that wait in these groups before any change is made. The token is used to
+// request runs of the pipelines that were on hold.
 func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token string, may func(pipeline string) error) (done Promoted, err error) {
 	_, groups := p.units()
 	waiting := map[string]*status.Decision{}
@@ -57,8 +58,8 @@ func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token st
 	return done, nil
 }
 
-// waitingOf returns what a decision to promote is about: what waits with results of some of the pipelines, or was closed with them. It is
-// nil where there is nothing.
+// waitingOf returns the subject of a decision to promote: what waits with results of some of the pipelines, or was
+// closed with them. It is nil if there are none.
 func (g *group) waitingOf(pipelines []string) *status.Decision {
 	var found *status.Decision
 	for _, m := range g.members {
@@ -92,22 +93,22 @@ func (g *group) otherHeads(known string) (out []string) {
 	return out
 }
 
-// Promotion is what goes on of a group, or of waves that go one after another.
+// Promotion is the progress of a group, or of waves that proceed one after another.
 type Promotion struct {
-	// URL and Branch are where it goes to.
+	// URL and Branch are the destination.
 	URL    string `json:"url"`
 	Branch string `json:"branch"`
-	// Waves says that the stages go one after another, and Label by which label they are told apart.
+	// Waves reports whether the stages proceed one after another. Label is the label that distinguishes them.
 	Waves bool   `json:"waves,omitempty"`
 	Label string `json:"label,omitempty"`
-	// Revision is the source that a train of waves carries; Stopped why it goes no further.
+	// Revision is the source that a train of waves carries; Stopped is why it does not continue.
 	Revision string `json:"revision,omitempty"`
 	Stopped  string `json:"stopped,omitempty"`
 	// Stages are the groups, waves in their order.
 	Stages []StageStatus `json:"stages"`
 }
 
-// Promotions returns what goes on of pipelines that may be told of.
+// Promotions returns the promotions of the pipelines that may be disclosed.
 func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 	var out []Promotion
 	units, _ := p.units()
@@ -127,7 +128,8 @@ func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 	return out
 }
 
-// status is where a group stands, of the pipelines that may be told of. Of a wave with none of them it is only its state.
+// status returns the state of a group, limited to the pipelines that may be disclosed. For a wave with none of them
+// it is only its state.
 func (g *group) status(known status.Group, to reader) StageStatus {
 	s := StageStatus{Name: g.name, State: cmp.Or(known.State, StageIdle), Since: known.Since}
 	own := slices.IndexFunc(g.members, func(m member) bool { return to.may(m.key) })
@@ -160,7 +162,7 @@ func (g *group) status(known status.Group, to reader) StageStatus {
 		if r.Number > s.Number {
 			s.Number, s.URL = r.Number, r.URL
 		}
-		if known.State == "" && r.State == v1alpha1.PullRequestOpen { // it is merged by people, and nothing is decided about it
+		if known.State == "" && r.State == v1alpha1.PullRequestOpen { // people merge it, so there is no decision about it
 			s.State, s.Message, s.Since = StageOpen, "waits for people to merge it", r.Since.Time
 		}
 	}

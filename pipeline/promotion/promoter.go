@@ -39,7 +39,7 @@ type Promoter struct {
 type retry struct {
 	failures int
 	after    time.Time
-	named    time.Time // before which a host does not want to be asked, zero where it has not said so
+	named    time.Time // the host does not want to be asked before; zero if it did not specify a time
 }
 
 func (p *Promoter) now() time.Time {
@@ -81,12 +81,12 @@ func (p *Promoter) Run(ctx context.Context) {
 	}
 }
 
-// FinishRollbacks goes on with rollbacks that were interrupted or wait.
+// FinishRollbacks continues rollbacks that were interrupted or wait.
 func (p *Promoter) FinishRollbacks(ctx context.Context) {
 	for _, r := range p.Store.Rollbacks() {
 		ended := r.Ended()
 		if ended && p.now().Sub(r.At) > keepRollbacks {
-			_ = p.Store.ForgetRollback(ctx, r.ID) // it only takes up room
+			_ = p.Store.ForgetRollback(ctx, r.ID) // a leftover only occupies space
 		}
 		if ended && !p.leavesHold(r) || !p.isDue("rollback "+r.ID) {
 			continue

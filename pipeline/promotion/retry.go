@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// askEvery is how often a host is asked for what nobody tells of.
+	// askEvery is how often a host is polled for changes that no event reports.
 	askEvery = 15 * time.Second
 	// retryFirst and retryLongest bound how long it is waited after something that failed, where no host names a time.
 	retryFirst, retryLongest = 5 * time.Second, 15 * time.Minute

@@ -60,7 +60,7 @@ type step struct {
 	others  map[string]Stage
 }
 
-// read takes what this process knows.
+// read reads what this process knows.
 func (s *step) read() {
 	now := s.p.now()
 	s.stages, s.others = nil, map[string]Stage{}
@@ -117,7 +117,7 @@ func (s *step) run(ctx context.Context) error {
 		if !s.stages[i].Unsettled {
 			continue
 		}
-		// Whoever found the merge died before its pipelines were asked to look.
+		// The process that found the merge died before it asked the pipelines to look.
 		if err := s.p.settle(ctx, g, "its pull request was merged"); err != nil {
 			return err
 		}
@@ -225,8 +225,8 @@ func (s *step) askAs(ctx context.Context, i int, a asker, verifies bool) (landed
 	return false, err
 }
 
-// landedChecks are those of what was merged, and of the newest commit of the branch, which holds it: what deploys a branch tells of the
-// commit that it has seen, which may be a later one.
+// landedChecks returns the checks of the merged commit, and of the newest commit of the branch, which contains it:
+// a deployer of a branch reports on the commit that it has seen, which may be a later one.
 func (s *step) landedChecks(ctx context.Context, host pullrequest.Merger, a asker, commit string) ([]pullrequest.Check, error) {
 	all, err := host.Checks(ctx, commit)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *step) landedChecks(ctx context.Context, host pullrequest.Merger, a aske
 	return all, nil
 }
 
-// longAgo tells a merge that nobody has looked at from one of now.
+// longAgo distinguishes a merge that was never looked at from a recent one.
 const longAgo = 10 * time.Minute
 
 // recordLanded stores a merge that was found, and has the results that it holds be settled.
@@ -272,7 +272,7 @@ func (s *step) recordLanded(ctx context.Context, i int) error {
 	if s.train.Revision == "" || old && landed.At.Before(s.train.Started) {
 		landed.Settled, landed.Train = s.u.waves != nil && old, time.Time{}
 	}
-	// The train is closed first: once the merge is stored, nobody finds it again.
+	// The train is closed first: once the merge is stored, it is not found again.
 	if !landed.Train.IsZero() {
 		if err := s.p.Store.ChangeTrain(ctx, s.u.key, func(t *status.Train) bool { t.Closed = true; return true }); err != nil {
 			return err
@@ -324,8 +324,8 @@ func (s *step) record(ctx context.Context, verdicts []Verdict) error {
 // errNotNow is about a pull request that is not to be merged any more.
 var errNotNow = errors.New("what it waits for has changed")
 
-// recheck decides again about a stage that is about to be merged: what is stored, as it is now, and the pull request, its statuses and
-// reviews. What the host says of other stages is as it was.
+// recheck decides again about a stage that is about to be merged, based on the current stored state and the current
+// pull request, its statuses and reviews. For other stages it uses the previous answers of the host.
 func (s *step) recheck(ctx context.Context, i int) error {
 	pending, err := s.p.Queue.Pending(ctx)
 	if err == nil {
@@ -360,7 +360,7 @@ func (s *step) recheck(ctx context.Context, i int) error {
 	return nil
 }
 
-// mergedBy is who merges where nobody has promoted it.
+// mergedBy is the recorded author of a merge that no person has promoted.
 const mergedBy = "Prerig"
 
 // merge merges the pull request of a stage. That it does is stored first, so that a merge whose answer is lost is known for its own.
@@ -386,10 +386,10 @@ func (s *step) merge(ctx context.Context, i int) error {
 		return err
 	})
 	switch {
-	case errors.Is(err, errNotNow): // the next look says why
+	case errors.Is(err, errNotNow): // the next look reports why
 		return s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; return true })
 	case errors.Is(err, pullrequest.ErrNotOpen):
-		return nil // somebody was quicker
+		return nil // another process was faster
 	case errors.Is(err, publish.ErrEdited):
 		told := g.said(err, status.OneLine(err.Error()), editedText)
 		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; k.Say(told); return true })

@@ -19,18 +19,18 @@ func (v *Verdict) say(state string, text status.Text) {
 	v.State, v.Message, v.Told = state, text.String(), text
 }
 
-// about says something of a pipeline, which is not named to those who may not know of it.
+// about returns a text about a pipeline, which is not named to readers who may not know of it.
 func about(pipeline, text string) status.Text {
 	return status.Text{{Text: pipeline + text, Pipeline: pipeline, Else: "a pipeline of others" + text}}
 }
 
-// quote repeats what is said of a stage, for those who have a pipeline in it.
+// quote repeats the message of a stage, for readers who have a pipeline in it.
 func (s *Stage) quote(begin string, text status.Text) status.Text {
 	return append(status.Plain(begin), text.After(": ").Of(s.Head)...)
 }
 
-// said is what came of something that was done with the secret of a pipeline of a group. It may name that secret, so that others are
-// told something else.
+// said returns the result of an operation with the secret of a pipeline of a group. It may name that secret, so
+// other readers get a different text.
 func (g *group) said(err error, text, otherwise string) status.Text {
 	whose := g.members[0].key
 	if e := (*askError)(nil); errors.As(err, &e) {
@@ -39,20 +39,20 @@ func (g *group) said(err error, text, otherwise string) status.Text {
 	return status.Text{{Text: text, Pipeline: whose, Else: otherwise}}
 }
 
-// reader is somebody who asks what goes on of a unit, and may know of some of its pipelines.
+// reader is a person who asks for the progress of a unit, and may know of some of its pipelines.
 type reader struct {
 	unit *unit
 	may  func(pipeline string) bool
-	// own is the first pipeline of the unit that may be told of, and all says that every pipeline may be.
+	// own is the first pipeline of the unit that may be disclosed, and all reports whether every pipeline may be.
 	own *member
 	all bool
 }
 
-// withheld stands for a text that may name pipelines of others, and does not say where.
+// withheld replaces a text that may name pipelines of others without marking where.
 const withheld = "why is told to those who may read all of its pipelines"
 
-// text is what may be told of a text that is stored whole, and in pieces. Older versions store no pieces: what they say is decided anew
-// soon, and meanwhile is for those who may know of everything.
+// text returns what may be disclosed of a text that is stored whole, and in pieces. Older versions store no pieces:
+// their texts are soon decided again, and meanwhile are shown only to readers who may know of everything.
 func (r reader) text(whole string, told status.Text) string {
 	switch {
 	case r.all:
@@ -67,7 +67,7 @@ func (r reader) knows(p status.Part) bool {
 	return (p.Pipeline == "" || r.may(p.Pipeline)) && (p.Head == "" || r.unit.hasWith(p.Head, r.may))
 }
 
-// hasWith reports whether one of the pipelines that may be told of shares a head, or asks to be merged after it.
+// hasWith reports whether one of the pipelines that may be disclosed shares a head, or asks to be merged after it.
 func (u *unit) hasWith(head string, may func(pipeline string) bool) bool {
 	for _, g := range u.groups {
 		for i := range g.members {
@@ -84,7 +84,7 @@ func (m *member) isAfter(head string) bool {
 	return r.MergeWhen != nil && slices.ContainsFunc(r.MergeWhen.After, func(one v1alpha1.After) bool { return r.HeadOf(m.to, one.Group) == head })
 }
 
-// firstOf returns the first pipeline of a unit that may be told of, nil where there is none.
+// firstOf returns the first pipeline of a unit that may be disclosed, or nil if there is none.
 func (u *unit) firstOf(may func(pipeline string) bool) *member {
 	for _, g := range u.groups {
 		for i := range g.members {

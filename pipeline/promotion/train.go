@@ -14,7 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/publish"
 )
 
-// TurnsOf says whose turn it is among waves, as it is stored. It is what publishes that asks, in whichever process.
+// TurnsOf returns whose turn it is among waves, according to the store. It is called by publishers, in any process.
 func TurnsOf(store *status.Store) publish.Turns {
 	return func(ctx context.Context, to *v1alpha1.GitPublish, head, revision string) (publish.Turn, error) {
 		key := v1alpha1.TrainKey(to)
@@ -32,9 +32,9 @@ func TurnsOf(store *status.Store) publish.Turns {
 	}
 }
 
-// admit takes a revision into a train, or begins the next one with it, and says why it has to wait otherwise. Once a wave is merged,
-// another revision waits until the last one is, so that no wave gets what the ones before it have not had; a train that is stopped
-// gives way to the next.
+// admit adds a revision to a train, or starts the next train with it, and otherwise returns why it has to wait.
+// Once a wave is merged, another revision waits until the last one is, so that no wave gets what the previous ones
+// have not had; a stopped train yields to the next.
 func admit(t *status.Train, revision string, now time.Time) (held string, changed bool) {
 	switch {
 	case revision == "" || t.Revision == revision:
@@ -52,14 +52,14 @@ func admit(t *status.Train, revision string, now time.Time) (held string, change
 // maxLooked bounds how many revisions of a train are remembered.
 const maxLooked = 20
 
-// isUnseen reports whether the waves carry a revision that not all of their pipelines were asked to look at: each looks at its source in
-// its own time, and one of an earlier wave that has not looked has nothing that waits.
+// isUnseen reports whether the waves carry a revision that not all of their pipelines were asked to look at: each
+// polls its source independently, and one of an earlier wave that has not done so has no waiting result.
 func (s *step) isUnseen() bool {
 	return s.u.waves != nil && s.train.Revision != "" && !slices.Contains(s.train.Looked, s.train.Revision)
 }
 
-// showRevision has all pipelines of the waves look at their sources. Those that have to run are under way when it returns, and nothing is
-// opened or merged before.
+// showRevision makes all pipelines of the waves check their sources. Those that have to run are under way when it
+// returns; no pull request is opened or merged before.
 func (s *step) showRevision(ctx context.Context) error {
 	for _, g := range s.u.groups {
 		if err := s.p.settle(ctx, g, "the waves carry another revision"); err != nil {
@@ -152,8 +152,8 @@ func (p *Promoter) settle(ctx context.Context, g *group, reason string) error {
 	return p.Consider(ctx, keys, reason)
 }
 
-// settleAll has all pipelines of the waves run whose results had to wait. Then nothing is held, unless the next train has begun: after
-// that one they are asked once more.
+// settleAll runs all pipelines of the waves whose results had to wait. Then no result is held, unless the next
+// train has begun: after that one they are asked once more.
 func (p *Promoter) settleAll(ctx context.Context, u *unit) error {
 	for _, g := range u.groups {
 		if err := p.settle(ctx, g, "the waves before are through"); err != nil {

@@ -29,7 +29,7 @@ type group struct {
 	to      v1alpha1.Publish
 	members []member
 	policy  policy
-	// isShared says that its unit has pipelines of several namespaces.
+	// isShared reports whether its unit has pipelines of several namespaces.
 	isShared bool
 }
 
@@ -55,7 +55,7 @@ type gathered struct {
 	sharing map[string][]member
 }
 
-// units returns what there is to decide about, and all groups by their keys.
+// units returns the units to decide about, and all groups by their keys.
 func (p *Promoter) units() ([]*unit, map[string]*group) {
 	all := gathered{map[string]*unit{}, map[string]*group{}, map[string][]member{}}
 	for _, e := range p.Catalog.All() {
@@ -161,8 +161,8 @@ func groupName(e catalog.Entry, to *v1alpha1.GitPublish) string {
 	}
 }
 
-// isActive reports whether Prerig has anything to decide about a unit: people merge what is Manual and is no wave, unless somebody has
-// promoted it.
+// isActive reports whether Prerig has anything to decide about a unit: people merge groups that are Manual and not
+// waves, unless they were promoted.
 func (u *unit) isActive(s *status.Store) bool {
 	if u.waves != nil || u.groups[0].policy.asked {
 		return true
@@ -170,7 +170,7 @@ func (u *unit) isActive(s *status.Store) bool {
 	return s.Group(u.groups[0].key).Promoted != nil
 }
 
-// quietFor is how long nothing must have run of a group: the jobs of one event are asked for one after another.
+// quietFor is how long no job of a group must have run: the jobs of one event are requested one after another.
 const quietFor = 3 * time.Second
 
 // stage is what this process knows of a group without asking anybody.
@@ -196,8 +196,9 @@ func (g *group) stage(known status.Group, pending map[string]bool, now time.Time
 	return s
 }
 
-// isStoppedBy reports whether a pipeline that is not ready for a reason stops its group. What a pipeline cannot read or write, such as for
-// a secret that has expired, stops nothing of other namespaces: none of it is in the pull request.
+// isStoppedBy reports whether a pipeline that is not ready for a reason stops its group. A failure to read or
+// write, such as an expired secret, does not stop pipelines of other namespaces: no result of it is in the pull
+// request.
 func (g *group) isStoppedBy(reason string) bool {
 	return !g.isShared || reason != v1alpha1.ReasonSourceFailed && reason != v1alpha1.ReasonPublishFailed
 }
@@ -244,7 +245,7 @@ func (m *member) addTo(s *Stage, landed *status.Landed) (waits bool) {
 	return waits
 }
 
-// signature is equal as long as nothing of a stage has changed in this process.
+// signature returns a value that stays equal as long as the stage has not changed in this process.
 func (s *Stage) signature() string {
 	return fmt.Sprintf("%s %d %d %q %q %q %q %t %v", s.Head, s.Waits, s.Declined, s.Busy, s.Failing, s.OnHold, s.HeadCommits, s.Edited, s.Known.Promoted)
 }

@@ -40,15 +40,15 @@ type Artifact struct {
 
 // ArtifactResult is what publishing an artifact gave.
 type ArtifactResult struct {
-	// Digest of the manifest at the first tag, Before the one that was there, "" where there was none.
+	// Digest is the digest of the manifest at the first tag, Before the previous one, or "" if none existed.
 	Digest, Before string
-	// Changed says whether something was pushed.
+	// Changed reports whether anything was pushed.
 	Changed bool
 }
 
-// Publish brings the tags to where the change wants them. The files are one layer, whose digest depends on their paths and
-// contents only. Where the first tag has this layer already, nothing is pushed, so that a source commit without an effect
-// gives no new digest; tags that are missing or elsewhere are set to it.
+// Publish moves the tags to what the change wants. The files form one layer, whose digest depends only on their
+// paths and contents. If the first tag already has this layer, Publish pushes no image, so that a source commit
+// without an effect creates no new digest; missing or diverging tags are set to the existing image.
 func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error) {
 	layer, err := archiveLayer(c.Files)
 	if err != nil {
@@ -85,8 +85,8 @@ func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error
 	return a.setTags(ctx, image, now, c.Still)
 }
 
-// setTags sets every tag that does not point to the image. It is uploaded before, and signed where it is to be, so that nobody who checks
-// signatures finds it without one, and a tag is set in a moment.
+// setTags sets every tag that does not point to the image. The image is uploaded first, and signed if required, so
+// that clients that verify signatures never find it unsigned and setting a tag is quick.
 func (a *Artifact) setTags(ctx context.Context, image, now v1.Image, still func() error) (ArtifactResult, error) {
 	want, err := image.Digest()
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *Artifact) setTags(ctx context.Context, image, now v1.Image, still func(
 		if head, err := remote.Head(at, a.Registry.Options(remote.WithContext(ctx))...); err == nil && head.Digest == want {
 			continue
 		}
-		// Nothing compares when a tag is set: whoever is late must see it before.
+		// Setting a tag is not a compare-and-swap: an overdue run must notice before it writes.
 		if err := watchdog.Check(ctx); err != nil {
 			return result, err
 		}
@@ -136,8 +136,8 @@ func (a *Artifact) setTags(ctx context.Context, image, now v1.Image, still func(
 	return result, nil
 }
 
-// annotationObjects keeps the identities of the objects, for the gate on deletions. They are left out when they are many:
-// then the files tell.
+// annotationObjects holds the identities of the objects, for the deletion gate. It is omitted if they are many: the
+// files are read instead.
 const annotationObjects = "prerig.dev/objects"
 
 // annotationMounted names the further sources, one a line: mount path, URL and revision.
@@ -148,7 +148,7 @@ const annotationSnapshots = "prerig.dev/cluster-snapshots"
 
 const maxAnnotation = 256 << 10
 
-// currentImage returns the artifact at a tag, nil where there is none, and the objects that it says it holds.
+// currentImage returns the artifact at a tag, or nil if none exists, and the objects that it claims to hold.
 func (a *Artifact) currentImage(ctx context.Context, tag string) (v1.Image, []string, error) {
 	image, err := remote.Image(a.Registry.Repository.Tag(tag), a.Registry.Options(remote.WithContext(ctx))...)
 	var answer *transport.Error
@@ -169,8 +169,9 @@ func (a *Artifact) currentImage(ctx context.Context, tag string) (v1.Image, []st
 	return image, objects, nil
 }
 
-// currentImageForPush is currentImage for one who may push. Registries do not tell others whether a repository is missing or must not be
-// read: Docker Hub refuses to let it be read in both cases, and Quay makes it only when somebody logs in to push.
+// currentImageForPush is currentImage with push access. Without it, registries do not reveal whether a repository
+// is missing or must not be read: Docker Hub denies reads in both cases, and Quay creates the repository only on a
+// login to push.
 func (a *Artifact) currentImageForPush(ctx context.Context, tag string) (v1.Image, []string, error) {
 	registry, err := a.Registry.ForPush(ctx)
 	if err != nil {
@@ -185,7 +186,8 @@ func isRefusal(err error) bool {
 	return errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden)
 }
 
-// objectsIn returns the identities of the objects in an artifact's files, none where there is no artifact or it is none of ours.
+// objectsIn returns the identities of the objects in an artifact's files, or none if the artifact does not exist or
+// is not ours.
 func (a *Artifact) objectsIn(ctx context.Context, image v1.Image) ([]string, error) {
 	if image == nil {
 		return nil, nil

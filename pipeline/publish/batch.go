@@ -22,8 +22,9 @@ const (
 	// batchIdle is how long a change waits for others of its cause when none of them is under way in this process: they may
 	// be in another, or have failed.
 	batchIdle = time.Second
-	// batchStall is how long it waits for one that does not come to an end, at least, where nothing else is said: it waits longer,
-	// by a quarter, the longer the batch has been under way, as its renders may all be large.
+	// batchStall is the default minimum time that a change waits for a job that does not finish. The wait is
+	// longer, a quarter of the time that the batch has been under way, if that is more, as its renders may all be
+	// large.
 	batchStall = 3 * time.Second
 	// batchLongest is how long it waits at all.
 	batchLongest = 2 * time.Minute
@@ -47,7 +48,7 @@ type causeBatch struct {
 	moved   time.Time
 }
 
-// enter notes the start of a job. One that is tried again for the same cause is nobody to wait for.
+// enter records the start of a job. A job that is retried for the same cause is not waited for.
 func (b *causeBatches) enter(cause, pipeline string, size int) {
 	if size <= 1 {
 		return
@@ -75,7 +76,8 @@ func (b *causeBatches) enter(cause, pipeline string, size int) {
 	one.moved = now
 }
 
-// leave notes that nobody has to wait for a job any more: it has a result to publish, or has ended. Only the first time counts.
+// leave records that a job need not be waited for any more: it has a result to publish, or has ended. Only the
+// first call counts.
 func (b *causeBatches) leave(cause, pipeline string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +88,7 @@ func (b *causeBatches) leave(cause, pipeline string) {
 	}
 }
 
-// isComplete reports whether nothing more is to be waited for.
+// isComplete reports whether there is no job left to wait for.
 func (b *causeBatches) isComplete(cause string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +126,8 @@ type changeCommitter interface {
 	Publish(ctx context.Context, changes []Change) (Result, error)
 }
 
-// changeBatcher brings the changes for one branch together: it takes them one by one and hands them to a committer as one commit.
+// changeBatcher batches the changes for one branch: it accepts them one by one and passes them to a committer as
+// one commit.
 type changeBatcher struct {
 	batches  causeBatches
 	lock     func(ctx context.Context, name string) (unlock func(), err error)
@@ -181,15 +184,15 @@ func (b *changeBatcher) handIn(ctx context.Context, key, lock, cause string, to 
 	}
 }
 
-// withdraw takes a change back that nobody waits for any more, if it is not being published yet: the next run of its pipeline
-// hands in a newer one.
+// withdraw removes a change that has no waiter any more, unless it is already being published: the next run of its
+// pipeline hands in a newer one.
 func (b *changeBatcher) withdraw(g *changeGroup, w *waitingChange) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g.waiting = slices.DeleteFunc(g.waiting, func(other *waitingChange) bool { return other == w })
 }
 
-// publishGroup publishes until nobody waits.
+// publishGroup publishes until no change is waiting.
 func (b *changeBatcher) publishGroup(ctx context.Context, key, lock string, to changeCommitter, g *changeGroup) {
 	for {
 		b.waitForCauses(g)
@@ -211,7 +214,7 @@ func (b *changeBatcher) waitForCauses(g *changeGroup) {
 	}
 }
 
-// mayPublish reports whether those of a group have nobody to wait for any more.
+// mayPublish reports whether the changes of a group have no other job to wait for.
 func (b *changeBatcher) mayPublish(g *changeGroup, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -238,8 +241,9 @@ func (b *changeBatcher) isFull() bool {
 	return b.slots > 0 && waiting >= b.slots
 }
 
-// publishRound publishes, in one commit if the server takes that, everything that waits when the branch is ours. Where that hangs the lock goes to the
-// next: what was left behind finds its context done before it writes, and the branch moved if it is writing already.
+// publishRound publishes all waiting changes once it holds the lock of the branch, in one commit if the server
+// accepts that. If publishing hangs, the lock passes to the next: the abandoned run finds its context done before
+// it writes, or, if it is already writing, that the branch has moved.
 func (b *changeBatcher) publishRound(ctx context.Context, lock string, to changeCommitter, g *changeGroup) {
 	locking, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -271,7 +275,7 @@ func (b *changeBatcher) publishPart(ctx context.Context, lock string, to changeC
 	switch {
 	case errors.Is(err, watchdog.ErrOverdue):
 		b.noteAlone(names, true)
-	case !errors.Is(err, git.ErrRefused): // else it is known only when others were taken, or not
+	case !errors.Is(err, git.ErrRefused): // a refusal is attributed only once it is known whether others were accepted
 		b.noteAlone(names, false)
 	}
 	return result, err
@@ -285,7 +289,7 @@ func pipelinesOf(part []*waitingChange) []string {
 	return names
 }
 
-// tell tells those who wait for a commit what became of it.
+// tell reports the outcome of a commit to all changes that wait for it.
 func tell(part []*waitingChange, result Result, err error) {
 	for i, w := range part {
 		done := batchedResult{result: result, err: err}
@@ -296,8 +300,8 @@ func tell(part []*waitingChange, result Result, err error) {
 	}
 }
 
-// takeRound takes out of a group what goes into its next commit: everything, but that a pipeline whose last commit hung or was
-// refused goes alone.
+// takeRound removes from a group the changes of its next commit: all of them, except that a pipeline whose last
+// commit hung or was refused is published alone.
 func (b *changeBatcher) takeRound(g *changeGroup) []*waitingChange {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -35,10 +35,10 @@ type Branch struct {
 	Signer git.Signer
 	// Attempts bounds how often a push is tried when the branch moves. Zero means ten.
 	Attempts int
-	// Refresh brings what the gates of changes read up to date, before they are asked; nil is for gates that need nothing.
+	// Refresh updates what the gates of changes read, before they are consulted; nil if the gates need no refresh.
 	Refresh func(ctx context.Context) error
-	// Publishers returns the pipelines that are known to have published to the branch. They are asked for where it does not exist; nil
-	// is for nobody.
+	// Publishers returns the pipelines that are known to have published to the branch. It is called if the branch
+	// does not exist; nil means no pipelines.
 	Publishers func(ctx context.Context) ([]string, error)
 }
 
@@ -50,7 +50,7 @@ type Result struct {
 	Before git.Hash
 	// Commit is the head of the branch afterwards, zero where the branch does not exist.
 	Commit git.Hash
-	// Changed says whether a commit was made.
+	// Changed reports whether a commit was made.
 	Changed bool
 	// Outcomes has one entry for each change, in their order.
 	Outcomes []Outcome
@@ -61,9 +61,9 @@ type Result struct {
 // ErrUnmanaged is the cause of an error about a branch that Prerig did not write.
 var ErrUnmanaged = errors.New("the branch exists and is not written by Prerig (it has no " + markerFile + "); choose another one, or allow it with adopt")
 
-// Publish brings the branch to where the changes want it. It looks at the branch, works out the difference and pushes one
-// commit that is only taken when the branch has not moved meanwhile; else it starts again from the new head. Where nothing
-// differs there is no commit. Errors of single changes are in their outcomes.
+// Publish moves the branch to what the changes want. It reads the branch, computes the difference and pushes one
+// commit, which is accepted only if the branch has not moved meanwhile; otherwise it starts again from the new
+// head. If nothing differs, it makes no commit. Errors of single changes are in their outcomes.
 func (b *Branch) Publish(ctx context.Context, changes []Change) (Result, error) {
 	attempts := b.Attempts
 	if attempts == 0 {
@@ -87,7 +87,7 @@ func (b *Branch) Publish(ctx context.Context, changes []Change) (Result, error) 
 	}
 }
 
-// branchHead is where a commit goes on top.
+// branchHead is the head that a commit is made on top of.
 type branchHead struct {
 	old    git.Hash // value of the branch, zero for a new one
 	parent git.Hash // of the new commit
@@ -213,7 +213,7 @@ func (b *Branch) findHead(ctx context.Context, refs git.Refs) (branchHead, error
 	return at, nil
 }
 
-// checkManaged refuses a branch of somebody else.
+// checkManaged rejects a branch that Prerig does not manage.
 func (b *Branch) checkManaged(draft *git.Draft, at branchHead) error {
 	if at.old.IsZero() || b.Adopt {
 		return nil
@@ -225,7 +225,7 @@ func (b *Branch) checkManaged(draft *git.Draft, at branchHead) error {
 	return err
 }
 
-// commitChanges makes the commit of all changes, and gives no update where nothing differs.
+// commitChanges makes the commit of all changes, and returns no update if there is no difference.
 func (b *Branch) commitChanges(draft *git.Draft, e *branchEdit, at branchHead, changed []Change, refs git.Refs) ([]git.Update, git.Hash, error) {
 	if len(changed) == 0 {
 		return nil, git.Hash{}, nil

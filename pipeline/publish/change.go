@@ -33,14 +33,15 @@ type Origin struct {
 	Date time.Time
 	// Author, AuthorEmail, Subject and Body are those of the source's commit; empty for other sources.
 	Author, AuthorEmail, Subject, Body string
-	// Mounted are the further sources, in their order. With them, Date and what is told of a commit are those of the newest.
+	// Mounted lists the further sources, in their order. If set, Date and the commit details are those of the
+	// newest.
 	Mounted []v1alpha1.SourceRevision
 }
 
 // equal reports whether two origins are the same.
 func (o Origin) equal(other Origin) bool { return reflect.DeepEqual(o, other) }
 
-// OriginOf returns the origin that a commit or an artifact tells of a snapshot of a source.
+// OriginOf returns the origin that a commit or an artifact records for a snapshot of a source.
 func OriginOf(snapshot *source.Snapshot) Origin {
 	newest := snapshot
 	for _, one := range snapshot.Mounted {
@@ -63,14 +64,14 @@ type Change struct {
 	Cause string
 	// Path of the directory on the branch.
 	Path string
-	// Files are what the directory is to hold of this pipeline, by paths relative to it, as Files gives them.
+	// Files holds the desired files of this pipeline, by paths relative to the directory, as returned by Files.
 	Files map[string][]byte
 	// Objects are what the files hold, for the gates and the record of the branch.
 	Objects []render.Object
 	// Origin is where it was rendered from.
 	Origin Origin
-	// PolicyDigest, Tool and Command go into trailers: the digest of all policies, the version of Prerig, and the command
-	// that gives the same result.
+	// PolicyDigest, Tool and Command are written to trailers: the digest of all policies, the version of Prerig,
+	// and the command that reproduces the result.
 	PolicyDigest, Tool, Command string
 	// Snapshots are digests of policies that were completed from a cluster.
 	Snapshots []string
@@ -81,38 +82,40 @@ type Change struct {
 	// Gate is asked with the number of objects that are published now and the identities of those that would be deleted. An error keeps
 	// the branch as it is. It may be nil.
 	Gate func(published int, deleted []string) error
-	// Still is asked directly before anything is written where nothing compares with what was there: an error says that it is not ours to
-	// write any more. It may be nil, and is asked often.
+	// Still is called before each unconditional write; an error means that we may no longer write, and aborts the
+	// write. It may be nil, and is called often.
 	Still func() error
-	// Anew lets a branch that was deleted begin anew, see ErrDeleted.
+	// Anew allows a deleted branch to be started again, see ErrDeleted.
 	Anew bool
-	// Predecessors are pipelines that are gone: this one may take over files that they own.
+	// Predecessors lists removed pipelines whose files this one may take over.
 	Predecessors []string
-	// Remove takes the pipeline off the branch: its files are deleted, but those that another pipeline owns too, and its
-	// record.
+	// Remove removes the pipeline from the branch: its record, and its files except those that another pipeline
+	// owns too.
 	Remove bool
 	// Successors are pipelines that must have published to their paths before this one is removed, with the paths: they may want
 	// some of its files.
 	Successors map[string]string
 
-	// Note is stored before anything of the change is written, together with those of the others of its commit; nil where the
-	// pipeline's state says already that it may be.
+	// Note is stored before any part of the change is written, together with the notes of the other changes of its
+	// commit; nil if the pipeline's state already records that it may be published.
 	Note *Note
-	// Findings are what a reviewer is told of the result.
+	// Findings are the findings shown to a reviewer of the result.
 	Findings result.Results
 	// Heads are branches of pull requests that results of the pipeline are known to wait on, at whichever path.
 	Heads []string
 
-	// Written is what was published of the pipeline last, to tell what others have changed since; nil where that is not known.
+	// Written is the record of what was last published of the pipeline, used to detect later changes by others; nil
+	// if unknown.
 	Written tree.Record
 
-	// undoes is what others have changed and this change undoes; nil where there is nothing.
+	// undoes describes the changes of others that this change undoes, or is nil if there are none.
 	undoes *undone
-	// held says why it has to wait for its turn, "" where it has not.
+	// held is the reason why it has to wait for its turn, or "" if it does not.
 	held string
-	// leaves says that it goes to another pull request, and nothing of the pipeline is to wait in this one.
+	// leaves reports whether it moves to another pull request, so that no result of the pipeline may wait in this
+	// one.
 	leaves bool
-	// identities stand for the objects of a change that is read back from a branch, which holds no objects.
+	// identities represent the objects of a change that is read back from a branch, which holds no objects.
 	identities []string
 }
 
@@ -130,11 +133,11 @@ type Outcome struct {
 	Pipeline string
 	// Added, Modified and Deleted are paths on the branch.
 	Added, Modified, Deleted []string
-	// Ownership says that the record of who owns which file changed, whether or not a file did.
+	// Ownership reports whether the record of file owners changed, even if no file did.
 	Ownership bool
-	// Held says why the change has to wait, "" where it has not.
+	// Held is the reason why the change has to wait, or "" if it does not.
 	Held string
-	// Err says why the change was left out; the others were published all the same.
+	// Err is the reason why the change was left out; the others were published regardless.
 	Err error
 }
 
@@ -197,7 +200,8 @@ func newEdit(draft *git.Draft, root git.Hash) *branchEdit {
 	return &branchEdit{draft: draft, root: root, files: map[string][]byte{}, taken: map[string]string{}, dirs: map[string]string{}}
 }
 
-// fileHash returns the hash of a file as this commit leaves it so far, the zero hash where there is none.
+// fileHash returns the hash of a file in the current state of this commit, or the zero hash if the file does not
+// exist.
 func (e *branchEdit) fileHash(name string) (git.Hash, error) {
 	if content, edited := e.files[name]; edited && content == nil {
 		return git.Hash{}, nil
@@ -260,7 +264,7 @@ func (e *branchEdit) wantedFiles(c Change) (map[string][]byte, ownershipRecord, 
 	return files, before, nil
 }
 
-// isMeta reports whether a path is that of Prerig's own files, on a system that does not tell upper and lower case apart either.
+// isMeta reports whether a path is one of Prerig's own files, including on case-insensitive file systems.
 func isMeta(at string) bool {
 	first, _, _ := strings.Cut(at, "/")
 	return gitname.Key(first) == metaDir
@@ -277,7 +281,7 @@ func checkPath(at string) error {
 	return nil
 }
 
-// checkPaths refuses a file where there is to be a directory, and the other way round: in this commit, or on the branch.
+// checkPaths rejects a file at the path of a directory and vice versa, in this commit or on the branch.
 func (e *branchEdit) checkPaths(files, extra map[string][]byte) error {
 	dirs := map[string]bool{}
 	for _, all := range []map[string][]byte{files, extra} {
@@ -365,7 +369,7 @@ func (e *branchEdit) findDeletions(c Change, files map[string][]byte, before own
 			return err
 		}
 		if now.IsZero() {
-			outcome.Ownership = true // the record must not claim what another pipeline may write there
+			outcome.Ownership = true // the record must not claim paths that another pipeline may write to
 			continue
 		}
 		unwanted = append(unwanted, name)

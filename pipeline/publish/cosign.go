@@ -29,9 +29,10 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// Signatures of artifacts, as cosign makes them with a key and Flux checks them (spec.verify.provider: cosign): for the
-// digest sha256:abc the tag sha256-abc.sig of the same repository has a layer for each signature, whose content names the
-// digest and whose annotation is the signature of the content. Nothing is sent to a transparency log.
+// Signatures of artifacts, as cosign makes them with a key and Flux verifies them (spec.verify.provider: cosign):
+// for the digest sha256:abc, the tag sha256-abc.sig of the same repository has one layer per signature, whose
+// content names the digest and whose annotation is the signature of the content. No data is sent to a transparency
+// log.
 
 // Keys of a signing secret, as cosign generate-key-pair k8s:// names them.
 const (
@@ -50,7 +51,7 @@ const (
 // ArtifactSigner signs artifacts with one key.
 type ArtifactSigner struct{ key *ecdsa.PrivateKey }
 
-// NewArtifactSigner reads the key in a secret. Errors hold nothing of the key.
+// NewArtifactSigner reads the key in a secret. Errors never contain parts of the key.
 func NewArtifactSigner(secret map[string][]byte) (*ArtifactSigner, error) {
 	block, _ := pem.Decode(secret[KeyCosign])
 	if block == nil {
@@ -99,7 +100,8 @@ func openCosignKey(text, password []byte) ([]byte, error) {
 	if sealed.KDF.Name != "scrypt" || sealed.Cipher.Name != "nacl/secretbox" || len(sealed.Cipher.Nonce) != 24 {
 		return nil, errors.New("it is encrypted in another way than cosign does")
 	}
-	// cosign uses 65536, 8, 1, which takes 64 MB; more than eight times as much is no key of its making.
+	// cosign uses 65536, 8, 1, which needs 64 MB; a key that needs more than eight times as much was not made by
+	// cosign.
 	p := sealed.KDF.Params
 	if p.N > 1<<19 || p.R > 8 || p.P > 4 {
 		return nil, errors.New("opening it would take too much memory")
@@ -131,7 +133,8 @@ type signedPayload struct {
 	Optional map[string]any `json:"optional"`
 }
 
-// signDigest makes sure that the digest has a signature of ours, beside those of others. It says whether it made one.
+// signDigest ensures that the digest has a signature of ours, beside those of others. It reports whether it made
+// one.
 func (a *Artifact) signDigest(ctx context.Context, digest v1.Hash) (bool, error) {
 	tag := a.Registry.Repository.Tag(strings.Replace(digest.String(), ":", "-", 1) + ".sig")
 	signatures, err := remote.Image(tag, a.Registry.Options(remote.WithContext(ctx))...)
@@ -163,8 +166,8 @@ func (a *Artifact) signDigest(ctx context.Context, digest v1.Hash) (bool, error)
 	return true, nil
 }
 
-// signatureLayer makes a signature. It depends on nothing but the key and what is signed (RFC 6979), so that writing it again after
-// a lost answer writes the same.
+// signatureLayer makes a signature. It depends only on the key and the signed content (RFC 6979), so that a retry
+// after a lost response writes the same bytes.
 func (s *ArtifactSigner) signatureLayer(repository string, digest v1.Hash) (mutate.Addendum, error) {
 	var content signedPayload
 	content.Critical.Identity.Reference, content.Critical.Image.Digest, content.Critical.Type = repository, digest.String(), signatureType

@@ -13,12 +13,14 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
-// ErrDeleted is the cause of an error about a branch that was deleted and would come back with a part of what was on it. Whoever applies
-// it with pruning would take the rest off the cluster, where a branch that does not exist changes nothing.
+// ErrDeleted is the cause of an error about a branch that was deleted and would be recreated with only part of its
+// former content. Applying that with pruning would remove the rest from the cluster, whereas a missing branch
+// changes nothing.
 var ErrDeleted = errors.New("the branch was deleted, and nothing is written while it would come back without what was on it: push its last commit again, " +
 	"or begin it anew with prerig reconcile --force for all of its pipelines")
 
-// PublishersIn returns the pipelines that have published to the branch of an entry, as far as their states in a store tell.
+// PublishersIn returns the pipelines that have published to the branch of an entry, according to their states in a
+// store.
 func PublishersIn(store *status.Store) func(ctx context.Context, to v1alpha1.Publish) ([]string, error) {
 	return func(ctx context.Context, to v1alpha1.Publish) ([]string, error) {
 		if err := store.Sync(ctx); err != nil {
@@ -35,8 +37,8 @@ func PublishersIn(store *status.Store) func(ctx context.Context, to v1alpha1.Pub
 	}
 }
 
-// checkDeleted refuses to begin a branch that others have published to than those whose results it is to begin with: it was deleted. One
-// of the changes may say that it is to begin anew.
+// checkDeleted rejects starting a branch if pipelines have published to it whose results it would not start with:
+// it was deleted. One of the changes may request that it is started again.
 func (b *Branch) checkDeleted(ctx context.Context, at branchHead, begins, asked []Change) error {
 	anew := slices.ContainsFunc(asked, func(c Change) bool { return c.Anew })
 	if !at.parent.IsZero() || b.Publishers == nil || anew {

@@ -24,9 +24,9 @@ import (
 // maxDriftFiles bounds how many files a sentence about a drift names.
 const maxDriftFiles = 5
 
-// Drift implements Interface. Only the pipeline's own files count: what others commit beside them is none of its business. It names
-// the newest commit of the branch, which need not be the one that changed them, as the mirror has no history. The branch of a
-// proposal is deleted by the host when it is merged, which tells nothing.
+// Drift implements Interface. Only the pipeline's own files count: files that others commit beside them are
+// ignored. It names the newest commit of the branch, which need not be the one that changed them, as the mirror has
+// no history. A missing branch of a proposal is not drift, as the host deletes it on merge.
 func (g *gitTarget) Drift(ctx context.Context, written Written) (string, error) {
 	if len(written.Record) == 0 {
 		return "", nil
@@ -64,7 +64,7 @@ type LookError struct {
 	To v1alpha1.Publish
 	// Err is the cause.
 	Err error
-	// Silent says that it had the time that each place has, and did not answer.
+	// Silent reports whether the place did not answer within the time that each place has.
 	Silent bool
 }
 
@@ -74,9 +74,9 @@ func (e *LookError) Error() string { return "looking at " + e.To.Target() + ": "
 // Unwrap returns the cause.
 func (e *LookError) Unwrap() error { return e.Err }
 
-// FindDrift says in a few words what others have changed of what a pipeline has published, "" where nothing is different. targets
-// need not be able to publish. What a server has told since the given time is not asked again. Each place may take the time of wait to
-// answer, 0 for as long as ctx lasts. An error means that it is not known.
+// FindDrift briefly describes what others have changed of what a pipeline has published, or returns "" if nothing
+// differs. targets need not be able to publish. Answers that a server returned after since are reused. Each place
+// may take up to wait to answer, or as long as ctx lasts if wait is 0. An error means that the drift is not known.
 func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time, wait time.Duration) (string, error) {
 	var found []string
 	for _, to := range p.Spec.Publish {
@@ -98,7 +98,8 @@ func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline
 	return strings.Join(found, "; "), nil
 }
 
-// lookAt says what others have changed at one place. One that is not asked any more as the caller's time is up is not silent.
+// lookAt describes what others have changed at one place. A place that is not asked any more because the caller's
+// time is up is not silent.
 func lookAt(ctx context.Context, targets *Targets, namespace string, to v1alpha1.Publish, written Written, wait time.Duration) (string, error) {
 	looking := ctx
 	if wait > 0 {
@@ -122,8 +123,8 @@ func WaitsForPeople(state *status.State) bool {
 	return slices.ContainsFunc(state.Status.Published, func(one v1alpha1.Published) bool { return one.PullRequest != nil })
 }
 
-// Settle brings to an end what people have done of what waits for them, for all places of a pipeline, and notes it in the state. It
-// reports whether anything is different. What a host has told since the given time is not asked again.
+// Settle completes what people have done with waiting results, for all places of a pipeline, and records it in the
+// state. It reports whether anything changed. Answers that a host returned after since are reused.
 func Settle(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time) (changed bool, err error) {
 	for _, to := range p.Spec.Publish {
 		written := writtenTo(state, to, since)

@@ -45,8 +45,8 @@ func (t *Targets) Writer(ctx context.Context, p *v1alpha1.RenderPipeline, to v1a
 // lastAppliedAnnotation holds the whole object once more, where kubectl apply has made it.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// encryptSecret returns the text of a Secret with its values encrypted. What an annotation says of them would stay readable, and what
-// is encrypted in part cannot be decrypted.
+// encryptSecret returns the text of a Secret with its values encrypted. Values repeated in an annotation would stay
+// readable, and a partly encrypted Secret cannot be decrypted.
 func (w *Writer) encryptSecret(object render.Object) ([]byte, error) {
 	value, err := manifest.Decode(object.YAML)
 	if err != nil {

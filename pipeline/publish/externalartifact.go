@@ -17,13 +17,13 @@ import (
 	"github.com/prerig/prerig/pipeline/publish/externalartifact"
 )
 
-// ErrNoArtifacts is why a process cannot publish an ExternalArtifact, nor say what is published.
+// ErrNoArtifacts is the reason why a process can neither publish an ExternalArtifact nor report what is published.
 var ErrNoArtifacts = errors.New("this process serves no artifacts: prerig serve does with the keys artifacts.listen and artifacts.url of its configuration")
 
 // externalTarget is an ExternalArtifact of a cluster, and the archive of it that the daemon serves.
 type externalTarget struct {
 	lock     Lock
-	refresh  func(ctx context.Context) error // nil for nothing
+	refresh  func(ctx context.Context) error // may be nil
 	watchdog *watchdog.Watchdog
 	keeper   *externalartifact.Keeper
 	ref      externalartifact.Ref
@@ -81,7 +81,7 @@ func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error)
 	})
 }
 
-// notOwned has an object of somebody else be refused as a file of somebody else is.
+// notOwned makes an object of another owner be rejected in the same way as a file of another owner.
 func notOwned(err error) error {
 	if errors.Is(err, externalartifact.ErrNotOwned) {
 		return notOwnedError{err}
@@ -97,8 +97,8 @@ func (notOwnedError) Is(target error) bool { return target == ErrNotOwned }
 // Unwrap returns what it is about.
 func (e notOwnedError) Unwrap() error { return e.error }
 
-// objectsOf returns the identities of what an artifact holds. Where they cannot be known it is an error: what is taken for nothing would
-// open the gates that look at what is deleted.
+// objectsOf returns the identities of the objects in an artifact. It returns an error if they cannot be determined:
+// treating them as empty would open the gates that check deletions.
 func objectsOf(ref externalartifact.Ref, now externalartifact.Current) ([]string, error) {
 	if now.Objects != nil {
 		return now.Objects, nil
@@ -127,7 +127,7 @@ func filesOf(ref externalartifact.Ref, now externalartifact.Current) (map[string
 	return files, nil
 }
 
-// unpack reads the files of an archive of ours. There is none of nothing.
+// unpack reads the files of an archive of ours. A nil archive has no files.
 func unpack(packed []byte) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if packed == nil {
@@ -179,7 +179,7 @@ func (e *externalTarget) Drift(ctx context.Context, written Written) (string, er
 	return e.keeper.Drift(ctx, e.ref, written.Revision)
 }
 
-// Settle implements Interface: nothing waits.
+// Settle implements Interface: no result ever waits here.
 func (e *externalTarget) Settle(context.Context, string, Written) (*v1alpha1.PullRequestStatus, error) {
 	return nil, nil
 }

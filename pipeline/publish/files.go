@@ -30,7 +30,7 @@ func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style
 
 // Writer writes objects as one place gets them. It is safe for concurrent use.
 type Writer struct {
-	// Texts are objects that were written already; nil writes all anew.
+	// Texts holds objects that were written already; if nil, all are written again.
 	Texts *Texts
 
 	layout v1alpha1.Layout
@@ -124,8 +124,8 @@ func formatText(object render.Object, style v1alpha1.Style) ([]byte, error) {
 	return manifest.Marshal(value), nil
 }
 
-// withoutHead takes off what begins a document in a stream. It gives nil where the document cannot do without: one with
-// directives cannot follow another one, and readers take nothing but a comment beside the marker.
+// withoutHead removes the start of a document in a stream. It returns nil if the document requires it: a document
+// with directives cannot follow another one, and readers accept only a comment beside the marker.
 func withoutHead(text []byte) []byte {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	for rest := text; len(rest) > 0; {
@@ -171,8 +171,8 @@ func fileName(object render.Object, text []byte) string {
 	return shortName(directory, "") + "/" + file
 }
 
-// safeName keeps a part of a file name to characters that every file system takes. Names that lose something get a digest, so
-// that two of them stay apart.
+// safeName restricts a part of a file name to characters that every file system accepts. Names that lose characters
+// get a digest, so that they stay distinct.
 func safeName(part string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {

@@ -13,18 +13,18 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// GateError says why a result is not published. Nothing has changed when it is returned.
+// GateError describes why a result is not published. No change has been made when it is returned.
 type GateError struct {
 	// Gate is the field of spec.gates.
 	Gate string
-	// Message says what was found.
+	// Message describes what was found.
 	Message string
 }
 
 // Error names the gate and what was found.
 func (e *GateError) Error() string { return "gate " + e.Gate + ": " + e.Message }
 
-// fewDeleted always pass: the share means nothing for a handful of objects.
+// fewDeleted deletions always pass: the share is meaningless for a handful of objects.
 const fewDeleted = 3
 
 // Gate returns the check for a Change: an empty result, the share of objects that would be deleted, and definitions among them. It is
@@ -76,8 +76,8 @@ func checkDefinitions(gates v1alpha1.Gates, deleted []string, objects []render.O
 		"if that is meant, name it in spec.gates.allowDeletedCRDs", strings.Join(gone, ", "))}
 }
 
-// CheckGates closes the gates that a result can be held against alone, wherever it goes: its findings, and Secrets that can be read. What
-// it returns is a *GateError.
+// CheckGates checks the gates that depend on the result alone, wherever it is published: its findings, and Secrets
+// in plain text. The error is a *GateError.
 func CheckGates(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object) error {
 	if err := checkResults(spec.Gates, results); err != nil {
 		return err

@@ -71,7 +71,7 @@ func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.
 	return target, nil
 }
 
-// Settle implements Interface: nothing waits.
+// Settle implements Interface: no result ever waits here.
 func (g *gitTarget) Settle(context.Context, string, Written) (*v1alpha1.PullRequestStatus, error) {
 	return nil, nil
 }
@@ -117,7 +117,7 @@ func (g *gitTarget) publishBy(ctx context.Context, c Change, write func(context.
 	return receipt, nil
 }
 
-// Remove implements Interface. The error is ErrUnmanaged where nothing was ever published to the branch.
+// Remove implements Interface. The error is ErrUnmanaged if the branch was never published to.
 func (g *gitTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
 	c.Remove = true
 	receipt, _, err := g.commitChange(ctx, c)
@@ -165,7 +165,7 @@ func (g *gitTarget) commitReader(commit git.Hash) func(name string) []byte {
 	}
 }
 
-// recordOf is the record of a view that has read all files: it tells later whether somebody else has changed them.
+// recordOf returns the record of a view that has read all files: it is used later to detect changes by others.
 func recordOf(files map[string][]byte) tree.Record {
 	record := make(tree.Record, 0, len(files))
 	for name, content := range files {
@@ -175,8 +175,8 @@ func recordOf(files map[string][]byte) tree.Record {
 	return record
 }
 
-// Current implements Interface. What is proposed is not there before somebody merges it, so it looks at the active branch. What
-// is there and not the pipeline's is taken over or refused, as publishing would.
+// Current implements Interface. Proposed content does not count before it is merged, so it reads the active branch.
+// Existing files that are not the pipeline's are taken over or rejected, as publishing would do.
 func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[string][]byte) (held Holding, err error) {
 	to := g.to.Git
 	files, err := g.filesAt(ctx, "refs/heads/"+to.Branch)

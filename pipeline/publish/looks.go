@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// lookAgainAfter is for how long after its end a look at a pull request holds for all pipelines whose results wait there.
+// lookAgainAfter is how long after its end a look at a pull request is valid for all pipelines whose results wait
+// there.
 const lookAgainAfter = 2 * time.Second
 
 // looks are the last looks at pull requests.
@@ -24,10 +25,10 @@ type look struct {
 	began, ended time.Time
 	waiting      *Waiting
 	err          error
-	touched      time.Time // when somebody asked for it last; for who holds the mutex
+	touched      time.Time // last use; guarded by the mutex
 }
 
-// of returns the last look at a pull request, and forgets those that nobody has asked for in an hour.
+// of returns the last look at a pull request, and drops those that were not used for an hour.
 func (l *looks) of(key string) *look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +43,7 @@ func (l *looks) of(key string) *look {
 		case one.turn <- struct{}{}:
 			delete(l.last, old)
 			<-one.turn
-		default: // somebody looks
+		default: // a look is in progress
 		}
 	}
 	one := l.last[key]
@@ -54,8 +55,9 @@ func (l *looks) of(key string) *look {
 	return one
 }
 
-// share returns what a look at a pull request gives that has seen all that was there at a time. One look is for all who wait when it
-// begins, however long it takes, and so is its error: a host that does not answer is not asked again for each of them.
+// share returns the result of a look at a pull request that has seen everything that existed at a time. One look
+// serves all callers that wait when it begins, however long it takes, and so does its error: a host that does not
+// answer is not asked again for each of them.
 func (l *looks) share(ctx context.Context, key string, since time.Time, do func(context.Context) (*Waiting, error)) (*Waiting, error) {
 	arrived := time.Now()
 	one := l.of(key)
@@ -77,7 +79,8 @@ func (l *looks) share(ctx context.Context, key string, since time.Time, do func(
 	return waiting, err
 }
 
-// holdsFor reports whether the look is for somebody who has asked at a time, about what was there at another.
+// holdsFor reports whether the look is valid for a caller that asked at the time asked about the state at the time
+// since.
 func (l *look) holdsFor(asked, since time.Time) bool {
 	switch {
 	case l.ended.IsZero() || l.began.Before(since):

@@ -27,7 +27,7 @@ const (
 	TrailerPolicy   = "Prerig-Policy"
 	TrailerVersion  = "Prerig-Version"
 	TrailerCommand  = "Prerig-Command"
-	// TrailerReverts names a commit of somebody else whose changes of a pipeline's files are undone.
+	// TrailerReverts names a commit by others whose changes to a pipeline's files are undone.
 	TrailerReverts = "Prerig-Reverts"
 	// TrailerSnapshot names a policy that was completed from a cluster, by its digest.
 	TrailerSnapshot = "Prerig-Cluster-Snapshot"
@@ -40,7 +40,8 @@ const removalSubject = `Remove {{.Name}}: its pipeline is gone`
 // maxSubject bounds the first line, and what a template sees of the source's commit.
 const maxSubject = 200
 
-// Bounds of the template of a subject. It runs in the daemon and is another's: it ends within a blink, whatever it says.
+// Limits of the subject template. It runs in the daemon but is supplied by others: it must end almost instantly,
+// whatever it contains.
 const (
 	maxTemplate      = 16 << 10 // bytes of its text
 	maxTemplateSteps = 1000
@@ -77,7 +78,7 @@ func renderSubject(c Change, branch string) (string, error) {
 	text := c.Subject
 	switch {
 	case c.Remove:
-		text = removalSubject // a user's template tells of renders
+		text = removalSubject // a user's template describes renders
 	case text == "":
 		text = defaultSubject
 	}
@@ -107,7 +108,8 @@ func renderSubject(c Change, branch string) (string, error) {
 	return oneLine(out.String(), maxSubject), nil
 }
 
-// messageFunctions are text/template's own, which read nothing, with bounds on those that make text out of nothing.
+// messageFunctions returns the functions of text/template, which read no external data, with limits on those that
+// can generate arbitrarily long text.
 func messageFunctions() template.FuncMap {
 	functions := template.FuncMap{}
 	gotemplate.Bound(functions)
@@ -159,7 +161,7 @@ func commitMessage(changes []Change, branch string) string {
 	return out.String()
 }
 
-// subject is the first line of a commit. A template that cannot be used for a result keeps nobody's from being published.
+// subject returns the first line of a commit. A template that fails for a result does not block publishing.
 func subject(changes []Change, branch string) string {
 	if undoes := onlyUndo(changes); undoes != nil {
 		return undoSubject(changes, undoes)
@@ -183,7 +185,7 @@ func subject(changes []Change, branch string) string {
 	return first
 }
 
-// subjectWarning says why the default subject stands for a change's own, "" where it does not.
+// subjectWarning returns why the default subject replaces a change's own, or "" if it does not.
 func subjectWarning(c Change, branch string) string {
 	if _, err := renderSubject(c, branch); err != nil {
 		return fmt.Sprintf("git.message cannot be used for this result, whose commit has the default one: %s", err)
@@ -191,7 +193,7 @@ func subjectWarning(c Change, branch string) string {
 	return ""
 }
 
-// mountedText tells of a further source in a trailer or an annotation.
+// mountedText describes a further source in a trailer or an annotation.
 func mountedText(one v1alpha1.SourceRevision) string {
 	return strings.Join(slices.DeleteFunc([]string{one.MountPath, one.URL, one.Revision}, func(s string) bool { return s == "" }), " ")
 }
@@ -224,11 +226,12 @@ func commonOrigin(changes []Change) Origin {
 	return changes[0].Origin
 }
 
-// ciInstruction is what tells hosts to run no checks of a commit: GitHub, GitLab, Bitbucket, Gitea and Azure DevOps know these.
+// ciInstruction matches instructions to hosts to skip the checks of a commit: GitHub, GitLab, Bitbucket, Gitea and
+// Azure DevOps recognize these.
 var ciInstruction = regexp.MustCompile(`(?i)\[((?:skip|no)[ -](?:ci|actions)|(?:ci|actions)[ -]skip)\]|\*\*\*(no_ci)\*\*\*`)
 
-// withoutInstructions returns a text of the source's commit that tells the host of the rendered branch nothing: who skips the
-// checks of a source has not said that its result shall not be looked at.
+// withoutInstructions defuses CI instructions in a text of the source's commit, so that they do not reach the host
+// of the rendered branch: skipping the checks of a source does not imply skipping those of its result.
 func withoutInstructions(text string) string { return ciInstruction.ReplaceAllString(text, "($1$2)") }
 
 // zeroWidthJoiner holds the parts of an emoji together.
@@ -254,7 +257,7 @@ func oneLine(text string, max int) string {
 	return text
 }
 
-// editedMessage says whose commits keep a head as it is.
+// editedMessage describes whose commits keep a head as it is.
 func editedMessage(head string, newest *git.Commit) string {
 	return fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s; nothing is pushed over them", head, newest.Hash,
 		oneLine(newest.Author+" <"+newest.AuthorEmail+">", maxSubject), oneLine(newest.Subject, maxSubject))

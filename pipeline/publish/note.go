@@ -11,8 +11,9 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
-// Note is what must be known of a pipeline before it is published, in case this process ends before the pipeline's state tells what
-// became of that. It is kept with those of all others of the same commit. It is safe for concurrent use.
+// Note is what must be stored about a pipeline before it is published, in case this process ends before the
+// pipeline's state records the outcome. It is stored with the notes of all others of the same commit. It is safe
+// for concurrent use.
 type Note struct {
 	// Pipeline is the pipeline's key, Revision that of its state as it is stored.
 	Pipeline string
@@ -23,7 +24,7 @@ type Note struct {
 	end  func()
 }
 
-// Keep says that it is stored, and what to call when it is not needed any more.
+// Keep records that the note is stored, and sets the function to call when it is not needed any more.
 func (n *Note) Keep(end func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -37,7 +38,7 @@ func (n *Note) isKept() bool {
 	return n.kept
 }
 
-// End says that the pipeline's state is stored with what became of it. Only the first time counts.
+// End records that the pipeline's state, including the outcome, is stored. Only the first call counts.
 func (n *Note) End() {
 	n.mu.Lock()
 	end := n.end
@@ -48,8 +49,8 @@ func (n *Note) End() {
 	}
 }
 
-// KeepNotes tells who stores notes before anything of their changes is written: it calls Keep of each. It is to be called before the first
-// entry is opened.
+// KeepNotes sets the function that stores notes before any of their changes is written: it calls Keep on each.
+// KeepNotes must be called before the first entry is opened.
 func (t *Targets) KeepNotes(keep func(ctx context.Context, notes []*Note) error) {
 	t.batcher.keep = keep
 }
@@ -74,5 +75,5 @@ func (b *changeBatcher) keepNotes(ctx context.Context, taken []*waitingChange) e
 	return b.keep(ctx, notes)
 }
 
-// errNoNotes is about a change with a note where nobody stores any.
+// errNoNotes is returned for a change with a note if KeepNotes was not called.
 var errNoNotes = errors.New("nobody stores that the pipeline is being published")

@@ -20,7 +20,7 @@ import (
 // ociTarget is an artifact in a registry.
 type ociTarget struct {
 	lock     Lock
-	refresh  func(ctx context.Context) error // nil for nothing
+	refresh  func(ctx context.Context) error // may be nil
 	watchdog *watchdog.Watchdog
 	to       *v1alpha1.OCIPublish
 	artifact Artifact
@@ -61,7 +61,7 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 			return Receipt{}, err
 		}
 		receipt := Receipt{Revision: result.Digest, Changed: result.Changed}
-		if result.Changed && result.Before != result.Digest { // else only tags were set
+		if result.Changed && result.Before != result.Digest { // otherwise only tags were set
 			o.compareArtifact(ctx, &receipt, result.Before, c.Files)
 		}
 		return receipt, nil
@@ -80,7 +80,8 @@ func whileLocked(ctx context.Context, lock Lock, w *watchdog.Watchdog, key, pipe
 	return watchdog.Run(ctx, w, watchdog.Step{Name: watchdog.StepPublish, Subject: key + " " + pipeline, Limit: publishTimeout}, do)
 }
 
-// refreshed has a gate know of all that was said until it is asked: what is published may take minutes to download before.
+// refreshed makes a gate consider everything reported until it is called: downloading what is published may take
+// minutes before that.
 func refreshed(ctx context.Context, refresh func(context.Context) error, gate func(int, []string) error) func(int, []string) error {
 	if refresh == nil || gate == nil {
 		return gate
@@ -93,7 +94,7 @@ func refreshed(ctx context.Context, refresh func(context.Context) error, gate fu
 	}
 }
 
-// compareArtifact finds what differs from the artifact that was there before.
+// compareArtifact computes the differences from the previous artifact.
 func (o *ociTarget) compareArtifact(ctx context.Context, receipt *Receipt, before string, files map[string][]byte) {
 	var old map[string][]byte
 	if before != "" {
@@ -107,7 +108,7 @@ func (o *ociTarget) compareArtifact(ctx context.Context, receipt *Receipt, befor
 	receipt.compare(old)
 }
 
-// compare finds what differs in Files from the files that were there before.
+// compare computes the differences between Files and the previous files.
 func (r *Receipt) compare(old map[string][]byte) {
 	r.Old = func(name string) []byte { return old[name] }
 	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
@@ -140,7 +141,7 @@ func (o *ociTarget) Remove(context.Context, Change) (Receipt, error) {
 	return Receipt{}, errors.New("an artifact is not removed from its registry")
 }
 
-// Settle implements Interface: nothing waits.
+// Settle implements Interface: no result ever waits here.
 func (o *ociTarget) Settle(context.Context, string, Written) (*v1alpha1.PullRequestStatus, error) {
 	return nil, nil
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// ErrWaiting is the cause of an error about a removal that must wait for a pipeline that goes on in its place.
+// ErrWaiting is the cause of an error about a removal that must wait for a pipeline that replaces the removed one.
 var ErrWaiting = errors.New("it goes on in the place of the removed pipeline and has not published there yet")
 
 // readRecord reads what a pipeline owns on the branch, as this commit leaves it so far.
@@ -34,7 +34,7 @@ func (e *branchEdit) readRecord(pipeline string) (record ownershipRecord, ok boo
 	return record, true, nil
 }
 
-// predecessorFiles returns the files of pipelines that are gone, which a change may take over, with who owned them.
+// predecessorFiles returns the files of removed pipelines that a change may take over, with their owners.
 func (e *branchEdit) predecessorFiles(c Change) (map[string]string, error) {
 	from := map[string]string{}
 	for _, gone := range c.Predecessors {
@@ -52,8 +52,8 @@ func (e *branchEdit) predecessorFiles(c Change) (map[string]string, error) {
 	return from, nil
 }
 
-// transferFiles takes the files that a change writes out of the records of those who owned them. A record that is empty then is
-// removed.
+// transferFiles removes the files that a change writes from the records of their previous owners. A record that is
+// then empty is removed.
 func (e *branchEdit) transferFiles(files map[string][]byte, from map[string]string) error {
 	given := map[string]bool{}
 	for name, gone := range from {
@@ -131,16 +131,17 @@ func (e *branchEdit) sharesPath(c Change) (bool, error) {
 	return false, nil
 }
 
-// ErrOfAnother is the cause of an error about a file that another pipeline has written. adopt does not take it: both would write
-// it again and again. A pipeline that is gone leaves its files to its successors; a record of one that nobody knows is taken
-// away by hand.
+// ErrOfAnother is the cause of an error about a file that another pipeline has written. adopt does not take it
+// over: both would keep rewriting it. A removed pipeline leaves its files to its successors; the record of an
+// unknown pipeline is removed by hand.
 var ErrOfAnother = errors.New("it belongs to that pipeline; choose another path, or if that pipeline is gone, delete its record in " + recordDir + " on the branch")
 
-// IsNotOwned reports whether an error is about a file that is not the pipeline's, whoever wrote it.
+// IsNotOwned reports whether an error is about a file that is not the pipeline's, regardless of its writer.
 func IsNotOwned(err error) bool { return errors.Is(err, ErrNotOwned) || errors.Is(err, ErrOfAnother) }
 
-// checkTakeover returns an error where a file that the pipeline did not write cannot become its own: adopt takes what no pipeline
-// has written. A pipeline of another namespace is not named: its record on the branch is for those who may read that.
+// checkTakeover returns an error if a file that the pipeline did not write cannot become its own: adopt accepts
+// files that no pipeline has written. A pipeline of another namespace is not named: its record on the branch is for
+// those who may read that.
 func (e *branchEdit) checkTakeover(name string, c Change) error {
 	if err := e.readOwners(); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (e *branchEdit) dropOwner(name, pipeline string) {
 	}
 }
 
-// deletedObjects returns what was there and is not any more. Both lists are sorted.
+// deletedObjects returns the objects that no longer exist. Both lists are sorted.
 func deletedObjects(before, now []string) []string {
 	var deleted []string
 	for _, id := range before {

@@ -14,8 +14,9 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// PlaceFindings gives findings about objects for which no file of the source is known, such as what a chart makes, the file and line
-// that they have where the pipeline publishes first: BRANCH:PATH of a branch, PATH in an artifact. Results are changed in place.
+// PlaceFindings sets a file and line on findings about objects without a known source file, such as those generated
+// by a chart. These are the file and line in the first place that the pipeline publishes to: BRANCH:PATH on a
+// branch, PATH in an artifact. Results are changed in place.
 func PlaceFindings(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object, texts *Texts) {
 	var p *placer
 	for i := range results {
@@ -78,7 +79,7 @@ func newPlacer(spec v1alpha1.RenderPipelineSpec, objects []render.Object, texts 
 	return p
 }
 
-// place returns where a field of an object is, or what is above it; nil where nothing of it is published.
+// place returns the position of a field of an object, or of its closest parent; nil if no part of it is published.
 func (p *placer) place(ref result.ResourceRef, at []any) *result.File {
 	i, ok := p.index[ref]
 	if !ok {

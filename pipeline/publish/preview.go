@@ -56,8 +56,8 @@ func (p *preview) add(name string, before, after []byte) {
 	p.diff.Files = append(p.diff.Files, one)
 }
 
-// PreviewRollback returns what taking back a commit of an entry's branch would change, and the first line of that commit. It writes
-// nothing. The error is [ErrChangedSince] where it would be refused.
+// PreviewRollback returns what reverting a commit of an entry's branch would change, and the first line of that
+// commit. It does not write. The error is [ErrChangedSince] if the rollback would be rejected.
 func (t *Targets) PreviewRollback(ctx context.Context, namespace string, to v1alpha1.Publish, commit string) (subject string, found *status.Diff, err error) {
 	g, _, err := t.openBranch(ctx, namespace, to)
 	if err != nil {

@@ -34,8 +34,8 @@ type hydratorMetadata struct {
 	References []commitReference `json:"references,omitempty"`
 }
 
-// hydratorFiles are written together with a change: one at the pipeline's path, and one at the root unless the path is an
-// active path of its own, outside of which nothing may be touched.
+// hydratorFiles returns the files that are written together with a change: one at the pipeline's path, and one at
+// the root unless the path is an active path of its own, outside of which no file may be touched.
 func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
 	data := hydratorMetadata{RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest), Subject: c.Origin.Subject, Body: c.Origin.Body, References: parseReferences(c.Origin.Body)}
 	if c.Command != "" {
@@ -64,7 +64,7 @@ func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
 	return files, nil
 }
 
-// noteSource records the source commit on the rendered one. It is also how "nothing changed" is told: then the note of the
+// noteSource records the source commit on the rendered one. It also signals "nothing changed": then the note of the
 // branch's head is set to the new source commit.
 func (b *Branch) noteSource(ctx context.Context, draft *git.Draft, refs git.Refs, result Result, changes []Change) ([]git.Update, error) {
 	dry := drySHA(commonDigest(changes, result.Outcomes))
@@ -105,8 +105,8 @@ func (b *Branch) noteSource(ctx context.Context, draft *git.Draft, refs git.Refs
 	return []git.Update{{Name: NotesRef, Old: old, New: commit}}, nil
 }
 
-// noteFiles returns what to write for a note. Git spreads notes over directories when there are many, by pairs of the
-// hash's digits, and reads any mixture: an old note is removed wherever it is.
+// noteFiles returns the files to write for a note. Git spreads many notes over directories by pairs of the hash's
+// digits, and reads any mixture: an old note is removed wherever it is.
 func noteFiles(draft *git.Draft, root git.Hash, commit string, text []byte) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, name := range []string{commit, commit[:2] + "/" + commit[2:], commit[:2] + "/" + commit[2:4] + "/" + commit[4:]} {
@@ -151,7 +151,7 @@ func commonDigest(changes []Change, outcomes []Outcome) string {
 // errBlocked is about names that Git cannot have at once: a and a/b.
 var errBlocked = errors.New("a repository cannot have both as branches")
 
-// blockingBranchError says which existing branch keeps a new one from being made.
+// blockingBranchError names the existing branch that prevents a new one from being created.
 func blockingBranchError(refs git.Refs, target string) error {
 	if _, exists := refs.ByName[target]; exists {
 		return nil

@@ -76,7 +76,8 @@ type Holding struct {
 	Files map[string][]byte
 	// Objects are their identities, as they were recorded when the files were written.
 	Objects []string
-	// Refused says why publishing there would be refused whatever the content, nil where it would not.
+	// Refused is the reason why publishing there would be rejected regardless of the content, or nil if it would
+	// not.
 	Refused error
 }
 
@@ -85,8 +86,8 @@ func (h Holding) Gate(gate func(published int, deleted []string) error, objects 
 	return gate(len(h.Objects), deletedObjects(h.Objects, objectIDs(objects)))
 }
 
-// Published returns what a branch holds of a pipeline: the files that it owns, wherever they are. A branch that the pipeline
-// was never published to holds nothing.
+// Published returns what a branch holds of a pipeline: the files that it owns, wherever they are. A branch that the
+// pipeline was never published to holds nothing.
 func Published(branch tree.Reader, pipeline string) (Holding, error) {
 	held := Holding{Files: map[string][]byte{}}
 	text, err := branch.Read(recordFile(pipeline))
@@ -104,7 +105,7 @@ func Published(branch tree.Reader, pipeline string) (Holding, error) {
 	for _, name := range record.Files {
 		content, err := branch.Read(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // somebody has removed it
+			continue // removed by others
 		}
 		if err != nil {
 			return held, fmt.Errorf("reading what is published: %w", err)

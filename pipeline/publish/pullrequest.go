@@ -17,11 +17,11 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// PullRequest is a branch that Prerig proposes to with a pull request of its own. The head has one commit, on top of the newest base,
-// with the results of all pipelines of a group that the base does not hold. What is known of both is read from Git and from the host
-// each time, so that whatever is interrupted goes on where it was.
+// PullRequest is a branch that Prerig proposes to with a pull request of its own. The head has one commit, on top
+// of the newest base, with the results of all pipelines of a group that the base does not hold. The state of both
+// is read from Git and from the host each time, so that an interrupted run is resumed.
 type PullRequest struct {
-	// Base is the branch that the pull request goes to.
+	// Base is the branch that the pull request targets.
 	Base *Branch
 	// Head is the branch that it is from, without refs/heads/.
 	Head string
@@ -29,28 +29,28 @@ type PullRequest struct {
 	Host pullrequest.Host
 	// Labels are put on it.
 	Labels []string
-	// Turn says whose turn it is among waves; nil where there are none.
+	// Turn returns whose turn it is among waves; nil if there are no waves.
 	Turn func(ctx context.Context, revision string) (Turn, error)
-	// OfOneCommit says that all results are of one commit of the source.
+	// OfOneCommit reports whether all results are of one commit of the source.
 	OfOneCommit bool
 }
 
 // Waiting is what waits for people after a look at a pull request.
 type Waiting struct {
-	// Request is the newest pull request, nil where there never was one.
+	// Request is the newest pull request, or nil if there never was one.
 	Request *pullrequest.Request
-	// State is one of v1alpha1.PullRequestOpen, Closed and Edited; "" where nothing waits.
+	// State is one of v1alpha1.PullRequestOpen, Closed and Edited, or "" if no result waits.
 	State string
 	// Head is the branch; HeadCommit and BaseCommit are where it and the base are, zero where they do not exist.
 	Head                   string
 	HeadCommit, BaseCommit git.Hash
-	// Message says what to do, where that is not plain.
+	// Message describes what to do, unless that is obvious.
 	Message string
 	// Pipelines are those whose results wait. It is nil where that is not known.
 	Pipelines map[string]bool
 }
 
-// ErrEdited is the cause of an error about a head that others have pushed to. Nothing is pushed over their commits.
+// ErrEdited is the cause of an error about a head that others have pushed to. Their commits are never overwritten.
 var ErrEdited = errors.New("merge or close the pull request and delete its branch, or take the commits off it, and the newest result is proposed")
 
 // errAgain asks for another look: what was true when it began is not any more.
@@ -61,9 +61,9 @@ var errBegun = errors.New("the branch was begun")
 
 func (p *PullRequest) headRef() string { return "refs/heads/" + p.Head }
 
-// Publish brings the pull request to where the changes want it, together with what waits there of other pipelines. Without changes it
-// only looks: a head whose base has moved on is made again, and a pull request with nothing left is closed. A change that is refused
-// leaves what waits of its pipeline as it is.
+// Publish moves the pull request to what the changes want, together with the waiting results of other pipelines.
+// Without changes it only checks: a head whose base has moved is rebuilt, and a pull request without remaining
+// changes is closed. A rejected change leaves the waiting result of its pipeline as it is.
 func (p *PullRequest) Publish(ctx context.Context, changes []Change) (Result, error) {
 	attempts := p.Base.Attempts
 	if attempts == 0 {
@@ -78,7 +78,7 @@ func (p *PullRequest) Publish(ctx context.Context, changes []Change) (Result, er
 		}
 		begun = begun || errors.Is(err, errBegun)
 		moves := errors.Is(err, git.ErrMoved) || errors.Is(err, errAgain) || errors.Is(err, pullrequest.ErrChanged)
-		moves = moves || begun && pullrequest.IsNotFound(err) // Gitea takes a moment to see that a repository is not empty any more
+		moves = moves || begun && pullrequest.IsNotFound(err) // Gitea needs a moment to notice that a repository is no longer empty
 		if !moves || try == attempts {
 			return result, err
 		}
@@ -98,7 +98,7 @@ type round struct {
 	draft   *git.Draft
 	request *pullrequest.Request
 	base    branchHead
-	head    *headCommit // nil where there is none
+	head    *headCommit // nil if none exists
 	turn    Turn
 	sure    int64 // the number of a pull request that was closed before what is wanted was pushed, 0 for none
 
@@ -137,7 +137,7 @@ func (p *PullRequest) reconcile(ctx context.Context, changes []Change, sure int6
 		return r.result, err
 	}
 	if r.base.parent.IsZero() {
-		return r.result, nil // without changes there is nothing to begin
+		return r.result, nil // without changes there is no branch to start
 	}
 	if err := r.takeTurn(ctx, changes); err != nil {
 		return r.result, err
@@ -168,7 +168,7 @@ func (r *round) readBranches(ctx context.Context, changes []Change) (err error) 
 		if len(changes) == 0 || changes[0].leaves {
 			return nil
 		}
-		// It begins with nothing, so that all who have published there would lose what they have.
+		// The branch starts empty, so all pipelines that have published there would lose their content.
 		if err := p.Base.checkDeleted(ctx, r.base, nil, changes); err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (r *round) allRefused() bool {
 	return true
 }
 
-// closedMessage says what becomes of a result that was declined.
+// closedMessage describes what happens to a declined result.
 const closedMessage = "a person has closed it: what it held is not proposed again, and a result that differs is, in a new one"
 
 // act brings head and pull request to what is wanted.
@@ -307,7 +307,8 @@ func (r *round) isConsumed() bool {
 	return r.request != nil && r.request.State == pullrequest.StateMerged && r.request.HeadCommit == r.head.commit.Hash.String()
 }
 
-// leaveEdited leaves a head with commits of others. That is an error only where there is something that they do not hold.
+// leaveEdited leaves a head with commits of others. That is an error only if there are changes that they do not
+// hold.
 func (r *round) leaveEdited() error {
 	w := r.result.Waiting
 	c := r.head.commit
@@ -331,7 +332,7 @@ func (r *round) holds(root git.Hash) (bool, error) {
 	return true, nil
 }
 
-// pushHead pushes the next head, where it is not there already.
+// pushHead pushes the next head, unless it is already there.
 func (r *round) pushHead(ctx context.Context) (pushed bool, err error) {
 	p := r.p
 	follows := int64(0)
@@ -376,8 +377,8 @@ func (r *round) send(ctx context.Context, updates []git.Update, commit git.Hash)
 	return nil
 }
 
-// withdraw closes a pull request with nothing left to review, and deletes the head. The body says first that it was Prerig, so that it
-// is not taken for a person's decision later.
+// withdraw closes a pull request without remaining changes, and deletes the head. The body is updated first to
+// record that Prerig closed it, so that it is not mistaken for a person's decision later.
 func (r *round) withdraw(ctx context.Context) error {
 	p, w := r.p, r.result.Waiting
 	r.result.Commit = r.base.parent

@@ -18,16 +18,16 @@ import (
 // divider is the line of a body below which everything is a person's. Lines above it are Prerig's.
 const divider = "_Below this line is room for people: Prerig leaves it as it is._"
 
-// The line with what Prerig knows of its own text is a definition of a link that nothing uses, which no host shows.
+// The line with Prerig's record of its own text is an unused link definition, which no host shows.
 const marksStart, marksEnd = "[prerig]: # (", ")"
 
-// bodyMarks say what Prerig has written of a pull request.
+// bodyMarks records what Prerig has written to a pull request.
 type bodyMarks struct {
 	// content is the digest of what it changes, title that of the title, "" where it is not known.
 	content, title string
 	// labels are those that were put on it.
 	labels []string
-	// withdrawn says that Prerig has closed it.
+	// withdrawn reports whether Prerig has closed it.
 	withdrawn bool
 }
 
@@ -38,7 +38,7 @@ type bodyText struct {
 	marks       bodyMarks
 }
 
-// normalBody is a body as hosts give it back: some turn line breaks into those of the web.
+// normalBody normalizes a body as returned by hosts: some convert line breaks to those of the web.
 func normalBody(body string) string {
 	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
 	for i := range lines {
@@ -47,13 +47,13 @@ func normalBody(body string) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// readBody takes a body apart. One without the divider is all a person's.
+// readBody parses a body. A body without the divider is entirely a person's.
 func readBody(body string) bodyText {
 	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimRight(line, " \t") == divider })
 	var t bodyText
 	if at < 0 {
-		// The marks may have been left, and say what Prerig has done; they are written anew.
+		// The marks may have been left, and record what Prerig has done; they are rewritten.
 		t.below = strings.Trim(strings.Join(slices.DeleteFunc(lines, t.readMarks), "\n"), "\n")
 		return t
 	}
@@ -108,8 +108,8 @@ func (m bodyMarks) line() string {
 // cutMark ends a text that is too long for the host.
 const cutMark = "\n\n… the host takes no longer text."
 
-// write puts a body together with the given text above the divider. What people have written is never cut; where that leaves no room
-// for anything, it stays alone with the marks.
+// write assembles a body with ours above the divider. Text written by people is never cut; if it leaves no room,
+// the body holds only that text and the marks.
 func (t bodyText) write(ours string, longest int) string {
 	rest := t.rest()
 	ours = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(ours), strings.TrimSpace(cutMark)))
@@ -182,9 +182,9 @@ func containsAll(all, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(one string) bool { return !slices.Contains(all, one) })
 }
 
-// content is what a pull request is to say, given what it says now, nil for a new one. A title that is not the last one that Prerig has
-// written is a person's, and so is what stands below the divider; labels that people have taken off stay off. Prerig's text stays as
-// it is as long as the changes do.
+// content returns the desired content of a pull request, based on its current content, nil for a new one. A title
+// that differs from the last one written by Prerig is a person's, and so is the text below the divider; labels that
+// people have removed stay removed. Prerig's text stays unchanged as long as the changes do.
 func (r *round) content(ctx context.Context, known *pullrequest.Request) (pullrequest.Content, error) {
 	title := r.head.commit.Subject
 	text := bodyText{}
@@ -194,7 +194,7 @@ func (r *round) content(ctx context.Context, known *pullrequest.Request) (pullre
 	marks := bodyMarks{content: r.contentDigest(), title: titleDigest(title), labels: r.p.Labels}
 	content := pullrequest.Content{Title: title, Labels: r.p.Labels}
 	if known == nil && r.p.Host.LabelsLater() {
-		marks.labels = nil // they are put on before the text says so: it comes after them
+		marks.labels = nil // they are set before the text lists them: it is written afterwards
 	}
 	if known != nil {
 		content.Labels = slices.DeleteFunc(slices.Clone(r.p.Labels), func(label string) bool { return slices.Contains(text.marks.labels, label) })

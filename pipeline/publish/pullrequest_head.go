@@ -21,8 +21,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// Trailers of the commit of a head: what it is made on and holds, by which commits of others are told, and the number of the closed or
-// merged pull request that it comes after.
+// Trailers of the commit of a head: its base and its content, which distinguish it from commits of others, and the
+// number of the closed or merged pull request that it follows.
 const (
 	trailerBase    = "Prerig-Base"
 	trailerTree    = "Prerig-Tree"
@@ -35,8 +35,8 @@ const maxCarried = 200
 // headCommit is the newest commit of a head.
 type headCommit struct {
 	commit *git.Commit
-	// ours says that Prerig made it for this base, and nobody has changed it. Then base is the commit that it is on top of, and root
-	// that one's root directory, zero where it is not to be had any more.
+	// ours reports whether Prerig made it for this base and it was not changed since. Then base is the commit that
+	// it is on top of, and root is the root directory of that commit, or zero if it is no longer available.
 	ours       bool
 	base, root git.Hash
 	follows    int64
@@ -87,8 +87,9 @@ func hashOf(text string) (hash git.Hash) {
 	return hash
 }
 
-// waiting returns what waits on the head, by pipelines: those whose files or record differ from the base that it was made on. Where
-// that base is gone, as its branch was made anew, it is compared with the new one, for the pipelines that the commit names.
+// waiting returns the waiting results on the head, by pipeline: those whose files or record differ from the base
+// that it was made on. If that base no longer exists because its branch was recreated, the head is compared with
+// the new one, for the pipelines that the commit names.
 func (r *round) waiting() (map[string]Change, error) {
 	out := map[string]Change{}
 	h := r.head
@@ -132,8 +133,8 @@ func (r *round) waiting() (map[string]Change, error) {
 	return out, nil
 }
 
-// hasMoved reports whether a pipeline has gone to another path on the base since the head was made: what waits at the old one is older, and
-// would take the new one away.
+// hasMoved reports whether a pipeline has moved to another path on the base since the head was made: the result
+// waiting at the old one is older, and would remove the new one.
 func (r *round) hasMoved(name string, below git.Hash, c *Change) (bool, error) {
 	now, ok, err := r.recordAt(r.base.root, name)
 	if err != nil || !ok || c.Remove || path.Clean(now.Path) == path.Clean(c.Path) {
@@ -143,7 +144,8 @@ func (r *round) hasMoved(name string, below git.Hash, c *Change) (bool, error) {
 	return !reflect.DeepEqual(now, before), err
 }
 
-// letTakeOver lets what waits have files again that it has taken over from pipelines which are gone: on the base these have them still.
+// letTakeOver lets waiting results keep files that they have taken over from removed pipelines, which still own
+// them on the base.
 func (r *round) letTakeOver(waits map[string]Change, differs map[string]git.FileChange) {
 	var given []string
 	for name := range differs {
@@ -191,7 +193,7 @@ func (r *round) recordsOf(h *headCommit, below git.Hash, differs map[string]git.
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// waitingChange returns what waits of the pipeline of a record, nil where nothing does.
+// waitingChange returns the waiting change of the pipeline of a record, or nil if none exists.
 func (r *round) waitingChange(name string, below, head git.Hash, differs map[string]git.FileChange) (*Change, string, error) {
 	now, has, err := r.recordAt(head, name)
 	if err != nil {
@@ -267,7 +269,8 @@ func (r *round) commitHead(follows int64) (git.Hash, error) {
 	return r.draft.Commit(data)
 }
 
-// carryMessage adds what the head before it said of results that are kept. Where nothing is new, its subject is kept too.
+// carryMessage adds the message of the previous head about results that are kept. If no result is new, its subject
+// is kept too.
 func (r *round) carryMessage(text string) string {
 	kept, fresh := map[string]bool{}, false
 	for _, c := range r.changed {
@@ -321,8 +324,9 @@ func (r *round) sameGroup() bool {
 	return count == min(len(r.changed), maxNamed)
 }
 
-// isDeclined reports whether a person has closed a pull request that held all that is wanted now. The head that was closed is known as
-// long as nothing is pushed for a later one; then the host may know it, and the body has a digest of it.
+// isDeclined reports whether a person has closed a pull request that held all that is wanted now. The closed head
+// is known until a head is pushed for a later pull request; after that the host may know it, and the body has a
+// digest of it.
 func (r *round) isDeclined(ctx context.Context) (bool, error) {
 	closed := r.request
 	if closed == nil || closed.State != pullrequest.StateClosed || closed.Number == r.sure {

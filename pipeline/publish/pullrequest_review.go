@@ -31,7 +31,8 @@ func (r *round) reviewText(ctx context.Context, longest int) (string, error) {
 	return intro + body, nil
 }
 
-// reviewed is a pipeline as reviewers see it. Of one that waits already, the head before tells where it is from.
+// reviewed returns a pipeline as shown to reviewers. For a result that waits already, its origin is read from the
+// previous head.
 func (r *round) reviewed(c Change) (review.Pipeline, error) {
 	p := review.Pipeline{Name: c.Pipeline, Before: map[string][]byte{}, After: map[string][]byte{}, Command: c.Command, PolicyAfter: c.PolicyDigest, ToolAfter: c.Tool}
 	p.Findings.After = c.Findings
@@ -52,7 +53,8 @@ func (r *round) reviewed(c Change) (review.Pipeline, error) {
 	return p, r.readFiles(p.Before, r.base.root, c)
 }
 
-// readFiles reads what a pipeline owns below a root directory, and what else is at the paths that it wants.
+// readFiles reads the files that a pipeline owns below a root directory, and any other files at the paths that it
+// wants.
 func (r *round) readFiles(to map[string][]byte, root git.Hash, c Change) error {
 	record, _, err := r.recordAt(root, strings.TrimPrefix(recordFile(c.Pipeline), recordDir+"/"))
 	if err != nil {

@@ -89,7 +89,8 @@ func (t *pullTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
 	return receipt, err
 }
 
-// proposeChange hands a change in for the pull request of its group, and takes what waits of its pipeline out of others.
+// proposeChange hands in a change for the pull request of its group, and removes waiting results of its pipeline
+// from other pull requests.
 func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Receipt, before git.Hash, err error) {
 	c.Path = t.to.Directory()
 	want := t.to.Git.PullRequest
@@ -97,7 +98,7 @@ func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Recei
 	heads := slices.Clone(c.Heads)
 	if want.GroupBy == v1alpha1.GroupBySourceCommit {
 		for _, one := range c.Heads {
-			// Another commit of the source that gives the same changes nothing of what waits, or was declined.
+			// Another source commit with the same result changes no waiting result, or was declined.
 			if t.holds(ctx, one, c) {
 				head = one
 			}
@@ -168,7 +169,7 @@ func (t *pullTarget) headsOfCommits(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// statusOf is what a pipeline's status says of the pull request; nil where nothing of it waits.
+// statusOf returns the pull request for a pipeline's status, or nil if no result of it waits.
 func (w *Waiting) statusOf(pipeline string) *v1alpha1.PullRequestStatus {
 	switch {
 	case w == nil || w.State == "":
@@ -178,7 +179,7 @@ func (w *Waiting) statusOf(pipeline string) *v1alpha1.PullRequestStatus {
 	}
 	s := &v1alpha1.PullRequestStatus{State: w.State, Head: w.Head, Message: w.Message}
 	if w.State == v1alpha1.PullRequestWaiting {
-		s.Message = "" // it changes with each wave, and is told of by what shows the waves
+		s.Message = "" // it changes with each wave, and is reported where the waves are shown
 	}
 	if !w.HeadCommit.IsZero() {
 		s.HeadCommit = w.HeadCommit.String()
@@ -195,8 +196,8 @@ func (w *Waiting) statusOf(pipeline string) *v1alpha1.PullRequestStatus {
 	return s
 }
 
-// Drift implements Interface. What waits is nowhere that others could have changed it; commits of others on a head are told of by the
-// state of the pull request.
+// Drift implements Interface. Waiting results are not in a place where others could have changed them; commits of
+// others on a head are reported by the state of the pull request.
 func (t *pullTarget) Drift(ctx context.Context, written Written) (string, error) {
 	if written.PullRequest != nil {
 		return "", nil

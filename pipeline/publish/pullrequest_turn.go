@@ -14,15 +14,15 @@ import (
 
 // Turn is whether it is the turn of a wave.
 type Turn struct {
-	// Held says why a result of a revision is not taken now, "" where it is: the waves carry another one, and their pipelines run again
-	// when these are through.
+	// Held is the reason why a result of a revision is not accepted now, or "" if it is: the waves carry another
+	// revision, and their pipelines run again when these are through.
 	Held string
-	// Open says that the wave is to have a pull request, and Message why not.
+	// Open reports whether the wave should have a pull request, and Message explains why not.
 	Open    bool
 	Message string
 }
 
-// Turns says whose turn it is. revision is that of a result which is to be published, "" for a look.
+// Turns returns whose turn it is. revision is that of a result to be published, or "" for a look.
 type Turns func(ctx context.Context, to *v1alpha1.GitPublish, head, revision string) (Turn, error)
 
 // takeTurn asks for the turn of each change, and marks those that have to wait.
@@ -51,8 +51,9 @@ func (r *round) takeTurn(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// awaitTurn is for a wave whose turn it is not. A pull request that is open, as the waves have begun anew, is closed before anything is
-// pushed to it: it says that it was Prerig, so that it is not taken for a person's decision.
+// awaitTurn handles a wave that has to wait for its turn. If a pull request is still open because the waves have
+// restarted, it is closed before anything is pushed to it: the body records that Prerig closed it, so that it is
+// not mistaken for a person's decision.
 func (r *round) awaitTurn(ctx context.Context) error {
 	w := r.result.Waiting
 	w.State, w.Message = v1alpha1.PullRequestWaiting, r.turn.Message
@@ -65,7 +66,7 @@ func (r *round) awaitTurn(ctx context.Context) error {
 	return nil
 }
 
-// closeByPrerig closes a pull request, and says in its body first that it was Prerig.
+// closeByPrerig closes a pull request, after recording in its body that Prerig did so.
 func (r *round) closeByPrerig(ctx context.Context, open *pullrequest.Request, comment string) error {
 	p := r.p
 	text := readBody(open.Body)
@@ -105,9 +106,10 @@ func (t *Targets) Merger(ctx context.Context, namespace string, to v1alpha1.Publ
 	return merger, nil
 }
 
-// MergeUnderLock merges while nobody publishes to the branch: what is merged is what was decided about. Others may have had the lock for
-// minutes: recheck decides again when it is held, and an error of it keeps the pull request open. What is stored may be older than a
-// person's push, so that the commit itself is asked whether it is Prerig's; of one that is not, the error is [ErrEdited].
+// MergeUnderLock merges while no pipeline publishes to the branch: the merged commit is the one that the decision
+// was about. Others may have held the lock for minutes: recheck decides again once the lock is held, and its error
+// keeps the pull request open. The stored state may be older than a person's push, so the commit itself is checked
+// to be Prerig's; if it is not, the error is [ErrEdited].
 func (t *Targets) MergeUnderLock(
 	ctx context.Context, namespace string, to v1alpha1.Publish, r *pullrequest.Request, method pullrequest.MergeMethod, recheck func(context.Context) error,
 ) (*pullrequest.Request, error) {
@@ -151,7 +153,7 @@ func (t *pullTarget) checkOwn(ctx context.Context, r *pullrequest.Request) error
 	return nil
 }
 
-// BaseTip returns the newest commit of the branch that an entry publishes to, "" where there is none.
+// BaseTip returns the newest commit of the branch that an entry publishes to, or "" if none exists.
 func (t *Targets) BaseTip(ctx context.Context, namespace string, to v1alpha1.Publish) (string, error) {
 	target, err := t.openPull(ctx, namespace, to)
 	if err != nil {

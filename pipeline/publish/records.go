@@ -16,11 +16,13 @@ import (
 // MetaDir is the directory of Prerig's own files, on a branch and in a directory that is laid out like one.
 const MetaDir = metaDir
 
-// Records say which files of a directory belong to which pipeline. They are those of a branch, so that a directory which was written
-// once is replaced by the same rules: a pipeline removes what it wrote itself, and nothing else.
+// Records maps the files of a directory to the pipelines that own them. They have the format of those on a branch,
+// so that a directory that was written once is replaced by the same rules: a pipeline removes only what it wrote
+// itself.
 type Records struct{ byPipeline map[string]ownershipRecord }
 
-// ReadRecords reads those of a directory. What is no record, such as one with the marks of a merge, says nothing of who owns what.
+// ReadRecords reads the records of a directory. An invalid record, such as one with conflict markers of a merge,
+// assigns no files.
 func ReadRecords(dir fs.FS) (*Records, error) {
 	r := &Records{byPipeline: map[string]ownershipRecord{}}
 	entries, err := fs.ReadDir(dir, recordDir)
@@ -47,7 +49,7 @@ func ReadRecords(dir fs.FS) (*Records, error) {
 	return r, nil
 }
 
-// Known reports whether there is a record of a pipeline.
+// Known reports whether a pipeline has a record.
 func (r *Records) Known(pipeline string) bool {
 	_, ok := r.byPipeline[pipeline]
 	return ok
@@ -84,8 +86,8 @@ func (r *Records) Replace(changes []Change) (records map[string][]byte, stale []
 	return records, slices.Compact(stale), nil
 }
 
-// Unknown returns those of the files that are below a pipeline's path and belong to no pipeline by the records. others are the paths
-// of pipelines without a record: what is there may be theirs.
+// Unknown returns those of the files that are below a pipeline's path and belong to no pipeline according to the
+// records. others are the paths of pipelines without a record: files there may be theirs.
 func (r *Records) Unknown(at string, files, others []string) []string {
 	owned := r.owned()
 	var unknown []string

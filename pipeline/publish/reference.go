@@ -32,8 +32,9 @@ const referencePrefix = "argocd-reference-commit-"
 
 var commitHash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// parseReferences reads the trailers of a commit message's body. There can be one commit; of a trailer that is there twice the
-// last counts. What GitOps Promoter would refuse is left out, as one bad trailer would keep it from the whole file.
+// parseReferences parses the trailers of a commit message's body. It supports one commit; of a repeated trailer the
+// last counts. Values that GitOps Promoter would reject are omitted, as one bad trailer would make it reject the
+// whole file.
 func parseReferences(body string) []commitReference {
 	paragraphs := strings.Split(strings.TrimSpace(body), "\n\n")
 	var c referencedCommit
@@ -83,5 +84,6 @@ func parseReferences(body string) []commitReference {
 	return []commitReference{{c}}
 }
 
-// drySHA is the source's commit as GitOps Promoter takes it: digits alone, also of what is no commit.
+// drySHA returns the source's commit in the form that GitOps Promoter accepts: digits only, even for a revision
+// that is not a commit.
 func drySHA(digest string) string { return digest[strings.LastIndexByte(digest, ':')+1:] }

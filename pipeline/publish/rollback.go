@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// TrailerRollback names in a commit the one that it takes back.
+// TrailerRollback names in a commit the commit that it reverts.
 const TrailerRollback = "Prerig-Rollback"
 
 // maxBack bounds how many commits of a branch are looked at for the last that changed a pipeline.
@@ -40,11 +40,12 @@ type Publication struct {
 var (
 	// ErrNothingPublished is about a pipeline that none of the newest commits of a branch has changed.
 	ErrNothingPublished = errors.New("none of the newest commits of the branch has changed anything of the pipeline that is there still")
-	// ErrNoRollback is about a place where nothing can be taken back.
+	// ErrNoRollback is returned for a place that does not support rollbacks.
 	ErrNoRollback = errors.New("only branches that Prerig writes by itself or by pull request can be rolled back")
 	// ErrNotInHistory is about a commit that is not among the newest of a branch.
 	ErrNotInHistory = errors.New("it is none of the newest commits of the branch")
-	// ErrNotPublished is about a commit that Prerig has not made for a pipeline, or that changed something else.
+	// ErrNotPublished is returned for a commit that Prerig has not made for a pipeline, or that changed something
+	// else.
 	ErrNotPublished = errors.New("it is no publish of this pipeline, and what people have changed is not taken back")
 	// ErrEditedSince is about a publication over which a person has changed the same files.
 	ErrEditedSince = errors.New("that is newer than the last publish and changed the same files; nothing is taken back, as this would be lost. " +
@@ -71,8 +72,8 @@ func (t *Targets) openBranch(ctx context.Context, namespace string, to v1alpha1.
 	return nil, nil, ErrNoRollback
 }
 
-// FindPublication returns the newest commit of an entry's branch that changed something of a pipeline which is there still, or the
-// commit that is named in full or by its first digits. Rollbacks, and those in skip, are passed over.
+// FindPublication returns the newest commit of an entry's branch whose changes to a pipeline are still in effect,
+// or the commit identified by its full hash or a prefix. Rollbacks, and those in skip, are skipped.
 func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace string, to v1alpha1.Publish, commit string, skip []string) (*Publication, error) {
 	g, host, err := t.openBranch(ctx, namespace, to)
 	if err != nil {
@@ -113,7 +114,7 @@ func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace strin
 	return nil, ErrNothingPublished
 }
 
-// isRollback reports whether a commit takes back another one, or merges what does.
+// isRollback reports whether a commit reverts another one, or merges a commit that does.
 func (b *Branch) isRollback(ctx context.Context, at *git.Commit) bool {
 	if strings.Contains(at.Body, TrailerRollback+": ") {
 		return true
@@ -158,7 +159,7 @@ func publicationOf(draft *git.Draft, at, before *git.Commit) (*Publication, erro
 	return p, nil
 }
 
-// check says why a commit is not one that a pipeline may have taken back: nobody has a role for what no pipeline owns.
+// check returns why a pipeline may not revert a commit: no role covers files that no pipeline owns.
 func (p *Publication) check(pipeline string) error {
 	switch {
 	case len(p.unowned) > 0:

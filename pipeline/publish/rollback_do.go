@@ -21,20 +21,22 @@ import (
 
 // TakenBack is what became of a rollback.
 type TakenBack struct {
-	// Done says that the branch is as it was before, as far as the publication changed it.
+	// Done reports whether the branch is as it was before, as far as the publication changed it.
 	Done bool
-	// Commit takes it back, zero where that was there already.
+	// Commit is the reverting commit, or zero if it existed already.
 	Commit git.Hash
-	// Request is its pull request, nil where there is none.
+	// Request is its pull request, or nil if none exists.
 	Request *pullrequest.Request
 	// Files is how many files are restored.
 	Files int
-	// Edited says what others have on the branch of the pull request, which is then left as it is; "" where there is nothing.
+	// Edited describes what others have pushed to the branch of the pull request, which is then left as it is; ""
+	// if they have pushed nothing.
 	Edited string
 }
 
-// TakeBack takes back exactly what a commit of an entry's branch has changed, in one commit, or where the entry has pull requests in
-// one of those. It can be done again: what is back already is left alone, and a pull request that a person has closed stays closed.
+// TakeBack reverts exactly what a commit of an entry's branch has changed, in one commit, or in a pull request if
+// the entry uses them. It can be repeated: what is reverted already is left alone, and a pull request that a person
+// has closed stays closed.
 func (t *Targets) TakeBack(ctx context.Context, namespace string, to v1alpha1.Publish, commit, by string) (back TakenBack, err error) {
 	g, host, err := t.openBranch(ctx, namespace, to)
 	if err != nil {
@@ -207,7 +209,8 @@ func (r *takingBack) propose(ctx context.Context, back TakenBack, root git.Hash)
 	return back, nil
 }
 
-// edited says what others have at the tip of the head, "" where it is absent or exactly what was pushed for this rollback.
+// edited describes what others have at the tip of the head, or returns "" if it is absent or exactly what was
+// pushed for this rollback.
 func (r *takingBack) edited(ctx context.Context, tip git.Hash) (string, error) {
 	if tip.IsZero() {
 		return "", nil

@@ -15,7 +15,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// publicationSearch goes down a branch for the last publish of a pipeline.
+// publicationSearch walks back a branch to find the last publish of a pipeline.
 type publicationSearch struct {
 	branch   *Branch
 	host     pullrequest.Host // nil where it is published to without pull requests
@@ -23,11 +23,11 @@ type publicationSearch struct {
 	pipeline string
 	tip      *git.Commit
 
-	// edited is the newest commit of a person whose change of a file of the pipeline is there still.
+	// edited is the newest commit by a person whose change to a file of the pipeline is still in effect.
 	edited *git.Commit
 }
 
-// named returns the publication of a commit that somebody has named.
+// named returns the publication of an explicitly named commit.
 func (s *publicationSearch) named(ctx context.Context, at, before *git.Commit) (*Publication, error) {
 	p, err := publicationOf(s.branch.Mirror.NewDraft(), at, before)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *publicationSearch) isOurs(ctx context.Context, p *Publication) (bool, e
 	}
 	merged, err := (&PullRequest{Base: s.branch}).readHead(ctx, head)
 	if err != nil {
-		return false, ctx.Err() // it is not to be had any more, so that nobody knows whose it was
+		return false, ctx.Err() // it is no longer available, so that its owner is unknown
 	}
 	if !merged.ours {
 		return false, nil

@@ -24,7 +24,7 @@ const (
 	KeyPassphrase = "password"
 )
 
-// NewSigner returns the signer for the key in a secret. Errors hold nothing of the key.
+// NewSigner returns the signer for the key in a secret. Errors never contain parts of the key.
 func NewSigner(format v1alpha1.SigningFormat, secret map[string][]byte) (git.Signer, error) {
 	if format == v1alpha1.SigningAuto || format == "" {
 		format = v1alpha1.SigningSSH

@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
-// Stale returns the places that a pipeline has published to, as far as it is known, and that are not among where it publishes
-// to now. Another path on the same branch is none: the next commit there moves the files.
+// Stale returns the places that a pipeline is known to have published to and does not publish to any more. Another
+// path on the same branch is not stale: the next commit there moves the files.
 func Stale(known status.Registration, now []v1alpha1.Publish) []v1alpha1.Publish {
 	var out []v1alpha1.Publish
 	for _, to := range slices.Concat(known.Left, known.Publish) {

@@ -27,40 +27,43 @@ type Interface interface {
 	Key() string
 	// Publish brings the place to what the change wants. Equal content is no change, so that it can be done again.
 	Publish(ctx context.Context, c Change) (Receipt, error)
-	// Current returns what the place holds of a pipeline now, by paths relative to the entry's directory. wanted are the files
-	// that it would get: what is there in their place and not the pipeline's is told too.
+	// Current returns what the place holds of a pipeline now, by paths relative to the entry's directory. wanted
+	// holds the files that it would get: existing files at their paths that are not the pipeline's are reported
+	// too.
 	Current(ctx context.Context, pipeline string, wanted map[string][]byte) (Holding, error)
-	// Drift says in one sentence what others have changed of what was published there, "" where nothing is different or it is not
-	// known what was.
+	// Drift describes in one sentence what others have changed of what was published there, or returns "" if
+	// nothing differs or what was published is unknown.
 	Drift(ctx context.Context, written Written) (string, error)
-	// Settle brings to an end what people have done since of what waits for them, without a new result: a branch that has moved on, a
-	// pull request that was merged or closed. It returns what waits of the pipeline then, nil where nothing does.
+	// Settle completes what people have done with waiting results, without a new result: a base branch that has
+	// moved, a pull request that was merged or closed. It returns what then waits of the pipeline, or nil if
+	// nothing does.
 	Settle(ctx context.Context, pipeline string, written Written) (*v1alpha1.PullRequestStatus, error)
-	// Remove takes away what was published there of the change's pipeline. It is asked for where the entry is Removable.
+	// Remove removes what was published there by the change's pipeline. It is called if the entry is Removable.
 	Remove(ctx context.Context, c Change) (Receipt, error)
 }
 
 // Receipt is what publishing one change gave.
 type Receipt struct {
-	// Revision that is there now: a commit or the digest of an artifact, "" where nothing is there.
+	// Revision is the current revision: a commit or the digest of an artifact, or "" if none exists.
 	Revision string
-	// Changed says whether anything is different.
+	// Changed reports whether anything changed.
 	Changed bool
-	// Held says why the result has to wait, "" where it has not: nothing was published then.
+	// Held is the reason why the result has to wait, in which case it was not published, or "" if it does not.
 	Held string
 	// Outcome has the files that changed.
 	Outcome Outcome
-	// Files that are there now, by the paths that the outcome has.
+	// Files holds the current files, by the paths used in the outcome.
 	Files map[string][]byte
-	// Old returns a file as it was before, nil where there was none. It is set where the outcome names files.
+	// Old returns the previous content of a file, or nil if it did not exist. It is set if the outcome names files.
 	Old func(name string) []byte
-	// Record tells later whether somebody else has changed what was written. It is empty where the revision tells.
+	// Record is used later to detect whether others have changed what was written. It is empty if the revision
+	// suffices.
 	Record tree.Record
 	// Problem is an error that kept the changed files from being found. What was published is published all the same.
 	Problem error
-	// Warning is what a person should know of how it was published, "" where there is nothing.
+	// Warning is what a person should know about how it was published, or "".
 	Warning string
-	// PullRequest is the one that it waits in, nil where nothing waits.
+	// PullRequest is the pull request that it waits in, or nil if it does not wait.
 	PullRequest *v1alpha1.PullRequestStatus
 }
 
@@ -87,13 +90,13 @@ type Repositories interface {
 type Targets struct {
 	// Hosts opens the hosts of pull requests; nil opens none. It is to be set before the first entry is opened.
 	Hosts Hosts
-	// Turn says whose turn it is among waves; nil lets all go at once.
+	// Turn returns whose turn it is among waves; if nil, all proceed at once.
 	Turn Turns
-	// Refresh brings what gates read up to date. It is asked once before the gates of all changes that are published together; nil is for
-	// gates that need nothing.
+	// Refresh updates what gates read. It is called once before the gates of all changes that are published
+	// together; nil if the gates need no refresh.
 	Refresh func(ctx context.Context) error
-	// Publishers returns the pipelines that are known to have published to the branch of an entry, for branches that were deleted; nil is
-	// for nobody.
+	// Publishers returns the pipelines that are known to have published to the branch of an entry, for branches
+	// that were deleted; nil means no pipelines.
 	Publishers func(ctx context.Context, to v1alpha1.Publish) ([]string, error)
 	// Artifacts keeps what is published as ExternalArtifacts; nil in a process that serves none.
 	Artifacts *externalartifact.Keeper
@@ -111,8 +114,8 @@ type Targets struct {
 // Lock waits for a lock among all processes.
 type Lock func(ctx context.Context, name string) (unlock func(), err error)
 
-// NewTargets returns what opens places to publish to. Secrets may be nil where there are none; limits bound what is read of
-// the files that were there before. dog leaves behind what hangs, and may be nil.
+// NewTargets returns Targets for opening places to publish to. Secrets may be nil if there are none; limits bound
+// how much of the previous files is read. dog abandons what hangs, and may be nil.
 func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, limits tree.Limits, dog *watchdog.Watchdog) *Targets {
 	return &Targets{
 		repositories: repositories, secrets: secrets, limits: limits, heads: readEach, watchdog: dog,
@@ -120,17 +123,18 @@ func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, lim
 	}
 }
 
-// LimitRuns tells how many runs are under way in this process at most: where all of them wait for others of their causes, none comes,
-// and what there is is published. It is to be called before the first entry is opened.
+// LimitRuns sets the maximum number of concurrent runs in this process: if all of them wait for others of their
+// causes, no more can arrive, and the waiting changes are published. It must be called before the first entry is
+// opened.
 func (t *Targets) LimitRuns(n int) { t.batcher.slots = n }
 
 // WaitForStalled sets how long changes of one cause wait for one of them that does not come to an end, before they are published without
 // it, at least; it is three seconds otherwise. It is to be called before the first entry is opened.
 func (t *Targets) WaitForStalled(d time.Duration) { t.batcher.batches.stall = d }
 
-// Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
-// the files of a branch by a key that is equal for equal branches, and may keep what read returns, as source.Once does; nil keeps
-// nothing. They are nil for a branch that does not exist.
+// Readers returns Targets that can only read what is published: no signing key is needed. heads is called for the
+// files of a branch with a key that is equal for equal branches, and may cache what read returns, as source.Once
+// does; nil disables caching. The files are nil for a branch that does not exist.
 func Readers(repositories Repositories, secrets secret.Reader, heads func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)) *Targets {
 	if heads == nil {
 		heads = readEach
@@ -158,11 +162,12 @@ func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publis
 type targetKind struct {
 	// open opens an entry.
 	open func(t *Targets, ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error)
-	// check says what is wrong with an entry, and with which of its fields; nil where the API's own checks are all.
+	// check describes what is wrong with an entry, and with which of its fields; nil if the API's own checks
+	// suffice.
 	check func(to v1alpha1.Publish) (field string, err error)
 }
 
-// targetKinds are the kinds that there are, by the fields of v1alpha1.Publish. No other place knows them.
+// targetKinds maps the fields of v1alpha1.Publish to the existing kinds. They are listed only here.
 var targetKinds = map[string]targetKind{
 	"git": {open: (*Targets).openGit, check: checkGit},
 	"oci": {open: (*Targets).openOCI},
@@ -170,8 +175,8 @@ var targetKinds = map[string]targetKind{
 	"externalArtifact": {open: (*Targets).openExternalArtifact},
 }
 
-// Check says why no run could publish by an entry of spec.publish, with the path of the field in the entry. It finds what the
-// entry's type does not tell.
+// Check returns why no run could publish by an entry of spec.publish, with the path of the field in the entry. It
+// covers what the entry's type does not enforce.
 func Check(to v1alpha1.Publish) (field string, err error) {
 	if to.Encryption != nil {
 		for i, recipient := range to.Encryption.Age {

@@ -17,14 +17,14 @@ type Texts struct {
 	known map[textKey][]byte
 }
 
-// textKey is the text of an object where it lies in memory, which nobody changes, and how it is written.
+// textKey identifies the text of an object by its location in memory, which is never modified, and its style.
 type textKey struct {
 	text  *byte
 	size  int
 	style v1alpha1.Style
 }
 
-// of writes an object in a style. Nobody may change what it gives.
+// of writes an object in a style. The result must not be modified.
 func (t *Texts) of(object render.Object, style v1alpha1.Style) ([]byte, error) {
 	if t == nil || len(object.YAML) == 0 {
 		return formatText(object, style)

@@ -18,14 +18,14 @@ type undone struct {
 	// commit is the newest of theirs, zero where it was not found, and subject its first line.
 	commit  git.Hash
 	subject string
-	// alone says that the change does nothing else.
+	// alone reports whether the change does nothing else.
 	alone bool
 }
 
 // maxUndone bounds how many commits are looked at for the one that is undone.
 const maxUndone = 50
 
-// undoneBy works out what a change undoes. What cannot be read is not named: it keeps nothing from being published.
+// undoneBy computes what a change undoes. Unreadable parts are not named: they do not block publishing.
 func (b *Branch) undoneBy(ctx context.Context, e *branchEdit, at branchHead, c Change, outcome Outcome) *undone {
 	if at.root.IsZero() || len(c.Written) == 0 {
 		return nil
@@ -93,7 +93,7 @@ func onlyUndo(changes []Change) *undone {
 	return changes[0].undoes
 }
 
-// undoSubject is the first line of a commit that undoes what others have changed, and nothing else.
+// undoSubject returns the first line of a commit that only undoes what others have changed.
 func undoSubject(changes []Change, of *undone) string {
 	what := path.Base(changes[0].Pipeline)
 	if len(changes) > 1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// lintBefore checks files as they are published, for what is not known of them. Rules that ask for more than manifests tell, such as
-// the version of the mesh, find nothing.
+// lintBefore lints files as they are published, because more is not known of them. Rules that need more than
+// manifests, such as the version of the mesh, find nothing.
 func (r *review) lintBefore(p *Pipeline) result.Results {
 	severities, err := lint.NewPolicySeverities(&v1alpha1.Lint{})
 	if err != nil {

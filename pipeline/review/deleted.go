@@ -11,7 +11,7 @@ import (
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
-// taken says what goes with objects of a kind, by its group and kind.
+// taken describes what is deleted together with objects of a kind, by its group and kind.
 var taken = map[string]string{
 	"/Namespace":             "with everything that is in it",
 	"/PersistentVolumeClaim": "maybe with the data of the volume",
@@ -19,7 +19,7 @@ var taken = map[string]string{
 	"apiextensions.k8s.io/CustomResourceDefinition": "with every object of the kind, in all namespaces",
 }
 
-// deleted tells first of what takes other things with it.
+// deleted lists first the objects whose deletion removes other things.
 func (r *review) deleted() section {
 	s := section{title: "Deleted", what: "kind"}
 	byKind := map[string][]*object{}

@@ -66,7 +66,7 @@ func longestRun(text string) int {
 	return longest
 }
 
-// cut shortens a text and says so.
+// cut shortens a text and appends the number of removed bytes.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -108,7 +108,7 @@ func defused(text string) string {
 
 var userInfo = regexp.MustCompile(`://[^/]*@`)
 
-// withoutPassword takes the user and the password out of a URL.
+// withoutPassword removes the user and the password from a URL.
 func withoutPassword(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -124,10 +124,10 @@ func withoutPassword(address string) string {
 	return u.String()
 }
 
-// plainAddress is a URL that can be a link: nothing in it is markup.
+// plainAddress matches a URL that can be a link: it contains no markup.
 var plainAddress = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]-]+(?:/[A-Za-z0-9._~:/?#@!$&'()+,;=%-]*)?$`)
 
-// plainKind is a kind that can stand among our own words.
+// plainKind matches a kind that can be used unquoted in our own text.
 var plainKind = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 func shownKind(kind string) string {

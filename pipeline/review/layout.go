@@ -20,11 +20,11 @@ type section struct {
 
 // piece is shown in one of its forms, or not at all.
 type piece struct {
-	// rank says which pieces get room first: the lowest.
+	// rank determines which pieces get room first: the lowest.
 	rank int
-	// forms are the texts, the longest first. The first is all that there is to say, the last the least that can be said.
+	// forms are the texts, the longest first. The first is complete, the last the minimum.
 	forms []string
-	// short says that even the first form is not all: there is a longer one where nothing is limited.
+	// short reports whether even the first form is incomplete: a longer one exists without limits.
 	short bool
 }
 
@@ -84,7 +84,7 @@ func (l *layout) clear() {
 	}
 }
 
-// choose gives room to pieces.
+// choose allocates room to pieces.
 func (l *layout) choose(limit int) {
 	type at struct{ section, piece int }
 	var order []at
@@ -157,7 +157,7 @@ func (l *layout) write() string {
 	return out.String()
 }
 
-// leftOut says what is missing.
+// leftOut describes what is missing.
 func (l *layout) leftOut(elsewhere string) string {
 	var parts []string
 	for i, s := range l.sections {
@@ -181,7 +181,7 @@ func (l *layout) leftOut(elsewhere string) string {
 	return fmt.Sprintf("\n**Not all is here:** left out are %s. %s\n", strings.Join(parts, ", "), elsewhere)
 }
 
-// elsewhere says where the whole is.
+// elsewhere describes where the whole is.
 func (r *review) elsewhere() string {
 	switch {
 	case plainAddress.MatchString(r.change.Whole):

@@ -13,11 +13,11 @@ import (
 
 // container is one of a pod template.
 type container struct {
-	// at tells it from others of the object: the field of the template, and the name.
+	// at distinguishes it from others of the object: the field of the template, and the name.
 	at       string
 	image    string
 	injected bool
-	// runs says that it runs as long as the pod: it is no init container, or a native sidecar.
+	// runs reports whether it runs as long as the pod: it is no init container, or a native sidecar.
 	runs             bool
 	requests, limits amounts
 }
@@ -107,16 +107,17 @@ func quantityOf(value any) float64 {
 	return max(0, q.AsApproximateFloat64())
 }
 
-// scale is how many pods an object has, as far as manifests say.
+// scale is the number of pods of an object, as far as manifests specify it.
 type scale struct {
 	pods float64
-	// perNode says that there is one pod on each node that fits, and pods is 1.
+	// perNode reports whether one pod runs on each matching node; then pods is 1.
 	perNode bool
-	// scaled says that an autoscaler decides, unset that nothing says how many there are, and onDemand that they run at times.
+	// scaled reports whether an autoscaler decides, unset whether the number is not specified, and onDemand whether
+	// they run only at times.
 	scaled, unset, onDemand bool
 }
 
-// scaleOf tells how many pods there are of a workload. least is the least number that an autoscaler may choose, nil where there is none.
+// scaleOf returns the number of pods of a workload. least is the minimum of its autoscaler, or nil if it has none.
 func scaleOf(s *side, least *float64) scale {
 	spec, _ := s.value["spec"].(map[string]any)
 	switch s.meta.Kind {

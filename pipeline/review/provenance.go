@@ -90,7 +90,8 @@ func joinImages(all []*moved) (out []*moved) {
 	return out
 }
 
-// splitImage takes an image apart: what is before the last part of its name, that part, and the tag and digest with what is before them.
+// splitImage splits an image into what precedes the last part of its name, that part, and the tag and digest with
+// their separators.
 func splitImage(image string) (dir, name, tag string) {
 	slash := strings.LastIndexByte(image, '/') + 1
 	end := slash + strings.IndexAny(image[slash:]+":", ":@")
@@ -111,7 +112,7 @@ func shownRevision(revision string) string {
 	return codeSpan(fullHash.ReplaceAllString(revision, "$1"))
 }
 
-// sources says where the change is from.
+// sources describes the origin of the change.
 func (r *review) sources() section {
 	s := section{title: "Where it is from", what: "source"}
 	for _, line := range r.common(func(p *Pipeline) []string {

@@ -21,12 +21,13 @@ import (
 type review struct {
 	change   Change
 	registry *workload.Registry
-	// objects are those that differ; unchanged has others that say something about them, and same is how many do not change.
+	// objects are those that differ; unchanged holds others that affect them, and same is the number of unchanged
+	// ones.
 	objects, unchanged []*object
 	// files hold no objects, or cannot be read, and differ.
 	files []*group.Unit
 	same  int
-	// all says that nothing is limited.
+	// all reports whether there is no limit.
 	all bool
 }
 
@@ -47,7 +48,7 @@ type side struct {
 	bareText []byte
 }
 
-// any is the side that is there, the newer one first.
+// any returns the existing side, preferring the newer one.
 func (o *object) any() *side {
 	if o.after != nil {
 		return o.after
@@ -131,7 +132,7 @@ func (r *reader) readPipeline(ctx context.Context, p *Pipeline) error {
 	return nil
 }
 
-// addSame counts the objects of a file that does not change. Only autoscalers say something about others.
+// addSame counts the objects of an unchanged file. Only autoscalers affect other objects.
 func (r *review) addSame(p *Pipeline, name string, text []byte) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
@@ -154,7 +155,7 @@ func (r *review) addSame(p *Pipeline, name string, text []byte) {
 	}
 }
 
-// readFiles returns the objects of files by what names them, and those files that hold something else.
+// readFiles returns the objects of files by their identity, and the files that contain anything else.
 func (r *reader) readFiles(ctx context.Context, files map[string][]byte) (objects map[string]*side, others map[string][]byte, err error) {
 	objects, others = map[string]*side{}, map[string][]byte{}
 	var all []*side
@@ -208,7 +209,7 @@ func (s *side) id() string {
 	return strings.Join([]string{apiGroup, s.meta.Kind, s.meta.Namespace, s.meta.Name}, "\x00")
 }
 
-// splitFile returns the objects of a file; false where something in it is none, or is there twice.
+// splitFile returns the objects of a file, or false if a part of it is not an object, or an object occurs twice.
 func splitFile(name string, text []byte) (out []*side, ok bool) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
@@ -269,7 +270,7 @@ func (o *object) isEncrypted() bool {
 	return false
 }
 
-// sourceChange returns what the source changed of an object, nil for nothing.
+// sourceChange returns what the source changed in an object, or nil if it changed nothing.
 func (o *object) sourceChange() *group.Unit {
 	before, after := o.before, o.after
 	var old, now []byte
@@ -292,8 +293,8 @@ func (o *object) onlyInjectionDiffers() bool {
 	return injected && reflect.DeepEqual(o.before.bare, o.after.bare)
 }
 
-// injectionChange returns what the injection changed of an object, nil for nothing. What it puts into a new object, and what goes with
-// one, is not a change of its own, unless all of the object is the injection's.
+// injectionChange returns what the injection changed in an object, or nil if it changed nothing. Its part of a new
+// or deleted object is not a change of its own, unless the whole object is the injection's.
 func (o *object) injectionChange() *group.Unit {
 	if o.before == nil || o.after == nil {
 		if s := o.any(); s.bare != nil {

@@ -51,7 +51,7 @@ func (r *review) resources() section {
 	return s
 }
 
-// unknown says where manifests do not tell how many pods there are.
+// unknown describes the workloads whose number of pods manifests do not specify.
 func (s *resourceSums) unknown() string {
 	var parts []string
 	add := func(n int, what, how string) {
@@ -131,7 +131,7 @@ func (s *resourceSums) addContainers(side int, containers []container, one scale
 	}
 }
 
-// resourceRows are the rows of a table that differ; head says what is requested more or less.
+// resourceRows returns the rows of a table that differ; head summarizes the increase or decrease of requests.
 func resourceRows(who string, u [2]usage) (rows []string, head string) {
 	cpu := func(v float64) string { return formatNumber(v) + " vCPU" }
 	var heads []string

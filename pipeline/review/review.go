@@ -15,7 +15,7 @@ const (
 	LimitGitLab      = 1_048_576
 	LimitBitbucket   = 32_768
 	LimitAzureDevOps = 4_000
-	// LimitGitea is of what Prerig writes there: Gitea and Forgejo have none of their own.
+	// LimitGitea is the limit that Prerig applies there: Gitea and Forgejo have none of their own.
 	LimitGitea = 1_048_576
 	// Unlimited is for the whole.
 	Unlimited = 0
@@ -23,16 +23,16 @@ const (
 
 // Change is what one pull request, or one run of prerig diff, is about.
 type Change struct {
-	// Pipelines are those that change, in the order in which they are told. Those that do not change may be among them.
+	// Pipelines are the changed pipelines, in display order. Unchanged ones may be among them.
 	Pipelines []Pipeline
-	// Whole says where the whole is when it does not fit: an http or https URL, which becomes a link, or words. "" means that the
-	// commands of the pipelines make it again.
+	// Whole is where to find the whole if it does not fit: an http or https URL, which becomes a link, or words. ""
+	// means that the commands of the pipelines reproduce it.
 	Whole string
 }
 
 // Pipeline is one pipeline of a change, at one place.
 type Pipeline struct {
-	// Name is the key, NAMESPACE/NAME or NAME; with a place where there are several that differ.
+	// Name is the key, NAMESPACE/NAME or NAME; it includes a place if several places differ.
 	Name string
 	// Sources are the first source and the mounted ones.
 	Sources []Source
@@ -40,10 +40,10 @@ type Pipeline struct {
 	Before, After map[string][]byte
 	// Findings of lint and of the gates.
 	Findings Findings
-	// Refused says why the result would not be published; "" where it would.
+	// Refused is the reason why the result would not be published, or "" if it would.
 	Refused string
-	// NotCompared says why there is nothing to compare: it could not be rendered, or what is published could not be read. Before and
-	// After are empty then; "" where both are known.
+	// NotCompared is the reason why a comparison is impossible: it could not be rendered, or what is published
+	// could not be read. Before and After are then empty. It is "" if both are known.
 	NotCompared string
 	// Command makes After again.
 	Command string
@@ -71,15 +71,15 @@ type Revision struct {
 // Findings are results before and after. Only new ones are shown.
 type Findings struct {
 	Before, After result.Results
-	// BeforeKnown says that Before is all that would be found of the files before, by the rules that After was found by. Where it is
-	// not, lint is asked about the files before as they are, and findings about objects that do not change are left out.
+	// BeforeKnown reports whether Before lists all findings about the previous files, by the rules used for After.
+	// If not, the previous files are linted as they are, and findings about unchanged objects are omitted.
 	BeforeKnown bool
 }
 
-// Body returns the review of a change in Markdown of at most limit characters, counted in bytes, which are never fewer; Unlimited is for
-// all of it, with every name. whole reports whether nothing was left out but names beyond the first of many, which are counted; otherwise the
-// body says what was, and where it is. A limit that is too small
-// for the summary gives as much of the summary as fits.
+// Body returns the review of a change in Markdown of at most limit characters, counted in bytes, which are never
+// fewer; Unlimited means all of it, with every name. whole reports whether the body is complete except for names
+// beyond the first of many, which are counted; otherwise the body lists what was omitted, and where it is. If the
+// limit is too small for the summary, Body returns as much of the summary as fits.
 //
 // The error is that of ctx, or of the preparation of the engine.
 func Body(ctx context.Context, c Change, limit int) (body string, whole bool, err error) {

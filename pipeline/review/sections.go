@@ -93,7 +93,7 @@ func (r *review) summary() string {
 		counted(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same, end)
 }
 
-// notCompared counts the pipelines of which nothing could be compared.
+// notCompared counts the pipelines that could not be compared.
 func (r *review) notCompared() (n int) {
 	for _, p := range r.change.Pipelines {
 		if p.NotCompared != "" {
@@ -103,7 +103,7 @@ func (r *review) notCompared() (n int) {
 	return n
 }
 
-// reasons tells why pipelines are not compared, or would not be published, each reason once.
+// reasons lists why pipelines are not compared, or would not be published, each reason once.
 func (r *review) reasons(title string, reason func(Pipeline) string) section {
 	s := section{title: title, what: "reason"}
 	byText := map[string][]string{}
@@ -124,7 +124,7 @@ func (r *review) reasons(title string, reason func(Pipeline) string) section {
 	return s
 }
 
-// named lists names of others, the first of many, or all where nothing is limited.
+// named lists names of others, the first of many, or all if there is no limit.
 func (r *review) named(names []string) string {
 	var parts []string
 	for i, name := range names {
@@ -144,7 +144,7 @@ func (r *review) changes(title string, change func(*object) *group.Unit) section
 		if o.isEncrypted() {
 			continue
 		}
-		if u := change(o); u != nil && (u.Kind != group.Deleted || o.any().bare == nil) { // what is deleted is told elsewhere
+		if u := change(o); u != nil && (u.Kind != group.Deleted || o.any().bare == nil) { // deletions are listed in their own section
 			units = append(units, u)
 		}
 	}
@@ -156,7 +156,7 @@ func (r *review) changes(title string, change func(*object) *group.Unit) section
 		}
 	}
 	changes := group.Changes(units)
-	slices.SortStableFunc(changes, func(a, b group.Change) int { // what changes goes before what is new, as that is of one object
+	slices.SortStableFunc(changes, func(a, b group.Change) int { // changes come before additions, which concern a single object
 		return cmp.Or(cmp.Compare(len(b.Objects), len(a.Objects)), cmp.Compare(kindRank(a.Kind), kindRank(b.Kind)))
 	})
 	for i, c := range changes {
@@ -202,12 +202,12 @@ func (r *review) changeForms(c group.Change) (forms []string, short bool) {
 	return []string{start, brief}, true
 }
 
-// placeholder stands for an object's own value, in a legend.
+// placeholder matches the placeholder of an object's own value, in a legend.
 var placeholder = regexp.MustCompile(`<[a-z0-9 ]+>`)
 
 var changeWords = map[string]string{group.Added: "Added", group.Modified: "Changed", group.Deleted: "Deleted"}
 
-// changeTitle says what a change is and of which objects. A pipeline that is the only one need not be named.
+// changeTitle describes a change and its objects. The pipeline is omitted if it is the only one.
 func (r *review) changeTitle(c group.Change) string {
 	alone := len(r.change.Pipelines) == 1
 	word := changeWords[c.Kind]

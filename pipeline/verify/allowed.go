@@ -17,11 +17,12 @@ type compared struct {
 	pod     map[string]any // as the cluster has it
 	origin  origin
 	version *Workload      // that was committed
-	want    map[string]any // the pod that the committed template gives
+	want    map[string]any // the pod derived from the committed template
 	found   map[string]any // the pod as it is compared
 }
 
-// rules say what Kubernetes itself adds to pods, by the place in the pod. A change that no rule allows is one.
+// rules describe what Kubernetes itself adds to pods, by the place in the pod. A change that no rule allows is
+// reported as a change.
 var rules = map[string]func(*compared, change) bool{
 	"spec.nodeName":           added,
 	"spec.serviceAccountName": addedDefaultAccount,
@@ -34,7 +35,7 @@ var rules = map[string]func(*compared, change) bool{
 	"spec.volumes":            (*compared).accountVolume,
 	"spec.overhead":           (*compared).runtimeClass,
 	"spec.readinessGates":     (*compared).readinessGate,
-	"spec.schedulingGates":    func(_ *compared, c change) bool { return c.found == nil && !c.order }, // they are there to be taken away
+	"spec.schedulingGates":    func(_ *compared, c change) bool { return c.found == nil && !c.order }, // they exist to be removed
 	"metadata.finalizers":     (*compared).finalizer,
 	"metadata.labels":         (*compared).label,
 	"metadata.annotations":    (*compared).annotation,
@@ -168,7 +169,7 @@ func (p *compared) priority(c change) bool {
 	}
 	switch c.last() {
 	case "priority":
-		// The value of a class that was replaced by another one of its name stays in the pods that are there.
+		// If a class is replaced by another one of its name, existing pods keep the old value.
 		return sameJSON(c.found, class["value"]) || created(class).After(created(p.pod))
 	case "priorityClassName":
 		return c.found == text(class, "metadata", "name")
@@ -207,8 +208,8 @@ func (p *compared) account() map[string]any {
 	return p.v.snapshot.objects[newRef("v1", "ServiceAccount", refOf(p.pod).Namespace, name)]
 }
 
-// mountsToken reports whether the pod gets the token of its account: it says so itself, or else the account, unless that
-// was changed since.
+// mountsToken reports whether the pod gets the token of its account: as specified by the pod, or otherwise by the
+// account, unless that was changed since.
 func (p *compared) mountsToken() bool {
 	if says := at(p.want, "spec", "automountServiceAccountToken"); says != nil {
 		return says != false
@@ -231,14 +232,14 @@ func (p *compared) pullSecret(c change) bool {
 	if slices.ContainsFunc(list(obj, "imagePullSecrets"), func(s map[string]any) bool { return sameJSON(s, c.found) }) {
 		return true
 	}
-	// Those that it had before somebody wrote to it stay in the pods that are there.
+	// Existing pods keep the values that it had before it was written to.
 	return changed(obj).After(created(p.pod)) && p.byAdmission(c)
 }
 
 // accountVolumePrefix begins the name of the volume with the token of the service account.
 const accountVolumePrefix = "kube-api-access-"
 
-// accountVolume allows the volume that the admission of service accounts adds, if it holds nothing else.
+// accountVolume allows the volume that the service account admission adds, if it contains nothing else.
 func (p *compared) accountVolume(c change) bool {
 	volume, ok := c.found.(map[string]any)
 	if !ok || c.want != nil || !p.mountsToken() {
@@ -290,11 +291,11 @@ func (p *compared) finalizer(c change) bool {
 	return p.origin.direct.Kind == "Job" && c.want == nil && c.found == "batch.kubernetes.io/job-tracking"
 }
 
-// limitRangerAnnotation is where LimitRanger says in a pod what it has set.
+// limitRangerAnnotation is the annotation in which LimitRanger lists what it has set in a pod.
 const limitRangerAnnotation = "kubernetes.io/limit-ranger"
 
-// limitRanger returns what LimitRanger says that it has set in the pod. It writes on pods only: who writes its words into a template
-// would have anything believed.
+// limitRanger returns what LimitRanger reports to have set in the pod. It annotates pods only: trusting a template
+// with its text would allow any value to be forged.
 func (p *compared) limitRanger() string {
 	if table(p.origin.template, "metadata", "annotations")[limitRangerAnnotation] != nil {
 		return ""
@@ -302,8 +303,9 @@ func (p *compared) limitRanger() string {
 	return text(p.pod, "metadata", "annotations", limitRangerAnnotation)
 }
 
-// limitRange allows requests and limits that LimitRanger has set, where it says so in the pod and a LimitRange was written to since, or
-// none is left. What those of that time that are still there have set, the committed pod has already.
+// limitRange allows requests and limits that LimitRanger has set, if it reports that in the pod and a LimitRange
+// was written to since, or none is left. Values of LimitRanges that existed then and still exist are already in the
+// committed pod.
 func (p *compared) limitRange(c change) bool {
 	said := p.limitRanger()
 	if said == "" || c.want != nil || !p.byAdmission(c) {
@@ -334,7 +336,7 @@ func (p *compared) limitRange(c change) bool {
 	return len(values) > 0
 }
 
-// saidOf reports whether LimitRanger says that it has set a resource of a container.
+// saidOf reports whether LimitRanger lists a resource of a container as set by it.
 func saidOf(said, container, kind, resource string) bool {
 	for part := range strings.SplitSeq(strings.TrimPrefix(said, "LimitRanger plugin set: "), "; ") {
 		names, of, ok := strings.Cut(part, " "+kind+" for ")

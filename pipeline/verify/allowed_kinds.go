@@ -19,7 +19,8 @@ func (p *compared) readinessGate(c change) bool {
 		sameJSON(c.found, map[string]any{"conditionType": "InPlaceUpdateReady"})
 }
 
-// rollout returns the committed Argo Rollout of the pod, or nil: its workload, or what takes the template of its workload.
+// rollout returns the committed Argo Rollout of the pod, or nil: its workload, or the Rollout that uses the
+// template of its workload.
 func (p *compared) rollout() map[string]any {
 	if p.version.Ref.Kind == "Rollout" {
 		return p.version.Object
@@ -32,10 +33,10 @@ func (p *compared) rollout() map[string]any {
 	return nil
 }
 
-// rolloutMetadata are what an Argo Rollout gives its pods while they play a part, by strategy.
+// rolloutMetadata lists the metadata that an Argo Rollout sets on its pods while they have a role, by strategy.
 var rolloutMetadata = map[string][]string{"canary": {"canaryMetadata", "stableMetadata"}, "blueGreen": {"activeMetadata", "previewMetadata"}}
 
-// ofRollout reports whether a label or annotation is one that the committed Rollout gives to some of its pods.
+// ofRollout reports whether a label or annotation is one that the committed Rollout sets on some of its pods.
 func (p *compared) ofRollout(c change) bool {
 	rollout := p.rollout()
 	for strategy, parts := range rolloutMetadata {
@@ -48,8 +49,9 @@ func (p *compared) ofRollout(c change) bool {
 	return false
 }
 
-// rolloutAffinity allows the term by which a Rollout keeps pods of a new version off the nodes of the stable one. It is the last one of its
-// list in the ReplicaSet and stays there (source: GenerateReplicaSetAffinity in utils/replicaset of argo-rollouts).
+// rolloutAffinity allows the term by which a Rollout keeps pods of a new version off the nodes of the stable one.
+// It is the last one of its list in the ReplicaSet and stays there (source: GenerateReplicaSetAffinity in
+// utils/replicaset of argo-rollouts).
 func (p *compared) rolloutAffinity(c change) bool {
 	strategy := table(p.rollout(), "spec", "strategy")
 	apart := table(strategy, "canary", "antiAffinity")

@@ -37,14 +37,14 @@ func (p *compared) label(c change) bool {
 	return c.want == nil && p.controllerSet(c) || p.ofRollout(c)
 }
 
-// runtimeAnnotations are written on running pods by what runs them: the network's plugins tell addresses in them.
+// runtimeAnnotations are written to running pods by their runtime: network plugins record addresses in them.
 var runtimeAnnotations = []string{
 	"cni.projectcalico.org/containerID", "cni.projectcalico.org/podIP", "cni.projectcalico.org/podIPs", "k8s.v1.cni.cncf.io/network-status",
 	"k8s.v1.cni.cncf.io/networks-status", "k8s.ovn.org/pod-networks", "vpc.amazonaws.com/pod-ips",
 }
 
-// ambientRedirection is where Istio's agent for CNI says how far a pod has come into an ambient mesh, and redirections what it says
-// (source: cni/pkg/util/podutil.go of istio/istio).
+// ambientRedirection is the annotation in which Istio's CNI agent records the progress of a pod into an ambient
+// mesh, and redirections its values (source: cni/pkg/util/podutil.go of istio/istio).
 const ambientRedirection = "ambient.istio.io/redirection"
 
 var redirections = []any{"enabled", "pending"}

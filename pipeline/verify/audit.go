@@ -14,15 +14,15 @@ import (
 	"strings"
 )
 
-// Audit is what an API server's audit log tells about the creation of pods: which webhooks changed them. The zero value
-// knows nothing.
+// Audit is what an API server's audit log records about the creation of pods: which webhooks changed them. The zero
+// value is empty.
 type Audit struct {
 	pods    map[string][]creation // by namespace/name
 	unnamed int
 }
 
-// Unnamed is how many creations of pods have no name in the log, so that nobody can tell whose they are: the API server makes up the names of
-// pods that controllers create, and only the level RequestResponse has them.
+// Unnamed returns how many creations of pods have no name in the log and cannot be assigned to a pod: the API
+// server generates the names of pods that controllers create, and only the level RequestResponse includes them.
 func (a *Audit) Unnamed() int {
 	if a == nil {
 		return 0
@@ -46,7 +46,7 @@ type mutation struct {
 // patched is a place that a patch touches.
 type patched struct {
 	pointer string // a JSON pointer
-	// value is what an add or a replace puts there.
+	// value is the value of an add or a replace.
 	value any
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// creationOf returns what the log has of the creation of a pod: by its uid, else the last one of its name.
+// creationOf returns the log's record of the creation of a pod: by its uid, otherwise the last one of its name.
 func (a *Audit) creationOf(pod map[string]any) (creation, bool) {
 	ref, uid := refOf(pod), text(pod, "metadata", "uid")
 	for _, c := range slices.Backward(a.pods[ref.Namespace+"/"+ref.Name]) {
@@ -21,8 +21,8 @@ func (a *Audit) creationOf(pod map[string]any) (creation, bool) {
 	return creation{}, false
 }
 
-// webhooks returns the webhooks that the log says have changed a field of a pod when it was created. It is false where the
-// log does not have the pod, or does not tell.
+// webhooks returns the webhooks that have changed a field of a pod on its creation according to the log. It returns
+// false if the log does not have the pod, or not this information.
 func (a *Audit) webhooks(pod map[string]any, c change) ([]string, bool) {
 	if a == nil {
 		return nil, false
@@ -32,7 +32,7 @@ func (a *Audit) webhooks(pod map[string]any, c change) ([]string, bool) {
 		return nil, false
 	}
 	var all, touching []string
-	silent := false // without a patch, nobody knows what it was
+	silent := false // without a patch, the change is unknown
 	for _, m := range its.mutations {
 		all = append(all, m.webhook)
 		silent = silent || len(m.patch) == 0
@@ -69,7 +69,7 @@ func (p patched) touches(pod map[string]any, c change) bool {
 		case !s.element:
 			m, _ := at.(map[string]any)
 			at, list = m[s.key], s.key
-		case i == len(parts)-1 && p.value != nil: // an element as a whole, by what tells it from others
+		case i == len(parts)-1 && p.value != nil: // a whole element, by its identity
 			if identity(p.value, elementKeys[list]).key != strings.SplitN(s.key, "#", 2)[0] {
 				return false
 			}
@@ -83,8 +83,8 @@ func (p patched) touches(pod map[string]any, c change) bool {
 	return true
 }
 
-// element returns the element of a list by its identity, and whether a part of a JSON pointer may be its index. That of an element
-// which is not there any more can be any.
+// element returns the element of a list by its identity, and whether a part of a JSON pointer may be its index. A
+// removed element can have any index.
 func element(at any, list, key, part string) (any, bool) {
 	elements, _ := at.([]any)
 	steps, by := index(elements, elementKeys[list])
@@ -96,8 +96,8 @@ func element(at any, list, key, part string) (any, bool) {
 	return nil, true
 }
 
-// puts reports whether what a patch puts somewhere has, below a path, the value that was found. What it removes, and what was
-// removed, cannot be told from its value.
+// puts reports whether the value that a patch writes has, below a path, the value that was found. This cannot be
+// determined for removals by the patch and for removed values.
 func (p patched) puts(path []step, found any) bool {
 	if p.value == nil || found == nil {
 		return true

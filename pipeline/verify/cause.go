@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// CauseKind says how a field came to be what it is.
+// CauseKind describes how a field got its value.
 type CauseKind string
 
 // The kinds of causes.
@@ -19,9 +19,9 @@ const (
 	CauseWorkload CauseKind = "Workload"
 	// CauseAdmission is that it was changed when the pod was created: by a webhook, or a mutating admission policy.
 	CauseAdmission CauseKind = "Admission"
-	// CauseUpdate is that somebody changed the pod after it was created.
+	// CauseUpdate means that the pod was changed after it was created.
 	CauseUpdate CauseKind = "Update"
-	// CauseUnknown is one of the others: the objects do not tell which.
+	// CauseUnknown is one of the others: the objects do not reveal which.
 	CauseUnknown CauseKind = "Unknown"
 )
 
@@ -33,13 +33,14 @@ type Cause struct {
 	Kind CauseKind `json:"kind"`
 	// By names webhooks as CONFIGURATION/WEBHOOK, or managers as managedFields has them.
 	By []string `json:"by,omitempty"`
-	// Certain says that the objects or the audit log prove it. Otherwise By are those that could have done it.
+	// Certain reports whether the objects or the audit log prove it. Otherwise By lists those that could have done
+	// it.
 	Certain bool `json:"certain"`
 	// Time is when the manager last wrote, where that is known.
 	Time time.Time `json:"time,omitzero"`
 }
 
-// String says it in words.
+// String describes it in words.
 func (c Cause) String() string {
 	by := strings.Join(c.By, ", ")
 	switch {
@@ -70,7 +71,7 @@ func (c Cause) when() string {
 	return " at " + c.Time.UTC().Format(time.RFC3339)
 }
 
-// causeOf finds out who made a change. inTemplate says that the owner's own template has it.
+// causeOf determines who made a change. inTemplate reports whether the owner's own template has it.
 func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 	if inTemplate {
 		return v.workloadCause(p, c)
@@ -94,8 +95,9 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 	return Cause{Kind: CauseAdmission, By: webhooks}
 }
 
-// wroteLater reports whether somebody who could change the field at a path wrote to an object after it was created. Who writes a subresource
-// can change fields of its own, and the metadata: whoever may write pods/status may write labels and annotations too.
+// wroteLater reports whether a manager that could change the field at a path wrote to an object after it was
+// created. A writer of a subresource can change its fields, and the metadata: write access to pods/status includes
+// labels and annotations.
 func wroteLater(entries []manager, first *manager, path []step) bool {
 	inMetadata := path[0].key == "metadata"
 	for i, m := range entries {
@@ -106,8 +108,9 @@ func wroteLater(entries []manager, first *manager, path []step) bool {
 	return false
 }
 
-// workloadCause is who changed the template of a workload, by the managers of the object at the top. Of a ReplicaSet or a Job whose own
-// controller was not read they tell nothing: that controller copied the template, whoever changed it.
+// workloadCause returns who changed the template of a workload, by the managers of the top-level object. The
+// managers of a ReplicaSet or a Job whose own controller was not read do not reveal that: that controller copied
+// the template, regardless of who changed it.
 func (v *verifier) workloadCause(p *compared, c change) Cause {
 	cause := Cause{Kind: CauseWorkload}
 	top := p.origin.top
@@ -136,7 +139,7 @@ func (v *verifier) workloadCause(p *compared, c change) Cause {
 	return cause
 }
 
-// summary says how a value differs, in a few words.
+// summary briefly describes how a value differs.
 func summary(c change) string {
 	switch {
 	case c.order:

@@ -22,7 +22,7 @@ type Commit struct {
 	Time time.Time `json:"time,omitzero"`
 	// Subject is the first line of its message.
 	Subject string `json:"subject,omitempty"`
-	// Source is the revision that it was rendered from, as its trailer says.
+	// Source is the revision that it was rendered from, according to its trailer.
 	Source string `json:"source,omitempty"`
 	// Behind is how many commits that touch what is compared come after it.
 	Behind int `json:"behind,omitempty"`
@@ -60,13 +60,13 @@ type History interface {
 	Head() Commit
 	// Workloads are those of the newest commit.
 	Workloads() map[Ref]*Workload
-	// Versions gives what a workload was before the newest commit, the newest version first, each with the newest commit
-	// that has it. An error is of one version that cannot be read, and others may follow.
+	// Versions yields the versions of a workload before the newest commit, the newest version first, each with the
+	// newest commit that has it. An error is about one version that cannot be read; others may follow.
 	Versions(ref Ref) iter.Seq2[*Workload, error]
 }
 
-// NewWorkload returns the workload that a committed object is, or nil for one without a pod template. An object without a
-// namespace is in the given one.
+// NewWorkload returns the workload of a committed object, or nil if it has no pod template. An object without a
+// namespace is in namespace.
 func NewWorkload(registry *workload.Registry, obj map[string]any, namespace, file string) (*Workload, error) {
 	templates, err := registry.Templates(obj)
 	var other *workload.ElsewhereError

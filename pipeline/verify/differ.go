@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// step is a part of a path: a key of a map, or an element of a list by what tells it from the others.
+// step is a part of a path: a key of a map, or a list element by its identity.
 type step struct {
 	key     string
 	element bool
-	// of are the fields that tell the element from others, as managedFields has them; nil where its content does.
+	// of holds the fields that identify the element, as in managedFields, or nil if its content does.
 	of map[string]any
 }
 
@@ -24,7 +24,7 @@ type step struct {
 type change struct {
 	path        []step
 	want, found any
-	// order says that the elements of a list are the same ones in another order.
+	// order reports whether the elements of a list are the same but in another order.
 	order bool
 }
 
@@ -46,7 +46,7 @@ func (c change) field() string {
 	return b.String()
 }
 
-// keys of a path without what tells elements apart, as in spec.containers.env.
+// place returns the keys of a path without the identities of elements, as in spec.containers.env.
 func (c change) place() string {
 	var parts []string
 	for _, s := range c.path {
@@ -60,7 +60,7 @@ func (c change) place() string {
 // last is the last part of the path.
 func (c change) last() string { return c.path[len(c.path)-1].key }
 
-// elementKeys are the fields that tell elements of lists apart, by the list's name; no fields means the whole element.
+// elementKeys are the fields that identify list elements, by the list's name; no fields means the whole element.
 var elementKeys = map[string][]string{
 	"containers": {"name"}, "initContainers": {"name"}, "ephemeralContainers": {"name"}, "volumes": {"name"}, "env": {"name"},
 	"volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"}, "ports": {"containerPort", "protocol"}, "imagePullSecrets": {"name"},
@@ -102,7 +102,7 @@ func (d *differ) values(path []step, want, found any) {
 	if empty(want) && empty(found) {
 		return
 	}
-	// What is added or missing as a whole is told by its parts where those have names of their own.
+	// Values that are added or missing as a whole are reported by their parts if these have names of their own.
 	wantMap, isMap := want.(map[string]any)
 	foundMap, alsoMap := found.(map[string]any)
 	divisible := isMap && alsoMap || len(path) == 2 && (isMap || alsoMap) && (path[0].key == "metadata" || path[1].key == "nodeSelector")
@@ -122,8 +122,8 @@ func (d *differ) values(path []step, want, found any) {
 	}
 }
 
-// empty reports whether a value is none for the API server: it does not tell such lists and maps from none. An empty map
-// can mean something, as in emptyDir: {}, so only lists count.
+// empty reports whether the API server treats a value as unset: it does not distinguish empty lists from missing
+// ones. An empty map can have a meaning, as in emptyDir: {}, so only lists count.
 func empty(v any) bool {
 	l, ok := v.([]any)
 	return v == nil || ok && len(l) == 0
@@ -157,8 +157,8 @@ func (d *differ) lists(path []step, fields []string, want, found []any) {
 	}
 }
 
-// index returns the elements of a list by their identities, and those in order. The second one of an identity is told by its
-// number.
+// index returns the elements of a list by their identities, and the identities in order. Duplicates are
+// distinguished by their number.
 func index(elements []any, fields []string) ([]step, map[string]any) {
 	var steps []step
 	by := map[string]any{}

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// droppedFields are fields of features that are off by default in a version of Kubernetes up to 1.37. The API server drops them
-// without a word, as it drops fields that are newer than itself, so that nobody can tell from the pod why they are not there.
+// droppedFields are fields of features that are off by default in a version of Kubernetes up to 1.37. The API
+// server drops them silently, like fields that are newer than itself, so the pod does not reveal why they are
+// missing.
 var droppedFields = []string{
 	"stopSignal", "fileKeyRef", "restartPolicyRules", "hostnameOverride", "clusterTrustBundle", "podCertificate", "bindMountOptions",
 	"schedulingGroup", "evictionResponders",

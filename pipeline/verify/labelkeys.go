@@ -49,8 +49,8 @@ func written(pod, constraint map[string]any) func(requirement map[string]any) bo
 	}
 }
 
-// requireLabels adds to the selector of a term what its label keys ask for, where it is expected; nil expects all. Without a selector it
-// matches nothing, and stays so.
+// requireLabels adds to the selector of a term the requirements of its label keys, if they are expected; if
+// expected is nil, all are. A term without a selector matches nothing, and is left unchanged.
 func requireLabels(term, labels map[string]any, expected func(requirement map[string]any) bool) {
 	selector := table(term, "labelSelector")
 	if selector == nil {

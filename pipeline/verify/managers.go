@@ -32,12 +32,14 @@ func managers(obj map[string]any) []manager {
 	return out
 }
 
-// webhooksAtMost is how long mutating webhooks may take with an object: the API server gives up a request after a minute.
+// webhooksAtMost is the maximum time that mutating webhooks may need for an object: the API server cancels a
+// request after a minute.
 const webhooksAtMost = time.Minute + time.Second
 
-// creator returns the entry of who created an object, or nil where that is not known: whoever writes once more gets another
-// time, and of two who wrote as it was created only what a pod is created with tells which one it was. The API server takes the manager's
-// time before it calls mutating webhooks, the object's after them, both in whole seconds.
+// creator returns the entry of the manager that created an object, or nil if unknown: a later write by the same
+// manager changes its time, and of two that wrote at the time of creation only the fields that a pod is created
+// with identify the creator. The API server records the manager's time before it calls mutating webhooks, the
+// object's after them, both in whole seconds.
 func creator(entries []manager, obj map[string]any) *manager {
 	var near, made []*manager
 	at := created(obj)
@@ -46,7 +48,7 @@ func creator(entries []manager, obj map[string]any) *manager {
 			continue
 		}
 		near = append(near, &entries[i])
-		if m.owns([]step{{key: "spec"}, {key: "restartPolicy"}}) { // nobody can set it later
+		if m.owns([]step{{key: "spec"}, {key: "restartPolicy"}}) { // it is immutable
 			made = append(made, &entries[i])
 		}
 	}

@@ -96,7 +96,8 @@ func (m *matching) resolve(ref Ref) *Workload {
 	return w
 }
 
-// searchVersions goes on where a version cannot be read: what is wrong with an old commit must not keep a pod from being told of.
+// searchVersions continues if a version cannot be read: a problem with an old commit must not keep a pod from being
+// reported.
 func (m *matching) searchVersions(ref Ref) {
 	for version, err := range m.history.Versions(ref) {
 		if err != nil {
@@ -136,7 +137,7 @@ func (m *matching) try(version *Workload, template map[string]any) {
 	if m.best == nil || a.off() < m.best.off() {
 		m.best = a
 	}
-	// Of a version that the pod equals nobody asks what its owner has.
+	// The owner's template is irrelevant for a version that the pod equals.
 	if a.off() > 0 && m.atOwner == nil && m.origin.template != nil && len(m.ofOwner(a)) == 0 {
 		m.atOwner = a
 	}
@@ -161,7 +162,8 @@ func (v *verifier) ignores(field string) bool {
 	return slices.ContainsFunc(v.options.Ignore, func(pattern string) bool { return matches(pattern, field) })
 }
 
-// matches reports whether a field is one of a pattern, in which * stands for any text and all else for itself.
+// matches reports whether a field matches a pattern, in which * matches any text and all other characters match
+// literally.
 func matches(pattern, field string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -224,7 +226,7 @@ func (m *matching) finish(out *result) {
 	}
 }
 
-// foreign says what is known of a pod that no commit has.
+// foreign describes what is known of a pod that no commit has.
 func (m *matching) foreign() string {
 	by := ""
 	if first := creator(managers(m.pod), m.pod); first != nil && first.name != "" {

@@ -22,7 +22,7 @@ type origin struct {
 	top map[string]any
 	// template is the template that the owner made the pod of, or nil where it was not read.
 	template map[string]any
-	// forged says that the owner has another uid than the pod says.
+	// forged reports whether the owner's uid differs from the one in the pod.
 	forged bool
 }
 
@@ -46,7 +46,7 @@ func (s *Snapshot) originOf(pod map[string]any, registry *workload.Registry) ori
 		if i == 0 {
 			o.direct, o.owner = r, obj
 			if obj != nil && text(obj, "metadata", "uid") != text(ref, "uid") {
-				// A pod that is being deleted outlives its owner, of which there may be a new one by now.
+				// A pod that is being deleted outlives its owner, which may have been recreated by now.
 				o.owner, o.forged = nil, at(pod, "metadata", "deletionTimestamp") == nil
 			}
 		}
@@ -63,8 +63,8 @@ func (s *Snapshot) originOf(pod map[string]any, registry *workload.Registry) ori
 	return o
 }
 
-// guessed returns what an owner that was not read may itself be owned by, by the names that controllers give.
-// An owner that is not one of Kubernetes' is what it says: whoever makes up a group could pass for any workload.
+// guessed returns the possible owners of an owner that was not read, by the naming schemes of controllers. An owner
+// that is not built into Kubernetes is not resolved: a made-up group could otherwise pass for any workload.
 func guessed(pod map[string]any, owner Ref) []Ref {
 	if !owner.builtIn() {
 		return nil

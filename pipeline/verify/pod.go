@@ -55,8 +55,8 @@ func withoutNull(m map[string]any) map[string]any {
 	return out
 }
 
-// expect returns the pod that the API server and the pod's controller would make of a template, as far as the template, the
-// owner and the pod's own identity tell. What admission adds beside is accepted later, by rules.
+// expect returns the pod that the API server and the pod's controller would make from a template, as far as the
+// template, the owner and the pod's own identity determine it. Additions by admission are accepted later, by rules.
 func (v *verifier) expect(template map[string]any, o origin, top, pod map[string]any) (map[string]any, error) {
 	out, _, err := normalPod(template)
 	if err != nil {
@@ -108,9 +108,10 @@ func expectClaims(out, top, pod map[string]any) {
 	}
 }
 
-// expectDaemon has the pod on its node, as the controller of DaemonSets does it: the required terms of the template's node
-// affinity give way to the one of the node's name, and tolerations to its own of the same key, effect, operator and value, which are for
-// ever (source: AddOrUpdateTolerationInPodSpec in pkg/apis/core/v1/helper of k8s.io/kubernetes).
+// expectDaemon binds the pod to its node, as the DaemonSet controller does: the term of the node's name replaces
+// the required terms of the template's node affinity, and the controller's tolerations replace those of the same
+// key, effect, operator and value, and never expire (source: AddOrUpdateTolerationInPodSpec in
+// pkg/apis/core/v1/helper of k8s.io/kubernetes).
 func expectDaemon(out, pod map[string]any) {
 	for _, t := range list(out, "spec", "tolerations") {
 		if daemonTolerates(t, at(out, "spec", "hostNetwork") == true) {

@@ -13,13 +13,13 @@ type Ref struct {
 	Group, Kind, Namespace, Name string
 }
 
-// anyEnding ends the Name of a committed object that has a generateName only: the API server gives it the rest.
+// anyEnding ends the Name of a committed object that has only a generateName: the API server generates the rest.
 const anyEnding = "*"
 
 // generatedEnding is how many characters the API server appends (source: pkg/storage/names of k8s.io/apiserver).
 const generatedEnding = 5
 
-// Generated reports whether the API server makes the object's name up, of what stands before the * in Name.
+// Generated reports whether the API server generates the object's name, from the prefix before the * in Name.
 func (r Ref) Generated() bool { return strings.HasSuffix(r.Name, anyEnding) }
 
 // BaseName is the name, or the generateName, as it is written in a manifest.
@@ -34,7 +34,8 @@ func (r Ref) named(o Ref) bool {
 	return r == o
 }
 
-// newRef makes a Ref of what manifests and owner references say. Groups that kinds have left count as those they are in now.
+// newRef returns a Ref for the identity in manifests and owner references. Former groups of kinds are mapped to
+// their current ones.
 func newRef(apiVersion, kind, namespace, name string) Ref {
 	group, _, ok := strings.Cut(apiVersion, "/")
 	if !ok {

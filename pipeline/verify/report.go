@@ -27,7 +27,7 @@ const (
 	Unreadable State = "Unreadable"
 )
 
-// States are all, as they are told.
+// States lists all states, in display order.
 var States = []State{Current, Older, Removed, Changed, Foreign, Unreadable}
 
 // Report is what Verify has found. Its JSON is what prerig verify -o json writes; the schema is
@@ -42,20 +42,20 @@ type Report struct {
 	// Counts are the pods of each state, Finished those that have ended and were not compared.
 	Counts   map[State]int `json:"counts"`
 	Finished int           `json:"finished,omitempty"`
-	// Sidecars tell how far the sidecars of the newest commit have come.
+	// Sidecars describe the rollout progress of the sidecars of the newest commit.
 	Sidecars []Sidecar `json:"sidecars,omitempty"`
 	// Pods are all that were compared, by namespace and name. In text, only those that are not current are shown.
 	Pods []Pod `json:"pods"`
 	// Absent are committed workloads without a pod that was compared.
 	Absent []string `json:"absent,omitempty"`
-	// Unread are resources that were not read: what they would tell was not checked.
+	// Unread lists resources that were not read: checks that depend on them were skipped.
 	Unread []string `json:"unread,omitempty"`
-	// AuditUnnamed is how many creations of pods the audit log has without a name: below the level RequestResponse, all of pods whose
-	// names the API server made up. They tell of no pod.
+	// AuditUnnamed is how many creations of pods the audit log has without a name: below the level RequestResponse,
+	// all of pods whose names the API server generated. They cannot be assigned to a pod.
 	AuditUnnamed int `json:"auditUnnamed,omitempty"`
 }
 
-// Wrong returns the pods that somebody should look at: those that are changed, foreign or cannot be compared.
+// Wrong returns the pods that need attention: those that are changed, foreign or cannot be compared.
 func (r *Report) Wrong() []Pod {
 	return slices.DeleteFunc(slices.Clone(r.Pods), func(p Pod) bool {
 		return p.State != Changed && p.State != Foreign && p.State != Unreadable
@@ -81,7 +81,7 @@ type Pod struct {
 	File string `json:"file,omitempty"`
 	// Differences are the fields that differ from that commit.
 	Differences []Difference `json:"differences,omitempty"`
-	// Message says more in words.
+	// Message is a more detailed description.
 	Message string `json:"message,omitempty"`
 }
 
@@ -92,7 +92,7 @@ type Difference struct {
 	// Committed and Found are its values; one is missing where the field was added or removed. Credentials are ***.
 	Committed any `json:"committed,omitempty"`
 	Found     any `json:"found,omitempty"`
-	// Order says that the elements are the same in another order.
+	// Order reports whether the elements are the same in another order.
 	Order bool `json:"order,omitempty"`
 	// Cause is who did it.
 	Cause Cause `json:"cause"`

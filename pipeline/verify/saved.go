@@ -40,7 +40,7 @@ func (s *Snapshot) ReadSaved(name string, data []byte) error {
 	return nil
 }
 
-// addSaved adds an object, or those of a list, which may leave out what the list says of them.
+// addSaved adds an object, or those of a list, whose items may omit what the list specifies for them.
 func (s *Snapshot) addSaved(obj map[string]any, apiVersion, kind string) {
 	own, _ := obj["kind"].(string)
 	if items, ok := obj["items"].([]any); ok && strings.HasSuffix(own, "List") {

@@ -14,8 +14,8 @@ import (
 type Snapshot struct {
 	// KubernetesVersion of the API server, such as v1.34.2; "" where it is not known.
 	KubernetesVersion string
-	// Unread are the resources that could not be read or were not asked for, such as serviceaccounts: what they would
-	// tell is not checked.
+	// Unread lists the resources that could not be read or were not requested, such as serviceaccounts: checks that
+	// depend on them are skipped.
 	Unread []string
 
 	pods      []map[string]any
@@ -34,8 +34,8 @@ var Kinds = []string{
 	"StatefulSet", "DaemonSet", "ControllerRevision", "Job", "CronJob", "MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "Rollout",
 }
 
-// Add adds an object as the API server gives it, with whole numbers as int64. The object is not changed and must not be
-// changed later.
+// Add adds an object as returned by the API server, with integers as int64. Add does not modify the object, which
+// must not be modified later.
 func (s *Snapshot) Add(obj map[string]any) {
 	if s.objects == nil {
 		s.objects = map[Ref]map[string]any{}
@@ -61,7 +61,7 @@ func (s *Snapshot) Add(obj map[string]any) {
 	}
 }
 
-// Read notes that a resource was read, even if there were no objects of it.
+// Read records that a resource was read, even if it has no objects.
 func (s *Snapshot) Read(kind string) {
 	if s.kinds == nil {
 		s.kinds = map[string]bool{}
@@ -69,7 +69,7 @@ func (s *Snapshot) Read(kind string) {
 	s.kinds[kind] = true
 }
 
-// Pods returns how many pods there are.
+// Pods returns the number of pods.
 func (s *Snapshot) Pods() int { return len(s.pods) }
 
 // knows reports whether the objects of a kind were read.
@@ -86,7 +86,8 @@ func (s *Snapshot) olderThan(minor int) bool {
 func (s *Snapshot) unread() []string {
 	out := slices.Clone(s.Unread)
 	needed := map[string]string{"ReplicaSet": "replicasets", "ServiceAccount": "serviceaccounts", "PriorityClass": "priorityclasses"}
-	// Many clusters have none of these, so that saved objects without any say nothing until a pod hangs on one.
+	// Many clusters have none of these, so their absence from saved objects is irrelevant unless a pod depends on
+	// one.
 	for _, pod := range s.pods {
 		if text(pod, "spec", "runtimeClassName") != "" {
 			needed["RuntimeClass"] = "runtimeclasses"
@@ -134,7 +135,7 @@ func created(obj map[string]any) time.Time {
 	return t
 }
 
-// changed is when an object was last written to, as far as it tells.
+// changed returns when an object was last written to, as far as it is recorded.
 func changed(obj map[string]any) time.Time {
 	last := created(obj)
 	for _, entry := range list(obj, "metadata", "managedFields") {

@@ -25,7 +25,7 @@ func newUnknownField(spec map[string]any, problem error) unknownField {
 		switch v := at.(type) {
 		case map[string]any:
 			key := path
-			if _, ok := v[key]; !ok { // else the last one, whatever dots it has
+			if _, ok := v[key]; !ok { // otherwise it is the last key, even if it contains dots
 				if i := strings.IndexAny(path, ".["); i >= 0 {
 					key = path[:i]
 				}
@@ -70,7 +70,7 @@ func (m *matching) differing(template map[string]any) []unknownField {
 	})
 }
 
-// difference tells of an unknown field. Its value is not shown: nobody knows what it is.
+// difference describes an unknown field. Its value is not shown, as it may be anything.
 func (f unknownField) difference() Difference {
 	return Difference{
 		Field: f.name, Cause: Cause{Kind: CauseUnknown},

@@ -34,7 +34,7 @@ func short(v any) string {
 	return out
 }
 
-// hidden stands for a value that is a credential.
+// hidden replaces a value that is a credential.
 const hidden = "***"
 
 // secretName is in the names of variables whose values are credentials, whatever they look like. Short words count where they are one of
@@ -73,7 +73,7 @@ func (c change) shown() change {
 	return c
 }
 
-// masked hides a value, but not that there is none.
+// masked hides a value, but not its absence.
 func masked(v any) any {
 	if v == nil || v == "" {
 		return v
@@ -130,7 +130,7 @@ var (
 	next     = regexp.MustCompile(`[,&;][\w.-]+=`)
 )
 
-// aboutSecret ends names of options that say something about a credential, or where it is.
+// aboutSecret matches the end of option names that describe a credential, or its location.
 var aboutSecret = regexp.MustCompile(`(?i:[_.-](?:mode|name|namespace|path|file|dir|directory|type|method|provider|ttl|timeout))$|` +
 	`[a-z0-9](?:Mode|Name|Namespace|Path|File|Dir|Directory|Type|Method|Provider|TTL|Timeout)$`)
 
@@ -201,8 +201,8 @@ func valueLength(text string, start, end int) int {
 	return len(value)
 }
 
-// endsWord reports whether a word of a shell has ended where the text goes on: a quote right before that closes. One in the middle of a
-// word rather opens: an apostrophe further in front need not have been a quote.
+// endsWord reports whether a shell word has ended where the text continues: then a quote right before closes. A
+// quote in the middle of a word rather opens: an earlier apostrophe need not have been a quote.
 func endsWord(text string) bool {
 	return text == "" || strings.ContainsRune(" \t\r\n;&|)", rune(text[0]))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// Options say what is compared.
+// Options describe what is compared.
 type Options struct {
 	// Registry knows the kinds with pod templates.
 	Registry *workload.Registry
@@ -31,7 +31,7 @@ type Options struct {
 	Ignore []string
 	// Sidecars are the names of the containers whose versions are counted; none means DefaultSidecars.
 	Sidecars []string
-	// Audit is what the API server's audit log tells, or nil.
+	// Audit is the content of the API server's audit log, or nil.
 	Audit *Audit
 }
 
@@ -103,7 +103,8 @@ func newVerifier(snapshot *Snapshot, history History, options Options) (*verifie
 	return v, nil
 }
 
-// limitsFor returns what LimitRanges filled in when a pod was made: what those that were written to since said then is not known.
+// limitsFor returns what LimitRanges filled in when a pod was made: the former content of those that were written
+// to since is not known.
 func (v *verifier) limitsFor(pod map[string]any) []admission.LimitRange {
 	var out []admission.LimitRange
 	for _, l := range v.limits[refOf(pod).Namespace] {
@@ -186,7 +187,7 @@ func (v *verifier) fill(report *Report, chosen []map[string]any, results []resul
 	}
 }
 
-// priorityClass returns the class of a name, or the default one where there is no name; nil for none.
+// priorityClass returns the class with a name, or the default class if the name is empty; nil if none exists.
 func (v *verifier) priorityClass(name string) map[string]any {
 	for _, class := range v.snapshot.classes {
 		if isDefault, _ := class["globalDefault"].(bool); name == "" && isDefault || name != "" && text(class, "metadata", "name") == name {

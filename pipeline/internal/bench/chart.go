@@ -19,7 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// warming is how long a renderer has to get ready: longer than its process takes to start.
+// warming is how long a renderer has to get ready: longer than the start of its process.
 const warming = 300 * time.Millisecond
 
 // measureChart renders one chart in renderers that wait for work, and by helm template.
@@ -67,7 +67,7 @@ func (b *benchRun) measureChart() error {
 			return err
 		}
 		ours, hands, helmMemory = append(ours, took), append(hands, hand), max(helmMemory, used)
-		// In a render of its own: looking takes time.
+		// In a separate render, because watching has a cost.
 		stop := watchChildren(os.Getpid())
 		_, err = renderOnce()
 		all, private := stop()
@@ -85,13 +85,13 @@ func (b *benchRun) measureChart() error {
 		[]string{"a renderer that waits for work", benchmark.Millis(median), benchmark.Megabytes(memory), benchmark.Megabytes(own)})
 }
 
-// exists reports whether there is a file.
+// exists reports whether a file exists.
 func exists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil
 }
 
-// timeHelm runs Helm, and gives its time and the most memory in RAM that it had.
+// timeHelm runs Helm, and returns its duration and peak resident memory.
 func (b *benchRun) timeHelm(args ...string) (took time.Duration, memory int64, err error) {
 	command := exec.CommandContext(b.ctx, b.helm, args...)
 	command.Env = b.helmEnvironment()
@@ -106,9 +106,9 @@ func (b *benchRun) timeHelm(args ...string) (took time.Duration, memory int64, e
 	return took, memory, nil
 }
 
-// watchChildren looks at the children of a process until it is stopped, and gives the most memory in RAM that one of them had, and
-// the most without the pages of its program, which all of them share. They are looked at without a pause, as some live for
-// milliseconds only.
+// watchChildren polls the children of a process until it is stopped, and returns the peak resident memory of any of
+// them, and the peak without the pages of its program, which all of them share. It polls without a pause, as some
+// live for milliseconds only.
 func watchChildren(pid int) (stop func() (all, own int64)) {
 	var quit atomic.Bool
 	var all, own int64

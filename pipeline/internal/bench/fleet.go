@@ -57,7 +57,7 @@ func fleetSizes(text string) ([]int, error) {
 	return sizes, nil
 }
 
-// measureFleets measures fleets of several sizes, as far as the time goes, and writes one table of all.
+// measureFleets measures fleets of several sizes, as far as time permits, and writes one table of all.
 func (b *benchRun) measureFleets() error {
 	sizes, err := fleetSizes(b.fleet)
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *benchRun) measureFleets() error {
 	return err
 }
 
-// measure goes through all that is measured of one fleet.
+// measure runs all measurements of one fleet.
 func (f *fleet) measure() (err error) {
 	if err := f.prepare(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (f *fleet) serve() (err error) {
 	return err
 }
 
-// measureFirst is from the start of a daemon that knows nothing until all is published.
+// measureFirst measures from the start of a daemon without any state until all is published.
 func (f *fleet) measureFirst() error {
 	// The pipelines are written before, as a daemon finds them.
 	if err := testbed.Write(filepath.Join(f.dir, "pipelines"), fleetPipelines(f.n, f.r.URL)); err != nil {
@@ -219,7 +219,7 @@ func (f *fleet) settle() error {
 	return f.waitUntilQuiet(f.d, f.r, fmt.Sprint("settle ", time.Now().UnixNano()))
 }
 
-// quiet is how long a branch must not have moved before it is looked at: to search all files of a large one takes a while.
+// quiet is how long a branch must not have moved before it is searched: searching all files of a large one is slow.
 const quiet = 300 * time.Millisecond
 
 // waitForText waits until so many applications are published with a text, and returns when the last commit came.
@@ -243,11 +243,11 @@ func (f *fleet) waitForText(text string, n int) (end time.Time, err error) {
 	}
 }
 
-// findMissing returns one of the first n applications that a text is not published for, "" where there is none. One that was missing
-// before is looked at first, as that is little work.
+// findMissing returns one of the first n applications that a text is not published for, or "" if all are complete.
+// The application that was missing before is checked first, as that is cheap.
 func (f *fleet) findMissing(head, text string, n int, before string) string {
 	if before != "" {
-		if _, err := f.r.Git(f.ctx, "grep", "-l", "-F", text, head, "--", before); err != nil { // it fails where nothing is found
+		if _, err := f.r.Git(f.ctx, "grep", "-l", "-F", text, head, "--", before); err != nil { // it fails if it finds no match
 			return before
 		}
 	}
@@ -265,7 +265,8 @@ func (f *fleet) findMissing(head, text string, n int, before string) string {
 	return ""
 }
 
-// measureNone is from an event to the decision that nothing runs, beside what git itself takes to fetch the commit.
+// measureNone measures from an event to the decision that no pipeline runs, beside the time that git itself needs
+// to fetch the commit.
 func (f *fleet) measureNone() error {
 	if err := f.settle(); err != nil {
 		return err
@@ -290,7 +291,8 @@ func (f *fleet) measureNone() error {
 	return nil
 }
 
-// measureOneOfMany is from an event that touches one application to its pushed commit, beside what git itself takes to push one.
+// measureOneOfMany measures from an event that touches one application to its pushed commit, beside the time that
+// git itself needs to push one.
 func (f *fleet) measureOneOfMany() error {
 	alone, err := f.cloneAlone(rendered)
 	if err != nil {
@@ -321,7 +323,8 @@ func (f *fleet) measureBase() (err error) {
 	return err
 }
 
-// measureStart stops the daemon and starts it again with nothing new: until it takes webhooks, and until all are looked at.
+// measureStart stops the daemon and restarts it without any changes: it measures until webhooks are accepted, and
+// until all pipelines are checked.
 func (f *fleet) measureStart() error {
 	if err := f.settle(); err != nil {
 		return err
@@ -372,7 +375,8 @@ func (f *fleet) measureReading() error {
 	return nil
 }
 
-// measureReload changes the file of one pipeline: until it is known which are to run, with the pause that editors are given.
+// measureReload changes the file of one pipeline: it measures until the set of pipelines to run is known, including
+// the pause granted to editors.
 func (f *fleet) measureReload() error {
 	if err := f.settle(); err != nil {
 		return err

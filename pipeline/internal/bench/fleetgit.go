@@ -13,7 +13,8 @@ import (
 // beside is the branch that git itself pushes to.
 const beside = "beside"
 
-// gitAlone does with git itself what the daemon cannot do without, in a clone of one branch: what it takes is the least that an event can.
+// gitAlone performs with git itself the operations that the daemon cannot avoid, in a clone of one branch: their
+// time is the lower bound for an event.
 type gitAlone struct {
 	f                *fleet
 	branch, dir, tip string // of what is cloned, and the newest commit of the branch beside

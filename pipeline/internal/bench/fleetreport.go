@@ -119,8 +119,8 @@ func (b *benchRun) reportFleets(all []*fleet) error {
 	return err
 }
 
-// growth returns the power of the number of pipelines that a figure grows with between the two largest fleets, and whether that is
-// more than linear beyond what one run tells.
+// growth returns the exponent with which a figure grows with the number of pipelines between the two largest
+// fleets, and reports whether that is more than linear beyond the noise of one run.
 func growth(all []*fleet, of func(f *fleet) float64) (text string, faster bool) {
 	from, to := all[len(all)-2], all[len(all)-1]
 	if of(from) <= 0 || of(to) <= 0 || from.n == to.n {

@@ -1,25 +1,26 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures prerig serve beside the shell script that one would write instead: git clone, kustomize build
-// with prerig-fn as its function, commit and push. Both use the same Git server on loopback, in one run, in turn; medians
-// are printed.
+// Command bench measures prerig serve beside the shell script that one would write instead: git clone, kustomize
+// build with prerig-fn as its function, commit and push. Both use the same Git server on loopback, in one run, in
+// turn; it prints medians.
 //
 //	make bench-pipeline
 //	go run ./pipeline/internal/bench -prerig dist/prerig -function dist/prerig-fn [-apps 1000] [-sample 20] [-check]
 //	go run ./pipeline/internal/bench -prerig dist/prerig -helm PROGRAM -chart DIR [-apps 300] [-check]
 //
-// The script for all applications is run for a sample of them, one after the other, and its time multiplied. With -check
-// the program fails where a target is missed: from event to pushed commit at most 0.5 times the script's time, an event
-// that touches nothing within 50 ms, all applications at least 8 times as fast as the script, and less than 300 MB of
-// memory in the daemon.
+// The script for all applications is run for a sample of them, one after the other, and its time multiplied. With
+// -check the program fails if a target is missed: from event to pushed commit at most 0.5 times the script's time,
+// an event that touches nothing within 50 ms, all applications at least 8 times as fast as the script, and less
+// than 300 MB of memory in the daemon.
 //
-// With -helm it measures charts instead, beside helm template: the chart of a directory, one release of many, and another version of
-// the chart of all. The targets are 60 ms and 64 MiB for the chart in a renderer that waits for work, one render for an event that
-// touches one release, and a quarter of the script's time for all.
+// With -helm it measures charts instead, beside helm template: the chart of a directory, one release of many, and
+// another version of the chart of all. The targets are 60 ms and 64 MiB for the chart in a renderer that waits for
+// work, one render for an event that touches one release, and a quarter of the script's time for all.
 //
-// With -fleet it measures fleets of applications instead, as far as the time of -limit goes: their first render, upgrades, events, starts,
-// and what people read of them, beside the processor time of the daemon and its renderers. What grows faster than linearly is named.
+// With -fleet it measures fleets of applications instead, as far as the time of -limit permits: their first render,
+// upgrades, events, starts, and reads by people, beside the processor time of the daemon and its renderers. Figures
+// that grow faster than linearly are named.
 package main
 
 import (

@@ -109,8 +109,9 @@ func (b *benchRun) sendEvent(d *testbed.Daemon, r *testbed.Repository, commit st
 	return err
 }
 
-// timeUnaffected returns the time from an event that touches nothing, before it is sent, to the decision that nothing runs: the
-// webhook's answer, the storing of the event, the fetch of its commit and the look at all pipelines are in it.
+// timeUnaffected returns the time from before sending an event that touches nothing to the decision that no
+// pipeline runs: it includes the webhook's answer, storing the event, fetching its commit and checking all
+// pipelines.
 func (b *benchRun) timeUnaffected(d *testbed.Daemon, r *testbed.Repository, text string) (time.Duration, error) {
 	before := r.Head(rendered)
 	took, runs, err := b.timePlanned(d, r, text)
@@ -120,7 +121,8 @@ func (b *benchRun) timeUnaffected(d *testbed.Daemon, r *testbed.Repository, text
 	return took, err
 }
 
-// timePlanned commits a file that no pipeline reads, and gives the time from the event to the decision how many run.
+// timePlanned commits a file that no pipeline reads, and returns the time from the event to the decision how many
+// run.
 func (b *benchRun) timePlanned(d *testbed.Daemon, r *testbed.Repository, text string) (took time.Duration, runs int, err error) {
 	commit, err := r.Commit(b.ctx, "docs", map[string]string{"docs/README.md": text + "\n"})
 	if err != nil {
@@ -139,7 +141,7 @@ func (b *benchRun) timePlanned(d *testbed.Daemon, r *testbed.Repository, text st
 	return e.At.Sub(begin), int(n), nil
 }
 
-// waitUntilQuiet waits until an event that touches nothing makes nothing run: no run is under way any more.
+// waitUntilQuiet waits until an event that touches nothing triggers no run: then no run is under way any more.
 func (b *benchRun) waitUntilQuiet(d *testbed.Daemon, r *testbed.Repository, text string) error {
 	for try := range 60 {
 		time.Sleep(pause)
@@ -160,7 +162,7 @@ func (b *benchRun) waitForTexts(r *testbed.Repository, n int, texts ...string) e
 		}
 		last = head
 		for _, text := range texts {
-			// git fails where nothing is found.
+			// git fails if it finds no match.
 			if out, err := r.Git(b.ctx, "grep", "-l", "-F", text, head); err == nil && strings.Count(out+"\n", "\n") >= n {
 				return nil
 			}

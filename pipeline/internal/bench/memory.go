@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// peakMemory is the most memory in RAM that a process had at a time, in bytes; 0 where the system does not tell (it is Linux
-// that has /proc).
+// peakMemory returns the peak resident memory of a process in bytes, or 0 if the system does not report it (only
+// Linux has /proc).
 func peakMemory(pid int) int64 { return readSizes(fmt.Sprint(pid), "status")["VmHWM"] }
 
 // readSizes reads the sizes, in bytes, and other numbers from a file about a process, such as status.
@@ -36,8 +36,8 @@ func readSizes(pid, name string) map[string]int64 {
 	return out
 }
 
-// watchMemory looks at a process and its children until it is stopped, and gives the most that they had together. Pages that they share,
-// such as those of the program, are counted once.
+// watchMemory polls a process and its children until it is stopped, and returns their combined peak memory. Shared
+// pages, such as those of the program, are counted once.
 func watchMemory(pid int) (stop func() int64) {
 	quit, result := make(chan struct{}), make(chan int64)
 	go func() {
@@ -66,7 +66,7 @@ func familyMemory(pid int) (sum int64) {
 	return sum
 }
 
-// family returns the ids of a process and of all that it or they have started, as far as they are there.
+// family returns the ids of a process and of all its running descendants.
 func family(pid int) []string {
 	names, _ := filepath.Glob("/proc/[0-9]*")
 	parent := map[string]string{}

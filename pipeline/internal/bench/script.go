@@ -45,7 +45,7 @@ git push -q origin HEAD
 // byHand is the branch that the script writes.
 const byHand = "by-hand"
 
-// runScript runs a script in a new directory and gives the time that it took.
+// runScript runs a script in a new directory and returns its duration.
 func (b *benchRun) runScript(text string, args ...string) (time.Duration, error) {
 	dir, err := os.MkdirTemp(b.dir, "script-")
 	if err != nil {

@@ -86,7 +86,7 @@ func New(t testing.TB) *Repository {
 	return r
 }
 
-// Add puts an archive into the repository, in the place of one that is there.
+// Add adds an archive to the repository, replacing an existing one.
 func (r *Repository) Add(chart, version string, archive []byte) {
 	r.AddAt(chart, version, "charts/"+chart+"-"+version+".tgz", Digest(archive))
 	r.mu.Lock()
@@ -102,7 +102,7 @@ func (r *Repository) AddAt(chart, version, url, digest string) {
 	r.entries[chart] = append(r.entries[chart], entry{version, url, digest})
 }
 
-// Remove takes an entry out of the index.
+// Remove removes an entry from the index.
 func (r *Repository) Remove(chart, version string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

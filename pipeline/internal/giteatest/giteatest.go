@@ -79,13 +79,13 @@ type Server struct {
 
 // Options of a server.
 type Options struct {
-	// URL is what it takes for its own, such as that of a proxy; "" is where it listens.
+	// URL is the server's own URL as configured, such as that of a proxy; "" means its listen address.
 	URL string
 	// Page is how many items lists have at once, 0 for 50, the default of Gitea.
 	Page int
 }
 
-// Start runs Gitea with an empty database until the test ends. The test is skipped where there is no program.
+// Start runs Gitea with an empty database until the test ends. The test is skipped if the program is not available.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	if *program == "" {
@@ -164,7 +164,7 @@ func (g *Server) User(name string, more ...string) {
 	g.run(append([]string{"admin", "user", "create", "--username", name, "--password", "of-" + name + "-1234", "--email", name + "@example.com", "--must-change-password=false"}, more...)...)
 }
 
-// tokenLine is what of Gitea's output is the token: lines of its log may stand beside it.
+// tokenLine matches the token in Gitea's output, which may also contain log lines.
 var tokenLine = regexp.MustCompile(`(?m)^[0-9a-f]{40}$`)
 
 // Token makes a token of a user, with scopes as Gitea names them.

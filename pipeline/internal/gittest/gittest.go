@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gittest is the Git server of testbed for tests: what goes wrong on the way can be put in between, errors end the
-// test, and ssh is served too, with git's own upload-pack and receive-pack. It needs the git command and is not part of the
-// product.
+// Package gittest is the Git server of testbed for tests: failures on the way can be injected, errors end the test,
+// and ssh is served too, with git's own upload-pack and receive-pack. It needs the git command and is not part of
+// the product.
 package gittest
 
 import (
@@ -32,9 +32,10 @@ type Server struct {
 	URL string
 	// Requests counts what was asked.
 	Requests atomic.Int64
-	// Lose may say that a request is served, but its answer lost on the way.
+	// Lose reports whether the answer to a request is lost on the way, although the request is served.
 	Lose func(r *http.Request) bool
-	// AnswerSSH may answer a command that comes over ssh itself and then gives true. service is git-upload-pack or git-receive-pack.
+	// AnswerSSH may answer a command sent over ssh itself, in which case it returns true. service is
+	// git-upload-pack or git-receive-pack.
 	AnswerSSH func(service, repository string, channel io.ReadWriter) bool
 	// Username and Password are asked for where they are set.
 	Username, Password string
@@ -43,7 +44,8 @@ type Server struct {
 	intercept atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 }
 
-// Intercept has a function see all requests from now on. It may answer one itself and then gives true. With nil nothing sees them.
+// Intercept calls a function for all requests from now on. The function may answer a request itself, in which case
+// it returns true. nil removes it.
 func (s *Server) Intercept(intercept func(w http.ResponseWriter, r *http.Request) bool) {
 	s.intercept.Store(&intercept)
 }
@@ -135,7 +137,7 @@ func (s *Server) Repository(t testing.TB, name string) *Repository {
 	return r
 }
 
-// Existing is a repository that is there, with a new work tree.
+// Existing returns an existing repository, with a new work tree.
 func (s *Server) Existing(t testing.TB, name string) *Repository {
 	t.Helper()
 	r := &Repository{t: t, Repository: &testbed.Repository{
@@ -171,8 +173,8 @@ func (r *Repository) checked(out string, err error) string {
 	return out
 }
 
-// Import commits many files to main at once, each given by its name and the number of zero bytes in it. It is for
-// repositories that are too large for a work tree.
+// Import commits many files to main at once, each specified by its name and the number of zero bytes in it. It is
+// for repositories that are too large for a work tree.
 func (r *Repository) Import(subject string, files int, file func(i int) (name string, size int)) {
 	r.t.Helper()
 	command := exec.Command("git", "fast-import", "--quiet")

@@ -66,7 +66,7 @@ func (p *Pack) AddDelta(t *testing.T, size int, more []byte) {
 	p.AddRawDelta(t, append(append(delta, byte(len(more))), more...))
 }
 
-// AddRawDelta adds a delta against the first object, whatever it says.
+// AddRawDelta adds a delta against the first object, without validating it.
 func (p *Pack) AddRawDelta(t *testing.T, delta []byte) {
 	t.Helper()
 	back := int64(p.content.Len()) - p.first

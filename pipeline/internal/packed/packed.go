@@ -19,7 +19,7 @@ type Codec struct {
 
 // New returns a Codec that unpacks at most so many bytes of a value.
 func New(most uint64) *Codec {
-	// Without options that are wrong there is no error.
+	// The only errors are those of invalid options.
 	encoder, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(most))
 	return &Codec{encoder, decoder}

@@ -11,7 +11,7 @@ import (
 	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
-// Further calls, as Before and After are told them.
+// Further calls, as passed to Before and After.
 const (
 	Checks   = "Checks"
 	Opinions = "Opinions"

@@ -60,7 +60,7 @@ func (h *Host) ClosedByPerson(number int64) {
 	h.close(&h.requests[number-1], pullrequest.StateClosed)
 }
 
-// Edit is a person's change of what a pull request says.
+// Edit simulates a person's edit of a pull request.
 func (h *Host) Edit(number int64, change func(r *pullrequest.Request)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pulltest is a Git host in memory, for tests of what opens pull requests. What people do there, and what goes wrong on the
-// way, can be put in between. The package pullrequest is tested against Gitea itself; this is not part of the product.
+// Package pulltest is a Git host in memory, for tests of code that opens pull requests. Actions of people and
+// failures on the way can be injected. The package pullrequest is tested against Gitea itself; this is not part of
+// the product.
 package pulltest
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
-// Calls, as Before and After are told them.
+// Calls, as passed to Before and After.
 const (
 	Find   = "Find"
 	Create = "Create"
@@ -34,10 +35,11 @@ type Host struct {
 	Limit int
 	// WithoutLabels opens pull requests without labels, and adds them where the answer is not lost.
 	WithoutLabels bool
-	// Heads returns the newest commit of a branch, "" for one that is not there, from which no pull request can be opened. nil is for a
-	// repository that has every branch.
+	// Heads returns the newest commit of a branch, or "" for a missing one, from which no pull request can be
+	// opened. If nil, the repository has every branch.
 	Heads func(branch string) string
-	// Merging makes the commit that merges a pull request for Merger.Merge, and moves its base there. nil refuses.
+	// Merging makes the commit that merges a pull request for Merger.Merge, and moves its base there. If nil,
+	// merging is rejected.
 	Merging func(r pullrequest.Request, method pullrequest.MergeMethod) (commit string, err error)
 
 	mu       sync.Mutex
@@ -55,7 +57,7 @@ var _ pullrequest.Host = (*Host)(nil)
 // Author is who opens pull requests by Create.
 const Author = "prerig-bot"
 
-// Failure returns an error as a host gives it: temporary for 429 and what is above 499.
+// Failure returns an error as a host does: temporary for 429 and above 499.
 func Failure(status int, message string) error {
 	return &pullrequest.Error{
 		Server: "git.example.com", Repository: "org/app", Doing: "asking", Status: status, Message: message,
@@ -63,7 +65,7 @@ func Failure(status int, message string) error {
 	}
 }
 
-// around calls do between what goes wrong.
+// around calls do between the injected failures.
 func (h *Host) around(ctx context.Context, call string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

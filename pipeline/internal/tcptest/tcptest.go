@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tcptest has servers for tests that say what no library for servers would.
+// Package tcptest provides servers for tests that send what no server library would.
 package tcptest
 
 import (

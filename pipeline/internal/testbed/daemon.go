@@ -35,7 +35,7 @@ type Daemon struct {
 
 	mu      sync.Mutex
 	entries []Entry
-	news    chan struct{} // closed when there is an entry more
+	news    chan struct{} // closed when an entry is added
 	tail    bytes.Buffer
 	ended   chan struct{}
 	err     error
@@ -102,7 +102,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// readLog takes the log in until the process ends.
+// readLog reads the log until the process ends.
 func (d *Daemon) readLog(logs io.Reader) {
 	lines := bufio.NewScanner(logs)
 	lines.Buffer(nil, 1<<20)
@@ -179,7 +179,7 @@ func (d *Daemon) Entry(ctx context.Context, mark int, match func(Entry) bool) (E
 	}
 }
 
-// Push tells the daemon that main of a repository moved, as GitHub would, and gives the status of its answer.
+// Push notifies the daemon that main of a repository moved, as GitHub would, and returns the status of its answer.
 func (d *Daemon) Push(ctx context.Context, repository, commit string) (int, error) {
 	body, err := json.Marshal(map[string]any{"ref": "refs/heads/main", "after": commit, "repository": map[string]string{"clone_url": repository}})
 	if err != nil {

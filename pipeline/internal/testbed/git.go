@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package testbed runs what the demo and the benchmark need around Prerig on loopback: a Git server with git's own
-// http-backend, repositories, and prerig serve in a process of its own. It needs the git command and writes only below
-// the directory that it is given.
+// http-backend, repositories, and prerig serve in a process of its own. It needs the git command and writes only
+// below the directory passed to it.
 package testbed
 
 import (
@@ -43,8 +43,8 @@ func ServeGit(root string) (*Git, error) {
 	return g, nil
 }
 
-// GitHandler serves the repositories below a directory, which it makes if need be, with git's own http-backend, to read and to write.
-// What git says on its standard error is appended to http-backend.log there.
+// GitHandler serves the repositories below a directory, which it creates if necessary, with git's own http-backend,
+// for reading and writing. The standard error of git is appended to http-backend.log there.
 func GitHandler(root string) (http.Handler, error) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -53,7 +53,7 @@ func GitHandler(root string) (http.Handler, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of repositories: %w", err)
 	}
-	// Not our own standard error: whoever reads ours would wait for a git that is still there when we have ended.
+	// Not our own standard error: readers of ours would wait for a git that still runs after we have ended.
 	said, err := os.OpenFile(filepath.Join(root, "http-backend.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("making the log of the Git server: %w", err)
@@ -63,8 +63,9 @@ func GitHandler(root string) (http.Handler, error) {
 	}}}, nil
 }
 
-// wholeRequests hands on the requests that have arrived whole. git's http-backend (2.39, http-backend.c, pipe_fixed_length) reads for ever,
-// and keeps a processor busy, where a body ends before its Content-Length says, as that of a client does which was killed while it pushed.
+// wholeRequests forwards only requests that have arrived completely. git's http-backend (2.39, http-backend.c,
+// pipe_fixed_length) reads for ever, and keeps a processor busy, if a body is shorter than its Content-Length, such
+// as that of a client killed during a push.
 type wholeRequests struct{ next http.Handler }
 
 // ServeHTTP implements http.Handler.
@@ -121,7 +122,7 @@ func (r *Repository) InWork(ctx context.Context, args ...string) (string, error)
 	return runGit(ctx, r.Work, args...)
 }
 
-// Head is the commit of a branch; empty where there is no such branch. It is cheap enough to be asked all the time.
+// Head returns the commit of a branch, or "" if the branch does not exist. It is cheap enough for polling.
 func (r *Repository) Head(branch string) string {
 	text, err := os.ReadFile(filepath.Join(r.Bare, "refs", "heads", filepath.FromSlash(branch)))
 	if err != nil {

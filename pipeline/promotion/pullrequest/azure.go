@@ -25,7 +25,7 @@ func openAzure(a *api, c Credentials) Host {
 	if token == "" {
 		token = c.Password
 	}
-	// Personal access tokens are the password of nobody. Those of Entra ID are JSON Web Tokens.
+	// Personal access tokens are passwords with an empty user name. Those of Entra ID are JSON Web Tokens.
 	a.authorize = setting(basic(":" + token))
 	if strings.HasPrefix(token, "eyJ") && strings.Count(token, ".") == 2 {
 		a.authorize = setting("Bearer " + token)
@@ -176,7 +176,7 @@ func (a *azure) edit(ctx context.Context, was *Request, title, body string) (*Re
 	return a.patch(ctx, writing(was.Number), was.Number, map[string]any{"title": title, "description": body})
 }
 
-// label adds labels one by one. One that is there already is a conflict, and no error.
+// label adds labels one by one. An existing label is a conflict, which is not an error.
 func (a *azure) label(ctx context.Context, r *Request, labels []string) error {
 	for _, name := range labels {
 		_, err := a.call(ctx, labelling(r.Number), http.MethodPost, azurePull(r.Number)+"/labels", map[string]any{"name": name}, nil)

@@ -17,7 +17,7 @@ import (
 // bitbucketCloud is a repository at bitbucket.org (developer.atlassian.com, "Pullrequests").
 type bitbucketCloud struct{ *api }
 
-// Opening a second pull request from one branch to another changes the first. There are no labels.
+// Opening a second pull request from one branch to another changes the first. Labels do not exist.
 var bitbucketCloudLimits = limits{title: 255, body: 32768, overwrites: true}
 
 func openBitbucketCloud(a *api, c Credentials) Host {
@@ -87,7 +87,7 @@ func (r *cloudRequest) request() *Request {
 	}
 	out.ClosedAt = timeOf(r.ClosedOn)
 	if r.ClosedOn == nil {
-		out.ClosedAt = r.UpdatedOn // older ones do not say it
+		out.ClosedAt = r.UpdatedOn // older ones do not include it
 	}
 	return out
 }
@@ -140,7 +140,7 @@ func (b *bitbucketCloud) wholeHashes(ctx context.Context, r *Request) error {
 		_, err := b.call(ctx, "reading commit "+*hash, http.MethodGet, "/commit/"+url.PathEscape(*hash)+"?fields=hash", nil, &commit)
 		switch {
 		case IsNotFound(err):
-			// That of a branch that is gone.
+			// The commit of a deleted branch.
 		case err != nil:
 			return err
 		case strings.HasPrefix(commit.Hash, *hash):

@@ -16,7 +16,7 @@ import (
 // bitbucketServer is a repository at Bitbucket Data Center (developer.atlassian.com, "Bitbucket Data Center REST API", Pull Requests).
 type bitbucketServer struct{ *api }
 
-// There are no labels of pull requests that can be written.
+// Pull requests have no writable labels.
 var bitbucketServerLimits = limits{title: 255, body: 32768}
 
 func openBitbucketServer(a *api, c Credentials) Host {
@@ -25,7 +25,7 @@ func openBitbucketServer(a *api, c Credentials) Host {
 	return &repository{&bitbucketServer{a}, bitbucketServerLimits}
 }
 
-// branchRef is what stands before the names of branches.
+// branchRef is the prefix of branch names.
 const branchRef = "refs/heads/"
 
 type serverRequest struct {
@@ -92,7 +92,7 @@ func (r *serverRequest) request() *Request {
 	return out
 }
 
-// list reads until there is one that is open, which comes before others only by its age.
+// list requests the open ones first: in a list of all they are sorted by age only.
 func (b *bitbucketServer) list(ctx context.Context, head, base string) ([]Request, error) {
 	for _, state := range []string{"OPEN", "ALL"} {
 		found, err := b.listState(ctx, state, head, base)
@@ -129,7 +129,7 @@ func (b *bitbucketServer) listState(ctx context.Context, state, head, base strin
 	return out, nil
 }
 
-// eachServerPage reads a list page by page until its end, or until nothing more is wanted.
+// eachServerPage reads a list page by page until its end, or until take returns false.
 func eachServerPage[T any](read func(start int, page any) error, take func(values []T) (more bool)) error {
 	start := 0
 	for range maxPages {
@@ -162,7 +162,7 @@ func (b *bitbucketServer) get(ctx context.Context, number int64) (*Request, erro
 	return r.request(), err
 }
 
-// names returns the key of the project and the name of the repository, which stand in the URL of the API.
+// names returns the key of the project and the name of the repository, which are part of the API's URL.
 func (b *bitbucketServer) names() (project, name string) {
 	parts := strings.Split(b.at, "/")
 	project, _ = url.PathUnescape(parts[len(parts)-3])
@@ -181,7 +181,8 @@ func (b *bitbucketServer) create(ctx context.Context, head, base string, c Conte
 	return r.request(), err
 }
 
-// versionTries is how often something is done again that somebody else changed in between: Bitbucket wants the version that was read.
+// versionTries is how often an operation is retried after a concurrent change: Bitbucket requires the version that
+// was read.
 const versionTries = 3
 
 func (b *bitbucketServer) withVersion(ctx context.Context, number int64, do func(now *serverRequest) error) error {

@@ -25,10 +25,10 @@ import (
 
 // api calls the API of one repository at a host.
 //
-// The hosts' own clients for Go are not used. Prerig calls five to ten addresses of each host, and needs for all of them alike what the
-// clients do each in another way or not at all: which failures are temporary and for how long, that a redirection neither turns a call
-// into another nor takes the credential elsewhere, bounds for answers, and a context with each call. GitLab's client (v2.64.0) alone
-// would add 5.8 MB to a stripped program.
+// The hosts' own Go clients are not used. Prerig calls five to ten endpoints of each host, and needs uniform
+// behavior that the clients implement differently or not at all: which failures are temporary and for how long,
+// redirects that neither turn a call into a different one nor send the credential elsewhere, limits on responses,
+// and a context for each call. GitLab's client (v2.64.0) alone would add 5.8 MB to a stripped program.
 type api struct {
 	// root is the URL of the API, at that of the repository in it; server and repository are what people call them.
 	root, at, server, repository string
@@ -187,7 +187,7 @@ func (a *api) request(ctx context.Context, method, to string, in any) (*http.Req
 	return request, a.authorize(request)
 }
 
-// unreadable says what is wrong with an answer that should be JSON.
+// unreadable describes what is wrong with an answer that should be JSON.
 func (a *api) unreadable(e *Error, body []byte, err error) {
 	var syntax *json.SyntaxError
 	text := bytes.TrimSpace(body)
@@ -201,7 +201,7 @@ func (a *api) unreadable(e *Error, body []byte, err error) {
 	}
 }
 
-// withoutURL takes the URL out of a client's error: Repository and Doing say more.
+// withoutURL removes the URL from a client's error: Repository and Doing are more specific.
 func withoutURL(err error) error {
 	if outer := (*url.Error)(nil); errors.As(err, &outer) {
 		return outer.Err

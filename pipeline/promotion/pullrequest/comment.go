@@ -37,7 +37,8 @@ func (c *issueComment) comment() *comment {
 	return out
 }
 
-// issueComments reads pages of comments. Where a host gives all at once, whatever is asked for, the second page begins as the first.
+// issueComments reads pages of comments. If a host ignores paging and returns all comments at once, the second page
+// begins like the first.
 func (a *api) issueComments(ctx context.Context, number int64, path string, size int) ([]comment, error) {
 	var out []comment
 	first := int64(0)
@@ -100,7 +101,7 @@ func (g *gitea) comments(ctx context.Context, number int64) ([]comment, error) {
 	return g.issueComments(ctx, number, fmt.Sprintf("/issues/%d/comments?limit=%d", number, giteaPage), 1)
 }
 
-// readComment also takes an answer without a comment, as Gitea gives one for what is no text.
+// readComment also accepts an answer without a comment, which Gitea returns for a comment that is not text.
 func (g *gitea) readComment(ctx context.Context, number int64, id string) (*comment, error) {
 	return g.issueComment(ctx, readingComments(number), http.MethodGet, "/issues/comments/"+url.PathEscape(id), nil)
 }
@@ -215,7 +216,7 @@ func (c *serverComment) comment() *comment {
 	return out
 }
 
-// comments reads what has happened, of which comments are a part: there is no list of those that are about no file.
+// comments reads the activities, which include comments: no list of the comments without a file exists.
 func (b *bitbucketServer) comments(ctx context.Context, number int64) ([]comment, error) {
 	type activity struct {
 		Action  string        `json:"action"`

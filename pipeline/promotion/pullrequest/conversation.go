@@ -10,22 +10,23 @@ import (
 	"regexp"
 )
 
-// Incoming is a pull request that somebody else has opened, as far as a preview of it needs to know.
+// Incoming is a pull request opened by others, as far as a preview of it needs to know.
 type Incoming struct {
 	// Number is what people call it by; URL is its page.
 	Number int64
 	URL    string
 	State  State
-	// Base is the branch that it goes to, Head the one that it is from, without refs/heads/. HeadCommit is the newest commit of Head that
-	// the host has seen.
+	// Base is the target branch, Head the source branch, without refs/heads/. HeadCommit is the newest commit of
+	// Head that the host has seen.
 	Base, Head, HeadCommit string
-	// Fork says that Head is no branch of the repository: one of another, also where that is gone, or none at all.
+	// Fork reports whether Head is not a branch of the repository: it is one of another repository, even a deleted
+	// one, or no branch at all.
 	Fork bool
-	// ForkURL is where Git reads that repository, for hosts that do not have its commits in the one that the pull request goes to.
+	// ForkURL is the Git URL of that repository, for hosts whose target repository does not have its commits.
 	ForkURL string
 }
 
-// CommitState is what a commit status says.
+// CommitState is the state of a commit status.
 type CommitState string
 
 // States of a commit.
@@ -35,27 +36,29 @@ const (
 	CommitFailure CommitState = "Failure"
 )
 
-// CommitStatus is what is said of the newest commit of a pull request.
+// CommitStatus is a status of the newest commit of a pull request.
 type CommitStatus struct {
 	State CommitState
-	// Context names the status among those of a commit; the next one with the same name takes its place.
+	// Context identifies the status among those of a commit; the next one with the same name replaces it.
 	Context string
 	// Description is one line; what is longer than hosts take is cut. Page is where to read more, "" for nowhere.
 	Description, Page string
 }
 
-// Conversation is what is said of the pull requests of one repository. Its errors are those of a Host. It is safe for concurrent use.
+// Conversation manages the comments and statuses on the pull requests of one repository. Its errors are those of a
+// Host. It is safe for concurrent use.
 type Conversation interface {
-	// Incoming returns a pull request as it is now, whoever has opened it.
+	// Incoming returns a pull request in its current state, regardless of who opened it.
 	Incoming(ctx context.Context, number int64) (*Incoming, error)
-	// Keep has one comment say a text: the one that it has written before, or else a new one. It calls nothing that writes where the
-	// comment says so already. A comment that a person has changed is theirs from then on.
+	// Keep sets the text of one comment: the one that it has written before, or otherwise a new one. It makes no
+	// write call if the comment has that text already. A comment that a person has changed belongs to that person
+	// from then on.
 	Keep(ctx context.Context, number int64, c KeptComment) (Written, error)
-	// Finish puts a last word in front of a comment that Keep has written. Without one it does nothing.
+	// Finish prepends a final text to a comment that Keep has written. Without one it does nothing.
 	Finish(ctx context.Context, number int64, c KeptComment) error
 	// SetStatus sets the status of the newest commit of a pull request.
 	SetStatus(ctx context.Context, in *Incoming, s CommitStatus) error
-	// MaxBody is the longest text that Keep takes, see Host.
+	// MaxBody returns the length of the longest text that Keep accepts, see Host.
 	MaxBody() int
 }
 
@@ -78,7 +81,8 @@ type comment struct {
 	version int
 }
 
-// OpenConversation returns what is said at a repository of a host. It contacts nothing; the first call does.
+// OpenConversation returns the conversation of a repository at a host. It does not contact the host; the first call
+// does.
 func OpenConversation(o Options) (Conversation, error) {
 	h, err := Open(o)
 	if err != nil {
@@ -121,7 +125,7 @@ func (c *conversation) Incoming(ctx context.Context, number int64) (*Incoming, e
 	return in, nil
 }
 
-// maxStatusText is the longest description of a status: GitHub takes 140 characters, others more.
+// maxStatusText is the maximum length of a status description: GitHub accepts 140 characters, others more.
 const maxStatusText = 140
 
 // SetStatus implements Conversation.

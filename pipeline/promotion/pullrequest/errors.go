@@ -13,23 +13,23 @@ import (
 
 // Error is about a call that a host refused or did not answer. It never contains a credential.
 type Error struct {
-	// Server is the host's name, Repository the repository's there.
+	// Server is the name of the host, Repository that of the repository there.
 	Server, Repository string
-	// Doing says what was asked, such as "finding pull requests from a to b".
+	// Doing describes the request, such as "finding pull requests from a to b".
 	Doing string
 	// Status is the HTTP status, 0 without an answer.
 	Status int
 	// Message is the host's own, shortened.
 	Message string
-	// Temporary says that the same call may succeed later.
+	// Temporary reports whether the same call may succeed later.
 	Temporary bool
-	// Wait is how long the host wants to be left alone, 0 where it does not say.
+	// Wait is how long the host wants to be left alone, or 0 if unspecified.
 	Wait time.Duration
-	// Err is the cause where there was no usable answer.
+	// Err is the cause if there was no usable answer.
 	Err error
 }
 
-// Error says who was asked for what, what the answer was, and where it helps, what to do.
+// Error describes the host, the request, the answer, and if helpful, what to do.
 func (e *Error) Error() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s of %s at %s: ", e.Doing, e.Repository, e.Server)
@@ -57,7 +57,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retry reports whether what failed may succeed later, and how long the host wants to be left alone before; 0 where it does not say.
+// Retry reports whether a failed call may succeed later, and how long the host wants to be left alone before, or 0
+// if unspecified.
 func Retry(err error) (wait time.Duration, ok bool) {
 	if e := (*Error)(nil); errors.As(err, &e) && e.Temporary {
 		return e.Wait, true

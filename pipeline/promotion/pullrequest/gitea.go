@@ -16,10 +16,10 @@ import (
 // gitea is a repository at Gitea or Forgejo (docs.gitea.com, "API"; read in routers/api/v1/repo of 1.27.3).
 type gitea struct{ *api }
 
-// Gitea has no limit for bodies; more than this nobody reads.
+// Gitea has no limit for bodies; a longer one would not be read.
 var giteaLimits = limits{title: 255, body: 1 << 20, labels: true}
 
-// giteaPage is how many are asked for at once: servers give 50 at most where they are not configured otherwise.
+// giteaPage is the page size: servers return 50 at most unless configured otherwise.
 const giteaPage = 50
 
 // giteaClosed is how many pages of pull requests that are closed are looked at, the newest first, and giteaOldest how many where one of
@@ -46,7 +46,7 @@ type giteaRequest struct {
 }
 
 type giteaBranch struct {
-	// Label is the name of the branch also when it is gone, where Ref is refs/pull/N/head.
+	// Label is the name of the branch even after its deletion, when Ref is refs/pull/N/head.
 	Label  string `json:"label"`
 	SHA    string `json:"sha"`
 	RepoID int64  `json:"repo_id"`
@@ -80,7 +80,8 @@ func (g *gitea) list(ctx context.Context, head, base string) ([]Request, error) 
 	return found, err
 }
 
-// one returns any of the pull requests from a branch to another, which Gitea finds at once; nil where there is none.
+// one returns any pull request from one branch to another, which Gitea finds in a single call, or nil if none
+// exists.
 func (g *gitea) one(ctx context.Context, head, base string) (*Request, error) {
 	path := "/pulls/" + url.PathEscape(base)
 	for part := range strings.SplitSeq(head, "/") {
@@ -131,8 +132,8 @@ func (l *giteaList) until(ctx context.Context, pages int) (out []Request, err er
 	return out, nil
 }
 
-// last reports whether a page of a list is its last, after so many were read in all. A server may give fewer at once than were asked for,
-// and says by Link or X-Total-Count, not always both, that there are more.
+// last reports whether a page of a list is the last, where read entries were read in all. A server may return fewer
+// than requested, and announces more by Link or X-Total-Count, not always both.
 func last(h http.Header, got, read int) bool {
 	if links := h.Get("Link"); links != "" {
 		return !strings.Contains(links, `rel="next"`)
@@ -183,8 +184,8 @@ func (g *gitea) label(ctx context.Context, r *Request, labels []string) error {
 	return err
 }
 
-// numbersOf returns the numbers of labels, which every version takes, and makes those that neither the repository nor its organisation
-// has.
+// numbersOf returns the numbers of labels, which every version accepts, and creates those that neither the
+// repository nor its organisation has.
 func (g *gitea) numbersOf(ctx context.Context, doing string, labels []string) ([]int64, error) {
 	known, err := g.labelNumbers(ctx, doing)
 	if err != nil {

@@ -56,8 +56,8 @@ type answeredRequest struct {
 	Labels []namedLabel `json:"labels"`
 }
 
-// from returns the pull request from a branch to another. The commit to merge is only told of merged ones: before, it is one that a host
-// makes to see whether it can be merged.
+// from returns the pull request from one branch to another. The merge commit is set only for merged ones: before
+// that, it is a commit that the host makes to test whether the pull request can be merged.
 func (r *answeredRequest) from(head, commit, base string, merged bool) *Request {
 	out := &Request{
 		Number: r.Number, URL: r.HTMLURL, State: StateOpen, Head: head, Base: base, HeadCommit: commit,
@@ -108,12 +108,12 @@ func (r *gitHubRequest) request() *Request {
 	return r.from(r.Head.Ref, r.Head.SHA, r.Base.Ref, r.MergedAt != nil)
 }
 
-// own reports whether the branch is one of the repository itself. That of a fork that is gone has no repository.
+// own reports whether the branch is one of the repository itself. The branch of a deleted fork has no repository.
 func (r *gitHubRequest) own() bool {
 	return r.Head.Repo != nil && r.Base.Repo != nil && r.Head.Repo.ID == r.Base.Repo.ID
 }
 
-// list asks for the open ones by themselves only where a page is not enough: there is at most one of a branch.
+// list requests the open ones separately only if one page is not enough: a branch has at most one.
 func (g *gitHub) list(ctx context.Context, head, base string) ([]Request, error) {
 	owner, _, _ := strings.Cut(g.repository, "/")
 	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)

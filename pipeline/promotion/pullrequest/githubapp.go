@@ -35,8 +35,8 @@ type installation struct {
 const (
 	// renewBefore is how long before its end a token is not used any more.
 	renewBefore = 5 * time.Minute
-	// shortestUse and longestUse bound how long it is used, whatever the clocks of the host and of this machine say:
-	// the host gives tokens for an hour.
+	// shortestUse and longestUse bound how long it is used, regardless of the clocks of the host and of this
+	// machine: the host issues tokens for an hour.
 	shortestUse, longestUse = time.Minute, time.Hour - renewBefore
 )
 

@@ -17,7 +17,7 @@ import (
 // gitLab is a project at GitLab (docs.gitlab.com, "Merge requests API").
 type gitLab struct{ *api }
 
-// GitLab takes descriptions of 1,048,576 characters.
+// GitLab accepts descriptions of 1,048,576 characters.
 var gitLabLimits = limits{title: 255, body: 1 << 20, labels: true, text: withoutQuickActions}
 
 func openGitLab(a *api, c Credentials) Host {

@@ -19,7 +19,8 @@ type kind interface {
 	// the newest.
 	list(ctx context.Context, head, base string) ([]Request, error)
 	get(ctx context.Context, number int64) (*Request, error)
-	// create opens one, with labels where the host takes them at once. It may fail, or return the one that is open already.
+	// create opens one, with labels if the host accepts them on creation. It may fail, or return the one that is
+	// already open.
 	create(ctx context.Context, head, base string, c Content) (*Request, error)
 	// edit writes title and body, and returns what the pull request is then.
 	edit(ctx context.Context, r *Request, title, body string) (*Request, error)
@@ -29,16 +30,16 @@ type kind interface {
 	comment(ctx context.Context, number int64, text string) error
 }
 
-// limits are what a kind of host takes.
+// limits describes what a kind of host accepts.
 type limits struct {
 	title, body int
-	// labels says whether pull requests have any.
+	// labels reports whether pull requests have labels.
 	labels bool
-	// labelsLater says that they cannot be given when one is opened.
+	// labelsLater reports whether labels cannot be set on creation.
 	labelsLater bool
-	// overwrites says that creating a second one changes the first, without an error.
+	// overwrites reports whether creating a second one changes the first, without an error.
 	overwrites bool
-	// text returns a body as it must be written so that the host shows it and does nothing else with it. nil is for as it is.
+	// text escapes a body so that the host only displays it. If nil, the body is written unchanged.
 	text func(string) string
 }
 
@@ -78,7 +79,7 @@ func checked(r *Request, err error) (*Request, error) {
 	return r, nil
 }
 
-// newest returns the open one with the highest number, or else any with the highest; nil of none.
+// newest returns the open one with the highest number, or otherwise any with the highest; nil if the list is empty.
 func newest(all []Request) *Request {
 	var best *Request
 	for i := range all {
@@ -106,7 +107,7 @@ func (h *repository) Create(ctx context.Context, head, base string, c Content) (
 	r, err := checked(h.create(ctx, head, base, c))
 	if err != nil {
 		if e := (*Error)(nil); errors.As(err, &e) && mayBeThere(e.Status) {
-			// Kinds of hosts and their versions say in many ways that it is there.
+			// Kinds of hosts and their versions report an existing one in many ways.
 			if there, _ := h.findOpen(ctx, head, base); there != nil {
 				return there, nil
 			}
@@ -119,7 +120,7 @@ func (h *repository) Create(ctx context.Context, head, base string, c Content) (
 	return r, nil
 }
 
-// mayBeThere reports whether a host answers so where there is an open pull request already.
+// mayBeThere reports whether a host may return this status because a pull request is already open.
 func mayBeThere(status int) bool {
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity}, status)
 }
@@ -145,7 +146,7 @@ func (h *repository) Update(ctx context.Context, number int64, c Content) (*Requ
 	if c.From != nil && (!sameText(r.Title, c.From.Title) || !sameText(r.Body, c.From.Body)) {
 		return nil, fmt.Errorf("writing pull request %d: %w", number, ErrChanged)
 	}
-	// The body may say which labels were put on, so that it comes after them: what is interrupted in between is done again.
+	// The body may list the labels that were added, so it is written after them: an interrupted update is repeated.
 	if err := h.addLabels(ctx, r, c.Labels); err != nil {
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func (h *repository) Close(ctx context.Context, number int64, comment string) er
 	return h.comment(ctx, number, h.safe(comment))
 }
 
-// fit returns what is written, as the host takes it.
+// fit adapts the content to what the host accepts.
 func (h *repository) fit(c Content) (Content, error) {
 	c.Title = strings.Join(strings.Fields(c.Title), " ")
 	if c.Title == "" {

@@ -10,7 +10,7 @@ import (
 	"net/url"
 )
 
-// incomingOf takes over what is known of a pull request anyway.
+// incomingOf copies what is already known of a pull request.
 func incomingOf(r *Request, fork bool) *Incoming {
 	return &Incoming{Number: r.Number, URL: r.URL, State: r.State, Base: r.Base, Head: r.Head, HeadCommit: r.HeadCommit, Fork: fork}
 }
@@ -28,7 +28,7 @@ func (g *gitea) incoming(ctx context.Context, number int64) (*Incoming, error) {
 	if _, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r); err != nil {
 		return nil, err
 	}
-	// A fork that is gone has no number, or -1. What was pushed to refs/for/ claims to be of the repository itself.
+	// A deleted fork has no number, or -1. Anything pushed to refs/for/ claims to be of the repository itself.
 	return incomingOf(r.request(), r.Head.RepoID != r.Base.RepoID || r.Base.RepoID <= 0 || r.Flow != 0), nil
 }
 
@@ -40,8 +40,8 @@ func (g *gitLab) incoming(ctx context.Context, number int64) (*Incoming, error) 
 	return incomingOf(r.request(), r.SourceProjectID == nil || *r.SourceProjectID != r.TargetProjectID), nil
 }
 
-// incoming asks for the whole name of the commit, of which Bitbucket Cloud tells the first digits. Its repositories do not have the
-// commits of their forks.
+// incoming requests the full hash of the commit, as Bitbucket Cloud returns only its first digits. Its repositories
+// do not have the commits of their forks.
 func (b *bitbucketCloud) incoming(ctx context.Context, number int64) (*Incoming, error) {
 	var r struct {
 		cloudRequest

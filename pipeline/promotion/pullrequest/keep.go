@@ -16,30 +16,30 @@ import (
 
 // KeptComment is a comment that is kept in place.
 type KeptComment struct {
-	// Name tells the comments on one pull request apart.
+	// Name distinguishes the comments on one pull request.
 	Name string
-	// Text is Markdown of at most MaxBody characters. Finish puts it in front of what the comment says.
+	// Text is Markdown of at most MaxBody characters. Finish prepends it to the comment.
 	Text string
 	// Known is what was written last, as far as that is known.
 	Known Written
-	// NoNew makes no comment where there is none.
+	// NoNew prevents creating a comment if none exists.
 	NoNew bool
 }
 
 // Written is a comment as it was written.
 type Written struct {
-	// ID is the host's, Author the name of who wrote it, as the host tells it.
+	// ID is the host's, Author the name of the author as reported by the host.
 	ID     string `json:"id,omitempty"`
 	Author string `json:"author,omitempty"`
 	// Digest is that of the text as the host gave it back.
 	Digest string `json:"digest,omitempty"`
 }
 
-// The mark of a comment is the definition of a link that nothing uses, which no host shows. It is no use to whom does not know the
-// credential: who writes a comment with a mark of their own, or changes Prerig's text below its mark, has a comment of their own.
+// The mark of a comment is an unused link definition, which no host shows. It cannot be forged without the
+// credential: a comment with a self-made mark, or with Prerig's text changed below its mark, belongs to its author.
 const (
 	keptStart, keptEnd = "[prerig-preview]: # (", ")"
-	// markRoom is more than a mark takes, with the line before it.
+	// markRoom is more than the length of a mark, with the line before it.
 	markRoom = 128
 )
 
@@ -51,7 +51,8 @@ func markOf(key []byte, number int64, name, text string) string {
 	return keptStart + hex.EncodeToString(named[:8]) + " " + hex.EncodeToString(mac.Sum(nil)[:16]) + keptEnd
 }
 
-// normalLines is a text as hosts give it back: some turn ends of lines into those of the web, or take blanks off.
+// normalLines normalizes a text as returned by hosts: some convert line endings to those of the web, or strip
+// blanks.
 func normalLines(text string) string {
 	lines := strings.Split(normalText(text), "\n")
 	for i := range lines {
@@ -65,7 +66,7 @@ func digestOf(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// withoutMark returns what stands before the mark of a comment, and the mark, "" where it ends with none.
+// withoutMark returns the text before the mark of a comment, and the mark, or "" if it does not end with one.
 func withoutMark(text string) (before, mark string) {
 	text = normalLines(text)
 	at := strings.LastIndexByte(text, '\n') + 1
@@ -81,7 +82,7 @@ func (c *conversation) wrote(number int64, name, text string) bool {
 	return mark != "" && hmac.Equal([]byte(mark), []byte(markOf(c.keyOfMarks(), number, name, before)))
 }
 
-// find returns the comment that was written before, nil where there is none.
+// find returns the comment that was written before, or nil if none exists.
 func (c *conversation) find(ctx context.Context, number int64, k KeptComment) (*comment, error) {
 	if k.Known.ID != "" {
 		found, err := c.readComment(ctx, number, k.Known.ID)
@@ -97,7 +98,7 @@ func (c *conversation) find(ctx context.Context, number int64, k KeptComment) (*
 		return nil, err
 	}
 	for i := range all {
-		// A copy that somebody has made is newer than what it was made of.
+		// A copy made by others is newer than its original.
 		if one := &all[i]; c.wrote(number, k.Name, one.text) && (k.Known.Author == "" || one.author == k.Known.Author) {
 			return one, nil
 		}
@@ -118,7 +119,7 @@ func (c *conversation) Keep(ctx context.Context, number int64, k KeptComment) (W
 	return c.write(ctx, number, k, there, text)
 }
 
-// write has a comment say a text with its mark, a new one where there is none.
+// write sets the text of a comment with its mark, creating the comment if none exists.
 func (c *conversation) write(ctx context.Context, number int64, k KeptComment, there *comment, text string) (Written, error) {
 	text += "\n\n" + markOf(c.keyOfMarks(), number, k.Name, text)
 	if there != nil && normalLines(there.text) == text {
@@ -126,7 +127,7 @@ func (c *conversation) write(ctx context.Context, number int64, k KeptComment, t
 	}
 	now, err := c.writeComment(ctx, number, there, text)
 	if e := (*Error)(nil); there != nil && errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden && !e.Temporary) {
-		// It was removed meanwhile, or is somebody else's.
+		// It was removed meanwhile, or belongs to others.
 		now, err = c.writeComment(ctx, number, nil, text)
 	}
 	if err != nil {

@@ -14,29 +14,32 @@ import (
 	"time"
 )
 
-// CheckState is where a check of a commit stands.
+// CheckState is the state of a check of a commit.
 type CheckState string
 
-// States of checks. What a host says that is not known is CheckPending: it neither lets anything through nor stops it.
+// States of checks. An unknown state of a host is CheckPending: it neither approves nor blocks.
 const (
 	CheckGreen   CheckState = "Green"
 	CheckPending CheckState = "Pending"
 	CheckRed     CheckState = "Red"
 )
 
-// Check is what somebody has said of a commit: a commit status, or at GitHub a check run too.
+// Check is a reported result for a commit: a commit status, or on GitHub also a check run.
 type Check struct {
 	Name  string
 	State CheckState
-	// At is when it was said, zero where the host does not tell.
+	// At is when it was reported, or zero if the host does not include that.
 	At time.Time
-	// origin tells apart who says something under one name, "" where the host does not tell: two workflows may each have a job "build".
+	// origin distinguishes reporters that use the same name, or is "" if the host does not include it: two
+	// workflows may each have a job "build".
 	origin string
-	// run is the host's number of what began it, higher for what began later, 0 where the host does not tell.
+	// run is the host's number of the run that it belongs to, higher for later runs, or 0 if the host does not
+	// include it.
 	run int64
 }
 
-// Opinions are what people have said of a pull request as it is now. Those who may only read have no say.
+// Opinions are the opinions of people about a pull request in its current state. Those of people with read access
+// only do not count.
 type Opinions struct {
 	// Approved are those who approve of it, Declined those who want it changed.
 	Approved, Declined []string
@@ -57,12 +60,14 @@ const (
 // Merger is a Host that can also merge. Open returns one.
 type Merger interface {
 	Host
-	// Checks returns one check of each name of a commit, the worst where several say something under that name. None is no error.
+	// Checks returns one check per name of a commit, the worst if several have that name. An empty result is not an
+	// error.
 	Checks(ctx context.Context, commit string) ([]Check, error)
 	// Opinions returns what people think of the commit that the pull request holds now.
 	Opinions(ctx context.Context, number int64) (Opinions, error)
-	// Merge merges a pull request if its head is the given commit; else the error is [ErrChanged]. One that is merged already is
-	// returned as it is. Some hosts merge after they have answered: then what is returned is open still.
+	// Merge merges a pull request if its head is the specified commit; otherwise the error is [ErrChanged]. A pull
+	// request that is already merged is returned as it is. Some hosts merge after they have answered: then the
+	// returned pull request is still open.
 	Merge(ctx context.Context, number int64, commit string, method MergeMethod) (*Request, error)
 }
 
@@ -78,7 +83,7 @@ type merging interface {
 
 var _ Merger = (*repository)(nil)
 
-// errNoMerge is about a kind of host that merges nothing.
+// errNoMerge is returned for a kind of host that does not support merging.
 var errNoMerge = errors.New("merging is not known for this kind of host")
 
 func (h *repository) merging() (merging, error) {
@@ -102,7 +107,7 @@ func (h *repository) Checks(ctx context.Context, commit string) ([]Check, error)
 // badness orders states from the best to the worst.
 var badness = map[CheckState]int{CheckGreen: 0, CheckPending: 1, CheckRed: 2}
 
-// newestChecks returns what each origin has said last under each name. Of two that are as old, the worse counts.
+// newestChecks returns the last check of each origin under each name. Of two with the same age, the worse counts.
 func newestChecks(all []Check) []Check {
 	type said struct{ name, origin string }
 	newest := map[said]Check{}
@@ -176,7 +181,7 @@ func (h *repository) Merge(ctx context.Context, number int64, commit string, met
 	return checked(h.get(ctx, number))
 }
 
-// sameCommit compares hashes, of which Bitbucket Cloud gives the first digits.
+// sameCommit compares hashes, which Bitbucket Cloud abbreviates.
 func sameCommit(a, b string) bool {
 	n := min(len(a), len(b))
 	return n >= 12 && a[:n] == b[:n]
@@ -188,7 +193,7 @@ func readingOpinions(number int64) string {
 	return fmt.Sprintf("reading the reviews of pull request %d", number)
 }
 
-// changedMeanwhile makes ErrChanged of a refusal that says that the head is another one.
+// changedMeanwhile converts a rejection because of a different head to ErrChanged.
 func changedMeanwhile(err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusConflict && !e.Temporary {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
@@ -196,12 +201,12 @@ func changedMeanwhile(err error) error {
 	return err
 }
 
-// opinion is one of a person, in the order in which they were given.
+// opinion is a person's opinion; they are kept in the order in which they were submitted.
 type opinion struct {
 	who      string
 	approves bool
 	declines bool
-	// ignored says why it does not count, "" where it does.
+	// ignored is the reason why it does not count, or "" if it does.
 	ignored string
 }
 

@@ -48,8 +48,8 @@ func (a *azure) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// opinionsOf reads votes: 10 approves, 5 does with suggestions, -5 waits for the author, and -10 rejects. Who may write is not
-// told: everybody counts who has the permission to contribute to pull requests.
+// opinionsOf reads votes: 10 approves, 5 approves with suggestions, -5 waits for the author, and -10 rejects. Azure
+// does not report who has write access: everyone with the permission to contribute to pull requests counts.
 func (a *azure) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		Reviewers []struct {

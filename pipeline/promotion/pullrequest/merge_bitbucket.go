@@ -48,9 +48,9 @@ func (b *bitbucketCloud) checksOf(ctx context.Context, commit string) ([]Check, 
 	return out, nil
 }
 
-// opinionsOf reads what participants think. Bitbucket takes approvals away when something is pushed where the branch is set so. Everybody
-// who may read can approve, and only an administrator is told who may write: those count whom somebody has made reviewers. Who wants changes
-// stops it in any case, as it may be somebody who may write.
+// opinionsOf reads the opinions of participants. Bitbucket removes approvals on a push if the branch is configured
+// so. Everyone with read access can approve, and only an administrator can see who has write access: only
+// explicitly added reviewers count. A request for changes always blocks, as its author may have write access.
 func (b *bitbucketCloud) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		Participants []struct {
@@ -78,7 +78,7 @@ func (b *bitbucketCloud) opinionsOf(ctx context.Context, r *Request) (Opinions, 
 	return lastOpinions(all, r.Author), nil
 }
 
-// mergeAt cannot say which commit is meant: what is pushed in the moment after it was read is merged, too.
+// mergeAt cannot specify the commit: anything pushed right after it was read is merged, too.
 func (b *bitbucketCloud) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
 	strategy := map[MergeMethod]string{MergeSquash: "squash", MergeRebase: "rebase_fast_forward"}[method]
 	in := map[string]any{"merge_strategy": cmp.Or(strategy, "merge_commit"), "close_source_branch": false}
@@ -119,8 +119,8 @@ func (b *bitbucketServer) checksOf(ctx context.Context, commit string) ([]Check,
 	return out, nil
 }
 
-// opinionsOf reads what reviewers think, among whom everybody is who has approved. Only an administrator of the repository is told who may
-// write, so that everybody counts who may read.
+// opinionsOf reads the opinions of reviewers, who include everyone that has approved. Only an administrator of the
+// repository can see who has write access, so everyone with read access counts.
 func (b *bitbucketServer) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		Reviewers []struct {

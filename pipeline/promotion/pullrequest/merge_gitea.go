@@ -34,8 +34,8 @@ func (g *gitea) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// opinionsOf counts reviews that are official to Gitea: of those who may write, or whom the branch's protection names. It says so of the
-// last one of each person.
+// opinionsOf counts reviews that Gitea marks as official: those of people who have write access, or whom the
+// branch's protection names. Gitea marks the last review of each person.
 func (g *gitea) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var all []opinion
 	for page, read := 1, 0; page <= maxPages; page++ {

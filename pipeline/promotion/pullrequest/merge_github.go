@@ -44,8 +44,8 @@ func (g *gitHub) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// checkRun is a check run as GitHub answers it. A suite is what one run of a workflow has, also when it is run again, or all that another
-// app says of a commit.
+// checkRun is a check run as returned by GitHub. A suite holds the check runs of one workflow run, including
+// re-runs, or all check runs of another app for a commit.
 type checkRun struct {
 	Name        string     `json:"name"`
 	Status      string     `json:"status"`
@@ -86,8 +86,8 @@ func (r *checkRun) check() Check {
 	return one
 }
 
-// isReplaced reports whether a check was ended before it said anything, and its app has begun one of that name later. A workflow that lets a
-// newer run of it cancel the one before leaves such checks, of which nobody starts the first again.
+// isReplaced reports whether a check was ended before it had a result, and its app has started one of that name
+// later. A workflow whose newer run cancels the previous one leaves such checks, which are never restarted.
 func (r *checkRun) isReplaced(all []checkRun) bool {
 	return (r.Conclusion == "cancelled" || r.Conclusion == "stale") && slices.ContainsFunc(all, func(other checkRun) bool {
 		return other.Name == r.Name && other.App.ID == r.App.ID && other.Suite.ID > r.Suite.ID
@@ -134,8 +134,8 @@ type answeredReview struct {
 	Official  bool   `json:"official"`
 }
 
-// opinion returns what a review says of a commit, false where it says nothing. An approval of another commit is none of this one, and
-// who wanted changes of an earlier one has not said that they are content.
+// opinion returns the opinion of a review about a commit, or false if it has none. An approval of another commit
+// does not apply to this one, whereas a request for changes to an earlier one remains in effect.
 func (r *answeredReview) opinion(commit string) (opinion, bool) {
 	one := opinion{who: r.User.Login}
 	switch strings.ToUpper(r.State) {
@@ -182,8 +182,8 @@ func (g *gitHub) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 // maxReviewers bounds how many people's permissions are asked for, as anybody can review what is public.
 const maxReviewers = 50
 
-// weigh finds out whether an opinion counts. author_association does not tell: a member of the organisation may have no right to write, and
-// one whose membership is private is no member to a token that may not see it.
+// weigh determines whether an opinion counts. author_association does not suffice: a member of the organisation may
+// lack write access, and a private membership is invisible to a token without access to it.
 func (g *gitHub) weigh(ctx context.Context, number int64, one *opinion) error {
 	var answer struct {
 		Permission string `json:"permission"`
@@ -198,7 +198,7 @@ func (g *gitHub) weigh(ctx context.Context, number int64, one *opinion) error {
 	case IsNotFound(err):
 		one.ignored = "not known to the repository"
 	case errors.As(err, &e) && e.Status == http.StatusForbidden && !e.Temporary:
-		if !one.declines { // nothing is merged against somebody who may have the right to stop it
+		if !one.declines { // an objection blocks the merge if its author may have the right to do so
 			one.ignored = "the credential may not ask whether they may write"
 		}
 	default:

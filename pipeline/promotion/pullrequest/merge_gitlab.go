@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// checksOf reads commit statuses, among which jobs of pipelines are. The pipelines of a branch and of its merge request may have jobs of the
-// same names, of which each counts. Of several for the same, the newest counts, as in GitLab itself: others write their statuses to that one,
-// and the ones before stay as they were. GitLab tells which pipeline a status is of from 16.3 on.
+// checksOf reads commit statuses, which include jobs of pipelines. The pipelines of a branch and of its merge
+// request may have jobs of the same names, all of which count. Of several pipelines for the same one, the newest
+// counts, as in GitLab itself: others write their statuses to that one, and the previous ones stay unchanged.
+// GitLab reports the pipeline of a status since 16.3.
 func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
 	for page := 1; page <= maxPages; page++ {
@@ -43,7 +44,7 @@ func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 					one.State = CheckGreen
 				}
 			case "manual":
-				if s.AllowFailure { // nothing waits for it
+				if s.AllowFailure { // it does not block anything
 					one.State = CheckGreen
 				}
 			}
@@ -56,8 +57,9 @@ func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// opinionsOf reads approvals, which GitLab takes of developers and of those whom its rules name, and which reviewers ask for changes. Whether
-// approvals are of the newest commit, GitLab decides by a setting of the project, which takes them away when something is pushed.
+// opinionsOf reads approvals, which GitLab accepts from developers and from those whom its rules name, and which
+// reviewers request changes. Whether approvals apply to the newest commit depends on a project setting of GitLab,
+// which removes them on a push.
 func (g *gitLab) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		ApprovedBy []struct {
@@ -80,8 +82,8 @@ func (g *gitLab) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	return lastOpinions(append(all, declined...), r.Author), nil
 }
 
-// changesAsked reads which reviewers ask for changes. In GitLab itself that keeps a merge from being done only in its paid editions. Older
-// releases do not tell.
+// changesAsked reads which reviewers request changes. GitLab itself blocks a merge on that only in its paid
+// editions. Older releases do not report it.
 func (g *gitLab) changesAsked(ctx context.Context, r *Request) (all []opinion, err error) {
 	for page := 1; page <= maxPages; page++ {
 		var some []struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// Address returns the provider of a repository and where its host's API has it, which is what the credentials are sent to. It contacts
-// nothing. The errors never quote the repository's URL.
+// Address returns the provider of a repository and the address of its host's API, which the credentials are sent
+// to. It does not contact the host. The errors never quote the repository's URL.
 func Address(provider, repository, api string) (kind, at string, err error) {
 	u, err := giturl.Parse(repository)
 	if err != nil {
@@ -41,7 +41,7 @@ var openers = map[string]func(a *api, c Credentials) Host{
 	giturl.BitbucketCloud: openBitbucketCloud, giturl.BitbucketServer: openBitbucketServer, giturl.AzureDevOps: openAzure,
 }
 
-// Open returns the repository at a host. It contacts nothing; the first call does.
+// Open returns the repository at a host. It does not contact the host; the first call does.
 func Open(o Options) (Host, error) {
 	provider, at, err := Address(o.Provider, o.Repository, o.API)
 	if err != nil {
@@ -93,7 +93,7 @@ func basic(userAndPassword string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(userAndPassword))
 }
 
-// bearer takes a token, or the password where a secret for Git has the token as that.
+// bearer uses a token, or the password if a secret for Git has the token there.
 func bearer(c Credentials) func(r *http.Request) error {
 	token := c.Token
 	if token == "" {
@@ -102,7 +102,7 @@ func bearer(c Credentials) func(r *http.Request) error {
 	return setting("Bearer " + token)
 }
 
-// bearerOrBasic takes a token, or a user and a password, which may be written as one, USER:PASSWORD.
+// bearerOrBasic uses a token, or a user and a password, which may be combined as USER:PASSWORD.
 func bearerOrBasic(c Credentials) func(r *http.Request) error {
 	switch {
 	case c.Token == "":

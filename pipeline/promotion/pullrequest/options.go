@@ -13,17 +13,17 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/egress"
 )
 
-// Options say which repository is opened, and how.
+// Options describe which repository is opened, and how.
 type Options struct {
 	// Provider is one of giturl.Kinds, "" where it follows from the repository's URL.
 	Provider string
-	// Repository is the URL of the repository, as Git takes it.
+	// Repository is the URL of the repository, as Git accepts it.
 	Repository string
 	// API is the URL of the host's API, "" for the one that follows from the provider and the repository's URL.
 	API string
 	// Credentials of the one who acts at the host.
 	Credentials Credentials
-	// Dialer connects to the host; nil is one with the rules that hold where nothing is configured.
+	// Dialer connects to the host; if nil, a dialer with the default rules is used.
 	Dialer *egress.Dialer
 }
 
@@ -31,9 +31,9 @@ type Options struct {
 type Credentials struct {
 	// Token is a personal, project or repository access token.
 	Token string
-	// Username and Password are what Bitbucket takes for API tokens and app passwords.
+	// Username and Password are what Bitbucket accepts for API tokens and app passwords.
 	Username, Password string
-	// App is nil where there is none.
+	// App is the app, or nil if none is used.
 	App *App
 	// CA are certificate authorities in PEM form, trusted beside those of the system.
 	CA []byte
@@ -61,7 +61,7 @@ const (
 	KeyCA              = "ca.crt"
 )
 
-// ReadCredentials returns what the keys of a secret say. The error never contains a value.
+// ReadCredentials parses the keys of a secret. The error never contains a value.
 func ReadCredentials(keys map[string][]byte) (Credentials, error) {
 	text := func(key string) string { return strings.TrimSpace(string(keys[key])) }
 	c := Credentials{Token: text(KeyToken), CA: keys[KeyCA]}

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pullrequest opens, updates and closes pull requests at Git hosts, and knows what became of them. It keeps nothing: what it
-// says was asked of the host. Tests of what is built upon it use pipeline/internal/pulltest.
+// Package pullrequest opens, updates and closes pull requests at Git hosts, and reads their state. It is stateless:
+// all it returns was requested from the host. Tests of code built upon it use pipeline/internal/pulltest.
 package pullrequest
 
 import (
@@ -22,7 +22,8 @@ const (
 	StateMerged State = "Merged"
 )
 
-// Request is a pull request (GitLab: a merge request) as a host knows it. What a host does not tell is empty.
+// Request is a pull request (GitLab: a merge request) as returned by a host. Fields that the host does not return
+// are empty.
 type Request struct {
 	// Number is what people call it by; URL is its page.
 	Number int64
@@ -45,42 +46,42 @@ type Request struct {
 
 // Content is what Prerig writes of a pull request.
 type Content struct {
-	// Title is one line; what is longer than the host takes is cut.
+	// Title is one line; it is cut to what the host accepts.
 	Title string
 	// Body is Markdown. A body longer than MaxBody is an error.
 	Body string
-	// Labels are added where they are missing, and others stay. Bitbucket has no labels; they are left out there.
+	// Labels are added if missing; other labels stay. They are omitted on Bitbucket, which has no labels.
 	Labels []string
-	// From is what was read of the pull request before this was made of it. Where its title or body is another by now, as a person has
-	// changed it, Update writes neither, and the error is [ErrChanged]. nil overwrites whatever there is.
+	// From is the pull request as read before this content was derived from it. If a person has changed its title
+	// or body since, Update writes neither, and the error is [ErrChanged]. nil overwrites the current content.
 	From *Request
 }
 
-// ErrChanged is about a pull request that somebody has changed since it was read.
+// ErrChanged is returned for a pull request that was changed since it was read.
 var ErrChanged = errors.New("somebody has changed the pull request meanwhile")
 
 // Host is one repository at a Git host. Its errors are of type *[Error] where the host or the way to it is the cause. It is safe for
 // concurrent use.
 type Host interface {
-	// Find returns the newest pull request from the branch head to base, open ones before closed and merged ones; nil if there is
-	// none. Branches of forks are other branches, however they are named.
+	// Find returns the newest pull request from the branch head to base, open ones before closed and merged ones,
+	// or nil if none exists. Branches of forks are different branches, whatever their names.
 	Find(ctx context.Context, head, base string) (*Request, error)
 	// Create opens a pull request. One that is open already is returned as it is, and is no error.
 	Create(ctx context.Context, head, base string, c Content) (*Request, error)
-	// Update writes what differs, and calls nothing that writes where nothing does.
+	// Update writes the differences, and makes no write call if there are none.
 	Update(ctx context.Context, number int64, c Content) (*Request, error)
 	// Close closes a pull request, with a comment unless that is "". One that is closed or merged already is no error, and gets no
 	// comment. The branch stays.
 	Close(ctx context.Context, number int64, comment string) error
-	// MaxBody is the longest body that the host takes. Hosts count characters, of which some count those outside of the Basic
-	// Multilingual Plane twice: who counts bytes is never over it.
+	// MaxBody returns the length of the longest body that the host accepts. Hosts count characters, and some count
+	// those outside of the Basic Multilingual Plane twice: a limit in bytes is always safe.
 	MaxBody() int
 	// LabelsLater reports whether a pull request is opened without its labels, which another call adds: what is interrupted in between
 	// leaves one without them.
 	LabelsLater() bool
 }
 
-// missing returns the labels that are wanted and not there.
+// missing returns the wanted labels that do not exist.
 func missing(wanted, there []string) []string {
 	var out []string
 	for _, label := range wanted {

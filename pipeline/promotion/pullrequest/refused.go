@@ -13,14 +13,14 @@ import (
 	"unicode"
 )
 
-// secondaryWait is how long GitHub wants to be left alone after its secondary limit, where it does not say
+// secondaryWait is how long GitHub wants to be left alone after its secondary limit, if it does not specify it
 // (docs.github.com, "Rate limits for the REST API").
 const secondaryWait = time.Minute
 
 // LongestWait bounds what a host can ask for.
 const LongestWait = 2 * time.Hour
 
-// refused fills in what an answer that is no success says.
+// refused fills in the details of an unsuccessful answer.
 func (a *api) refused(e *Error, h http.Header, body []byte) {
 	e.Message = a.message(body)
 	if e.Status == http.StatusNonAuthoritativeInfo {
@@ -56,10 +56,10 @@ func (a *api) wait(h http.Header) time.Duration {
 		}
 	}
 	for _, name := range []string{"X-RateLimit-", "RateLimit-"} {
-		// GitHub and GitLab: nothing is left until a time, in seconds since 1970.
+		// GitHub and GitLab: the limit is exhausted until a time, in seconds since 1970.
 		reset, err := strconv.ParseInt(h.Get(name+"Reset"), 10, 64)
 		if wait <= 0 && err == nil && h.Get(name+"Remaining") == "0" {
-			// A second more, as the host's clock says only seconds.
+			// One more second, as the host's clock has a resolution of seconds.
 			wait = time.Unix(reset+1, 0).Sub(a.now())
 		}
 	}
@@ -69,10 +69,10 @@ func (a *api) wait(h http.Header) time.Duration {
 // maxMessage bounds what is shown of an answer.
 const maxMessage = 400
 
-// messageKeys are where hosts say what is wrong, in the order in which people read them.
+// messageKeys are the keys of error messages of hosts, the most readable first.
 var messageKeys = []string{"message", "error_description", "error", "detail", "errors", "exceptionName", "code"}
 
-// message returns what the host says of a refusal, on one line.
+// message returns the host's message about a rejection, on one line.
 func (a *api) message(body []byte) string {
 	var answer any
 	if json.Unmarshal(body, &answer) != nil {
@@ -137,7 +137,7 @@ func sortedKeys(m map[string]any) []string {
 	return out
 }
 
-// scrub takes credentials out of what a host says.
+// scrub removes credentials from a message of a host.
 func (a *api) scrub(text string) string {
 	for _, secret := range a.secrets {
 		if len(secret) > 3 {

@@ -51,7 +51,7 @@ func (g *gitea) setStatus(ctx context.Context, in *Incoming, s CommitStatus) err
 	return err
 }
 
-// setStatus takes it that GitLab refuses a state which the status has already.
+// setStatus accepts that GitLab rejects a state which the status already has.
 func (g *gitLab) setStatus(ctx context.Context, in *Incoming, s CommitStatus) error {
 	_, err := g.call(ctx, settingStatus(in), http.MethodPost, statusOf(in), s.commonStatus("failed"), nil)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusBadRequest && strings.Contains(e.Message, "Cannot transition status") {

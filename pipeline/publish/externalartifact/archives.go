@@ -55,7 +55,7 @@ func pathFor(o Ref, digest string) string {
 	return path.Join(o.Namespace, o.Name, path.Base(strings.TrimPrefix(digest, digestPrefix))+archiveEnding)
 }
 
-// check returns an error where an archive is not what its name says.
+// check returns an error if the content of an archive does not match its name.
 func (a archives) check(name string) error {
 	_, err := a.read(name)
 	return err
@@ -64,7 +64,7 @@ func (a archives) check(name string) error {
 // errDamaged is about a file that is not what was written.
 var errDamaged = errors.New("the file is damaged")
 
-// read returns an archive whose content is what its name says.
+// read returns an archive whose content matches its name.
 func (a archives) read(name string) ([]byte, error) {
 	parts := archiveRule.FindStringSubmatch(name)
 	if parts == nil {
@@ -130,7 +130,7 @@ func (a archives) syncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	// Some file systems have nothing to do for it, and say so.
+	// Some file systems do not support syncing a directory, and return EINVAL.
 	if err = dir.Sync(); errors.Is(err, syscall.EINVAL) {
 		err = nil
 	}
@@ -168,8 +168,8 @@ func (a archives) of(o Ref) ([]kept, error) {
 	return out, nil
 }
 
-// remove takes a file away, and the directory of its object where that is empty then. That of a namespace stays: others may be about
-// to make one in it.
+// remove removes a file, and the directory of its object if that is then empty. The directory of the namespace
+// stays: others may be about to create one in it.
 func (a archives) remove(name string) error {
 	if err := a.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -178,7 +178,7 @@ func (a archives) remove(name string) error {
 	return nil
 }
 
-// all lists the objects that there are files of.
+// all lists the objects that have files.
 func (a archives) all() ([]Ref, error) {
 	names, err := fs.Glob(a.root.FS(), "*/*")
 	var out []Ref
@@ -189,7 +189,7 @@ func (a archives) all() ([]Ref, error) {
 	return out, err
 }
 
-// open opens an archive for reading by the path of a URL; nobody can have it open another file.
+// open opens an archive for reading by the path of a URL; it cannot be made to open any other file.
 func (a archives) open(name string) (io.ReadSeekCloser, time.Time, error) {
 	if !archiveRule.MatchString(name) {
 		return nil, time.Time{}, fs.ErrNotExist

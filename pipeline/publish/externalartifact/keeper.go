@@ -31,14 +31,16 @@ type Options struct {
 	Dir string
 	// URL is where the cluster reaches what the Keeper serves.
 	URL string
-	// Grace is how long an archive stays that no object names any more: somebody may be about to take it.
+	// Grace is how long an archive is kept after the last object stopped naming it: a client may be about to fetch
+	// it.
 	Grace time.Duration
 	// Client is the way to the cluster.
 	Client dynamic.Interface
-	// Lost is called with an object whose archive is damaged or gone, or whose URL is not that of this Keeper, and its pipeline of the
-	// same namespace: when it is found so, and with a growing delay while it is. It may be nil.
+	// Lost is called with an object whose archive is damaged or missing, or whose URL is not that of this Keeper,
+	// and its pipeline of the same namespace: when this is detected, and with a growing delay while it persists. It
+	// may be nil.
 	Lost func(ctx context.Context, ref Ref, pipeline string)
-	// Log is told of what could not be tidied up.
+	// Log receives what could not be tidied up.
 	Log *slog.Logger
 }
 
@@ -50,7 +52,7 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	locks map[Ref]*sync.Mutex
-	since map[string]time.Time // when an archive was first seen to be named by nothing
+	since map[string]time.Time // when each archive was first seen unreferenced
 	whole map[string]kept      // archives that were read and found to be whole
 	lost  map[Ref]backoff      // objects that Lost was called for
 }
@@ -86,13 +88,14 @@ func (k *Keeper) lock(ref Ref) (unlock func()) {
 
 // Current is what an object names now.
 type Current struct {
-	// Digest of the archive, "" where there is none. Archive is it, nil where it is not there whole any more. Path is its file.
+	// Digest is the digest of the archive, or "" if none exists. Archive is its content, nil if it is no longer
+	// intact. Path is its file.
 	Digest  string
 	Path    string
 	Archive []byte
 	// Objects are the identities of what it holds, nil where that is not known without the archive.
 	Objects []string
-	// Refused says why nothing may be written there, nil where it may.
+	// Refused is the reason why writing is not allowed there, or nil if it is.
 	Refused error
 }
 
@@ -108,7 +111,8 @@ func (k *Keeper) Find(ctx context.Context, ref Ref, pipeline string) (Current, e
 	return k.currentOf(ref, now), nil
 }
 
-// currentOf reads what an object names. An archive of another object is none of it, whatever its status says.
+// currentOf reads the archive that an object names. An archive of another object is ignored, whatever the status
+// contains.
 func (k *Keeper) currentOf(ref Ref, now *object) (c Current) {
 	if now == nil || now.artifact == nil {
 		return c
@@ -137,11 +141,12 @@ type Wanted struct {
 	// Objects are the identities of what the archive holds, SourceURL and SourceRevision where that is from.
 	Objects                   []string
 	SourceURL, SourceRevision string
-	// Gate is asked before anything is different, with what is there now. It may be nil.
+	// Gate is called with the current content before any change is made. It may be nil.
 	Gate func(now Current) error
 }
 
-// Put has an object name an archive. It returns what it named before. Done again it changes nothing, but brings back what was lost.
+// Put points an object to an archive. It returns what the object named before. It is idempotent, and restores lost
+// archives.
 func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, digest string, err error) {
 	defer k.lock(ref)()
 	mine := func(pipeline string) bool { return pipeline == w.Pipeline || slices.Contains(w.Predecessors, pipeline) }
@@ -184,22 +189,23 @@ func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, di
 	return before, digest, nil
 }
 
-// askGate asks the gate before anything is written. What is equal deletes nothing, but whether it may be written can have changed.
+// askGate consults the gate before any write. Equal content deletes no objects, but whether it may be written can
+// have changed.
 func (k *Keeper) askGate(before Current, seen *object, want meta.Artifact, w Wanted) error {
 	if w.Gate == nil {
 		return nil
 	}
 	if before.Digest == want.Digest {
 		if before.Archive != nil && seen.pipeline == w.Pipeline && isNamed(seen, want) {
-			return nil // nothing is written
+			return nil // no write follows
 		}
 		before.Archive, before.Objects = w.Archive, w.Objects
 	}
 	return w.Gate(before)
 }
 
-// artifact is what an object says of an archive. The revision follows from the content, as Flux looks at a source again when its
-// revision is another one: what Prerig adds can change without the source.
+// artifact returns the description of an archive in an object. The revision is derived from the content, as Flux
+// fetches a source again when its revision differs: what Prerig adds can change without the source.
 func (k *Keeper) artifact(name, digest string, w Wanted) meta.Artifact {
 	size := int64(len(w.Archive))
 	a := meta.Artifact{
@@ -220,7 +226,8 @@ func (k *Keeper) artifact(name, digest string, w Wanted) meta.Artifact {
 
 func revisionOf(digest string) string { return "latest@" + digest }
 
-// isNamed reports whether an object says of an artifact what it should. The source's revision may be an older one of equal content.
+// isNamed reports whether an object describes an artifact as it should. The source's revision may be an older one
+// of equal content.
 func isNamed(now *object, want meta.Artifact) bool {
 	is := now.artifact
 	return is != nil && now.isReady() && is.Digest == want.Digest && is.Path == want.Path && is.URL == want.URL && is.Revision == want.Revision
@@ -253,7 +260,7 @@ func (k *Keeper) drop(name string) {
 	delete(k.whole, name)
 }
 
-// Drift says in words what is different from what was published with a digest, "" where nothing is.
+// Drift describes the differences from what was published with a digest, or returns "" if there are none.
 func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, error) {
 	now, err := k.objects.get(ctx, ref)
 	switch {
@@ -284,8 +291,8 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 	}
 }
 
-// Remove deletes the object of a pipeline, and reports what it named, and whether there was one. Its archives go when their time is
-// over.
+// Remove deletes the object of a pipeline, and returns what it named and whether it existed. Its archives are
+// removed after the grace period.
 func (k *Keeper) Remove(ctx context.Context, ref Ref, pipeline string) (before Current, found bool, err error) {
 	defer k.lock(ref)()
 	now, err := k.objects.find(ctx, ref)

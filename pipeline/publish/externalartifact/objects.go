@@ -21,10 +21,10 @@ import (
 // Resource is the kind of objects that Flux reads, since source-controller 1.7.
 var Resource = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "externalartifacts"}
 
-// PipelineAnnotation says which pipeline an object belongs to.
+// PipelineAnnotation names the pipeline that an object belongs to.
 const PipelineAnnotation = "prerig.dev/pipeline"
 
-// What the labels of an object say.
+// Labels of an object.
 const (
 	managedByLabel = "app.kubernetes.io/managed-by"
 	managedBy      = "prerig"
@@ -46,7 +46,7 @@ type Ref struct{ Namespace, Name string }
 // String returns NAMESPACE/NAME.
 func (r Ref) String() string { return r.Namespace + "/" + r.Name }
 
-// ErrNotOwned is about an object that somebody else has made.
+// ErrNotOwned is returned for an object that was not made for this pipeline.
 var ErrNotOwned = errors.New("it was not made for this pipeline; delete it, or give spec.publish[].externalArtifact another name")
 
 // ErrNoKind is about a cluster without Flux, or with one that is too old.
@@ -66,7 +66,7 @@ func (o objects) at(ref Ref) dynamic.ResourceInterface {
 	return o.client.Resource(Resource).Namespace(ref.Namespace)
 }
 
-// get returns an object, nil where there is none.
+// get returns an object, or nil if it does not exist.
 func (o objects) get(ctx context.Context, ref Ref) (*object, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -92,8 +92,8 @@ func (o objects) find(ctx context.Context, ref Ref) (*object, error) {
 // namespaces are read one by one, and never listed.
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// isGone reports whether the API server says that there is no such namespace. Nobody may read objects in one that is gone, as the roles
-// that allow it go with it.
+// isGone reports whether the API server confirms that the namespace does not exist. Objects in a deleted namespace
+// cannot be read, as the roles that allow it are deleted with it.
 func (o objects) isGone(ctx context.Context, namespace string) bool {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -122,7 +122,7 @@ func isUnknownKind(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// explain says what an answer of the API server means for the user.
+// explain describes what an answer of the API server means for the user.
 func explain(doing string, ref Ref, err error) error {
 	switch {
 	case apierrors.IsNotFound(err) && isUnknownKind(err):
@@ -133,8 +133,8 @@ func explain(doing string, ref Ref, err error) error {
 	return fmt.Errorf("%s ExternalArtifact %s: %w", doing, ref, err)
 }
 
-// own returns the object of a pipeline, and makes it or takes it over from one of its predecessors where it has none. An object of
-// anybody else is ErrNotOwned.
+// own returns the object of a pipeline, and creates it or takes it over from one of its predecessors if it has
+// none. It returns ErrNotOwned for any other object.
 func (o objects) own(ctx context.Context, ref Ref, pipeline string, mine func(pipeline string) bool) (*object, error) {
 	now, err := o.get(ctx, ref)
 	if err != nil {
@@ -169,7 +169,7 @@ func newObject(ref Ref, pipeline string) *unstructured.Unstructured {
 	return raw
 }
 
-// describe says in an object whose it is.
+// describe records the owner of an object in the object.
 func describe(raw *unstructured.Unstructured, pipeline string) {
 	labels, annotations := raw.GetLabels(), raw.GetAnnotations()
 	if labels == nil {
@@ -190,7 +190,7 @@ func describe(raw *unstructured.Unstructured, pipeline string) {
 	}}
 }
 
-// point has an object name another archive, unless somebody has changed it since it was read.
+// point points an object to another archive, unless the object has changed since it was read.
 func (o objects) point(ctx context.Context, ref Ref, now *object, artifact meta.Artifact) error {
 	text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&artifact)
 	if err != nil {
@@ -213,7 +213,7 @@ func (o objects) point(ctx context.Context, ref Ref, now *object, artifact meta.
 	return nil
 }
 
-// isReady reports whether an object says that its artifact can be taken.
+// isReady reports whether the status of an object marks its artifact as available.
 func (o *object) isReady() bool {
 	conditions, _, _ := unstructured.NestedSlice(o.raw.Object, "status", "conditions")
 	for _, one := range conditions {
@@ -224,7 +224,7 @@ func (o *object) isReady() bool {
 	return false
 }
 
-// remove deletes an object as it was read, and nothing that has taken its place.
+// remove deletes an object as it was read, but not one that has replaced it.
 func (o objects) remove(ctx context.Context, ref Ref, now *object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// ServeHTTP gives archives to whoever knows their path, which has their digest. It lists nothing and takes nothing.
+// ServeHTTP serves archives to clients that know their path, which includes their digest. It neither lists nor
+// accepts archives.
 func (k *Keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -28,9 +28,9 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Tidy looks for archives that are damaged or gone, and removes those that no object has named for as long as Grace, as far as this
-// process knows: after a restart they get as much time again. Where the API server does not answer, nothing is removed, nor where it does
-// not let the objects be read, unless it says that their namespace is gone.
+// Tidy searches for archives that are damaged or missing, and removes those that no object has named for as long as
+// Grace, as far as this process knows: a restart restarts the period. It removes nothing if the API server does not
+// answer, or does not allow the objects to be read, unless it confirms that their namespace was deleted.
 func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
 	all, err := k.archives.all()
 	if err != nil {
@@ -61,7 +61,7 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 	}
 	current := ""
 	if now != nil && now.artifact != nil {
-		current = now.artifact.Path // whoever owns the object now: Flux takes what it names
+		current = now.artifact.Path // regardless of who owns the object now: Flux fetches what it names
 	}
 	whole := current == ""
 	for _, file := range files {
@@ -81,7 +81,7 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 	return nil
 }
 
-// backoff says when Lost may be called again.
+// backoff holds when Lost may be called again.
 type backoff struct {
 	next  time.Time
 	delay time.Duration
@@ -115,7 +115,7 @@ const maxNamespace = 1 << 30
 
 // hasRoom returns why an archive cannot be kept.
 func (k *Keeper) hasRoom(namespace string, size int64) error {
-	if space, err := disk.Of(k.options.Dir); err == nil { // else a write says more
+	if space, err := disk.Of(k.options.Dir); err == nil { // on an error, a write reports more
 		if err := space.Problem(); err != nil {
 			return fmt.Errorf("keeping the artifact: %w", err)
 		}
@@ -144,7 +144,8 @@ func (k *Keeper) hasRoom(namespace string, size int64) error {
 	return nil
 }
 
-// isWhole reports whether an archive is what its name says. One that was read before is read again when its size or time is another.
+// isWhole reports whether the content of an archive matches its name. An archive is read again only if its size or
+// time has changed.
 func (k *Keeper) isWhole(file kept) bool {
 	k.mu.Lock()
 	known, ok := k.whole[file.path]
@@ -161,14 +162,14 @@ func (k *Keeper) isWhole(file kept) bool {
 	return true
 }
 
-// isNamedNow has the time of an archive begin anew.
+// isNamedNow restarts the grace period of an archive.
 func (k *Keeper) isNamedNow(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.since, name)
 }
 
-// isOver notes that nothing names an archive, and reports whether that has been so for as long as Grace.
+// isOver records that no object names an archive, and reports whether that has been the case for as long as Grace.
 func (k *Keeper) isOver(name string, at time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

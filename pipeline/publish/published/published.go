@@ -33,9 +33,9 @@ func isKeptKind(o render.Object) bool {
 	return o.Kind == "Job" && o.Group() == "batch" || o.Kind == "Pod" && o.APIVersion == "v1"
 }
 
-// Keep gives the Jobs and bare Pods of a render what the files hold of them, where their own spec is unchanged (spec.jobs of
-// policies), and notes that in the results and decisions of the response. The files are those that are published of the pipeline;
-// what cannot be read in them is not looked at. The error is that of ctx, or a defect.
+// Keep restores Jobs and bare Pods of a render from the files if their own spec is unchanged (spec.jobs of
+// policies), and records that in the results and decisions of the response. The files are the published files of
+// the pipeline; unreadable ones are ignored. The error is that of ctx, or a defect.
 func Keep(ctx context.Context, response *render.Response, files map[string][]byte) error {
 	docs := documentsOf(files)
 	if len(docs) == 0 {
@@ -135,7 +135,7 @@ func firstError(results result.Results) string {
 	return ""
 }
 
-// noteKept puts what the keeper has to say in the place of what was said of the same objects when they were injected.
+// noteKept replaces the results about objects from their injection with those of the keeper.
 func noteKept(response *render.Response, report *fn.Report) {
 	kept := map[result.ResourceRef]string{}
 	for _, o := range report.Outcomes {

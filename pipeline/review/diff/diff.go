@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diff writes the difference between two versions of a file as a unified diff that patch and git apply read. It
-// reads and writes nothing but its arguments.
+// Package diff writes the difference between two versions of a file as a unified diff that patch and git apply can
+// read. It accesses only its arguments.
 //
 // A file is compared piece by piece, as a stream of documents keeps its documents and their order: lines that many
 // documents have in common cannot be matched across documents, and a document that did not change costs nothing.
@@ -25,8 +25,9 @@ type Chunk struct {
 	Old, New []byte
 }
 
-// Unified returns the difference between the old and the new chunks of the file name, and nothing where they are equal. The
-// file is named a/name and b/name in the header, as git does. A script that is applied to the old bytes gives the new ones.
+// Unified returns the difference between the old and the new chunks of the file name, or nothing if they are equal.
+// The file is named a/name and b/name in the header, as git does. Applying the script to the old bytes yields the
+// new ones.
 func Unified(name string, chunks []Chunk) []byte {
 	w := &hunkWriter{}
 	for _, c := range joinChunks(chunks) {
@@ -47,8 +48,8 @@ func Unified(name string, chunks []Chunk) []byte {
 	return append([]byte(head), w.out.Bytes()...)
 }
 
-// headerName is the name as it stands in the header: quoted where it holds what would end it, with a tab after a name with
-// blanks, as GNU patch wants.
+// headerName returns the name as written in the header: quoted if it contains characters that would end it, with a
+// tab after a name with blanks, as GNU patch requires.
 func headerName(name string) string {
 	name = strings.TrimLeft(filepath.ToSlash(filepath.Clean(name)), "/")
 	switch {

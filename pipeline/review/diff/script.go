@@ -26,8 +26,8 @@ type lineEdit struct {
 	lines [][]byte
 }
 
-// Bounds of what the shortest script is looked for with, which nobody can stop: the lines that are removed and added, and the lines of
-// both sides times those, which is how many steps it takes at worst.
+// Limits of the search for the shortest script, which cannot be canceled: the number of removed and added lines,
+// and that number times the lines of both sides, which is the worst-case number of steps.
 const (
 	maxDiffering = 10_000
 	maxSteps     = 2_000_000_000
@@ -82,10 +82,10 @@ func isNear(a, b []rune) bool {
 	return lines <= limit || isWithin(a, b, limit)
 }
 
-// isWithin reports whether no more lines than the limit have to be removed and added. It does the first half of Myers' algorithm, which
-// tells how many those are without keeping which.
+// isWithin reports whether the number of lines to remove and add is within the limit. It performs the first half of
+// Myers' algorithm, which counts these lines without recording them.
 func isWithin(a, b []rune, limit int) bool {
-	reached := make([]int, 2*limit+3) // how many lines of a, by how many more of a than of b were gone through
+	reached := make([]int, 2*limit+3) // number of lines of a, by how many more lines of a than of b were consumed
 	middle := limit + 1
 	for d := 0; d <= limit; d++ {
 		for k := -d; k <= d; k += 2 {
@@ -105,7 +105,7 @@ func isWithin(a, b []rune, limit int) bool {
 	return false
 }
 
-// encodeLines returns each different line a character of its own. It says false where there are more lines than characters.
+// encodeLines maps each distinct line to a character. It returns false if the lines outnumber the characters.
 func encodeLines(before, after [][]byte) (a, b []rune, ok bool) {
 	seen := map[string]rune{}
 	next := rune(1)

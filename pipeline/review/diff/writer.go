@@ -14,7 +14,7 @@ type hunkWriter struct {
 
 	// The number of lines that are behind us on either side.
 	old, new int
-	// The unchanged lines since the last change: all of them while a hunk is open, else the last ones.
+	// The unchanged lines since the last change: all of them while a hunk is open, otherwise only the last ones.
 	since [][]byte
 
 	open             bool

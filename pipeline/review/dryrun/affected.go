@@ -50,7 +50,7 @@ func (p *Renderer) Affected(ctx context.Context, entries []catalog.Entry, r Rang
 		if reason, affected := built.Record.Affected(head); affected {
 			return &Touched{Pipeline: e.Key, Reason: reason}
 		}
-		// What was not read to the end has no record that says all.
+		// An incomplete read leaves no complete record.
 		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) || render.IsUnfinished(err) || err != nil && ctx.Err() != nil {
 			return &Touched{Pipeline: e.Key, Reason: fmt.Sprintf("it could not be found out: %v", err)}
 		}

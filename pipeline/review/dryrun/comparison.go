@@ -29,7 +29,8 @@ type PipelineChange struct {
 	Revision string `json:"revision,omitempty"`
 	// Targets has one entry for each place that it is published to.
 	Targets []TargetChange `json:"targets"`
-	// Error says why it could not be rendered, Gate why the result would be refused everywhere.
+	// Error is the reason why it could not be rendered, Gate the reason why the result would be rejected
+	// everywhere.
 	Error string `json:"error,omitempty"`
 	Gate  string `json:"gate,omitempty"`
 }
@@ -44,12 +45,12 @@ type TargetChange struct {
 	Modified  int `json:"modified"`
 	Deleted   int `json:"deleted"`
 	Unchanged int `json:"unchanged"`
-	// Error says why it could not be compared, Gate why the result would be refused here.
+	// Error is the reason why it could not be compared, Gate the reason why the result would be rejected here.
 	Error string `json:"error,omitempty"`
 	Gate  string `json:"gate,omitempty"`
 }
 
-// Empty reports whether nothing would change.
+// Empty reports whether the comparison has no changes.
 func (c *Comparison) Empty() bool { return len(c.Changes) == 0 }
 
 // Failed reports whether any pipeline could not be compared, or would be refused.

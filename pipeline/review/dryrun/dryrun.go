@@ -25,19 +25,22 @@ type Renderer struct {
 	// Fetcher fetches, Builder renders.
 	Fetcher *source.Fetcher
 	Builder *build.Builder
-	// Secrets are for registries that are compared with; nil means that there are none.
+	// Secrets are for registries to compare with; nil means that there are none.
 	Secrets secret.Reader
 	// Artifacts has what is published as ExternalArtifacts; nil means that it is not known.
 	Artifacts *externalartifact.Keeper
 	// PipelinesDir is what sources that are directories are relative to, together with their pipeline's file.
 	PipelinesDir string
-	// Sources are local directories that stand for sources, by their normal URL; "" stands for every one.
+	// Sources maps the normal URLs of sources to local directories that replace them; "" matches every source.
 	Sources map[string]string
-	// Revision gives the revision of a pipeline's source, by its mount path; "" is what the pipeline says. It may be nil.
+	// Revision returns the revision of a pipeline's source, by its mount path; "" means the one that the pipeline
+	// specifies. It may be nil.
 	Revision func(e catalog.Entry, mountPath string) string
-	// Instead gives the files of some sources of a pipeline by other means, nil for those that are fetched. It may be nil.
+	// Instead supplies the files of some sources of a pipeline by other means, or returns nil for those to fetch.
+	// It may be nil.
 	Instead func(e catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot
-	// Published gives what a place holds that a result is compared with, where that is not what is published there. It may be nil.
+	// Published returns what a result is compared with at a place, if that differs from what is published there. It
+	// may be nil.
 	Published func(ctx context.Context, e catalog.Entry, to v1alpha1.Publish) (publish.Holding, error)
 	// Results is a directory of earlier results, which counts as what is published; "" for none.
 	Results string
@@ -62,9 +65,9 @@ type Result struct {
 	// Path and Files are those of the first place that it is published to.
 	Path  string
 	Files map[string][]byte
-	// Gate says why the result would be refused.
+	// Gate is the reason why the result would be rejected.
 	Gate error
-	// Err says why there is none.
+	// Err is the reason why there is none.
 	Err error
 
 	compares bool // with what is published

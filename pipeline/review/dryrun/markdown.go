@@ -12,8 +12,8 @@ import (
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
-// Bounds of what Markdown writes. GitHub takes comments of up to 65,536 characters, GitLab of more; bytes are never fewer
-// than characters.
+// Limits of Markdown. GitHub accepts comments of up to 65,536 characters, GitLab more; bytes are never fewer than
+// characters.
 const (
 	// MaxMarkdown bounds all of it, in bytes.
 	MaxMarkdown = 65_000
@@ -28,8 +28,8 @@ const (
 	kept = 300
 )
 
-// Markdown writes a comparison for a comment on a pull request. It is never longer than MaxMarkdown, and says what it has
-// left out.
+// Markdown writes a comparison for a comment on a pull request. It is never longer than MaxMarkdown, and reports
+// what it has omitted.
 func (c *Comparison) Markdown(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "### Rendered manifests\n\n%s\n", escapeMarkdown(c.summaryLine()))
@@ -93,7 +93,7 @@ func writeChange(c group.Change, places map[string]int, open bool) string {
 	return out.String()
 }
 
-// diffText returns the lines of a change that there is room for, and the number of the others.
+// diffText returns the lines of a change that fit, and the number of the others.
 func diffText(c group.Change) (text string, left int) {
 	var out strings.Builder
 	for _, hunk := range c.Hunks {
@@ -111,7 +111,7 @@ func diffText(c group.Change) (text string, left int) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cutText shortens a text to maxProblem bytes and says so.
+// cutText shortens a text to maxProblem bytes and marks that.
 func cutText(text string) string {
 	if len(text) <= maxProblem {
 		return text

@@ -41,8 +41,8 @@ func (p *Renderer) readPublished(ctx context.Context, r *Result, to v1alpha1.Pub
 	return held, nil
 }
 
-// keepPublished has Jobs and bare Pods keep what is published of them, as a run has it. What cannot be read is not kept; the comparison
-// with it says why.
+// keepPublished makes Jobs and bare Pods keep their published state, as in a run. Unreadable ones are not kept; the
+// comparison with them reports why.
 func (p *Renderer) keepPublished(ctx context.Context, r *Result) error {
 	if !published.Concerns(r.Built.Response) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/prerig/prerig/pipeline/review"
 )
 
-// reviewOf is a result at one place, as a review tells of it.
+// reviewOf converts a result at one place for a review.
 func (p *Renderer) reviewOf(r *Result, one PipelineChange, target *TargetChange, before, after map[string][]byte) review.Pipeline {
 	out := review.Pipeline{Name: r.Entry.Key, NotCompared: one.Error, Refused: one.Gate}
 	if target != nil {
@@ -56,7 +56,8 @@ func firstText(texts ...string) string {
 	return ""
 }
 
-// addPlace adds a pipeline at one more place, unless the same changes at another one, or the same is in the way there.
+// addPlace adds a pipeline at one more place, unless another place has the same changes, or the same reason for not
+// being compared.
 func addPlace(all []review.Pipeline, one review.Pipeline, target string) []review.Pipeline {
 	equal := func(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
 	for i := range all {
@@ -71,5 +72,6 @@ func addPlace(all []review.Pipeline, one review.Pipeline, target string) []revie
 	return append(all, one)
 }
 
-// Review is the comparison for the body of a pull request or a comment. The Renderer must have been told to keep what it takes.
+// Review returns the comparison for the body of a pull request or a comment. The Renderer must have been configured
+// to keep the data for it.
 func (c *Comparison) Review() review.Change { return review.Change{Pipelines: c.reviewed} }

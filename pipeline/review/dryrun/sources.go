@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// fetchSources returns the sources of a pipeline as one snapshot, or the directories that stand for them. instead may give the
-// files of some; it may be nil.
+// fetchSources returns the sources of a pipeline as one snapshot, or the directories that replace them. instead may
+// supply the files of some; it may be nil.
 func (p *Renderer) fetchSources(ctx context.Context, e catalog.Entry, instead func(v1alpha1.NamedSource) *source.Snapshot) (*source.Snapshot, error) {
 	standsIn := false
 	all := e.Sources(p.PipelinesDir)
@@ -35,7 +35,7 @@ func (p *Renderer) fetchSources(ctx context.Context, e catalog.Entry, instead fu
 	}, standsIn)
 }
 
-// insteadOf returns what Instead gives for a pipeline.
+// insteadOf returns Instead bound to a pipeline.
 func (p *Renderer) insteadOf(e catalog.Entry) func(v1alpha1.NamedSource) *source.Snapshot {
 	if p.Instead == nil {
 		return nil
@@ -74,7 +74,8 @@ func namesSecret(src v1alpha1.Source) bool {
 	return src.Git != nil && src.Git.SecretRef != nil || src.OCI != nil && src.OCI.SecretRef != nil
 }
 
-// standInDir returns the directory that stands for a source of a pipeline. One without a URL stands for spec.source alone.
+// standInDir returns the directory that replaces a source of a pipeline. A directory without a URL replaces only
+// spec.source.
 func (p *Renderer) standInDir(pipeline *v1alpha1.RenderPipeline, src v1alpha1.NamedSource) (string, bool) {
 	if src.Dir == nil {
 		if dir, ok := p.Sources[giturl.Normal(src.URL())]; ok && IsNamed(pipeline, src, func(url string) bool { return giturl.Normal(url) == giturl.Normal(src.URL()) }) {
@@ -88,8 +89,9 @@ func (p *Renderer) standInDir(pipeline *v1alpha1.RenderPipeline, src v1alpha1.Na
 	return dir, ok
 }
 
-// IsNamed reports whether a source of a pipeline is one that somebody means who names its repository or artifact by URL: spec.source
-// where that has the URL, and else all others that have it. A pipeline may mount another branch of its own repository.
+// IsNamed reports whether a source of a pipeline is meant by a user who names its repository or artifact by URL:
+// spec.source if it has the URL, otherwise all others that have it. A pipeline may mount another branch of its own
+// repository.
 func IsNamed(pipeline *v1alpha1.RenderPipeline, src v1alpha1.NamedSource, matches func(url string) bool) bool {
 	if src.Dir != nil || !matches(src.URL()) {
 		return false

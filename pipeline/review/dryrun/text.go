@@ -125,7 +125,7 @@ func (c *Comparison) placeCounts() map[string]int {
 	return out
 }
 
-// comparedWith says with what, the most common first.
+// comparedWith lists what it was compared with, the most common first.
 func (c *Comparison) comparedWith() (out []string) {
 	counts := map[string]int{}
 	var order []string
@@ -152,7 +152,7 @@ func (c *Comparison) comparedWith() (out []string) {
 	return out
 }
 
-// Problem is an error with one line for each problem, nil where there is none.
+// Problem returns an error with one line for each problem, or nil if there is none.
 func (c *Comparison) Problem() error {
 	var lines []string
 	for _, p := range c.commonProblems() {

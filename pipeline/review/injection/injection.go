@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package injection tells what of published manifests an injection made. It takes and returns values, and needs no policy: what is
-// published says itself what can be taken out again.
+// Package injection finds the parts of published manifests that an injection made. It works on values, and needs no
+// policy: published manifests record themselves what can be removed again.
 package injection
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/prerig/prerig/pipeline/review/diff"
 )
 
-// removal is a policy that takes injections out. Templates of Istio's own name the containers that are not the user's.
+// removal is a policy that removes injections. Istio's own templates name the containers that are not the user's.
 const removal = "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: remove}\nspec: {mode: Remove, istio: {injector: {builtIn: istio}}}\n"
 
-// Remover takes injections out of documents. It is safe for concurrent use.
+// Remover removes injections from documents. It is safe for concurrent use.
 type Remover struct{ injector *fn.Injector }
 
 // NewRemover returns a Remover.
@@ -38,8 +38,8 @@ func NewRemover() (*Remover, error) {
 	return &Remover{injector: injector}, nil
 }
 
-// Remove returns documents of one cluster without their injection, in their order. One that nothing was injected into is the one that
-// came in, and one that an injection added is empty. The error is that of ctx.
+// Remove returns documents of one cluster without their injection, in their order. A document without an injection
+// is returned as is, and one that an injection added is empty. The error is that of ctx.
 func (r *Remover) Remove(ctx context.Context, docs []*manifest.Document) ([]*manifest.Document, error) {
 	items := make([]fn.Item, len(docs))
 	for i, doc := range docs {
@@ -59,8 +59,8 @@ func (r *Remover) Remove(ctx context.Context, docs []*manifest.Document) ([]*man
 	return out, nil
 }
 
-// Lines returns the lines of a file of manifests, counted from 1, that an injection made: those that are not there when the injection is
-// taken out again. There are none in what cannot be read.
+// Lines returns the lines of a file of manifests, counted from 1, that an injection made: those that disappear when
+// the injection is removed. It returns none for an unreadable file.
 func (r *Remover) Lines(ctx context.Context, content []byte) []int {
 	if len(content) == 0 {
 		return nil

@@ -37,7 +37,7 @@ type attempt struct {
 	listed map[string]git.Refs
 	// unproven is why it is not known whether the head is a branch of the repository.
 	unproven error
-	// gone says that nothing is to be known of it any more, again that it is to begin again at once.
+	// gone reports whether its record should be dropped, again whether it should restart at once.
 	gone, again bool
 }
 
@@ -48,17 +48,18 @@ func (e laterError) Unwrap() error { return e.error }
 
 // Bounds of an attempt.
 const (
-	// hostTimeout bounds what is said to the host, and asked of it.
+	// hostTimeout bounds calls to the host.
 	hostTimeout = 2 * time.Minute
 	// hostSteps are more than the steps of an attempt that may take as long each: asking, listing, finding the branch, and telling twice.
 	hostSteps = 7
-	// fetchTries is how often what cannot be fetched is fetched again before it is told of.
+	// fetchTries is how often a failed fetch is retried before it is reported.
 	fetchTries = 3
 	// maxTries is how often a host is asked that does not answer.
 	maxTries = 8
 )
 
-// do previews one pull request, unless another process is at it, and stores what became of it. It says whether something was done.
+// do previews one pull request, unless another process is doing so, and stores the outcome. It reports whether
+// anything was done.
 func (p *Previewer) do(ctx context.Context, one *status.Preview) bool {
 	key := one.Key()
 	log := p.Log.With("id", one.Cause, "preview", key)
@@ -93,7 +94,7 @@ func (p *Previewer) do(ctx context.Context, one *status.Preview) bool {
 	return a.save(context.WithoutCancel(ctx))
 }
 
-// limit is how long the rendering of one preview may take: as long as the most patient of its pipelines says.
+// limit returns how long the rendering of one preview may take: the longest timeout of its pipelines.
 func (a *attempt) limit() time.Duration {
 	limit := v1alpha1.DefaultPreviewTimeout
 	for i, e := range a.p.entriesOf(a.one) {
@@ -114,7 +115,7 @@ func (a *attempt) runSafely(ctx context.Context) (err error) {
 	return a.run(ctx)
 }
 
-// settle says when it is tried again.
+// settle sets when it is retried.
 func (a *attempt) settle(err error) {
 	a.one.Ended, a.one.HostAfter = time.Now().UTC(), time.Time{}
 	if err == nil {
@@ -141,7 +142,7 @@ func (a *attempt) settle(err error) {
 	a.log.Info("a preview is tried again", "after", wait, "error", err)
 }
 
-// save stores what is known now, and says whether it is stored. What has been asked for since stays asked for.
+// save stores the current state, and reports whether it is stored. Requests made since are kept.
 func (a *attempt) save(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
@@ -210,7 +211,7 @@ func (a *attempt) run(ctx context.Context) error {
 		return a.finish(ctx, "no longer one to a branch that is rendered")
 	}
 	if a.one.Head == a.in.HeadCommit && a.one.Base == a.in.Base && a.one.Pending == "" && !a.one.Failed {
-		return nil // it was told; what failed may go well by now
+		return nil // it was reported already; a failed one may succeed by now
 	}
 	return a.preview(ctx)
 }
@@ -228,7 +229,8 @@ func (a *attempt) ask(ctx context.Context, p *v1alpha1.RenderPipeline) (err erro
 	return err
 }
 
-// concerned returns the pipelines that follow the branch which the pull request goes to, and take it if it is from a fork.
+// concerned returns the pipelines that follow the branch which the pull request targets, and that accept it if it
+// is from a fork.
 func (a *attempt) concerned(ctx context.Context, all []catalog.Entry) (out []catalog.Entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
@@ -252,7 +254,7 @@ func (a *attempt) concerned(ctx context.Context, all []catalog.Entry) (out []cat
 	return out, nil
 }
 
-// preview renders, compares and tells.
+// preview renders, compares and reports.
 func (a *attempt) preview(ctx context.Context) error {
 	if err := a.pend(ctx); err != nil {
 		return err
@@ -283,7 +285,7 @@ func (a *attempt) preview(ctx context.Context) error {
 	return a.forget(ctx, keepFetched)
 }
 
-// pend says that a preview is under way.
+// pend reports on the pull request that a preview is under way.
 func (a *attempt) pend(ctx context.Context) error {
 	if !slices.ContainsFunc(a.entries, func(e catalog.Entry) bool { return e.Pipeline.Spec.Preview.Statuses() }) {
 		return nil
@@ -305,7 +307,8 @@ func (a *attempt) pend(ctx context.Context) error {
 func (a *attempt) finish(ctx context.Context, became string) error {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
-	// After a crash in between, the comment of one that is opened again must not be taken for what it said before.
+	// After a crash in between, the comment of a reopened pull request must not be assumed to have its previous
+	// content.
 	if err := a.forgetHead(ctx); err != nil {
 		return laterError{err}
 	}
@@ -335,7 +338,7 @@ func (a *attempt) unlessFinal(ctx context.Context, err error) error {
 	return nil
 }
 
-// forgetHead stores that nothing is previewed.
+// forgetHead stores that no head is previewed.
 func (a *attempt) forgetHead(ctx context.Context) error {
 	if a.one.Head == "" {
 		return nil

@@ -22,9 +22,9 @@ import (
 type compared struct {
 	// added, modified and deleted count objects at all places, changed the pipelines that have any.
 	added, modified, deleted, changed int
-	// failures say what would fail, told those of them that stand in reviewed too.
+	// failures lists what would fail, statusFailures those of them that are in reviewed too.
 	failures []string
-	// reviewed are the pipelines that comments tell of.
+	// reviewed are the pipelines that comments describe.
 	reviewed []review.Pipeline
 	// statusFailures are the failures of pipelines that the status counts.
 	statusFailures []string
@@ -87,7 +87,8 @@ func (r *rendering) compareOne(ctx context.Context, e catalog.Entry, out *compar
 	r.add(out, e, c)
 }
 
-// isUnchanged reports whether the pull request changes nothing that the last render of a pipeline has read, where that is published.
+// isUnchanged reports whether the pull request changes no input of the last render of a pipeline, if that is
+// published.
 func (r *rendering) isUnchanged(e catalog.Entry) bool {
 	state := r.a.p.Store.Get(e.Key)
 	published := state.Seen.Outcome == status.Published || state.Seen.Outcome == status.Unchanged
@@ -106,7 +107,7 @@ func (a *attempt) side() Side {
 	return a.p.Own
 }
 
-// fetch fetches the head, and for a fork the branch that it goes to.
+// fetch fetches the head, and for a fork the branch that it targets.
 func (r *rendering) fetch(ctx context.Context, e catalog.Entry) (err error) {
 	git := e.Pipeline.Spec.Source.Git
 	key := ""
@@ -193,7 +194,7 @@ func (r *rendering) add(out *compared, e catalog.Entry, c *dryrun.Comparison) {
 	}
 }
 
-// fail tells of a pipeline that was not compared.
+// fail records a pipeline that was not compared.
 func (r *rendering) fail(out *compared, e catalog.Entry, text string) {
 	r.count(out, e, text)
 	if e.Pipeline.Spec.Preview.Comments() {
@@ -234,7 +235,7 @@ func (a *attempt) fetchHead(ctx context.Context, scope source.Scope, src *v1alph
 	return a.fetched(fetcher.Fetch(ctx, scope, v1alpha1.Source{Git: &git}, a.in.HeadCommit))
 }
 
-// fetchBase fetches the branch that a fork's pull request goes to.
+// fetchBase fetches the branch that a fork's pull request targets.
 func (a *attempt) fetchBase(ctx context.Context, scope source.Scope, src *v1alpha1.GitSource) (*source.Snapshot, error) {
 	git, fetcher := *src, a.p.Heads
 	if git.SecretRef == nil {

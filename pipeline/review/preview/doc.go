@@ -1,16 +1,18 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview says on pull requests to the sources of pipelines what they would change: it renders their heads, compares the results
-// with what is published, keeps one comment on each pull request in place, and sets the status of its head.
+// Package preview reports on pull requests to the sources of pipelines what they would change: it renders their
+// heads, compares the results with what is published, maintains one comment on each pull request, and sets the
+// status of its head.
 //
-// It writes nothing else. It publishes nothing, neither reads nor takes the locks of pipelines, adds no job to the queue, and changes no
-// state of a pipeline. It renders while no pipeline wants to, and makes way for one that does.
+// It has no other effects. It does not publish, neither reads nor acquires the locks of pipelines, adds no job to
+// the queue, and changes no state of a pipeline. It renders while no pipeline wants to, and yields to one that
+// does.
 //
-// An event only says that something has become of a pull request. What that is, and where the head is, is asked of the host, so that
-// events may come late, twice and in any order. What an event asks for is stored before the event is forgotten, and a preview that a
-// crash has ended begins again.
+// An event only reports that a pull request has changed. How it changed, and where the head is, is requested from
+// the host, so that events may arrive late, twice and in any order. What an event requests is stored before the
+// event is dropped, and a preview that a crash has ended begins again.
 //
-// The head of a fork is anybody's. It is rendered without a single secret, and compared with what the branch renders to in the same way,
-// so that nothing is shown of what only a secret can read.
+// The head of a fork is untrusted. It is rendered without any secret, and compared with what the branch renders to
+// in the same way, so that content readable only with a secret is never shown.
 package preview

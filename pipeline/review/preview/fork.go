@@ -18,7 +18,8 @@ import (
 // secretError is about a pipeline that is not rendered for forks.
 type secretError struct{ error }
 
-// needsSecrets says which secret a pipeline cannot be rendered without. Forks have none: what they render could show what it reads.
+// needsSecrets returns an error that names the secret that a pipeline cannot be rendered without. Forks have none:
+// their rendered output could reveal what it reads.
 func needsSecrets(p *v1alpha1.RenderPipeline) error {
 	needs := func(field, what string) error {
 		return secretError{fmt.Errorf("it is not rendered for forks, as it needs a secret for %s (%s)", what, field)}
@@ -62,7 +63,7 @@ func withoutEncryption(e catalog.Entry) catalog.Entry {
 	return e
 }
 
-// renderBase renders the branch that a fork's pull request goes to, as the head is rendered.
+// renderBase renders the branch that a fork's pull request targets in the same way as the head.
 func (r *rendering) renderBase(ctx context.Context, e catalog.Entry) dryrun.Result {
 	at := r.newPreviewer()
 	at.Instead = func(_ catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot {

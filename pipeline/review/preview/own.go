@@ -12,8 +12,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// checkOwn takes a pull request for one from a fork unless its head is the newest commit of a branch of the repository: only who may write
-// there is trusted with secrets, and hosts know pull requests that need no such right and claim to be of the repository.
+// checkOwn treats a pull request as one from a fork unless its head is the newest commit of a branch of the
+// repository: only authors with write access are trusted with secrets, and hosts support pull requests that do not
+// require it and claim to be of the repository.
 func (a *attempt) checkOwn(ctx context.Context, all []catalog.Entry) error {
 	if a.in.Fork {
 		return nil

@@ -50,17 +50,18 @@ type Options struct {
 	Heads *source.Fetcher
 	// Own is for heads in the repository itself, Forks for others: it has no secrets.
 	Own, Forks Side
-	// WhenIdle calls something while nothing else wants to be rendered, see build.Limited.
+	// WhenIdle calls a function while no other render is wanted, see build.Limited.
 	WhenIdle func(ctx context.Context, do func(context.Context) error) error
 	// Host opens the host of a pipeline's pull requests.
 	Host func(ctx context.Context, p *v1alpha1.RenderPipeline) (pullrequest.Conversation, error)
 	// AtOnce is how many pull requests are previewed at the same time.
 	AtOnce int
-	// MaxKept bounds, in bytes, what Heads and Forks keep of repositories each; 0 does not. What was fetched first goes first.
+	// MaxKept bounds, in bytes, what Heads and Forks each keep of repositories; 0 means no limit. The oldest
+	// fetched data is removed first.
 	MaxKept int64
 	// ExternalURL is where the web page is, "" for nowhere that others reach.
 	ExternalURL string
-	// Watchdog leaves behind what hangs; nil does so, too, and tells nobody.
+	// Watchdog abandons what hangs; nil does so too, without reporting.
 	Watchdog *watchdog.Watchdog
 	// Log.
 	Log *slog.Logger
@@ -73,10 +74,11 @@ type Previewer struct {
 
 	mu      sync.Mutex
 	running map[string]*running
-	// grown says that something may have been fetched since it was looked how much is kept, full that no preview begins until some of it
-	// is gone.
+	// grown reports whether data may have been fetched since the size was last checked, full whether no preview
+	// begins until some of it is removed.
 	grown, full bool
-	// pauses are of those with which nothing could be done: another process is at it, or the store cannot be read.
+	// pauses holds the pauses of previews that could not proceed: another process works on them, or the store
+	// cannot be read.
 	pauses map[string]pause
 }
 
@@ -104,22 +106,22 @@ func New(o Options) *Previewer {
 const (
 	// lookEvery is how often it is looked for what others have noted, or is to be tried again.
 	lookEvery = 2 * time.Second
-	// sweepEvery is how often it is looked for those whose pipelines are gone.
+	// sweepEvery is how often previews whose pipelines were deleted are searched.
 	sweepEvery = 24 * time.Hour
 	// maxKept bounds how many open pull requests of one repository are known for one namespace.
 	maxKept = 1000
 	// pauseForks is the least time between the end of a preview of a fork's pull request, or of one that failed, and the beginning of
 	// its next.
 	pauseForks = 20 * time.Second
-	// minPause and maxPause bound for how long something is left alone with which nothing could be done.
+	// minPause and maxPause bound how long a preview that could not proceed is left alone.
 	minPause, maxPause = 2 * time.Second, time.Minute
 )
 
 // errMakeWay is why the preview of a fork's pull request is stopped.
 var errMakeWay = errors.New("a pull request of the repository itself goes first")
 
-// isEarly reports whether a preview has to wait. Nothing has it wait for longer than a host may ask for: what is
-// further ahead was noted before the clock was set back.
+// isEarly reports whether a preview has to wait. No wait is longer than a host may request: a time further ahead
+// was recorded before the clock was set back.
 func isEarly(one *status.Preview, now time.Time) bool {
 	return now.Before(one.NotBefore) && one.NotBefore.Sub(now) <= pullrequest.LongestWait
 }
@@ -127,7 +129,7 @@ func isEarly(one *status.Preview, now time.Time) bool {
 // isPaused reports whether the next preview has to wait for a while after the last.
 func isPaused(one *status.Preview) bool { return (one.Fork || one.Failed) && !one.Ended.IsZero() }
 
-// Note stores which pull requests an event is about, so that nothing of it is lost when it returns nil.
+// Note stores which pull requests an event is about, so that no part of it is lost when it returns nil.
 func (p *Previewer) Note(ctx context.Context, e event.Event, stored time.Time) error {
 	for _, change := range e.Changes {
 		if change.Pull == nil {
@@ -223,7 +225,8 @@ func (p *Previewer) Run(ctx context.Context) {
 	}
 }
 
-// sweep has those looked at again for which there are no pipelines any more, and which no event will be about, so that they are dropped.
+// sweep checks previews again whose pipelines no longer exist, and which no event will be about, so that they are
+// dropped.
 func (p *Previewer) sweep(ctx context.Context) {
 	for _, key := range p.Store.Previews() {
 		one := p.Store.Preview(key)
@@ -264,8 +267,9 @@ func (p *Previewer) due(now time.Time) (out []*status.Preview) {
 	return out
 }
 
-// begin notes that a preview is under way; nil where there is no room for it. Forks leave room for others, where there is more than one,
-// and are stopped for them where there is not. They do not count for what may run for the repository itself.
+// begin records that a preview is under way, or returns nil if there is no room for it. Forks leave room for others
+// if the limit is more than one, and are stopped for them if it is not. They do not count against the limit of the
+// repository itself.
 func (p *Previewer) begin(ctx context.Context, one *status.Preview) (*running, context.Context) {
 	group := status.PreviewGroup(one.Namespace, one.Repository)
 	most := p.mostOf(one)
@@ -299,7 +303,7 @@ func (p *Previewer) begin(ctx context.Context, one *status.Preview) (*running, c
 	return run, working
 }
 
-// end looks again at once, unless nothing could be done.
+// end triggers the next look at once, unless the preview could not proceed.
 func (p *Previewer) end(key string, run *running, done bool) {
 	run.stop(nil)
 	p.mu.Lock()
@@ -318,7 +322,8 @@ func (p *Previewer) end(key string, run *running, done bool) {
 	p.pauses[key] = pause{time.Now().Add(took), took}
 }
 
-// mostOf is how many pull requests are previewed at the same time for the pipelines of a preview: what the strictest of them says.
+// mostOf returns how many pull requests are previewed concurrently for the pipelines of a preview: the strictest of
+// their limits.
 func (p *Previewer) mostOf(one *status.Preview) int {
 	most := 0
 	for _, e := range p.entriesOf(one) {

@@ -11,8 +11,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source"
 )
 
-// makeRoom drops what was fetched first where too much is kept: whoever may open pull requests decides how much there is to fetch. It does
-// so when nothing is under way in this process, as that would miss it, and nothing begins until then.
+// makeRoom drops the oldest fetched data if too much is kept: anyone who may open pull requests determines how much
+// is fetched. It does so when no preview is under way in this process, as that would miss the data, and none begins
+// until then.
 func (p *Previewer) makeRoom(ctx context.Context) {
 	if p.MaxKept <= 0 || !p.takeGrown() {
 		return
@@ -68,10 +69,10 @@ func (p *Previewer) tooLarge() (out []*source.Fetcher) {
 	return out
 }
 
-// dropFork makes room for a pull request among those that are known of its repository: the pull request of a fork that
-// was previewed longest ago is forgotten, as anyone who opens many must not keep those of the repository itself from
-// being previewed. It reports whether there is room now. What was said of the other stays said, and an event of it
-// brings it back.
+// dropFork makes room for a pull request among the known ones of its repository: it drops the fork's pull request
+// that was previewed longest ago, because anyone who opens many must not keep those of the repository itself from
+// being previewed. It reports whether there is room now. Comments and statuses of the dropped pull request stay,
+// and an event about it brings it back.
 func (p *Previewer) dropFork(ctx context.Context, fresh *status.Preview) bool {
 	group := status.PreviewGroup(fresh.Namespace, fresh.Repository)
 	var oldest *status.Preview

@@ -23,8 +23,8 @@ import (
 // maxContext is the longest name of a status: GitHub and GitLab take 255 characters.
 const maxContext = 255
 
-// contextOf is the name of the status of previews. The branch that a pull request goes to is in it, as one commit may be the head of pull
-// requests to several.
+// contextOf returns the name of the status of previews. It contains the target branch, as one commit may be the
+// head of pull requests to several branches.
 func contextOf(namespace, base string) string {
 	name := path.Join("prerig/preview", namespace) + "/"
 	if len(name)+len(base) > maxContext {
@@ -34,10 +34,10 @@ func contextOf(namespace, base string) string {
 	return name + base
 }
 
-// commentName tells the comments of namespaces apart.
+// commentName returns the name that distinguishes the comments of namespaces.
 func (a *attempt) commentName() string { return path.Join("prerig/preview", a.one.Namespace) }
 
-// statusOf is what is said of a head for the branch that it goes to.
+// statusOf returns the status of a head for the branch that it targets.
 func (a *attempt) statusOf(base string, state pullrequest.CommitState, text string) pullrequest.CommitStatus {
 	return pullrequest.CommitStatus{State: state, Context: contextOf(a.one.Namespace, base), Description: status.OneLine(text), Page: a.page()}
 }
@@ -53,7 +53,7 @@ func (a *attempt) page() string {
 	return a.p.ExternalURL + "/"
 }
 
-// summary says in one line what would change and fail.
+// summary describes in one line what would change and fail.
 func (c *compared) summary() string {
 	text := "nothing would change"
 	if c.changes() {
@@ -77,7 +77,7 @@ func (c *compared) summary() string {
 	return status.OneLine(text)
 }
 
-// tell writes the comment and the status, each also where the other fails.
+// tell writes the comment and the status, each even if the other fails.
 func (a *attempt) tell(ctx context.Context, found *compared) error {
 	var commented error
 	if slices.ContainsFunc(a.entries, func(e catalog.Entry) bool { return e.Pipeline.Spec.Preview.Comments() }) {
@@ -97,12 +97,12 @@ func (a *attempt) tell(ctx context.Context, found *compared) error {
 		a.one.Pending, a.one.PendingTo = "", ""
 	}
 	if _, again := pullrequest.Retry(err); again {
-		return errors.Join(err, commented) // the one that is worth another try says so
+		return errors.Join(err, commented) // the error that is worth a retry is marked as such
 	}
 	return errors.Join(commented, err)
 }
 
-// comment writes the comment. There is none to begin with where there is nothing to tell.
+// comment writes the comment. It does not create one if it has no content.
 func (a *attempt) comment(ctx context.Context, found *compared) error {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (a *attempt) comment(ctx context.Context, found *compared) error {
 	return err
 }
 
-// text is what the comment says, of at most so many bytes.
+// text returns the text of the comment, of at most longest bytes.
 func (a *attempt) text(ctx context.Context, found *compared, longest int, tells bool) (string, error) {
 	var head strings.Builder
 	fmt.Fprintf(&head, "**Prerig** has previewed `%s`", a.in.HeadCommit[:min(12, len(a.in.HeadCommit))])

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact hides the values of Secrets in manifests that people are shown, line by line, so that a difference still says which
-// of them are new, gone or changed, as kubectl diff does.
+// Package redact hides the values of Secrets in manifests that are shown to people, line by line, so that a
+// difference still shows which of them are new, removed or changed, as kubectl diff does.
 package redact
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// What stands for a value: one that is the same in both texts or only in one, and one that differs.
+// Replacements for a value: one that is the same in both texts or only in one, and one that differs.
 const (
 	hidden       = "***"
 	hiddenBefore = "*** (before)"
 	hiddenAfter  = "*** (after)"
 )
 
-// Pair returns two versions of a file of manifests with the same lines, in which the values of Secrets are hidden. What cannot be read
-// as manifests and may say Secret somewhere is hidden as a whole.
+// Pair returns two versions of a file of manifests with the same lines, in which the values of Secrets are hidden.
+// Text that cannot be parsed as manifests and may contain Secret somewhere is hidden as a whole.
 func Pair(old, now []byte) (oldShown, nowShown []byte) {
 	if !maySaySecret(old) && !maySaySecret(now) {
 		return old, now
@@ -62,7 +62,7 @@ func readFile(text []byte) file {
 	return f
 }
 
-// noteSecret gives a document that is a Secret, or may be or hold one, a name, and notes its values.
+// noteSecret names a document that is a Secret, or may be or contain one, and records its values.
 func (f *file) noteSecret(d *document) {
 	object, err := d.read.Object()
 	if err != nil {

@@ -5,12 +5,12 @@ package redact
 
 import "strings"
 
-// section is an entry of an object: the lines from its key to the next one's. Where it begins is what the parser says: a line that looks
-// like a key may be in the middle of a text, and a key need not look like one.
+// section is an entry of an object: the lines from its key to the next key. Its start is taken from the parser: a
+// line that looks like a key may be in the middle of a text, and a key need not look like one.
 type section struct {
 	field string
 	line  int  // of the document, from 1
-	open  bool // whether it holds nothing secret but for what kubectl apply notes
+	open  bool // whether it contains no secret data except what kubectl apply records
 	keys  map[string]bool
 	noted []span
 }
@@ -28,7 +28,7 @@ func (s section) notes(line int) bool {
 	return false
 }
 
-// openFields are the fields of a Secret that hold nothing secret, where they stand in block style.
+// openFields are the fields of a Secret without secret data, if they are in block style.
 var openFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "type": true, "immutable": true}
 
 // lastApplied ends the name of an annotation of kubectl apply.
@@ -50,7 +50,7 @@ func (d document) sections() []section {
 		_, isMapping := value.(map[string]any)
 		_, isList := value.([]any)
 		if one.open = openFields[entry.Key] && !isList && isMapping == (entry.Key == "metadata"); one.open && isMapping {
-			end := len(d.text) + 2 // there are fewer lines
+			end := len(d.text) + 2 // beyond the last line
 			if i+1 < len(entries) {
 				end = entries[i+1].Line
 			}
@@ -77,8 +77,8 @@ func keysOf(value any) map[string]bool {
 	return keys
 }
 
-// findNoted returns the lines of what kubectl apply notes in metadata, which ends before a line; false where it notes something that
-// cannot be told from the rest.
+// findNoted returns the lines that kubectl apply records in metadata, which ends before the line end, or false if
+// it records something that cannot be separated from the rest.
 func (d document) findNoted(end int) (noted []span, ok bool) {
 	metadata, _ := d.object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

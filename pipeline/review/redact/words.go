@@ -5,17 +5,17 @@ package redact
 
 import "bytes"
 
-// What follows looks at every byte of all that is published, and says the same as regular expressions of one line each, which its test
-// has. These took an eighth of the daemon's time.
+// The following functions scan every byte of all that is published, and are equivalent to one-line regular
+// expressions, which their test contains. The regular expressions used an eighth of the daemon's time.
 
-// kind is what a Secret says that it is.
+// kind is the kind of a Secret.
 var kind = []byte("Secret")
 
-// maySaySecret reports whether a text may say somewhere that something is a Secret.
+// maySaySecret reports whether a text may declare an object as a Secret.
 func maySaySecret(text []byte) bool { return bytes.Contains(text, kind) || mayEncode(text) }
 
-// hasKind reports whether a text has a value that is nothing but Secret: letters or digits beside it would be a part of the value. Most
-// documents with the letters name something like imagePullSecrets, and need not be decoded.
+// hasKind reports whether a text has a value that is exactly Secret: adjacent letters or digits would be part of
+// the value. Most documents with these letters name something like imagePullSecrets, and need not be decoded.
 func hasKind(text []byte) bool {
 	for from := 0; ; {
 		i := bytes.Index(text[from:], kind)
@@ -34,15 +34,16 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// mayEncode reports whether a value may say Secret in other letters than these: by numbers of characters, over lines that a backslash
-// joins, in base64 with the tag of binary data, which % can write otherwise, or in another encoding than UTF-8.
+// mayEncode reports whether a value may spell Secret in other letters than these: by character codes, across lines
+// joined by a backslash, in base64 with the tag of binary data, which % can write otherwise, or in another encoding
+// than UTF-8.
 func mayEncode(text []byte) bool {
 	return bytes.IndexByte(text, 0) >= 0 || bytes.Contains(text, []byte("binary")) || bytes.HasPrefix(text, []byte("%TAG")) ||
 		bytes.Contains(text, []byte("\n%TAG")) || hasEscape(text) || hasEncodedTag(text)
 }
 
-// hasEscape reports whether a backslash is in front of the number of a character, or of what a double-quoted text does not have there but
-// for the end of a line.
+// hasEscape reports whether a backslash precedes a character code, or a character that cannot follow one in a
+// double-quoted text except at the end of a line.
 func hasEscape(text []byte) bool {
 	for {
 		i := bytes.IndexByte(text, '\\')

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live reads from a cluster what verify compares. It only lists; Resources says what.
+// Package live reads from a cluster what verify compares. It only lists objects; Resources defines which.
 package live
 
 import (
@@ -25,14 +25,14 @@ import (
 type Resource struct {
 	schema.GroupVersionResource
 	Kind string
-	// Cluster says that it is in no namespace, or is to be listed in all of them.
+	// Cluster reports whether it is cluster-scoped, or should be listed in all namespaces.
 	Cluster bool
-	// Needed says that nothing can be compared without it. Others are left out where they may not be read, and the report
-	// says so.
+	// Needed reports whether a comparison is impossible without it. Other resources are skipped if they may not be
+	// read, and the report lists them.
 	Needed bool
 	// Earlier are versions that clusters without this one may have. With some, a cluster without any has no such objects.
 	Earlier []string
-	// Optional says that a cluster without the resource has no such objects.
+	// Optional reports whether a cluster without the resource simply has no such objects.
 	Optional bool
 }
 
@@ -63,8 +63,8 @@ func resource(group, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
 }
 
-// Config returns how to reach the cluster of a kubeconfig: of the file that is named, else those that kubectl reads. An
-// empty name of a context means the current one.
+// Config returns the connection to the cluster of a kubeconfig: of the named file, otherwise of those that kubectl
+// reads. An empty context name means the current context.
 func Config(file, kubeContext string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file
@@ -84,7 +84,7 @@ const page = 500
 // fewNamespaces is up to how many namespaces are read one by one: that needs no right to read the others.
 const fewNamespaces = 10
 
-// Read lists the objects of namespaces, or of all namespaces where none is given.
+// Read lists the objects of namespaces, or of all namespaces if none is specified.
 func Read(ctx context.Context, config *rest.Config, namespaces []string) (*verify.Snapshot, error) {
 	version, err := serverVersion(ctx, config)
 	if err != nil {
@@ -114,7 +114,7 @@ type Found struct {
 	Unread []string
 }
 
-// List lists resources in namespaces, or in all namespaces where none is given.
+// List lists resources in namespaces, or in all namespaces if none is specified.
 func List(ctx context.Context, config *rest.Config, resources []Resource, namespaces []string) (*Found, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -208,7 +208,7 @@ func (r *reader) each(ctx context.Context, one Resource) (out []map[string]any, 
 	return out, nil
 }
 
-// list reads a resource page by page. A list that has become too old on the way is read anew, at once.
+// list reads a resource page by page. A list that has expired in between is read again, in one request.
 func (r *reader) list(ctx context.Context, one Resource, namespace string, wanted map[string]bool) ([]map[string]any, error) {
 	options := metav1.ListOptions{Limit: page}
 	var out []map[string]any

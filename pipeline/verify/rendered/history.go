@@ -27,7 +27,7 @@ import (
 // history implements verify.History. It is safe for concurrent use.
 type history struct {
 	options Options
-	commits Commits // nil where there is only one state
+	commits Commits // nil if there is only one state
 	read    func(s *state, name string) ([]byte, error)
 	heads   map[verify.Ref]*verify.Workload
 
@@ -35,7 +35,7 @@ type history struct {
 	states []*state // the newest first; those with equal files only once
 	last   *state   // the oldest commit that was looked at
 	looked int
-	whole  bool             // there are no older commits to look at
+	whole  bool             // no older commits are left to read
 	blobs  map[string]*blob // by path and digest
 }
 
@@ -124,7 +124,7 @@ func (h *history) Versions(ref verify.Ref) iter.Seq2[*verify.Workload, error] {
 	}
 }
 
-// stateAt returns a state and the one after it; nil where there is none so old.
+// stateAt returns a state and the one after it, or nil if none is that old.
 func (h *history) stateAt(i int) (newer, s *state, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,8 +167,8 @@ func (h *history) lookBack() error {
 	return nil
 }
 
-// find returns a workload in a state, or nil where it is not there or is in a file that is the same in the next state.
-// file is where it was found last, or "". An error is of a file that it might be in.
+// find returns a workload in a state, or nil if it does not exist or is in a file that is the same in the next
+// state. file is where it was found last, or "". An error is about a file that may contain it.
 func (h *history) find(newer, s *state, ref verify.Ref, file string) (*verify.Workload, error) {
 	var unread error
 	if id, ok := s.files[file]; ok {

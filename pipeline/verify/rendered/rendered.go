@@ -27,7 +27,7 @@ import (
 	"github.com/prerig/prerig/pipeline/verify"
 )
 
-// Options say what is read.
+// Options describe what is read.
 type Options struct {
 	// Registry knows the kinds with pod templates.
 	Registry *workload.Registry
@@ -119,8 +119,8 @@ func New(ctx context.Context, commits Commits, o Options) (verify.History, error
 	return h, h.setHead(ctx, first)
 }
 
-// hasPaths returns an error for a path that the newest commit does not have: it is a slip or was renamed, and what is to be there would
-// not be compared.
+// hasPaths returns an error for a path that the newest commit does not have: it is a typo or was renamed, and its
+// expected content would not be compared.
 func (h *history) hasPaths(newest *state) error {
 	for _, from := range h.options.Paths {
 		if _, err := newest.tree.Entries(path.Clean(from)); err != nil {

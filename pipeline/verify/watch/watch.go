@@ -27,11 +27,11 @@ import (
 
 // Cluster is one that is looked at, and what was committed for it.
 type Cluster struct {
-	// Name tells it from others.
+	// Name distinguishes it from others.
 	Name string
-	// Kubeconfig and Context are how it is reached, as live.Config takes them.
+	// Kubeconfig and Context specify how it is reached, as accepted by live.Config.
 	Kubeconfig, Context string
-	// Open gives the mirror of the repository and the way to the server; Ref is the full name of the branch, Paths the
+	// Open returns the mirror of the repository and the remote; Ref is the full name of the branch, Paths the
 	// directories that count.
 	Open  func(ctx context.Context) (*git.Mirror, *git.Remote, error)
 	Ref   string
@@ -44,7 +44,8 @@ type Cluster struct {
 	Ignore []string
 	// Interval is how long to wait between two looks.
 	Interval time.Duration
-	// Changed is told what was found at the first look, and when other pods are wrong than at the last one. It may be nil.
+	// Changed is called with the result of the first look, and whenever the set of wrong pods differs from the last
+	// one. It may be nil.
 	Changed func(ctx context.Context, found Found) error
 }
 
@@ -69,7 +70,8 @@ type Watcher struct {
 
 	mu    sync.Mutex
 	found Found
-	// told is what was told last: the wrong pods. Before anything is told it is nil, as others may have been told before a restart.
+	// told holds the wrong pods that were reported last. Before the first report it is nil, as others may have been
+	// reported before a restart.
 	told *string
 	// seen are the newest commits of earlier looks, the newest first: the mirror need not have what is between them.
 	seen []git.Hash
@@ -102,7 +104,7 @@ func (w *Watcher) Run(ctx context.Context) {
 // lookTimeout bounds one look.
 const lookTimeout = 5 * time.Minute
 
-// Look looks once. What goes wrong is in Found, and in the log.
+// Look looks once. Errors are in Found, and in the log.
 func (w *Watcher) Look(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -138,7 +140,8 @@ func (w *Watcher) setFound(found Found) {
 	w.found = found
 }
 
-// summaryOf is the same for two reports that need not be told apart: it has the wrong pods and what is wrong with them.
+// summaryOf is equal for two reports that need not be distinguished: it contains the wrong pods and what is wrong
+// with them.
 func summaryOf(r *verify.Report) string {
 	var b strings.Builder
 	for _, pod := range r.Wrong() {
@@ -185,7 +188,8 @@ func (w *Watcher) verify(ctx context.Context) (*verify.Report, error) {
 	return report, err
 }
 
-// history fetches the branch. Where the mirror lacks a commit's parent, what was the newest one at an earlier look goes on.
+// history fetches the branch. If the mirror lacks a commit's parent, the history continues with the newest commit
+// of an earlier look.
 func (w *Watcher) history(ctx context.Context, registry *workload.Registry) (verify.History, error) {
 	mirror, remote, err := w.cluster.Open(ctx)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backoff says how long to wait before something is tried again, and waits.
+// Package backoff computes how long to wait before a retry, and waits.
 package backoff
 
 import (

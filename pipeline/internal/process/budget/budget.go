@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget bounds what several teams take of something together, such as memory for the answers of foreign
-// servers. Each team has a share that it cannot exceed, so that one which takes all that it can get leaves room for
-// the others.
+// Package budget bounds the joint use of a resource by several teams, such as memory for the answers of foreign
+// servers. Each team has a share that it cannot exceed, so that a greedy one leaves room for the others.
 package budget
 
 import (
@@ -41,14 +40,14 @@ func New(amount, share int64, patience time.Duration) *Budget {
 	return &Budget{share: min(share, amount), patience: patience, free: amount, held: map[string]int64{}}
 }
 
-// Lease is what somebody holds of a budget. It is for one goroutine at a time.
+// Lease is a held part of a budget. It must be used by only one goroutine at a time.
 type Lease struct {
 	of   *Budget
 	team string
 	held int64
 }
 
-// Lease returns a lease of nothing for a team.
+// Lease returns an empty lease for a team.
 func (b *Budget) Lease(team string) *Lease { return &Lease{of: b, team: team} }
 
 // Grow waits until the lease holds an amount, which may be less than it holds already. No lease holds more than a
@@ -66,7 +65,7 @@ func (l *Lease) Grow(ctx context.Context, amount int64) error {
 	return nil
 }
 
-// Release gives back all that the lease holds. It may grow again.
+// Release returns all that the lease holds. The lease may grow again.
 func (l *Lease) Release() {
 	l.of.give(l.team, l.held)
 	l.held = 0

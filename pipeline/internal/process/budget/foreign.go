@@ -22,11 +22,11 @@ const (
 	// leastBytes and mostBytes bound how much memory all answers of foreign servers take together, and partOfMemory is
 	// which part of the process' memory they take in between.
 	leastBytes, mostBytes, partOfMemory = 96 << 20, 1 << 30, 4
-	// FreeBytes is what each answer takes without being counted, so that small ones wait for nobody.
+	// FreeBytes is the uncounted part of each answer, so that small ones never wait.
 	FreeBytes = 256 << 10
 )
 
-// foreign is what all data from foreign servers takes together in this process: memory, and places to unpack.
+// foreign is the joint budget for all data from foreign servers in this process: memory, and unpacking slots.
 type foreign struct{ memory, unpacking *Budget }
 
 // shared is made when it is first needed: the limit of the process' memory is known by then.
@@ -57,14 +57,14 @@ func teamOf(ctx context.Context, other string) string {
 	return "\x00" + other
 }
 
-// Memory returns a lease of nothing of the memory for the answers of foreign servers. What is done for no team counts
-// for the server.
+// Memory returns an empty lease of the memory for the answers of foreign servers. Work without a team is charged to
+// the server.
 func Memory(ctx context.Context, server string) *Lease {
 	return shared().memory.Lease(teamOf(ctx, server))
 }
 
-// Unpack waits for a place to unpack something large, which takes a processor for long, and for the memory that it
-// needs.
+// Unpack waits for a slot to unpack a large archive, which occupies a processor for long, and for the memory that
+// it needs.
 func Unpack(ctx context.Context, server string, memory int64) (release func(), err error) {
 	place, room := shared().unpacking.Lease(teamOf(ctx, server)), Memory(ctx, server)
 	release = func() { room.Release(); place.Release() }

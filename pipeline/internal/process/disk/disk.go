@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disk tells how much room a directory has, and whether that is enough to go on.
+// Package disk reports how much space a directory has, and whether that suffices to continue.
 package disk
 
 import (
@@ -14,16 +14,16 @@ const MinAvailable = 4 << 20
 
 // Space is what the file system of a directory has room for.
 type Space struct {
-	// Available and Capacity are bytes that this process can still write, and that there are in all.
+	// Available and Capacity are the bytes that this process can still write, and the total.
 	Available, Capacity uint64
 	// Inodes is how many files can still be made; Counted is false for file systems that do not count them.
 	Inodes  uint64
 	Counted bool
-	// ReadOnly says that nothing can be written at all, as when a kernel has met a broken disk.
+	// ReadOnly reports whether writing is impossible, as after the kernel has detected a broken disk.
 	ReadOnly bool
 }
 
-// Of returns the space of a directory, which must exist. It asks the system only, and writes nothing.
+// Of returns the space of a directory, which must exist. It only queries the system, and does not write.
 func Of(dir string) (Space, error) {
 	space, err := spaceOf(dir)
 	if err != nil {
@@ -32,7 +32,8 @@ func Of(dir string) (Space, error) {
 	return space, nil
 }
 
-// Problem says why nothing can be stored, without the name of the directory; nil where it can. Quotas of a user are not known.
+// Problem returns why storing data is not possible, without the name of the directory, or nil if it is. It does not
+// know quotas of a user.
 func (s Space) Problem() error {
 	switch {
 	case s.ReadOnly:

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// rule says whether the addresses of a prefix may be connected to.
+// rule allows or denies connections to the addresses of a prefix.
 type rule struct {
 	prefix netip.Prefix
 	allow  bool
@@ -20,7 +20,8 @@ type rule struct {
 	configured bool
 }
 
-// builtIn are the rules about addresses that no server of a pipeline has, of which some hand out credentials to whoever asks.
+// builtIn are the rules for addresses that no server of a pipeline has; some of these hand out credentials to any
+// client.
 var builtIn = slices.Concat(
 	refuse("an unspecified", "0.0.0.0/8", "::/128"),
 	refuse("a link-local", "169.254.0.0/16", "fe80::/10"),
@@ -48,13 +49,13 @@ var privatePrefixes = []string{
 	"::1/128", "fc00::/7", "fec0::/10", "64:ff9b:1::/48", "100::/64", "2001:db8::/32",
 }
 
-// Rules say which addresses may be connected to. The most specific prefix that holds an address decides; of an allowed and a
-// denied one that are equal, the denied one does. Its zero value refuses link-local, multicast and unspecified addresses and those of
-// cloud providers' metadata, and allows all others.
+// Rules determine which addresses may be connected to. The most specific prefix that contains an address decides;
+// if an allowed and a denied one are equal, the denied one wins. The zero value denies link-local, multicast and
+// unspecified addresses and those of cloud providers' metadata, and allows all others.
 type Rules struct{ configured []rule }
 
-// NewRules returns rules. Elements are addresses, prefixes such as 10.0.0.0/8, or the word of [Private]. The error says which are
-// none of these.
+// NewRules returns rules. Elements are addresses, prefixes such as 10.0.0.0/8, or the word of [Private]. The error
+// lists the invalid ones.
 func NewRules(allow, deny []string) (Rules, error) {
 	var r Rules
 	var errs []error
@@ -94,8 +95,8 @@ func parsePrefixes(text string) ([]netip.Prefix, error) {
 	return []netip.Prefix{p.Masked()}, nil
 }
 
-// Check returns nothing for an address that may be connected to, and the kind of the address for others, such as "a link-local".
-// An IPv4 address that an IPv6 one leads to is checked as well.
+// Check returns "" for an address that may be connected to, and the kind of the address for others, such as "a
+// link-local". An IPv4 address embedded in an IPv6 one is checked as well.
 func (r Rules) Check(address netip.Addr) (kind string) {
 	address = address.WithZone("").Unmap()
 	if kind := r.checkOne(address); kind != "" {
@@ -117,7 +118,7 @@ func (r Rules) checkOne(address netip.Addr) string {
 			continue
 		}
 		longer, equal := one.prefix.Bits() > best.prefix.Bits(), one.prefix.Bits() == best.prefix.Bits()
-		// A rule that was asked for goes before a built-in one, and a denial before a permission.
+		// Configured rules take precedence over built-in ones, and denials over permissions.
 		if !found || longer || equal && (one.configured && !best.configured || one.configured == best.configured && !one.allow) {
 			best, found = one, true
 		}

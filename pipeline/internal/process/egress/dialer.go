@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package egress connects to what pipelines name, and to nothing that they must not reach through the daemon. Addresses are
-// checked when a connection is made, after names were looked up, so that neither a name that changes nor a redirect leads around it.
+// Package egress connects to servers that pipelines name, but not to those that they must not reach through the
+// daemon. Addresses are checked when a connection is made, after name resolution, so that neither a changing name
+// nor a redirect bypasses the check.
 package egress
 
 import (
@@ -22,16 +23,17 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// RefusedError is about a server whose address must not be connected to. It does not say the address that a name leads to.
+// RefusedError is returned for a server whose address must not be connected to. It does not reveal the address that
+// a name resolves to.
 type RefusedError struct{ Host, Kind string }
 
-// Error says what kind of address it is, and who can allow it.
+// Error describes the kind of address, and who can allow it.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s leads to %s address, which the daemon does not connect to; who runs it can allow the address with egress.allow", e.Host, e.Kind)
 }
 
 // IsRefused reports whether an error is about an address that must not be connected to, or a URL that must not be
-// read: trying again changes nothing.
+// read: a retry changes nothing.
 func IsRefused(err error) bool {
 	var refused *RefusedError
 	return errors.As(err, &refused) || isOutOfReach(err)
@@ -80,7 +82,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 	conn, err := guarded.DialContext(ctx, network, address)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		return nil, refused // what is around it says the address
+		return nil, refused // the wrapping error contains the address
 	}
 	return conn, err
 }
@@ -104,7 +106,7 @@ func (d *Dialer) DialTunnel(ctx context.Context, network, address string) (net.C
 	return chosen.Dial(network, address)
 }
 
-// forwarder connects to a target, or to the proxy that stands before it.
+// forwarder connects to a target, or to the proxy in front of it.
 type forwarder struct {
 	d      *Dialer
 	target string
@@ -123,8 +125,8 @@ func (f *forwarder) DialContext(ctx context.Context, network, address string) (n
 	return f.d.dialer.DialContext(ctx, network, address)
 }
 
-// Guard has a transport connect through the dialer, and through the proxies of the environment where these are set. A proxy looks
-// names up by itself, so that only addresses that stand in a URL are checked before it is asked.
+// Guard makes a transport connect through the dialer, and through the proxies of the environment if these are set.
+// A proxy resolves names itself, so only literal addresses in a URL are checked before it is called.
 func (d *Dialer) Guard(t *http.Transport) *http.Transport {
 	t.Proxy = func(request *http.Request) (*url.URL, error) {
 		chosen, err := http.ProxyFromEnvironment(request)

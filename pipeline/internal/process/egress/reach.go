@@ -12,15 +12,15 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// OutOfReachError is about a URL that those for whom something is read may not read. Trying again changes nothing.
+// OutOfReachError is returned for a URL that may not be read on behalf of its users. A retry changes nothing.
 type OutOfReachError struct{ Host, Whose, Setting string }
 
-// Error says who can allow it. It does not say the whole URL, which a redirect may have made.
+// Error names who can allow it. It does not include the whole URL, which a redirect may have made.
 func (e *OutOfReachError) Error() string {
 	return fmt.Sprintf("%s may not read this URL of %s; who runs the daemon can allow it with %s", e.Whose, e.Host, e.Setting)
 }
 
-// Reach is what may be read on behalf of somebody, beside what a pipeline names itself.
+// Reach is what may be read on behalf of a user, beside what a pipeline names itself.
 type Reach struct {
 	// Allowed are the URLs; nil sets no bound.
 	Allowed []giturl.Pattern
@@ -40,8 +40,8 @@ func WithReach(ctx context.Context, r Reach) context.Context {
 	return context.WithValue(ctx, reachKey{}, append(all[:len(all):len(all)], r))
 }
 
-// CheckURL returns an *[OutOfReachError] for a URL that must not be read in a context: one that a redirect leads to,
-// or that a source names. What is asked for there, behind a question mark, does not matter.
+// CheckURL returns an *[OutOfReachError] for a URL that must not be read in a context: the target of a redirect, or
+// a URL that a source names. The query after the question mark is ignored.
 func CheckURL(ctx context.Context, at *url.URL) error {
 	all, _ := ctx.Value(reachKey{}).([]Reach)
 	for _, r := range all {

@@ -21,7 +21,7 @@ type Error struct {
 // Recovered returns the error for what recover has returned. It is to be called by the deferred function that recovers.
 func Recovered(cause any) *Error { return &Error{cause, debug.Stack()} }
 
-// StackOf returns where the panic was that an error is about; false for an error about something else.
+// StackOf returns the stack of the panic that an error is about, or false for any other error.
 func StackOf(err error) (stack string, ok bool) {
 	var bug *Error
 	if !errors.As(err, &bug) {

@@ -6,6 +6,6 @@ package filelock
 
 import "os"
 
-// Try takes the exclusive lock of an open file, and reports whether it has it now; somebody else has it where it is false. The lock ends
-// when the file is closed, also by the end of the process.
+// Try tries to acquire the exclusive lock of an open file, and reports whether it succeeded; false means that it is
+// held elsewhere. The lock ends when the file is closed, including by the end of the process.
 func Try(file *os.File) (bool, error) { return try(file) }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package livefile holds what files say, such as tokens and certificates, and reads them again while the daemon runs: a mounted
-// Secret changes under it.
+// Package livefile holds the content of files, such as tokens and certificates, and reads them again while the
+// daemon runs: a mounted Secret changes at runtime.
 package livefile
 
 import (
@@ -15,7 +15,8 @@ import (
 // interval is how long a value is used before its files are looked at again.
 const interval = time.Second
 
-// Value is what files say. It is safe for concurrent use. Nothing runs in the background: files are read when somebody asks.
+// Value is the parsed content of files. It is safe for concurrent use. It has no background goroutine: files are
+// read on demand.
 type Value[T any] struct {
 	name  string
 	read  func() ([]byte, error)
@@ -29,8 +30,8 @@ type Value[T any] struct {
 	problem string // that was logged last, "" where all is well
 }
 
-// Open reads the files for the first time. name is what they hold, for the log. read returns everything that parse needs, so that
-// equal bytes mean that nothing changed. The error is that of read or parse.
+// Open reads the files for the first time. name describes their content, for the log. read returns everything that
+// parse needs, so that equal bytes mean that nothing changed. The error is that of read or parse.
 func Open[T any](name string, log *slog.Logger, read func() ([]byte, error), parse func([]byte) (T, error)) (*Value[T], error) {
 	v := &Value[T]{name: name, read: read, parse: parse, log: log, looked: time.Now()}
 	if err := v.load(); err != nil {
@@ -39,8 +40,8 @@ func Open[T any](name string, log *slog.Logger, read func() ([]byte, error), par
 	return v, nil
 }
 
-// Get returns what the files say now, to a second. While they cannot be read or are wrong it is what they said last, and the log
-// says so once.
+// Get returns the current content of the files, at most a second old. While they cannot be read or are invalid, it
+// returns the last valid content, and logs that once.
 func (v *Value[T]) Get() T {
 	v.mu.Lock()
 	defer v.mu.Unlock()

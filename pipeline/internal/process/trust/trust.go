@@ -9,8 +9,8 @@ import (
 	"crypto/x509"
 )
 
-// Authorities returns the settings of a TLS client that trusts the authorities of the system and those of certificates in PEM form; false
-// where there are none of these.
+// Authorities returns the settings of a TLS client that trusts the authorities of the system and those of
+// certificates in PEM form, or false if these contain no certificate.
 func Authorities(certificates []byte) (config *tls.Config, ok bool) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {

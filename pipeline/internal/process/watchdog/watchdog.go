@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watchdog leaves steps behind that do not end. A context asks a step to end; one that is stuck in a library, a file
-// system or a loop does not hear it, and whoever waited for it would wait for ever, with everything that is locked meanwhile.
+// Package watchdog abandons steps that do not end. A context asks a step to end; one that is stuck in a library, a
+// file system or a loop does not notice, and its callers would wait for ever, holding all their locks.
 package watchdog
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/fault"
 )
 
-// Names of steps, as they stand in the log and in metrics.
+// Names of steps in the log and in metrics.
 const (
 	StepCatalog    = "catalog"
 	StepPlan       = "plan"
@@ -30,11 +30,11 @@ const (
 // Steps are all of them.
 var Steps = []string{StepCatalog, StepPlan, StepFetch, StepRender, StepPublish, StepDifference, StepNotify}
 
-// Watchdog watches steps. The zero value and nil watch too, and tell nobody. It is safe for concurrent use.
+// Watchdog watches steps. The zero value and nil watch too, without reporting. It is safe for concurrent use.
 type Watchdog struct {
-	// Log is told of each step that is left behind, and of the end of one that ends after all; nil for nobody.
+	// Log receives each abandoned step, and its end if it ends after all; nil disables logging.
 	Log *slog.Logger
-	// LeftBehind is called with 1 for a step that is left behind, and with -1 when it has ended after all; nil for nobody.
+	// LeftBehind is called with 1 for an abandoned step, and with -1 when it has ended after all. It may be nil.
 	LeftBehind func(step string, change int)
 	// Grace is how long a step may take to end after its context is done, ten seconds where it is 0.
 	Grace time.Duration

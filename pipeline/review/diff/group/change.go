@@ -14,7 +14,7 @@ import (
 type Change struct {
 	// Kind is added, modified or deleted.
 	Kind string `json:"kind"`
-	// Hunks are the differences. What stands for each object's own values in them is in Objects.
+	// Hunks are the differences. The values of their placeholders for each object are in Objects.
 	Hunks []Hunk `json:"hunks"`
 	// Objects that it is the same for.
 	Objects []Object `json:"objects"`
@@ -22,7 +22,7 @@ type Change struct {
 
 // Hunk is a piece of a difference.
 type Hunk struct {
-	// At is the field, where there is one that holds all changed lines. It begins with "pod:" where the pod template is in
+	// At is the field that holds all changed lines, if one exists. It begins with "pod:" if the pod template is in
 	// different places of the objects.
 	At string `json:"at,omitempty"`
 	// Text is lines that begin with "-", "+" or, for those around them that all objects share, a blank.
@@ -36,7 +36,7 @@ type Object struct {
 	Name string `json:"name"`
 	// Places that it changes in.
 	Places []Place `json:"places"`
-	// Values are what the placeholders in the change's hunks stand for.
+	// Values maps the placeholders in the change's hunks to their values.
 	Values map[string]string `json:"values,omitempty"`
 }
 
@@ -47,7 +47,7 @@ type Place struct {
 	Path string `json:"path"`
 }
 
-// Title says in one line what the change is and in which objects.
+// Title describes in one line the change and the objects that have it.
 func (c Change) Title() string {
 	if len(c.Objects) == 1 {
 		return fmt.Sprintf("%s: %s (%s)", c.Kind, c.Objects[0].Name, c.Objects[0].Pipeline)
@@ -91,7 +91,7 @@ func (c Change) KindCounts() string {
 	return fmt.Sprintf("%s (%s)", plural(len(c.Objects), "object"), strings.Join(parts, ", "))
 }
 
-// Legend says what the placeholders stand for.
+// Legend lists the values of the placeholders.
 func (c Change) Legend() string {
 	params := map[string]bool{}
 	for _, o := range c.Objects {

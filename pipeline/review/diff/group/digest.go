@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// changeDigest tells changes apart.
+// changeDigest identifies a change.
 type changeDigest [16]byte
 
 func digestOf(parts ...string) changeDigest {
@@ -22,7 +22,7 @@ func digestOf(parts ...string) changeDigest {
 	return changeDigest(h.Sum(nil)[:16])
 }
 
-// candidateDigest is a way to tell a run from others.
+// candidateDigest is a way to distinguish a run from others.
 type candidateDigest struct {
 	id changeDigest
 	by substitution
@@ -54,8 +54,9 @@ func (u *Unit) describeRuns() {
 	}
 }
 
-// essenceText is what makes two runs the same: the changed lines without their common indentation, with their fields. Where the
-// fields do not tell enough, as inside of a text or in what is no YAML, the lines around belong to it.
+// essenceText returns the text that makes two runs the same: the changed lines without their common indentation,
+// with their fields. If the fields are not specific enough, as inside of a text or in invalid YAML, it includes the
+// lines around.
 func (r *changedRun) essenceText(kind string, old, now locatedManifest, fields bool) string {
 	base := indentOf(r.lines)
 	podOld, podNow := podPrefix(old, kind), podPrefix(now, kind)
@@ -103,13 +104,13 @@ func (r *changedRun) narrowField(path, inPod []string, pod, first bool) {
 	r.where, r.inPod, r.pod = commonPath(r.where, path), commonPath(r.inPod, inPod), r.pod && pod
 }
 
-// podPrefix is the path of the pod template, nil where there is none.
+// podPrefix returns the path of the pod template, or nil if none exists.
 func podPrefix(l locatedManifest, kind string) []string {
 	_, path := podRoot(l.root, kind)
 	return path
 }
 
-// insidePod takes the path of the pod off, so that a Deployment's pod is as a CronJob's.
+// insidePod strips the path of the pod, so that a Deployment's pod equals a CronJob's.
 func insidePod(path, pod []string) (rest []string, prefix string) {
 	if pod != nil && len(path) > len(pod) && slices.Equal(path[:len(pod)], pod) {
 		return path[len(pod):], "pod:"

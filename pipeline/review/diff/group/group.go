@@ -23,13 +23,13 @@ type sharedRun struct {
 	index   map[string]int
 	// before and after are the lines around it that all have.
 	before, after []diffLine
-	// gap says that before is all that there is between the shared run that is above it and this one, for all.
+	// gap reports whether before is all that separates the shared run above from this one, in all objects.
 	above *sharedRun
 	gap   bool
-	// where and inPod hold it in all objects; the flags say whether exactly there in all.
+	// where and inPod are fields that hold it in all objects; the flags report whether these are exact in all.
 	where, inPod       []string
 	sameWhere, samePod bool
-	// plain says that the lines and the field are the same in all objects as they are.
+	// plain reports whether the lines and the field are identical in all objects without placeholders.
 	plain bool
 	text  string
 }
@@ -40,7 +40,7 @@ type runMember struct {
 	by     substitution
 }
 
-// Changes puts the runs of all units together and gives the changes.
+// Changes combines the runs of all units and returns the changes.
 func Changes(units []*Unit) []Change {
 	counts := map[changeDigest]int{}
 	for _, u := range units {

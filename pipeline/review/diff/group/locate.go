@@ -15,7 +15,7 @@ import (
 type fieldPlace struct {
 	// path has one step for each level: a key, or the name of a list's element.
 	path []string
-	// exact tells elements of lists apart that have no name, by what stands before them.
+	// exact distinguishes list elements without a name, by what precedes them.
 	exact string
 	// text is the first line of the value with several lines that the line is in, 0 outside of one.
 	text int

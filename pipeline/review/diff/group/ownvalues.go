@@ -18,9 +18,9 @@ type ownValue struct{ param, value string }
 // meshProxy is not a container of the user, so that its name is the same for all.
 const meshProxy = "istio-proxy"
 
-// ownValues returns the values of an object that lines elsewhere in it may be made of: only those that the change leaves
-// alone, as else the change is of them. A new object has no more than its name and namespace: what else it holds is the
-// change.
+// ownValues returns the values of an object that lines elsewhere in it may be derived from: only those that the
+// change does not touch, as otherwise they are the change. For a new object these are only its name and namespace:
+// the rest of it is the change.
 func (u *Unit) ownValues(old, now locatedManifest) []ownValue {
 	var out []ownValue
 	add := func(param, value string) {
@@ -88,13 +88,13 @@ func placeholderName(what string, n int) string {
 	return what + " " + strconv.Itoa(n)
 }
 
-// ReplaceName puts <name> in the place of a name that stands in a text as a word.
+// ReplaceName replaces a name with <name> where it occurs in a text as a word.
 func ReplaceName(text, name string) string { return substitution{{"name", name}}.replaceValues(text) }
 
-// substitution says what stands for which values; the longest value first.
+// substitution lists placeholders and their values, the longest value first.
 type substitution []ownValue
 
-// replaceValues puts placeholders in the place of values that stand there as words.
+// replaceValues replaces values that occur as words with placeholders.
 func (s substitution) replaceValues(text string) string {
 	if len(s) == 0 {
 		return text
@@ -115,7 +115,8 @@ type valueMatch struct {
 	own *ownValue
 }
 
-// findMatches finds where values stand as words, by position; of several at one, the first value's comes first.
+// findMatches finds where values occur as words, by position; of several at one position, the one of the first
+// value comes first.
 func (s substitution) findMatches(text string) (out []valueMatch) {
 	var first [256]bool
 	for _, v := range s {
@@ -135,7 +136,8 @@ func (s substitution) findMatches(text string) (out []valueMatch) {
 	return out
 }
 
-// visitPieces gives the text in pieces: what is plain, and the value behind it. A match within another is none.
+// visitPieces splits the text into pieces: the plain text, and the value that follows it. A match within another is
+// ignored.
 func visitPieces(text string, found []valueMatch, visit func(plain string, own *ownValue)) {
 	from := 0
 	for _, m := range found {
@@ -205,7 +207,7 @@ func allSubstitutions(text string, own []ownValue) ([]substitution, []valueMatch
 			}
 		}
 	}
-	if len(present) > 5 { // there are too many combinations: all at once is what a new injection needs
+	if len(present) > 5 { // too many combinations: all at once is what a new injection needs
 		var every substitution
 		for _, value := range present {
 			every = append(every, byValue[value][0])

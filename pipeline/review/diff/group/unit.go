@@ -42,8 +42,9 @@ type objectText struct {
 	raw    []byte
 }
 
-// New is a unit of one object that differs, nil on the side where it is not. Where only is not nil, the changed lines are those that it
-// says yes to, of "-" by their number in the old text and of "+" in the new one; nil comes back where there are none.
+// New returns a unit of one object that differs, nil on the side where it does not exist. If only is not nil, the
+// changed lines are those that it accepts, "-" lines by their number in the old text and "+" lines by that in the
+// new one; New returns nil if there are none.
 func New(path string, object manifest.Meta, old, now []byte, only func(sign byte, number int) bool) *Unit {
 	u := &Unit{Path: path, Name: object.Kind + " " + qualifiedName(object), Kind: kindOf(old != nil, now != nil), object: object, old: old, now: now}
 	if u.findRuns(only); len(u.runs) == 0 {
@@ -73,7 +74,7 @@ func Compare(before, after map[string][]byte) (units []*Unit, same int) {
 	return units, same
 }
 
-// compareFile takes a file apart into its objects. One that cannot be, or that differs in what is between the objects, is
+// compareFile splits a file into its objects. A file that cannot be split, or that differs between the objects, is
 // compared as a whole.
 func compareFile(name string, old, now []byte, had, has bool) (units []*Unit, same int) {
 	if had && has && bytes.Equal(old, now) {
@@ -109,7 +110,7 @@ func compareFile(name string, old, now []byte, had, has bool) (units []*Unit, sa
 		})
 	}
 	if len(units) == 0 {
-		return []*Unit{whole}, 0 // the same objects in another order, or with something else between them
+		return []*Unit{whole}, 0 // the same objects in another order, or with different text between them
 	}
 	return units, same
 }
@@ -131,7 +132,8 @@ func qualifiedName(object manifest.Meta) string {
 	return object.Namespace + "/" + object.Name
 }
 
-// splitObjects returns the objects of a file. ok is false where something in it is none, or is there twice.
+// splitObjects returns the objects of a file. ok is false if a part of it is not an object, or an object occurs
+// twice.
 func splitObjects(name string, text []byte) (out []objectText, ok bool) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
@@ -157,7 +159,7 @@ func splitObjects(name string, text []byte) (out []objectText, ok bool) {
 type diffLine struct {
 	sign byte
 	text string
-	// number in the old text for "-", in the new one else.
+	// number is the line number, in the old text for "-", otherwise in the new one.
 	number int
 }
 
@@ -165,11 +167,11 @@ type diffLine struct {
 type changedRun struct {
 	lines         []diffLine
 	before, after []diffLine
-	// follows says that the run before it in the object is only some unchanged lines away: those in before.
+	// follows reports whether only the unchanged lines in before separate it from the previous run in the object.
 	follows bool
-	// candidates are ways to tell it from others; key is the one that was chosen.
+	// candidates are ways to distinguish it from others; key is the chosen one.
 	candidates []candidateDigest
-	// where is the field that holds it, inPod the same below the pod template, where pod says that it is in one.
+	// where is the field that holds it, inPod the same below the pod template; pod reports whether it is in one.
 	where, inPod []string
 	pod          bool
 }
@@ -187,7 +189,7 @@ func (u *Unit) findRuns(only func(sign byte, number int) bool) {
 	u.describeRuns()
 }
 
-// splitHunks takes a unified diff apart at its hunks.
+// splitHunks splits a unified diff into its hunks.
 func splitHunks(patch string) [][]diffLine {
 	var out [][]diffLine
 	old, now := 0, 0
@@ -227,7 +229,7 @@ func spanStart(span string) int {
 	return n
 }
 
-// runsOf takes a hunk apart at its unchanged lines, and at the changed ones that are not asked for.
+// runsOf splits a hunk at its unchanged lines, and at the changed ones that only excludes.
 func runsOf(hunk []diffLine, only func(sign byte, number int) bool) (out []*changedRun) {
 	var around []diffLine
 	var open *changedRun
