@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policies holds the policies that come with Prerig, one InjectionPolicy a file, as bytes. It does not decode
-// them and reads nothing at run time.
+// Package policies holds the policies that come with Prerig, one InjectionPolicy a file, as bytes. It does not
+// decode them and reads no files at run time.
 package policies
 
 import (
@@ -17,7 +17,7 @@ var files embed.FS
 
 const suffix = ".yaml"
 
-// Get returns the text of a policy by its name, such as istio, and whether there is one.
+// Get returns the text of a policy by its name, such as istio, and whether it exists.
 func Get(name string) ([]byte, bool) {
 	if !slices.Contains(Names(), name) {
 		return nil, false

@@ -14,7 +14,7 @@ func (s Server) DefaultContainer(c map[string]any) {
 	orText(c, "terminationMessagePolicy", "File")
 	each(c["ports"], func(port map[string]any) { orText(port, "protocol", "TCP") })
 	each(c["env"], s.defaultVariable)
-	// Kubernetes writes the resources of a container even where there are none.
+	// Kubernetes writes the resources of a container even if it has none.
 	if c["resources"] == nil {
 		c["resources"] = map[string]any{}
 	}
@@ -32,7 +32,7 @@ func (s Server) DefaultContainer(c map[string]any) {
 	})
 }
 
-// pullPolicy is what an image is pulled by where nothing says so.
+// pullPolicy returns the default pull policy of an image.
 func (s Server) pullPolicy(image string) string {
 	if s.isLatest(image) {
 		return "Always"

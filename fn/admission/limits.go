@@ -5,17 +5,17 @@ package admission
 
 import "maps"
 
-// LimitRange is what a LimitRange object makes the API server fill in for the containers of its namespace. What it refuses,
-// and what it says about whole pods and claims, is not in it.
+// LimitRange is what a LimitRange object makes the API server fill in for the containers of its namespace. It does
+// not cover what the object rejects, or its rules for whole pods and claims.
 type LimitRange struct {
 	// Limits and Requests are quantities by the name of their resource.
 	Limits, Requests map[string]any
 }
 
-// NewLimitRange reads a LimitRange object, which may lack the defaults that the API server gives it: a limit is then the
-// maximum, a request the limit or else the minimum (source: SetDefaults_LimitRangeItem in pkg/apis/core/v1/defaults.go and
-// defaultContainerResourceRequirements in plugin/pkg/admission/limitranger/admission.go of k8s.io/kubernetes). What is of a
-// wrong type counts as not there.
+// NewLimitRange reads a LimitRange object, which may lack the defaults that the API server sets on it: a limit is
+// then the maximum, a request the limit or otherwise the minimum (source: SetDefaults_LimitRangeItem in
+// pkg/apis/core/v1/defaults.go and defaultContainerResourceRequirements in
+// plugin/pkg/admission/limitranger/admission.go of k8s.io/kubernetes). A value of a wrong type counts as missing.
 func NewLimitRange(obj map[string]any) LimitRange {
 	out := LimitRange{Limits: map[string]any{}, Requests: map[string]any{}}
 	spec, _ := obj["spec"].(map[string]any)
@@ -51,8 +51,8 @@ func (s Server) WithLimits(ranges []LimitRange) Server {
 	return s
 }
 
-// fillResources sets the requests and limits of a container that are not there, and of which a LimitRange says what they
-// are (source: mergeContainerResources in plugin/pkg/admission/limitranger/admission.go of k8s.io/kubernetes).
+// fillResources sets the missing requests and limits of a container for which a LimitRange has a value (source:
+// mergeContainerResources in plugin/pkg/admission/limitranger/admission.go of k8s.io/kubernetes).
 func (l LimitRange) fillResources(c map[string]any) {
 	resources, ok := c["resources"].(map[string]any)
 	if !ok {

@@ -3,10 +3,10 @@
 
 package admission
 
-// Default sets the defaults of a Pod in a pod's maps, which have the keys metadata and spec. Values that are there stay, but
-// for null and for empty ones that Kubernetes does not tell from none, and quantities are written as Kubernetes writes
-// them. What is of a wrong type is left alone. Elements of lists keep their places. Where the server has LimitRanges, their
-// requests and limits follow, as the API server's admission adds them.
+// Default sets the defaults of a Pod in a pod's maps, which have the keys metadata and spec. Existing values stay,
+// except null and empty ones that Kubernetes does not distinguish from unset, and quantities are written in
+// Kubernetes' canonical form. Values of a wrong type are left alone. Elements of lists keep their positions. If the
+// server has LimitRanges, their requests and limits follow, as the API server's admission adds them.
 func (s Server) Default(pod map[string]any) {
 	spec, ok := pod["spec"].(map[string]any)
 	if !ok {
@@ -89,7 +89,7 @@ func (s Server) defaultSpec(spec map[string]any) {
 	}
 }
 
-// mirrorAccount gives the service account under its old name too. The new name counts where they differ.
+// mirrorAccount also sets the service account under its old name. The new name wins if they differ.
 func mirrorAccount(spec map[string]any) {
 	name, _ := spec["serviceAccountName"].(string)
 	if name == "" {
@@ -100,7 +100,7 @@ func mirrorAccount(spec map[string]any) {
 	}
 }
 
-// useHostPorts gives the ports of a container in the host's network the same number there.
+// useHostPorts sets the host port of each port of a container in the host's network to the same number.
 func useHostPorts(c map[string]any) {
 	each(c["ports"], func(port map[string]any) {
 		if none(port["hostPort"]) && port["containerPort"] != nil {
@@ -126,26 +126,26 @@ func in(m map[string]any, key string, do func(map[string]any)) {
 	}
 }
 
-// orText sets a text where there is none.
+// orText sets a text if it is missing.
 func orText(m map[string]any, key, value string) {
 	if v := m[key]; v == nil || v == "" {
 		m[key] = value
 	}
 }
 
-// orNumber sets a number where there is none.
+// orNumber sets a number if it is missing.
 func orNumber(m map[string]any, key string, value int64) {
 	if none(m[key]) {
 		m[key] = value
 	}
 }
 
-// orAbsent sets a value where there is no other at all: the field tells an empty value from none.
+// orAbsent sets a value only if the key is absent: the field distinguishes an empty value from an unset one.
 func orAbsent(m map[string]any, key string, value any) {
 	if m[key] == nil {
 		m[key] = value
 	}
 }
 
-// none reports whether a number is not there, or 0.
+// none reports whether a number is missing or 0.
 func none(v any) bool { return v == nil || v == int64(0) || v == float64(0) }

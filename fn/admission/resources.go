@@ -36,7 +36,7 @@ func quantity(v any) (resource.Quantity, bool) {
 	return resource.Quantity{}, false
 }
 
-// requestLimits requests what the container is limited to, where it does not request something else.
+// requestLimits sets missing requests of a container to its limits.
 func requestLimits(c map[string]any) {
 	resources, _ := c["resources"].(map[string]any)
 	limits, _ := resources["limits"].(map[string]any)

@@ -3,7 +3,7 @@
 
 package admission
 
-// fileMode is 0644, the mode of files in volumes that say nothing else.
+// fileMode is 0644, the default mode of files in volumes.
 const fileMode = int64(0o644)
 
 // tokenSeconds is how long a projected token is valid: an hour.
@@ -53,7 +53,7 @@ func (s Server) defaultVolume(v map[string]any) {
 
 func defaultMode(source map[string]any) { orAbsent(source, "defaultMode", fileMode) }
 
-// defaultItems are the files of a volume that tells about the pod.
+// defaultItems sets the defaults of the files of a downward API volume.
 func defaultItems(source map[string]any) {
 	each(source["items"], func(item map[string]any) { in(item, "fieldRef", defaultFieldRef) })
 }

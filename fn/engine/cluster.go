@@ -16,9 +16,9 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// cluster is what the items tell about the cluster that they will live in.
+// cluster is what the items reveal about the cluster that they will live in.
 type cluster struct {
-	// namespaces are the Namespace objects by name, those that say the same once.
+	// namespaces holds the Namespace objects by name, without duplicates.
 	namespaces map[string][]clusterObject
 	// configMaps are those that could be an injector's or a mesh's configuration.
 	configMaps []clusterObject
@@ -32,7 +32,7 @@ type cluster struct {
 	accounts map[accountKey]inject.Account
 	// limits are the LimitRanges by namespace, as it is written.
 	limits map[string][]namedLimits
-	// constrained says that there are LimitRanges or ResourceQuotas, which may reject pods.
+	// constrained reports whether LimitRanges or ResourceQuotas exist, which may reject pods.
 	constrained bool
 	// planes are the versions of the istiods.
 	planes []string
@@ -53,7 +53,7 @@ type clusterObject struct {
 	obj  map[string]any
 }
 
-// readCluster reads the few objects among the units that matter to others. Everything else is not decoded.
+// readCluster reads the few objects among the units that matter to others. It does not decode the rest.
 func readCluster(units []*unit) *cluster {
 	s := &cluster{namespaces: map[string][]clusterObject{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]namedLimits{}}
 	for _, u := range units {
@@ -200,7 +200,7 @@ func (f *clusterObject) data(key string) string {
 	return text
 }
 
-// source says where an object is, for people.
+// source describes where an object is, for people.
 func (f clusterObject) source() string {
 	if file := f.unit.file(); file != nil && file.Line > 0 {
 		return fmt.Sprintf("%s:%d", file.Path, file.Line)

@@ -11,8 +11,8 @@ import (
 	"github.com/prerig/prerig/fn/sidecar"
 )
 
-// collectOutcomes puts the units' outcomes into the report, in the order of the input, and gives the documents to take that were not
-// settled before.
+// collectOutcomes adds the units' outcomes to the report, in input order, and passes the documents that were not
+// settled before to take.
 func (in *Injector) collectOutcomes(report *Report, units []*unit, take func(int, *manifest.Document)) {
 	for _, u := range units {
 		report.Outcomes = append(report.Outcomes, u.outcomes...)
@@ -34,8 +34,8 @@ func (in *Injector) collectOutcomes(report *Report, units []*unit, take func(int
 	}
 }
 
-// give hands the changed document to take, where nothing that other units say can change it any more: an element goes on to its
-// list, and an object of a sidecar may have to go.
+// give passes the changed document to take if other units can no longer change it: an element becomes part of its
+// list, and an object of a sidecar may have to be removed.
 func (u *unit) give(take func(int, *manifest.Document)) {
 	if u.changed == nil || u.item < 0 || u.doc.Contains(sidecar.ObjectAnnotation) {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/prerig/prerig/policies"
 )
 
-// compiledIstio keeps what a policy's configuration was compiled to, for the next run of an Injector: to parse its templates takes
-// longer than to inject a pod. Another configuration, as items may bring one, takes its place.
+// compiledIstio caches the compiled configuration of a policy for the next run of an Injector: parsing its
+// templates takes longer than injecting a pod. A different configuration, which items may contain, replaces it.
 type compiledIstio struct {
 	mu       sync.Mutex
 	options  istio.Options
@@ -24,7 +24,7 @@ type compiledIstio struct {
 	builtIn  *v1alpha1.InjectionPolicy // that the policy names, once it was read
 }
 
-// builtInPolicy returns the built-in policy that a policy names, which nobody may change.
+// builtInPolicy returns the built-in policy that a policy names. It must not be modified.
 func (c *compiledIstio) builtInPolicy(name string) (*v1alpha1.InjectionPolicy, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,10 +21,11 @@ type unit struct {
 	index int
 	item  int // the index of the item that the document is, -1 for an element
 	meta  manifest.Meta
-	// typed is what a typed list, such as a DeploymentList, says of its elements, and byList that the element leaves it at that.
+	// typed is what a typed list, such as a DeploymentList, specifies for its elements; byList reports whether the
+	// element itself omits it.
 	typed  manifest.Meta
 	byList bool
-	// elements are the units of a list, and broken says that the document cannot be read.
+	// elements are the units of a list; broken reports whether the document cannot be read.
 	elements []*unit
 	broken   bool
 
@@ -90,7 +91,7 @@ func openUnit(u *unit) []*unit {
 	return units
 }
 
-// object returns the object of the unit, with the apiVersion and kind that only its list says.
+// object returns the object of the unit, including the apiVersion and kind that only its list specifies.
 func (u *unit) object() (map[string]any, error) {
 	obj, err := u.doc.Object()
 	if err == nil && u.byList {
@@ -100,7 +101,8 @@ func (u *unit) object() (map[string]any, error) {
 	return obj, err
 }
 
-// rewritten returns a document of the unit edited so that it is an object. What only its list says is not written into it.
+// rewritten returns a document of the unit edited so that it is an object. What only its list specifies is not
+// written into it.
 func (u *unit) rewritten(from *manifest.Document, obj map[string]any) (*manifest.Document, error) {
 	if u.byList {
 		obj = maps.Clone(obj)
@@ -129,7 +131,7 @@ func (u *unit) addResult(severity result.Severity, field, message string) {
 	u.results = append(u.results, r)
 }
 
-// setLine gives a result the line of its field; an info keeps the line of the object.
+// setLine sets the line of a result to that of its field; an info keeps the line of the object.
 func (u *unit) setLine(r *result.Result) {
 	if r.Field != nil && r.Severity != result.Info {
 		r.File = u.fileAt(r.File, r.Field.Path)
@@ -152,8 +154,8 @@ func (u *unit) fileAt(file *result.File, field string) *result.File {
 	return &f
 }
 
-// file says where the object is; nil where that is not known. The lines of a ResourceList say nothing to a user, so objects
-// out of one have the path that the orchestrator noted on them, and no line.
+// file returns where the object is, or nil if unknown. The lines of a ResourceList mean little to a user, so
+// objects from one have the path that the orchestrator noted on them, and no line.
 func (u *unit) file() *result.File {
 	if u.path == "" {
 		return nil
@@ -165,7 +167,7 @@ func (u *unit) file() *result.File {
 	return f
 }
 
-// readOrigin takes the path and index that the orchestrator noted on an object of a ResourceList.
+// readOrigin reads the path and index that the orchestrator noted on an object of a ResourceList.
 func (u *unit) readOrigin(obj map[string]any) {
 	if u.path != "" {
 		return
@@ -185,7 +187,7 @@ func (u *unit) readOrigin(obj map[string]any) {
 // addError adds an error about the object.
 func (u *unit) addError(field string, err error) { u.addResult(result.Error, field, err.Error()) }
 
-// metaOf returns what Peek could not tell.
+// metaOf returns the metadata that Peek could not determine.
 func metaOf(obj map[string]any) (m manifest.Meta) {
 	m.APIVersion, _ = obj["apiVersion"].(string)
 	m.Kind, _ = obj["kind"].(string)

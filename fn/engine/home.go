@@ -19,15 +19,15 @@ import (
 // home is the namespace that a workload will live in, as far as it is known.
 type home struct {
 	inject.Namespace
-	// source says where its labels come from, for people.
+	// source describes where its labels come from, for people.
 	source string
-	// declared says that they are those of a Namespace among the items, which need not say all: the cluster's own may have
-	// been labelled by somebody else.
+	// declared reports whether they are those of a Namespace among the items, which may be incomplete: the
+	// cluster's own may have been labelled by another party.
 	declared bool
 }
 
-// homes returns what is known about the namespace of a name: one home for each Namespace among the items that says something
-// of its own, else what the policy lists, else a home of which nothing but the name is known. It gives at least one.
+// homes returns what is known about the namespace of a name: one home for each Namespace among the items with
+// content of its own, or what the policy lists, or a home of which only the name is known. It returns at least one.
 func (pl *compiledPolicy) homes(name string, s *cluster) []home {
 	spec := &pl.policy.Spec
 	switch {
@@ -55,8 +55,8 @@ func (pl *compiledPolicy) homes(name string, s *cluster) []home {
 	return []home{{Namespace: inject.Namespace{Name: name}, source: decide.SourceUnknown}}
 }
 
-// declaredHome reads a Namespace among the items. What it does not say is as the policy lists it, so that the decision for
-// a pod is the same whether the file with its Namespace is among the input or not.
+// declaredHome reads a Namespace among the items. What it leaves out is taken from the policy's list, so that the
+// decision for a pod is the same whether or not the file with its Namespace is among the input.
 func (pl *compiledPolicy) declaredHome(f clusterObject, name string, listed home, isListed bool) home {
 	ns := inject.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), Known: true}
 	if !isListed {
@@ -145,8 +145,8 @@ func namespacesDisagree(a, b home, one, other string) error {
 		"give only one of them, or run prerig for one cluster at a time", a.Name, a.source, one, b.source, other)
 }
 
-// guessedNamespace warns, once for all, of injected workloads whose namespace nobody has named: the proxy's environment has
-// a namespace in it, and default is a guess that a later kustomization or a controller's target can make wrong.
+// guessedNamespace warns, once for all, of injected workloads whose namespace is not set: the proxy's environment
+// contains a namespace, and default is a guess that a later kustomization or a controller's target can invalidate.
 func guessedNamespace(outcomes []Outcome) result.Results {
 	var first *Outcome
 	n := 0
@@ -202,7 +202,7 @@ func (w *podWork) decideSidecar(pl *compiledPolicy, s *sidecar.Sidecar, req side
 	return first, nil
 }
 
-// describeDecision says in one word what a sidecar's decision is.
+// describeDecision describes a sidecar's decision in one word.
 func describeDecision(d sidecar.Decision) string {
 	switch {
 	case d.Inject:
@@ -213,7 +213,7 @@ func describeDecision(d sidecar.Decision) string {
 	return "leaves out"
 }
 
-// unknownNamespace is what a policy says about namespaces that are not known, as sidecars are told.
+// unknownNamespace returns a policy's setting for unknown namespaces, in the form that sidecars expect.
 func unknownNamespace(spec *v1alpha1.InjectionPolicySpec) v1alpha1.UnknownNamespace {
 	if spec.UnknownNamespace == "" && len(spec.Namespaces) > 0 {
 		return v1alpha1.UnknownNamespaceFail

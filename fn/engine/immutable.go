@@ -73,13 +73,14 @@ func immutablePod(pod map[string]any) map[string]any {
 	return map[string]any{"spec": withoutEmpty(spec)}
 }
 
-// normalTemplate returns a pod template without what means nothing to the API server.
+// normalTemplate returns a pod template without what has no meaning to the API server.
 func normalTemplate(pod map[string]any) any { return withoutEmpty(podmap.PodPart(pod)) }
 
 // emptyMaps are the fields for which an empty map is the same as none.
 var emptyMaps = []string{"labels", "annotations", "nodeSelector", "matchLabels", "resources", "limits", "requests", "metadata", "overhead"}
 
-// withoutEmpty returns a value without nulls, empty lists, and those empty maps that mean nothing. It returns nil for nothing else.
+// withoutEmpty returns a value without nulls, empty lists, and those empty maps that have no meaning. It returns
+// nil if no content remains.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -106,7 +107,8 @@ func withoutEmpty(v any) any {
 	return v
 }
 
-// sameForServer reports whether two pods differ in nothing that the API server does not let change, with and without its defaults.
+// sameForServer reports whether two pods are equal in everything that the API server treats as immutable, with and
+// without its defaults.
 func (w *podWork) sameForServer(published *publishedPod, own, other map[string]any) bool {
 	if podmap.Equal(w.immutable(w.obj, own), w.immutable(published.object, other)) {
 		return true
@@ -143,8 +145,9 @@ func jobDigest(job, own map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// mayBeReplaced reports whether an object says that it is made anew and not changed: by what applies it, or because it has no name.
-// Flux reads the key of its annotation among the labels too, and the value in any case (fluxcd/pkg/ssa, AnyInMetadata).
+// mayBeReplaced reports whether an object declares that it is recreated rather than updated: by an annotation for
+// the tool that applies it, or by having no name. Flux also reads the key of its annotation among the labels, and
+// the value in any case (fluxcd/pkg/ssa, AnyInMetadata).
 func mayBeReplaced(obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)

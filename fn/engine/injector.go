@@ -31,7 +31,7 @@ type Injector struct {
 	asIs bool
 }
 
-// Option changes how an Injector works, not what it gives.
+// Option changes how an Injector works, not its output.
 type Option func(*Injector) error
 
 // WithWorkers sets how many workloads are worked on at once. The default is GOMAXPROCS.
@@ -93,8 +93,8 @@ func (in *Injector) FollowsJobs() bool {
 	return slices.ContainsFunc(in.policies, func(p *v1alpha1.InjectionPolicy) bool { return p.Spec.Jobs == v1alpha1.JobsFollow })
 }
 
-// Run injects into the workloads among the items. It gives an error only where ctx is done; what is wrong with a policy or
-// an object is among the report's results, and leaves the object as it was.
+// Run injects into the workloads among the items. It returns an error only if ctx is done; problems of a policy or
+// an object are among the report's results, and leave the object unchanged.
 func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 	changed := make([]*manifest.Document, len(items)) // each is written once
 	report, err := in.RunEach(ctx, items, func(i int, d *manifest.Document) { changed[i] = d })

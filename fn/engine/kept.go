@@ -30,8 +30,9 @@ func followsPolicy(plans []*compiledPolicy) bool {
 	return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.policy.Spec.Jobs == v1alpha1.JobsFollow })
 }
 
-// keep decides whether a Job or bare Pod stays as it was published. pod is what the policies give, and before is what was there
-// before they were asked: what they had to say is taken back for a pod that is kept. It returns the pod that the object gets.
+// keep decides whether a Job or bare Pod stays as it was published. pod is the result of the policies, and before
+// is the state before they were applied: their messages are retracted for a pod that is kept. It returns the pod
+// that the object gets.
 func (w *podWork) keep(plans []*compiledPolicy, record workloadRecord, written workload.Template, pod map[string]any, before unitState) map[string]any {
 	if w.in.mode == v1alpha1.ModeRemove || !isKeptTemplate(w.unit, w.template) || mayBeReplaced(w.obj) {
 		return pod
@@ -66,7 +67,7 @@ func (w *podWork) keep(plans []*compiledPolicy, record workloadRecord, written w
 	return kept.becomes
 }
 
-// unitState is what was said and found of an object at some time.
+// unitState is a snapshot of an object's messages and findings.
 type unitState struct {
 	results result.Results
 	objects []wantedObject
@@ -74,7 +75,7 @@ type unitState struct {
 
 func (u *unit) state() unitState { return unitState{u.results, u.objects} }
 
-// immutableText says what cannot change.
+// immutableText describes what cannot change.
 func (w *podWork) immutableText() string {
 	if w.isBarePod() {
 		return "a Pod's spec is immutable but for images"
@@ -82,7 +83,7 @@ func (w *podWork) immutableText() string {
 	return "a Job's template is immutable"
 }
 
-// keptReason says why a pod is kept.
+// keptReason describes why a pod is kept.
 func (w *podWork) keptReason(kept *keptPod) string {
 	reason := w.immutableText()
 	switch {
@@ -101,13 +102,13 @@ func (w *podWork) keptReason(kept *keptPod) string {
 	return reason
 }
 
-// isUnchanged reports whether an object's own spec is the one that was published, as far as the API server does not let it change. pod
-// is what the policies give. Where the published pod does not tell its own part exactly, it is enough that both lose the same by
-// the injection, or that what may have been its own makes them equal.
+// isUnchanged reports whether an object's own spec is the published one, as far as the API server treats it as
+// immutable. pod is the result of the policies. If the published pod does not reveal its own part exactly, it is
+// enough that both lose the same by the injection, or that what may have been its own makes them equal.
 func (w *podWork) isUnchanged(p *publishedPod, pod map[string]any) bool {
 	if p.inPlace {
 		if p.record.own == "" {
-			return true // nothing tells
+			return true // no evidence
 		}
 		own, err := jobDigest(w.obj, w.original)
 		return err == nil && own == p.record.own
@@ -199,8 +200,8 @@ func withImages(pod map[string]any, images map[string]string) map[string]any {
 	return pod
 }
 
-// withAdded returns labels or annotations of an object with what an injection has added to or changed in those that it had before. It returns
-// nil where that is nothing.
+// withAdded returns labels or annotations of an object with what an injection has added to or changed in its
+// earlier ones. It returns nil if the result is empty.
 func withAdded(own, before, injected any) map[string]any {
 	had, _ := before.(map[string]any)
 	has, _ := injected.(map[string]any)
@@ -221,7 +222,7 @@ func withAdded(own, before, injected any) map[string]any {
 	return out
 }
 
-// reportReplacement says that an object has to be replaced, because its own spec has changed.
+// reportReplacement reports that an object has to be replaced, because its own spec has changed.
 func (w *podWork) reportReplacement(p *publishedPod) {
 	field := w.template.Field
 	if !p.inPlace {

@@ -11,8 +11,9 @@ import (
 	"github.com/prerig/prerig/fn/sidecar"
 )
 
-// dropMounts takes mounts out of the original whose volumes went with their sidecars and are not in what the pod becomes. A mount of a
-// volume that comes back stays, as any other edit does. It reports whether there were any.
+// dropMounts removes mounts from the original whose volumes were removed with their sidecars and are not in the
+// resulting pod. A mount of a volume that comes back stays, as any other edit does. It reports whether it removed
+// any.
 func (w *podWork) dropMounts(becomes map[string]any) bool {
 	var gone []string
 	spec, _ := becomes["spec"].(map[string]any)

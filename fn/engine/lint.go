@@ -126,8 +126,8 @@ func (w *podWork) enforcesLevel(pl *compiledPolicy) bool {
 	return home.Known && home.Labels[psa.EnforceLevelLabel] != ""
 }
 
-// lintSet checks what only all workloads together show. An object that rules read and that cannot be decoded is an error, as nobody
-// knows what they would have found; a removal has nothing to find and leaves it as it is.
+// lintSet runs the checks that need all workloads together. An object that rules read and that cannot be decoded is
+// an error, as its findings are unknown; a removal has no findings and ignores it.
 func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppressed result.Results) {
 	pl, severities, all := lintingPlan(plans)
 	if pl == nil || !all && (in.mode == v1alpha1.ModeRemove || !s.constrained) {

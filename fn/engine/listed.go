@@ -26,8 +26,8 @@ func (pl *compiledPolicy) listed(name string) (v1alpha1.Namespace, bool) {
 	return all[i], true
 }
 
-// account returns the service account of a pod of an object that lies in a namespace as it is written: that of the items, there or in
-// the namespace that it will live in, or else that which the policy lists.
+// account returns the service account of a pod of an object that lies in a namespace as it is written: that of the
+// items, in this namespace or in the one that it will live in, or otherwise the one that the policy lists.
 func (pl *compiledPolicy) account(s *cluster, pod map[string]any, written, resolved string) inject.Account {
 	name := inject.AccountOf(pod)
 	for _, namespace := range []string{written, resolved} {
@@ -50,8 +50,8 @@ func (pl *compiledPolicy) isCompleted() bool {
 	return pl.policy.Metadata.Annotations[v1alpha1.CompletedAnnotation] != ""
 }
 
-// limits returns the LimitRanges of the namespace that an object's manifest names, or else of the one that it will live in, with those
-// that the policy lists and the items do not have.
+// limits returns the LimitRanges of the namespace that an object's manifest names, or otherwise of the one that it
+// will live in, plus those that the policy lists and the items do not have.
 func (pl *compiledPolicy) limits(s *cluster, written, resolved string) []admission.LimitRange {
 	own := s.limits[written]
 	if len(own) == 0 {
@@ -104,8 +104,8 @@ func (pl *compiledPolicy) proxyConfigs(s *cluster) []map[string]any {
 	return append(out, own...)
 }
 
-// labelsOf returns the labels of the namespaces that some objects are in, with the name that the API server gives each as a label. What else
-// a namespace has that is listed without any is not known.
+// labelsOf returns the labels of the namespaces that some objects are in, including the name label that the API
+// server adds to each. The other labels of a namespace listed without any are unknown.
 func (pl *compiledPolicy) labelsOf(objects []map[string]any, s *cluster) map[string]map[string]string {
 	var out map[string]map[string]string
 	for _, obj := range objects {

@@ -11,9 +11,9 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// checkMounts refuses a finished pod in which a sidecar's container mounts a volume that is not there. Only the finished pod tells: a sidecar
-// may mount what a later one brings. Where a webhook for pods, or a controller other than Kubernetes' own, may still add the volume, it is
-// a warning.
+// checkMounts rejects a finished pod in which a sidecar's container mounts a missing volume. Only the finished pod
+// can be checked: a sidecar may mount what a later one adds. If a webhook for pods, or a controller other than
+// Kubernetes' own, may still add the volume, it is a warning.
 func (w *podWork) checkMounts(pod map[string]any) error {
 	known := w.knownVolumes(pod)
 	containers := containersByName(pod)
@@ -36,8 +36,8 @@ func (w *podWork) checkMounts(pod map[string]any) error {
 	return nil
 }
 
-// knownVolumes returns the names of the volumes that the pod has, of the workload's claims, and of what the app itself mounts: that is there,
-// wherever it comes from, or the app does not run without the sidecar either.
+// knownVolumes returns the names of the volumes of the pod, of the workload's claims, and of what the app itself
+// mounts: the latter exist, wherever they come from, or the app does not run without the sidecar either.
 func (w *podWork) knownVolumes(pod map[string]any) []string {
 	spec, _ := pod["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)

@@ -24,13 +24,13 @@ type addedObject struct {
 	obj      map[string]any
 	owner    result.ResourceRef
 	sidecars []string
-	// there says that the items have it.
+	// there reports whether the items contain it.
 	there bool
 }
 
-// addObjects brings the objects that sidecars add in line with the items: one that an earlier run added is replaced, or
-// taken out where nothing wants it any more, and those that are not there yet are given back. Where a workload has failed
-// nothing is done, as it is not known what all of them want.
+// addObjects reconciles the objects that sidecars add with the items: one that an earlier run added is replaced, or
+// removed if no sidecar wants it any more, and missing ones are returned. If a workload has failed it does not
+// change any, as the full set of wanted objects is unknown.
 func (in *Injector) addObjects(units []*unit) (added []*manifest.Document, results result.Results) {
 	for _, u := range units {
 		if u.results.Worst() == result.Error && in.mode != v1alpha1.ModeCheck {
@@ -154,7 +154,7 @@ func (in *Injector) replaceObject(u *unit, want map[string]any) {
 	}
 }
 
-// withMark returns the object with the mark, and with what orchestrators note on the object that is there.
+// withMark returns the object with the mark, and with what orchestrators note on the existing object.
 func (w *addedObject) withMark(there map[string]any) map[string]any {
 	out := maps.Clone(w.obj)
 	meta, _ := out["metadata"].(map[string]any)

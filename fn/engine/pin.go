@@ -10,8 +10,9 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// Pinning a workload's own images is outside of all injection: the digests are taken out of the pod before anything looks at it, and
-// written after everything else is done. So what else depends on an image, and what is recorded of the original, knows no digest of ours.
+// Pinning a workload's own images is separate from injection: the digests are removed from the pod before anything
+// reads it, and written after all other work is done. So no digest of ours affects what depends on an image or what
+// is recorded of the original.
 
 // pinnedKey is the key of the workload's record under which the images are that its own containers had before they were pinned. It is no
 // path, which the other keys are.
@@ -41,13 +42,13 @@ func (in *Injector) pinOwn(u *unit, t workload.Template, original, pod map[strin
 	return pod
 }
 
-// unpin takes the digests that an earlier run has written out of a pod's own images. In a removal that is worth telling.
+// unpin removes the digests that an earlier run has written from a pod's own images. A removal reports it.
 func (in *Injector) unpin(t *workload.Template, pinned pinnedImages) (restored bool) {
 	t.Pod, restored = pin.Restore(t.Pod, pinned[t.Field])
 	return restored && in.mode == v1alpha1.ModeRemove
 }
 
-// reportUnpinned says that digests were taken out of the pod that was worked on last.
+// reportUnpinned reports that digests were removed from the pod processed last.
 func (u *unit) reportUnpinned(field string) {
 	const message = "the digests of its own images were taken out"
 	if o := &u.outcomes[len(u.outcomes)-1]; o.Action == Skipped {

@@ -31,7 +31,8 @@ type podWork struct {
 	// obj is the workload, before is the pod that Istio's injection begins with, and sidecars is what the others do.
 	obj, before map[string]any
 	sidecars    sidecarWork
-	// unquoted are the annotations that write YAML into the pod, as inject.Result has them; nil where nothing was injected.
+	// unquoted lists the annotations that write YAML into the pod, as in inject.Result; nil if no injection took
+	// place.
 	unquoted map[string][]string
 }
 
@@ -71,8 +72,8 @@ func (in *Injector) injectTemplate(u *unit, t, written workload.Template, obj ma
 	return w.original, pod, true
 }
 
-// restoreAndInject takes earlier injections out, and injects what the policies say into the original. So the outcome does not depend
-// on what was injected before, nor with which policy or version.
+// restoreAndInject removes earlier injections, and applies the policies to the original. So the outcome does not
+// depend on what was injected before, nor with which policy or version.
 func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, error) {
 	if err := w.findOriginal(plans); err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 	return w.takeAttempt(pod), err
 }
 
-// applyPlan does what one policy says for a pod.
+// applyPlan applies one policy to a pod.
 func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]any, error) {
 	if pl.istio == nil {
 		return pod, nil
@@ -239,7 +240,7 @@ func (w *podWork) addResults(rs result.Results) {
 	}
 }
 
-// reportOutcome says what became of the pod: every workload gets a decision with its reason.
+// reportOutcome reports the outcome for the pod: every workload gets a decision with its reason.
 func (w *podWork) reportOutcome(pod map[string]any) {
 	o := w.outcome
 	if o.Action == Skipped && w.restored.injected {
@@ -255,9 +256,9 @@ func (w *podWork) reportOutcome(pod map[string]any) {
 	w.unit.addResult(result.Info, o.Field, string(o.Action)+": "+o.Reason)
 }
 
-// reportDoubts names what is not known of the original. What was taken out because injection sets it anyway may have been the
-// pod's own only where there is no record of the workload's, which a Pod cannot have. Where the pod stays as it is, only that counts
-// which may be wrong in it.
+// reportDoubts lists what is unknown about the original. What was removed because injection sets it anyway may have
+// been the pod's own only if no record of the workload's exists, which a Pod cannot have. If the pod does not
+// change, only possible errors in it count.
 func (w *podWork) reportDoubts(changed bool) {
 	removed := &w.restored.removed
 	for _, n := range removed.Unknown {
@@ -283,8 +284,8 @@ func (w *podWork) reportDoubts(changed bool) {
 	w.unit.addResult(severity, w.template.Field, "taking an earlier injection out: injection sets these, and it cannot be told whether the pod had the same before: "+strings.Join(fields, ", "))
 }
 
-// reportListed names the containers that are gone because the status annotation says that they were injected. A template of
-// the user's own that still injects them has put them back.
+// reportListed names the containers that were removed because the status annotation lists them as injected. A
+// template of the user's own that still injects them has added them again.
 func (w *podWork) reportListed(pod map[string]any) {
 	left := containersByName(pod)
 	for _, name := range w.restored.removed.Listed {
@@ -294,7 +295,7 @@ func (w *podWork) reportListed(pod map[string]any) {
 	}
 }
 
-// statusAnnotation is what Istio's injection says it added.
+// statusAnnotation lists what Istio's injection claims to have added.
 const statusAnnotation = "sidecar.istio.io/status"
 
 // reportForeignStatus names a status annotation that no injection wrote, where that matters and it is still in the pod.

@@ -23,20 +23,21 @@ type compiledPolicy struct {
 	policy *v1alpha1.InjectionPolicy
 	// istio is nil where the policy does not inject Istio's proxy.
 	istio *istio.Injector
-	// decider says which pods Istio's webhook would inject.
+	// decider decides which pods Istio's webhook would inject.
 	decider *decide.Decider
 	// limitRanges are those that the policy lists, by namespace.
 	limitRanges map[string][]namedLimits
 	// lock has the digests of images.
 	lock *pin.Lock
-	// lints says that findings are wanted, at these severities.
+	// lints reports whether findings are wanted, at these severities.
 	lints      bool
 	severities lint.Severities
 	// sidecars are those that are not Istio's.
 	sidecars []*sidecar.Sidecar
 }
 
-// compilePolicies makes the policies ready with what the items tell. An error among the results means that no policy is applied.
+// compilePolicies prepares the policies with what the items reveal. An error among the results means that no policy
+// is applied.
 func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Results) {
 	var plans []*compiledPolicy
 	var results result.Results
@@ -85,7 +86,7 @@ func policyResult(p *v1alpha1.InjectionPolicy, severity result.Severity, field, 
 	}
 }
 
-// prepareIstio reads the injector's configuration from where the policy says it is.
+// prepareIstio reads the injector's configuration from the source that the policy specifies.
 func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (warnings []string, err error) {
 	spec := pl.policy.Spec.Istio
 	o := istio.Options{
@@ -114,7 +115,8 @@ func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (war
 	return pl.istio.Warnings(), pl.prepareDecision(s)
 }
 
-// prepareDecision reads the selectors of the webhooks: the policy's own, else those among the items, else the version's.
+// prepareDecision reads the selectors of the webhooks: the policy's own, or those among the items, or the
+// version's.
 func (pl *compiledPolicy) prepareDecision(s *cluster) error {
 	o := decide.OptionsFor(pl.istio, &pl.policy.Spec)
 	if len(o.Webhooks) == 0 {
@@ -141,7 +143,7 @@ func (pl *compiledPolicy) preparePins(s *cluster) error {
 		}
 	}
 	images := pl.policy.Spec.Images
-	if images == nil || pl.policy.Spec.Mode == v1alpha1.ModeRemove { // nothing is pinned then
+	if images == nil || pl.policy.Spec.Mode == v1alpha1.ModeRemove { // no images are pinned then
 		return nil
 	}
 	locks, err := s.imageLocks(images.Lock)
@@ -202,8 +204,8 @@ func builtIn(name string, o *istio.Options, compiled *compiledIstio) (config, va
 	return b.Injector.Config, b.Injector.Values, nil
 }
 
-// readBuiltIn reads a policy that comes with Prerig. It needs no lines for what is wrong in it, and reading without them takes a
-// tenth of the time.
+// readBuiltIn reads a policy that ships with Prerig. It does not need line numbers for problems, and reading
+// without them takes a tenth of the time.
 func readBuiltIn(text []byte) (*v1alpha1.InjectionPolicy, error) {
 	v, err := manifest.Decode(text)
 	if err != nil {
@@ -253,7 +255,7 @@ func stringMap(v any) map[string]string {
 	return out
 }
 
-// describeDetection says which version is followed, and why.
+// describeDetection describes which version is followed, and why.
 func describeDetection(d istio.Detection) string {
 	return fmt.Sprintf("following Istio %s, by %s", d.Version, d.From)
 }

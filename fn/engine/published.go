@@ -41,8 +41,9 @@ func (in *Injector) WithPublished(docs []*manifest.Document) *Injector {
 	return &known
 }
 
-// NewKeeper returns an Injector that injects nothing: it gives the Jobs and bare Pods whose own spec is unchanged what was published of
-// them (WithPublished), and leaves everything else as it is. It is for input that was injected by others, with that spec.jobs.
+// NewKeeper returns an Injector that injects nothing: it restores the published state of Jobs and bare Pods whose
+// own spec is unchanged (WithPublished), and leaves everything else as it is. It is for input that was injected by
+// others, with that spec.jobs.
 func NewKeeper(docs []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, error) {
 	policy := &v1alpha1.InjectionPolicy{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, Metadata: v1alpha1.Metadata{Name: "published"}}
 	policy.Spec.Jobs = jobs
@@ -79,7 +80,8 @@ func newPublishedObjects(docs []*manifest.Document) *publishedObjects {
 	return known
 }
 
-// isKeptKind reports whether the pod template of a kind can hardly change once it is there: a Job's, and a Pod itself.
+// isKeptKind reports whether the pod template of a kind is mostly immutable after creation: a Job's, and a Pod
+// itself.
 func isKeptKind(m manifest.Meta) bool {
 	switch m.Kind {
 	case "Job":
@@ -101,11 +103,11 @@ type publishedPod struct {
 	restored restoredPod
 	// record is the workload's.
 	record workloadRecord
-	// inPlace says that it is the input itself.
+	// inPlace reports whether it is the input itself.
 	inPlace bool
 }
 
-// readPublished takes what was injected out of a published object. It returns nil for one that cannot be read.
+// readPublished removes the injection from a published object. It returns nil for one that cannot be read.
 func (in *Injector) readPublished(obj map[string]any, names func(string) bool) *publishedPod {
 	rest, record, err := takeUndo(obj)
 	if err != nil {
@@ -126,8 +128,8 @@ func (in *Injector) readPublished(obj map[string]any, names func(string) bool) *
 	return p
 }
 
-// publishedOf returns what is published of the pod's object: all objects of its name, or else the input itself where it carries an
-// injection and nothing is known of what is published.
+// publishedOf returns the published state of the pod's object: all objects of its name, or otherwise the input
+// itself if it carries an injection and the published state is unknown.
 func (w *podWork) publishedOf(plans []*compiledPolicy, record workloadRecord, written workload.Template) []*publishedPod {
 	if w.in.published == nil {
 		if !w.restored.injected {

@@ -17,12 +17,12 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// rejectedError says that the API server is certain to reject what the injection makes of a pod.
+// rejectedError means that the API server is certain to reject the injected pod.
 type rejectedError struct {
 	problems []podvalidation.Problem
 }
 
-// Error is the first problem, and how many others there are.
+// Error returns the first problem and the number of others.
 func (e *rejectedError) Error() string {
 	first := e.problems[0]
 	text := first.Field + ": " + first.Message
@@ -61,7 +61,7 @@ func (w *podWork) checkAccepted(pod map[string]any, plans []*compiledPolicy) err
 	return &rejectedError{problems}
 }
 
-// isBuiltIn reports whether the workload is of a kind of Kubernetes' own, whose pods nothing but a webhook changes.
+// isBuiltIn reports whether the workload is of one of Kubernetes' own kinds, whose pods only a webhook changes.
 func (w *podWork) isBuiltIn() bool {
 	return slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, w.unit.meta.APIVersion)
 }
@@ -75,8 +75,9 @@ func (w *podWork) isOfSidecar(container string) bool {
 	return false
 }
 
-// mayMount reports whether a mount without a volume is not certain to be rejected: the volume is of the workload's claims, or the application
-// mounts it, too. Of a kind that is not Kubernetes' own, a controller may add it, and a warning says so.
+// mayMount reports whether a mount without a volume is not certain to be rejected: the volume is of the workload's
+// claims, or the application mounts it, too. For a kind that is not Kubernetes' own, a controller may add it, and a
+// warning reports that.
 func (w *podWork) mayMount(p podvalidation.Problem) bool {
 	switch {
 	case w.isOfSidecar(p.Container) || slices.Contains(w.knownVolumes(nil), p.Volume):

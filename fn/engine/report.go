@@ -13,7 +13,7 @@ import (
 type Item struct {
 	// Doc is the document.
 	Doc *manifest.Document
-	// Path of its file, for messages; empty where there is none.
+	// Path is the path of its file, for messages, or empty if it has none.
 	Path string
 	// Index among the documents of the file, from 0.
 	Index int
@@ -26,12 +26,12 @@ type Action string
 const (
 	// Injected means that the pod now holds what the policies inject, also where it already did.
 	Injected Action = "injected"
-	// Skipped means that no policy injects the pod, and nothing was there to remove.
+	// Skipped means that no policy injects the pod, and it had no injection to remove.
 	Skipped Action = "skipped"
 	// Removed means that an earlier injection was taken out.
 	Removed Action = "removed"
-	// Kept means that a Job or bare Pod stays as it was published, with or without an injection, although the policies would give
-	// something else: the API server does not accept the change.
+	// Kept means that a Job or bare Pod stays as it was published, with or without an injection, although the
+	// policies would produce a different one: the API server does not accept the change.
 	Kept Action = "kept"
 	// Failed means that an error kept the pod as it was; the error is among the results.
 	Failed Action = "failed"
@@ -47,11 +47,12 @@ type Outcome struct {
 	Field string
 	// Action is what was done.
 	Action Action
-	// UnknownKind says that the object looks as if pods were made of it, and that nobody has looked at these: its kind is not known.
+	// UnknownKind reports whether the object looks as if pods were made of it and these were not inspected because
+	// its kind is unknown.
 	UnknownKind bool
-	// Changed says whether the bytes of the document changed.
+	// Changed reports whether the bytes of the document changed.
 	Changed bool
-	// Reason is one sentence that says why.
+	// Reason is one sentence that explains why.
 	Reason string
 	// Policy is the name of the policy that decided about Istio; empty where none injects Istio.
 	Policy string
@@ -61,8 +62,8 @@ type Outcome struct {
 	Templates []string
 	// Version is the version of Istio whose behaviour was followed.
 	Version string
-	// EarlierImage is the image of the proxy that an earlier injection has left in the pod, and Image that of the proxy that
-	// was injected now; each empty where there is none.
+	// EarlierImage is the image of the proxy that an earlier injection left in the pod, and Image that of the proxy
+	// injected now; each is empty if no such proxy exists.
 	EarlierImage, Image string
 	// Sidecars are the generic sidecars, with what was decided for each.
 	Sidecars []SidecarOutcome
@@ -77,7 +78,7 @@ type SidecarOutcome struct {
 	Reason string
 }
 
-// Report is what a run gives.
+// Report is the outcome of a run.
 type Report struct {
 	// Items are the documents in the order of the input. A document that did not change is the one that came in, and one that
 	// is to go, an object that a sidecar added earlier and does not add any more, is empty.
@@ -86,9 +87,10 @@ type Report struct {
 	Added []*manifest.Document
 	// Outcomes has one entry for each pod template, in the order of the input.
 	Outcomes []Outcome
-	// Results are what the user is told, in the order of the input, those about policies first.
+	// Results are the messages for the user, in input order, those about policies first.
 	Results result.Results
-	// Suppressed are findings of lint's rules that an annotation or a policy suppresses. The tag lint.TagReason says why.
+	// Suppressed holds findings of lint's rules that an annotation or a policy suppresses. The tag lint.TagReason
+	// holds the reason.
 	Suppressed result.Results
 }
 

@@ -20,15 +20,15 @@ import (
 
 // restoredPod is what is known of a pod before it was injected.
 type restoredPod struct {
-	// undo is the workload's own record: what the pod does not tell. It is nil where there is none.
+	// undo is the workload's own record: what the pod does not reveal. It is nil if no record exists.
 	undo *podmap.Undo
-	// injected reports that there was any injection, and istio that Istio's proxy was in the pod.
+	// injected reports whether the pod had any injection, and istio whether it had Istio's proxy.
 	injected, istio bool
 	// sidecars are the other sidecars that the pod came with.
 	sidecars []sidecar.Record
-	// dropped says which mounts went with the volumes of sidecars.
+	// dropped lists the mounts that were removed with the volumes of sidecars.
 	dropped []sidecar.Warning
-	// removed says what is not known of the original.
+	// removed describes what is unknown about the original.
 	removed inject.Removed
 }
 
@@ -44,22 +44,22 @@ func (w *podWork) findOriginal(plans []*compiledPolicy) error {
 	return err
 }
 
-// restoreOptions says how a pod is restored.
+// restoreOptions control how a pod is restored.
 type restoreOptions struct {
 	// names reports whether a template of a policy names a container.
 	names func(string) bool
-	// keep leaves in place what may have been the pod's own, and doubtful takes out what may not have been.
+	// keep leaves in place what may have been the pod's own, and doubtful removes what may not have been.
 	keep     inject.Keep
 	doubtful bool
-	// bare says that it is a bare Pod, which has no record: of probes it has the port's number, and no path for /. In 51 public
-	// repositories 15 probes of bare Pods gave the number of a port that has a name, and 2 the name; in 39, 67 probes of HTTP
-	// had no path, and 40 the path /.
+	// bare reports whether it is a bare Pod, which has no record: its probes get the port's number, and no path for
+	// /. In 51 public repositories 15 probes of bare Pods used the number of a port that has a name, and 2 the
+	// name; in 39, 67 probes of HTTP had no path, and 40 the path /.
 	bare bool
 }
 
-// restorePod takes out of a pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each in the
-// reverse order of their injection. A record of the whole original goes before all of it; the workload's record says what is
-// left to say.
+// restorePod removes from a pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each
+// in the reverse order of their injection. A record of the whole original takes precedence over all of it; the
+// workload's record supplies the rest.
 func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how restoreOptions) (restoredPod, map[string]any, error) {
 	r := restoredPod{undo: undo}
 	records, rest, err := sidecar.Records(pod)
@@ -104,7 +104,7 @@ func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how
 	return r, rest, nil
 }
 
-// namesOf tells of a container whether a template of a policy names it.
+// namesOf returns a predicate that reports whether a template of a policy names a container.
 func namesOf(plans []*compiledPolicy) func(string) bool {
 	return func(container string) bool {
 		return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool {
@@ -147,10 +147,11 @@ type attempt struct {
 	after   map[string]any
 }
 
-// attempt injects what the policies say into an original. Nothing is said or noted before it is settled.
+// attempt applies the policies to an original. It reports and records no results before they are settled.
 //
-// A bare Pod may have a status annotation that no injection wrote: the injection replaces it, as the webhook does, and has no
-// place elsewhere to remember it. Where injecting again would therefore give another Pod, the original is recorded in it.
+// A bare Pod may have a status annotation that no injection wrote: the injection replaces it, as the webhook does,
+// and has no other place to remember it. If injecting again would therefore produce a different Pod, the original
+// is recorded in it.
 func (w *podWork) attempt(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
 	a, err := w.attemptOnce(original, plans)
 	if err != nil || !w.isBarePod() || !hasStatus(original) || a.outcome.Action != Injected || !keepsRecords(plans) {
@@ -167,7 +168,7 @@ func (w *podWork) attempt(original map[string]any, plans []*compiledPolicy) (*at
 	return a, err
 }
 
-// attemptOnce injects what the policies say into an original, without looking whether injecting again gives the same.
+// attemptOnce applies the policies to an original, without checking whether injecting again yields the same.
 func (w *podWork) attemptOnce(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
 	a := &attempt{podWork: *w, unit: *w.unit, outcome: *w.outcome}
 	a.unit.results, a.unit.objects = slices.Clip(a.unit.results), slices.Clip(a.unit.objects)
@@ -187,7 +188,7 @@ func hasStatus(pod map[string]any) bool {
 	return there
 }
 
-// takeAttempt takes what an attempt has said and found, and gives its pod.
+// takeAttempt adopts an attempt's messages and findings, and returns its pod.
 func (w *podWork) takeAttempt(a *attempt) map[string]any {
 	u, o := w.unit, w.outcome
 	*u, *o = a.unit, a.outcome
@@ -196,11 +197,11 @@ func (w *podWork) takeAttempt(a *attempt) map[string]any {
 	return a.after
 }
 
-// tryUnchanged looks whether the pod already is what the policies give, if what may have been its own is left in it. It gives
-// nil where the pod has to change.
+// tryUnchanged checks whether the pod already is the result of the policies, if what may have been its own is left
+// in it. It returns nil if the pod has to change.
 func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt {
 	if first.after != nil && !podmap.Equal(imagesByName(first.after), imagesByName(w.template.Pod)) {
-		return nil // another version: no original gives the present pod
+		return nil // another version: no original yields the present pod
 	}
 	for _, keep := range w.waysToKeep() {
 		_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoreOptions{names: namesOf(plans), keep: keep, bare: w.isBarePod()})
@@ -231,8 +232,8 @@ func (w *podWork) waysToKeep() []inject.Keep {
 	return ways
 }
 
-// withoutLeftovers returns what a bare Pod would be without what an earlier injection may have set, and no other would. It is nil where
-// there is no such thing.
+// withoutLeftovers returns what a bare Pod would be without what an earlier injection may have set and no other
+// would. It returns nil if the Pod has no such leftovers.
 func (w *podWork) withoutLeftovers(plans []*compiledPolicy) map[string]any {
 	if !w.isBarePod() || len(w.restored.removed.Unknown) == 0 {
 		return nil
@@ -248,8 +249,9 @@ func (w *podWork) withoutLeftovers(plans []*compiledPolicy) map[string]any {
 	return nil
 }
 
-// takeKept is takeAttempt for a pod that stays as it is although injecting into what is known of the original gives another one, nil for
-// none: a warning names the first field in which they differ, as an earlier injection with other settings may have set it.
+// takeKept is takeAttempt for a pod that stays as it is although injecting into the known original yields other,
+// nil for none: a warning names the first field in which they differ, as an earlier injection with other settings
+// may have set it.
 func (w *podWork) takeKept(a *attempt, other map[string]any) map[string]any {
 	after := w.takeAttempt(a)
 	if other != nil {
@@ -260,8 +262,8 @@ func (w *podWork) takeKept(a *attempt, other map[string]any) map[string]any {
 	return after
 }
 
-// onlyOrdersVolumes reports whether a bare Pod differs from the present one in nothing but the order of its volumes, which means
-// nothing. The order came from volumes of the Pod's own under the names of Istio's, which nothing keeps.
+// onlyOrdersVolumes reports whether a bare Pod differs from the present one only in the order of its volumes, which
+// has no meaning. The order came from volumes of the Pod's own under Istio's names, which is not recorded anywhere.
 func (w *podWork) onlyOrdersVolumes(after map[string]any) bool {
 	return w.isBarePod() && w.restored.injected && podmap.Equal(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
 }
@@ -292,7 +294,7 @@ func imagesByName(pod map[string]any) map[string]any {
 	return out
 }
 
-// injectAll does what all policies say, in their order.
+// injectAll applies all policies, in their order.
 func (w *podWork) injectAll(plans []*compiledPolicy) (map[string]any, error) {
 	if err := w.chooseSidecars(plans); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ type wantedObject struct {
 	owner   result.ResourceRef
 }
 
-// removeRecords takes the sidecars of one side of Istio out.
+// removeRecords removes the sidecars on one side of Istio.
 func removeRecords(pod map[string]any, records []sidecar.Record, outside bool) (map[string]any, error) {
 	for _, r := range slices.Backward(records) {
 		if r.Outside() != outside {
@@ -94,7 +94,7 @@ func (w *podWork) chooseSidecars(plans []*compiledPolicy) error {
 	return nil
 }
 
-// sidecarRequest tells a sidecar about the pod.
+// sidecarRequest builds a sidecar's request for the pod.
 func (w *podWork) sidecarRequest(pl *compiledPolicy) sidecar.Request {
 	meta, _ := w.obj["metadata"].(map[string]any)
 	m := w.unit.meta
@@ -159,7 +159,7 @@ func (w *podWork) skipSidecar(name, reason string) {
 	w.outcome.Sidecars[i].Inject, w.outcome.Sidecars[i].Reason = false, reason
 }
 
-// finishSidecars leaves the records in the pod, and says what was done and why.
+// finishSidecars leaves the records in the pod, and reports what was done and why.
 func (w *podWork) finishSidecars(pod map[string]any) (map[string]any, error) {
 	w.unit.objects = append(w.unit.objects, w.sidecars.objects...)
 	o := w.outcome
@@ -186,8 +186,8 @@ func (w *podWork) finishSidecars(pod map[string]any) (map[string]any, error) {
 	return sidecar.Annotate(pod, w.sidecars.records)
 }
 
-// reportRemoved warns of what was taken out of the pod without a policy of this run having it: whoever runs one policy after
-// the other finds only the last one's injection in the end.
+// reportRemoved warns of injections that were removed from the pod although no policy of this run has them: running
+// one policy after the other leaves only the last one's injection.
 func (w *podWork) reportRemoved(plans []*compiledPolicy) {
 	if w.in.mode == v1alpha1.ModeRemove {
 		return

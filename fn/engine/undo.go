@@ -14,8 +14,9 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// undoAnnotation is on the workload itself, not on its pods. It keeps what the injected pod does not tell of the pod before,
-// and is written only where there is such a thing; a Job's has the digest of its own immutable fields.
+// undoAnnotation is on the workload itself, not on its pods. It holds what the injected pod does not reveal about
+// the original pod, and is written only if such information exists; a Job's has the digest of its own immutable
+// fields.
 const undoAnnotation = "prerig.dev/undo"
 
 // emptyAnnotations is the key of the record under which the workload's annotations are, where they were an empty map or null.
@@ -34,7 +35,7 @@ type workloadRecord struct {
 	pods map[string]*podmap.Undo
 	// images are the images of the pods' own containers before they were pinned.
 	images pinnedImages
-	// own is the digest of a Job's own immutable fields, "" where there is none.
+	// own is the digest of a Job's own immutable fields, or "" if none exists.
 	own string
 }
 
@@ -114,8 +115,8 @@ func withAnnotations(obj map[string]any, annotations any, there bool) map[string
 	return out
 }
 
-// recordOf returns the record of a template that was injected. A Pod gets none: nothing of its own may differ from what the
-// webhook makes.
+// recordOf returns the record of a template that was injected. A Pod gets none: the Pod itself must not differ from
+// the webhook's output.
 func (in *Injector) recordOf(t workload.Template, plans []*compiledPolicy, original, injected map[string]any) (*podmap.Undo, error) {
 	if in.mode == v1alpha1.ModeRemove || !keepsRecords(plans) || len(t.Path) == 0 {
 		return nil, nil
@@ -123,13 +124,13 @@ func (in *Injector) recordOf(t workload.Template, plans []*compiledPolicy, origi
 	return undoOf(t, original, injected)
 }
 
-// keepsRecords reports whether any policy wants what injected pods do not tell to be kept.
+// keepsRecords reports whether any policy wants to record what injected pods do not reveal.
 func keepsRecords(plans []*compiledPolicy) bool {
 	return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.policy.Spec.Record != v1alpha1.RecordNone })
 }
 
-// undoOf returns what takes the rest of an injection back: the difference between the original and what is found of it in the
-// injected pod. It is nil where there is none.
+// undoOf returns what reverts the rest of an injection: the difference between the original and the part of it
+// found in the injected pod. It returns nil if they are equal.
 func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Undo, error) {
 	_, found, err := restorePod(injected, t.Owner, nil, restoreOptions{})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// workOn injects into the pod templates of one object. What goes wrong becomes a result, and the object stays as it was.
+// workOn injects into the pod templates of one object. Failures become results, and the object stays unchanged.
 func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 	if u.broken || u.elements != nil || in.asIs && !isKeptKind(u.meta) {
 		return
@@ -98,7 +98,8 @@ func (in *Injector) injectTemplates(u *unit, obj map[string]any, plans []*compil
 	return original, wanted, true
 }
 
-// asWritten returns the pod to write of a unit that is kept, or else as it is. The images of a Pod's own containers are pinned as they were.
+// asWritten returns the pod to write: the kept one if the unit is kept, otherwise the pod as written. The images of
+// a Pod's own containers stay pinned as they were.
 func (u *unit) asWritten(written workload.Template, record workloadRecord, before, after map[string]any, becomes *workloadRecord) map[string]any {
 	switch {
 	case u.kept == nil:
@@ -155,8 +156,8 @@ func checkNames(obj map[string]any) (field string, err error) {
 	return "", nil
 }
 
-// reportSuspect tells of an object that is of no known kind and looks as if pods are made of it, so that no workload is passed
-// over in silence. Only documents with the words of a pod template are read.
+// reportSuspect reports an object of an unknown kind that looks as if pods are made of it, so that no workload is
+// silently skipped. Only documents with the words of a pod template are read.
 func (in *Injector) reportSuspect(u *unit) {
 	if in.mode == v1alpha1.ModeRemove || !workload.MayMakePods(u.meta.APIVersion) {
 		return
@@ -185,7 +186,7 @@ func (in *Injector) reportSuspect(u *unit) {
 	u.addResult(result.Info, found.Field, "not injected: "+reason)
 }
 
-// writeUnit edits the document so that it says what is wanted. An earlier injection is taken out of the text first, so that the
+// writeUnit edits the document to match wanted. An earlier injection is removed from the text first, so that the
 // bytes too depend on the original alone.
 func (in *Injector) writeUnit(u *unit, obj, original, wanted map[string]any) {
 	if podmap.Equal(obj, wanted) {
@@ -219,7 +220,7 @@ func (in *Injector) writeUnit(u *unit, obj, original, wanted map[string]any) {
 	u.changed = changed
 }
 
-// noTemplate tells why a workload has no pod template here.
+// noTemplate reports why a workload has no pod template here.
 func (in *Injector) noTemplate(u *unit, err error) {
 	var elsewhere *workload.ElsewhereError
 	if errors.As(err, &elsewhere) {

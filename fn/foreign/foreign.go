@@ -15,7 +15,8 @@ import (
 // MaxValue is how many bytes of a value are quoted.
 const MaxValue = 120
 
-// Quote returns a value in double quotes, at most [MaxValue] bytes of it, and says how long it is where that is not all.
+// Quote returns a value in double quotes, at most [MaxValue] bytes of it, followed by its length if it is
+// truncated.
 func Quote(value string) string {
 	if len(value) <= MaxValue {
 		return fmt.Sprintf("%q", value)

@@ -9,7 +9,7 @@ import "fmt"
 type Account struct {
 	// PullSecrets are the names of its pull secrets.
 	PullSecrets []string
-	// Known says that the account is known, and not just without pull secrets.
+	// Known reports whether the account is known, as opposed to known to have no pull secrets.
 	Known bool
 }
 
@@ -29,9 +29,9 @@ func nameAccount(p *pod) {
 	p.spec["serviceAccountName"], p.spec["serviceAccount"] = name, name
 }
 
-// addPullSecrets gives a pod without pull secrets those of its service account, as the API server does before it calls the
-// webhook. Once the injection has added some of its own, the API server does not do it any more, so that they have to be
-// written then; else they are left out like a default.
+// addPullSecrets adds the service account's pull secrets to a pod that has none, as the API server does before it
+// calls the webhook. If the injection has added its own, the API server no longer does so and they must be written
+// out; otherwise they are omitted like a default.
 func (r *run) addPullSecrets() {
 	if len(r.seen.list(pullSecretsKey)) > 0 || len(r.req.Account.PullSecrets) == 0 {
 		return

@@ -66,9 +66,9 @@ var legacyNames = map[string][]string{
 	"volumes":         {"istio-certs", "istio-envoy"},
 }
 
-// removeFormer takes out of the pod what the status annotation lists, else what has one of the names that Istio's templates
-// have always used (source: removeInjectedContainers and injectionStatus in webhook.go up to 1.8). The annotation is one that
-// no injection wrote: Remove has taken the others.
+// removeFormer removes what the status annotation lists from the pod, or otherwise whatever has one of the names
+// that Istio's templates have always used (source: removeInjectedContainers and injectionStatus in webhook.go up to
+// 1.8). The annotation at this point is one that no injection wrote: Remove has removed the others.
 func (r *run) removeFormer() {
 	r.replaced = map[string][]string{}
 	s, ok := r.pod.status()
@@ -159,7 +159,7 @@ func (r *run) addLists(lists map[string][]any, spec *appended) error {
 
 const serviceAccountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// copyServiceAccount gives the proxy the application's mount of the service account, if it has one.
+// copyServiceAccount copies the application's service account mount to the proxy, if it has one.
 func (r *run) copyServiceAccount(proxy map[string]any) {
 	if proxy == nil || !r.profile.Has(feature.CopyServiceAccount) {
 		return
@@ -223,7 +223,7 @@ func (r *run) appendedLabels() map[string]string {
 	return out
 }
 
-// workloadName is the name that the workload goes by; the pod's own where there is no workload.
+// workloadName returns the name of the workload, or the pod's own name if it has no workload.
 func (r *run) workloadName() string {
 	if r.req.Owner.Name != "" {
 		return r.req.Owner.Name
@@ -298,7 +298,7 @@ func (r *run) appendedProbersText(probers map[string]prober) (string, error) {
 	return string(text), err
 }
 
-// appendWantsRewrite is what the pod's annotation says, else the template.
+// appendWantsRewrite returns the setting of the pod's annotation, or the template's if the pod has none.
 func (r *run) appendWantsRewrite(spec *appended) bool {
 	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(feature.ProbeRewriteAnnotation) {
 		if want, err := strconv.ParseBool(text); err == nil {
@@ -308,7 +308,8 @@ func (r *run) appendWantsRewrite(spec *appended) bool {
 	return spec.RewriteAppHTTPProbe
 }
 
-// agentPort is the port on which the agent answers; known is false where the proxy's arguments have to say it and do not.
+// agentPort returns the port on which the agent answers. known is false if the proxy's arguments must specify it
+// and do not.
 func (r *run) agentPort(proxy map[string]any) (port int64, known bool, err error) {
 	if r.profile.Has(feature.ProbePortFromArgs) {
 		list, _ := proxy["args"].([]any)

@@ -68,9 +68,9 @@ func (r *run) renderAppended() (*appended, error) {
 	return spec, nil
 }
 
-// dropNewFields takes out what Kubernetes' containers did not have when the last version of these generations was
-// current: it was never applied then, although Istio's own templates print it. A restartPolicy would make istio-init a
-// sidecar that never ends.
+// dropNewFields removes fields that Kubernetes containers did not have when the last version of these generations
+// was current: they were never applied then, although Istio's own templates print them. A restartPolicy would turn
+// istio-init into a sidecar that never ends.
 func dropNewFields(containers []corev1.Container) {
 	for i := range containers {
 		c := &containers[i]
@@ -114,8 +114,8 @@ func toMaps[T any](list []T) ([]any, error) {
 // concurrencyFlag matches the flag in its forms: -concurrency, --concurrency and with =N.
 var concurrencyFlag = lazyregexp.New(`^-{1,2}concurrency(?:=(\d+))?$`)
 
-// applyConcurrency gives the proxy as many threads as its CPU limit, else its request, has whole CPUs, if its arguments
-// give no number of them (source: pkg/kube/inject/concurrency.go).
+// applyConcurrency sets the proxy's thread count to the whole CPUs of its CPU limit, or of its request, if its
+// arguments do not set one (source: pkg/kube/inject/concurrency.go).
 func applyConcurrency(containers []corev1.Container) {
 	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == proxyContainer })
 	if i < 0 || argument(containers[i].Args, concurrencyFlag) > 0 {
@@ -130,7 +130,7 @@ func applyConcurrency(containers []corev1.Container) {
 	}
 }
 
-// argument is the number that a flag is given, or -1 if it is not there or has none.
+// argument returns the numeric value of a flag, or -1 if the flag is missing or has no number.
 func argument(args []string, flag *lazyregexp.Regexp) int {
 	for i, arg := range args {
 		m := flag.FindStringSubmatch(strings.TrimSpace(arg))

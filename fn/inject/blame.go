@@ -18,7 +18,7 @@ var objectAnnotations = []struct{ name, example string }{
 	{"sidecar.istio.io/userVolumeMount", `{"NAME": {"mountPath": "/etc/filters"}}`},
 }
 
-// blameAnnotation returns the error of a template as one about the pod's annotation that the template cannot read, if there is one.
+// blameAnnotation attributes a template error to the pod's annotation that the template cannot read, if one exists.
 func (r *run) blameAnnotation(err error) error {
 	if !errors.As(err, new(*gotemplate.Error)) {
 		return err
@@ -43,7 +43,7 @@ func (r *run) blameAnnotation(err error) error {
 	return err
 }
 
-// notObjects says which value of a map is no object; empty where all are.
+// notObjects names the value of a map that is not an object, or returns "" if all are.
 func notObjects(v any) string {
 	m, _ := v.(map[string]any)
 	for _, name := range podmap.SortedKeys(m) {

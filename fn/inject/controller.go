@@ -17,9 +17,9 @@ import (
 // metadata is all in its manifest.
 type Controller struct {
 	workload.Owner
-	// NameGenerated says that the API server completes the workload's name.
+	// NameGenerated reports whether the API server completes the workload's name.
 	NameGenerated bool
-	// Indexed says that the pods have an index in their names, as those of an Indexed Job have.
+	// Indexed reports whether pod names contain an index, as those of an Indexed Job do.
 	Indexed bool
 }
 
@@ -33,7 +33,8 @@ var directControllers = map[string]string{
 // isPod reports whether no controller makes the pod.
 func (c Controller) isPod() bool { return c.Kind == "" }
 
-// apiVersion returns the API version in the reference to the controller; "" where the pods belong to something else.
+// apiVersion returns the API version in the reference to the controller, or "" if the pods belong to something
+// else.
 func (c Controller) apiVersion() string {
 	if c.NameGenerated || c.Name == "" {
 		return ""
@@ -99,10 +100,10 @@ func (r *run) warnOfController(t *istio.Template) {
 		"the template %q reads %s, which is empty here: pods of a %s get it in the cluster only; read .DeploymentMeta.Name and .TypeMeta.Kind instead", t.Name(), unknown, c.Kind))
 }
 
-// dropIdentity takes out of a template's patch what no manifest can have of a pod: its name and namespace, and its status. The
-// webhook sets a name, so that a second pod of the workload fails; a namespace is an error of the API server, which refuses
-// the pod (source: BeforeCreate in pkg/registry/rest/create.go of k8s.io/apiserver); and a status is reset when a pod is
-// created. The patch is changed.
+// dropIdentity removes from a template's patch what no manifest can set on a pod: its name, namespace and status.
+// The webhook sets a name, so a second pod of the workload fails; a namespace is an error of the API server, which
+// rejects the pod (source: BeforeCreate in pkg/registry/rest/create.go of k8s.io/apiserver); and a status is reset
+// when a pod is created. It modifies the patch.
 func (r *run) dropIdentity(t *istio.Template, patch map[string]any) error {
 	delete(patch, "status")
 	meta, _ := patch["metadata"].(map[string]any)

@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// decodeOverlay reads what a template printed. Nothing printed is nothing to merge. A key that is there twice counts as
-// the webhook counts it: the last one.
+// decodeOverlay decodes a template's output. Empty output merges as a no-op. For duplicate keys the last one wins,
+// as in the webhook.
 func decodeOverlay(template string, text []byte) (map[string]any, error) {
 	v, err := manifest.Decode(text)
 	if err != nil {
@@ -33,7 +33,7 @@ func decodeOverlay(template string, text []byte) (map[string]any, error) {
 	}
 }
 
-// decodeLeniently reads text in which keys are there twice, which Decode refuses.
+// decodeLeniently decodes text with duplicate keys, which Decode rejects.
 func decodeLeniently(text []byte, strict error) (any, error) {
 	js, err := yaml.YAMLToJSON(text)
 	if err != nil {

@@ -24,16 +24,17 @@ type Request struct {
 	Account Account
 	// Limits are the LimitRanges of the namespace, as far as they are known.
 	Limits []admission.LimitRange
-	// FromOriginal takes an injection that the pod already has, of whatever version, out first (see Remove), so that the
-	// result is what injecting the original gives. Without it a pod that has been injected is injected as the webhook does
-	// it when it sees a pod again: the templates are merged over the proxy that is there, and what they do not set stays.
+	// FromOriginal first removes any existing injection, of whatever version (see Remove), so that the result
+	// equals an injection into the original. Without it, an injected pod is injected as the webhook does when it
+	// sees a pod again: the templates are merged over the existing proxy, and what they do not set stays.
 	// Configurations of Istio up to 1.8, which do not merge, always begin with the original.
 	FromOriginal bool
-	// KeepListed keeps the containers and volumes that a status annotation lists which no injection wrote (see Remove). The
-	// webhook of Istio up to 1.8 takes them out; that of later versions never does.
+	// KeepListed keeps the containers and volumes that a status annotation lists but no injection wrote (see
+	// Remove). The webhook of Istio up to 1.8 removes them; later versions never do.
 	KeepListed bool
-	// RecordNulls notes fields of the pod's own istio-proxy that are null in the annotation proxy.istio.io/overrides. The
-	// webhook, which does not see them, does not; they mean nothing to it. It is for pods that have no other record.
+	// RecordNulls records null fields of the pod's own istio-proxy in the annotation proxy.istio.io/overrides. The
+	// webhook never sees them and does not record them; they have no meaning to it. It is for pods that have no
+	// other record.
 	RecordNulls bool
 }
 
@@ -41,13 +42,13 @@ type Request struct {
 type Namespace struct {
 	Name                string
 	Labels, Annotations map[string]string
-	// Known says that the labels and annotations are known, and not just empty.
+	// Known reports whether the labels and annotations are known, as opposed to known to be empty.
 	Known bool
 }
 
 // Result is an injected pod.
 type Result struct {
-	// Pod is the request's pod with the injection. It shares nothing with the request.
+	// Pod is the request's pod with the injection. It shares no memory with the request.
 	Pod map[string]any
 	// Warnings are for the user, each a sentence without a full stop.
 	Warnings []string

@@ -37,7 +37,7 @@ func (r *run) setMetadata() error {
 	return nil
 }
 
-// listEnd is where a container goes.
+// listEnd is the end of the list at which a container is inserted.
 type listEnd bool
 
 const (
@@ -64,7 +64,8 @@ func (r *run) reorder() error {
 	return nil
 }
 
-// holds reports whether the proxy has to come first: what the mesh config with the pod's annotation says, or the values.
+// holds reports whether the proxy has to come first, according to the mesh config with the pod's annotation, or the
+// values.
 func (r *run) holds() (bool, error) {
 	if r.in.Values().Bool("global", "proxy", "holdApplicationUntilProxyStarts") {
 		return true, nil

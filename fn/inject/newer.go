@@ -48,9 +48,10 @@ func fieldsNewerThan(known int) (out [][]string) {
 	return out
 }
 
-// dropNewer takes fields out of lists of containers that the control plane's Kubernetes types do not have, as reading a template
-// or the annotation proxy.istio.io/overrides into them does. Templates of 1.10 have the pod's restartPolicy at istio-init, where
-// Kubernetes gave it another meaning later. The containers are changed.
+// dropNewer removes fields that the control plane's Kubernetes types lack from lists of containers, which is the
+// effect of decoding a template or the annotation proxy.istio.io/overrides into those types. Templates of 1.10 set
+// the pod's restartPolicy on istio-init, a field to which Kubernetes later assigned another meaning. It modifies
+// the containers.
 func dropNewer(p *istio.Profile, lists ...[]any) {
 	for _, field := range fieldsNewerThan(feature.KubernetesTypes(p.Release())) {
 		for _, containers := range lists {
@@ -59,8 +60,8 @@ func dropNewer(p *istio.Profile, lists ...[]any) {
 	}
 }
 
-// withoutNewer returns a pod whose containers have no fields that the control plane's Kubernetes types do not have. The pod is
-// not changed; it is returned as it is if there are none.
+// withoutNewer returns a pod whose containers have no fields that the control plane's Kubernetes types lack. It
+// does not modify the pod, and returns it unchanged if it has no such fields.
 func withoutNewer(p *istio.Profile, seen *pod) *pod {
 	if !slices.ContainsFunc(fieldsNewerThan(feature.KubernetesTypes(p.Release())), func(path []string) bool {
 		return hasPath(seen.list(containersKey), path) || hasPath(seen.list(initContainersKey), path)
@@ -84,7 +85,7 @@ func hasPath(v any, path []string) bool {
 	return false
 }
 
-// dropPath takes a field out of a value, and where that is a list out of each element.
+// dropPath removes a field from a value, or from each element if the value is a list.
 func dropPath(v any, path []string) {
 	switch v := v.(type) {
 	case []any:

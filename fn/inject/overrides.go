@@ -104,8 +104,8 @@ func (o overrides) of(key string) []any {
 	return o.Containers
 }
 
-// reapplyOverrides puts what the user says about istio-proxy and the like over what the templates say, and remembers it in
-// an annotation.
+// reapplyOverrides applies the user's settings for istio-proxy and similar containers over those of the templates,
+// and records them in an annotation.
 func (r *run) reapplyOverrides() error {
 	existing, err := knownOverrides(r.profile, r.before)
 	if err != nil {
@@ -131,13 +131,14 @@ func (r *run) reapplyOverrides() error {
 	return r.recordOverrides(all)
 }
 
-// foreignStatus reports whether a status annotation that the pod has is one that no injection wrote: what an injection wrote
-// was taken out before. The webhook takes any for an injection's.
+// foreignStatus reports whether a status annotation on the pod is one that no injection wrote: injected ones were
+// removed before. The webhook takes any status annotation for an injection's.
 func (r *run) foreignStatus() bool { return r.req.FromOriginal || r.req.KeepListed }
 
-// listedContainers returns the names of containers that the status annotation lists, by list. The webhook reads it in a way
-// of its own, and panics over a list that is none or has something else than names; the API server, which gets no answer then,
-// refuses the pod (source: parseStatus in pkg/kube/inject/webhook.go of Istio 1.17 to 1.31).
+// listedContainers returns the names of the containers that the status annotation lists, by list. The webhook has
+// its own way of parsing it, and panics if a list is not a list or contains anything but names; the API server,
+// which then gets no answer, rejects the pod (source: parseStatus in pkg/kube/inject/webhook.go of Istio 1.17 to
+// 1.31).
 func (r *run) listedContainers() (map[string][]string, error) {
 	text, ok := r.before.annotation(statusAnnotation)
 	if !ok || !r.profile.Has(feature.ListedIsInjected) {
@@ -145,7 +146,7 @@ func (r *run) listedContainers() (map[string][]string, error) {
 	}
 	var lists map[string]any
 	if json.Unmarshal([]byte(text), &lists) != nil {
-		return nil, nil //nolint:nilerr // one that cannot be read lists nothing, as in the webhook
+		return nil, nil // nolint:nilerr // an unreadable one lists no containers, as in the webhook
 	}
 	out := map[string][]string{}
 	for _, key := range []string{containersKey, initContainersKey} {
@@ -166,9 +167,10 @@ func (r *run) listedContainers() (map[string][]string, error) {
 	return out, nil
 }
 
-// ownContainer returns the user's container that goes over a template's of the name, or nil. Containers that an earlier
-// injection added are not the user's. A pod that still has its injection keeps what the annotation says, where the webhook
-// forgets it (since 1.17) or takes what it injected for the user's (up to 1.16): injecting twice has to be injecting once.
+// ownContainer returns the user's container that overrides a template's container of the same name, or nil.
+// Containers that an earlier injection added are not the user's. A pod that still has its injection keeps what the
+// annotation records, whereas the webhook forgets it (since 1.17) or mistakes what it injected for the user's (up
+// to 1.16): injection has to be idempotent.
 func (r *run) ownContainer(key, name string, existing overrides, listed bool) map[string]any {
 	if r.foreignStatus() && listed {
 		return nil
@@ -224,9 +226,9 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 	return nil
 }
 
-// resetDivisors gives the variables of the pod's own container that read a resource without a divisor the divisor 0, where
-// the merged container has one: Go's types print it, so the template's does not hold (source: applyContainer in
-// pkg/kube/inject/webhook.go of Istio 1.31, Divisor in k8s.io/api/core/v1).
+// resetDivisors sets the divisor to 0 for variables of the pod's own container that read a resource without a
+// divisor, if the merged container has one: Go's types print it, so the template's value does not survive (source:
+// applyContainer in pkg/kube/inject/webhook.go of Istio 1.31, Divisor in k8s.io/api/core/v1).
 func resetDivisors(own, merged map[string]any) {
 	env, _ := own["env"].([]any)
 	all, _ := merged["env"].([]any)
@@ -240,7 +242,7 @@ func resetDivisors(own, merged map[string]any) {
 		case has && there && mine["divisor"] == nil:
 			mine["divisor"] = "0"
 		case has && !there && mine["divisor"] == "0":
-			delete(mine, "divisor") // as an earlier injection noted it, which means nothing
+			delete(mine, "divisor") // as recorded by an earlier injection; it has no meaning
 		}
 	}
 }
@@ -252,10 +254,11 @@ func resourceFieldRef(variable map[string]any) (map[string]any, bool) {
 	return reference, has
 }
 
-// canonicalResources writes a container's quantities as Kubernetes does, 3000m as 3 and null as 0. The annotation has them so,
-// and a second injection, which takes them from there, must not change the pod. In a strategic merge patch a null would delete
-// the template's quantity, where the webhook merges the typed container, whose null is 0 (source: Quantity.UnmarshalJSON in
-// pkg/api/resource/quantity.go of k8s.io/apimachinery).
+// canonicalResources writes a container's quantities as Kubernetes does, 3000m as 3 and null as 0. The annotation
+// has them in this form, and a second injection, which reads them from the annotation, must not change the pod. In
+// a strategic merge patch a null would delete the template's quantity, whereas the webhook merges the typed
+// container, whose null is 0 (source: Quantity.UnmarshalJSON in pkg/api/resource/quantity.go of
+// k8s.io/apimachinery).
 func canonicalResources(c map[string]any) {
 	resources, _ := c["resources"].(map[string]any)
 	for _, key := range []string{"requests", "limits"} {
@@ -272,7 +275,7 @@ func canonicalResources(c map[string]any) {
 	}
 }
 
-// recordOverrides writes the annotation from which a second injection takes the user's containers.
+// recordOverrides writes the annotation from which a second injection reads the user's containers.
 func (r *run) recordOverrides(applied overrides) error {
 	var out struct {
 		Containers     []json.RawMessage `json:"containers,omitempty"`

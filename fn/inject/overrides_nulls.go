@@ -11,8 +11,8 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// withNulls returns the JSON of a container of the annotation with the fields that are null in the container that the user
-// wrote, if the request wants them noted. Whoever reads the annotation into Kubernetes' types does not see them.
+// withNulls returns the JSON of an annotation container including the fields that are null in the user's container,
+// if the request asks for them to be recorded. Decoding the annotation into Kubernetes' types drops them.
 func (r *run) withNulls(container []byte, name string) json.RawMessage {
 	if !r.req.RecordNulls {
 		return container
@@ -83,7 +83,7 @@ func addNullQuantities(container, noted map[string]any) {
 	}
 }
 
-// addNulls adds the fields that the pod's annotation says were null to the containers that were read from it.
+// addNulls adds the fields that the pod's annotation records as null to the containers read from it.
 func (o overrides) addNulls(p *pod) {
 	text, _ := p.annotation(overridesAnnotation)
 	var noted map[string][]map[string]any

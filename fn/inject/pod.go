@@ -34,8 +34,8 @@ type pod struct {
 // newPod copies a pod.
 func newPod(obj map[string]any) (*pod, error) { return newPodWith(obj, podmap.CopyMap) }
 
-// borrowPod copies a pod, but for the containers that have the names of Istio's: they are large, and mostly there to be taken
-// out. They must not be changed before ownContainers.
+// borrowPod copies a pod except for containers with Istio's names: they are large, and are mostly removed anyway.
+// They must not be modified before ownContainers.
 func borrowPod(obj map[string]any) (*pod, error) { return newPodWith(obj, copyBorrowing) }
 
 // copyBorrowing copies the spec of a pod, but for Istio's containers.
@@ -120,13 +120,13 @@ func (p *pod) copy() *pod {
 func (p *pod) labels() map[string]string      { return podmap.StringMap(p.meta["labels"]) }
 func (p *pod) annotations() map[string]string { return podmap.StringMap(p.meta["annotations"]) }
 
-// annotation is one annotation, and whether there is one.
+// annotation returns an annotation and whether it exists.
 func (p *pod) annotation(name string) (string, bool) { return stringIn(p.meta["annotations"], name) }
 
-// label is one label, and whether there is one.
+// label returns a label and whether it exists.
 func (p *pod) label(name string) (string, bool) { return stringIn(p.meta["labels"], name) }
 
-// stringIn is one string of a map, and whether it is there. Null is there, and empty.
+// stringIn returns a string of a map and whether it is present. Null counts as present and empty.
 func stringIn(v any, key string) (string, bool) {
 	m, _ := v.(map[string]any)
 	e, ok := m[key]
@@ -174,7 +174,7 @@ func (p *pod) set(kind, name, value string) {
 	m[name] = value
 }
 
-// unset takes a key out of metadata's labels or annotations.
+// unset removes a key from the labels or annotations.
 func (p *pod) unset(kind, name string) {
 	if m, ok := p.meta[kind].(map[string]any); ok {
 		delete(m, name)
@@ -187,14 +187,15 @@ func (p *pod) list(key string) []any {
 	return l
 }
 
-// setList sets a list of the spec. An empty one that was not there stays away.
+// setList sets a list of the spec. It does not create an empty list.
 func (p *pod) setList(key string, l []any) {
 	if _, there := p.spec[key]; len(l) > 0 || there {
 		p.spec[key] = l
 	}
 }
 
-// proxy is the istio-proxy container: where native is false only among the containers, else among the init containers too.
+// proxy returns the istio-proxy container. It searches only the containers if native is false, and the init
+// containers too otherwise.
 func (p *pod) proxy(native bool) map[string]any {
 	if c := podmap.Find(p.list(containersKey), proxyContainer); c != nil || !native {
 		return c

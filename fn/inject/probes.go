@@ -77,7 +77,7 @@ func (r *run) rewriteProbes() error {
 	return nil
 }
 
-// wantsRewrite is what the pod's annotation says, else the values.
+// wantsRewrite returns the setting of the pod's annotation, or that of the values if the pod has none.
 func (r *run) wantsRewrite() bool {
 	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(feature.ProbeRewriteAnnotation) {
 		if want, err := strconv.ParseBool(text); err == nil {
@@ -197,7 +197,7 @@ func portNamed(c map[string]any, name string) (int32, bool) {
 	return 0, false
 }
 
-// setProbers tells the agent. After an earlier injection the probers that it left are kept.
+// setProbers passes the probers to the agent. After an earlier injection the probers that it left are kept.
 func (r *run) setProbers(proxy map[string]any, probers map[string]prober) error {
 	if _, before := r.pod.annotation(statusAnnotation); before && r.profile.Has(feature.ProberMerge) {
 		env, _ := proxy["env"].([]any)

@@ -33,7 +33,7 @@ const (
 	securePortEnv        = "ENVOY_SECURE_MERGED_METRICS_PORT"
 )
 
-// scrapeSettings is the JSON that tells the agent what the application's metrics are.
+// scrapeSettings is the JSON that describes the application's metrics to the agent.
 type scrapeSettings struct {
 	Scrape  string         `json:"scrape"`
 	Path    string         `json:"path"`
@@ -50,8 +50,8 @@ func (s scrapeSettings) empty() bool {
 	return s.Scrape == "" && s.Path == "" && s.Port == "" && len(s.Targets) == 0
 }
 
-// spelling is how Prometheus annotations are recognised: only as prometheus.io/NAME, or in every way of writing that
-// Prometheus takes for the same. targets says that the release knows the annotation of several targets.
+// spelling is how Prometheus annotations are recognised: only as prometheus.io/NAME, or in every spelling that
+// Prometheus treats as equal. targets reports whether the release knows the annotation for several targets.
 type spelling struct{ variants, targets bool }
 
 func prometheusSpelling(p *istio.Profile) spelling {
@@ -93,7 +93,8 @@ func asLabelName(s string) string {
 	}, s)
 }
 
-// get is a setting. Where it is written in several ways the webhook takes any; here the last in order counts.
+// get returns a setting. If it is written in several spellings the webhook picks an arbitrary one; here the last in
+// order wins.
 func (s spelling) get(p *pod, setting string) (string, bool) {
 	keys := s.keys(p, setting)
 	if len(keys) == 0 {
@@ -102,7 +103,7 @@ func (s spelling) get(p *pod, setting string) (string, bool) {
 	return p.annotation(keys[len(keys)-1])
 }
 
-// refuses reports whether the pod does not want to be scraped. What is neither true nor false says nothing.
+// refuses reports whether the pod opts out of scraping. Values that are neither true nor false are ignored.
 func (s spelling) refuses(p *pod) bool {
 	refuses := false
 	for _, key := range s.keys(p, prometheusScrape) {
@@ -114,7 +115,7 @@ func (s spelling) refuses(p *pod) bool {
 	return refuses
 }
 
-// clear takes all of the settings out.
+// clear removes all of the settings.
 func (s spelling) clear(p *pod) {
 	for _, setting := range []string{prometheusScrape, prometheusPath, prometheusPort} {
 		for _, key := range s.keys(p, setting) {
@@ -162,7 +163,7 @@ func (r *run) mergePrometheus() error {
 	return nil
 }
 
-// wantsMerge is what the pod's annotation says, else the mesh.
+// wantsMerge returns the setting of the pod's annotation, or the mesh's if the pod has none.
 func (r *run) wantsMerge() bool {
 	if text, ok := r.pod.annotation(mergeAnnotation); ok {
 		if want, err := strconv.ParseBool(text); err == nil {
@@ -172,8 +173,8 @@ func (r *run) wantsMerge() bool {
 	return r.in.Mesh().PrometheusMerge()
 }
 
-// scrapeSettings are the pod's own settings. Targets count only if each has a port; they stand for port and path too, for
-// agents that know no targets.
+// scrapeSettings returns the pod's own settings. Targets count only if each has a port; they also set port and
+// path, for agents that do not support targets.
 func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 	var out scrapeSettings
 	out.Scrape, _ = s.get(r.pod, prometheusScrape)
@@ -219,7 +220,7 @@ var reservedPorts = map[int]string{
 	15008: "HBONE", 15020: "the agent's status", 15021: "Envoy's health", 15053: "DNS", 15090: "Envoy's metrics",
 }
 
-// parseTargets reads PORT:PATH,PORT:PATH… The path is /metrics where there is none. ok is false where an entry has no port.
+// parseTargets parses PORT:PATH,PORT:PATH… The path defaults to /metrics. ok is false if an entry has no port.
 func parseTargets(text string) (targets []scrapeTarget, ok bool) {
 	for entry := range strings.SplitSeq(text, ",") {
 		entry = strings.TrimSpace(entry)
@@ -251,8 +252,8 @@ func applicationPort(port string, status int32) error {
 	return nil
 }
 
-// setSecurePort tells Prometheus the port on which the merged metrics are served with mutual TLS, if the proxy has one and
-// the pod does not say itself.
+// setSecurePort sets the port on which Prometheus finds the merged metrics served with mutual TLS, if the proxy has
+// one and the pod does not set it itself.
 func (r *run) setSecurePort() {
 	if !r.profile.Has(feature.PrometheusSecurePort) || len(annotationsLike(r.pod, securePortAnnotation)) > 0 {
 		return

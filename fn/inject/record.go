@@ -10,7 +10,7 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// RecordAnnotation keeps what is needed to give a pod back as it was before it was injected.
+// RecordAnnotation holds what is needed to restore a pod to its state before injection.
 const RecordAnnotation = "prerig.dev/original"
 
 // RecordOriginal returns the injected pod with the record of the original in an annotation. Neither argument is changed.

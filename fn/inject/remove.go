@@ -16,20 +16,21 @@ import (
 type RemoveRequest struct {
 	// Pod has the keys metadata and spec. It is not changed.
 	Pod map[string]any
-	// Owner is the workload that the pod belongs to; its name tells an injected label from the pod's own.
+	// Owner is the workload that the pod belongs to; its name distinguishes an injected label from the pod's own.
 	Owner workload.Owner
-	// Names reports whether a configuration that is at hand has a template which names a container; nil where there is none.
-	// A container that the status annotation lists, and that is neither Istio's nor named by a template, stays.
+	// Names reports whether an available configuration has a template that names a container; nil if no
+	// configuration is available. A container that the status annotation lists, and that is neither Istio's nor
+	// named by a template, stays.
 	Names func(container string) bool
-	// All takes all containers out that the status annotation lists, as the webhook does, if an injection wrote it.
+	// All removes all containers that the status annotation lists, as the webhook does, if an injection wrote it.
 	All bool
-	// Bare says that it is a Pod of its own, for which there is no record of what the pod does not tell. Then a probe that was
-	// rewritten gets the number of its port, even where the container has a name for it, and no path where it is / and the API
-	// server's defaults were filled in. Without it the name is taken and / is written, so that a record of the difference is
-	// rarely needed; both mean the same.
+	// Bare reports whether the pod is a standalone Pod, which has no record of what the pod itself does not show.
+	// Then a rewritten probe gets the number of its port, even if the container has a name for it, and no path if
+	// it is / and the API server's defaults were filled in. Otherwise the name is used and / is written, so that a
+	// record of the difference is rarely needed; both mean the same.
 	Bare bool
-	// Doubtful takes out, too, what an injection may have set where that is not known of the one that wrote the pod. Injecting into
-	// the result shows whether it is needed.
+	// Doubtful also removes what an injection may have set, if it is unknown whether the injection that wrote the
+	// pod did. Injecting into the result shows whether it is needed.
 	Doubtful bool
 	// Keep leaves fields in place that may have been the pod's own, also where injection is known to set them to this value.
 	// Injecting into the result again shows whether taking them out is needed at all.
@@ -55,17 +56,18 @@ func KeepOnly(kept string) Keep {
 
 // Removed is a pod without injection.
 type Removed struct {
-	// Pod is the pod as it was before it was injected, as far as that can be known. It shares nothing with the request.
+	// Pod is the pod as it was before it was injected, as far as that can be determined. It shares no memory with
+	// the request.
 	Pod map[string]any
 	// Injected reports that the pod had been injected. Where it had not, Pod is a copy of the request's.
 	Injected bool
 	// Exact reports that the pod comes from its record and is what it was to the last field.
 	Exact bool
-	// Assumed are the fields that were taken out, or given one of two meanings that are the same, because the injection sets
-	// them to this value whether the pod has them or not: the pod may have had the same before.
+	// Assumed lists the fields that were removed, or set to one of two equivalent values, because the injection
+	// sets them to this value whether or not the pod has them: the pod may have had the same value before.
 	Assumed []Note
-	// Unknown are the fields of which it cannot be told what they were: those that stay although an injection may have set
-	// them, and those whose former value is gone.
+	// Unknown lists the fields whose original state cannot be determined: those that stay although an injection may
+	// have set them, and those whose former value is lost.
 	Unknown []Note
 	// Listed are the containers that were taken out because the status annotation lists them, and that none of Istio's own
 	// templates has: a template that the pod or the configuration names added them.
@@ -87,20 +89,21 @@ func (r Removed) Unsettled(original map[string]any) []Note {
 type Note struct {
 	// Field is its path, such as spec.containers[app].livenessProbe.httpGet.port, and Reason a sentence without a full stop.
 	Field, Reason string
-	// Unrecorded says that no record of the workload's tells it either. Such a note counts also where nothing changes: what is
-	// left in the pod may have to go.
+	// Unrecorded reports whether the workload's record cannot answer it either. Such a note counts even if the pod
+	// does not change: what remains in the pod may have to be removed.
 	Unrecorded bool
-	// Hint says that the field most likely is as it should be.
+	// Hint reports whether the field is most likely correct as it is.
 	Hint bool
 }
 
 // String is the field and the reason.
 func (n Note) String() string { return n.Field + ": " + n.Reason }
 
-// Remove takes an injection of any version of Istio out of a pod: by the record that RecordOriginal left in it, else by
-// what every injection leaves (the status annotation, the probes and Prometheus settings in the proxy's environment, the
-// user's own containers in an annotation) and by what the version that wrote it is known to set. A field of which that is
-// not known stays. A pod with a status annotation that no injection can have written is not touched.
+// Remove removes an injection of any version of Istio from a pod: by the record that RecordOriginal left in it, or
+// otherwise by what every injection leaves (the status annotation, the probes and Prometheus settings in the
+// proxy's environment, the user's own containers in an annotation) and by what the version that wrote it is known
+// to set. A field for which that is unknown stays. A pod with a status annotation that no injection can have
+// written is left alone.
 func Remove(req RemoveRequest) (Removed, error) {
 	p, err := borrowPod(req.Pod)
 	if err != nil {
@@ -124,7 +127,7 @@ func Remove(req RemoveRequest) (Removed, error) {
 	return Removed{Pod: p.object(), Injected: true, Assumed: r.assumed, Unknown: r.unknown, Listed: r.listed}, nil
 }
 
-// removal takes one injection out.
+// removal removes one injection.
 type removal struct {
 	pod   *pod
 	owner workload.Owner
@@ -132,7 +135,8 @@ type removal struct {
 	// all, doubtful, keep and bare are the request's.
 	all, doubtful, bare bool
 	keep                Keep
-	// status is what the injection says it added, and writer what is known of the version that wrote it.
+	// status lists what the injection claims to have added; writer is what is known about the version that wrote
+	// it.
 	status status
 	writer writer
 	// proxy is the injected proxy's container, with its environment as it was found.
@@ -164,7 +168,7 @@ func (r *removal) cannotKnow(field, reason string) {
 	r.unknown = append(r.unknown, Note{Field: field, Reason: reason})
 }
 
-// cannotTell is cannotKnow for what no record tells either.
+// cannotTell is cannotKnow for facts that no record contains either.
 func (r *removal) cannotTell(field, reason string) {
 	r.unknown = append(r.unknown, Note{Field: field, Reason: reason, Unrecorded: true})
 }
@@ -196,7 +200,7 @@ func (r *removal) run() error {
 	r.restoreAnnotations()
 	r.restoreLabels()
 	if lost {
-		// Records are made with what the proxy knows, so that they tell nothing of it.
+		// Records omit what the proxy itself reveals, so they cannot supply it.
 		for i := range r.unknown {
 			r.unknown[i].Unrecorded = true
 		}
@@ -221,7 +225,7 @@ func (r *removal) readProxy() {
 	}
 }
 
-// noteReplaced says what Istio up to 1.8 keeps nothing of.
+// noteReplaced notes the fields whose former values Istio up to 1.8 discards.
 func (r *removal) noteReplaced() {
 	if !r.writer.appended {
 		return
@@ -231,10 +235,10 @@ func (r *removal) noteReplaced() {
 	r.assume("spec.initContainers", fmt.Sprintf(reason, "a container istio-init or enable-core-dump"))
 }
 
-// sharedUsers begins the range of the user ids that OpenShift gives to namespaces.
+// sharedUsers is the start of the user ID range that OpenShift assigns to namespaces.
 const sharedUsers = 1_000_000
 
-// noteOpenShift says that the user id of the pod's own proxy settings is lost where it was the namespace's.
+// noteOpenShift notes that the user ID of the pod's own proxy settings is lost if it was the namespace's.
 func (r *removal) noteOpenShift(own overrides) {
 	context, _ := r.proxy["securityContext"].(map[string]any)
 	user, _ := context["runAsUser"].(int64)

@@ -10,7 +10,7 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// removeContainers takes the injected containers out and puts those of the user back that they stood over.
+// removeContainers removes the injected containers and restores those of the user that they covered.
 func (r *removal) removeContainers(own overrides) {
 	lists := map[string][]string{containersKey: r.status.Containers, initContainersKey: r.status.InitContainers}
 	back := map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers}
@@ -41,8 +41,9 @@ func (r *removal) mayRemove(key, name string) bool {
 	return false
 }
 
-// withoutOne is a list without the element of a name: from Istio 1.9 there is one, before the injected one is nearest to
-// where it was added, which is the end, but for an istio-validation, which goes first in most versions and tells itself.
+// withoutOne returns a list without the element of a name. From Istio 1.9 the name is unique; before, the injected
+// one is nearest to where it was added, which is the end, except for istio-validation, which comes first in most
+// versions and identifies itself.
 func (r *removal) withoutOne(list []any, name string) []any {
 	if !r.writer.appended {
 		return podmap.Without(list, name)
@@ -109,8 +110,8 @@ func (r *removal) putBack(key, name string, own map[string]any) {
 	}
 }
 
-// withZeros returns a container with the zeros that the injected one has in the same places. The overrides annotation leaves
-// them out, so that it cannot be told whether the user had written them.
+// withZeros returns a container with the zeros that the injected one has in the same places. The overrides
+// annotation omits them, so whether the user had written them is unknown.
 func withZeros(own, injected map[string]any) map[string]any {
 	out := podmap.CopyMap(own)
 	for key, v := range injected {
@@ -129,7 +130,7 @@ func withZeros(own, injected map[string]any) map[string]any {
 	return out
 }
 
-// isIstios reports whether a container of that name is Istio's, so that injection decides where it goes.
+// isIstios reports whether a container of that name is Istio's, so that injection decides its position.
 func isIstios(name string) bool {
 	switch name {
 	case proxyContainer, initContainer, validationContainer, coreDumpContainer:

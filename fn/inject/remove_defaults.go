@@ -12,10 +12,10 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// ownAsWritten returns a container of the overrides annotation without the defaults that it has there because the webhook saw
-// them: those that the injected container does not have, because they are not written, and the pull policy that belongs to
-// the image of the annotation and not to the injected one. Quantities get the spelling of the injected container. Where a
-// container without them would not come out the same, it stays as it is.
+// ownAsWritten returns a container of the overrides annotation without the defaults that it contains because the
+// webhook saw them: those that the injected container lacks, because they are not written, and the pull policy that
+// belongs to the image of the annotation and not to the injected one. Quantities get the spelling of the injected
+// container. A container that would not come out the same without them stays unchanged.
 func ownAsWritten(noted any, injected map[string]any) any {
 	c, ok := noted.(map[string]any)
 	if !ok || injected == nil {
@@ -33,8 +33,9 @@ func ownAsWritten(noted any, injected map[string]any) any {
 	return slim
 }
 
-// withImage returns a container of the annotation the image that it leaves out. That is auto, which means the template's own,
-// or none at all: then the API server noted another pull policy than it gives auto, and nobody wrote one.
+// withImage restores the image that a container of the annotation omits. That is auto, which means the template's
+// own, or none at all: in the latter case the API server recorded a pull policy other than the default for auto,
+// and the user wrote none.
 func withImage(noted any, injected map[string]any) any {
 	c, ok := noted.(map[string]any)
 	if _, has := c["image"]; !ok || has {
@@ -67,7 +68,7 @@ func defaultedContainer(server admission.Server, c map[string]any) map[string]an
 	return c
 }
 
-// written returns the value of a field as it is written in another container: without what is not written there.
+// written returns the value of a field as written in another container, without what is not written in that one.
 func written(f *podmap.SchemaField, v, other any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -103,7 +104,7 @@ func writtenFields(s *podmap.Schema, m, other map[string]any) map[string]any {
 		}
 		value := written(f, v, was)
 		if sub, ok := value.(map[string]any); ok && len(sub) == 0 && !podmap.Same(v, value) {
-			continue // nothing but defaults
+			continue // only defaults
 		}
 		out[key] = value
 	}

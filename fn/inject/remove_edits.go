@@ -14,9 +14,9 @@ import (
 // handlerKinds are the ways in which a probe or a lifecycle handler calls the application, as far as an injection changes them.
 var handlerKinds = []string{"httpGet", "tcpSocket", "grpc"}
 
-// KeepEdits returns a record without what would undo an edit that somebody made after the injection, and says where that leaves a
-// doubt. injected is the pod with the injection. found is the pod that the record is applied to, if that is another one: without
-// all of the injection that the pod tells of itself.
+// KeepEdits returns a record without the parts that would undo an edit made after the injection, and notes the
+// doubts that remain. injected is the pod with the injection. found is the pod that the record is applied to, if
+// that differs: without all of the injection that the pod itself reveals.
 func KeepEdits(undo podmap.Undo, injected, found map[string]any) (podmap.Undo, []Note, error) {
 	if undo.Patch == nil || undo.Exact {
 		return undo, nil, nil
@@ -52,8 +52,8 @@ type edits struct {
 	readable      bool
 }
 
-// keepProbes takes out of the part of a record that is about one container what is about a probe that is no longer the one that
-// the injection left.
+// keepProbes removes, from the part of a record about one container, what concerns a probe that is no longer the
+// one the injection left.
 func (e *edits) keepProbes(key string, part map[string]any) {
 	name, _ := part["name"].(string)
 	now := podmap.Find(e.pod.list(key), name)
@@ -82,7 +82,7 @@ func (e *edits) keepProbes(key string, part map[string]any) {
 	}
 }
 
-// in returns the probe or handler of a container, or of a patch of one, nil if there is none.
+// in returns the probe or handler of a container, or of a patch of one, or nil if none exists.
 func (k check) in(container map[string]any) map[string]any {
 	holder := container
 	if k.parent != "" {
@@ -130,7 +130,7 @@ func (e *edits) wasRewritten(path string, container, probe map[string]any) bool 
 	return false
 }
 
-// restores reports whether the part of a record that is about a probe says what the path of the agent was before.
+// restores reports whether the part of a record about a probe contains the value that the agent's path replaced.
 func restores(probe map[string]any) bool {
 	v, there := probe["httpGet"]
 	if action, ok := v.(map[string]any); ok {
@@ -140,7 +140,7 @@ func restores(probe map[string]any) bool {
 	return there
 }
 
-// dropHandler takes what is about a probe's handler out of the part of a record.
+// dropHandler removes what concerns a probe's handler from the part of a record.
 func dropHandler(part map[string]any, k check) {
 	probe := k.in(part)
 	for _, kind := range handlerKinds {
@@ -174,9 +174,9 @@ func (e *edits) keepPortName(field string, container, found, probe map[string]an
 	}
 }
 
-// keepOwnValues takes values out of a record that stand for labels and annotations which the pod has come to have another value of. An
-// injection leaves them alone where the pod has some, unless they are empty, so that what differs came later. Where a template or the
-// injected annotations of an installation do otherwise, the record is exact.
+// keepOwnValues removes values from a record for labels and annotations whose value on the pod has changed since.
+// An injection leaves the pod's own values alone unless they are empty, so any difference came later. If a template
+// or the injected annotations of an installation do otherwise, the record is exact.
 func (e *edits) keepOwnValues(patch map[string]any) {
 	for _, path := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}} {
 		recorded, found := mapUnder(patch, path), mapUnder(e.found, path)
@@ -189,7 +189,7 @@ func (e *edits) keepOwnValues(patch map[string]any) {
 	}
 }
 
-// mapUnder returns the map under a path of keys, nil if there is none.
+// mapUnder returns the map under a path of keys, or nil if none exists.
 func mapUnder(m map[string]any, path []string) map[string]any {
 	for _, key := range path {
 		m, _ = m[key].(map[string]any)

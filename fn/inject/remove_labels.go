@@ -17,7 +17,7 @@ const (
 	istioRevision          = "istio.io/rev"
 )
 
-// restoreLabels takes the injected labels out.
+// restoreLabels removes the injected labels.
 func (r *removal) restoreLabels() {
 	if before, known := r.formerLabels(); known {
 		r.restoreFormerLabels(before)
@@ -50,9 +50,9 @@ func (r *removal) restoreLabels() {
 	r.dropEmpty("labels")
 }
 
-// noteDerived names labels with values that injection would not give to the pod as it is. They are the pod's own, or injection made
-// them from labels that were changed since: an own value that injection leaves alone is in no record. A name of one's own is what the
-// label is there for, so that it is only hinted at.
+// noteDerived notes labels with values that injection would not assign to the pod as it is. They are the pod's own,
+// or injection derived them from labels that were changed since: an own value that injection leaves alone is in no
+// record. A custom name is the purpose of the label, so it is only a hint.
 func (r *removal) noteDerived(names ...string) {
 	for _, name := range names {
 		if v, ok := r.pod.label(name); ok && v != "" && !r.keeps("metadata.labels["+name+"]") {
@@ -62,8 +62,8 @@ func (r *removal) noteDerived(names ...string) {
 	}
 }
 
-// restoreFormerLabels takes the injected labels out where it is known which ones the pod had. An empty one counts as none for
-// injection by Istio up to 1.8, which sets it.
+// restoreFormerLabels removes the injected labels if the pod's original ones are known. Injection by Istio up to
+// 1.8 treats an empty label as missing and sets it.
 func (r *removal) restoreFormerLabels(before map[string]string) {
 	for _, name := range podmap.SortedKeys(r.pod.labels()) {
 		was, had := before[name]
@@ -79,7 +79,7 @@ func (r *removal) restoreFormerLabels(before map[string]string) {
 	}
 }
 
-// revisionLabel takes the label of the revision out where it says no more than the default one. Istio 1.6 to 1.10 set it.
+// revisionLabel removes the revision label if it only names the default revision. Istio 1.6 to 1.10 set it.
 func (r *removal) revisionLabel() {
 	const name = istioRevision
 	v, ok := r.pod.label(name)
@@ -114,7 +114,8 @@ func (r *removal) gatewayRevision(v string) bool {
 	return r.writer.uses("gateway") && r.writer.within(11, 17) && r.status.Revision != nil && v == *r.status.Revision
 }
 
-// formerLabels are the pod's own labels where the proxy was told them, which Istio's own templates did up to 1.8.
+// formerLabels returns the pod's own labels if the proxy received them, as it did from Istio's own templates up to
+// 1.8.
 func (r *removal) formerLabels() (map[string]string, bool) {
 	text, ok := r.env[labelsEnv]
 	if !ok || !r.writer.appended {

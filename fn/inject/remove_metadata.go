@@ -19,7 +19,7 @@ const metadataEnv = "ISTIO_METAJSON_ANNOTATIONS"
 // labelsEnv is the same for the pod's labels.
 const labelsEnv = "ISTIO_METAJSON_LABELS"
 
-// restoreAnnotations takes the injected annotations out and puts the pod's own back.
+// restoreAnnotations removes the injected annotations and restores the pod's own.
 func (r *removal) restoreAnnotations() {
 	injected := r.injectedAnnotations()
 	before, known := r.formerAnnotations()
@@ -52,7 +52,7 @@ func (r *removal) restoreAnnotations() {
 	r.pod.unset("annotations", statusAnnotation)
 	r.pod.unset("annotations", overridesAnnotation)
 	if own, had := before[statusAnnotation]; had && !listsSomething(own) {
-		r.pod.set("annotations", statusAnnotation, own) // it was there already, and no injection's
+		r.pod.set("annotations", statusAnnotation, own) // it existed before and no injection wrote it
 	}
 	r.dropEmpty("annotations")
 	if !known && len(r.pod.annotations()) > 0 && !r.writer.outside(4, newestWriter) {
@@ -78,14 +78,14 @@ func listsSomething(text string) bool {
 	return err == nil && s.lists()
 }
 
-// dropEmpty drops labels or annotations of which nothing is left.
+// dropEmpty drops labels or annotations that have become empty.
 func (r *removal) dropEmpty(kind string) {
 	if m, ok := r.pod.meta[kind].(map[string]any); ok && len(m) == 0 {
 		delete(r.pod.meta, kind)
 	}
 }
 
-// formerAnnotations are the pod's own annotations where the proxy was told them.
+// formerAnnotations returns the pod's own annotations if the proxy received them.
 func (r *removal) formerAnnotations() (map[string]string, bool) {
 	text, ok := r.env[metadataEnv]
 	_, stock := r.env["JWT_POLICY"]
@@ -107,7 +107,7 @@ func (r *removal) formerAnnotations() (map[string]string, bool) {
 type formerAnnotation struct {
 	value string
 	had   bool
-	// note says why it was taken for the injection's, where it could have been the pod's own.
+	// note explains why an annotation was attributed to the injection if it could have been the pod's own.
 	note string
 }
 
@@ -128,7 +128,8 @@ func (r *removal) injectedAnnotations() map[string]formerAnnotation {
 	return out
 }
 
-// templatesAnnotations adds what the templates for proxyless gRPC set, and says what other templates may have changed.
+// templatesAnnotations adds the annotations set by the templates for proxyless gRPC, and notes what other templates
+// may have changed.
 func (r *removal) templatesAnnotations(out map[string]formerAnnotation) {
 	for _, name := range r.writer.templates {
 		if v, _ := r.pod.annotation(rewriteProbesAnnotation); v == "false" && strings.HasPrefix(name, "grpc-") {
@@ -182,8 +183,9 @@ var containerAnnotationNames = []string{"kubectl.kubernetes.io/default-container
 // appContainersEnv is a variable of the proxy that has the names of the application's containers as they were.
 const appContainersEnv = "ISTIO_META_APP_CONTAINERS"
 
-// containerAnnotations adds the annotations that name the application's first container, the present one or that of the time of the
-// injection. The latter goes in any case, as it would name a container that may be gone.
+// containerAnnotations adds the annotations that name the application's first container, the present one or the one
+// at the time of the injection. The latter is removed in any case, as it would name a container that may no longer
+// exist.
 func (r *removal) containerAnnotations(out map[string]formerAnnotation) {
 	if r.writer.appended {
 		return
@@ -217,8 +219,8 @@ const (
 	trafficPrefix          = "traffic.sidecar.istio.io/"
 )
 
-// trafficAnnotations adds the annotations that tell the CNI plugin what to redirect, where they have their defaults. Such a
-// pod has istio-validation, or is of a version whose kube-inject always set them.
+// trafficAnnotations adds the annotations that configure what the CNI plugin redirects, if they have their
+// defaults. Such a pod has istio-validation, or is of a version whose kube-inject always set them.
 func (r *removal) trafficAnnotations(out map[string]formerAnnotation) {
 	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.writer.appended {
 		return
@@ -296,7 +298,7 @@ func withoutPort(list, port string) string {
 
 const networksAnnotationName = "k8s.v1.cni.cncf.io/networks"
 
-// networksAnnotation takes Istio's network out of Multus' annotation, the way it was added.
+// networksAnnotation removes Istio's network from Multus' annotation, inverting how it was added.
 func (r *removal) networksAnnotation(out map[string]formerAnnotation) {
 	v, ok := r.pod.annotation(networksAnnotationName)
 	if !ok || !slices.Contains(r.status.InitContainers, validationContainer) {

@@ -41,9 +41,9 @@ func (r *removal) restoreProbes() {
 	}
 }
 
-// probers are the actions of the pod's own probes by the path under which the agent answers, in one form for all versions:
-// httpGet, tcpSocket or grpc. It reports false for a variable that nobody can read: the pod's own value of it wins over the
-// injection's, whatever it is.
+// probers returns the actions of the pod's own probes by the path under which the agent answers, in one form for
+// all versions: httpGet, tcpSocket or grpc. It reports false for an unreadable variable: the pod's own value of it
+// overrides the injection's, whatever it is.
 func (r *removal) probers() (map[string]map[string]any, bool) {
 	text, ok := r.env[probersEnv]
 	if !ok {
@@ -115,8 +115,8 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 	r.notePort(field+".httpGet", c, action)
 }
 
-// notePort gives a port the name that the container has for it, if it has one and the pod is no bare Pod: what
-// the agent knows is the number only. Both mean the same.
+// notePort replaces a port number by the name that the container has for it, if it has one and the pod is not a
+// bare Pod: the agent only knows the number. Both mean the same.
 func (r *removal) notePort(field string, c, action map[string]any) {
 	ports, _ := c["ports"].([]any)
 	for _, e := range ports {
@@ -139,8 +139,8 @@ func (r *removal) notePort(field string, c, action map[string]any) {
 // podPortsEnv is a variable of the proxy that has the ports of the pod's containers as they were.
 const podPortsEnv = "ISTIO_META_POD_PORTS"
 
-// noteFormerPort gives a port the name that its number had when the pod was injected, if no container has this number any more and this
-// one still has a port of the name: its number was changed since.
+// noteFormerPort replaces a port number by the name it had when the pod was injected, if no container has this
+// number any more and this one still has a port of that name: its number was changed since.
 func (r *removal) noteFormerPort(field string, c, action map[string]any) {
 	var former []struct {
 		Name          string `json:"name"`

@@ -9,8 +9,8 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// removePullSecrets takes the injected pull secrets out. From Istio 1.9 they are merged by name, so that one of the pod's own
-// looks the same.
+// removePullSecrets removes the injected pull secrets. From Istio 1.9 they are merged by name, so one of the pod's
+// own looks the same.
 func (r *removal) removePullSecrets() {
 	list := r.pod.list("imagePullSecrets")
 	for _, name := range r.status.ImagePullSecrets {
@@ -21,7 +21,7 @@ func (r *removal) removePullSecrets() {
 	r.setOrDrop("imagePullSecrets", list)
 }
 
-// setOrDrop sets a list of the spec, or drops it where injection has left nothing else in it.
+// setOrDrop sets a list of the spec, or drops it if it is empty without the injection.
 func (r *removal) setOrDrop(key string, list []any) {
 	if len(list) == 0 && len(r.pod.list(key)) > 0 {
 		delete(r.pod.spec, key)
@@ -30,8 +30,8 @@ func (r *removal) setOrDrop(key string, list []any) {
 	r.pod.setList(key, list)
 }
 
-// restoreSecurity takes what injection sets out of the pod's security context. An empty one is the pod's own: no injection
-// leaves one.
+// restoreSecurity removes what injection sets from the pod's security context. An empty one is the pod's own: no
+// injection leaves one.
 func (r *removal) restoreSecurity() {
 	context, ok := r.pod.spec["securityContext"].(map[string]any)
 	if !ok || len(context) == 0 {
@@ -46,8 +46,9 @@ func (r *removal) restoreSecurity() {
 	}
 }
 
-// restoreGroup takes fsGroup out if the version sets it on every pod: in code from 1.5 to 1.8, before that with SDS only, and
-// in the sidecar template up to 1.12. From 1.13 to 1.18 it depends on istiod's environment, and later versions never do it.
+// restoreGroup removes fsGroup if the version sets it on every pod: in code from 1.5 to 1.8, before that with SDS
+// only, and in the sidecar template up to 1.12. From 1.13 to 1.18 it depends on istiod's environment, and later
+// versions never do it.
 func (r *removal) restoreGroup(context map[string]any) {
 	const field = "spec.securityContext.fsGroup"
 	if context["fsGroup"] != istioGroup {
@@ -93,8 +94,8 @@ func isPortSysctl(v any) bool {
 	return s["name"] == "net.ipv4.ip_unprivileged_port_start" && s["value"] == "0"
 }
 
-// restoreDNS takes search domains out that only Istio's templates add. Istio from 1.1 to 1.8 replaces the pod's dnsConfig by
-// its template's, if that has one; later versions never touch it.
+// restoreDNS removes search domains that only Istio's templates add. Istio from 1.1 to 1.8 replaces the pod's
+// dnsConfig with its template's, if that has one; later versions never touch it.
 func (r *removal) restoreDNS() {
 	dns, ok := r.pod.spec["dnsConfig"].(map[string]any)
 	if !ok || !r.writer.appended || r.writer.newest < 1 || r.keeps("spec.dnsConfig") {

@@ -10,7 +10,7 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// removeVolumes takes the injected volumes out, but for those that a container still mounts: the pod had them before.
+// removeVolumes removes the injected volumes except those that a container still mounts: the pod had them before.
 func (r *removal) removeVolumes() {
 	mounted := map[string]string{}
 	for _, key := range []string{containersKey, initContainersKey} {
@@ -56,7 +56,8 @@ var istioVolumes = map[string]map[string][]string{
 	"gke-workload-certificate": {"csi": {"driver"}}, "custom-bootstrap-volume": {"configMap": {"name"}}, "grpc-io-proxyless-bootstrap": {"emptyDir": {}},
 }
 
-// isInjectedVolume reports whether a volume has one of the names of Istio's, and a source that Istio's templates give to it.
+// isInjectedVolume reports whether a volume has one of Istio's names and a source that Istio's templates use for
+// it.
 func isInjectedVolume(v map[string]any) bool {
 	name, _ := v["name"].(string)
 	for source, fields := range istioVolumes[name] {
@@ -72,9 +73,9 @@ func isInjectedVolume(v map[string]any) bool {
 // Only those of gateways and waypoints write the directory. All other volumes have a source, so that one without is the pod's.
 var bareVolumes = []string{"workload-socket", "credential-socket", "workload-certs"}
 
-// ownVolume returns what is left of an injected volume without what Istio's templates set, and without the defaults of an API
-// server that the pod came from. It is nil where that is nothing. The source of a volume that Istio's template is merged over
-// stays beside the template's, and so do its fields that the template does not set.
+// ownVolume returns an injected volume without what Istio's templates set, and without the defaults of an API
+// server that the pod came from. It returns nil if the rest is empty. The source of a volume that Istio's template
+// is merged over stays beside the template's, and so do its fields that the template does not set.
 func (r *removal) ownVolume(v map[string]any) map[string]any {
 	name, _ := v["name"].(string)
 	known := istioVolumes[name]
@@ -105,7 +106,7 @@ func (r *removal) ownVolume(v map[string]any) map[string]any {
 	return own
 }
 
-// defaultFileMode is the mode that the API server gives to the files of a volume: 0644.
+// defaultFileMode is the mode that the API server assigns to the files of a volume: 0644.
 const defaultFileMode = int64(420)
 
 // served reports whether the pod has come from an API server, and so with all defaults: its proxy has a field that the API

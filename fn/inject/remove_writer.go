@@ -17,8 +17,8 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// writer is what a pod tells of the injection that was made in it: the minors of Istio that may have written it, and the
-// templates that were used.
+// writer is what a pod reveals about its injection: the minors of Istio that may have written it, and the templates
+// that were used.
 type writer struct {
 	oldest, newest int
 	// appended reports that it is of Istio up to 1.8, which added at the end of lists and did not merge.
@@ -28,7 +28,7 @@ type writer struct {
 	custom    bool
 }
 
-// newestWriter stands for "until now".
+// newestWriter means "until now".
 const newestWriter = 1 << 20
 
 // stockTemplates are the templates that Istio comes with.
@@ -38,16 +38,16 @@ var stockTemplates = []string{"sidecar", "sidecar-spire", "spire", "gateway", "g
 // imageTag finds the minor of Istio in the tag of a proxy's image: 1.31.1, v1.24-alpha.abc, 1.22.3-distroless.
 var imageTag = lazyregexp.New(`^v?1\.(\d{1,3})(?:[.-]|$)`)
 
-// readStatus reads the status annotation and reports whether an injection wrote it. The annotation alone is no evidence: it may
-// have been copied from another pod, or be of somebody's own making, and then the containers that it lists are the user's. So
-// something that it lists has to be in the pod as injections leave it (see listsInjected). One of before lists were written
-// says so in its text, and its names have never changed; there the proxy has to be Istio's (source: injectionStatus in
-// pkg/kube/inject/webhook.go of Istio 1.0 to 1.8).
+// readStatus reads the status annotation and reports whether an injection wrote it. The annotation alone is no
+// evidence: it may have been copied from another pod or written by hand, and then the containers that it lists are
+// the user's. So something that it lists has to be in the pod as injections leave it (see listsInjected). An
+// annotation from before lists were written is recognisable by its text, and its names have never changed; in that
+// case the proxy has to be Istio's (source: injectionStatus in pkg/kube/inject/webhook.go of Istio 1.0 to 1.8).
 //
-// A pod whose annotation nobody's injection wrote keeps it with all that it has, and is injected as the webhook does it with
-// such a pod: what the annotation can be read to list is hidden from the templates, and they are merged over it; an own
-// istio-proxy that is not listed goes over the templates, and no annotation notes it (source: reapplyOverwrittenContainers
-// and parseStatus in pkg/kube/inject/webhook.go of Istio 1.17 to 1.31).
+// A pod whose annotation was not written by an injection keeps it with all that it has, and is injected as the
+// webhook does with such a pod: what the annotation can be read to list is hidden from the templates, and they are
+// merged over it; an own istio-proxy that is not listed overrides the templates, and no annotation records it
+// (source: reapplyOverwrittenContainers and parseStatus in pkg/kube/inject/webhook.go of Istio 1.17 to 1.31).
 func (r *removal) readStatus() bool {
 	text, _ := r.pod.annotation(statusAnnotation)
 	if strings.HasPrefix(text, unlistedStatus) {
@@ -69,12 +69,12 @@ func (r *removal) readStatus() bool {
 	return r.listsInjected()
 }
 
-// unlistedStatus begins a status annotation that Istio before 1.0 wrote, which lists nothing.
+// unlistedStatus is the prefix of a status annotation written by Istio before 1.0, which contains no lists.
 const unlistedStatus = "injected-version-"
 
-// listsInjected reports whether something that the status lists is in the pod as injections leave it: one of Istio's
-// containers or volumes with what its templates set, a container that the pod's overrides annotation tells of, or one that a
-// template names which is not Istio's.
+// listsInjected reports whether something that the status lists is in the pod as injections leave it: one of
+// Istio's containers or volumes with what its templates set, a container that the pod's overrides annotation
+// mentions, or one that a template names which is not Istio's.
 func (r *removal) listsInjected() bool {
 	own, _ := overridesOf(r.pod)
 	for key, back := range map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers} {
@@ -97,13 +97,14 @@ func (r *removal) listsInjected() bool {
 			return true
 		}
 	}
-	// A template may add nothing else.
+	// A template may add only this.
 	only := len(r.status.Containers)+len(r.status.InitContainers)+len(r.status.Volumes) == 0
 	return only && slices.ContainsFunc(r.status.ImagePullSecrets, func(name string) bool { return podmap.Find(r.pod.list(pullSecretsKey), name) != nil })
 }
 
-// isInjected reports whether a container of one of Istio's names has what its templates print: the agent that runs as a proxy
-// or sets up the redirection, or the agent's environment, which stays where the pod's own container says all else.
+// isInjected reports whether a container with one of Istio's names has what its templates print: the agent that
+// runs as a proxy or sets up the redirection, or the agent's environment, which stays even if the pod's own
+// container overrides all other fields.
 func isInjected(c map[string]any) bool {
 	if isProxy(c) {
 		return true

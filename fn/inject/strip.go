@@ -72,7 +72,7 @@ func strip(in *istio.Injector, p *pod) (*pod, error) {
 	return out, nil
 }
 
-// stripPrometheus takes out the Prometheus annotations if they are an injection's.
+// stripPrometheus removes the Prometheus annotations if an injection wrote them.
 func stripPrometheus(in *istio.Injector, p *pod) {
 	s := prometheusSpelling(in.Profile())
 	if port, ok := s.get(p, prometheusPort); ok && port == statusPort(in) {
@@ -80,7 +80,7 @@ func stripPrometheus(in *istio.Injector, p *pod) {
 	}
 }
 
-// statusPort is the port of the agent, as text. It is the mesh's, whatever the pod's proxy config says.
+// statusPort returns the agent's port as text. It is the mesh's, regardless of the pod's proxy config.
 func statusPort(in *istio.Injector) string {
 	return strconv.Itoa(int(in.Mesh().GetDefaultConfig().GetStatusPort()))
 }

@@ -48,7 +48,7 @@ type run struct {
 	injected injected
 	// replaced names the elements that were taken out of the pod's lists for the template's, by list. Istio up to 1.8 does that.
 	replaced map[string][]string
-	// scraped are the annotations that say where the proxy's merged metrics are.
+	// scraped holds the annotations that locate the proxy's merged metrics.
 	scraped  map[string]string
 	warnings []string
 	// unquoted is the result's.
@@ -92,8 +92,8 @@ func (r *run) findProxyConfig() error {
 	return nil
 }
 
-// namespace is the one that the pod will run in, or "" if that is not known. Controllers make their pods where they are themselves,
-// whatever the pod template says.
+// namespace returns the namespace that the pod will run in, or "" if unknown. Controllers create pods in their own
+// namespace, whatever the pod template specifies.
 func (r *run) namespace() string {
 	own, _ := r.pod.meta["namespace"].(string)
 	return firstNonEmpty(r.req.Namespace.Name, r.req.Owner.Namespace, own)
@@ -162,7 +162,7 @@ func (r *run) applyTemplates() error {
 	return r.checkMetadata()
 }
 
-// noValue is what text/template prints for a value that is not there.
+// noValue is what text/template prints for a missing value.
 var noValue = []byte("<no value>")
 
 // render returns the patch that a template prints for the pod.
@@ -199,14 +199,14 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 	return patch, nil
 }
 
-// dropUnknown takes fields out of a template's patch that no Kubernetes has, as istiod does when it reads the merged pod into
-// its types. The templates of Istio 1.9 to 1.15 have an fsGroup at their containers: the API server would drop it with a
-// warning, and kubectl refuses the workload for it.
+// dropUnknown removes fields unknown to Kubernetes from a template's patch, as istiod does when it decodes the
+// merged pod into its types. The templates of Istio 1.9 to 1.15 set fsGroup on their containers: the API server
+// would drop it with a warning, and kubectl rejects the workload for it.
 func dropUnknown(s *podmap.Schema, patch map[string]any) {
 	for key, v := range patch {
 		f := s.Field(key)
 		if f == nil {
-			if s.Kind == podmap.StructKind && !strings.HasPrefix(key, "$") { // $patch and the like tell the merge what to do.
+			if s.Kind == podmap.StructKind && !strings.HasPrefix(key, "$") { // $patch and the like are merge directives.
 				delete(patch, key)
 			}
 			continue
@@ -226,7 +226,7 @@ func dropUnknown(s *podmap.Schema, patch map[string]any) {
 	}
 }
 
-// checkMetadata makes sure that a template has not put something else than maps in the pod's metadata.
+// checkMetadata verifies that a template has only set maps in the pod's metadata.
 func (r *run) checkMetadata() error {
 	for _, key := range metadataKeys {
 		if v, ok := r.pod.meta[key]; ok && v == nil {
@@ -236,7 +236,8 @@ func (r *run) checkMetadata() error {
 	return r.pod.check()
 }
 
-// native reports whether the proxy of this pod is an init container, so that a proxy container of the user has to move there.
+// native reports whether the proxy of this pod is an init container, so that a proxy container of the user has to
+// move to the init containers.
 func (r *run) native() bool {
 	on := r.in.NativeSidecars()
 	if r.profile.Has(feature.NativeSidecarAnnotation) {
@@ -250,7 +251,7 @@ func (r *run) native() bool {
 	return on
 }
 
-// moveUserProxy moves the user's istio-proxy to the init containers if the templates put theirs there.
+// moveUserProxy moves the user's istio-proxy to the init containers if the templates define theirs as one.
 func (r *run) moveUserProxy() {
 	if !r.profile.Has(feature.NativeSidecars) || !r.native() || !r.injected.has(initContainersKey, proxyContainer) {
 		return
@@ -295,11 +296,11 @@ type injected struct {
 // injectedKeys are the lists that count.
 var injectedKeys = []string{initContainersKey, containersKey, "volumes", "imagePullSecrets"}
 
-// elementOrder begins the keys of a strategic merge patch that give the order of a list.
+// elementOrder is the prefix of strategic merge patch keys that set the order of a list.
 const elementOrder = "$setElementOrder/"
 
-// add merges one template's patch into the list. The patch is not changed. keep says that what has an instruction is added
-// where there is nothing that it could act on.
+// add merges one template's patch into the list. It does not modify the patch. If keep is set, elements with a
+// directive are added even if the directive has no target.
 func (i *injected) add(patch map[string]any, keep bool) error {
 	spec, _ := patch["spec"].(map[string]any)
 	next := map[string]any{}
@@ -328,7 +329,7 @@ func (i *injected) add(patch map[string]any, keep bool) error {
 		i.pod = map[string]any{}
 	}
 	if _, ordered := next[elementOrder+containersKey]; ordered && i.pod[containersKey] == nil {
-		// JSON of a pod without containers has a null there, on which the merge fails in the webhook.
+		// The JSON of a pod without containers has a null at this key, on which the merge fails in the webhook.
 		i.pod[containersKey] = nil
 	}
 	p := &pod{meta: map[string]any{}, spec: i.pod}

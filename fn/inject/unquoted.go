@@ -57,7 +57,7 @@ func (r *run) fieldsWritten(t *istio.Template, data *istio.TemplateData, patch m
 	return fields
 }
 
-// inertText returns a text without the characters that can end a YAML scalar, or make something else of it.
+// inertText returns a text without the characters that can end a YAML scalar or change its type.
 func inertText(text string) string {
 	var out strings.Builder
 	for i, c := range text {

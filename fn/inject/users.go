@@ -23,8 +23,8 @@ const (
 	groupsAnnotation   = "openshift.io/sa.scc.supplemental-groups"
 )
 
-// onOpenShift reports whether istiod takes the cluster for OpenShift: its variable PLATFORM says so, which the chart sets
-// from values.global.platform.
+// onOpenShift reports whether istiod treats the cluster as OpenShift, according to its variable PLATFORM, which the
+// chart sets from values.global.platform.
 func onOpenShift(in *istio.Injector) bool {
 	return in.Env("PLATFORM", in.Values().String("global", "platform")) == "openshift"
 }
@@ -57,7 +57,7 @@ func proxyIDs(ns Namespace) (uid, gid int64) {
 	first, rest, more := strings.Cut(groups, ",")
 	end, ok := rangeEnd(first)
 	for more && ok {
-		// One range that is not valid makes all of them count for nothing.
+		// A single invalid range invalidates all of them.
 		var next string
 		next, rest, more = strings.Cut(rest, ",")
 		_, ok = rangeEnd(next)
@@ -81,7 +81,7 @@ func rangeEnd(s string) (int64, bool) {
 	return int64(end), ok && err1 == nil && err2 == nil
 }
 
-// securityContextOf returns a container's security context, which it makes where there is none.
+// securityContextOf returns a container's security context, creating it if necessary.
 func securityContextOf(c map[string]any) map[string]any {
 	sc, ok := c["securityContext"].(map[string]any)
 	if !ok {
@@ -91,7 +91,7 @@ func securityContextOf(c map[string]any) map[string]any {
 	return sc
 }
 
-// user is a container's field of its security context, and whether it is there.
+// user returns a field of a container's security context and whether it is set.
 func user(c map[string]any, field string) (any, bool) {
 	sc, _ := c["securityContext"].(map[string]any)
 	v, ok := sc[field]
@@ -106,9 +106,9 @@ type sharedUser struct {
 	fields map[string]any
 }
 
-// resetSharedUser takes the user out of the pod's own istio-proxy if it is the application's: OpenShift gives all
-// containers the same, with which traffic would not be redirected. No user counts as 0 (source: isSidecarUserMatchingAppUser
-// in pkg/kube/inject/webhook.go of Istio 1.23.1). It returns what it took out.
+// resetSharedUser removes the user from the pod's own istio-proxy if it is the application's: OpenShift assigns the
+// same user to all containers, with which traffic would not be redirected. A missing user counts as 0 (source:
+// isSidecarUserMatchingAppUser in pkg/kube/inject/webhook.go of Istio 1.23.1). It returns what it removed.
 func resetSharedUser(p *pod, profile *istio.Profile) sharedUser {
 	own := p.proxy(true)
 	sc, ok := own["securityContext"].(map[string]any)
@@ -156,9 +156,10 @@ func sharesUser(p *pod, profile *istio.Profile) bool {
 	return proxyUser == appUser
 }
 
-// keepSharedUser does what becomes of the user that resetSharedUser took out. Istio takes it out before it makes its patch,
-// so the patch is one of another pod than the cluster's: the patch goes by places in the list, and the user stays with the
-// container that comes to stand where the proxy was, if that has a security context without a user of its own.
+// keepSharedUser reproduces what happens to the user that resetSharedUser removed. Istio removes it before it
+// computes its patch, so the patch applies to a different pod from the cluster's: the patch addresses list indexes,
+// and the user stays with the container that ends up at the proxy's former index, if that has a security context
+// without a user of its own.
 func (r *run) keepSharedUser() {
 	list := r.pod.list(r.shared.list)
 	if len(r.shared.fields) == 0 || r.shared.index >= len(list) {
@@ -181,9 +182,9 @@ func (r *run) keepSharedUser() {
 	}
 }
 
-// ownProxy is the istio-proxy of the pod as it came (source: adjustInitContainerUser in pkg/kube/inject/webhook.go of Istio
-// 1.31), or nil. In a pod that is injected a second time it is the user's own: what the first injection noted of it, else one
-// that the status annotation does not list.
+// ownProxy returns the istio-proxy of the pod before injection (source: adjustInitContainerUser in
+// pkg/kube/inject/webhook.go of Istio 1.31), or nil. In a pod that is injected a second time it is the user's own:
+// the one that the first injection recorded, or otherwise one that the status annotation does not list.
 func (r *run) ownProxy() map[string]any {
 	was, injected := r.before.status()
 	if !injected || r.foreignStatus() {
@@ -207,8 +208,8 @@ func (r *run) ownProxy() map[string]any {
 	return podmap.Find(r.before.list(initContainersKey), proxyContainer)
 }
 
-// adjustInitUser makes the container that redirects traffic, or checks that, know the user that the pod's own istio-proxy
-// runs as. With TPROXY the proxy runs as root whatever the pod says.
+// adjustInitUser passes the user of the pod's own istio-proxy to the container that redirects traffic or checks the
+// redirection. With TPROXY the proxy runs as root regardless of the pod.
 func (r *run) adjustInitUser() {
 	own := r.ownProxy()
 	uid, hasUser := user(own, "runAsUser")

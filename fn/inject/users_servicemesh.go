@@ -13,10 +13,11 @@ import (
 // proxyUIDAnnotation has the user of OpenShift Service Mesh's proxy.
 const proxyUIDAnnotation = "sidecar.istio.io/proxyUID"
 
-// serviceMeshIDs are the user and group of the proxy of OpenShift Service Mesh 2.3 and later; 0 where the templates are to see
-// none, which is for TPROXY. The proxy of an application runs as the highest of the application's users and one more, that of a
-// gateway as the pod says (source: inject in pkg/kube/inject/webhook.go of maistra/istio, branches maistra-2.3 to
-// maistra-2.5). OpenShift gives a pod that names no user the first of its namespace's range before istiod sees it.
+// serviceMeshIDs returns the user and group of the proxy of OpenShift Service Mesh 2.3 and later, or 0 if the
+// templates are to see none, as for TPROXY. The proxy of an application runs as the highest of the application's
+// users plus one, that of a gateway as the pod specifies (source: inject in pkg/kube/inject/webhook.go of
+// maistra/istio, branches maistra-2.3 to maistra-2.5). OpenShift assigns the first user of the namespace's range to
+// a pod that names no user, before istiod sees it.
 func serviceMeshIDs(p *pod, ns Namespace) (uid, gid int64) {
 	mode, _ := p.annotation(interceptionAnnotation)
 	ids := &serviceMeshUsers{}
@@ -53,7 +54,7 @@ func (s *serviceMeshUsers) fill(id int64) {
 	}
 }
 
-// ofGateway takes the ids of a pod that is nothing but a proxy.
+// ofGateway uses the IDs of a pod that consists only of a proxy.
 func (s *serviceMeshUsers) ofGateway(spec map[string]any, proxy any) {
 	if id, ok := idOf(spec, "runAsUser"); ok {
 		s.setUser(id)
@@ -74,8 +75,8 @@ func (s *serviceMeshUsers) ofGateway(spec map[string]any, proxy any) {
 	}
 }
 
-// ofApplication takes the ids from the pod's annotation, else from the users of the pod and of its containers, else from
-// the namespace.
+// ofApplication derives the IDs from the pod's annotation, or from the users of the pod and its containers, or from
+// the namespace, in this order.
 func (s *serviceMeshUsers) ofApplication(p *pod, containers []any, ns Namespace) {
 	if text, ok := p.annotation(proxyUIDAnnotation); ok {
 		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -114,8 +115,8 @@ func idOf(c map[string]any, field string) (int64, bool) {
 	return id, ok
 }
 
-// setServiceMeshUser gives the proxy, and the init container that redirects or checks traffic, the user of the proxy, whatever
-// the templates say (source: replaceProxyRunAsUserID in the same file).
+// setServiceMeshUser sets the proxy's user on the proxy and on the init container that redirects or checks traffic,
+// overriding the templates (source: replaceProxyRunAsUserID in the same file).
 func (r *run) setServiceMeshUser() {
 	if !r.in.Detection().IsServiceMesh() {
 		return

@@ -22,11 +22,11 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// validator says what is wrong with the value of an annotation.
+// validator describes what is wrong with the value of an annotation.
 type validator struct {
 	annotation string
 	feature    feature.Name
-	// parameter is the setting of the values that the annotation stands for, which Istio's own messages name.
+	// parameter is the setting of the values that the annotation overrides, which Istio's own messages name.
 	parameter string
 	check     func(string) error
 }
@@ -170,8 +170,8 @@ func cidrs(s string) error {
 	return nil
 }
 
-// plainPrefixes takes leading zeros out of the lengths in a list of ranges, 10.0.0.0/08, which Go's net reads and netip does
-// not.
+// plainPrefixes removes leading zeros from the prefix lengths in a list of ranges, as in 10.0.0.0/08, which Go's
+// net accepts and netip does not.
 func plainPrefixes(list string) string {
 	ranges := strings.Split(list, ",")
 	for i, r := range ranges {

@@ -18,10 +18,11 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// validateProxyConfig checks the proxy config that the annotation proxy.istio.io/config gives over the defaults. The webhook
-// refuses pods for which it is not valid (source: validateProxyConfig in pkg/kube/inject/validate.go, which calls
-// ValidateProxyConfig, later ValidateMeshConfigProxyConfig, of pkg/config/validation). The first thing that is wrong is the
-// error. Up to 1.16 the proxy's former process had a time of its own to end, which has to be longer than the drain.
+// validateProxyConfig checks the proxy config that results from the annotation proxy.istio.io/config over the
+// defaults. The webhook rejects pods for which it is invalid (source: validateProxyConfig in
+// pkg/kube/inject/validate.go, which calls ValidateProxyConfig, later ValidateMeshConfigProxyConfig, of
+// pkg/config/validation). It returns the first problem as the error. Up to 1.16 the proxy's former process had its
+// own shutdown time, which has to be longer than the drain.
 func validateProxyConfig(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 	if err := validatePlaces(pc); err != nil {
 		return err
@@ -180,8 +181,8 @@ func proxyAddress(s string) error {
 	return nil
 }
 
-// hostAndPort divides HOST:PORT as Go's net does, a package that the function does without. A host with colons stands in
-// brackets, and only there are brackets allowed.
+// hostAndPort splits HOST:PORT as Go's net does, without importing that package. A host with colons must be in
+// brackets, and brackets are not allowed elsewhere.
 func hostAndPort(s string) (host, port string, ok bool) {
 	last := strings.LastIndexByte(s, ':')
 	if last < 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// The injection works on the pod as the API server hands it to the webhook, which has all defaults. What is written is the
-// pod as the user wrote it with the injection's changes: a default that the injection left as it was stays away, because
-// the API server sets it again. Where it would set something else then, as with the pull policy of an image that the
-// injection changed, the value is written.
+// The injection works on the pod as the API server hands it to the webhook, with all defaults. The output is the
+// pod as the user wrote it with the injection's changes: a default that the injection left unchanged is omitted,
+// because the API server sets it again. If the API server would then set a different value, as with the pull policy
+// of an image that the injection changed, the value is written.
 
 // admittedPod returns a copy of the pod as the webhook sees it.
 func admittedPod(server admission.Server, p *pod) *pod {
@@ -28,13 +28,13 @@ func fillIn(server admission.Server, p *pod) {
 	nameAccount(p)
 }
 
-// withoutDefaults takes the defaults out of an injected pod again. user is the pod as the user wrote it, seen the same as the webhook
-// saw it, and injected what the injection made of that. user and seen are not
-// changed; the result shares with injected.
+// withoutDefaults removes the defaults from an injected pod again. user is the pod as the user wrote it, seen is
+// the same pod as the webhook saw it, and injected is the result of the injection. user and seen are not modified;
+// the result shares memory with injected.
 func withoutDefaults(server admission.Server, user map[string]any, seen, injected *pod) *pod {
 	w := &defaultRemoval{}
 	if account, ok := injected.spec["serviceAccount"]; ok && injected.spec["serviceAccountName"] == nil {
-		// A template that takes the name out leaves the old field, which means the same.
+		// A template that removes the name leaves the old field, which means the same.
 		injected.spec["serviceAccountName"] = account
 	}
 	meta, _ := user["metadata"].(map[string]any)
@@ -56,10 +56,11 @@ func withoutDefaults(server admission.Server, user map[string]any, seen, injecte
 	return out
 }
 
-// withoutReplaced returns the pod as the user wrote it and as the webhook saw it, both without the elements of lists that
-// the injection replaced. What stands in their place is the template's alone: nothing of it is a default that the user left
-// to the API server, although the element had the same name, or was even the same. Left out, such a default would appear when
-// the pod is injected again, because by then there is no element any more that it could have been a default of.
+// withoutReplaced returns the pod as the user wrote it and as the webhook saw it, both without the list elements
+// that the injection replaced. Their replacements belong to the template alone: none of their fields is a default
+// that the user left to the API server, even if the element had the same name, or was identical. If omitted, such a
+// default would appear when the pod is injected again, because by then the element that it could have been a
+// default of no longer exists.
 func (r *run) withoutReplaced() (user map[string]any, seen *pod) {
 	if len(r.replaced) == 0 {
 		return r.user, r.seen
@@ -135,13 +136,13 @@ func setUnequalValue(v, got, want any) any {
 	return podmap.CopyValue(want)
 }
 
-// defaultRemoval takes defaults out of values.
+// defaultRemoval removes defaults from values.
 type defaultRemoval struct {
-	// unsure says that something has changed on which a default depends.
+	// unsure reports whether something that a default depends on has changed.
 	unsure bool
 }
 
-// spec takes the defaults out of the pod's spec.
+// spec removes the defaults from the pod's spec.
 func (w *defaultRemoval) spec(user, seen, injected map[string]any) map[string]any {
 	for _, key := range []string{"resources", "serviceAccountName", "serviceAccount", "hostNetwork"} {
 		// The requests of the whole pod hang on those of all containers, and the ports of containers on the pod's network.
@@ -154,7 +155,8 @@ func (w *defaultRemoval) spec(user, seen, injected map[string]any) map[string]an
 	return out
 }
 
-// movedProxy takes the defaults out of the pod's own istio-proxy where the injection has moved it to the init containers.
+// movedProxy removes the defaults from the pod's own istio-proxy if the injection has moved it to the init
+// containers.
 func (w *defaultRemoval) movedProxy(out, user, seen, injected map[string]any) {
 	list, _ := injected[initContainersKey].([]any)
 	before, _ := seen[containersKey].([]any)
@@ -179,7 +181,7 @@ func (w *defaultRemoval) movedProxy(out, user, seen, injected map[string]any) {
 	out[initContainersKey] = next
 }
 
-// fields takes the defaults out of a map that the injection changed. user may be nil.
+// fields removes the defaults from a map that the injection changed. user may be nil.
 func (w *defaultRemoval) fields(s *podmap.Schema, user, seen, injected map[string]any) map[string]any {
 	out := make(map[string]any, len(injected))
 	for key, v := range injected {
@@ -197,7 +199,7 @@ func (w *defaultRemoval) fields(s *podmap.Schema, user, seen, injected map[strin
 	return out
 }
 
-// value takes the defaults out of a value that the injection changed.
+// value removes the defaults from a value that the injection changed.
 func (w *defaultRemoval) value(f *podmap.SchemaField, user, seen, injected any) any {
 	if f == nil {
 		f = &podmap.SchemaField{Schema: podmap.UnknownSchema}
@@ -217,7 +219,7 @@ func (w *defaultRemoval) value(f *podmap.SchemaField, user, seen, injected any) 
 	return injected
 }
 
-// list takes the defaults out of the elements of a list. Elements that have no key are only known where they are the same.
+// list removes the defaults from the elements of a list. Elements without a key are matched only if they are equal.
 func (w *defaultRemoval) list(f *podmap.SchemaField, user, seen, injected []any) []any {
 	out := make([]any, 0, len(injected))
 	used := make([]bool, len(seen))
@@ -247,8 +249,8 @@ func (w *defaultRemoval) list(f *podmap.SchemaField, user, seen, injected []any)
 	return out
 }
 
-// note notes a change on which defaults depend: the pull policy on the image, requests on limits, and the source of a volume
-// on there being no other.
+// note notes a change that defaults depend on: the pull policy depends on the image, requests on limits, and the
+// source of a volume on the absence of any other.
 func (w *defaultRemoval) note(kind string, seen, injected map[string]any) {
 	switch kind {
 	case "Container":
@@ -258,8 +260,8 @@ func (w *defaultRemoval) note(kind string, seen, injected map[string]any) {
 	}
 }
 
-// findCounterpart finds what an element of a list was before: the index, or -1, and whether it is the same. Where several have
-// its key one that is the same goes before.
+// findCounterpart finds the former version of a list element. It returns the index, or -1, and whether the two are
+// equal. If several have its key, an equal one is preferred.
 func findCounterpart(f *podmap.SchemaField, seen []any, used []bool, e any) (int, bool) {
 	for i, before := range seen {
 		if !used[i] && podmap.Same(before, e) {

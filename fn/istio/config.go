@@ -26,7 +26,7 @@ const (
 // Config is data.config of the ConfigMap istio-sidecar-injector (source: type Config in pkg/kube/inject/inject.go). Keys
 // that no version reads are ignored, as the injector ignores them.
 type Config struct {
-	// Policy is enabled or disabled: what happens to a pod that says nothing itself.
+	// Policy is enabled or disabled: the default for pods without a setting of their own.
 	Policy string `json:"policy"`
 	// DefaultTemplates are the templates of a pod that names none. Empty means sidecar.
 	DefaultTemplates []string `json:"defaultTemplates"`
@@ -34,20 +34,21 @@ type Config struct {
 	Templates map[string]string `json:"templates"`
 	// Aliases are names for lists of templates. They expand once.
 	Aliases map[string][]string `json:"aliases"`
-	// Template is the one template of Istio up to 1.8. Later versions write a tripwire there, which is ignored.
+	// Template is the only template of Istio up to 1.8. Later versions write a tripwire to this field, which is
+	// ignored.
 	Template string `json:"template"`
-	// NeverInjectSelector and AlwaysInjectSelector decide for pods that say nothing themselves; the first wins.
+	// NeverInjectSelector and AlwaysInjectSelector decide for pods without a setting of their own; the first wins.
 	NeverInjectSelector  []metav1.LabelSelector `json:"neverInjectSelector"`
 	AlwaysInjectSelector []metav1.LabelSelector `json:"alwaysInjectSelector"`
-	// InjectedAnnotations are put on every injected pod, over what is there.
+	// InjectedAnnotations are set on every injected pod, replacing existing values.
 	InjectedAnnotations map[string]string `json:"injectedAnnotations"`
 }
 
 // defaultTemplate is the template of pods and configurations that name none.
 const defaultTemplate = "sidecar"
 
-// ParseConfig reads data.config. It fails for what is not YAML, has neither templates nor template, or has a policy other
-// than enabled and disabled, with which the injector would silently inject nothing.
+// ParseConfig parses data.config. It fails if the text is not YAML, has neither templates nor template, or has a
+// policy other than enabled and disabled, with which the injector would silently inject no pods.
 func ParseConfig(text string) (*Config, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("reading the injector configuration: it is empty; give data.config of the ConfigMap istio-sidecar-injector")
@@ -69,7 +70,7 @@ func ParseConfig(text string) (*Config, error) {
 	return c, nil
 }
 
-// unmarshal reads YAML into a configuration as the injector does, with which keys that are there twice are no error.
+// unmarshal decodes YAML into a configuration as the injector does, which accepts duplicate keys.
 func (c *Config) unmarshal(text string) error {
 	v, err := manifest.Decode([]byte(text))
 	if err != nil {
@@ -105,8 +106,8 @@ func (c *Config) unmarshal(text string) error {
 	return nil
 }
 
-// Generation is what the shape of the configuration says: templates is C; one template is A where it has Istio 1.0's
-// delimiters and there are no values, else B.
+// Generation returns the generation according to the shape of the configuration: templates is C; one template is A
+// if it has Istio 1.0's delimiters and no values exist, and B otherwise.
 func (c *Config) Generation(hasValues bool) Generation {
 	switch {
 	case len(c.Templates) > 0:
@@ -118,8 +119,8 @@ func (c *Config) Generation(hasValues bool) Generation {
 	}
 }
 
-// parseSelectors compiles label selectors. Selectors that are not valid, and empty ones, match nothing, as in the injector;
-// they come back as warnings.
+// parseSelectors compiles label selectors. Invalid and empty selectors match no pods, as in the injector; they are
+// returned as warnings.
 func parseSelectors(field string, in []metav1.LabelSelector) (out []labels.Selector, warnings []string) {
 	for i := range in {
 		s, err := metav1.LabelSelectorAsSelector(&in[i])

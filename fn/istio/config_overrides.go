@@ -16,8 +16,8 @@ import (
 const hookValues = "sidecarInjectorWebhook"
 
 // override changes a configuration as if the chart had been rendered with overrides (source: the template
-// istiod-injector-configmap.yaml of the chart istio-discovery): templates are added to those that are there, the default templates and the
-// selectors take the place of what is there, and annotations are merged. Aliases have no value.
+// istiod-injector-configmap.yaml of the chart istio-discovery): templates are added to the existing ones, the
+// default templates and the selectors replace the existing ones, and annotations are merged. Aliases have no value.
 func (c *Config) override(over Values) error {
 	if auto := over.at("global", "proxy", "autoInject"); auto != nil {
 		policy, _ := auto.(string)
@@ -45,7 +45,8 @@ func (c *Config) override(over Values) error {
 	return nil
 }
 
-// readOverride reads a value, if there is one, in place of what to points to. A field that Go's type does not have is an error.
+// readOverride decodes a value, if present, into what to points to, replacing it. A field unknown to the Go type is
+// an error.
 func readOverride(value, to any) error {
 	if value == nil {
 		return nil
@@ -54,7 +55,7 @@ func readOverride(value, to any) error {
 	if err != nil {
 		return err
 	}
-	reflect.ValueOf(to).Elem().SetZero() // or elements that were there would shine through
+	reflect.ValueOf(to).Elem().SetZero() // otherwise existing elements would shine through
 	unknown, err := kjson.UnmarshalStrict(text, to)
 	if err == nil && len(unknown) > 0 {
 		err = unknown[0]

@@ -40,11 +40,11 @@ type TemplateData struct {
 	ProxyUID, ProxyGID int64
 	// InboundTrafficPolicyMode is localhost or passthrough.
 	InboundTrafficPolicyMode string
-	// NativeSidecars says whether the proxy is to be an init container.
+	// NativeSidecars reports whether the proxy is to be an init container.
 	NativeSidecars bool
 }
 
-// fieldRow says which releases have a field of TemplateData.
+// fieldRow lists the releases that have a field of TemplateData.
 type fieldRow struct {
 	Name string
 	release.Spans
@@ -69,8 +69,8 @@ var fieldTable = []fieldRow{
 	{"ProxyInitImage", release.Since("1.31")},
 }
 
-// FieldVersions says in which versions of Istio templates can read a field of their data, as text such as
-// "1.13 and later". It returns "" for a field that no version has.
+// FieldVersions describes the versions of Istio in which templates can read a field of their data, such as "1.13
+// and later". It returns "" for a field that no version has.
 func FieldVersions(name string) string { return fieldSpans(name).String() }
 
 // fieldSpans are the versions that have a field.

@@ -41,8 +41,9 @@ func (in *Injector) RewritesTCPProbes() bool {
 	return in.profile.Has(feature.ProberTCP) && !(in.profile.Has(feature.ProberTCPSwitch) && !in.EnvBool(envRewriteTCP, true))
 }
 
-// LegacyFSGroup reports whether the code of the version gives pods the group of Istio: it does unless it is told not to, or
-// uses the tokens of old Kubernetes versions. The chart makes the variable of those from values.global.jwtPolicy.
+// LegacyFSGroup reports whether the code of the version assigns Istio's group to pods: it does unless it is
+// disabled or uses the tokens of old Kubernetes versions. The chart derives the variable for those from
+// values.global.jwtPolicy.
 func (in *Injector) LegacyFSGroup() bool {
 	const oldTokens = "first-party-jwt"
 	policy := in.Env(envJWTPolicy, in.values.String("global", "jwtPolicy"))
@@ -53,7 +54,8 @@ func (in *Injector) LegacyFSGroup() bool {
 // (source: pkg/kube/inject/webhook.go of 1.27).
 const nativeKubelet = 33
 
-// decideNative settles whether native sidecars are on. Up to 1.26 templates ask the environment, so the setting goes there.
+// decideNative settles whether native sidecars are on. Up to 1.26 templates read the environment, so the setting is
+// written to it.
 func (in *Injector) decideNative() error {
 	if !in.profile.Has(feature.NativeSidecars) {
 		if in.opts.Native == NativeEnabled {
@@ -167,7 +169,7 @@ func (in *Injector) image(d *TemplateData, part string) string {
 	return in.values.String("global", "hub") + "/" + name + ":" + typedTag(in.values.String("global", "tag"), kind)
 }
 
-// typedTag puts an image type at the end of a tag in place of the one there. The type default takes it off.
+// typedTag replaces the image type at the end of a tag, or appends it. The type default removes it.
 func typedTag(tag, kind string) string {
 	if kind == "" {
 		return tag
@@ -184,9 +186,9 @@ func typedTag(tag, kind string) string {
 	return tag + "-" + kind
 }
 
-// EstimateConcurrency is the number of the proxy's threads: what the proxy config says, or for 0 the CPU limit or request
-// in whole CPUs, or 2 (source: estimateConcurrency in pkg/kube/inject/inject.go of 1.11 to 1.17). 1.10 has the field and leaves it
-// 0.
+// EstimateConcurrency returns the number of the proxy's threads: the value of the proxy config, or for 0 the CPU
+// limit or request in whole CPUs, or 2 (source: estimateConcurrency in pkg/kube/inject/inject.go of 1.11 to 1.17).
+// 1.10 has the field and leaves it 0.
 func (in *Injector) EstimateConcurrency(pc *mesh.ProxyConfig, annotations map[string]string) int {
 	const usual = 2
 	if !in.profile.Has(feature.ConcurrencyEstimated) {

@@ -14,15 +14,15 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// Detection says which version was taken and why.
+// Detection is the chosen version and the reason for it.
 type Detection struct {
 	Version    Version
 	Generation Generation
-	// From says where the version comes from, as text: `values.global.tag "1.24.6"`.
+	// From describes the source of the version, as text: `values.global.tag "1.24.6"`.
 	From string
-	// Warnings say what is uncertain.
+	// Warnings lists what is uncertain.
 	Warnings []string
-	// Notes say what was assumed about the patch release.
+	// Notes lists the assumptions about the patch release.
 	Notes []string
 	// Vendor is whose templates these are, such as "OpenShift Service Mesh 2.5" or "a vendor"; empty for Istio's own.
 	Vendor string
@@ -33,8 +33,8 @@ type Detection struct {
 // imageTag finds Istio's proxy images in the text of a template.
 var imageTag = lazyregexp.New(`/(?:proxyv2|proxy_init|proxy_debug|proxy|proxytproxy|istio-proxy)[^:"'\s]*:([A-Za-z0-9_][A-Za-z0-9_.-]*)`)
 
-// detectVersion takes the version from the first of: what the caller says, the values' tag, the tag in the proxy image's name, the
-// functions and fields that the templates use.
+// detectVersion uses the first of these sources: the caller's explicit version, the values' tag, the tag in the
+// proxy image's name, the functions and fields that the templates use.
 func detectVersion(explicit string, c *Config, v Values, hasValues bool) (Detection, error) {
 	d := Detection{Generation: c.Generation(hasValues)}
 	vendorMinor, vendorKnown := d.findServiceMesh(c)
@@ -74,8 +74,8 @@ func detectVersion(explicit string, c *Config, v Values, hasValues bool) (Detect
 	return d.fromUsage(c, v)
 }
 
-// assumePatch says what was assumed about the patch release: the newest known where the patch is not known and something
-// depends on it, or that a newer one is like the newest known.
+// assumePatch notes the assumption about the patch release: the newest known one if the patch is unknown and
+// something depends on it, or that a newer one behaves like the newest known.
 func (d *Detection) assumePatch(c *Config) {
 	v, assumed := d.Version, release.Newest(d.Version.Minor)
 	if v.Minor < OldestMinor || v.Minor > NewestMinor {
@@ -157,7 +157,7 @@ var hintTable = []struct {
 	{"rewriteAppHTTPProbe:", release.Between("1.1", "1.8")},
 }
 
-// fromUsage narrows the version down by what the templates use, and takes the newest that is possible.
+// fromUsage narrows the version down by what the templates use, and picks the newest possible one.
 func (d Detection) fromUsage(c *Config, v Values) (Detection, error) {
 	possible := generationSpans(d.Generation).Hull()
 	texts := templateTexts(c)
@@ -193,8 +193,8 @@ func templateTexts(c *Config) []string {
 	return out
 }
 
-// usedSpans are the versions of every function and field that a template uses. A template that cannot be parsed gives none:
-// New says what is wrong with it.
+// usedSpans returns the versions of every function and field that a template uses. For a template that cannot be
+// parsed it returns none: New reports what is wrong with it.
 func usedSpans(text string, g Generation) []release.Span {
 	t := template.New("")
 	if g == GenerationA {

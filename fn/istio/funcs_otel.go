@@ -14,10 +14,10 @@ import (
 // otelAnnotation is the prefix of annotations that set OpenTelemetry's resource attributes.
 const otelAnnotation = "resource.opentelemetry.io/"
 
-// otelResourceAttributes is the value of OTEL_RESOURCE_ATTRIBUTES, or "" unless an extension provider asks for
-// OpenTelemetry's semantic conventions (source: otelResourceAttributes in pkg/kube/inject/template.go of Istio 1.30). The
-// pod's name is known to the kubelet only, so it stands there as $(POD_NAME). All the pod's containers count, also a
-// proxy of its own.
+// otelResourceAttributes returns the value of OTEL_RESOURCE_ATTRIBUTES, or "" unless an extension provider asks for
+// OpenTelemetry's semantic conventions (source: otelResourceAttributes in pkg/kube/inject/template.go of Istio
+// 1.30). Only the kubelet knows the pod's name, so it appears as $(POD_NAME). All the pod's containers count,
+// including a proxy of its own.
 func otelResourceAttributes(mc *mesh.MeshConfig, annotations, labels map[string]string, namespace string, containers []corev1.Container) string {
 	if !wantsOTelAttributes(mc) {
 		return ""

@@ -54,7 +54,7 @@ func objectMeta(v reflect.Value) (*metav1.ObjectMeta, error) {
 	return nil, fmt.Errorf("want the metadata of an object to look for an annotation in, not %s", v.Type())
 }
 
-// excludeInboundPort adds a port to a list of ports in text. Port 0 or none adds nothing.
+// excludeInboundPort adds a port to a textual list of ports. It ignores port 0 and a missing port.
 func excludeInboundPort(port any, excluded string) string {
 	want := strings.TrimSpace(fmt.Sprint(port))
 	if want == "" || want == "0" {

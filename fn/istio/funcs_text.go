@@ -17,10 +17,10 @@ import (
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
-// formatDuration writes a duration as Go does, such as 45s or 1m0s. Nothing is 0s.
+// formatDuration formats a duration as Go does, such as 45s or 1m0s. Nil is 0s.
 func formatDuration(d *mesh.Duration) string { return d.AsDuration().String() }
 
-// durationOrSecond is formatDuration up to 1.13, where nothing is 1s.
+// durationOrSecond is formatDuration up to 1.13, where nil is 1s.
 func durationOrSecond(d *mesh.Duration) string {
 	if d == nil {
 		return time.Second.String()
@@ -53,7 +53,7 @@ func stringOrDefault(value, otherwise string) string {
 	return value
 }
 
-// valueOrDefault is the value unless that is an empty string or nothing.
+// valueOrDefault returns the value unless it is nil or an empty string.
 func valueOrDefault(value, otherwise any) any {
 	if value == nil || value == "" {
 		return otherwise
@@ -61,7 +61,7 @@ func valueOrDefault(value, otherwise any) any {
 	return value
 }
 
-// toJSON writes a map of strings; nothing is an empty object.
+// toJSON encodes a map of strings; nil is an empty object.
 func toJSON(m map[string]string) string {
 	if m == nil {
 		return "{}"
@@ -78,7 +78,7 @@ func fromJSON(text string) any {
 	return v
 }
 
-// structToJSON writes any value; nothing is an empty object.
+// structToJSON encodes any value; nil is an empty object.
 func structToJSON(v any) string {
 	if v == nil {
 		return "{}"
@@ -144,9 +144,9 @@ func mergeMaps(all ...map[string]string) map[string]string {
 	return out
 }
 
-// omitNil returns a value without what has no value in it, at every depth, because a null in a rendered template deletes the
-// field from the pod. A map or list that has nothing else is left out too. A value that has nothing to leave out is
-// returned as it is.
+// omitNil returns a value without its nil parts, at every depth, because a null in a rendered template deletes the
+// field from the pod. A map or list that has only such parts is omitted too. A value without nil parts is returned
+// unchanged.
 func omitNil(v any) any {
 	if !hasNil(v) {
 		return v
@@ -192,9 +192,9 @@ func hasNil(v any) bool {
 	return false
 }
 
-// appendMultusNetwork adds a network to the value of Multus' annotation, which is a list with commas or JSON, unless it is
-// there. A network is NAME or NAMESPACE/NAME; in JSON the two stand apart, and no namespace is the empty one (source:
-// appendMultusNetwork in pkg/kube/inject/template.go).
+// appendMultusNetwork adds a network to the value of Multus' annotation, which is a comma-separated list or JSON,
+// unless it already contains it. A network is NAME or NAMESPACE/NAME; in JSON the two are separate, and no
+// namespace is the empty one (source: appendMultusNetwork in pkg/kube/inject/template.go).
 func appendMultusNetwork(existing, network string) string {
 	namespace, name, split := strings.Cut(network, "/")
 	if !split {
@@ -215,7 +215,7 @@ func appendNamedMultusNetwork(existing, network string) string {
 	return appendNetwork(existing, network, fmt.Sprintf(`{"name": "%s"}`, network), func(has map[string]any) bool { return has["name"] == network })
 }
 
-// appendAnyMultusNetwork is appendNamedMultusNetwork without a look at what is there already.
+// appendAnyMultusNetwork is appendNamedMultusNetwork without the check for an existing entry.
 func appendAnyMultusNetwork(existing, network string) string {
 	if end := strings.LastIndex(existing, "]"); end >= 0 {
 		return existing[:end] + fmt.Sprintf(`, {"name": "%s"}`, network) + existing[end:]

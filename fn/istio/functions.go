@@ -13,23 +13,23 @@ import (
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// functionRow says which releases have one of Istio's own template functions. Where the behaviour changed there is one row
-// per behaviour.
+// functionRow lists the releases that have one of Istio's own template functions. If the behaviour changed, each
+// behaviour has its own row.
 type functionRow struct {
 	Name string
 	release.Spans
 	fn any
 }
 
-// The forms that a network takes in Multus' annotation where that is JSON: the whole NAMESPACE/NAME as its name, or namespace
-// and name apart.
+// The forms of a network in Multus' annotation if that is JSON: the whole NAMESPACE/NAME as its name, or separate
+// namespace and name.
 var (
 	namedMultusNetworks = release.Between("1.9", "1.23.5").And(release.Between("1.24.0", "1.24.3")).And(release.Between("1.25.0", "1.25.0"))
 	splitMultusNetworks = release.Since("1.23.6", "1.24.4", "1.25.1", "1.26")
 )
 
-// functionTable lists Istio's own functions (source: the function map in inject.go up to 1.10, in template.go since). They
-// stand over sprig's of the same name.
+// functionTable lists Istio's own functions (source: the function map in inject.go up to 1.10, in template.go
+// since). They override sprig's functions of the same name.
 var functionTable = []functionRow{
 	{"formatDuration", release.Between("1.0", "1.13"), durationOrSecond},
 	{"formatDuration", release.Since("1.14"), formatDuration},
@@ -70,8 +70,8 @@ var functionTable = []functionRow{
 // sprigSpans are the versions that have sprig's functions (source: sprig.TxtFuncMap in inject.go of 1.8 and later).
 var sprigSpans = release.Since("1.8")
 
-// mutatingFunctions change a map that they are given, which may be the injector's values. Templates that call one get a
-// copy of the values.
+// mutatingFunctions modify a map argument, which may be the injector's values. Templates that call one get a copy
+// of the values.
 var mutatingFunctions = map[string]bool{
 	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
 }
@@ -93,7 +93,7 @@ func functionsOf(p *Profile) template.FuncMap {
 	return istios
 }
 
-// unboundFunction stands for functions that need an injector, which binds them.
+// unboundFunction is a placeholder for functions that need an injector, which binds them.
 func unboundFunction(...any) string { return "" }
 
 // textTemplateFunctions are those of text/template itself.
@@ -103,8 +103,8 @@ var textTemplateFunctions = map[string]bool{
 	"eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true, "break": true, "continue": true,
 }
 
-// FunctionVersions says in which versions of Istio templates can call a function, as text such as "1.28 and later". It
-// returns "" for a function that no version has.
+// FunctionVersions describes the versions of Istio in which templates can call a function, such as "1.28 and
+// later". It returns "" for a function that no version has.
 func FunctionVersions(name string) string {
 	if textTemplateFunctions[name] {
 		return release.Always().String()

@@ -31,7 +31,7 @@ const (
 	NativeDisabled Native = "Disabled"
 )
 
-// Admission says how the templates see a pod.
+// Admission is how the templates see a pod.
 type Admission string
 
 // The ways to see a pod.
@@ -49,8 +49,8 @@ type Options struct {
 	// Config is data.config and Values data.values of the ConfigMap istio-sidecar-injector, Mesh is data.mesh of the ConfigMap
 	// istio, verbatim. Values and Mesh may be empty.
 	Config, Values, Mesh string
-	// Known says that the configuration is known to be right, as that of a built-in policy is. Templates that pods get only when
-	// they ask for them are then not parsed before one does.
+	// Known reports whether the configuration is known to be valid, as that of a built-in policy is. Templates that
+	// pods only get on request are then not parsed before a pod requests one.
 	Known bool
 	// Overrides are merged over the values.
 	Overrides map[string]any
@@ -60,16 +60,16 @@ type Options struct {
 	// taken for that of the API server too. Empty means the newest one that is known.
 	Native            Native
 	KubernetesVersion string
-	// Admission says how the templates see a pod; "" is AdmissionDefaulted.
+	// Admission is how the templates see a pod; "" is AdmissionDefaulted.
 	Admission Admission
 	// IstiodEnv is the environment of the control plane: what templates read with env, and COMPLIANCE_POLICY,
 	// ENABLE_NATIVE_SIDECARS and ENABLE_LEGACY_FSGROUP_INJECTION.
 	IstiodEnv map[string]string
-	// Cluster and Network as the injection URL gives them (/inject/cluster/NAME/net/NAME).
+	// Cluster and Network are as in the injection URL (/inject/cluster/NAME/net/NAME).
 	Cluster, Network string
-	// ProxyEnv are the other variables that the injection URL gives every proxy (/inject/KEY/VALUE), by their names.
+	// ProxyEnv holds the other variables that the injection URL sets on every proxy (/inject/KEY/VALUE), by name.
 	ProxyEnv map[string]string
-	// RootNamespace is where mesh-wide resources live; empty for what the mesh config says.
+	// RootNamespace is the namespace of mesh-wide resources; if empty, the mesh config's is used.
 	RootNamespace string
 	// ProxyConfigs are the cluster's ProxyConfig resources, the oldest first.
 	ProxyConfigs []map[string]any
@@ -96,7 +96,7 @@ type Injector struct {
 	warnings  []string
 	outputs   sync.Pool
 
-	// plainProxyConfig is the one of pods that have no annotation, where there are no resources either, else nil;
+	// plainProxyConfig is the proxy config of pods without annotation if no resources exist either, or nil;
 	// plainProxyJSON is its JSON.
 	plainProxyConfig *mesh.ProxyConfig
 	plainProxyJSON   func() (string, error)
@@ -204,10 +204,10 @@ func (in *Injector) boundFunctions() template.FuncMap {
 // Profile is how the version's injector behaves.
 func (in *Injector) Profile() *Profile { return in.profile }
 
-// Detection says which version was taken and why.
+// Detection returns the chosen version and the reason for it.
 func (in *Injector) Detection() Detection { return in.detection }
 
-// Warnings say what is uncertain or ignored about the configuration.
+// Warnings lists what is uncertain about the configuration or ignored in it.
 func (in *Injector) Warnings() []string { return slices.Clone(in.warnings) }
 
 // Config is the injector configuration. It must not be changed.
@@ -237,10 +237,11 @@ func (in *Injector) Env(key, otherwise string) string {
 // APIServer is the cluster's API server, whose defaults the templates see; nil where they see the pod as it is written.
 func (in *Injector) APIServer() *admission.Server { return in.apiServer }
 
-// NativeSidecars reports whether native sidecars are on for pods that say nothing themselves.
+// NativeSidecars reports whether native sidecars are on for pods without a setting of their own.
 func (in *Injector) NativeSidecars() bool { return in.native }
 
-// NeverMatches and AlwaysMatches say which selector of the configuration matches a pod's labels first: its index, or -1.
+// NeverMatches and AlwaysMatches return the index of the first selector of the configuration that matches a pod's
+// labels, or -1.
 func (in *Injector) NeverMatches(podLabels map[string]string) int {
 	return firstMatch(in.never, podLabels)
 }
@@ -254,7 +255,7 @@ func firstMatch(all []labels.Selector, podLabels map[string]string) int {
 	return slices.IndexFunc(all, func(s labels.Selector) bool { return s.Matches(labels.Set(podLabels)) })
 }
 
-// CNI reports whether Istio's CNI plugin redirects the traffic, as far as the values say.
+// CNI reports whether Istio's CNI plugin redirects the traffic, according to the values.
 func (in *Injector) CNI() bool {
 	return in.values.Bool("pilot", "cni", "enabled") || in.values.Bool("istio_cni", "enabled") || in.values.Bool("global", "istiocni", "enabled")
 }
@@ -309,7 +310,7 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	return Rendered{out: out}, nil
 }
 
-// Release gives the memory of a rendered template back.
+// Release releases the memory of a rendered template.
 func (in *Injector) Release(r Rendered) { in.outputs.Put(r.out) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

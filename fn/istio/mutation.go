@@ -26,7 +26,7 @@ type variableUse struct {
 type mutatingCall struct {
 	command *parse.CommandNode
 	piped   bool // the last argument is not among the command's
-	// keys are variables that hold keys of ranges there, unless they are assigned to.
+	// keys are variables that hold keys of ranges, unless they are assigned to.
 	keys map[string]bool
 }
 
@@ -167,7 +167,7 @@ func (u *variableUse) makesOwnTree(p *parse.PipeNode, keys map[string]bool) bool
 	return true
 }
 
-// onlyCommand returns the command of a pipeline that has one, else nil.
+// onlyCommand returns the command of a single-command pipeline, or nil.
 func onlyCommand(p *parse.PipeNode) *parse.CommandNode {
 	if len(p.Cmds) != 1 {
 		return nil

@@ -15,9 +15,9 @@ import (
 // maxNested bounds how deep render can call itself.
 const maxNested = 16
 
-// bindRender returns the template with the function render, which renders the text that it is given as a template with the same
-// data. The values of Istio 1.2 to 1.13 hold such texts (podDNSSearchNamespaces). A text that fails is an error here; the
-// webhook takes it for an empty one. All of it shares the steps.
+// bindRender returns the template with the function render, which renders its argument as a template with the same
+// data. The values of Istio 1.2 to 1.13 hold such texts (podDNSSearchNamespaces). A text that fails is an error
+// here; the webhook treats it as empty. All renders share the step budget.
 func (in *Injector) bindRender(t *Template, data *TemplateData, spent *int) (*template.Template, error) {
 	outer, err := t.tmpl.Clone()
 	if err != nil {

@@ -42,8 +42,8 @@ func (r readValues) add(path []string) {
 	}
 }
 
-// checkOverrides refuses overrides that would change nothing: keys that are not in the values and that neither a template
-// nor the injector reads.
+// checkOverrides rejects overrides without effect: keys that are not in the values and that neither a template nor
+// the injector reads.
 func (in *Injector) checkOverrides(base Values) error {
 	if len(in.opts.Overrides) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (in *Injector) checkOverrides(base Values) error {
 	return unreadKey(in.opts.Overrides, base, reads.read, nil)
 }
 
-// unreadKey is an error about the first key in order that nothing reads.
+// unreadKey returns an error about the first key, in order, that is never read.
 func unreadKey(over, base map[string]any, read readValues, at []string) error {
 	for _, key := range sortedKeys(over) {
 		path := append(at[:len(at):len(at)], key)
@@ -92,7 +92,7 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 		}
 		baseMap, baseIsMap := under.(map[string]any)
 		if !isRead && baseIsMap && len(baseMap) == 0 {
-			continue // a map that anything may stand in
+			continue // a map with arbitrary content
 		}
 		if err := unreadKey(sub, baseMap, below, path); err != nil {
 			return err
@@ -101,8 +101,8 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 	return nil
 }
 
-// isOfOneForm reports whether a value can stand in the place of another: null can everywhere, and everything in the place of null, of
-// an empty map and of an empty text.
+// isOfOneForm reports whether a value can replace another: null can replace everything, and anything can replace
+// null, an empty map or an empty text.
 func isOfOneForm(value, base any) bool {
 	if value == nil || base == nil || base == "" {
 		return true
@@ -127,7 +127,7 @@ func form(value any) string {
 // valueReads are what templates read of the values, followed through variables.
 type valueReads struct {
 	read readValues
-	// bound are the paths that variables stand for, all of them where several variables of a name are declared.
+	// bound maps variables to the paths they refer to, all of them if several variables of a name are declared.
 	bound map[string][][]string
 }
 
@@ -181,8 +181,8 @@ func (r valueReads) collect(n parse.Node) bool {
 	return ok
 }
 
-// bind notes a variable that stands for a part of the values, such as $global := .Values.global, which alone reads nothing of it. It
-// reports whether the pipeline does only that.
+// bind records a variable that refers to a part of the values, such as $global := .Values.global, which by itself
+// does not read any of it. It reports whether the pipeline does only that.
 func (r valueReads) bind(pipe *parse.PipeNode) bool {
 	if len(pipe.Decl) != 1 || len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
 		return false
@@ -196,7 +196,8 @@ func (r valueReads) bind(pipe *parse.PipeNode) bool {
 	return true
 }
 
-// paths are what a field or a variable is of the values; none where it is something else. The path of all of them is empty.
+// paths returns the paths in the values that a field or a variable refers to, or none if it refers to something
+// other than the values. The path of the whole values is empty.
 func (r valueReads) paths(n parse.Node) [][]string {
 	var ident []string
 	switch n := n.(type) {

@@ -53,7 +53,7 @@ func (in *Injector) parseAll() error {
 	return nil
 }
 
-// parsesLater reports whether a template is parsed when a pod asks for it: nobody has to be told of what is wrong with it, and
+// parsesLater reports whether a template is parsed when a pod asks for it: its errors need not be reported, and
 // neither overrides nor most pods need it.
 func (in *Injector) parsesLater(name string) bool {
 	return in.opts.Known && len(in.opts.Overrides) == 0 && in.detection.Generation == GenerationC &&

@@ -30,9 +30,9 @@ var (
 // whose text is not known here.
 var textMessages = release.Since("1.14")
 
-// printCheck says what a version's templates must not print.
+// printCheck describes what a version's templates must not print.
 type printCheck struct {
-	// unknownText says that no text of a message is known.
+	// unknownText reports whether the text of every message is unknown.
 	unknownText bool
 }
 
@@ -41,7 +41,7 @@ func printCheckOf(p *Profile) printCheck {
 	return printCheck{unknownText: !textMessages.Contains(p.release)}
 }
 
-// any returns an error where printing a value gives a text that is not the same each time.
+// any returns an error if printing a value is not deterministic.
 func (c printCheck) any(v any) error {
 	switch v.(type) {
 	case nil, string, bool, int, int64, int32, float64:
@@ -139,7 +139,7 @@ func isPlain(t reflect.Type) bool {
 	return false
 }
 
-// printingFunctions are the functions that make text of whatever they are given.
+// printingFunctions are the functions that format arbitrary arguments as text.
 var printingFunctions = []string{
 	"print", "println", "html", "js", "urlquery", "quote", "squote", "cat", "toString", "toStrings", "join", "sortAlpha", "toDecimal",
 	"typeOf", "typeIs", "typeIsLike", "annotation", "excludeInboundPort",
@@ -224,7 +224,8 @@ func (c printCheck) format(format string, args []any) error {
 	return nil
 }
 
-// verbsOf returns the verbs of a format that each take the next argument, and their flags. It ends where one takes another.
+// verbsOf returns the verbs of a format that each consume the next argument, and their flags. It stops at a verb
+// that consumes another.
 func verbsOf(format string) (verbs []rune, flags []string) {
 	for {
 		_, after, found := strings.Cut(format, "%")
@@ -285,8 +286,8 @@ func (c printCheck) printed(name, at string, line int, v reflect.Value) (reflect
 	return v, nil
 }
 
-// checkPrints makes the actions of a template that may print something else than a text or a number check what it is. It is
-// called after the steps are counted, which stay what they are.
+// checkPrints adds a check to those actions of a template that may print something other than a text or a number.
+// It is called after the steps are counted, so their count does not change.
 func (l *language) checkPrints(t *template.Template, name string) {
 	for _, sub := range t.Templates() {
 		if sub.Tree != nil && sub.Root != nil {
@@ -330,7 +331,8 @@ func printCall(tree *parse.Tree, name string, n *parse.ActionNode) *parse.Comman
 	}}
 }
 
-// mayPrintAny reports whether a pipeline may give something else than a text, a number, or a value of the injector's values.
+// mayPrintAny reports whether a pipeline may yield something other than a text, a number, or a value of the
+// injector's values.
 func (l *language) mayPrintAny(p *parse.PipeNode) bool {
 	last := p.Cmds[len(p.Cmds)-1]
 	switch n := last.Args[0].(type) {
@@ -349,7 +351,7 @@ func (l *language) mayPrintAny(p *parse.PipeNode) bool {
 	return true
 }
 
-// returnsAny reports whether a function may return something else than a text or a number.
+// returnsAny reports whether a function may return something other than a text or a number.
 func (l *language) returnsAny(name string) bool {
 	switch name {
 	case "and", "or", "index", "slice", "call":
@@ -362,7 +364,7 @@ func (l *language) returnsAny(name string) bool {
 	return !isPlain(reflect.TypeOf(fn).Out(0))
 }
 
-// mayBeAny reports whether a field of the data, or of what else the dot may be, is something else than a text or a number.
+// mayBeAny reports whether a field of the data, or of any other dot, is something other than a text or a number.
 func mayBeAny(path []string) bool {
 	t := reflect.TypeFor[TemplateData]()
 	for _, name := range path {

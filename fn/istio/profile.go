@@ -21,7 +21,7 @@ const (
 	GenerationC Generation = "C"
 )
 
-// Profile says how the injector of one release of Istio behaves. Get one with ProfileOf. What a profile has is
+// Profile describes how the injector of one release of Istio behaves. Get one with ProfileOf. Its contents are
 // listed in the table of package feature and in functionTable, which is where to compare it with Istio.
 type Profile struct {
 	release  release.Release

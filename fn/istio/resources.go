@@ -70,7 +70,8 @@ func (in *Injector) discoveredNamespaces() func(string) bool {
 	}
 }
 
-// selectsByName reports whether a selector matches a namespace by nothing but its name, which the API server gives each as a label.
+// selectsByName reports whether a selector matches a namespace by its name alone, which the API server adds to each
+// as a label.
 func selectsByName(s labels.Selector, namespace string) bool {
 	requirements, _ := s.Requirements()
 	other := func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName }

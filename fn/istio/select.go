@@ -14,8 +14,8 @@ const TemplatesAnnotationName = "inject.istio.io/templates"
 // TemplateNames are the names of all templates in order.
 func (in *Injector) TemplateNames() []string { return sortedKeys(in.templates) }
 
-// Select returns the templates for a pod with these annotations: those of inject.istio.io/templates, else the default
-// ones, with aliases put in once.
+// Select returns the templates for a pod with these annotations: those of inject.istio.io/templates, or the default
+// ones, with aliases expanded once.
 func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 	if in.detection.Generation != GenerationC {
 		return []*Template{in.templates[defaultTemplate]}, nil

@@ -21,16 +21,16 @@ type Template struct {
 	tmpl *template.Template
 	// marks count the steps.
 	marks gotemplate.Marks
-	// mutates says that the template calls a function in a way that may change the values.
+	// mutates reports whether the template calls a function in a way that may modify the values.
 	mutates bool
-	// nests says that the template calls render.
+	// nests reports whether the template calls render.
 	nests bool
-	// absent says that the template reads, at some place, a field that the version does not have, and fails there. That is
-	// normal for templates of the gateway controller, which it renders with other data.
+	// absent reports whether the template somewhere reads a field that the version does not have, and fails at that
+	// point. That is normal for templates of the gateway controller, which it renders with other data.
 	absent bool
-	// readsGenerateName and readsOwners say that the text names these fields of the pod's metadata.
+	// readsGenerateName and readsOwners report whether the text names these fields of the pod's metadata.
 	readsGenerateName, readsOwners bool
-	// text is what was parsed, and readsAnnotations says that it reads more of the annotations than it names.
+	// text is the parsed text; readsAnnotations reports whether it reads more of the annotations than it names.
 	text             string
 	readsAnnotations bool
 	// foreign are the functions and fields that other versions than the injector's have, as text; a vendor's templates have such.
@@ -79,7 +79,8 @@ type language struct {
 	generation Generation
 	// functions are those of the version.
 	functions template.FuncMap
-	// lenient says that a vendor's templates may use what other versions have; each use is noted in foreign.
+	// lenient reports whether a vendor's templates may use features of other versions; each use is recorded in
+	// foreign.
 	lenient bool
 	// base has every function of every version, so that parsing finds all of them and check can name the versions.
 	base *template.Template
@@ -137,8 +138,8 @@ func (l *language) parse(name, text string) (*Template, error) {
 	return out, nil
 }
 
-// isNearSpan reports whether a version, or the one before or after it, is in one of the spans. What a minor version got is often in
-// the last patches of the one before too, and a template that uses it there works.
+// isNearSpan reports whether a version, or the one before or after it, is in one of the spans. Features of a minor
+// version are often in the last patches of the previous one too, and a template that uses them works with those.
 func isNearSpan(spans release.Spans, r release.Release) bool {
 	return slices.ContainsFunc(spans, func(s release.Span) bool {
 		return s.From.Minor-1 <= r.Minor && r.Minor <= s.To.Minor+1
@@ -150,7 +151,7 @@ var (
 	parseLocation     = lazyregexp.New(`^template: (.*?):(\d+)(?::\d+)?: (?s:(.*))$`)
 )
 
-// parseError says what is wrong with a template that cannot be parsed.
+// parseError describes why a template cannot be parsed.
 func parseError(name string, err error) error {
 	text := err.Error()
 	if m := undefinedFunction.FindStringSubmatch(text); m != nil {

@@ -23,8 +23,8 @@ type sourcePosition struct {
 // templateUsage is what a template uses.
 type templateUsage struct {
 	functions map[string]sourcePosition
-	// fields are the fields of the template's data that are read, as far as the text tells. A template that is called with
-	// something else than the data reads fields of that.
+	// fields lists the fields of the template's data that are read, as far as the text shows. A template that is
+	// called with something other than the data reads fields of that.
 	fields map[string][]fieldRead
 }
 
@@ -51,12 +51,12 @@ func usageOf(t *template.Template) templateUsage {
 	return u
 }
 
-// walker walks one tree. Its methods are told by root whether the dot is the template's data.
+// walker walks one tree. The root argument of its methods reports whether the dot is the template's data.
 type walker struct {
 	templateUsage
 	tree *parse.Tree
 	name string
-	// dollar says that $ is the template's data.
+	// dollar reports whether $ is the template's data.
 	dollar bool
 }
 
@@ -161,7 +161,7 @@ func (u templateUsage) checkFunctions(l *language) error {
 	return nil
 }
 
-// checkField says why templates of the version cannot read a field.
+// checkField returns an error describing why templates of the version cannot read a field.
 func (l *language) checkField(name string) error {
 	versions := FieldVersions(name)
 	if versions == "" {
@@ -176,9 +176,9 @@ func (l *language) checkField(name string) error {
 // absentFunction is the name of the function that fails for a field. A template is parsed before it has it.
 const absentFunction = "readAbsentField"
 
-// failAbsent makes a template fail where it reads a field that the version does not have, and reports whether there is such a place.
-// In a branch that is not taken it does no harm, as in istiod. The data has the fields of all versions, so that a call of a function
-// that fails takes the field's place. Trees that are in use already stay as they are.
+// failAbsent makes a template fail where it reads a field that the version does not have, and reports whether it
+// does so anywhere. In a branch that is not taken this is harmless, as in istiod. The data has the fields of all
+// versions, so the field is replaced with a call of a function that fails. Trees already in use are left unchanged.
 func (u templateUsage) failAbsent(l *language, t *template.Template, inUse []*parse.Tree) bool {
 	found := false
 	for name, reads := range u.fields {
@@ -215,14 +215,15 @@ func failingCall(r fieldRead, err error) parse.Node {
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Line: r.line, Cmds: []*parse.CommandNode{call}}
 }
 
-// rootTemplates are the names of the templates whose dot is the data of the whole: the main one, and those that are called with nothing
-// but that data, wherever they are called.
+// rootTemplates returns the names of the templates whose dot is the root data: the main one, and those that are
+// called only with that data, wherever they are called.
 func rootTemplates(t *template.Template) map[string]bool {
 	roots := map[string]bool{}
 	for _, sub := range t.Templates() {
 		roots[sub.Name()] = true
 	}
-	// All are taken for such at first, and a call that tells otherwise tells it of what is called there as well.
+	// Initially all are assumed to be root templates; a call that contradicts this also applies to the templates
+	// called by that template.
 	for again := true; again; {
 		again = false
 		c := templateCalls{called: map[string]bool{t.Name(): true}, elsewhere: map[string]bool{}}
@@ -249,10 +250,11 @@ func setsDollar(l *parse.ListNode) bool {
 	return len(u.values["$"]) > 0
 }
 
-// templateCalls are the names of templates that are called, and of those that are called with something else than the data of the whole.
+// templateCalls holds the names of templates that are called, and of those that are called with something other
+// than the root data.
 type templateCalls struct{ called, elsewhere map[string]bool }
 
-// list notes the calls in a list. root and dollar say that the dot and $ are the data of the whole there.
+// list records the calls in a list. root and dollar report whether the dot and $ are the root data at that point.
 func (c templateCalls) list(l *parse.ListNode, root, dollar bool) {
 	if l == nil {
 		return
@@ -277,7 +279,7 @@ func (c templateCalls) list(l *parse.ListNode, root, dollar bool) {
 	}
 }
 
-// isData reports whether a pipeline is nothing but the data of the whole.
+// isData reports whether a pipeline is exactly the root data.
 func isData(p *parse.PipeNode, root, dollar bool) bool {
 	if p == nil || len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
 		return false

@@ -14,7 +14,8 @@ import (
 // Values is data.values of the ConfigMap istio-sidecar-injector, as templates see it: numbers are float64.
 type Values map[string]any
 
-// ParseValues reads data.values, which is JSON or YAML, and merges overrides over it. No text gives empty values.
+// ParseValues parses data.values, which is JSON or YAML, and merges overrides over it. Empty text yields empty
+// values.
 func ParseValues(text string, overrides map[string]any) (Values, error) {
 	v := Values{}
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
@@ -69,7 +70,7 @@ func (v Values) at(path ...string) any {
 	return cur
 }
 
-// String is the text at a path: a string, or a number or bool as text; else "".
+// String returns the text at a path: a string, or a number or bool as text, or "".
 func (v Values) String(path ...string) string {
 	switch s := v.at(path...).(type) {
 	case string:

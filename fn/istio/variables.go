@@ -10,7 +10,7 @@ import (
 	"github.com/prerig/prerig/fn/istio/feature"
 )
 
-// checkURL warns of what the injection URL is said to give and the version does not read.
+// checkURL warns of settings of the injection URL that the version does not read.
 func (in *Injector) checkURL() {
 	if given := len(in.opts.ProxyEnv) > 0 || in.opts.Cluster != "" || in.opts.Network != ""; !given {
 		return
@@ -26,14 +26,14 @@ func (in *Injector) checkURL() {
 	}
 }
 
-// Variables of the proxy that say where it is.
+// Variables of the proxy that describe its location.
 const (
 	ClusterVariable = "ISTIO_META_CLUSTER_ID"
 	NetworkVariable = "ISTIO_META_NETWORK"
 )
 
-// URLVariables are the variables that the injection URL gives every proxy, as far as the version reads them: up to 1.7
-// cluster and network only, and only where it names both. The map is the caller's.
+// URLVariables returns the variables that the injection URL sets on every proxy, as far as the version reads them:
+// up to 1.7 cluster and network only, and only if it names both. The caller owns the map.
 func (in *Injector) URLVariables() map[string]string {
 	out := map[string]string{}
 	p := in.profile
@@ -51,10 +51,11 @@ func (in *Injector) URLVariables() map[string]string {
 	return out
 }
 
-// ClusterVariables are the variables for the cluster and the network of a proxy whose pod has some labels: what the values
-// say, over that the injection URL, over that the label for the network. Variables of the URL that the version reads are
-// among them. An empty label takes the values' network away, but not that of the URL (source: extractClusterAndNetwork in
-// pkg/kube/inject/inject.go, and before there was that function RunTemplate, since 1.8).
+// ClusterVariables returns the variables for the cluster and the network of a proxy whose pod has the labels: those
+// of the values, overridden by the injection URL, overridden by the label for the network. It includes the
+// variables of the URL that the version reads. An empty label removes the values' network, but not that of the URL
+// (source: extractClusterAndNetwork in pkg/kube/inject/inject.go, and RunTemplate before that function existed,
+// since 1.8).
 func (in *Injector) ClusterVariables(podLabels map[string]string) map[string]string {
 	out := in.URLVariables()
 	if !in.profile.Has(feature.ClusterFromValues) {

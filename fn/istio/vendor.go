@@ -15,7 +15,7 @@ import (
 // OpenShiftServiceMesh is the vendor whose templates name a version of Maistra.
 const OpenShiftServiceMesh = "OpenShift Service Mesh"
 
-// maistraVersion finds the label that the charts of OpenShift Service Mesh give every pod.
+// maistraVersion matches the label that the charts of OpenShift Service Mesh add to every pod.
 var maistraVersion = lazyregexp.New(`maistra-version"?:?\s*"?2\.(\d{1,2})\b`)
 
 // maistraAnnotation begins the annotations that only the templates of OpenShift Service Mesh read.
@@ -58,7 +58,8 @@ func mixesVersions(c *Config, g Generation) bool {
 	return false
 }
 
-// vendorWarning says what is assumed about a vendor's templates, and which fields and functions they have from other versions.
+// vendorWarning describes the assumptions about a vendor's templates, and the fields and functions of other
+// versions that they use.
 func (d *Detection) vendorWarning(templates map[string]*Template) string {
 	var foreign []string
 	for _, t := range templates {

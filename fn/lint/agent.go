@@ -118,7 +118,7 @@ func checkWaitsForAgent(p *pod) []finding {
 	return out
 }
 
-// needs says what a call waits for.
+// needs describes what a call waits for.
 func (a agentCall) needs() string {
 	if a.rewritten {
 		return "was rewritten to the agent in " + proxyName
@@ -126,7 +126,7 @@ func (a agentCall) needs() string {
 	return fmt.Sprintf("calls port %d, whose traffic is already redirected to %s", a.port, proxyName)
 }
 
-// waysOut says what helps a native sidecar that waits for the agent.
+// waysOut describes the remedies for a native sidecar that waits for the agent.
 func (p *pod) waysOut(c container) string {
 	off := "set sidecar.istio.io/rewriteAppHTTPProbers: \"false\""
 	if p.capturedBefore(c) {
@@ -175,7 +175,7 @@ func checkFailsBeforeAgent(p *pod) []finding {
 	return out
 }
 
-// longInitAfter names the first init container after the given one and before the proxy that may run for some time.
+// longInitAfter names the first potentially long-running init container between c and the proxy.
 func (p *pod) longInitAfter(c container) string {
 	for _, next := range p.inits[c.index+1:] {
 		if next.name == proxyName {

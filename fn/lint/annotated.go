@@ -34,7 +34,7 @@ func (s *workloadSet) annotatedObjects() []annotatedObject {
 	return out
 }
 
-// checkAnnotatedObjects returns a finding for each of Istio's annotations about which problem says something.
+// checkAnnotatedObjects returns a finding for each of Istio's annotations for which problem returns a message.
 func (s *workloadSet) checkAnnotatedObjects(problem func(o annotatedObject, key string) string) []setFinding {
 	var out []setFinding
 	for _, o := range s.annotatedObjects() {

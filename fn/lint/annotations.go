@@ -198,7 +198,7 @@ func checkUnknown(p *pod) []finding {
 	return out
 }
 
-// unknownAnnotation says what is wrong with a key in Istio's domains that is not known; nothing where it is.
+// unknownAnnotation describes what is wrong with an unknown key in Istio's domains, or returns "" if it is known.
 func unknownAnnotation(key string) string {
 	if _, ok := annotations[key]; ok {
 		return ""
@@ -213,7 +213,7 @@ func unknownAnnotation(key string) string {
 // istioComponent is the label of what Istio's own charts and operator make.
 const istioComponent = "operator.istio.io/component"
 
-// checkDeprecated leaves out Istio's own manifests, which nobody edits.
+// checkDeprecated skips Istio's own manifests, which users do not edit.
 func checkDeprecated(p *pod) []finding {
 	if p.labels[istioComponent] != "" || p.in.ObjectLabels[istioComponent] != "" {
 		return nil
@@ -222,7 +222,7 @@ func checkDeprecated(p *pod) []finding {
 	var out []finding
 	for _, key := range p.own() {
 		a := annotations[key]
-		_, labelled := p.labels[key] // the label that is to replace the annotation is there
+		_, labelled := p.labels[key] // the label that is to replace the annotation exists
 		if a.deprecated == "" || labelled || known && plane.before(deprecatedSince[key]) {
 			continue
 		}
@@ -269,7 +269,7 @@ func checkVersionOfAnnotation(p *pod) []finding {
 	return out
 }
 
-// nearestName returns the known annotation that is at most a few letters away, "" where there is none.
+// nearestName returns the known annotation that is at most a few letters away, or "" if none is.
 func nearestName(key string) string {
 	best, distance := "", max(3, len(key)/8)+1
 	for _, known := range sortedKeys(annotations) {

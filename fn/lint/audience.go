@@ -3,7 +3,7 @@
 
 package lint
 
-// Audience says who can change what a rule finds. The zero value means both.
+// Audience is the group of people who can change what a rule finds. The zero value means both.
 type Audience string
 
 // The two audiences.

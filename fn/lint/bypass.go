@@ -85,7 +85,7 @@ func (p *pod) bypassesProxy(c container) bool {
 	return p.excludesAddresses() || p.excludesPorts(c) && !p.capturesDNS()
 }
 
-// bypassAdvice says what is missing from an exclusion that does not help.
+// bypassAdvice describes what is missing from an ineffective exclusion.
 func (p *pod) bypassAdvice(c container) string {
 	needed := c.remotePorts()
 	switch {

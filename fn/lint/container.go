@@ -48,7 +48,7 @@ func (c container) env(name string) (string, bool) {
 	return "", false
 }
 
-// flagValue returns the argument after the given one.
+// flagValue returns the argument that follows name.
 func (c container) flagValue(name string) string {
 	args := c.stringList("args")
 	if len(args) == 0 || !strings.HasPrefix(args[0], "istio-iptables") {
@@ -74,12 +74,12 @@ func (p *pod) runAs(c container, key string) (id int64, path string, ok bool) {
 	return 0, "", false
 }
 
-// hookFacts is what a preStop or postStart hook does, as far as its text says.
+// hookFacts describes what a preStop or postStart hook does, as far as its text shows.
 type hookFacts struct {
 	exists  bool
 	path    string
 	command []string
-	// wait is how long the hook is known to take; loop says that it waits for something, with no known end.
+	// wait is how long the hook is known to take; loop reports whether it waits for something, with no known end.
 	wait time.Duration
 	loop bool
 }
@@ -89,14 +89,14 @@ var (
 	loopWord  = lazyregexp.New(`(?:^|[\s;&|({])(?:while|until)\s`)
 )
 
-// runsProxy reports whether the container is a whole proxy and not what a user wrote to override a part of one: it is told to
-// run as a sidecar or a gateway.
+// runsProxy reports whether the container is a whole proxy and not a user's partial override of one: its arguments
+// run it as a sidecar or a gateway.
 func (c container) runsProxy() bool {
 	args := c.stringList("args")
 	return len(args) > 1 && args[0] == "proxy" && (args[1] == "sidecar" || args[1] == "router")
 }
 
-// lifecycleHook reads the hook of the given name, preStop or postStart.
+// lifecycleHook reads the hook of the name, preStop or postStart.
 func (c container) lifecycleHook(name string) hookFacts {
 	h := hookFacts{path: c.path + ".lifecycle." + name}
 	handler, ok := c.field("lifecycle", name).(map[string]any)
@@ -133,8 +133,8 @@ func (c container) lifecycleHook(name string) hookFacts {
 
 func (h hookFacts) line() string { return strings.Join(h.command, " ") }
 
-// drains reports whether the hook asks the agent to drain the proxy at once, as the stock hook of native sidecars does. The agent then
-// exits without any wait of its own when it is told to end.
+// drains reports whether the hook asks the agent to drain the proxy at once, as the stock hook of native sidecars
+// does. The agent then exits on termination without any wait of its own.
 func (h hookFacts) drains() bool {
 	line := h.line()
 	return strings.Contains(line, "POST drain") || strings.Contains(line, "/drain") && strings.Contains(line, "15020")

@@ -72,7 +72,7 @@ func checkPrunedSidecars(s *workloadSet) []setFinding {
 	return out
 }
 
-// prunes says what becomes of a native sidecar in a custom resource; empty where it stays.
+// prunes describes what happens to a native sidecar in a custom resource, or returns "" if it stays.
 func (s *workloadSet) prunes(group, version string, pod *Summary, c containerSummary) (message string, unsure bool) {
 	kind := pod.ref.Kind
 	lost := fmt.Sprintf("the API server removes restartPolicy from init container %s, which then never ends, so that the application never starts", c.name)
@@ -121,8 +121,8 @@ func (s *workloadSet) versionOf(image string) (versionNumber, bool) {
 	return versionNumber{}, false
 }
 
-// definitionKeeps reports whether a CustomResourceDefinition has restartPolicy where the path of a container is, and whether it says so: a
-// definition without the version or without a schema says nothing.
+// definitionKeeps reports whether a CustomResourceDefinition has restartPolicy at the path of a container, and
+// whether this is known: a definition without the version or without a schema leaves it unknown.
 func definitionKeeps(spec map[string]any, version, path string) (keeps, known bool) {
 	if preserves, _ := spec["preserveUnknownFields"].(bool); preserves {
 		return true, true
@@ -149,8 +149,9 @@ func definitionKeeps(spec map[string]any, version, path string) (keeps, known bo
 	return true, true
 }
 
-// schemaStep goes from a schema to that of a field, or of an element of a list (step ""). It reports through where the server keeps all that is
-// below the field: an unknown field is kept where the schema preserves unknown fields.
+// schemaStep descends from a schema to that of a field, or of an element of a list (step ""). through reports
+// whether the server keeps everything below the field: an unknown field is kept if the schema preserves unknown
+// fields.
 func schemaStep(schema map[string]any, step string) (next map[string]any, through bool) {
 	if step == "" {
 		next = mapAt(schema, "items")

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// endlessSidecars are containers that never end by themselves, by the names that the injectors of Dapr, Linkerd, Vault and OpenTelemetry
-// give them. Somebody's own container may have a name of endlessIfInjected too, and end.
+// endlessSidecars are containers that never end by themselves, by the names that the injectors of Dapr, Linkerd,
+// Vault and OpenTelemetry use. A user's own container may also have a name of endlessIfInjected, and end.
 var (
 	endlessSidecars   = []string{"daprd", "linkerd-proxy", "vault-agent", "otc-container"}
 	endlessIfInjected = []string{"otel-collector", "fluent-bit"}
@@ -33,7 +33,7 @@ func (p *pod) mayEndSidecar(c container) bool {
 	case "daprd":
 		return strings.Contains(p.said(), "/v1.0/shutdown")
 	case "linkerd-proxy":
-		// Older proxies have no switch: the endpoint is always there.
+		// Older proxies have no switch: the endpoint is always enabled.
 		enabled, ok := c.env("LINKERD2_PROXY_SHUTDOWN_ENDPOINT_ENABLED")
 		return enabled == "true" || !ok && p.endsLinkerd()
 	case "vault-agent":
@@ -50,8 +50,8 @@ func (p *pod) endsLinkerd() bool {
 		found && (strings.Contains(options, "--shutdown") || slices.Contains(strings.Fields(options), "-S"))
 }
 
-// vaultAgentMayEnd reads the configuration that Vault's injector puts into a variable. One that is elsewhere, as in a ConfigMap, may say
-// anything.
+// vaultAgentMayEnd reads the configuration that Vault's injector writes to a variable. A configuration stored
+// elsewhere, as in a ConfigMap, may contain anything.
 func (c container) vaultAgentMayEnd() bool {
 	text, _ := c.env("VAULT_CONFIG")
 	data, err := base64.StdEncoding.DecodeString(text)

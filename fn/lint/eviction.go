@@ -40,9 +40,10 @@ var evictionRules = []Rule{
 
 // ending is what rules on a set need of how a pod ends.
 type ending struct {
-	// closes is the container whose server closes its listeners at once, without a preStop hook; empty where there is none.
+	// closes is the container whose server closes its listeners at once, without a preStop hook, or empty if none
+	// does.
 	closes, closesPath string
-	// gateway says that the proxy is a gateway, which ends after proxyEnd.
+	// gateway reports whether the proxy is a gateway, which ends after proxyEnd.
 	gateway  bool
 	proxyEnd time.Duration
 }
@@ -59,7 +60,7 @@ func (p *pod) ending() ending {
 	}
 	if p.proxy != nil && slices.Contains(p.proxy.stringList("args"), "router") {
 		h := p.proxy.lifecycleHook("preStop")
-		out.gateway = !h.exists || h.wait > 0 // how long another hook takes is not known
+		out.gateway = !h.exists || h.wait > 0 // the duration of any other hook is unknown
 		out.proxyEnd = h.wait + p.drain()
 	}
 	return out
@@ -144,7 +145,7 @@ func checkDisruptionBudgets(s *workloadSet) []setFinding {
 	return out
 }
 
-// blocksEviction returns the field because of which no pod can be evicted, and what it says.
+// blocksEviction returns the field that prevents the eviction of any pod, and its value.
 func (s *workloadSet) blocksEviction(b *objectFacts, pods []*Summary) (field, said string) {
 	if n, ok := integerOf(b.spec["maxUnavailable"]); ok && n == 0 || textOf(b.spec["maxUnavailable"]) == "0%" {
 		return "maxUnavailable", "maxUnavailable: 0"
@@ -170,7 +171,7 @@ func (s *workloadSet) blocksEviction(b *objectFacts, pods []*Summary) (field, sa
 	return "minAvailable", fmt.Sprintf("minAvailable: %d of %d", least, sum)
 }
 
-// Replicas returns what a workload says of how many pods it wants, for [Input]; nil where it says nothing.
+// Replicas returns the number of pods a workload asks for, for [Input], or nil if unset.
 func Replicas(obj map[string]any) *int64 {
 	n, ok := integerOf(mapAt(obj, "spec")["replicas"])
 	if !ok {
@@ -179,7 +180,7 @@ func Replicas(obj map[string]any) *int64 {
 	return &n
 }
 
-// replicasOf returns how many pods a workload has at least: by its autoscaler, else by its own field.
+// replicasOf returns the minimum number of pods of a workload: by its autoscaler, or otherwise by its own field.
 func (s *workloadSet) replicasOf(pod *Summary) (int64, bool) {
 	for _, h := range s.objects["HorizontalPodAutoscaler"] {
 		target := mapAt(h.spec, "scaleTargetRef")

@@ -46,7 +46,7 @@ var gatewayRules = []Rule{
 	},
 }
 
-// meshGateway is the name that stands for all sidecars.
+// meshGateway is the name that represents all sidecars.
 const meshGateway = "mesh"
 
 // gatewayReference is one Gateway that a VirtualService names; key finds it, as gatewaysByKey has it.
@@ -72,8 +72,8 @@ func gatewaysOf(v *objectFacts) []gatewayReference {
 	return out
 }
 
-// gatewaysByKey returns the Gateways by scope and name, of which there may be several in files for several clusters, and the scopes
-// that have one.
+// gatewaysByKey returns the Gateways by scope and name, of which several may exist in files for several clusters,
+// and the scopes that have one.
 func (s *workloadSet) gatewaysByKey() (byKey map[string][]*objectFacts, scopes map[string]bool) {
 	byKey, scopes = map[string][]*objectFacts{}, map[string]bool{}
 	for _, g := range s.objects["Gateway"] {
@@ -136,8 +136,8 @@ func checkRouteHosts(s *workloadSet) []setFinding {
 	return out
 }
 
-// hostsFor returns the hosts of a server that a VirtualService may use: before a slash stands the namespace that may, * for all and .
-// for that of the Gateway.
+// hostsFor returns the hosts of a server that a VirtualService may use: the part before a slash is the namespace
+// that may, * for all and . for that of the Gateway.
 func hostsFor(server map[string]any, gateway, v *objectFacts) []string {
 	var out []string
 	for _, text := range textsOf(server["hosts"]) {
@@ -216,8 +216,8 @@ func checkGatewayConflicts(s *workloadSet) []setFinding {
 	return out
 }
 
-// checkGatewayPorts looks only at Gateways of which the pods, and a Service for them, are among the files. As istioctl analyze does, it
-// takes the number of the Service's port for right, too.
+// checkGatewayPorts checks only Gateways whose pods, and a Service for them, are among the files. Like istioctl
+// analyze, it also accepts the number of the Service's port.
 func checkGatewayPorts(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, g := range s.objects["Gateway"] {

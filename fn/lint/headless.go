@@ -61,7 +61,7 @@ func (p containerPort) String() string {
 	return fmt.Sprintf("port %d (%s)", p.number, p.name)
 }
 
-// isObserved reports whether a port's name says that it is for metrics or probes.
+// isObserved reports whether a port's name marks it as one for metrics or probes.
 func isObserved(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(observedPorts, func(word string) bool { return strings.Contains(name, word) })

@@ -22,7 +22,7 @@ var holdRules = []Rule{
 
 const configAnnotation = "proxy.istio.io/config"
 
-// checkIgnoredHold reads the pod's annotation only: a setting of the mesh is there for other pods as well.
+// checkIgnoredHold reads the pod's annotation only: a setting of the mesh is meant for other pods as well.
 func checkIgnoredHold(p *pod) []finding {
 	if !p.native() || p.proxy.lifecycleHook("postStart").exists {
 		return nil

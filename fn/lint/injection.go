@@ -115,7 +115,7 @@ func checkInjectFalseCNI(p *pod) []finding {
 	return nil
 }
 
-// capturesInbound reports whether what arrives at a port goes to the proxy.
+// capturesInbound reports whether traffic to a port is redirected to the proxy.
 func (p *pod) capturesInbound(port int64) bool {
 	text := strconv.FormatInt(port, 10)
 	exclude := fieldsOf(p.trafficSetting("-d", "excludeInboundPorts", ""))
@@ -126,7 +126,7 @@ func (p *pod) capturesInbound(port int64) bool {
 	return slices.Contains(include, "*") || slices.Contains(include, text)
 }
 
-// statusPort is the agent's: rewritten probes go there.
+// statusPort returns the agent's port, which rewritten probes target.
 func (p *pod) statusPort() int64 {
 	if n, err := strconv.ParseInt(p.annotations["status.sidecar.istio.io/port"], 10, 64); err == nil {
 		return n

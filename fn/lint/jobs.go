@@ -43,7 +43,8 @@ func checkJobCompletes(p *pod) []finding {
 	return out
 }
 
-// outlivesApp reports whether an ordinary container is known never to end, and nothing ends it. Other containers may well end by themselves.
+// outlivesApp reports whether an ordinary container is known never to end and has nothing that ends it. Other
+// containers may well end by themselves.
 func (p *pod) outlivesApp(c container) bool {
 	switch {
 	case c.servesLocally():
@@ -64,7 +65,8 @@ func (p *pod) mayEnd(c container) bool {
 	return p.seesAll() || p.quitsProxy() || len(c.stringList("command")) > 0 || slices.Contains(c.stringList("args"), "--quitquitquit")
 }
 
-// seesAll reports whether no container is apart from the others: there is one alone, or they see each other's processes.
+// seesAll reports whether no container is isolated from the others: the pod has only one, or they see each other's
+// processes.
 func (p *pod) seesAll() bool {
 	shared, _ := p.spec["shareProcessNamespace"].(bool)
 	return len(p.regular) < 2 || shared
@@ -82,7 +84,7 @@ func (c container) servesLocally() bool {
 // quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy.
 func (p *pod) quitsProxy() bool { return strings.Contains(p.said(), "quitquitquit") }
 
-// said is what the commands, arguments and variables of the containers beside Istio's proxy say.
+// said returns the text of the commands, arguments and variables of the containers besides Istio's proxy.
 func (p *pod) said() string {
 	var said []string
 	for _, c := range p.apps() {

@@ -20,7 +20,7 @@ type annotation struct {
 	status status
 	// on are the kinds that it belongs on; empty means any.
 	on []string
-	// deprecated says what to use instead; it is set where Istio calls the annotation deprecated.
+	// deprecated describes what to use instead; it is set if Istio calls the annotation deprecated.
 	deprecated string
 	// since is the first minor version that knows it, and until the last; 0 where every version does that is known here, or where
 	// the version is not known for certain.
@@ -119,14 +119,14 @@ var annotations = map[string]annotation{
 	"traffic.sidecar.istio.io/kubevirtInterfaces":           {status: alpha, on: onPod, deprecated: "istio.io/reroute-virtual-interfaces"},
 }
 
-// deprecatedSince holds, for annotations that were deprecated while already in use, the first minor version of istio.io/api
-// among those read that says so. Before it the annotation is not reported.
+// deprecatedSince maps annotations that were deprecated while already in use to the first minor version of
+// istio.io/api, among those read, that marks them as deprecated. Before it the annotation is not reported.
 var deprecatedSince = map[string]int{
 	"sidecar.istio.io/extraStatTags":              24,
 	"sidecar.istio.io/statsCompression":           31,
 	"traffic.sidecar.istio.io/kubevirtInterfaces": 28,
-	"sidecar.istio.io/inject":                     12, // from there on the label wins over the annotation
-	"sidecar.istio.io/discoveryAddress":           6,  // from there on there is proxy.istio.io/config
+	"sidecar.istio.io/inject":                     12, // from this version on the label overrides the annotation
+	"sidecar.istio.io/discoveryAddress":           6,  // from this version on proxy.istio.io/config exists
 	"sidecar.istio.io/controlPlaneAuthPolicy":     6,
 	"sidecar.istio.io/statsInclusionPrefixes":     8,
 	"sidecar.istio.io/statsInclusionRegexps":      8,

@@ -38,8 +38,8 @@ var limitRules = []Rule{
 	},
 }
 
-// says reports whether the resources of a container or of a pod have a request or a limit. Kubernetes takes a limit for the request where
-// there is none.
+// says reports whether the resources of a container or of a pod have a request or a limit. Kubernetes uses a limit
+// as the request if none is set.
 func says(resources map[string]any, which, name string) bool {
 	limit := mapAt(resources, "limits")[name] != nil
 	return limit || which == "requests" && mapAt(resources, "requests")[name] != nil
@@ -50,8 +50,9 @@ func (s *Summary) injects() bool {
 	return slices.ContainsFunc(s.containers, func(c containerSummary) bool { return c.injected })
 }
 
-// hasDefault reports whether a LimitRange of the scope gives containers a value where they have none: default (of limits and, where there
-// is none, of requests), defaultRequest, or max. Source: SetDefaults_LimitRangeItem in pkg/apis/core/v1/defaults.go of Kubernetes.
+// hasDefault reports whether a LimitRange of the scope sets a value on containers without one: default (for limits
+// and, if unset, for requests), defaultRequest, or max. Source: SetDefaults_LimitRangeItem in
+// pkg/apis/core/v1/defaults.go of Kubernetes.
 func (s *workloadSet) hasDefault(in, which, name string) bool {
 	for _, l := range s.objects["LimitRange"] {
 		if l.scope != in {
@@ -93,9 +94,10 @@ func checkAutoscalers(s *workloadSet) []setFinding {
 	return out
 }
 
-// withoutRequest says what requests nothing of a resource, such as "container app of Deployment web requests"; empty where an autoscaler has
-// all that it needs. Of a pod with resources of its own it takes the pod's request, else the sum of those that the containers have.
-// Source: calculateRequests in pkg/controller/podautoscaler/replica_calculator.go of Kubernetes.
+// withoutRequest names what has no request for a resource, such as "container app of Deployment web requests", or
+// returns "" if an autoscaler has all that it needs. For a pod with resources of its own it uses the pod's request,
+// otherwise the sum of the containers' requests. Source: calculateRequests in
+// pkg/controller/podautoscaler/replica_calculator.go of Kubernetes.
 func (s *Summary) withoutRequest(name string) string {
 	var missing []string
 	requested := says(s.resources, "requests", name)
@@ -165,7 +167,7 @@ func (s *Summary) newFinding(c containerSummary, against *objectFacts, message s
 	}
 }
 
-// outsideOf says what of a container is outside of a LimitRange's item; empty where nothing is.
+// outsideOf describes which of a container's values are outside of a LimitRange's item, or returns "" if none are.
 func outsideOf(item map[string]any, c containerSummary) string {
 	limits, requests := mapAt(c.resources, "limits"), mapAt(c.resources, "requests")
 	for _, name := range []string{"cpu", "memory"} {
@@ -183,14 +185,14 @@ func outsideOf(item map[string]any, c containerSummary) string {
 	return ""
 }
 
-// isMore reports whether a quantity is more than another; false where one is not there or cannot be read.
+// isMore reports whether a quantity exceeds another; false if one is missing or invalid.
 func isMore(a, b any) bool {
 	x, ok1 := quantityOf(a)
 	y, ok2 := quantityOf(b)
 	return ok1 && ok2 && x.Cmp(y) > 0
 }
 
-// quotaKeys are the names of a quota's hard limits that every container has to have said.
+// quotaKeys are the names of a quota's hard limits that every container has to set.
 var quotaKeys = []struct{ key, which, resource string }{
 	{"limits.cpu", "limits", "cpu"}, {"limits.memory", "limits", "memory"},
 	{"requests.cpu", "requests", "cpu"}, {"cpu", "requests", "cpu"},

@@ -1,28 +1,30 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint tells what is risky in a pod that sidecars were injected into: how it starts, ends and completes, what it
-// asks for, what it may do, and what its annotations say. It reads values and gives results; it changes nothing, reads
-// no file and no cluster, and knows nothing of how the pod was made.
+// Package lint reports what is risky in a pod that sidecars were injected into: how it starts, ends and completes,
+// what it requests, what it may do, and what its annotations specify. It reads values and returns results; it
+// changes nothing, reads no file and no cluster, and does not depend on how the pod was made.
 package lint
 
 import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// Facts are what a pod does not say about the place where it will run. The zero value of each field means not known.
+// Facts describe the place where a pod will run, as far as the pod itself does not. The zero value of each field
+// means unknown.
 type Facts struct {
 	// IstioVersion is the control plane's, such as "1.31" or "1.31.0-rc.0".
 	IstioVersion string
-	// ControlPlanes are the versions of the istiods among the objects, which say more than a policy does; see [ControlPlane].
+	// ControlPlanes lists the versions of the istiods among the objects, which are more reliable than a policy; see
+	// [ControlPlane].
 	ControlPlanes []string
 	// KubernetesVersion is that of the oldest kubelet, such as "1.34".
 	KubernetesVersion string
-	// CNI says whether the Istio CNI plugin sets up the capture of traffic.
+	// CNI reports whether the Istio CNI plugin sets up the capture of traffic.
 	CNI Known
 }
 
-// Known is a yes, a no, or the zero value where nobody has said.
+// Known is Yes, No, or unknown (the zero value).
 type Known string
 
 // The values of Known.
@@ -32,7 +34,7 @@ const (
 	No      Known = "no"
 )
 
-// Input is one pod template of one workload. Nothing of it is changed.
+// Input is one pod template of one workload. It is not modified.
 type Input struct {
 	// APIVersion, Kind, Name and Namespace are the workload's; the namespace is the one it will run in, if that is known.
 	APIVersion, Kind, Name, Namespace string
@@ -43,10 +45,10 @@ type Input struct {
 	NamespaceKnown  bool
 	// Field is the path of the pod template in the workload, such as spec.template; empty for a Pod.
 	Field string
-	// Replicas is how many pods the workload asks for; nil where it does not say.
+	// Replicas is the number of pods the workload asks for, or nil if unset.
 	Replicas *int64
-	// Before and After are the pod (metadata and spec) before and after injection. Before may be nil where it is not known,
-	// as for a manifest that was injected by someone else.
+	// Before and After are the pod (metadata and spec) before and after injection. Before may be nil if unknown, as
+	// for a manifest that was injected by someone else.
 	Before, After map[string]any
 	// Injected names the containers that are injected. Those that the pod's own status annotation lists, and those that
 	// After has and Before has not, are found without it.
@@ -54,11 +56,11 @@ type Input struct {
 	// Unquoted are the annotations whose values write YAML into the pod, each with the fields that it changes, as the injection
 	// found them; nil where the injection is not known.
 	Unquoted map[string][]string
-	// File says where the workload came from, and is passed on.
+	// File is where the workload came from, and is passed on.
 	File *result.File
 	// Misplaced are labels and annotations of the workload's own metadata that sidecars of the policies read on pods.
 	Misplaced []Misplaced
-	// Facts are what the pod does not say.
+	// Facts describe what the pod itself does not.
 	Facts Facts
 }
 
@@ -74,8 +76,9 @@ type Misplaced struct {
 // wrote and the pod that was checked.
 const TagContainer = "prerig.dev/container"
 
-// Check runs every rule that looks at one pod, and returns what they find and what of it is suppressed by an annotation or a policy.
-// Results come in the order of the rules' codes and then of the pod. The tag [TagReason] of a suppressed one says why.
+// Check runs every rule that inspects a single pod, and returns the findings and those that an annotation or a
+// policy suppresses. Results are in the order of the rules' codes and then of the pod. The tag [TagReason] of a
+// suppressed one holds the reason.
 func Check(in Input, sev Severities) (found, suppressed result.Results) {
 	p := newPod(&in)
 	if p == nil {

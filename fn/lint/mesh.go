@@ -13,8 +13,9 @@ const (
 	ScopeMesh = "mesh"
 )
 
-// JoinMesh says once what a setting of the mesh leads to in many workloads: findings of scope mesh with the same rule, severity and
-// message become one, at the place of the first, whose Places are all of them in their order. Other results stay as they are.
+// JoinMesh reports the consequences of a mesh setting in many workloads once: findings of scope mesh with the same
+// rule, severity and message are merged into one, at the position of the first, whose Places are all of them in
+// their order. Other results are unchanged.
 func JoinMesh(rs result.Results) result.Results {
 	type sort struct {
 		code, message string

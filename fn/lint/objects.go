@@ -15,9 +15,9 @@ import (
 type Object struct {
 	// APIVersion, Kind, Name and Namespace are the object's; the namespace is the one it will be in, if that is known.
 	APIVersion, Kind, Name, Namespace string
-	// Object is all of it. Nothing of it is changed.
+	// Object is the whole object. It is not modified.
 	Object map[string]any
-	// File says where it came from, and is passed on.
+	// File is where it came from, and is passed on.
 	File *result.File
 }
 
@@ -89,7 +89,7 @@ func (o *objectFacts) String() string {
 	return result.ResourceRef{Kind: o.Kind, Name: o.Name, Namespace: o.Namespace}.String()
 }
 
-// mapAt returns the mapping at a path of fields; nil where there is none.
+// mapAt returns the mapping at a path of fields, or nil if none exists.
 func mapAt(m map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		m, _ = m[key].(map[string]any)

@@ -13,9 +13,10 @@ import (
 
 var containerField = lazyregexp.New(`^spec\.(initContainers|containers)\[\d+\]`)
 
-// PathIn returns the path at which the field of a result is found in the pod as a file has it, before injection: there the
-// container may have another index, or be in the other list. template is the path of the pod template, empty for a Pod. Where the file has no such
-// container, the path is that of the pod's spec, as the nearest thing that a user can look at.
+// PathIn returns the path of a result's field in the pod as a file has it, before injection: in the file the
+// container may have another index, or be in the other list. template is the path of the pod template, empty for a
+// Pod. If the file has no such container, the path is that of the pod's spec, as the nearest thing that a user can
+// inspect.
 func PathIn(pod map[string]any, template string, r result.Result) string {
 	if r.Field == nil {
 		return template

@@ -18,7 +18,7 @@ import (
 // proxyName is what Istio calls its proxy's container in every version.
 const proxyName = "istio-proxy"
 
-// statusAnnotation is where the injector says what it has injected.
+// statusAnnotation is the annotation in which the injector lists what it has injected.
 const statusAnnotation = "sidecar.istio.io/status"
 
 // pod is the pod after injection, taken apart once for all rules.
@@ -38,7 +38,7 @@ type pod struct {
 	problems    func() []podvalidation.Problem // of all containers
 }
 
-// container is one container of the pod and where it stands.
+// container is one container of the pod and its position.
 type container struct {
 	name   string
 	fields map[string]any
@@ -47,7 +47,7 @@ type container struct {
 	init   bool
 }
 
-// newPod returns nil where there is no pod to look at.
+// newPod returns nil if the input has no pod to check.
 func newPod(in *Input) *pod {
 	spec, ok := in.After["spec"].(map[string]any)
 	if !ok {
@@ -78,8 +78,8 @@ func newPod(in *Input) *pod {
 // istioNames are the containers that Istio's own templates bring. Where a user's pod has one of them, it is an override.
 var istioNames = []string{proxyName, "istio-init", "istio-validation", "enable-core-dump"}
 
-// findInjected leaves out the user's own containers that a custom template only adds to: the status annotation lists them
-// too, and proxy.istio.io/overrides says what they were.
+// findInjected leaves out the user's own containers that a custom template only adds to: the status annotation
+// lists them too, and proxy.istio.io/overrides records what they were.
 func (p *pod) findInjected() {
 	var status, overrides containerLists
 	_ = json.Unmarshal([]byte(p.annotations[statusAnnotation]), &status) // absent, or not ours to read
@@ -110,7 +110,7 @@ func (p *pod) findInjected() {
 	}
 }
 
-// override is what the user's own pod says of a container that Istio brings; nil where it says nothing.
+// override returns the user's override of a container that Istio adds, or nil if none exists.
 func (p *pod) override(name string) *container {
 	if fields, ok := p.before[name]; ok {
 		return &container{name: name, fields: fields}
@@ -140,8 +140,8 @@ func (l containerLists) names() []string {
 	return out
 }
 
-// findProxy takes a container called istio-proxy for Istio's proxy only where something says that it was injected: a user's
-// container of that name in a pod that is not injected is a template for an injection that has not happened.
+// findProxy treats a container called istio-proxy as Istio's proxy only with evidence that it was injected: a
+// user's container of that name in a pod that is not injected is a template for an injection that has not happened.
 func (p *pod) findProxy() {
 	for _, list := range [][]container{p.inits, p.regular} {
 		for i := range list {
@@ -169,7 +169,7 @@ func (p *pod) findProxy() {
 		return
 	}
 	if text, ok := p.proxy.env("PROXY_CONFIG"); ok {
-		_ = json.Unmarshal([]byte(text), &p.proxyConfig) // what is not JSON is a template of the user's own, and says nothing here
+		_ = json.Unmarshal([]byte(text), &p.proxyConfig) // anything that is not JSON is a template of the user's own, and irrelevant here
 	}
 }
 
@@ -208,7 +208,7 @@ func (p *pod) apps() []container {
 	return out
 }
 
-// interceptionMode is REDIRECT, TPROXY or NONE; empty where there is no proxy.
+// interceptionMode returns REDIRECT, TPROXY or NONE, or "" without a proxy.
 func (p *pod) interceptionMode() string {
 	if p.proxy == nil {
 		return ""
@@ -227,7 +227,8 @@ func (p *pod) interceptionMode() string {
 	return ""
 }
 
-// cni reports whether the CNI plugin captures the traffic of the pod: istio-validation is there only then, istio-init never.
+// cni reports whether the CNI plugin captures the traffic of the pod: only then does it have istio-validation, and
+// never istio-init.
 func (p *pod) cni() bool {
 	if p.capture != nil {
 		return p.capture.name == "istio-validation"

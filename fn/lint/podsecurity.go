@@ -25,8 +25,8 @@ var standards = sync.OnceValues(func() (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks(), nil)
 })
 
-// checkPodSecurity reports what injection adds to the violations of the level that the namespace enforces. What the user's
-// own containers violate is not for this tool to say: those pods are refused without it too.
+// checkPodSecurity reports what injection adds to the violations of the level that the namespace enforces.
+// Violations of the user's own containers are not this tool's concern: those pods are rejected without it too.
 func checkPodSecurity(p *pod) []finding {
 	if !p.in.NamespaceKnown || len(p.injected) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func checkPodSecurity(p *pod) []finding {
 	latest := psa.LevelVersion{Level: psa.LevelPrivileged, Version: psa.LatestVersion()}
 	enforced, errs := psa.PolicyToEvaluate(p.in.NamespaceLabels, psa.Policy{Enforce: latest, Audit: latest, Warn: latest})
 	if len(errs) > 0 {
-		// Kubernetes takes a level that it cannot read for restricted. It is the namespace that is wrong then, not the pod.
+		// Kubernetes treats an unreadable level as restricted. Then the namespace is wrong, not the pod.
 		return nil
 	}
 	standard := enforced.Enforce
@@ -165,8 +165,8 @@ func (p *pod) blame(evaluator policy.Evaluator, level psa.LevelVersion, check st
 	return "", "spec"
 }
 
-// containerFieldOf returns the field of a container that a check of Pod Security reads, by the reason that the check gives
-// (source: k8s.io/pod-security-admission/policy, the files check_*.go).
+// containerFieldOf returns the field of a container that a check of Pod Security reads, by the reason that the
+// check reports (source: k8s.io/pod-security-admission/policy, the files check_*.go).
 func containerFieldOf(check string) string {
 	switch check {
 	case "hostPort":

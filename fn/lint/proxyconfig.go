@@ -22,7 +22,8 @@ var proxyConfigRules = []Rule{
 	},
 }
 
-// checkProxyConfigFields says what reading the annotation warns of. One that cannot be read at all is for the rule on values.
+// checkProxyConfigFields reports the warnings from reading the annotation. One that cannot be read at all is
+// covered by the rule on values.
 func checkProxyConfigFields(p *pod) []finding {
 	const key = "proxy.istio.io/config"
 	text, ok := p.annotations[key]

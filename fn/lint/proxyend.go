@@ -63,8 +63,8 @@ func (p *pod) restartPolicy() string {
 // endsForGood reports whether a container that ends with code 0 is not started again.
 func (p *pod) endsForGood() bool { return p.restartPolicy() != "Always" }
 
-// quitsTooEarly says when a container ends the proxy although it will still need it; empty where it does not. A container that is not started
-// again (Never) has no further use for the proxy once its command is over.
+// quitsTooEarly describes when a container ends the proxy although it will still need it, or returns "" if it does
+// not. A container that is not restarted (Never) has no further use for the proxy once its command has ended.
 func (p *pod) quitsTooEarly(c container) (path, why string) {
 	if strings.Contains(c.hookText("postStart"), quitCall) {
 		return c.path + ".lifecycle.postStart", "as it starts, in its postStart hook"
@@ -82,7 +82,7 @@ func (p *pod) quitsTooEarly(c container) (path, why string) {
 	return "", ""
 }
 
-// hookText is all that a hook of the container says: its command, or the path of its request.
+// hookText returns the whole text of a hook of the container: its command, or the path of its request.
 func (c container) hookText(name string) string {
 	path, _ := c.field("lifecycle", name, "httpGet", "path").(string)
 	return c.lifecycleHook(name).line() + "\n" + path

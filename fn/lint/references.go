@@ -19,7 +19,7 @@ var referenceRules = []Rule{{
 	checkSet:  checkReferences,
 }}
 
-// checkReferences takes Istio's own gateways for given, as istioctl analyze does.
+// checkReferences assumes that Istio's own gateways exist, as istioctl analyze does.
 func checkReferences(s *workloadSet) []setFinding {
 	entries := s.entryHosts()
 	var out []setFinding
@@ -126,7 +126,8 @@ func (s *workloadSet) unknownWorkloads(o *objectFacts) []setFinding {
 	return []setFinding{o.newReference(field, "pod with", labelText(labels))}
 }
 
-// unknownSources looks for the namespaces that an AuthorizationPolicy names, with * before or behind; only where there are Namespaces.
+// unknownSources looks up the namespaces that an AuthorizationPolicy names, with * at the start or the end; only if
+// the input contains Namespaces.
 func (s *workloadSet) unknownSources(a *objectFacts) []setFinding {
 	if len(s.namespaces) == 0 {
 		return nil

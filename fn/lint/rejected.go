@@ -9,7 +9,7 @@ import (
 	"github.com/prerig/prerig/fn/podvalidation"
 )
 
-// validation says which Kubernetes validates the pod.
+// validation returns the options for the Kubernetes that validates the pod.
 func (p *pod) validation() podvalidation.Options {
 	v, _ := parseVersion(p.in.Facts.KubernetesVersion)
 	return podvalidation.Options{Minor: v.minor}

@@ -126,9 +126,10 @@ func checkAnnotationRequests(p *pod) []finding {
 
 func checkRequestAboveLimit(p *pod) []finding { return p.problemsOf(podvalidation.CodeAboveLimit) }
 
-// ownResources are the resources of the pod as a whole; nil where it has none of those that Kubernetes reads there, or the Kubernetes in
-// question is known not to read them yet: they are on by default from 1.34 on.
-// Source: IsPodLevelResourcesSet in k8s.io/component-helpers/resource, and PodLevelResources in pkg/features/kube_features.go of Kubernetes.
+// ownResources returns the resources of the pod as a whole, or nil if it has none that Kubernetes reads at pod
+// level, or if the Kubernetes in question is known not to read them yet: they are on by default from 1.34 on.
+// Source: IsPodLevelResourcesSet in k8s.io/component-helpers/resource, and PodLevelResources in
+// pkg/features/kube_features.go of Kubernetes.
 func (p *pod) ownResources() map[string]any {
 	if v, ok := parseVersion(p.in.Facts.KubernetesVersion); ok && v.before(34) {
 		return nil
@@ -144,8 +145,9 @@ func (p *pod) ownResources() map[string]any {
 	return nil
 }
 
-// requests reports whether the pod as a whole requests a resource. Kubernetes takes its limit for the request only where no container
-// requests anything: else their sum is the pod's request. Source: defaultPodRequests in pkg/apis/core/v1/defaults.go of Kubernetes.
+// requests reports whether the pod as a whole requests a resource. Kubernetes uses its limit as the request only if
+// no container requests anything: otherwise their sum is the pod's request. Source: defaultPodRequests in
+// pkg/apis/core/v1/defaults.go of Kubernetes.
 func (p *pod) requests(name string) bool {
 	own := p.ownResources()
 	if mapAt(own, "requests")[name] != nil {
@@ -156,7 +158,7 @@ func (p *pod) requests(name string) bool {
 	})
 }
 
-// runsOn reports whether a container goes on while the application runs.
+// runsOn reports whether a container keeps running while the application runs.
 func (c container) runsOn() bool { return !c.init || c.native() }
 
 func checkNoRequests(p *pod) []finding {

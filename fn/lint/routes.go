@@ -153,7 +153,8 @@ func unusedMatches(own, earlier []routeMatch) map[int]int {
 	return out
 }
 
-// covers reports whether all that the other match takes is taken by this one. It is sure of equal conditions, and of prefixes of paths.
+// covers reports whether m matches everything that other matches. It only recognises equal conditions and prefixes
+// of paths.
 func (m routeMatch) covers(other routeMatch) bool {
 	for key, value := range m.conditions {
 		if reflect.DeepEqual(value, other.conditions[key]) {
@@ -182,8 +183,9 @@ func coversPath(a, b any) bool {
 	return false
 }
 
-// checkSameHosts compares VirtualServices of sidecars that are exported to the same namespaces: one that is private to a namespace goes
-// before one for all. Of objects that name no namespace those of one file belong together; others may be alternatives.
+// checkSameHosts compares VirtualServices of sidecars that are exported to the same namespaces: one that is private
+// to a namespace takes precedence over one for all. Objects without a namespace belong together if they are in one
+// file; others may be alternatives.
 func checkSameHosts(s *workloadSet) []setFinding {
 	first := map[string]*objectFacts{}
 	var out []setFinding

@@ -15,18 +15,19 @@ import (
 type Rule struct {
 	// Code such as PR101. The first digit is the group.
 	Code string
-	// Title says what is wrong, in a few words.
+	// Title describes what is wrong, in a few words.
 	Title string
 	// Severity is the default; empty means that the rule is off unless a policy sets it.
 	Severity result.Severity
-	// Audience says who can change what the rule finds.
+	// Audience is who can change what the rule finds.
 	Audience Audience
-	// Mesh says that what it finds in an injected container mostly comes from a setting of the mesh, the same for all workloads.
+	// Mesh reports whether its findings in injected containers mostly come from a setting of the mesh, the same for
+	// all workloads.
 	Mesh bool
-	// Certain says that a pod with such a finding never runs, so that an injection reports it even if no policy asks for findings; see
-	// [CheckCertain].
+	// Certain reports whether a pod with such a finding never runs, so that an injection reports it even if no
+	// policy asks for findings; see [CheckCertain].
 	Certain bool
-	// Why says what happens, and Change what to do about it.
+	// Why describes what happens, and Change what to do about it.
 	Why, Change string
 	// Analyzers are the codes of istioctl analyze that the rule answers, such as IST0144.
 	Analyzers []string
@@ -78,7 +79,8 @@ func Lookup(code string) (Rule, bool) {
 	return Rule{}, false
 }
 
-// Severities says how severe each rule is, and what of its findings a policy suppresses. The zero value holds every rule at its default.
+// Severities holds the severity of each rule, and which of its findings a policy suppresses. The zero value holds
+// every rule at its default.
 type Severities struct {
 	off  bool
 	rule map[string]result.Severity // "" switches the rule off

@@ -55,7 +55,8 @@ var securityRules = []Rule{
 // defaultProxyID is the user and group of the proxy since 1.0.
 const defaultProxyID = 1337
 
-// proxyIDs are the user and group that the capture leaves out: what istio-init is told, else the proxy's own.
+// proxyIDs returns the user and group that the capture excludes: those passed to istio-init, or otherwise the
+// proxy's own.
 func (p *pod) proxyIDs() (uid, gid int64) {
 	uid, gid = defaultProxyID, defaultProxyID
 	if p.proxy != nil {

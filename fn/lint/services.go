@@ -126,8 +126,8 @@ var istioProtocols = map[string]string{
 	"tcp": "TCP", "udp": "UDP", "https": "TCP", "tls": "TCP", "mongo": "TCP", "redis": "TCP", "mysql": "TCP",
 }
 
-// protocolOf says whether the proxy handles a port as HTTP or TCP; not where nothing declares it.
-// Source: ConvertProtocol in pkg/config/kube/conversion.go.
+// protocolOf returns whether the proxy handles a port as HTTP or TCP; false if no declaration exists. Source:
+// ConvertProtocol in pkg/config/kube/conversion.go.
 func protocolOf(name string, appProtocol any) (string, bool) {
 	if app, ok := appProtocol.(string); ok {
 		name = app
@@ -158,7 +158,7 @@ var serverFirst = map[int64]string{
 	21: "FTP", 22: "SSH", 25: "SMTP", 110: "POP3", 143: "IMAP", 587: "SMTP", 3306: "MySQL", 27017: "MongoDB",
 }
 
-// serverFirstProtocol names the protocol that the port number, or that of the container, stands for.
+// serverFirstProtocol names the protocol that the port number, or that of the container, implies.
 func (p servicePort) serverFirstProtocol() string {
 	if name, ok := serverFirst[p.target]; ok && p.targetName == "" {
 		return name
@@ -166,8 +166,8 @@ func (p servicePort) serverFirstProtocol() string {
 	return serverFirst[p.number]
 }
 
-// forMetrics reports whether the port is named as one of metrics. Prometheus scrapes the pods and not the Service, so that its protocol
-// does not matter; the names are those that charts give such ports.
+// forMetrics reports whether the port's name marks it as one for metrics. Prometheus scrapes the pods and not the
+// Service, so its protocol does not matter; the names are those that charts use for such ports.
 func (p servicePort) forMetrics() bool {
 	for _, word := range []string{"metrics", "prometheus", "prom", "telemetry"} {
 		if p.name == word || strings.HasSuffix(p.name, "-"+word) || strings.HasPrefix(p.name, word+"-") {
@@ -242,7 +242,7 @@ func checkServerFirst(s *workloadSet) []setFinding {
 	return out
 }
 
-// targetOf returns the number of the port in a pod; 0 where the pod does not tell it.
+// targetOf returns the number of the port in a pod, or 0 if the pod does not reveal it.
 func (p servicePort) targetOf(pod *Summary) int64 {
 	if p.targetName != "" {
 		return pod.ports[p.targetName]

@@ -63,16 +63,16 @@ type Summary struct {
 	containers []containerSummary
 	// resources are those of the pod as a whole; see [pod.ownResources].
 	resources map[string]any
-	// field and image are those of the proxy's image; empty where there is no proxy. sidecar says that the proxy serves an
-	// application in the pod.
+	// field and image are those of the proxy's image, or empty without a proxy. sidecar reports whether the proxy
+	// serves an application in the pod.
 	field, image string
 	proxy        bool
 	sidecar      bool
-	// template is the path of the pod template, and replicas what the workload says beside it; nil where it says nothing.
+	// template is the path of the pod template; replicas is what the workload sets beside it, or nil if unset.
 	template string
 	replicas *int64
 	ending   ending
-	// substituted is injected text that Flux would replace; nil where there is none.
+	// substituted is injected text that Flux would replace, or nil if none exists.
 	substituted *substituted
 }
 
@@ -97,7 +97,7 @@ type containerPort struct {
 // HasProxy reports whether Istio's proxy is in the pod.
 func (s Summary) HasProxy() bool { return s.proxy }
 
-// Summarize returns the summary of a pod; false where there is none to look at.
+// Summarize returns the summary of a pod, or false if the input has no pod to check.
 func Summarize(in Input) (Summary, bool) {
 	p := newPod(&in)
 	if p == nil {
@@ -214,12 +214,14 @@ type setFinding struct {
 	ignored ignoredRules
 	// container is the one that the field is in.
 	container string
-	// unsure says that what the finding depends on is not known: it is one level less severe than its rule.
+	// unsure reports whether something that the finding depends on is unknown: it is one level less severe than its
+	// rule.
 	unsure bool
 }
 
-// CheckSet runs the rules that look at all workloads of a run together, and returns what they find and what of it is suppressed.
-// Results come in the order of the rules' codes, then of the namespaces' names, then of the pods and objects as given.
+// CheckSet runs the rules that inspect all workloads of a run together, and returns their findings and those that
+// are suppressed. Results are in the order of the rules' codes, then of the namespaces' names, then of the pods and
+// objects in the input.
 func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppressed result.Results) {
 	s := newSet(pods, around)
 	for i := range rules {
@@ -268,7 +270,7 @@ func checkNamespaceLabels(s *workloadSet) []setFinding {
 	for _, ns := range s.namespaces {
 		injection, ok1 := ns.Labels["istio-injection"]
 		revision, ok2 := ns.Labels["istio.io/rev"]
-		if !ok1 || !ok2 || injection == "disabled" { // said plainly, whatever the revision
+		if !ok1 || !ok2 || injection == "disabled" { // explicit, whatever the revision
 			continue
 		}
 		out = append(out, setFinding{
@@ -336,7 +338,7 @@ func checkNamespaceVersions(s *workloadSet) []setFinding {
 	return out
 }
 
-// proxyRelease is what has to be equal: the tag without the kind of image, else the whole image.
+// proxyRelease returns the part that has to be equal: the tag without the kind of image, or the whole image.
 func proxyRelease(image string) string {
 	tag := imageTag(image)
 	if tag == "" {

@@ -23,16 +23,16 @@ var shutdownRules = []Rule{{
 	check:  checkStopsOfSidecars,
 }}
 
-// stopSettings are flags with which sidecars are told how long to go on after SIGTERM, and the variables for the same; those of one
-// container add up. A number is seconds. Sources: cmd/root.go of the Cloud SQL Auth Proxy 2, which accepts connections for the minimum
-// and ends after the maximum at the latest; cmd/daprd/options of Dapr 1.18.
+// stopSettings are flags that set how long sidecars keep running after SIGTERM, and the equivalent variables; those
+// of one container add up. A number is seconds. Sources: cmd/root.go of the Cloud SQL Auth Proxy 2, which accepts
+// connections for the minimum and ends after the maximum at the latest; cmd/daprd/options of Dapr 1.18.
 var stopSettings = []struct{ flag, env string }{
 	{"--max-sigterm-delay", "CSQL_PROXY_MAX_SIGTERM_DELAY"},
 	{"--dapr-block-shutdown-duration", ""},
 	{"--dapr-graceful-shutdown-seconds", ""},
 }
 
-// stopWait is how long the container goes on after SIGTERM by its settings.
+// stopWait returns how long the container keeps running after SIGTERM by its settings.
 func (c container) stopWait() time.Duration {
 	var sum time.Duration
 	for _, s := range stopSettings {

@@ -126,7 +126,7 @@ func (p *pod) istioBefore(minor int) bool {
 	return ok && v.before(minor)
 }
 
-// waits reports whether a hook goes on until the proxy is ready: it calls the agent for that, or asks again and again.
+// waits reports whether a hook runs until the proxy is ready: it calls the agent for that, or polls.
 func (h hookFacts) waits() bool {
 	line := h.line()
 	return h.loop || strings.Contains(line, "pilot-agent wait") || strings.Contains(line, "ready") || strings.Contains(line, "--retry")
@@ -168,7 +168,7 @@ func checkNativeReady(p *pod) []finding {
 // before Vault's agent starts, and applications send to OpenTelemetry's collector again.
 var neverAwaited = []string{"vault-agent", "otc-container"}
 
-// capturesOutbound reports whether traffic that leaves the pod goes to the proxy at all.
+// capturesOutbound reports whether traffic that leaves the pod is redirected to the proxy at all.
 func (p *pod) capturesOutbound() bool {
 	if !p.sidecar() || p.interceptionMode() == "NONE" {
 		return false
@@ -181,7 +181,7 @@ func (p *pod) capturesOutbound() bool {
 	return !slices.Contains(fieldsOf(exclude), "0.0.0.0/0")
 }
 
-// trafficSetting reads what the rules of the capture are made from: the arguments of istio-init, else the annotation.
+// trafficSetting reads the source of the capture rules: the arguments of istio-init, or otherwise the annotation.
 func (p *pod) trafficSetting(flag, annotation, otherwise string) string {
 	if p.capture != nil {
 		args := p.capture.stringList("args")
@@ -282,7 +282,7 @@ func checkNoContainer(p *pod) []finding {
 	}}
 }
 
-// position returns the index in the list of the container with the name, and the length of the list where there is none.
+// position returns the index in the list of the container with the name, or the length of the list if none has it.
 func (p *pod) position(list []container, name string) int {
 	if i := slices.IndexFunc(list, func(c container) bool { return c.name == name }); i >= 0 {
 		return i

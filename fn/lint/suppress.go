@@ -21,11 +21,11 @@ const (
 	suppressAnnotation = "galley.istio.io/analyze-suppress"
 )
 
-// TagReason is the tag that says why a finding is suppressed; empty where nobody has said it.
+// TagReason is the tag that holds why a finding is suppressed; empty without a stated reason.
 const TagReason = "prerig.dev/reason"
 
-// NewPolicySeverities returns what a policy says of rules: their severities and what it suppresses. A code that does not exist, a
-// pattern that cannot be read and a reason that is empty are errors.
+// NewPolicySeverities returns a policy's settings for rules: their severities and what it suppresses. A code that
+// does not exist, an unreadable pattern and an empty reason are errors.
 func NewPolicySeverities(l *v1alpha1.Lint) (Severities, error) {
 	s, err := NewSeverities(l.Rules)
 	if err != nil {

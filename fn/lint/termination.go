@@ -132,7 +132,7 @@ func (p *pod) minimumDrain() time.Duration {
 	return defaultMinimumDrain
 }
 
-// drain is the least time that the proxy takes from SIGTERM to its end.
+// drain returns the minimum time from SIGTERM to the proxy's end.
 func (p *pod) drain() time.Duration {
 	switch {
 	case p.proxy.lifecycleHook("preStop").drains():
@@ -268,7 +268,7 @@ func (c container) closesAtOnce() bool {
 	return line == "" || slices.ContainsFunc(closeAtOnce, func(name string) bool { return strings.Contains(line, name) }) || strings.HasPrefix(line, "-")
 }
 
-// checkListenerClosesAtOnce is about hooks that PR104 finds nothing wrong with.
+// checkListenerClosesAtOnce covers hooks that PR104 accepts.
 func checkListenerClosesAtOnce(p *pod) []finding {
 	if !p.classic() || p.exitOnZero() || len(checkListenerWait(p)) > 0 {
 		return nil
@@ -344,7 +344,8 @@ func checkProxyMayEndFirst(p *pod) []finding {
 	}}
 }
 
-// classicEnd is when an ordinary sidecar ends after the pod is told to stop; not known where it waits for something.
+// classicEnd returns when an ordinary sidecar ends after the pod is asked to stop, or false if it waits for
+// something.
 func (p *pod) classicEnd() (time.Duration, bool) {
 	if p.proxy == nil || p.exitOnZero() {
 		return 0, false

@@ -84,8 +84,9 @@ func checkDestinationTLS(s *workloadSet) []setFinding {
 	return out
 }
 
-// strictFor returns the PeerAuthentication that requires mutual TLS of the pod on all ports; nil where none does. One with a selector goes
-// before that of the namespace, and that before the mesh's. Source: PeerAuthentication in Istio's API, "mutual TLS settings".
+// strictFor returns the PeerAuthentication that requires mutual TLS of the pod on all ports, or nil if none does.
+// One with a selector takes precedence over that of the namespace, and that over the mesh's. Source:
+// PeerAuthentication in Istio's API, "mutual TLS settings".
 func (s *workloadSet) strictFor(pod *Summary, in string) *objectFacts {
 	var best *objectFacts
 	rank := 0
@@ -198,8 +199,8 @@ func checkSubsetLabels(s *workloadSet) []setFinding {
 	return out
 }
 
-// hasTopology reports whether one of the labels is one that Istio takes from where a pod runs, and that no manifest has.
-// Source: AugmentLabels in pilot/pkg/serviceregistry/util/label/label.go.
+// hasTopology reports whether one of the labels is one that Istio derives from where a pod runs, and that no
+// manifest has. Source: AugmentLabels in pilot/pkg/serviceregistry/util/label/label.go.
 func hasTopology(labels map[string]string) bool {
 	for key := range labels {
 		if strings.HasPrefix(key, "topology.kubernetes.io/") || strings.HasPrefix(key, "topology.istio.io/") || key == "kubernetes.io/hostname" {

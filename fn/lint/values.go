@@ -16,8 +16,8 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// valueCheck says which values of an annotation are right, and which releases refuse the pod for a wrong one. Source:
-// the validation of annotations in pkg/kube/inject of Istio 1.0 to 1.31.
+// valueCheck describes which values of an annotation are valid, and which releases reject the pod for an invalid
+// one. Source: the validation of annotations in pkg/kube/inject of Istio 1.0 to 1.31.
 type valueCheck struct {
 	right func(string) bool
 	want  string

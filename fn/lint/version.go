@@ -49,8 +49,8 @@ func MayBeControlPlane(kind, name string) bool {
 	return kind == "Deployment" && strings.HasPrefix(name, "istiod")
 }
 
-// ControlPlane returns the version of the istiod that a Deployment runs, as its image says it; false where it is no istiod, or its image
-// is one of somebody's own with another name.
+// ControlPlane returns the version of the istiod that a Deployment runs, according to its image; false if it is not
+// an istiod, or its image is a custom one with another name.
 func ControlPlane(obj map[string]any) (version string, ok bool) {
 	for _, c := range containersOf(mapAt(obj, "spec", "template", "spec"), "containers", false) {
 		image := textOf(c.fields["image"])

@@ -69,9 +69,9 @@ func Originals(before, after map[string]any) map[string]Original {
 	return out
 }
 
-// Restore returns the pod with the images that it had before it was pinned. An image that somebody has changed since stays: another
-// tag or name; another digest behind the same tag does not, as the lock says which one it is. restored reports whether there was one. The pod given is not
-// changed.
+// Restore returns the pod with the images that it had before it was pinned. An image that was changed since, to
+// another tag or name, stays; another digest behind the same tag does not, as the lock determines which one it is.
+// restored reports whether it restored any. It does not modify the pod.
 func Restore(pod map[string]any, originals map[string]Original) (original map[string]any, restored bool) {
 	if len(originals) == 0 {
 		return pod, false

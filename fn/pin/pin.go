@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pin writes digests into the images of containers, from what was resolved before. It changes the field
-// image of the containers that it is told of, and nothing else; it asks no registry.
+// Package pin writes previously resolved digests into the images of containers. It changes only the field image of
+// the named containers, and contacts no registry.
 package pin
 
 import (
@@ -17,7 +17,7 @@ import (
 // Code is the code of a result about an image that has no digest.
 const Code = "PR901"
 
-// OnMissing says what to do with an image that is not locked: the values of spec.images.onMissing.
+// OnMissing is what to do with an image that is not locked: the values of spec.images.onMissing.
 type OnMissing string
 
 // What to do with an image that is not locked.
@@ -32,8 +32,8 @@ type Lock struct {
 	pinned map[string]string // by the image in full, the image with its digest
 }
 
-// NewLock puts together a policy's own pins and image locks. The policy's go first. Two locks that give an image different
-// digests are an error, as one of them would be used by accident.
+// NewLock combines a policy's own pins and image locks. The policy's take precedence. Two locks with different
+// digests for an image are an error, as one of them would be used by accident.
 func NewLock(pins map[string]string, locks ...*v1alpha1.ImageLock) (*Lock, error) {
 	l := &Lock{pinned: map[string]string{}}
 	from := map[string]string{}
@@ -54,7 +54,7 @@ func NewLock(pins map[string]string, locks ...*v1alpha1.ImageLock) (*Lock, error
 	return l, nil
 }
 
-// Find returns the image with its digest. An image that has one already is given back as it is.
+// Find returns the image with its digest. An image that already has one is returned unchanged.
 func (l *Lock) Find(image string) (pinned string, ok bool) {
 	if digestOf(image) != "" {
 		return image, true
@@ -74,9 +74,9 @@ func (l *Lock) Find(image string) (pinned string, ok bool) {
 	return locked, true
 }
 
-// Relock returns the pod with the images of all containers that the lock has pinned to its digests, those that have another digest
-// behind the tag too.
-// Missing ones are told of as Apply does; an image with a digest that is not in the lock stays and is not missing.
+// Relock returns the pod with the images of all containers that the lock has pinned to its digests, including those
+// that have another digest behind the tag. Missing ones are reported as in Apply; an image with a digest that is
+// not in the lock stays and is not missing.
 func Relock(pod map[string]any, lock *Lock, missing OnMissing) (map[string]any, result.Results) {
 	bare := map[string]Original{}
 	var names []string
@@ -92,9 +92,10 @@ func Relock(pod map[string]any, lock *Lock, missing OnMissing) (map[string]any, 
 	return Apply(tagged, names, lock, missing)
 }
 
-// Apply returns the pod with the images of the named containers pinned, and a result for each image that is not locked, unless
-// missing ones are ignored. The image auto, which an injector replaces, is none. The field of a result is a path below the pod template. The pod given is not changed, and is given
-// back where there is nothing to pin. Pinning twice is the same as pinning once.
+// Apply returns the pod with the images of the named containers pinned, and a result for each image that is not
+// locked, unless missing ones are ignored. The image auto, which an injector replaces, does not count as an image.
+// The field of a result is a path below the pod template. It does not modify the pod, and returns it if no image
+// has to be pinned. Pinning is idempotent.
 func Apply(pod map[string]any, containers []string, lock *Lock, missing OnMissing) (map[string]any, result.Results) {
 	spec, ok := pod["spec"].(map[string]any)
 	if !ok {
@@ -120,7 +121,7 @@ func Apply(pod map[string]any, containers []string, lock *Lock, missing OnMissin
 // containerLists are the fields of a pod's spec that hold containers.
 var containerLists = []string{"initContainers", "containers", "ephemeralContainers"}
 
-// pinList returns nil where nothing changes.
+// pinList returns nil if the list does not change.
 func pinList(key string, list []any, containers []string, lock *Lock, missing OnMissing) ([]any, result.Results) {
 	var out []any
 	var results result.Results
@@ -145,7 +146,7 @@ func pinList(key string, list []any, containers []string, lock *Lock, missing On
 	return out, results
 }
 
-// autoImage is the image of a container that Istio's injector gives one.
+// autoImage is the image of a container whose image Istio's injector sets.
 const autoImage = "auto"
 
 func notLocked(path, container, image string, missing OnMissing) result.Result {

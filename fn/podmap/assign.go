@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// assign sets a Go value of the schema's type, which is zero, to what reading the JSON of v sets it to. It reports false, and
-// leaves the target as it comes, for what it does not read itself: what JSON refuses or changes, such as a number that is not
-// whole where a whole one is wanted. It is there for its speed: the decoder of JSON first looks at all types that a pod could
-// hold, which takes longer than the rest of an injection.
+// assign sets a zero Go value of the schema's type to the result of decoding the JSON of v. It reports false, and
+// leaves the target in an undefined state, for values that it does not handle itself: those that JSON rejects or
+// changes, such as a fractional number for an integer field. It exists for speed: the JSON decoder first inspects
+// all types that a pod could hold, which takes longer than the rest of an injection.
 func (s *Schema) assign(v any, target reflect.Value) bool {
 	if v == nil {
 		return true // null leaves everything as it is

@@ -25,12 +25,13 @@ var uniqueLists = []string{
 	"PodSpec.resourceClaims", "PodSpec.schedulingGates", "PodSpec.topologySpreadConstraints", "PodSpec.volumes", "ResourceRequirements.claims",
 }
 
-// KeepLast drops entries from the lists of a pod until each key is there once. A Pod may have two variables of one name, and its container gets
-// the last of them, but server-side apply rejects such a list. So the last entry stays, and what the container gets does not change: see
-// keepLastVariables for variables that refer to others.
+// KeepLast drops entries from the lists of a pod until each key is unique. A Pod may have two variables of one
+// name, and its container gets the last of them, but server-side apply rejects such a list. So the last entry
+// stays, and what the container gets does not change: see keepLastVariables for variables that refer to others.
 //
-// Lists that the API server rejects with two entries of one key stay as they are, and so do the keys that before has twice in the same list.
-// KeepLast changes after; before is the pod that the user wrote. The error is a *FieldError.
+// Lists that the API server rejects with two entries of one key stay as they are, and so do the keys that before
+// has twice in the same list. KeepLast modifies after; before is the pod that the user wrote. The error is a
+// *FieldError.
 func KeepLast(before, after Parts) ([]Dropped, error) {
 	var out []Dropped
 	for _, part := range []struct {
@@ -50,8 +51,8 @@ func KeepLast(before, after Parts) ([]Dropped, error) {
 // KeepLastRule names the rule by which a pod of the webhook and one of Prerig are equal although the webhook's has more entries.
 const KeepLastRule = "entries with the key of a later one: a webhook writes all of them, and Prerig only the last, which is what counts"
 
-// WithLast returns a pod without the entries that KeepLast drops, compared with another pod of the same workload, and whether there were any.
-// The pod itself stays as it is. A pod of which KeepLast is an error is returned as it is.
+// WithLast returns a pod without the entries that KeepLast drops, compared with another pod of the same workload,
+// and whether it had any. It does not modify the pod. A pod for which KeepLast fails is returned unchanged.
 func WithLast(other, pod map[string]any) (map[string]any, bool) {
 	parts := PartsOf(pod)
 	if !repeats(PodSchema().Field("metadata").Schema, parts.Meta) && !repeats(PodSchema().Field("spec").Schema, parts.Spec) {

@@ -3,10 +3,10 @@
 
 package podmap
 
-// KeepInstructed takes the instructions, such as $patch: delete, out of what a patch has that the object has not, so that the
-// rest of it is added. Kubernetes' merge did so up to 1.27, with which Istio up to 1.18 is built; since then it leaves out what
-// has an instruction (source: removeDirectives in pkg/util/strategicpatch/patch.go of k8s.io/apimachinery v0.28, which v0.27
-// does not have). The patch is changed.
+// KeepInstructed removes directives, such as $patch: delete, from those parts of a patch that the object does not
+// have, so that the rest of it is added. Kubernetes' merge did so up to 1.27, with which Istio up to 1.18 is built;
+// since then it leaves out what has a directive (source: removeDirectives in pkg/util/strategicpatch/patch.go of
+// k8s.io/apimachinery v0.28, which v0.27 does not have). It modifies the patch.
 func KeepInstructed(s *Schema, obj, patch map[string]any) {
 	for key, v := range patch {
 		f := s.Field(key)

@@ -14,7 +14,7 @@ import (
 // DirectivePrefix begins the keys of a strategic merge patch that are instructions and not fields.
 const DirectivePrefix = '$'
 
-// patchDirective is the instruction that replaces or deletes what it stands in.
+// patchDirective is the directive that replaces or deletes the map or list that contains it.
 const patchDirective = "$patch"
 
 // mergePatch merges a patch into an object of the schema. Both are used up.
@@ -38,14 +38,15 @@ func strategicMerge(obj, patch map[string]any, s *Schema) (out map[string]any, e
 			out, err = nil, fmt.Errorf("merging: a list of the pod or of the template has an element that is null, or of another type than the others")
 		}
 	}()
-	missing := missingKey(s, obj, patch) // the merge leaves nothing of the object to look at
+	missing := missingKey(s, obj, patch) // the merge leaves no part of the object to inspect
 	if out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(obj, patch, s); err != nil {
 		return nil, mergeError(missing, err)
 	}
 	return out, nil
 }
 
-// mergeError says why a merge failed without values: the library prints whole containers, and passwords stand in them.
+// mergeError describes why a merge failed without printing values: the library prints whole containers, which may
+// contain passwords.
 func mergeError(missing *FieldError, err error) error {
 	if missing != nil {
 		return missing
@@ -57,8 +58,8 @@ func mergeError(missing *FieldError, err error) error {
 	return errors.New("merging: " + text)
 }
 
-// missingKey returns a field of an object without which a list cannot be merged with that of the patch, such as the name of a container;
-// nil where all are there. Of several it is the first in order of the names.
+// missingKey returns a missing field of an object without which a list cannot be merged with that of the patch,
+// such as the name of a container, or nil if none is missing. Of several it returns the first by name.
 func missingKey(s *Schema, obj, patch map[string]any) (first *FieldError) {
 	for key, v := range patch {
 		f := s.Field(key)
@@ -102,9 +103,9 @@ func missingInList(f *SchemaField, value any, patch []any) *FieldError {
 	return nil
 }
 
-// FitPatch checks that a patch has the types that Kubernetes wants, and takes out of it what would leave empty fields in the
-// pod although it means nothing there: {} and [] where Kubernetes does not tell them from none. A list that the patch
-// replaces with an empty one is deleted. The error is about the first field, in order of the names, that is wrong.
+// FitPatch checks that a patch has the types that Kubernetes expects, and removes from it what would leave
+// meaningless empty fields in the pod: {} and [] if Kubernetes does not distinguish them from unset. A list that
+// the patch replaces with an empty one is deleted. The error is about the first invalid field by name.
 func FitPatch(s *Schema, patch map[string]any) error {
 	err := fitStruct(s, patch)
 	if err == nil {
@@ -209,7 +210,7 @@ type madeField struct {
 	key string
 }
 
-// dropEmpty takes fields that were made for a patch out again if it left them empty.
+// dropEmpty removes fields that were created for a patch if it left them empty.
 func (b *mergeExtras) dropEmpty() {
 	for _, f := range b.made {
 		if m, ok := f.in[f.key].(map[string]any); ok && len(m) == 0 {
@@ -218,8 +219,8 @@ func (b *mergeExtras) dropEmpty() {
 	}
 }
 
-// dropNew takes nulls out of a patch where the object has nothing to delete, because the merge keeps them in new elements of
-// lists.
+// dropNew removes nulls from a patch if the object has no value to delete, because the merge keeps them in new
+// elements of lists.
 func (b *mergeExtras) dropNew(s *Schema, obj, patch map[string]any) {
 	for key, v := range patch {
 		old, had := obj[key]
@@ -286,8 +287,7 @@ func FindBy(list []any, key string, value any) map[string]any {
 	return nil
 }
 
-// dropDirectives takes the instructions of a patch out of a value that is new, at every depth: there is nothing that they
-// could act on.
+// dropDirectives removes the directives of a patch from a new value, at every depth: they have no target.
 func dropDirectives(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -305,8 +305,9 @@ func dropDirectives(v any) {
 	}
 }
 
-// dropOmittedKeys takes empty merge keys out of the object's lists that the patch merges, where the JSON of Kubernetes' types, in
-// which the webhook merges, does not have them. Without its key an element cannot be merged, so that the merge fails as there.
+// dropOmittedKeys removes empty merge keys from the object's lists that the patch merges, if the JSON of
+// Kubernetes' types, in which the webhook merges, omits them. Without its key an element cannot be merged, so the
+// merge fails as in the webhook.
 func dropOmittedKeys(s *Schema, obj, patch map[string]any) {
 	for key, v := range patch {
 		f := s.Field(key)
@@ -330,7 +331,7 @@ func dropOmittedKeys(s *Schema, obj, patch map[string]any) {
 	}
 }
 
-// dropNulls takes keys without a value out of a map at every depth.
+// dropNulls removes keys without a value from a map at every depth.
 func dropNulls(m map[string]any) {
 	for k, v := range m {
 		switch v := v.(type) {
@@ -348,8 +349,8 @@ func dropNulls(m map[string]any) {
 	}
 }
 
-// Meant takes out of a copy of a user's container what means the same as nothing there, so that it does not override the
-// template: null, and empty values where Kubernetes does not tell them from none.
+// Meant returns a copy of a user's container without the values that are equivalent to unset, so that they do not
+// override the template: null, and empty values if Kubernetes does not distinguish them from unset.
 func Meant(s *Schema, m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for key, v := range m {
@@ -368,7 +369,7 @@ func Meant(s *Schema, m map[string]any) map[string]any {
 	return out
 }
 
-// meantValue copies a value, and takes the same out of the elements of a list of structs.
+// meantValue copies a value, and applies the same removal to the elements of a list of structs.
 func meantValue(f *SchemaField, v any) any {
 	list, ok := v.([]any)
 	if !ok || f == nil || f.Schema.Elem == nil || f.Schema.Elem.Kind != StructKind {

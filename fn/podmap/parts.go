@@ -115,7 +115,7 @@ func (p Parts) Typed() (*corev1.Pod, error) {
 		}
 		return nil, fmt.Errorf("reading the pod: %w", err)
 	}
-	// A template that prints them tells a map without keys from none, and the API server has dropped it by then.
+	// A template that prints them distinguishes an empty map from nil, and the API server has dropped it by then.
 	for _, m := range []*map[string]string{&out.Labels, &out.Annotations, &out.Spec.NodeSelector} {
 		if len(*m) == 0 {
 			*m = nil

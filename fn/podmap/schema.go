@@ -45,7 +45,7 @@ type Schema struct {
 	fields func() map[string]*SchemaField
 }
 
-// Field returns a field of a struct, or nil where there is none of that name.
+// Field returns a field of a struct, or nil if none has that name.
 func (s *Schema) Field(name string) *SchemaField {
 	if s.fields == nil {
 		return nil
@@ -59,12 +59,13 @@ type SchemaField struct {
 	Schema *Schema
 	// index is the field's place in the Go type.
 	index []int
-	// IsPointer says that an empty value means something else than none.
+	// IsPointer reports whether an empty value differs in meaning from an unset one.
 	IsPointer bool
-	// Merges says that the elements of a list are merged, and MergeKey by which key; "" means that they are plain values.
+	// Merges reports whether the elements of a list are merged, and MergeKey is the key; "" means that they are
+	// plain values.
 	Merges   bool
 	MergeKey string
-	// omitsEmpty says that JSON of the Go type has no field where the value is empty.
+	// omitsEmpty reports whether JSON of the Go type omits the field if the value is empty.
 	omitsEmpty bool
 	meta       strategicpatch.PatchMeta
 	// list is the name of the field in Kubernetes' types where server-side apply identifies the elements of the list, and keys are
@@ -195,7 +196,7 @@ func (s *Schema) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupP
 // Name is the type's name, for messages.
 func (s *Schema) Name() string { return s.TypeName }
 
-// typeError says that a value does not have the type that Kubernetes wants.
+// typeError returns an error for a value that does not have the type that Kubernetes expects.
 func (s *Schema) typeError(v any) error {
 	want := map[Kind]string{
 		stringKind: "a string", boolKind: "a bool", numberKind: "a number", StructKind: "a map", mapKind: "a map", ListKind: "a list",

@@ -23,9 +23,9 @@ func TypedContainer(c map[string]any) (*corev1.Container, error) {
 	return out, nil
 }
 
-// decodeInto reads a value into a Go type as the API server does, with the result and the errors of JSON. What assign does not
-// read goes by way of JSON. The converter of apimachinery would do the same, but its result hangs on an environment variable
-// (KUBE_PATCH_CONVERSION_DETECTOR).
+// decodeInto decodes a value into a Go type as the API server does, with the result and the errors of JSON. What
+// assign does not handle is converted by way of JSON. The converter of apimachinery would do the same, but its
+// result depends on an environment variable (KUBE_PATCH_CONVERSION_DETECTOR).
 func decodeInto[T any](value map[string]any, out *T) error {
 	target := reflect.ValueOf(out).Elem()
 	if SchemaOf(target.Type()).assign(value, target) {

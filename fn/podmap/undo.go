@@ -15,23 +15,23 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// Undo takes a change of a pod back: a strategic merge patch from the changed pod to the one before, or where such a patch
-// does not give it back exactly the pod before itself. The patch goes by names, so that later edits of the changed pod
-// stay. Where nothing was changed both are empty.
+// Undo reverts a change of a pod: a strategic merge patch from the changed pod to the one before, or, if such a
+// patch does not restore it exactly, the pod before itself. The patch identifies elements by name, so that later
+// edits of the changed pod stay. Both are empty if the pod did not change.
 type Undo struct {
 	Patch map[string]any `json:"patch,omitempty"`
-	// Tidy says that lists and maps which the patch empties go.
+	// Tidy reports whether lists and maps that the patch empties are removed.
 	Tidy bool `json:"tidy,omitempty"`
-	// Empty are labels, annotations and fields of the spec that are there without anything in them, by their path, with the
-	// value that they have: a map, a list or null. A patch cannot say that.
+	// Empty holds labels, annotations and fields of the spec that are present but empty, by path, with their value:
+	// a map, a list or null. A patch cannot express that.
 	Empty    map[string]any `json:"empty,omitempty"`
 	Original map[string]any `json:"original,omitempty"`
-	// Exact says that what differs from the record can be the change itself, where usually a later edit is told by that: the record is to be
-	// applied as it is.
+	// Exact reports whether what differs from the record can be the change itself, whereas a difference usually
+	// indicates a later edit: the record is to be applied as it is.
 	Exact bool `json:"exact,omitempty"`
 }
 
-// NewUndo returns what takes the change from before to after back. Neither is changed.
+// NewUndo returns what reverts the change from before to after. It modifies neither.
 func NewUndo(before, after map[string]any) (Undo, error) {
 	from, to := PodPart(after), PodPart(before)
 	if Equal(from, to) {
@@ -39,7 +39,7 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 	}
 	empty := setEmptyAside(from, to)
 	wanted := PodPart(before)
-	// A list that the pod did not have is emptied by name rather than dropped, so that what somebody adds to it stays.
+	// A list that the pod did not have is emptied by name rather than dropped, so that later additions to it stay.
 	filled := CopyMap(to)
 	fill(PodSchema(), from, filled)
 	for _, try := range []struct {
@@ -70,7 +70,7 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 	return Undo{Original: wanted}, nil
 }
 
-// setEmptyAside takes the empty fields that from does not have in the same way out of to, and gives them by their paths.
+// setEmptyAside removes from to the empty fields that from does not have in the same way, and returns them by path.
 func setEmptyAside(from, to map[string]any) map[string]any {
 	var out map[string]any
 	for _, key := range []string{"metadata", "spec"} {
@@ -104,7 +104,7 @@ func isEmpty(v any) bool {
 	}
 }
 
-// putEmptyBack sets the empty fields that nothing has come to be in.
+// putEmptyBack restores the empty fields that have not been filled since.
 func putEmptyBack(obj, empty map[string]any) {
 	for field, v := range empty {
 		key, name, _ := strings.Cut(field, ".")
@@ -118,7 +118,8 @@ func putEmptyBack(obj, empty map[string]any) {
 	}
 }
 
-// dropOrder takes the order of lists out of a patch, which names all of their elements. What only removes needs none.
+// dropOrder removes the order of lists, which names all of their elements, from a patch. A patch that only removes
+// needs none.
 func dropOrder(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -170,8 +171,8 @@ func fill(s *Schema, from, to map[string]any) {
 	}
 }
 
-// prune takes out of the patch what only removes something from elements that the object does not have any more, or sets something
-// in a container that it does not have: merging would add such an element.
+// prune removes from the patch what only removes something from elements that the object no longer has, or sets
+// something in a container that it does not have: merging would add such an element.
 func prune(s *Schema, patch, obj map[string]any) {
 	for key, v := range patch {
 		f := s.Field(key)
@@ -219,7 +220,7 @@ func isPart(m, spec map[string]any) bool {
 	return true
 }
 
-// removes reports whether a patch only takes things out.
+// removes reports whether a patch only removes.
 func removes(patch map[string]any, mergeKey string) bool {
 	for key, v := range patch {
 		if key == "" || key == mergeKey || key[0] == DirectivePrefix {
@@ -245,7 +246,7 @@ func removes(patch map[string]any, mergeKey string) bool {
 	return true
 }
 
-// tidy takes out of the object what the patch has emptied.
+// tidy removes from the object what the patch has emptied.
 func tidy(s *Schema, obj, before, patch map[string]any) {
 	for key, v := range patch {
 		f := s.Field(key)

@@ -138,7 +138,8 @@ func Same(a, b any) bool {
 	}
 }
 
-// Equal is reflect.DeepEqual for decoded values, which it compares in a fraction of the time. It tells nil from empty.
+// Equal is reflect.DeepEqual for decoded values, which it compares in a fraction of the time. It distinguishes nil
+// from empty.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

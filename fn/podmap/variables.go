@@ -64,7 +64,8 @@ func withOneAt(list []any, places []int, at int) []any {
 	return out
 }
 
-// withValueOf returns the list with the references to a variable that has a later entry replaced by the value that it has there.
+// withValueOf returns the list with the references to a variable that has a later entry replaced by its value at
+// that point.
 func withValueOf(list []any, name string) []any {
 	out := slices.Clone(list)
 	value, known := "", false
@@ -107,7 +108,7 @@ func resolveVariables(list []any) map[string]string {
 			out[name] = expandReferences(text, func(other string) (string, bool) {
 				value, ok := out[other]
 				if !ok {
-					value = "\x00(" + other + ")" // of envFrom or a Service, or nothing
+					value = "\x00(" + other + ")" // from envFrom or a Service, or unset
 				}
 				return value, true
 			}, false)

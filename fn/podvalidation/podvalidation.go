@@ -44,7 +44,7 @@ type Problem struct {
 	key string
 }
 
-// Options say what a pod does not.
+// Options hold what a pod itself does not specify.
 type Options struct {
 	// Minor is the minor version of Kubernetes 1; 0 means that it is not known, and that the newest one is meant.
 	Minor int
@@ -113,12 +113,12 @@ func (p place) key(name string) place {
 	return place{path: p.path + "[" + name + "]", container: p.container, named: p.named + "[" + name + "]"}
 }
 
-// element is an element of a list, by what tells it from the others.
+// element returns the place of an element of a list, by its distinguishing key.
 func (p place) element(i int, name any) place {
 	return place{path: fmt.Sprintf("%s[%d]", p.path, i), container: p.container, named: fmt.Sprintf("%s[%v]", p.named, name)}
 }
 
-// add adds a problem. The format tells problems of one place apart.
+// add adds a problem. The format distinguishes problems of one place.
 func (c *checker) add(code string, at place, current any, format string, args ...any) {
 	c.found = append(c.found, Problem{
 		Code: code, Field: at.path, Container: at.container, Current: current, Message: fmt.Sprintf(format, args...),

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package result holds what Prerig tells its user about an object: the results of the KRM functions specification v1
-// (config.kubernetes.io/v1, kind ResourceList, field results), and nothing that decides what to say.
+// Package result holds Prerig's messages to the user about an object: the results of the KRM functions
+// specification v1 (config.kubernetes.io/v1, kind ResourceList, field results). It does not decide what to report.
 package result
 
 import (
@@ -67,15 +67,16 @@ type Field struct {
 	ProposedValue any    `json:"proposedValue,omitempty"`
 }
 
-// File says where the object came from. Index is its position among the documents of the file, from 0; Line is counted
-// from 1, and is 0 where it is not known. Line is not part of the specification and goes into the tags on the wire.
+// File is where the object came from. Index is its position among the documents of the file, from 0; Line is
+// counted from 1, and is 0 if unknown. Line is not part of the specification and is encoded in the tags on the
+// wire.
 type File struct {
 	Path  string `json:"path"`
 	Index int    `json:"index"`
 	Line  int    `json:"-"`
 }
 
-// Result is one thing to tell the user.
+// Result is one message to the user.
 type Result struct {
 	Message     string            `json:"message"`
 	Severity    Severity          `json:"severity"`
@@ -83,8 +84,8 @@ type Result struct {
 	Field       *Field            `json:"field,omitempty"`
 	File        *File             `json:"file,omitempty"`
 	Tags        map[string]string `json:"tags,omitempty"`
-	// Places are the objects that the result is about where there are several; ResourceRef, Field and File are then nil. On the
-	// wire they are in the tags, as the specification has one object for a result.
+	// Places are the objects that the result is about if it has several; ResourceRef, Field and File are then nil.
+	// On the wire they are in the tags, as the specification has one object for a result.
 	Places []Place `json:"-"`
 }
 
@@ -119,8 +120,9 @@ const (
 	TagObjects = "prerig.dev/objects"
 )
 
-// String is the one-line form that goes to standard error: severity, place, object, field, code and message. The place is left out
-// where the message of a result about a file begins with it anyway. Of several objects it says the number and the first.
+// String returns the one-line form for standard error: severity, place, object, field, code and message. The place
+// is omitted if the message of a result about a file begins with it anyway. For several objects it prints the
+// number and the first.
 func (r Result) String() string {
 	var b strings.Builder
 	b.WriteString(string(r.Severity))

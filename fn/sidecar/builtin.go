@@ -66,8 +66,8 @@ func builtIn(name string) (v1alpha1.Sidecar, error) {
 	return p.Spec.Sidecars[0], nil
 }
 
-// mergeValues merges values over those of a built-in sidecar. A key that the built-in one does not have is an error, as it
-// would change nothing, but in a map that is empty there, which may have any.
+// mergeValues merges values over those of a built-in sidecar. A key that the built-in one does not have is an
+// error, as it would have no effect, except in a map that is empty in the built-in one, which may have any.
 func mergeValues(base, over map[string]any, at string) (map[string]any, error) {
 	out := maps.Clone(base)
 	if out == nil {

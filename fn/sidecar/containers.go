@@ -77,7 +77,7 @@ func (s *Sidecar) patchContainer(out *Result, req Request, template, key string,
 	return changed, nil
 }
 
-// chooseContainers returns what tells the containers that a patch is for.
+// chooseContainers returns a predicate for the containers that a patch is for.
 func (s *Sidecar) chooseContainers(patch v1alpha1.ContainerPatch, req Request, data *Data) (func(string) bool, error) {
 	names := patch.Names
 	if patch.NamesFrom != "" {

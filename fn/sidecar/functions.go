@@ -69,12 +69,13 @@ func wholeQuantity(text string) (int64, error) {
 	return q.Value(), nil
 }
 
-// fnv32a returns the FNV-1a hash of a text in hexadecimal digits, by which controllers shorten names. It protects nothing.
+// fnv32a returns the FNV-1a hash of a text in hexadecimal digits, which controllers use to shorten names. It is not
+// a security measure.
 func fnv32a(text string) string {
 	hash := fnv.New32a()
 	hash.Write([]byte(text))
 	return fmt.Sprintf("%x", hash.Sum32())
 }
 
-// unboundInclude stands for include, which is bound to the templates of each rendering.
+// unboundInclude is a placeholder for include, which is bound to the templates of each rendering.
 func unboundInclude(string, any) (string, error) { return "", nil }

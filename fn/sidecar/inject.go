@@ -43,8 +43,8 @@ const (
 	initContainersKey = "initContainers"
 )
 
-// Inject adds the sidecar to the pod, whatever Decide says about it. The error is an *podmap.FieldError or an
-// *gotemplate.Error where it is about one field of the pod or one template.
+// Inject adds the sidecar to the pod, whatever Decide returns. The error is an *podmap.FieldError or an
+// *gotemplate.Error if it is about one field of the pod or one template.
 func (s *Sidecar) Inject(req Request) (Result, error) {
 	data, err := s.newData(req)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Result) addWarning(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, Warning{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// renderOverlay renders a template and reads what it prints: a map, or nothing.
+// renderOverlay renders a template and decodes its output: a map, or nothing.
 func (s *Sidecar) renderOverlay(name string, data *Data) (map[string]any, error) {
 	text, err := renderTemplate(name, data)
 	if err != nil {
@@ -161,13 +161,13 @@ func errorLine(text []byte, err error) string {
 	return fmt.Sprintf(" (%q)", strings.TrimSpace(lines[line-1]))
 }
 
-// asTemplate says that a field error is about what a template prints, not about the pod.
+// asTemplate marks a field error as one about a template's output, not about the pod.
 func asTemplate(name string, err error) error {
 	return &gotemplate.Error{Template: name, Err: errors.New("what it prints cannot be merged: " + err.Error())}
 }
 
-// checkCollisions refuses a container or volume that would mix with another of its name. A container without an image is meant as
-// a change to the one that is there.
+// checkCollisions rejects a container or volume that would mix with another of its name. A container without an
+// image is meant as a change to the existing one.
 func checkCollisions(pod, overlay map[string]any) error {
 	for _, key := range []string{initContainersKey, containersKey} {
 		for _, c := range listOf(overlay, key) {

@@ -11,10 +11,11 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// Leftovers names what the sidecar may have left in a pod that it was taken out of. The record goes by the names of containers: of one that
-// was renamed since, or copied and then deleted, it tells nothing. Where the pod came without a container that the sidecar changed, and
-// another one has the same fields, nothing tells whose they are. Only the pod as it came tells that a container is gone: what is left of it
-// never has those of Istio and of other sidecars, and the sidecar may have changed one of these.
+// Leftovers lists what the sidecar may have left in a pod after its removal. The record identifies containers by
+// name: it has no information about one that was renamed since, or copied and then deleted. If the input pod lacks
+// a container that the sidecar changed, and another one has the same fields, their origin is unknown. Only the
+// input pod shows that a container was removed: left never has the containers of Istio and of other sidecars, and
+// the sidecar may have changed one of these.
 func (r Record) Leftovers(came, left map[string]any) []Warning {
 	spec, _ := r.Patch["spec"].(map[string]any)
 	var gone []map[string]any
@@ -77,8 +78,8 @@ func alike(patch, c map[string]any) []string {
 	return out
 }
 
-// changes reports whether taking a sidecar out by a part of its record would change a value that is there. What the record has is from before
-// the sidecar: a field that has this value is not the sidecar's.
+// changes reports whether removing a sidecar by a part of its record would change an existing value. The record's
+// values are from before the sidecar: a field that has this value is not the sidecar's.
 func changes(patch, value any) bool {
 	p, isMap := patch.(map[string]any)
 	have, ok := value.(map[string]any)
@@ -96,8 +97,9 @@ func changes(patch, value any) bool {
 // mountsKey is the list of a container's mounts.
 const mountsKey = "volumeMounts"
 
-// DropMounts returns a pod without the mounts of volumes that went with their sidecars, and says which these were: a container that was
-// renamed, copied or added since has them still, and the API server refuses a mount without its volume. The pod is not changed.
+// DropMounts returns a pod without the mounts of volumes that were removed with their sidecars, and reports which
+// these were: a container that was renamed, copied or added since still has them, and the API server rejects a
+// mount without its volume. It does not modify the pod.
 func DropMounts(pod map[string]any, volumes []string) (map[string]any, []Warning) {
 	var dropped []Warning
 	for _, key := range []string{initContainersKey, containersKey} {
@@ -118,7 +120,7 @@ func DropMounts(pod map[string]any, volumes []string) (map[string]any, []Warning
 	return pod, dropped
 }
 
-// dropMount takes a mount out of a container, with the list if it was the only one.
+// dropMount removes a mount from a container, and the list if it was the only one.
 func dropMount(c, mount map[string]any) {
 	list, _ := c[mountsKey].([]any)
 	list = slices.DeleteFunc(list, func(e any) bool { return podmap.Equal(e, mount) })

@@ -12,13 +12,13 @@ import (
 type Misplaced struct {
 	// Key of the label or annotation.
 	Key string
-	// Label says that it is a label.
+	// Label reports whether it is a label.
 	Label bool
 }
 
-// Misplaced returns what the workload's own metadata has and its pods have not, although the sidecar reads it there: what sets a parameter of a
-// sidecar that is injected, and what would have the sidecar injected. Annotations come first, each kind in order. There is none for a Pod, which
-// has no other metadata.
+// Misplaced returns keys that the sidecar reads and that the workload's own metadata has but its pods do not: what
+// sets a parameter of an injected sidecar, and what would have the sidecar injected. Annotations come first, each
+// kind in order. It returns none for a Pod, which has no other metadata.
 func (s *Sidecar) Misplaced(req Request) []Misplaced {
 	if req.Workload.Kind == "Pod" || len(req.Workload.Labels) == 0 && len(req.Workload.Annotations) == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// ObjectAnnotation marks objects that sidecars add to the workloads' own, with the names of the sidecars. An object that has
-// it belongs to them: it is replaced, and goes when no sidecar adds it any more.
+// ObjectAnnotation marks objects that sidecars add to the workloads' own, with the names of the sidecars. An object
+// that has it belongs to them: it is replaced, and removed when no sidecar adds it any more.
 const ObjectAnnotation = "prerig.dev/sidecar"
 
 // clusterScoped are the kinds of Kubernetes itself that are in no namespace.
@@ -60,7 +60,7 @@ func (s *Sidecar) renderObjects(req Request, data *Data) ([]map[string]any, erro
 	return out, nil
 }
 
-// completeObject checks an object and gives it its namespace.
+// completeObject checks an object and sets its namespace.
 func completeObject(obj map[string]any, namespace string) error {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)

@@ -16,7 +16,7 @@ import (
 // orderKey is what a template prints beside metadata and spec to place the containers itself.
 const orderKey = "order"
 
-// orderOf returns the order that holds for a pod: what the template prints over what the policy says. It is taken out of the
+// orderOf returns the order that applies to a pod: the template's over the policy's. It removes the order from the
 // overlay.
 func (s *Sidecar) orderOf(overlay map[string]any) (v1alpha1.SidecarOrder, error) {
 	order := s.spec.Order
@@ -53,7 +53,8 @@ func (s *Sidecar) orderOf(overlay map[string]any) (v1alpha1.SidecarOrder, error)
 	return order, nil
 }
 
-// orderContainers puts the containers that the pod did not have before where the order says, and gives their names.
+// orderContainers moves the containers that the pod did not have before to their position in the order, and returns
+// their names.
 func orderContainers(before, pod map[string]any, order v1alpha1.SidecarOrder) (added []string) {
 	initPosition, initContainer := order.InitPosition, order.InitContainer
 	if initPosition == "" {

@@ -30,10 +30,10 @@ func (s *Sidecar) fitOverlay(req Request, overlay map[string]any) error {
 	return nil
 }
 
-// fitPatch has a patch of a container say what it means where merging would mix two things. Mounts merge by their path: one of another
-// volume would take the place of the container's own and keep its subPath, so that is an error; a patch that means it deletes the mount
-// first. Variables merge by their name: value would come to stand beside valueFrom, which the API server refuses, so the patch takes the
-// other one away.
+// fitPatch makes the meaning of a container patch explicit if merging would mix two things. Mounts merge by their
+// path: one of another volume would replace the container's own and keep its subPath, so that is an error; a patch
+// that intends it deletes the mount first. Variables merge by their name: value would end up beside valueFrom,
+// which the API server rejects, so the patch removes the other one.
 func (s *Sidecar) fitPatch(req Request, key string, c, patch map[string]any) error {
 	if patch["$patch"] != nil {
 		return nil
@@ -101,13 +101,15 @@ func hasDirective(patch map[string]any) bool {
 	return false
 }
 
-// isSamePath reports whether a mount's path is the same directory as another one. Of two mounts there, one hides the other.
+// isSamePath reports whether a mount's path is the same directory as another one. Of two mounts at one directory,
+// one hides the other.
 func isSamePath(v any, other string) bool {
 	at, ok := v.(string)
 	return ok && path.Clean(at) == path.Clean(other)
 }
 
-// mountField returns the field of an original container's mount at a path; that of the container where another sidecar's mount is there.
+// mountField returns the field of an original container's mount at a path, or that of the container if another
+// sidecar's mount is at the path.
 func mountField(req Request, key string, name any, at string) string {
 	list := listOf(req.Original, key)
 	i := indexOf(list, name)

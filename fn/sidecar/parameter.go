@@ -21,7 +21,7 @@ type compiledParameter struct {
 	pattern *regexp.Regexp
 	// low and high are the bounds; nil for none.
 	low, high any
-	// initial is the value where no annotation sets it, and hasDefault says that the policy gave it.
+	// initial is the value if no annotation sets it; hasDefault reports whether the policy set it.
 	initial    any
 	hasDefault bool
 }
@@ -163,7 +163,7 @@ func (p *compiledParameter) annotationsOf(annotations map[string]string) []strin
 	return out
 }
 
-// missingError says how to set a parameter that has to be set.
+// missingError describes how to set a required parameter.
 func (p *compiledParameter) missingError() error {
 	switch {
 	case p.spec.Prefix != "":
@@ -182,7 +182,7 @@ func (p *compiledParameter) readsAnnotation(name string) bool {
 	return name == p.spec.Annotation || slices.Contains(p.spec.Aliases, name)
 }
 
-// unreadAnnotations returns the pod's annotations that look like the sidecar's and that nothing reads, sorted.
+// unreadAnnotations returns the pod's annotations that look like the sidecar's and are never read, sorted.
 func (s *Sidecar) unreadAnnotations(annotations map[string]string) []string {
 	var out []string
 	for name := range annotations {

@@ -26,13 +26,13 @@ type Record struct {
 	Name string `json:"-"`
 	// Step counts the sidecars of a pod from 1, in the order in which they were injected.
 	Step int `json:"step"`
-	// Istio is the side of Istio's injection that the sidecar stands on: Inside or Outside.
+	// Istio is the side of Istio's injection that the sidecar is on: Inside or Outside.
 	Istio string `json:"istio"`
 	// InitContainers, Containers and Volumes are the names of what was added.
 	InitContainers []string `json:"initContainers,omitempty"`
 	Containers     []string `json:"containers,omitempty"`
 	Volumes        []string `json:"volumes,omitempty"`
-	// Undo takes the sidecar out.
+	// Undo removes the sidecar.
 	podmap.Undo
 }
 
@@ -67,7 +67,7 @@ func addedNames(before, after map[string]any, key string) []string {
 	return out
 }
 
-// withoutEmpty returns the pod without annotations of which there are none, as taking records out leaves it.
+// withoutEmpty returns the pod without an empty annotations map, which removing records can leave.
 func withoutEmpty(pod map[string]any) map[string]any {
 	meta, ok := pod["metadata"].(map[string]any)
 	if annotations, isMap := meta["annotations"].(map[string]any); !ok || !isMap || len(annotations) > 0 {
@@ -104,8 +104,8 @@ func Annotate(pod map[string]any, records []Record) (map[string]any, error) {
 	return pod, nil
 }
 
-// Records takes the records out of a pod. It gives them in the order in which the sidecars were injected, and the pod
-// without them, which is the pod itself where there are none. A record that cannot be read is an *podmap.FieldError.
+// Records removes the records from a pod. It returns them in the order in which the sidecars were injected, and the
+// pod without them, which is the pod itself if it has none. An unreadable record is an *podmap.FieldError.
 func Records(pod map[string]any) ([]Record, map[string]any, error) {
 	meta, _ := pod["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -168,7 +168,8 @@ func readRecord(name string, v any) (Record, error) {
 	return r, err
 }
 
-// Remove takes the sidecar of a record out of a pod. The sidecars that were injected after it must be out already.
+// Remove removes the sidecar of a record from a pod. The sidecars that were injected after it must already be
+// removed.
 func (r Record) Remove(pod map[string]any) (map[string]any, error) {
 	if r.Patch == nil && r.Original == nil {
 		return pod, nil

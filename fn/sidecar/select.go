@@ -18,7 +18,8 @@ import (
 
 // Decision is what was decided for a pod.
 type Decision struct {
-	// Inject says that the pod gets the sidecar, and Fail that the pod is refused. Neither means that it is left alone.
+	// Inject reports whether the pod gets the sidecar, and Fail whether the pod is rejected. If neither is set, the
+	// pod is left alone.
 	Inject, Fail bool
 	// Reason is one sentence without a full stop.
 	Reason string
@@ -74,7 +75,7 @@ func newNarrowing(kinds, names, namespaces []string) workloadFilter {
 	return workloadFilter{kinds: kinds, names: compileWildcards(names), namespaces: compileWildcards(namespaces)}
 }
 
-// mismatchReason says why a workload does not match; empty where it does.
+// mismatchReason describes why a workload does not match, or returns "" if it does.
 func (n workloadFilter) mismatchReason(req *Request) string {
 	switch {
 	case len(n.kinds) > 0 && !slices.Contains(n.kinds, req.Workload.Kind):
@@ -112,7 +113,7 @@ func newTexts(req Request) (podTexts, error) {
 	return t, err
 }
 
-// decideFrom decides by the rules from the given one on.
+// decideFrom decides by the rules starting at from.
 func (s *compiledSelect) decideFrom(from int, req *Request, pod podTexts) Decision {
 	for i, r := range s.rules[from:] {
 		if r.mismatchReason(req) != "" {
@@ -135,8 +136,8 @@ func (s *compiledSelect) decideFrom(from int, req *Request, pod podTexts) Decisi
 	return Decision{Reason: "no rule matches, and the default is to skip" + s.whatAsks(req)}
 }
 
-// whatAsks says what on a pod would ask for the sidecar; empty where no rule looks at the pod's labels or annotations. What the workload's own
-// metadata has in vain comes first.
+// whatAsks describes what on a pod would request the sidecar, or returns "" if no rule reads the pod's labels or
+// annotations. Ineffective keys in the workload's own metadata come first.
 func (s *compiledSelect) whatAsks(req *Request) string {
 	for _, r := range s.rules {
 		if r.onNamespace || r.spec.Action != v1alpha1.SidecarInject {
@@ -152,7 +153,8 @@ func (s *compiledSelect) whatAsks(req *Request) string {
 	return ""
 }
 
-// whereAsked says what to set on the pod, or that the workload's own metadata has a key of the selector, which is not read there.
+// whereAsked describes what to set on the pod, or that the workload's own metadata has a key of the selector, which
+// is not read from it.
 func whereAsked(what, text string, s *v1alpha1.LabelSelector, own map[string]string, kind string) string {
 	keys := slices.Collect(maps.Keys(s.MatchLabels))
 	for _, e := range s.MatchExpressions {
@@ -285,7 +287,7 @@ func textsMatch(s *v1alpha1.LabelSelector, m map[string]string) bool {
 	return true
 }
 
-// describeTexts says what the keys of a selector are.
+// describeTexts describes the values of a selector's keys.
 func describeTexts(what string, s *v1alpha1.LabelSelector, m map[string]string) []string {
 	var keys, out []string
 	for key := range s.MatchLabels {

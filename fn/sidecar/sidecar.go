@@ -22,8 +22,8 @@ type Sidecar struct {
 	reads map[string]bool
 }
 
-// New makes a sidecar ready: it takes the built-in one where it names one, compiles its rules, patterns and templates, and
-// fills in defaults. Its errors name the field below the sidecar, or the template and line.
+// New prepares a sidecar: it loads the built-in one if it names one, compiles its rules, patterns and templates,
+// and fills in defaults. Its errors name the field below the sidecar, or the template and line.
 func New(s v1alpha1.Sidecar) (*Sidecar, error) {
 	s, err := withBuiltIn(s)
 	if err != nil {
@@ -65,9 +65,9 @@ type Workload struct {
 type Namespace struct {
 	Name                string
 	Labels, Annotations map[string]string
-	// Known says that the labels and annotations are known, and not just empty.
+	// Known reports whether the labels and annotations are known, as opposed to known to be empty.
 	Known bool
-	// Declared says that they are those of a Namespace among the manifests. The cluster's own may have more.
+	// Declared reports whether they are those of a Namespace among the manifests. The cluster's own may have more.
 	Declared bool
 }
 

@@ -72,7 +72,7 @@ type parsedTemplates struct {
 	root *template.Template
 	// marks count the steps.
 	marks gotemplate.Marks
-	// includes says that one of them calls include.
+	// includes reports whether one of them calls include.
 	includes bool
 }
 

@@ -30,7 +30,7 @@ const (
 	typeJSON     = "json"
 )
 
-// zeroOf is what a template reads where nothing sets a parameter.
+// zeroOf returns what a template reads for a parameter that is not set.
 func zeroOf(kind string) any {
 	switch kind {
 	case typeString, typeDuration, typeQuantity:
@@ -44,7 +44,7 @@ func zeroOf(kind string) any {
 	}
 }
 
-// policyValue reads what a policy gives: a value of the type, or its text.
+// policyValue parses a policy's value: a value of the type, or its text.
 func (p *compiledParameter) policyValue(v any) (any, error) {
 	switch v := v.(type) {
 	case string:

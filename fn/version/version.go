@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells which build of Prerig a program is.
+// Package version identifies the build of Prerig that a program is from.
 package version
 
 import (
@@ -29,7 +29,8 @@ type Info struct {
 	Istio string `json:"istio"`
 }
 
-// Of returns what is known of this program: its version is the one that the linker was given, else that of the module.
+// Of returns what is known about this program: its version is the one set by the linker, or otherwise that of the
+// module.
 func Of(linked string) Info {
 	info := Info{
 		Version: linked, Commit: linkedCommit, Date: linkedDate, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
@@ -44,7 +45,7 @@ func Of(linked string) Info {
 	return info
 }
 
-// complete takes what the linker was not given from what Go notes.
+// complete fills in what the linker did not set from Go's build info.
 func (i *Info) complete(build *debug.BuildInfo) {
 	if i.Version == "" && build.Main.Version != "(devel)" {
 		i.Version = build.Main.Version
@@ -78,7 +79,7 @@ func (i Info) ShortCommit() string {
 	return id
 }
 
-// Line says it all of a program in one line.
+// Line describes a program in one line.
 func (i Info) Line(program string) string {
 	commit := ""
 	if i.Commit != "" {

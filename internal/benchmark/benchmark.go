@@ -22,14 +22,14 @@ type Report struct {
 	missed []error
 }
 
-// Require notes a figure that is not as asked, with what to say of it.
+// Require records a missed target with a message.
 func (r *Report) Require(met bool, format string, args ...any) {
 	if !met {
 		r.missed = append(r.missed, fmt.Errorf(format, args...))
 	}
 }
 
-// Finish says what was missed: as an error where strict, else in the report.
+// Finish reports the missed targets: as an error if strict, otherwise in the report.
 func (r *Report) Finish(strict bool) error {
 	if strict {
 		return errors.Join(r.missed...)
@@ -42,7 +42,8 @@ func (r *Report) Finish(strict bool) error {
 	return nil
 }
 
-// Median returns the middle of the figures, the upper of two. It leaves their order as it is. There must be one at least.
+// Median returns the median of the figures, the upper of two. It keeps their order. At least one figure is
+// required.
 func Median[T cmp.Ordered](figures ...T) T {
 	sorted := slices.Sorted(slices.Values(figures))
 	return sorted[len(sorted)/2]

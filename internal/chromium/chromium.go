@@ -16,7 +16,7 @@ import (
 // Patience is how long a page may take to become what a test waits for.
 const Patience = 3 * time.Minute
 
-// Window is a window with somebody in front of it. What goes wrong in it ends the test.
+// Window is a browser window as a user operates it. Any failure in it ends the test.
 type Window struct {
 	t       testing.TB
 	in      *json.Encoder
@@ -77,7 +77,7 @@ func (w *Window) Look(width, height int, dark, script bool) {
 	w.do(map[string]any{"do": "look", "width": width, "height": height, "dark": dark, "script": script})
 }
 
-// Visit goes to a URL.
+// Visit navigates to a URL.
 func (w *Window) Visit(url string) {
 	w.t.Helper()
 	w.do(map[string]any{"do": "goto", "text": url})

@@ -13,9 +13,9 @@ import (
 	"github.com/prerig/prerig/internal/moduleroot"
 )
 
-// Dir returns the directory of the corpus: PRERIG_CORPUS, or else ../shared/istio beside the module. It skips the test where there
-// is none. The test's name must contain Corpus, or begin with Test_ as those do that are named after a document: `make test-corpus` runs
-// such tests, and no others of their packages.
+// Dir returns the directory of the corpus: PRERIG_CORPUS, or otherwise ../shared/istio next to the module. It skips
+// the test if none exists. The test's name must contain Corpus, or begin with Test_ as those do that are named
+// after a document: `make test-corpus` runs such tests, and no others of their packages.
 func Dir(t testing.TB) string {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")

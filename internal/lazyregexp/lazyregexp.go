@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lazyregexp compiles regular expressions when they are first used. The function starts for each build anew and most
-// of its expressions are for rare texts, so compiling all of them at the start would cost more than a pod does.
+// Package lazyregexp compiles regular expressions on first use. The function is started again for each build and
+// most of its expressions are for rare texts, so compiling all of them at the start would cost more than processing
+// a pod does.
 package lazyregexp
 
 import (

@@ -38,7 +38,7 @@ func commandsPage() string {
 	return b.String()
 }
 
-// anchor is the name that Git hosts give to the heading of a command.
+// anchor returns the anchor that Git hosts assign to the heading of a command.
 func anchor(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 func lower(text string) string {
@@ -111,14 +111,14 @@ func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	})
 }
 
-// defaultOf is what a flag is without being given, where that says anything.
+// defaultOf returns the default of a flag, if it is meaningful.
 func defaultOf(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "false", "0", "0s", "[]":
 		return ""
 	}
 	value := f.DefValue
-	if cache, err := os.UserCacheDir(); err == nil { // that of whoever generates the page
+	if cache, err := os.UserCacheDir(); err == nil { // that of the user who generates the page
 		value = strings.Replace(value, cache, "~/.cache", 1)
 	}
 	return " (default " + cell(value) + ")"

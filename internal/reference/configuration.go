@@ -72,7 +72,7 @@ func writeKeys(b *strings.Builder, structs map[string]*ast.StructType, name, pre
 		if key == "" || key == "-" {
 			continue
 		}
-		if field.Doc != nil { // else it is that of the field above, which is about both
+		if field.Doc != nil { // otherwise the comment of the field above covers both
 			shared = field.Doc.Text()
 		}
 		if structs[inner] != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/prerig/prerig/schemas"
 )
 
-// schema is what the tables say of a JSON Schema.
+// schema is the part of a JSON Schema that the tables show.
 type schema struct {
 	Ref                  string            `json:"$ref"`
 	Type                 any               `json:"type"`
@@ -28,7 +28,7 @@ type schema struct {
 	Defs                 map[string]schema `json:"$defs"`
 }
 
-// UnmarshalJSON reads a schema; true is the one that takes anything.
+// UnmarshalJSON parses a schema; true is the schema that accepts any value.
 func (s *schema) UnmarshalJSON(text []byte) error {
 	if string(text) == "true" || string(text) == "false" {
 		return nil
@@ -78,7 +78,7 @@ func writeObject(b *strings.Builder, kind string, s schema) {
 
 func typeHeading(kind, name string) string { return kind + ": " + name }
 
-// typeAnchor is the name that Git hosts give to the heading of a type.
+// typeAnchor returns the anchor that Git hosts assign to the heading of a type.
 func typeAnchor(kind, name string) string { return strings.ToLower(kind + "-" + name) }
 
 func writeType(b *strings.Builder, kind string, s schema) {

@@ -36,7 +36,7 @@ func reasonsPage() string {
 	return b.String()
 }
 
-// otherResults says where the rest is.
+// otherResults describes where the rest is documented.
 const otherResults = `
 ## Findings with codes
 

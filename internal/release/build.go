@@ -28,8 +28,8 @@ var (
 	function  = program{name: "prerig-fn", pkg: "./fn/cmd/prerig-fn"}
 )
 
-// product is what is downloaded together: its name is that of its first program. The renderer is built before the command, which
-// is told which one it was built with.
+// product is what is downloaded together: its name is that of its first program. The renderer is built before the
+// command, which embeds the identity of the renderer it was built with.
 type product struct {
 	name, summary string
 	programs      []program

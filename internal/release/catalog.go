@@ -39,8 +39,9 @@ func (r *release) makeKrew() error {
 	})
 }
 
-// makeFluxPlugin makes the manifest for the plugins of flux (its RFC-0013), with which flux prerig is the command. Flux installs one
-// program alone: commands that render or check need prerig-render beside it, and say so.
+// makeFluxPlugin creates the manifest for the plugins of flux (its RFC-0013), with which flux prerig is the
+// command. Flux installs a single program: commands that render or check need prerig-render next to it, and report
+// if it is missing.
 func (r *release) makeFluxPlugin() error {
 	var platforms []any
 	for _, b := range r.builds {
@@ -113,7 +114,7 @@ func (r *release) writeYAML(name string, value any) error {
 	return r.write(name, text)
 }
 
-// section returns what a changelog says under a heading, without it; "" where there is none.
+// section returns the text under a heading of a changelog, without the heading, or "" if none exists.
 func section(changelog, heading string) string {
 	_, after, found := strings.Cut("\n"+changelog, "\n## "+heading)
 	if !found {

@@ -43,7 +43,7 @@ func (i image) reference(version string) string {
 var imageConfigs = map[string]v1.Config{
 	"prerig-fn": {User: "nobody", Entrypoint: []string{"/usr/local/bin/prerig-fn"}, WorkingDir: "/"},
 	"prerig": {
-		// By number, as Kubernetes cannot tell from a name that it is not root.
+		// By number, since Kubernetes cannot infer from a name that it is not root.
 		User: "65534:65534", Env: []string{"PATH=/usr/local/bin"}, WorkingDir: "/etc/prerig",
 		Entrypoint:   []string{"/usr/local/bin/prerig"},
 		Cmd:          []string{"serve", "--state", "/var/lib/prerig", "--listen", ":8080"},
@@ -156,20 +156,20 @@ func (r *release) imageFiles(b build) ([]entry, error) {
 		entries = append(entries,
 			entry{name: "etc/prerig/", mode: modeProgram},
 			entry{name: "etc/ssl/certs/ca-certificates.crt", mode: modeFile, content: certificates()},
-			// An empty volume that is mounted there belongs to the user too.
+			// An empty volume mounted at this path belongs to the user too.
 			entry{name: "var/lib/prerig/", mode: modeProgram, owner: nobody},
 		)
 	}
 	return entries, nil
 }
 
-// certificates are those of the authorities that Mozilla trusts, in the release of them that go.mod names. Those that it trusts only for
-// what they have signed until a date are left out, as a file cannot say that.
+// certificates returns those of the authorities that Mozilla trusts, in their release that go.mod names. Those
+// trusted only for what they signed until a date are left out, since a file cannot express that.
 func certificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+			_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writing to a buffer never fails
 		}
 	}
 	return text.Bytes()

@@ -37,7 +37,7 @@ type build struct {
 	archive  string
 }
 
-// Make makes a release, and says what it makes.
+// Make creates a release, and logs what it creates.
 func Make(ctx context.Context, o Options, log io.Writer) (err error) {
 	if err := o.check(); err != nil {
 		return err
@@ -90,7 +90,7 @@ func Make(ctx context.Context, o Options, log io.Writer) (err error) {
 
 func (r *release) logf(format string, args ...any) { fmt.Fprintf(r.log, format+"\n", args...) }
 
-// date is the time of the commit, as it stands in what is made.
+// date returns the time of the commit, as written to the artifacts.
 func (r *release) date() string { return r.revision.time.Format(time.RFC3339) }
 
 // write writes a file of the release.

@@ -50,7 +50,7 @@ func (r *release) makeManifests(context.Context) error {
 	return r.makeChart(daemon)
 }
 
-// buildKustomization builds a directory, with another image where one is given.
+// buildKustomization builds a directory, with another image if one is specified.
 func buildKustomization(dir string, image *types.Image) ([]byte, error) {
 	files := filesys.MakeFsInMemory()
 	source, err := readEntries(dir, "/source")

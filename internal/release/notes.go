@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// makeNotes makes the notes of the release: what CHANGELOG.md says of it, or of what is not released, and the commits since the last.
+// makeNotes creates the notes of the release: the section of CHANGELOG.md for the release, or for unreleased
+// changes, and the commits since the last release.
 func (r *release) makeNotes(context.Context) error {
 	changelog, err := os.ReadFile(filepath.Join(r.Root, "CHANGELOG.md"))
 	if err != nil {

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release makes everything that a release of Prerig consists of: archives, images, manifests, packages, what is known of their
-// contents and origin, and signatures. The same commit and version give the same bytes, wherever and by whomever they are made: nothing
-// is read of the machine but Go, the modules in its cache, and git.
+// Package release creates everything that a release of Prerig consists of: archives, images, manifests, packages,
+// metadata about their contents and origin, and signatures. The same commit and version yield the same bytes,
+// wherever and by whomever they are built: the only inputs from the machine are Go, the modules in its cache, and
+// git.
 package release
 
 import (
@@ -33,7 +34,7 @@ var Platforms = []Platform{
 
 // Options are what a release is made of.
 type Options struct {
-	// Root is the work tree, and Out the directory of the release, which is made anew.
+	// Root is the work tree, and Out the directory of the release, which is recreated.
 	Root, Out string
 	// Version is the release's, such as v0.2.0.
 	Version string
@@ -45,7 +46,7 @@ type Options struct {
 	Builder string
 	// Key is a file with the private key to sign with; Password is that of an encrypted one.
 	Key, Password string
-	// Unsigned has to be set where there is no key.
+	// Unsigned must be set if no key is available.
 	Unsigned bool
 	// Platforms are some of all platforms, to test with.
 	Platforms []Platform
@@ -99,7 +100,7 @@ func parse(args []string, stderr io.Writer) (Options, error) {
 
 var imagesPattern = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$`)
 
-// check says what is wrong with options, and completes them.
+// check validates options, and completes them.
 func (o *Options) check() error {
 	version, err := semver.StrictNewVersion(strings.TrimPrefix(o.Version, "v"))
 	switch {

@@ -19,12 +19,12 @@ import (
 const (
 	statementType = "application/vnd.in-toto+json"
 	predicateType = "https://slsa.dev/provenance/v1"
-	// buildType says what the parameters of a build mean.
+	// buildType documents the meaning of the parameters of a build.
 	buildType = "https://github.com/prerig/prerig/blob/main/docs/releasing.md#what-the-provenance-says"
 )
 
-// makeProvenance says of all files and images what they were built of: an in-toto statement with SLSA's predicate in a DSSE envelope. It
-// has no times of the build and no name of a machine, as nothing depends on them.
+// makeProvenance states for all files and images what they were built from: an in-toto statement with SLSA's
+// predicate in a DSSE envelope. It contains no build times and no machine name, since no output depends on them.
 func (r *release) makeProvenance(context.Context) error {
 	statement, err := r.statement()
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *release) statement() (*intoto.Statement, error) {
 	return statement, statement.Validate()
 }
 
-// compactJSON takes the spaces out of JSON, of which protojson puts in more or fewer by the build of the program.
+// compactJSON removes the spaces from JSON, since protojson varies them by the build of the program.
 func compactJSON(text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	err := json.Compact(&b, text)

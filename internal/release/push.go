@@ -30,7 +30,7 @@ func push(ctx context.Context, o Options, log io.Writer) error {
 	if len(archives) == 0 {
 		return fmt.Errorf("pushing the images: there are none in %s; make release makes them", o.Out)
 	}
-	// Signatures come after what they sign; nothing else has to be there first.
+	// Signatures come after what they sign; the order of the others does not matter.
 	slices.SortFunc(archives, func(a, b string) int {
 		return boolOrder(!strings.HasSuffix(a, ".sig.tar"), !strings.HasSuffix(b, ".sig.tar"))
 	})

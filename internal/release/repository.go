@@ -19,12 +19,13 @@ type revision struct {
 	commit string
 	time   time.Time // of the commit
 	goes   string    // the version of Go that builds it
-	// previous is the tag of the release before, "" where there is none, and subjects are those of the commits since, newest first.
+	// previous is the tag of the previous release, or "" if none exists, and subjects are those of the commits
+	// since, newest first.
 	previous string
 	subjects []string
 }
 
-// readRevision refuses a work tree that is not what its commit says.
+// readRevision rejects a work tree that differs from its commit.
 func readRevision(ctx context.Context, root, version string) (*revision, error) {
 	changed, err := git(ctx, root, "status", "--porcelain", "--untracked-files=normal")
 	if err != nil {
@@ -52,7 +53,7 @@ func readRevision(ctx context.Context, root, version string) (*revision, error) 
 		return nil, fmt.Errorf("reading the commit's time: %w", err)
 	}
 	r := &revision{commit: commit, time: time.Unix(unix, 0).UTC()}
-	// The tag itself may be there already; the release before is another one.
+	// The tag itself may exist already; the previous release is another one.
 	if r.previous, err = git(ctx, root, "describe", "--tags", "--abbrev=0", "--match=v*", "--exclude="+version); err != nil {
 		r.previous = ""
 	}

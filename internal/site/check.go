@@ -86,7 +86,8 @@ func readDocuments(site fs.FS) (documents []document, err error) {
 	return documents, nil
 }
 
-// read goes through the elements of a page. Text counts for the search inside of main, but for what the layouts add to it.
+// read walks the elements of a page. Text inside of main counts for the search, except for what the layouts add to
+// it.
 func (d *document) read(n *html.Node, inMain bool) {
 	if n.Type == html.TextNode && inMain && len(d.sections) > 0 {
 		last := &d.sections[len(d.sections)-1]

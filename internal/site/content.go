@@ -17,8 +17,8 @@ import (
 // repository is where files are shown that are no pages.
 const repository = "https://github.com/prerig/prerig"
 
-// Gather writes the pages of the repository at root to a directory as Hugo reads them: with a head, and with links that lead to
-// pages of the site, relative to the page, or else to the file at the Git host.
+// Gather writes the pages of the repository at root to a directory in the form that Hugo reads: with a head, and
+// with links that lead to pages of the site, relative to the page, or otherwise to the file at the Git host.
 func Gather(root, dir string) error {
 	pages, err := Pages(root)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p Page) line(line, root string, pages []Page) (string, error) {
 	var out strings.Builder
 	from := 0
 	for _, at := range code.FindAllStringIndex(line, -1) {
-		// The text of a link may be code: what stands between is looked at with the bracket that ends it.
+		// The text of a link may be code: the text in between is processed together with the closing bracket.
 		out.WriteString(replaced(line[from:at[0]]))
 		out.WriteString(line[at[0]:at[1]])
 		from = at[1]
@@ -168,7 +168,7 @@ func (p Page) destination(to, root string, pages []Page) (string, error) {
 	return repository + "/" + kindOf(info) + "/main/" + file + anchor, nil
 }
 
-// kindOf is the part of a Git host's URLs that says what is shown.
+// kindOf returns the part of a Git host's URLs that selects what is shown.
 func kindOf(info fs.FileInfo) string {
 	if info.IsDir() {
 		return "tree"

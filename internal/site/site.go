@@ -25,7 +25,7 @@ type Menu struct {
 // Group is a heading of the menu.
 type Group struct {
 	Title string `json:"title"`
-	// Folded says that its pages are shown only when somebody unfolds them.
+	// Folded reports whether its pages are shown only after a user unfolds them.
 	Folded bool    `json:"folded"`
 	Pages  []Entry `json:"pages"`
 	// Each is a pattern of files that are pages, too.

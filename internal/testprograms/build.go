@@ -45,12 +45,12 @@ var (
 	PrerigRender = Program{Name: "prerig-render", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig-render"}
 	PrerigFn     = Program{Name: "prerig-fn", pkg: "github.com/prerig/prerig/fn/cmd/prerig-fn"}
 	Kustomize    = Program{Name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
-	// ControlPlane runs an API server for tests; it builds that, which takes many minutes the first time.
+	// ControlPlane runs an API server for tests, which it builds; that takes many minutes the first time.
 	ControlPlane = Program{Name: "controlplane", pkg: "github.com/prerig/prerig/fn/internal/cluster/cmd/controlplane"}
-	// Helm takes minutes the first time.
+	// Helm takes minutes to build the first time.
 	Helm = Program{Name: "helm", pkg: "helm.sh/helm/v4/cmd/helm", module: "helm.sh/helm/v4"}
-	// Promtool has a module file of its own, so that what it links is not among our dependencies; without the ways to discover
-	// targets, which rules do not need, it takes about two minutes the first time.
+	// Promtool has a module file of its own, so that what it links is not among our dependencies; without service
+	// discovery, which rules do not need, it takes about two minutes to build the first time.
 	Promtool = Program{Name: "promtool", pkg: "github.com/prometheus/prometheus/cmd/promtool", flags: []string{"-modfile=.ci/promtool.mod", "-tags=remove_all_sd"}}
 )
 
@@ -89,8 +89,8 @@ var (
 	RendererPath = sync.OnceValues(func() (string, error) { return PrerigRender.Path() })
 )
 
-// PlaceRenderer links the renderer beside the program that runs, which is a test binary, so that code of prerig finds it there as in an
-// installation. The go command removes the directory after the test.
+// PlaceRenderer links the renderer next to the running program, which is a test binary, so that code of prerig
+// finds it as in an installation. The go command removes the directory after the test.
 func PlaceRenderer() error {
 	renderer, err := RendererPath()
 	if err != nil {

@@ -61,7 +61,7 @@ type askedFiles struct {
 	order   []question
 	noted   map[tree.Question]bool
 	stopped bool
-	// overflowed says that there were too many to note.
+	// overflowed reports whether too many questions were asked to note all of them.
 	overflowed bool
 }
 

@@ -19,21 +19,22 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Repositories gives the files of repositories. source.Fetcher is one.
+// Repositories provides the files of repositories. source.Fetcher is an implementation.
 type Repositories interface {
 	// Files returns the files at an exact commit.
 	Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error)
-	// FilesWithSubmodules returns those of submodules too, where allow says how to fetch their repositories.
+	// FilesWithSubmodules also returns the files of submodules, if allow provides a way to fetch their
+	// repositories.
 	FilesWithSubmodules(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string,
 		allow func(url string) (fetch string, ref *meta.LocalObjectReference, ok bool)) (*tree.Tree, error)
-	// Resolve returns the commit that a branch or tag is at now, "" where there is none.
+	// Resolve returns the current commit of a branch or tag, or "" if it does not exist.
 	Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error)
 }
 
 // FetchError is about a remote base or a chart that is allowed and could not be fetched. Trying again can help.
 type FetchError struct{ Err error }
 
-// Error tells the cause.
+// Error returns the message of the cause.
 func (e *FetchError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
@@ -45,8 +46,8 @@ const (
 	resolveTimeout = 5 * time.Second
 )
 
-// fetchBases fetches the remote bases that the pipeline allows. Which these are is the pipeline's to say, which is not part of
-// the source.
+// fetchBases fetches the remote bases that the pipeline allows. The pipeline decides which these are, and it is not
+// part of the source.
 func (b *Builder) fetchBases(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, request *render.Request) (tree.Reader, error) {
 	if len(p.Spec.Build.RemoteBases) == 0 || b.Repositories == nil {
 		return view, nil
@@ -111,8 +112,8 @@ func (a *allowedBases) fetchBase(ctx context.Context, base *remotebase.Base) (*t
 	return files, nil
 }
 
-// findSubmodule says how the repository of a submodule of a base is fetched. One that is not allowed is left out: most builds do
-// not need it, and one that does is refused where it looks inside.
+// findSubmodule returns how to fetch the repository of a submodule of a base. A submodule that is not allowed is
+// left out: most builds do not need it, and a build that does is rejected when it reads from it.
 func (a *allowedBases) findSubmodule(url string) (string, *meta.LocalObjectReference, bool) {
 	repository, err := giturl.ParseAddress(url)
 	if err != nil {
@@ -122,7 +123,8 @@ func (a *allowedBases) findSubmodule(url string) (string, *meta.LocalObjectRefer
 	return fetch, ref, err == nil
 }
 
-// addCommitHint adds the commit that a branch or tag is at now to the error that asks for one, where the repository tells it.
+// addCommitHint adds the current commit of a branch or tag to the error that asks for one, if the repository
+// reveals it.
 func (b *Builder) addCommitHint(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, base *remotebase.Base, err error) error {
 	if base.Ref == "" || !errors.Is(err, remotebase.ErrUnpinned) {
 		return err

@@ -22,8 +22,8 @@ import (
 
 // Interface builds pipelines. Builder does, and Limited does no more of it at once than it may.
 type Interface interface {
-	// Build renders a pipeline from the files of its source. What it returns is there for a build that failed, too, unless
-	// nothing was begun. Builder.Build tells of the errors.
+	// Build renders a pipeline from the files of its source. It returns a Built for a failed build too, unless the
+	// build never began. Builder.Build documents the errors.
 	Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (*Built, error)
 }
 
@@ -40,7 +40,7 @@ type Builder struct {
 	Policies string
 	// Objects are the policies that pipelines name as objects of a cluster; nil has none.
 	Objects PolicyObjects
-	// Cluster completes policies that say from: Cluster; nil has no cluster.
+	// Cluster completes policies with from: Cluster; nil means that no cluster is available.
 	Cluster PolicyCompleter
 	// Limits that no pipeline can raise.
 	Limits render.Limits
@@ -50,11 +50,11 @@ type Builder struct {
 	Charts Charts
 	// Secrets has the seeds that values of charts are derived from; nil has none.
 	Secrets secret.Reader
-	// Bases bounds what pipelines may allow as remote bases; without any there is no bound.
+	// Bases bounds the remote bases that pipelines may allow; if empty, they are unbounded.
 	Bases []giturl.Pattern
 	// Cache remembers builds; nil remembers none.
 	Cache *Cache
-	// Alone has each build in a process of its own, that has rendered nothing before and renders nothing afterwards.
+	// Alone runs each build in a process of its own, which is used for no other render before or after.
 	Alone bool
 	// Version of Prerig.
 	Version string
@@ -68,7 +68,7 @@ type Built struct {
 	*render.Response
 	// Request that was rendered, with the text of all policies.
 	Request render.Request
-	// Record of what was read of the source. It is there for a build that failed too.
+	// Record is the record of what was read of the source. It is set for a failed build too.
 	Record tree.Record
 	// RequestDigest is Builder.RequestDigest from before anything was read: what changes later, such as the file of a policy,
 	// is for the next build.
@@ -79,8 +79,8 @@ type Built struct {
 	Took time.Duration
 	// Fingerprint of everything that the result depends on.
 	Fingerprint string
-	// Snapshots are the policies that were completed from the cluster, with what the result depends on; Namespaces are digests of what
-	// the cluster says of the namespaces that were looked at.
+	// Snapshots are the policies that were completed from the cluster, with what the result depends on; Namespaces
+	// are digests of the cluster's settings for the namespaces that were read.
 	Snapshots  []mesh.Snapshot
 	Namespaces map[string]string
 }
@@ -131,7 +131,8 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 	return built, nil
 }
 
-// readPolicies reads the policies of a pipeline into a request, those that say from: Cluster with all that the cluster has.
+// readPolicies reads the policies of a pipeline into a request; those with from: Cluster include everything that
+// the cluster has.
 func (b *Builder) readPolicies(p *v1alpha1.RenderPipeline, view *tree.View, request *render.Request) ([]completedPolicy, error) {
 	var completed []completedPolicy
 	for i, ref := range p.Spec.Policies {
@@ -154,7 +155,7 @@ func (b *Builder) readPolicies(p *v1alpha1.RenderPipeline, view *tree.View, requ
 	return completed, nil
 }
 
-// newRequest returns what is asked of the renderer before policies, bases and charts are there.
+// newRequest returns the request to the renderer, before policies, bases and charts are added.
 func (b *Builder) newRequest(p *v1alpha1.RenderPipeline, limits render.Limits) render.Request {
 	build := p.Spec.Build
 	request := render.Request{

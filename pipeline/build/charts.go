@@ -17,13 +17,13 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Charts gives the archives of charts. chart.Fetcher is one.
+// Charts provides the archives of charts. chart.Fetcher is an implementation.
 type Charts interface {
 	// Archive returns the archive of a locked chart, from a repository that the pipeline allows.
 	Archive(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedChart) ([]byte, error)
 }
 
-// lockHint says how what is missing in a lock comes there.
+// lockHint describes how to add missing entries to a lock.
 const lockHint = "run prerig charts lock and commit what it writes"
 
 // fetchCharts fetches the charts of repositories that a build needs, by the lock of the source, and returns a reader that has
@@ -57,7 +57,7 @@ func (b *Builder) fetchWanted(ctx context.Context, p *v1alpha1.RenderPipeline, v
 	for _, one := range wanted {
 		locked := lock.Find(one.Repository, one.Name, one.Range)
 		if locked == nil && !one.Needed {
-			continue // the renderer says so, where it misses it
+			continue // the renderer reports it if it needs it
 		}
 		if locked == nil {
 			return nil, fmt.Errorf("%s: %s has no chart %s %s of %s; %s", one.Where, p.Spec.Build.ChartLock, one.Name, one.Range, one.Repository, lockHint)
@@ -117,8 +117,8 @@ func (b *Builder) fetchChart(ctx context.Context, p *v1alpha1.RenderPipeline, vi
 	return nil
 }
 
-// ChartRepositoryFor returns the repository of a chart with what the pipeline says of how to reach it. An error says that
-// the pipeline does not allow it.
+// ChartRepositoryFor returns the repository of a chart with the pipeline's settings for accessing it. An error
+// means that the pipeline does not allow it.
 func ChartRepositoryFor(p *v1alpha1.RenderPipeline, wanted render.ChartReference) (v1alpha1.ChartRepository, error) {
 	list := p.Spec.Build.ChartRepositories
 	i := slices.IndexFunc(list, func(r v1alpha1.ChartRepository) bool { return r.Covers(wanted.Repository) })

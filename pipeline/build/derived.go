@@ -17,9 +17,10 @@ import (
 // seedKey is the key of the secrets that derived.secretRef names.
 const seedKey = "seed"
 
-// deriveKeys writes into a request what the values of a pipeline's charts are derived from, where they are. The renderer never has the
-// seed, and so can derive nothing for other releases. What releases the charts of kustomizations are, and which objects are releases, is
-// not known here: their keys are for the pipeline.
+// deriveKeys sets the keys in a request that the values of a pipeline's charts are derived from, if they are
+// derived. The renderer never has the seed, and so can derive no values for other releases. The releases of the
+// charts of kustomizations, and which objects are releases, are unknown at this point: their keys are for the
+// pipeline.
 func (b *Builder) deriveKeys(ctx context.Context, p *v1alpha1.RenderPipeline, request *render.Request) (err error) {
 	spec := p.Spec.Build
 	ofPipeline := []string{"pipeline", p.Key()}
@@ -34,8 +35,8 @@ func (b *Builder) deriveKeys(ctx context.Context, p *v1alpha1.RenderPipeline, re
 	return err
 }
 
-// deriveAnything has values derived from what everybody knows. It is for renders of which nothing is kept but the charts that they need,
-// so that nobody needs the seed to lock them.
+// deriveAnything has values derived from a publicly known seed. It is for renders that only find the charts they
+// need and whose output is discarded, so that locking charts does not need the seed.
 func deriveAnything(request *render.Request) error {
 	key, err := derive.NewKey(make([]byte, derive.MinSeed), "discover")
 	request.DerivedKey, request.ReleasesKey = key, key
@@ -45,7 +46,7 @@ func deriveAnything(request *render.Request) error {
 // deriveKey returns the key of a purpose.
 func (b *Builder) deriveKey(ctx context.Context, p *v1alpha1.RenderPipeline, derived *v1alpha1.HelmDerived, purpose ...string) (*derive.Key, error) {
 	if derived == nil {
-		return nil, nil // the renderer says that there is no seed
+		return nil, nil // the renderer reports that the seed is missing
 	}
 	ref := derived.SecretRef
 	keys, err := secret.Read(ctx, b.Secrets, p.Metadata.Namespace, &ref, secret.Purpose{})

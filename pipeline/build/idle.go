@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// idleTeam counts the places of what is done while nobody else wants them. No namespace has this name.
+// idleTeam counts the places of idle work. No namespace has this name.
 const idleTeam = "\x00idle"
 
-// idleGrace is how long what is done while nobody else wants its place may take to end once it is stopped, and keeps the place meanwhile.
+// idleGrace is how long idle work may take to end after it is stopped; it keeps its place meanwhile.
 const idleGrace = 10 * time.Second
 
-// WhenIdle calls do at a place that nobody else wants, and stops it as soon as somebody does: its context ends, and it is called again
-// when there is a place. What it does must be worth nothing until it has ended. The error is that of do, or that of ctx.
+// WhenIdle calls do at a place that no other work wants, and stops it as soon as the place is wanted: its context
+// ends, and do is called again when a place is free. The work must have no effect until it has ended. The error is
+// that of do, or that of ctx.
 func (l *Limited) WhenIdle(ctx context.Context, do func(context.Context) error) error {
 	for {
 		w := l.lanes.quick.join(idleTeam, rankIdle)
@@ -32,8 +33,9 @@ func (l *Limited) WhenIdle(ctx context.Context, do func(context.Context) error) 
 	}
 }
 
-// untilWanted calls do at a place, and stops it once others want that. It says that do had to make way before it had ended. It waits for do
-// however long that takes, as do may write what its caller reads; the place is given back without it where it hangs.
+// untilWanted calls do at a place, and stops it once others want that place. It reports whether do had to yield
+// before it ended. It waits for do however long that takes, since do may write what its caller reads; if do hangs,
+// the place is released without it.
 func (l *Limited) untilWanted(ctx context.Context, do func(context.Context) error) (again bool, err error) {
 	doing, stop := context.WithCancelCause(ctx)
 	ended, watched := make(chan struct{}), make(chan struct{})
@@ -51,8 +53,8 @@ func (l *Limited) untilWanted(ctx context.Context, do func(context.Context) erro
 	return errors.Is(context.Cause(doing), errMakeWay) && ctx.Err() == nil, err
 }
 
-// watchIdle looks after what is done at a place that nobody else wanted. It returns when the place is to be given back: what is done has ended, or
-// was stopped and does not end.
+// watchIdle watches idle work at a place. It returns when the place is to be released: the work has ended, or was
+// stopped and does not end.
 func (l *Limited) watchIdle(doing context.Context, ended <-chan struct{}, leave func()) {
 	for doing.Err() == nil {
 		wanted, changed := l.lanes.quick.isWanted(idleTeam, rankIdle)

@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Limited builds no more pipelines at once than there are places, and lets those whose renders hang or take long keep no
-// others waiting. It is safe for concurrent use.
+// Limited limits the number of concurrent builds to the number of places, and keeps renders that hang or take long
+// from delaying others. It is safe for concurrent use.
 type Limited struct {
 	builder Interface
 	lanes   *buildLanes
@@ -23,12 +23,12 @@ type Limited struct {
 	log     *slog.Logger
 }
 
-// Teams says who shares the places of a Limited.
+// Teams describes who shares the places of a Limited.
 type Teams struct {
-	// Of returns the team that a namespace belongs to; nil takes each namespace for a team.
+	// Of returns the team that a namespace belongs to; nil treats each namespace as a team.
 	Of func(namespace string) string
-	// Reserve keeps a place free for other teams, where there are two or more. Without it a team may hold them all, until others
-	// want one that becomes free.
+	// Reserve keeps a place free for other teams, if two or more exist. Without it a team may hold all places until
+	// others want one that becomes free.
 	Reserve bool
 }
 
@@ -45,8 +45,8 @@ func Limit(builder Interface, workers int, teams Teams, log *slog.Logger) *Limit
 	return &Limited{builder: builder, lanes: newLanes(workers, teams.Reserve), teams: teams, log: log}
 }
 
-// Build builds when there is a place. It begins again where it had to make way for others, so that the result is always that
-// of one build from its beginning to its end.
+// Build builds when a place is free. It restarts if it had to yield to others, so that the result is always that of
+// one complete build.
 func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (built *Built, err error) {
 	err = l.lanes.runInLane(ctx, work{pipeline: p.Key(), team: l.teams.of(p)}, func(ctx context.Context) error {
 		l.log.Debug("rendering", "pipeline", p.Key())
@@ -56,16 +56,16 @@ func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *
 	return built, err
 }
 
-// IsSlow reports whether the last build of a pipeline took so long that nobody should wait for the next.
+// IsSlow reports whether the last build of a pipeline took so long that callers should not wait for the next.
 func (l *Limited) IsSlow(pipeline string) bool { return l.lanes.isSlow(pipeline) }
 
-// work is what takes a place: a pipeline's render, and the team that it counts for.
+// work is what occupies a place: a pipeline's render, and the team that it counts for.
 type work struct{ pipeline, team string }
 
-// buildLanes share the renderers out, so that pipelines whose renders hang or take long do not keep the others waiting. A render
-// begins in the quick lane. One that is at it for longer than slowAfter while others wait has to leave it: for the slow
-// lane, which has places of its own, or, where these are taken, it is stopped and begins again when there is one. A
-// pipeline that is known to be slow takes a place in the quick lane only while nobody else wants it.
+// buildLanes distributes the renderers so that renders that hang or take long do not delay other pipelines. A
+// render begins in the quick lane. If it runs for longer than slowAfter while others wait, it must leave: it moves
+// to the slow lane, which has places of its own, or, if these are taken, it is stopped and restarted when one is
+// free. A pipeline that is known to be slow uses a place in the quick lane only while no other render wants it.
 type buildLanes struct {
 	quick, slow *places
 	after       time.Duration // slowAfter, except in tests
@@ -106,7 +106,8 @@ func (l *buildLanes) noteDuration(pipeline string, took time.Duration) {
 	l.known[pipeline] = true
 }
 
-// runInLane calls do when there is a place, and again where it had to make way. Its error is that of do, or that of the context.
+// runInLane calls do when a place is free, and again if it had to yield. Its error is that of do, or that of the
+// context.
 func (l *buildLanes) runInLane(ctx context.Context, w work, do func(context.Context) error) error {
 	stay := l.after
 	if l.isSlow(w.pipeline) {
@@ -159,7 +160,8 @@ func (l *buildLanes) takePlace(ctx context.Context, team string, slow bool) (*pl
 	}
 }
 
-// inQuick calls do in the quick lane, whose place it gives back. It says that do had to leave before it was done.
+// inQuick calls do in the quick lane, and releases its place. It reports whether do had to leave before it was
+// done.
 func (l *buildLanes) inQuick(ctx context.Context, w work, stay time.Duration, do func(context.Context) error) (left bool, err error) {
 	doing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -180,8 +182,9 @@ func (l *buildLanes) inQuick(ctx context.Context, w work, stay time.Duration, do
 	return false, err
 }
 
-// watchRender looks after a render in the quick lane: when its time is up and others want its place, it moves it to the slow lane, or
-// stops it where that is full. It says whether the place that the render has is one of the slow lane.
+// watchRender watches a render in the quick lane: when its time is up and others want its place, it moves the
+// render to the slow lane, or stops it if that lane is full. It reports whether the render's place is now in the
+// slow lane.
 func (l *buildLanes) watchRender(ended <-chan struct{}, team string, stay time.Duration, leave func()) (moved bool) {
 	timer := time.NewTimer(stay)
 	defer timer.Stop()

@@ -16,19 +16,20 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// PolicyCompleter completes policies that say from: Cluster. mesh.Completer does, and mesh.Given. It is safe for concurrent use.
+// PolicyCompleter completes policies with from: Cluster. mesh.Completer and mesh.Given implement it. It is safe for
+// concurrent use.
 type PolicyCompleter interface {
-	// Complete returns what a policy says with what the cluster has, nil where it does not ask for that.
+	// Complete returns a policy completed with the cluster's settings, or nil if the policy does not ask for them.
 	Complete(id string, text []byte) (*mesh.Completed, error)
 }
 
-// allNamespaces stands for all of them where it is not known which ones a render has looked at.
+// allNamespaces represents all namespaces if it is unknown which ones a render has read.
 const allNamespaces = "*"
 
-// objectOrigin says of a policy that is an object where it is from.
+// objectOrigin returns the origin of a policy that is an object.
 func objectOrigin(namespace, name string) string { return mesh.ObjectID(namespace, name) }
 
-// completedPolicy is a policy of a request that says from: Cluster.
+// completedPolicy is a policy of a request with from: Cluster.
 type completedPolicy struct {
 	at int // among those of the request
 	*mesh.Completed
@@ -47,7 +48,7 @@ func (b *Builder) complete(ref v1alpha1.PolicyRef, found []render.Policy) ([]*me
 			continue
 		}
 		if b.Cluster == nil {
-			out = append(out, nil) // the engine says what to do
+			out = append(out, nil) // the engine reports how to fix it
 			continue
 		}
 		completed, err := b.Cluster.Complete(policyID(one.Origin, i), []byte(one.YAML))
@@ -59,7 +60,7 @@ func (b *Builder) complete(ref v1alpha1.PolicyRef, found []render.Policy) ([]*me
 	return out, nil
 }
 
-// policyID tells the policies of a file apart; an object is one.
+// policyID distinguishes the policies of a file; an object is a single policy.
 func policyID(origin string, at int) string {
 	if at == 0 {
 		return origin
@@ -82,7 +83,8 @@ func (b *Builder) completeAll(namespace string, ref v1alpha1.PolicyRef, text []b
 	return b.complete(ref, found)
 }
 
-// writeCompleted writes of a policy what it takes from the cluster, without its namespaces, of which each pipeline looks at few.
+// writeCompleted writes the parts of a policy that come from the cluster, without its namespaces, since each
+// pipeline reads only few of them.
 func (b *Builder) writeCompleted(w io.Writer, namespace string, ref v1alpha1.PolicyRef, text []byte) {
 	all, err := b.completeAll(namespace, ref, text)
 	if err != nil {
@@ -95,7 +97,7 @@ func (b *Builder) writeCompleted(w io.Writer, namespace string, ref v1alpha1.Pol
 	}
 }
 
-// completedOf returns all policies of a pipeline that say from: Cluster, as they are now.
+// completedOf returns all policies of a pipeline with from: Cluster, in their current state.
 func (b *Builder) completedOf(p *v1alpha1.RenderPipeline) []*mesh.Completed {
 	if b.Cluster == nil {
 		return nil
@@ -119,7 +121,8 @@ func (b *Builder) completedOf(p *v1alpha1.RenderPipeline) []*mesh.Completed {
 	return out
 }
 
-// ClusterDigest is a digest of all that a pipeline could take from the cluster, "" where it takes nothing.
+// ClusterDigest returns a digest of everything that a pipeline could use from the cluster, or "" if it uses none of
+// it.
 func (b *Builder) ClusterDigest(p *v1alpha1.RenderPipeline) string {
 	digest, _ := b.ClusterState(p)
 	return digest
@@ -135,7 +138,8 @@ func (b *Builder) ClusterState(p *v1alpha1.RenderPipeline) (digest string, stale
 	return strings.Join(all, " "), stale
 }
 
-// changedNamespace names a namespace of which the cluster says something else than when a pipeline was rendered, "" where there is none.
+// changedNamespace returns a namespace whose settings in the cluster have changed since a pipeline was rendered, or
+// "" if none has.
 func (b *Builder) changedNamespace(p *v1alpha1.RenderPipeline, seen map[string]string) string {
 	if len(seen) == 0 {
 		return ""
@@ -149,7 +153,7 @@ func (b *Builder) changedNamespace(p *v1alpha1.RenderPipeline, seen map[string]s
 	return ""
 }
 
-// namespaceDigest is a digest of what policies say of a namespace.
+// namespaceDigest returns a digest of the policies' settings for a namespace.
 func namespaceDigest(all []*mesh.Completed, name string) string {
 	parts := make([]string, len(all))
 	for i, one := range all {
@@ -161,8 +165,8 @@ func namespaceDigest(all []*mesh.Completed, name string) string {
 	return strings.Join(parts, " ")
 }
 
-// noteSnapshots puts into the request what of the cluster was looked at in place of all that there is, so that who renders it again gets
-// the same, and notes it.
+// noteSnapshots records what was read of the cluster, and replaces the full state in the request by it, so that
+// rendering the request again yields the same result.
 func (b *Builder) noteSnapshots(built *Built, completed []completedPolicy) error {
 	if len(completed) == 0 {
 		return nil

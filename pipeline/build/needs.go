@@ -12,14 +12,14 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Needs reports whether a pipeline must be rendered for a snapshot of its source, and why. Nothing is rendered where nothing
-// that the last render has seen, or has looked for and not found, is different.
+// Needs reports whether a pipeline must be rendered for a snapshot of its source, and why. It is not rendered if
+// everything that the last render read, or searched for and did not find, is unchanged.
 func (b *Builder) Needs(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool) {
 	reason, needed, _ = b.checkNeeds(p, state, snapshot)
 	return reason, needed
 }
 
-// checkNeeds also gives where in the source the answer that nothing is needed comes from, see tree.Record.Look.
+// checkNeeds also returns where in the source a negative answer comes from, see tree.Record.Look.
 func (b *Builder) checkNeeds(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool, at *tree.Footprint) {
 	seen := state.Seen
 	switch {

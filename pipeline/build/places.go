@@ -9,8 +9,9 @@ import (
 	"sync"
 )
 
-// places are how many renders run at once, shared out between teams: a place that becomes free goes to the team that holds the
-// fewest, and among these to who waits longest. With a reserve, no team takes the last place. It is safe for concurrent use.
+// places limits the number of concurrent renders and shares it between teams: a place that becomes free is assigned
+// to the team that holds the fewest, and among these to the longest waiter. With a reserve, no team takes the last
+// place. It is safe for concurrent use.
 type places struct {
 	count int
 	// most is how many of them one team may hold.
@@ -20,7 +21,7 @@ type places struct {
 	held    map[string]int // by team
 	taken   int
 	waiters []*waiter     // in the order in which they came
-	changed chan struct{} // closed when somebody begins to wait or a place is given back
+	changed chan struct{} // closed when a new waiter arrives or a place is released
 }
 
 // waiter is one render that waits for a place.
@@ -30,11 +31,11 @@ type waiter struct {
 	granted chan struct{} // closed once it has a place
 }
 
-// rank says who goes first: whoever has a lower one.
+// rank is a priority: lower ranks come first.
 type rank int
 
 const (
-	// rankFirst is everybody's who has no reason to wait longer, rankSlow that of renders that take long, rankIdle that of what nobody waits for.
+	// rankFirst is the default, rankSlow is for renders that take long, rankIdle for work that no caller waits for.
 	rankFirst rank = iota
 	rankSlow
 	rankIdle
@@ -49,7 +50,7 @@ func newPlaces(count int, reserve bool) *places {
 	return p
 }
 
-// tryTake takes a place for a team if it may have one now. Nobody who waits could have had it.
+// tryTake acquires a place for a team if it may have one now. No waiter could have had this place.
 func (p *places) tryTake(team string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +83,7 @@ func (p *places) join(team string, rank rank) *waiter {
 	return w
 }
 
-// leave ends waiting, and gives the place back if there is one by now.
+// leave stops waiting, and releases the place if one was assigned in the meantime.
 func (p *places) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +94,7 @@ func (p *places) leave(w *waiter) {
 	p.release(w.team)
 }
 
-// giveBack gives a team's place to the next.
+// giveBack releases a team's place to the next waiter.
 func (p *places) giveBack(team string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +116,7 @@ func (p *places) give(team string) {
 	p.held[team]++
 }
 
-// settle gives free places to those who wait, and tells who looks for changes.
+// settle assigns free places to waiters, and notifies those that watch for changes.
 func (p *places) settle() {
 	for p.taken < p.count {
 		best := p.next(func(team string) int { return p.held[team] })
@@ -130,7 +131,8 @@ func (p *places) settle() {
 	p.changed = make(chan struct{})
 }
 
-// next returns who is to have the next place, by how many places each team holds; nil where nobody may have it.
+// next returns the waiter for the next place, considering how many places each team holds, or nil if no waiter may
+// have it.
 func (p *places) next(held func(team string) int) *waiter {
 	var best *waiter
 	for _, w := range p.waiters {
@@ -143,8 +145,8 @@ func (p *places) next(held func(team string) int) *waiter {
 	return best
 }
 
-// isWanted reports whether somebody who goes before a rank would get a team's place if it was given back, and returns what is closed
-// when that may have become otherwise.
+// isWanted reports whether a waiter ahead of a rank would get a team's place if it was released. It returns a
+// channel that is closed when the answer may have changed.
 func (p *places) isWanted(team string, than rank) (bool, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

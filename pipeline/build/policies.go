@@ -29,9 +29,9 @@ type PolicyObjects interface {
 	Policy(namespace, name string) ([]byte, error)
 }
 
-// policyVersions are PolicyObjects that tell an older object from a newer one.
+// policyVersions are PolicyObjects that distinguish older objects from newer ones.
 type policyVersions interface {
-	// PolicyVersion returns that of an object as it is known, the zero value where there is none.
+	// PolicyVersion returns the known version of an object, or the zero value if none exists.
 	PolicyVersion(namespace, name string) queue.ObjectVersion
 }
 
@@ -54,8 +54,8 @@ func (b *Builder) PolicyVersions(p *v1alpha1.RenderPipeline) map[string]queue.Ob
 	return out
 }
 
-// OlderPolicy names a policy of a pipeline that this process knows only as it was before a version, "" where there is none. One that it
-// does not know at all may be gone.
+// OlderPolicy returns a policy of a pipeline that this process knows only at an older version than specified, or ""
+// if none exists. A policy that is unknown may have been deleted.
 func (b *Builder) OlderPolicy(p *v1alpha1.RenderPipeline, versions map[string]queue.ObjectVersion) string {
 	for name, known := range b.PolicyVersions(p) {
 		if known.IsOlder(versions[name]) {
@@ -157,8 +157,8 @@ func (b *Builder) readFile(name string) ([]byte, error) {
 	return root.ReadFile(filepath.FromSlash(name))
 }
 
-// parsePolicyFile takes the InjectionPolicies out of a file of the daemon's own. One that holds something else may have been named
-// to see what that is, so its content is not told.
+// parsePolicyFile parses the InjectionPolicies in a file of the daemon's own. A file with other content may have
+// been named in order to read it, so errors do not reveal its content.
 func (b *Builder) parsePolicyFile(name string, text []byte) ([]render.Policy, error) {
 	origin := "policy file " + name
 	file, err := manifest.Parse(origin, text)
@@ -176,7 +176,7 @@ func (b *Builder) parsePolicyFile(name string, text []byte) ([]render.Policy, er
 	return parsePolicies(origin, text)
 }
 
-// parsePolicies takes the InjectionPolicies out of a file.
+// parsePolicies parses the InjectionPolicies in a file.
 func parsePolicies(origin string, text []byte) ([]render.Policy, error) {
 	file, err := manifest.Parse(origin, text)
 	if err != nil {

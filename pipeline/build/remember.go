@@ -24,16 +24,16 @@ type Cache struct {
 	Store *cache.Store
 	// Check has everything built nevertheless, and compared with what is remembered: what differs is an error.
 	Check bool
-	// Observe is told of each build that is looked for, and whether it was found. It must be quick; it may be nil.
+	// Observe is called for each build lookup with whether it was a hit. It must be quick; it may be nil.
 	Observe func(hit bool)
 }
 
-// identified are renderers that say which program they are.
+// identified are renderers that identify their program.
 type identified interface {
 	Identity() (string, error)
 }
 
-// render renders, from the build that is remembered where there is one.
+// render renders, starting from the remembered build if one exists.
 func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files tree.Reader, request render.Request) (*render.Response, error) {
 	slot, ok := b.slotOf(p, request)
 	if !ok {
@@ -150,7 +150,7 @@ func variantOf(questions []question) string {
 	return hex.EncodeToString(sum[:20])
 }
 
-// compareBuilds says what a build from nothing gave that the remembered one had not.
+// compareBuilds returns an error that describes how a build from scratch differs from the remembered one.
 func compareBuilds(known, fresh *render.Built) error {
 	differs := func(what string) error {
 		return fmt.Errorf("comparing the build with what was remembered of it, which is removed now: %s; please report this, it must not happen", what)
@@ -199,7 +199,7 @@ func nameOf(item render.BuiltItem) string {
 	return meta.Kind + " " + meta.Name
 }
 
-// describeDifference tells the first line that differs, but not what is in it.
+// describeDifference names the first line that differs, but not its content.
 func describeDifference(was, now render.BuiltItem) string {
 	before, after := bytes.Split([]byte(was.Document.Text), []byte("\n")), bytes.Split([]byte(now.Document.Text), []byte("\n"))
 	for i := range min(len(before), len(after)) {

@@ -17,24 +17,24 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// UnchangedCache remembers of which pipelines nothing was needed, and in which tree. A source with a thousand pipelines is then
-// compared once with its last tree, instead of a thousand times with everything that a pipeline has read. The zero value
-// remembers nothing yet. It is safe for concurrent use.
+// UnchangedCache remembers the pipelines that did not need a render, and for which tree. A source with a thousand
+// pipelines is then compared once with its last tree, instead of a thousand times with everything that a pipeline
+// has read. The zero value is an empty cache. It is safe for concurrent use.
 type UnchangedCache struct {
 	mu    sync.Mutex
 	known map[string]cacheEntry
 }
 
-// cacheEntry is what the finding that nothing is needed depends on.
+// cacheEntry holds what the finding that no render is needed depends on.
 type cacheEntry struct {
 	pipeline string        // digest of its specification
-	state    *status.State // as the store gives it; another state is another value
+	state    *status.State // as returned by the store; a different state is a different pointer
 	policies string        // digests of the files of policies
 	root     string        // of the tree
 	at       *tree.Footprint
 }
 
-// Forget forgets a pipeline that is gone.
+// Forget forgets a deleted pipeline.
 func (l *UnchangedCache) Forget(pipeline string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ type UnchangedCheck struct {
 	changes  map[string]*tree.Changes // since the trees of earlier looks; nil where they cannot be compared
 	policies map[outsidePolicy]string // their digests
 
-	unneeded map[string]*tree.Footprint // of pipelines of which nothing was needed; without those of which it is not known where that comes from
+	unneeded map[string]*tree.Footprint // of pipelines that need no render; without those whose footprint is unknown
 }
 
 // At begins a look.
@@ -60,7 +60,7 @@ func (l *UnchangedCache) At(b *Builder, snapshot *source.Snapshot) *UnchangedChe
 	return &UnchangedCheck{looks: l, builder: b, snapshot: snapshot, changes: map[string]*tree.Changes{}, policies: map[outsidePolicy]string{}, unneeded: map[string]*tree.Footprint{}}
 }
 
-// Needs is Builder.Needs for a state that the store gave and nobody changes.
+// Needs is Builder.Needs for a state that the store returned and that is never modified.
 func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason string, needed bool) {
 	policies := l.policyDigests(e)
 	l.looks.mu.Lock()
@@ -89,13 +89,14 @@ func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason str
 	return "", false
 }
 
-// Settles reports whether Needs has found that nothing is needed for a pipeline, and knows where in the source that comes from.
+// Settles reports whether Needs has found that a pipeline needs no render, and knows where in the source that comes
+// from.
 func (l *UnchangedCheck) Settles(pipeline string) bool { return l.unneeded[pipeline] != nil }
 
 // maxCompared is with how many earlier trees one look compares: beyond it, looking at what a pipeline has read is no slower.
 const maxCompared = 16
 
-// isUntouched reports whether nothing that a pipeline has seen is different in the tree of this look.
+// isUntouched reports whether everything that a pipeline has read is unchanged in the current tree.
 func (l *UnchangedCheck) isUntouched(known cacheEntry) bool {
 	changes, ok := l.changes[known.root]
 	if !ok && len(l.changes) < maxCompared {
@@ -143,8 +144,9 @@ func (b *Builder) policyDigest(policy outsidePolicy) string {
 	return fmt.Sprintf("%s %t\n", sum, failed == nil)
 }
 
-// Unneeded is the finding of looks that nothing is needed for any of many pipelines. It holds for later trees that do not differ where
-// it comes from, as long as these pipelines, their states and the builder are what they were. It is for one goroutine at a time.
+// Unneeded is the finding that none of many pipelines needs a render. It holds for later trees that do not differ
+// in what the finding is based on, as long as these pipelines, their states and the builder are unchanged. It must
+// be used by one goroutine at a time.
 type Unneeded struct {
 	root       string
 	policies   map[outsidePolicy]string
@@ -156,8 +158,8 @@ func (l *UnchangedCheck) Unneeded() *Unneeded {
 	return &Unneeded{l.snapshot.Tree.ID(), l.policies, l.unneeded}
 }
 
-// Touched returns the pipelines that the finding may not be true of for another snapshot of the source; false where it may be true of none
-// there.
+// Touched returns the pipelines for which the finding may not hold in another snapshot of the source. It returns
+// false if it may hold for none of them.
 func (u *Unneeded) Touched(b *Builder, snapshot *source.Snapshot) (pipelines []string, ok bool) {
 	for policy, sum := range u.policies {
 		if b.policyDigest(policy) != sum {
@@ -176,15 +178,15 @@ func (u *Unneeded) Touched(b *Builder, snapshot *source.Snapshot) (pipelines []s
 	return pipelines, true
 }
 
-// Renew puts what a later look at some of the pipelines has found in the place of what was known of them. Of all others, Touched has told
-// that the finding is true for the snapshot of that look, too.
+// Renew replaces the findings for some of the pipelines by those of a later check. For all others, Touched has
+// confirmed that the finding holds for the snapshot of that check, too.
 func (u *Unneeded) Renew(later *UnchangedCheck, pipelines map[string]bool) {
 	for pipeline := range pipelines {
 		delete(u.footprints, pipeline)
 	}
 	maps.Copy(u.footprints, later.unneeded)
 	for policy, sum := range later.policies {
-		if _, ok := u.policies[policy]; !ok { // else the others were found with what it was then
+		if _, ok := u.policies[policy]; !ok { // otherwise keep the sum that the other findings are based on
 			u.policies[policy] = sum
 		}
 	}

@@ -22,7 +22,8 @@ type watchedBuilder struct {
 // be nil.
 func Watch(builder *Builder, dog *watchdog.Watchdog) Interface { return watchedBuilder{builder, dog} }
 
-// buildOverhead is for what is done beside fetching bases and charts, each in basesTimeout, and rendering: reading policies and what is there already.
+// buildOverhead is the time for everything except fetching bases and charts, each in basesTimeout, and rendering:
+// reading policies and existing files.
 const buildOverhead = time.Minute
 
 // Build implements Interface.

@@ -30,8 +30,8 @@ type Client struct {
 // requestTimeout bounds a request that is no watch.
 const requestTimeout = 30 * time.Second
 
-// Connect returns a client for the cluster of a kubeconfig, or for the one that this process runs in where the name is empty. It sends
-// nothing yet.
+// Connect returns a client for the cluster of a kubeconfig, or for the one that this process runs in if the name is
+// empty. It sends no requests yet.
 func Connect(kubeconfig, version string) (*Client, error) {
 	config, err := restConfig(kubeconfig)
 	if err != nil {

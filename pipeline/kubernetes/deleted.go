@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// gone is the text of an object that somebody was seen to delete, and since when it is gone.
+// gone is the text of an object whose deletion was observed, and the time since when it no longer exists.
 type gone struct {
 	text []byte
 	at   time.Time
@@ -20,7 +20,8 @@ type gone struct {
 // keepGone is how long that is kept: it is noted within seconds in what is stored of the pipeline.
 const keepGone = 24 * time.Hour
 
-// forget drops an object that is gone. Nobody was seen to delete one that is only missing in a list, unless it was being deleted.
+// forget drops an object that no longer exists. An object that is only missing from a list does not count as
+// observed deletion, unless it was being deleted.
 func (w *Watcher) forget(resource schema.GroupVersionResource, o any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
 	if err != nil {

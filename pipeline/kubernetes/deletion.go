@@ -22,11 +22,12 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/prune"
 )
 
-// Finalizer keeps a pipeline with deletionPolicy: Delete until what it has published is removed. It only makes that visible: what is to
-// be removed is kept beside the cluster, too, and is removed also where somebody takes the finalizer away.
+// Finalizer keeps a pipeline with deletionPolicy: Delete until what it has published is removed. It only makes that
+// visible: pending removals are also recorded outside the cluster, and are carried out even if the finalizer is
+// removed by hand.
 const Finalizer = "prerig.dev/published"
 
-// setFinalizer adds the finalizer to a pipeline that removes what it has published, and takes it from others.
+// setFinalizer adds the finalizer to a pipeline that removes what it has published, and removes it from others.
 func (r *Reporter) setFinalizer(ctx context.Context, object *unstructured.Unstructured, entry catalog.Entry) (changed bool, err error) {
 	if entry.Pipeline == nil {
 		return false, nil
@@ -59,7 +60,8 @@ func (r *Reporter) patchFinalizers(ctx context.Context, object *unstructured.Uns
 	return err
 }
 
-// reportDeleted lets a deleted pipeline go once what it owns is dealt with, and says until then what it waits for.
+// reportDeleted releases a deleted pipeline once its published files are dealt with, and reports until then what it
+// waits for.
 func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstructured.Unstructured) error {
 	if !slices.Contains(object.GetFinalizers(), Finalizer) {
 		return nil
@@ -99,8 +101,8 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 	return r.writeStatus(ctx, pipelines, object, after)
 }
 
-// isLost reports whether a deleted pipeline whose files are to be removed has published something that nobody knows of any more: the
-// daemon has a new volume.
+// isLost reports whether a deleted pipeline whose files are to be removed has published something that is no longer
+// on record: the daemon has a new volume.
 func (r *Reporter) isLost(ctx context.Context, key string, object *unstructured.Unstructured) (bool, error) {
 	policy, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")
 	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
@@ -114,7 +116,7 @@ func (r *Reporter) isLost(ctx context.Context, key string, object *unstructured.
 	return !removed, nil
 }
 
-// holdLost says of a pipeline that cannot be removed what to do.
+// holdLost reports what to do about a pipeline that cannot be removed.
 func (r *Reporter) holdLost(ctx context.Context, object *unstructured.Unstructured) error {
 	after := statusOf(object)
 	before := after.Conditions

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubernetes has pipelines that are objects of a cluster: it knows the RenderPipelines and InjectionPolicies that there are, reads
-// the secrets of their namespaces, and writes what is known of them into their status. Everything else is as with pipelines in files: the
-// objects are one more origin of pipeline/daemon/catalog, and what must not be lost is in the queue and not in the cluster.
+// Package kubernetes supports pipelines that are objects of a cluster: it watches RenderPipelines and
+// InjectionPolicies, reads the secrets of their namespaces, and writes what is known about them into their status.
+// Otherwise they are handled like pipelines in files: the objects are one more origin of pipeline/daemon/catalog,
+// and state that must not be lost is in the queue and not in the cluster.
 //
-// It uses the informers and work queues of client-go, which Helm's library links anyway. controller-runtime would register each kind of
-// Kubernetes a second time whenever the program starts, which is for each renderer.
+// It uses the informers and work queues of client-go, which Helm's library links anyway. controller-runtime would
+// register each Kubernetes kind a second time at every program start, which means for each renderer.
 package kubernetes

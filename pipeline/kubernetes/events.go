@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// maxEvents is how many runs are told of that came since the last time.
+	// maxEvents is the maximum number of new runs reported at once.
 	maxEvents = 5
-	// maxEventMessage and maxEventName are what the API server takes.
+	// maxEventMessage and maxEventName are the API server's limits.
 	maxEventMessage, maxEventName = 1024, 200
 	// maxUntold is how many events may wait to be made, and eventTries how often one is tried.
 	maxUntold, eventTries = 5000, 6
@@ -35,15 +35,16 @@ const (
 	lastWords = 2 * time.Second
 )
 
-// happened is what an event tells. Its id makes the event's name, so that the same is never told twice, by whichever process.
+// happened is the content of an event. The event's name is derived from its id, so that the same event is never
+// created twice, by any process.
 type happened struct {
 	id, kind, reason, message string
 	at                        time.Time
 }
 
-// tellRuns makes an event of each run that is newer than the last one in the status and has changed something, or failed, or is the first
-// that found all well after one that failed. A run that only repeats the one before is counted there, with its beginning: it is not told
-// again.
+// tellRuns creates an event for each run that is newer than the last one in the status and has changed something,
+// or failed, or is the first success after a failure. A run that only repeats the one before is counted in that
+// one, with its start: it is not reported again.
 func (r *Reporter) tellRuns(object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus, state *status.State) {
 	told := before.LastRun
 	if told != nil && state.Status.LastRun != nil && state.Status.LastRun.ID == told.ID {
@@ -70,14 +71,14 @@ func (r *Reporter) tellRuns(object *unstructured.Unstructured, before v1alpha1.R
 
 func isGood(outcome string) bool { return outcome == status.Published || outcome == status.Unchanged }
 
-// tellInvalid makes an event of what is wrong with a pipeline, unless its status says so already.
+// tellInvalid creates an event for a pipeline's problem unless its status already reports it.
 func (r *Reporter) tellInvalid(object *unstructured.Unstructured, before, after []metav1.Condition, problem error) {
 	if !sameReady(before, after) {
 		r.tell(object, happened{digestOf(problem.Error()), corev1.EventTypeWarning, v1alpha1.ReasonInvalid, problem.Error(), time.Now()})
 	}
 }
 
-// sameReady reports whether two conditions Ready say the same.
+// sameReady reports whether two Ready conditions are equal.
 func sameReady(before, after []metav1.Condition) bool {
 	a, b := conditions.FindStatusCondition(before, meta.ReadyCondition), conditions.FindStatusCondition(after, meta.ReadyCondition)
 	return a != nil && b != nil && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
@@ -90,8 +91,9 @@ func (r *Reporter) tellRemoved(key string, object *unstructured.Unstructured) {
 	}
 }
 
-// removalOf returns what became of what a pipeline had published, if that was removed as its object was deleted. An API server and a
-// daemon may have different times, and an object may have been made anew before that was noted: one of both tells.
+// removalOf returns the outcome of removing a pipeline's published files, if they were removed because its object
+// was deleted. The clocks of an API server and a daemon may differ, and an object may have been recreated before
+// that was recorded: either one is sufficient evidence.
 func (r *Reporter) removalOf(key string, object *unstructured.Unstructured) (status.RemovedObject, bool) {
 	one, _, ok := r.Store.RemovedObject(key)
 	return one, ok && (one.UID == string(object.GetUID()) || one.At.After(object.GetDeletionTimestamp().Add(-time.Minute)))
@@ -102,7 +104,7 @@ func digestOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// tell has an event made soon. What it tells is in the object already: where none can be made, nothing waits for it.
+// tell enqueues an event. Its content is already in the object: if it cannot be created, no work is blocked.
 func (r *Reporter) tell(object *unstructured.Unstructured, what happened) {
 	r.mu.Lock()
 	untold := r.untold
@@ -145,7 +147,7 @@ func newUntold() untoldEvents {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[*unstructured.Unstructured](time.Second, time.Minute))
 }
 
-// startTelling has events made. The function that it gives ends that, after a moment for those that wait.
+// startTelling starts creating events. The returned function stops it, after a short delay for pending ones.
 func (r *Reporter) startTelling(ctx context.Context) (end func()) {
 	untold := newUntold()
 	r.mu.Lock()
@@ -171,7 +173,8 @@ func (r *Reporter) startTelling(ctx context.Context) (end func()) {
 	}
 }
 
-// makeNext makes one event, unless it is there, and reports whether there may be more. One that cannot be made now is tried again.
+// makeNext creates one event, unless it exists, and reports whether more may follow. One that cannot be created now
+// is retried.
 func (r *Reporter) makeNext(ctx context.Context, untold untoldEvents) bool {
 	event, end := untold.Get()
 	if end {
@@ -184,7 +187,7 @@ func (r *Reporter) makeNext(ctx context.Context, untold untoldEvents) bool {
 	log := r.Log.With("event", keyOf(event), "reason", event.Object["reason"], "error", err)
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		untold.Forget(event) // nothing can be made any more in a namespace that is gone or going
+		untold.Forget(event) // a deleted or terminating namespace accepts no new objects
 	case isRefused(err) || untold.NumRequeues(event)+1 >= eventTries:
 		log.Warn("an event cannot be made, and is left out")
 		untold.Forget(event)

@@ -69,7 +69,7 @@ func (w *Watcher) versions(resource schema.GroupVersionResource) map[string]vers
 	return out
 }
 
-// version tells an object as it was once from all others, also from one of the same name that was made anew.
+// version identifies a state of an object, and distinguishes it from a recreated object of the same name.
 type version struct {
 	uid      types.UID
 	resource string

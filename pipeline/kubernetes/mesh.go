@@ -22,12 +22,13 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/importer"
 )
 
-// Mesh knows what a cluster has that decides about injection, and follows it. It implements mesh.Cluster, and is safe for concurrent use.
+// Mesh tracks the state of a cluster that decides about injection. It implements mesh.Cluster, and is safe for
+// concurrent use.
 //
-// Watches only say that something is different. What there is is then listed anew and taken all at once, so that nobody sees the half of
-// it while a watch begins again.
+// Watches only signal that something changed. The state is then listed again and swapped in at once, so that
+// readers never see a partial state while a watch restarts.
 type Mesh struct {
-	// Settle is how long nothing may change before it is read. It is set before Run.
+	// Settle is how long the state must be unchanged before it is read. It is set before Run.
 	Settle time.Duration
 
 	client     *Client
@@ -41,18 +42,19 @@ type Mesh struct {
 	digest  [sha256.Size]byte
 	version uint64
 	broken  error
-	counts  map[string]int // of each resource, when there were some last
-	suspect bool           // a resource has nothing any more
+	counts  map[string]int // of each resource, when it last had any
+	suspect bool           // a resource has become empty
 	readAt  time.Time
 }
 
 const (
-	// doubtEvery is how often it is looked again where nothing is listed any more of what there was.
+	// doubtEvery is how often it is checked again if everything that was listed has disappeared.
 	doubtEvery = 5 * time.Second
-	// meshSettle is how long nothing may change before it is read, and settleAtMost how many times as long that is waited for.
+	// meshSettle is how long the state must be unchanged before it is read; settleAtMost is the maximum wait, as a
+	// multiple of it.
 	meshSettle   = 3 * time.Second
 	settleAtMost = 10
-	// meshResync is how often all is read again, whatever watches say.
+	// meshResync is how often everything is read again, whatever the watches report.
 	meshResync = time.Minute
 )
 
@@ -80,7 +82,7 @@ func (m *Mesh) namespacesOf(resource meshResource) []string {
 	return []string{metav1.NamespaceAll}
 }
 
-// follow has an informer tell that something is different. It keeps no more of objects than what is read of them.
+// follow starts an informer that signals changes. It keeps only the parts of objects that are read.
 func (m *Mesh) follow(ctx context.Context, resource meshResource, namespace string) error {
 	informer := newInformer(m.client.dynamic, resource.GroupVersionResource, namespace)
 	err := informer.SetTransform(func(o any) (any, error) {
@@ -99,7 +101,7 @@ func (m *Mesh) follow(ctx context.Context, resource meshResource, namespace stri
 		case !resource.isAbsent(err):
 			m.note(m.explain(resource, err))
 		case m.had(resource.kind):
-			m.sign() // reading it says what is wrong
+			m.sign() // reading it reports what is wrong
 		}
 	})
 	if err != nil {
@@ -144,7 +146,7 @@ func (m *Mesh) sign() {
 	}
 }
 
-// explain says what to do about an error where that is known.
+// explain adds a remedy to an error if one is known.
 func (m *Mesh) explain(resource meshResource, err error) error {
 	hint := ""
 	if apierrors.IsForbidden(err) {
@@ -153,7 +155,7 @@ func (m *Mesh) explain(resource meshResource, err error) error {
 	return fmt.Errorf("reading %s of the %s: %w%s", resource.Resource, m.client, err, hint)
 }
 
-// note keeps why nothing can be read.
+// note records why the state cannot be read.
 func (m *Mesh) note(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +165,8 @@ func (m *Mesh) note(err error) {
 	m.broken = err
 }
 
-// read lists what there is, and takes it where all of it could be. A resource that the cluster does not know any more is as it was.
+// read lists the state, and adopts it if all of it could be listed. A resource that the cluster does not know any
+// more keeps its last state.
 func (m *Mesh) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -224,14 +227,14 @@ func (m *Mesh) last(kind string) []importer.Object {
 	return slices.DeleteFunc(slices.Clone(m.objects), func(o importer.Object) bool { return o.Value["kind"] != kind })
 }
 
-// had reports whether there were objects of a kind last.
+// had reports whether the last state had objects of a kind.
 func (m *Mesh) had(kind string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.counts[kind] > 0
 }
 
-// isDue reports whether all is to be read again although nothing says that it is different.
+// isDue reports whether everything is to be read again although no change was signalled.
 func (m *Mesh) isDue() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -278,8 +281,8 @@ func (m *Mesh) Run(ctx context.Context, f func()) {
 	}
 }
 
-// waitForQuiet waits until nothing has changed for a while, so that an upgrade of a control plane, which changes one object after the
-// other, is seen as one change; false where ctx is done.
+// waitForQuiet waits until nothing has changed for a while, so that an upgrade of a control plane, which changes
+// one object after the other, is seen as one change. It returns false if ctx is done.
 func (m *Mesh) waitForQuiet(ctx context.Context) bool {
 	longest := time.After(settleAtMost * m.Settle)
 	for {

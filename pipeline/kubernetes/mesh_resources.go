@@ -19,7 +19,7 @@ type meshResource struct {
 	schema.GroupVersionResource
 	kind       string
 	namespaced bool // it is read in the namespaces of control planes
-	mayEnd     bool // that there is none any more is nothing to doubt
+	mayEnd     bool // its disappearance is no reason for doubt
 	optional   bool // a cluster without Istio's definitions does not have it
 	reduce     func(*unstructured.Unstructured) map[string]any
 }
@@ -49,7 +49,7 @@ func meshResources() []meshResource {
 	}
 }
 
-// isAbsent reports whether an error says that the cluster does not have a resource which it need not have.
+// isAbsent reports whether an error means that the cluster lacks an optional resource.
 func (r meshResource) isAbsent(err error) bool { return r.optional && apierrors.IsNotFound(err) }
 
 // small returns an object with what is read of it, and what an informer needs.
@@ -91,7 +91,7 @@ func reduceNamespace(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadata}
 }
 
-// reduceNode takes the version of the kubelet, so that nodes that come and go change nothing.
+// reduceNode keeps only the version of the kubelet, so that nodes that come and go change nothing.
 func reduceNode(o *unstructured.Unstructured) map[string]any {
 	version, _, _ := unstructured.NestedString(o.Object, "status", "nodeInfo", "kubeletVersion")
 	return map[string]any{
@@ -111,7 +111,7 @@ func reduceWebhooks(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadataOf(o), "webhooks": webhooks}
 }
 
-// reduceConfigMap takes the keys of injectors and meshes, and nothing of other ConfigMaps.
+// reduceConfigMap keeps the keys of injectors and meshes, and drops other ConfigMaps.
 func reduceConfigMap(o *unstructured.Unstructured) map[string]any {
 	if name := o.GetName(); name != "istio" && !strings.HasPrefix(name, "istio-") {
 		return nil
@@ -128,7 +128,7 @@ func reduceConfigMap(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadataOf(o), "data": data}
 }
 
-// reduceDeployment takes what istiod runs, and nothing of other Deployments.
+// reduceDeployment keeps what istiod runs, and drops other Deployments.
 func reduceDeployment(o *unstructured.Unstructured) map[string]any {
 	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
 	for _, one := range containers {
@@ -145,7 +145,7 @@ func reduceDeployment(o *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// reduceAccount takes the pull secrets of a ServiceAccount, and nothing of one without any.
+// reduceAccount keeps the pull secrets of a ServiceAccount, and drops one without any.
 func reduceAccount(o *unstructured.Unstructured) map[string]any {
 	secrets, _, _ := unstructured.NestedSlice(o.Object, "imagePullSecrets")
 	if len(secrets) == 0 {
@@ -156,8 +156,8 @@ func reduceAccount(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadata, "imagePullSecrets": secrets}
 }
 
-// reduceSpec takes what a LimitRange or a ProxyConfig says, its revision, and how old it is: of several ProxyConfigs for a pod, the oldest
-// counts.
+// reduceSpec keeps the spec of a LimitRange or a ProxyConfig, its revision, and its age: of several ProxyConfigs
+// for a pod, the oldest applies.
 func reduceSpec(o *unstructured.Unstructured) map[string]any {
 	metadata := metadataOf(o)
 	delete(metadata, "labels")

@@ -19,15 +19,15 @@ func keyOf(object *unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// isDeleted reports whether somebody has deleted an object that is still there.
+// isDeleted reports whether an object was deleted but still exists.
 func isDeleted(object *unstructured.Unstructured) bool { return object.GetDeletionTimestamp() != nil }
 
-// objectVersion is the version of an object that tells which specification it has.
+// objectVersion returns the version that identifies an object's specification.
 func objectVersion(object *unstructured.Unstructured) queue.ObjectVersion {
 	return queue.ObjectVersion{UID: string(object.GetUID()), Generation: object.GetGeneration()}
 }
 
-// userText returns what the user says in an object, in JSON: a file with it would mean the same.
+// userText returns the user's part of an object, in JSON: a file with it would mean the same.
 func userText(object *unstructured.Unstructured) ([]byte, error) {
 	metadata := map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
 	if labels := object.GetLabels(); len(labels) > 0 {

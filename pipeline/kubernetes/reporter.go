@@ -20,8 +20,8 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
-// Reporter writes what is known of the objects of a cluster into them: status, finalizer and events. All of it is made of what the queue
-// keeps, so that it can be written again by whoever comes next. It is safe for concurrent use.
+// Reporter writes what is known about the objects of a cluster into them: status, finalizer and events. All of it
+// is derived from the queue, so that any successor can write it again. It is safe for concurrent use.
 type Reporter struct {
 	Client  *Client
 	Watcher *Watcher
@@ -133,7 +133,7 @@ func (r *Reporter) lead(ctx context.Context, held func() bool) {
 	endTelling()
 }
 
-// next looks at one object, and reports whether there may be more.
+// next processes one object, and reports whether more may follow.
 func (r *Reporter) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[item], held func() bool) bool {
 	one, end := queue.Get()
 	if end {

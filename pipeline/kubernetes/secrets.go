@@ -23,7 +23,7 @@ type Secrets struct {
 	FromCluster func(namespace string) bool
 	// Otherwise reads the secrets of other pipelines.
 	Otherwise secret.Reader
-	// RequireHosts refuses secrets that do not say which servers they are for.
+	// RequireHosts rejects secrets that do not list the servers they are for.
 	RequireHosts bool
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 )
 
-// reportPipeline brings a pipeline's finalizer and status up to date, and tells of its runs.
+// reportPipeline brings a pipeline's finalizer and status up to date, and reports its runs.
 func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known) error {
 	entry, ok := r.Catalog.Get(key)
 	if !ok {
@@ -48,12 +48,13 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 	return err
 }
 
-// isRead reports whether what the catalog has is what an object says now: while any namespace cannot be read, the catalog stays as it is.
+// isRead reports whether the catalog's entry matches the current object: while any namespace cannot be read, the
+// catalog does not change.
 func isRead(entry catalog.Entry, object *unstructured.Unstructured) bool {
 	return entry.Object == objectVersion(object)
 }
 
-// unread is the status of a pipeline that says something else now than what is known of it.
+// unread returns the status of a pipeline whose current specification differs from the known one.
 func unread(object *unstructured.Unstructured) v1alpha1.RenderPipelineStatus {
 	after := statusOf(object)
 	own := conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its specification has not been read yet", meta.ReconcilingCondition)
@@ -105,7 +106,7 @@ func conditionsOf(ready metav1.ConditionStatus, reason, message, also string) []
 	return out
 }
 
-// maxMessage is how long the API server takes a condition's message.
+// maxMessage is the API server's limit for a condition's message.
 const maxMessage = 32 << 10
 
 // mergeConditions returns the conditions that an object should have. Those that others have added stay, and times of transitions with
@@ -128,7 +129,8 @@ func mergeConditions(before, own []metav1.Condition, generation int64) []metav1.
 	return out
 }
 
-// reportPolicy says of an InjectionPolicy whether it can be used, as far as that does not depend on what it is used for.
+// reportPolicy reports whether an InjectionPolicy can be used, as far as that does not depend on its use, in its
+// status.
 func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
 	var before v1alpha1.PolicyStatus
 	text, err := json.Marshal(known.object.Object["status"])
@@ -185,7 +187,7 @@ func asJSON(value any) any {
 	return out
 }
 
-// dropNulls takes out what Go writes of times that are not set, and the schema does not have.
+// dropNulls removes the nulls that Go writes for unset times, and that the schema does not allow.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -206,7 +208,7 @@ func isStalled(own []metav1.Condition) bool {
 	return conditions.FindStatusCondition(own, meta.StalledCondition) != nil
 }
 
-// completion is what is to be said of a policy that says from: Cluster, or else what is said already.
+// completion returns the conditions of a policy with from: Cluster, or otherwise the existing ones.
 func (r *Reporter) completion(known *known, own []metav1.Condition) []metav1.Condition {
 	stale, err := r.Stale(mesh.ObjectID(known.object.GetNamespace(), known.object.GetName()), known.text)
 	switch {

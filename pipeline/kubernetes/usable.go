@@ -20,8 +20,8 @@ type judged struct {
 	wrong  string
 }
 
-// judge returns why a policy cannot be used, "" where nothing is wrong. It is remembered for the text that the policy has: to read the
-// injector's configuration takes long, and policies are looked at again and again.
+// judge returns why a policy cannot be used, or "" if it can. The result is cached for the policy's text: reading
+// the injector's configuration is slow, and policies are checked again and again.
 func (r *Reporter) judge(ctx context.Context, key string, text []byte) (string, error) {
 	digest := sha256.Sum256(text)
 	r.mu.Lock()
@@ -43,7 +43,7 @@ func (r *Reporter) judge(ctx context.Context, key string, text []byte) (string, 
 	return wrong, nil
 }
 
-// forgetJudged lets go of what was found of a policy that is gone.
+// forgetJudged releases the cached result of a deleted policy.
 func (r *Reporter) forgetJudged(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func whatIsWrong(ctx context.Context, text []byte) (string, error) {
 	return "", nil
 }
 
-// compile makes a policy ready, and injects into nothing.
+// compile prepares a policy, and runs it without input.
 func compile(ctx context.Context, policy *policyv1alpha1.InjectionPolicy) (report *fn.Report, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

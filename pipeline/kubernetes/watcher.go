@@ -40,7 +40,7 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	objects map[schema.GroupVersionResource]map[string]*known
-	deleted map[string]gone // pipelines that somebody was seen to delete, and that have gone
+	deleted map[string]gone // pipelines whose deletion was observed, and that no longer exist
 	broken  error           // why objects cannot be read now
 	touched map[string]bool
 	policy  map[string]bool
@@ -102,7 +102,7 @@ func (w *Watcher) start(ctx context.Context) error {
 	return nil
 }
 
-// follow has an informer tell of the objects of a namespace.
+// follow starts an informer for the objects of a namespace.
 func (w *Watcher) follow(ctx context.Context, resource schema.GroupVersionResource, namespace string) (cache.InformerSynced, error) {
 	informer := newInformer(w.client.dynamic, resource, namespace)
 	if err := informer.SetTransform(withoutNoise); err != nil {
@@ -146,7 +146,7 @@ func (w *Watcher) check(ctx context.Context) error {
 	return nil
 }
 
-// explain says what to do about an error where that is known.
+// explain adds a remedy to an error if one is known.
 func (w *Watcher) explain(resource schema.GroupVersionResource, err error) error {
 	hint := ""
 	switch {
@@ -194,8 +194,9 @@ const (
 	checkEvery = 15 * time.Second
 )
 
-// mend looks whether objects can be read again after an error, and from time to time whether they still can, until ctx is done. An
-// informer says nothing of a server that refuses connections, or every request as one too many: it tries again, for ever.
+// mend polls until ctx is done: after an error, whether objects can be read again, and from time to time whether
+// they still can. An informer does not report a server that refuses connections, or rejects every request as one
+// too many: it retries forever.
 func (w *Watcher) mend(ctx context.Context) {
 	tick := time.NewTicker(w.mendEvery)
 	defer tick.Stop()
@@ -207,8 +208,8 @@ func (w *Watcher) mend(ctx context.Context) {
 		case <-tick.C:
 		}
 		if w.Problem() != nil {
-			// That an API server answers is not enough: until the informers have caught up with it, what is known is what was there
-			// before the error.
+			// A responding API server is not enough: until the informers have caught up with it, the known state is
+			// from before the error.
 			if caughtUp, err := w.isCaughtUp(ctx); err == nil && caughtUp {
 				w.setProblem(nil)
 			}
@@ -269,8 +270,8 @@ func (w *Watcher) sign() {
 // settle is how long is waited for further changes: many objects are applied at once.
 const settle = 50 * time.Millisecond
 
-// Run calls f with the keys of pipelines and of policies that are new, different or gone, or with none where they can be read again, or
-// not any more, until ctx is done.
+// Run calls f with the keys of pipelines and of policies that are new, changed or deleted, or with none when they
+// become readable or unreadable, until ctx is done.
 func (w *Watcher) Run(ctx context.Context, f func(pipelines, policies []string)) {
 	for {
 		select {
@@ -350,7 +351,7 @@ func (w *Watcher) Policy(namespace, name string) ([]byte, error) {
 	return one.text, nil
 }
 
-// PolicyVersion returns that of a policy as it was seen last, the zero value where there is none.
+// PolicyVersion returns the last seen version of a policy, or the zero value if it does not exist.
 func (w *Watcher) PolicyVersion(namespace, name string) queue.ObjectVersion {
 	one := w.object(policies, namespace+"/"+name)
 	if one == nil {
@@ -359,14 +360,14 @@ func (w *Watcher) PolicyVersion(namespace, name string) queue.ObjectVersion {
 	return objectVersion(one.object)
 }
 
-// object returns one as it was seen last, nil where there is none.
+// object returns an object as last seen, or nil if it does not exist.
 func (w *Watcher) object(resource schema.GroupVersionResource, key string) *known {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.objects[resource][key]
 }
 
-// keys lists the objects that there are.
+// keys lists the existing objects.
 func (w *Watcher) keys(resource schema.GroupVersionResource) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
 
-// Base is a remote base whose repository was fetched beforehand. The renderer sees its files in a directory of the root
-// that no list shows.
+// Base is a remote base whose repository was fetched before the render. The renderer sees its files in a directory
+// of the root that no listing shows.
 //
-// kustomize makes a clone of its own for every mention of a base, and a base that is named below another one is not the
-// same to it. So there is one directory for each URL and each place where it is named, all reading the same objects.
+// kustomize makes a separate clone for every mention of a base, and treats a base that is named below another one
+// as distinct. So each pair of URL and referring place gets its own directory, all backed by the same objects.
 type Base struct {
 	// Name of the directory.
 	Name string `json:"name"`

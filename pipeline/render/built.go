@@ -17,7 +17,7 @@ import (
 // Built is what a build gave, before the policies of the pipeline and its gates. It depends on the request without these, and on
 // what was asked of the files meanwhile; so it can be kept, and rendered with other policies.
 type Built struct {
-	// Response has what the build itself had to say, and charts that are wanted. It has no objects.
+	// Response holds the build's own messages and the charts it wants. It has no objects.
 	Response
 	// Items are the documents, in order.
 	Items []BuiltItem
@@ -60,7 +60,7 @@ func DecodeBuilt(content []byte) (*Built, error) {
 	return built, err
 }
 
-// writeBuilt writes the documents and, as its end, what there was to say.
+// writeBuilt writes the documents, followed by the messages.
 func writeBuilt(out io.Writer, b *Built) error {
 	for _, item := range b.Items {
 		head, err := json.Marshal(item)
@@ -92,7 +92,7 @@ func readBuilt(in io.Reader) (*Built, error) {
 	}
 }
 
-// add takes one frame of a build, and reports whether it was the last.
+// add adds one frame of a build and reports whether it was the last.
 func (b *Built) add(kind byte, content []byte) (done bool, err error) {
 	switch kind {
 	case frameItem:
@@ -115,7 +115,8 @@ func (b *Built) add(kind byte, content []byte) (done bool, err error) {
 	return false, protocolError(fmt.Sprintf("a message of kind %q", kind))
 }
 
-// takeBuild puts the warnings of a build with it that was kept, and what one had to say that was given in front of the rest.
+// takeBuild stores the warnings with the build that was kept, if any, and prepends the messages of the build that
+// was passed in.
 func (r *Response) takeBuild(given *Built) {
 	if r.Built != nil {
 		r.Built.Warnings = r.Warnings
@@ -128,7 +129,7 @@ func (r *Response) takeBuild(given *Built) {
 	}
 }
 
-// keptBuild takes what a renderer sends of its build.
+// keptBuild collects the build that a renderer sends.
 type keptBuild struct {
 	building, finished *Built
 	left               int64
@@ -150,7 +151,8 @@ func (k *keptBuild) take(kind byte, content []byte) error {
 	return err
 }
 
-// Finished returns the response that a build is by itself: one that wants charts has nothing to inject.
+// Finished returns the response that a build already amounts to: a build that wants charts has no objects to inject
+// into.
 func (b *Built) Finished() (*Response, bool) {
 	if len(b.Wanted) == 0 {
 		return nil, false

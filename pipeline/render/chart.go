@@ -13,7 +13,7 @@ import (
 // Chart is a chart of a repository whose archive was fetched beforehand. The renderer sees it in a directory of the root that
 // no list shows.
 type Chart struct {
-	// LockedChart is what the lock says of it.
+	// LockedChart is the chart's entry in the lock.
 	v1alpha1.LockedChart
 	// Path of the archive.
 	Path string `json:"path"`
@@ -34,8 +34,8 @@ type ChartReference struct {
 	Repository, Name, Range string
 	// Where is what asks for it: a file and line of the source, or a field of the pipeline.
 	Where string
-	// Named says that the pipeline itself names the repository, and not only the source.
+	// Named reports whether the pipeline itself names the repository, rather than only the source.
 	Named bool
-	// Needed says that nothing can be rendered without it. Otherwise the renderer is the one to tell.
+	// Needed reports whether rendering is impossible without it. Otherwise the renderer reports the failure.
 	Needed bool
 }

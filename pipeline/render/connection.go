@@ -38,8 +38,8 @@ type Task struct {
 	Archive *ArchiveRequest
 }
 
-// Next waits for the next task. The error is io.EOF or another one of reading where the other process wants nothing more, and a
-// *RequestError where it sent what cannot be read.
+// Next waits for the next task. The error is io.EOF or another read error if the other process is done, and a
+// *RequestError if it sent something unreadable.
 func (c *Connection) Next() (*Task, error) {
 	kind, content, err := readFrame(c.in, maxFrame)
 	if err != nil {
@@ -142,7 +142,7 @@ func (f *frameFlusher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// wantsBuilt stands for notes in the renderer, which does not take any.
+// wantsBuilt is the type of notes in the renderer, which accepts none.
 type wantsBuilt struct{}
 
 func (wantsBuilt) Begin()                          {}

@@ -61,7 +61,7 @@ func (n *namespaceTrials) noteHave() {
 	}
 }
 
-// noteRefused tells of it unless it is so for good from the first renderer on: Isolation says that.
+// noteRefused reports the failure unless it is permanent from the first renderer on: Isolation covers that case.
 func (n *namespaceTrials) noteRefused(err error, lasting bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -44,9 +44,9 @@ type Decision struct {
 	Object result.ResourceRef `json:"object"`
 	// Action is injected, skipped, removed, kept or failed.
 	Action string `json:"action"`
-	// Changed says whether the object differs from what the build made.
+	// Changed reports whether the object differs from the output of the build.
 	Changed bool `json:"changed,omitempty"`
-	// Reason says why, in one sentence.
+	// Reason explains why, in one sentence.
 	Reason string `json:"reason"`
 	// Policy that decided.
 	Policy string `json:"policy,omitempty"`

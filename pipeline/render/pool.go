@@ -25,12 +25,12 @@ type Options struct {
 	Warm int
 	// NoSandbox starts renderers without namespaces of their own, for tests.
 	NoSandbox bool
-	// Namespaces is told when renderers begin to be without namespaces of their own, and why, and when they have some again. It must be
-	// quick; it may be nil.
+	// Namespaces is called when renderers lose their own namespaces, with the reason, and when they have them
+	// again. It must be quick; it may be nil.
 	Namespaces func(have bool, err error)
 }
 
-// Pool starts renderers. It is safe for use by several goroutines; how many renders run at once is the caller's to say.
+// Pool starts renderers. It is safe for concurrent use; the caller limits the number of concurrent renders.
 type Pool struct {
 	options Options
 	asking  int // bytes of questions that one render may ask
@@ -160,7 +160,8 @@ var (
 	ErrTimeout = errors.New("the render took too long")
 	// ErrEnded is the cause of the error of a render whose renderer was killed, or ended by itself without saying why.
 	ErrEnded = errors.New("the renderer ended without a result")
-	// ErrStart is the cause of the error of a render for which there was no renderer. That is a matter of the machine alone.
+	// ErrStart is the cause of a render error if no renderer could be started. The cause is always the machine,
+	// never the source.
 	ErrStart = errors.New("starting the renderer")
 )
 
@@ -172,8 +173,9 @@ func IsUnfinished(err error) bool {
 // stepBackAfter is when a render counts as a long one, behind which no other is to wait.
 const stepBackAfter = 3 * time.Second
 
-// Render renders in a process of its own, or in one that has rendered for the same trust and was left as it was before. The reader is
-// asked for files by this process; give a tree.View and take its record afterwards, also when the render fails.
+// Render renders in a process of its own, or in one that has rendered for the same trust and was left unchanged.
+// This process reads the files from the reader; pass a tree.View and use its record afterwards, even if the render
+// fails.
 func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, request.Limits.Timeout, fmt.Errorf("%w: more than %s", ErrTimeout, request.Limits.Timeout))
 	defer cancel()
@@ -217,12 +219,12 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 		if again && mark != "" {
 			text, whole = worker.stderr.takeUntil(mark, markTimeout)
 		}
-		// One that takes long has stepped back for good.
+		// A renderer that took long has lowered its priority for good.
 		if whole && long.Stop() && stop() && worker.canGoOn(p.sessions.room) {
 			kept = true
 			p.sessions.put(sessionKey(request), worker)
 		} else if worker.killGroup(); !whole {
-			text = worker.stderr.String() // it has nothing more to do; what it wrote on its way is complete now
+			text = worker.stderr.String() // it has finished; its output is complete now
 		}
 		if text = strings.TrimSpace(text); text != "" {
 			response.Warnings = append(response.Warnings, strings.Split(strings.ToValidUTF8(text, "?"), "\n")...)
@@ -240,12 +242,12 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 	return nil, worker.explainEnd(err, request.Limits)
 }
 
-// renderError is what the renderer says went wrong.
+// renderError is an error reported by the renderer.
 type renderError struct{ text string }
 
 func (e *renderError) Error() string { return e.text }
 
-// serveRequest sends the request and answers until the result is there.
+// serveRequest sends the request and answers questions until the result arrives.
 func serveRequest(worker *rendererProcess, files tree.Reader, request Request, mark string, asking int) (response *Response, again bool, err error) {
 	if err := sendRequest(worker, request, mark); err != nil {
 		return nil, false, err
@@ -277,7 +279,7 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, m
 	}
 }
 
-// sendRequest sends a request, and the build that it gives where it gives one.
+// sendRequest sends a request, followed by its build if it has one.
 func sendRequest(worker *rendererProcess, request Request, mark string) error {
 	text, err := encodeRequest(request, mark)
 	if err != nil {
@@ -289,7 +291,7 @@ func sendRequest(worker *rendererProcess, request Request, mark string) error {
 	return writeBuilt(worker.in, &Built{Response: Response{Type: request.Given.Type}, Items: request.Given.Items})
 }
 
-// exchange is what a renderer is told and tells while it works on a request.
+// exchange is the communication with a renderer while it processes a request.
 type exchange struct {
 	worker  *rendererProcess
 	files   tree.Reader
@@ -321,7 +323,7 @@ func (e *exchange) read() (kind byte, content []byte, err error) {
 	return kind, content, err
 }
 
-// take takes a message that is not the last one: a question is answered, and what belongs to the result is kept.
+// take handles a message that is not the last one: it answers a question, and keeps parts of the result.
 func (e *exchange) take(kind byte, content []byte) error {
 	switch kind {
 	case frameQuestion:

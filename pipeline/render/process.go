@@ -33,13 +33,14 @@ type rendererProcess struct {
 // starts overlap. If we are killed then, two children wait for each other's end for ever, and keep our sockets and locks.
 var launching sync.Mutex
 
-// CollectAt is by how many percent a renderer's heap grows before it collects garbage: a process that lives for some milliseconds
-// need not do that. It is in its environment, as it would collect else while its packages are initialised, which made up a quarter
-// of the processor time of its start. The memory limit makes one that lives longer do it.
+// CollectAt is the heap growth in percent at which a renderer collects garbage: a process that lives for some
+// milliseconds need not collect at all. It is set in its environment because the renderer would otherwise collect
+// while its packages are initialised, which made up a quarter of the processor time of its start. The memory limit
+// forces a longer-lived process to collect.
 const CollectAt = 400
 
-// startRenderer starts a renderer: nothing else in its environment, an own process group, and namespaces of its own without any network
-// where the system allows it. It ends when this process does.
+// startRenderer starts a renderer with only this in its environment, in its own process group, and in namespaces of
+// its own without any network if the system allows it. The renderer ends when this process does.
 func (p *Pool) startRenderer() (*rendererProcess, error) {
 	launch := func(namespaces bool) (*rendererProcess, error) { return launchRenderer(p.options, namespaces) }
 	if p.options.NoSandbox {
@@ -63,7 +64,8 @@ func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) 
 		return nil, err
 	}
 	command.Stderr = p.stderr
-	// A renderer that is killed may have handed its standard error to nobody, as it starts nothing; do not wait for long.
+	// A killed renderer cannot have passed on its standard error, since it starts no processes; do not wait for
+	// long.
 	command.WaitDelay = time.Second
 	launching.Lock()
 	err = command.Start()
@@ -87,12 +89,12 @@ func (p *rendererProcess) killGroup() {
 	<-p.exited
 }
 
-// explainEnd says why a renderer ended without a result.
+// explainEnd explains why a renderer ended without a result.
 func (p *rendererProcess) explainEnd(err error, limits Limits) error {
 	if strings.HasPrefix(err.Error(), "the renderer sent") || errors.As(err, new(*tree.LimitError)) {
 		return err // it has not ended, and is about to be
 	}
-	// It has ended, or is about to: its own end tells more than ours.
+	// It has ended, or is about to: its own exit is more informative than a kill.
 	ended := make(chan struct{})
 	go func() { _, _ = io.Copy(io.Discard, p.out); close(ended) }()
 	select {

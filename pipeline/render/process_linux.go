@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusesNamespaces reports whether a renderer may not have started because the system does not let us make namespaces, and whether that
-// lasts: there may be too many of them at the moment, and the program may be being replaced.
+// refusesNamespaces reports whether a renderer may have failed to start because the system does not allow new
+// namespaces, and whether that is permanent. Temporary causes are an exhausted limit and a program that is just
+// being replaced.
 func refusesNamespaces(err error) (refused, lasting bool) {
 	lasting = errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL)
 	return lasting || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES), lasting
@@ -45,7 +46,8 @@ func (p *rendererProcess) isAlive() bool {
 	return err == nil && ended.Signo == 0
 }
 
-// yielding is how much a renderer that takes long steps back behind everything else that wants the processor.
+// yielding is the amount by which a renderer that takes long lowers its priority, so that all other users of the
+// processor come first.
 const yielding = 10
 
 // stepBack lets others have the processor first. Linux knows niceness of threads only; new ones take it from that which

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Elsewhere than on Linux a renderer is a process of its own that gets nothing but its request, for at most the time that the request
-// allows. The system does not keep it from anything, so it is for sources that whoever runs it trusts. Only the daemon is for others.
+// On systems other than Linux, a renderer is a process of its own that receives only its request, for at most the
+// time that the request allows. The system does not restrict it, so it is for sources that its user trusts. Only
+// the daemon is for others.
 
 // rendererMaxMemory is what a renderer that is used again is taken to have.
 const rendererMaxMemory = 64 << 20

@@ -24,8 +24,9 @@ var builtWith string
 // ErrNoRenderer is the cause of the error where the renderer is missing, or is one of another build.
 var ErrNoRenderer = errors.New("finding the renderer")
 
-// findRenderer returns the path of the renderer beside the program self, or beside what self is a link to. built is the identity that the
-// renderer must have, "" for any: another build might render something else. The error names the files that were looked for.
+// findRenderer returns the path of the renderer next to the program self, or next to the target of self if it is a
+// link. built is the identity that the renderer must have, or "" for any: another build might render a different
+// result. The error lists the files that were searched.
 func findRenderer(self, built string) (string, error) {
 	name := Program
 	if runtime.GOOS == "windows" {

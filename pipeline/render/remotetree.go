@@ -20,7 +20,8 @@ type remoteTree struct {
 	out io.Writer
 }
 
-// askQuestion refuses names that are not UTF-8. They do no harm in a list, as long as nobody wants to see what is there.
+// askQuestion rejects names that are not UTF-8. They are harmless in a listing as long as no reader asks for their
+// content.
 func (a *remoteTree) askQuestion(op tree.Op, name string) ([]byte, error) {
 	if !utf8.ValidString(name) {
 		return nil, fmt.Errorf("reading %q: the name is not UTF-8; rename it", CleanPath(name))

@@ -31,7 +31,8 @@ type Request struct {
 	Policies []Policy `json:"policies,omitempty"`
 	// Bases are the remote bases that may be named, fetched beforehand (reference.FindBases).
 	Bases []Base `json:"bases,omitempty"`
-	// Sources are the directories of further sources. A kustomization in one names nothing outside of it.
+	// Sources are the directories of further sources. A kustomization inside one must not refer to files outside of
+	// it.
 	Sources []string `json:"sources,omitempty"`
 	// HelmCharts is what the helmCharts of kustomizations are rendered with.
 	HelmCharts *v1alpha1.HelmCharts `json:"helmCharts,omitempty"`
@@ -39,26 +40,29 @@ type Request struct {
 	Releases *v1alpha1.Releases `json:"releases,omitempty"`
 	// Repositories are the Git repositories whose files are in the tree, for releases.
 	Repositories []Repository `json:"repositories,omitempty"`
-	// Discover only finds the charts that releases need. Nothing is rendered of helmCharts whose charts are not there.
+	// Discover only finds the charts that releases need. helmCharts whose charts are missing are not rendered.
 	Discover bool `json:"discover,omitempty"`
 	// Charts are the charts of repositories that may be used, fetched beforehand (reference.FindCharts).
 	Charts []Chart `json:"charts,omitempty"`
-	// Schemas is what the objects are held against; nil for nothing.
+	// Schemas configures what the objects are checked against; nil disables the check.
 	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
-	// Admission is what policies and Pod Security are evaluated by; nil for nothing.
+	// Admission configures the evaluation of policies and Pod Security; nil disables it.
 	Admission *v1alpha1.AdmissionGate `json:"admission,omitempty"`
-	// DerivedKey is what the values of Helm and HelmCharts are derived from, with impure: Derived, and ReleasesKey what those of
-	// Releases are; nil for nothing. They are for the renderer only (sentRequest).
+	// DerivedKey is the key that values of Helm and HelmCharts are derived from, with impure: Derived, and
+	// ReleasesKey the key for those of Releases; nil derives no values. Both are for the renderer only
+	// (sentRequest).
 	DerivedKey  *derive.Key `json:"-"`
 	ReleasesKey *derive.Key `json:"-"`
 	// Limits bound the render.
 	Limits Limits `json:"limits"`
-	// Given is what the build gave before: only the rest is done. It goes to the renderer beside the request.
+	// Given is the result of an earlier build: only the remaining steps are performed. It is sent to the renderer
+	// next to the request.
 	Given *Built `json:"-"`
-	// Trust names those who may use one renderer after the other; "" is for a renderer that is used for this render alone. It is the
-	// caller's to say, and the renderer does not know it.
+	// Trust identifies those who may share a renderer, one after the other; "" requests a renderer that is used for
+	// this render alone. The caller sets it, and the renderer does not know it.
 	Trust string `json:"-"`
-	// Keep asks for what the build gives (Response.Built), and takes notes of what it depends on; nil asks for nothing.
+	// Keep requests the result of the build (Response.Built) and receives notes of its dependencies; nil requests
+	// neither.
 	Keep Notes `json:"-"`
 }
 
@@ -68,7 +72,7 @@ type Notes interface {
 	Begin()
 	// Note is called for each question.
 	Note(tree.Question, tree.Answer)
-	// End is called when the build is there and nothing more is asked for it.
+	// End is called when the build is complete and asks no more questions.
 	End()
 }
 
@@ -76,14 +80,15 @@ type Notes interface {
 type Repository struct {
 	// URL of the repository, and Path of its root among the files.
 	URL, Path string
-	// Ref is what is followed there. It is of no account where Any is true: then the files are there for every revision.
+	// Ref is the ref that is followed. It is ignored if Any is true: then the files are available for every
+	// revision.
 	Ref v1alpha1.GitRef
 	Any bool
 }
 
 // Policy is the text of one InjectionPolicy.
 type Policy struct {
-	// Origin says where it is from, for messages.
+	// Origin describes where it comes from, for messages.
 	Origin string `json:"origin"`
 	// YAML is one document.
 	YAML string `json:"yaml"`
@@ -142,15 +147,17 @@ type Response struct {
 	Type v1alpha1.BuildType `json:"type"`
 	// Objects in the order of the build.
 	Objects []Object `json:"-"`
-	// Wanted are the charts without which releases cannot be rendered. With one there are no objects.
+	// Wanted lists the charts without which releases cannot be rendered. If it is not empty, the response has no
+	// objects.
 	Wanted []ChartReference `json:"wanted,omitempty"`
 	// Results are the findings of the injection.
 	Results result.Results `json:"results,omitempty"`
 	// Decisions has one entry for each pod template and layer.
 	Decisions []Decision `json:"decisions,omitempty"`
-	// FollowJobs says that a policy has Jobs and bare Pods follow it, whatever is published of them (spec.jobs: Follow).
+	// FollowJobs reports whether a policy has Jobs and bare Pods follow it, whatever is published of them
+	// (spec.jobs: Follow).
 	FollowJobs bool `json:"followJobs,omitempty"`
-	// Warnings are what the build says beside.
+	// Warnings are further messages of the build.
 	Warnings []string `json:"warnings,omitempty"`
 	// Built is what the build gave, with Request.Keep; nil where that is not to be kept, as it holds what is secret.
 	Built *Built `json:"-"`
@@ -179,9 +186,9 @@ func (r *Request) PolicyDigest() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// Fingerprint is a digest of everything that a result depends on: what was read of the source, the request without its
-// limits, and the version of Prerig. Two renders with the same fingerprint give the same objects, whatever else has
-// changed in the source.
+// Fingerprint returns a digest of everything that a result depends on: what was read of the source, the request
+// without its limits, and the version of Prerig. Two renders with the same fingerprint yield the same objects,
+// whatever other parts of the source have changed.
 func Fingerprint(record tree.Record, request *Request, version string) string {
 	plain := *request
 	plain.Limits = Limits{}

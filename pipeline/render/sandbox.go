@@ -8,18 +8,19 @@ import (
 	"strings"
 )
 
-// Isolation says what keeps a renderer from the machine that it runs on. Each part holds without the others, and none
-// needs a privilege; which of them there are is for the kernel to say, and for who runs it.
+// Isolation lists the layers that isolate a renderer from its machine. Each layer holds without the others, and
+// none needs a privilege; which layers are active depends on the kernel and on how the program is run.
 type Isolation struct {
-	// Namespaces: user, network, IPC and host name are its own; there is no network to reach.
+	// Namespaces reports whether the renderer has its own user, network, IPC and host name namespaces; it can reach
+	// no network.
 	Namespaces bool `json:"namespaces"`
-	// Root: its root directory is empty, and nothing can be made in it.
+	// Root reports whether its root directory is empty, and no file can be created in it.
 	Root bool `json:"root"`
 	// Landlock is the version of Landlock's interface by which no file can be opened or made, 0 for none. From version 4 on
 	// TCP is closed too, which is not all of a network, and from 6 on abstract sockets and signals to others.
 	Landlock int `json:"landlock"`
-	// Seccomp: the kernel takes a few system calls only. None opens a file or socket, starts a program, or looks at another
-	// process.
+	// Seccomp reports whether the kernel accepts only a few system calls. None opens a file or socket, starts a
+	// program, or inspects another process.
 	Seccomp bool `json:"seccomp"`
 }
 
@@ -29,7 +30,8 @@ func (i Isolation) Network() bool { return i.Namespaces || i.Seccomp }
 // Files reports whether the kernel keeps a renderer from files.
 func (i Isolation) Files() bool { return i.Root || i.Seccomp || i.Landlock > 0 }
 
-// Problem says what a renderer is not kept from, and what to do; it is empty where it is kept from the network and from files.
+// Problem describes what a renderer is not isolated from, and how to fix it; it is empty if the renderer is
+// isolated from the network and from files.
 func (i Isolation) Problem() string {
 	if i.Network() && i.Files() {
 		return ""
@@ -38,12 +40,12 @@ func (i Isolation) Problem() string {
 		"user namespaces or seccomp to be sure"
 }
 
-// Layers returns each part by its name, with whether it is there.
+// Layers maps the name of each layer to whether it is active.
 func (i Isolation) Layers() map[string]bool {
 	return map[string]bool{"namespaces": i.Namespaces, "root": i.Root, "landlock": i.Landlock > 0, "seccomp": i.Seccomp}
 }
 
-// String lists what is there.
+// String lists the active layers.
 func (i Isolation) String() string {
 	var have []string
 	if i.Namespaces {

@@ -51,7 +51,7 @@ func sessionKey(request Request) string {
 	return string(text)
 }
 
-// take returns a renderer that has rendered for the same, nil where there is none.
+// take returns a renderer that has rendered for the same key, or nil if none exists.
 func (s *sessionPool) take(key string) *rendererProcess {
 	for {
 		one := s.pick(func(one *idleRenderer) bool { return one.key == key })
@@ -65,7 +65,7 @@ func (s *sessionPool) take(key string) *rendererProcess {
 	}
 }
 
-// pick takes the last of the renderers out that a caller wants.
+// pick removes and returns the last renderer that the caller wants.
 func (s *sessionPool) pick(wanted func(*idleRenderer) bool) *idleRenderer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +129,9 @@ func (s *sessionPool) close() {
 	}
 }
 
-// renderAgain renders in a process that has rendered for the same. It reports whether there was one and what it gave is to be taken:
-// after an error of any kind, the render is done in a process of its own, so that no render is the worse for another one.
+// renderAgain renders in a process that has rendered for the same trust. It reports whether such a process existed
+// and its result is usable: after any error, the render is repeated in a process of its own, so that no render
+// suffers from an earlier one.
 func (p *Pool) renderAgain(ctx context.Context, files tree.Reader, request Request) (response *Response, done bool, err error) {
 	worker := p.sessions.take(sessionKey(request))
 	if worker == nil {

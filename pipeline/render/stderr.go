@@ -12,8 +12,8 @@ import (
 
 var _ io.Writer = (*tailBuffer)(nil)
 
-// tailBuffer keeps the beginning and the end of what a renderer says on standard error: a Go program that ends by itself says
-// first why, and then where, which can be long.
+// tailBuffer keeps the beginning and the end of a renderer's standard error: a crashing Go program first prints the
+// reason, and then the location, which can be long.
 type tailBuffer struct {
 	mu    sync.Mutex
 	start []byte
@@ -49,7 +49,8 @@ func (b *tailBuffer) String() string {
 	return string(b.start) + string(b.text)
 }
 
-// takeUntil waits for a mark at the end of what was said, and takes all of it; false where it does not come in time.
+// takeUntil waits for a mark at the end of the output and removes all of it. It returns false if the mark does not
+// arrive in time.
 func (b *tailBuffer) takeUntil(mark string, timeout time.Duration) (text string, ok bool) {
 	late := time.NewTimer(timeout)
 	defer late.Stop()

@@ -37,8 +37,8 @@ type GateDocument struct {
 	Source *SentDocument `json:"source,omitempty"`
 }
 
-// NewGateDocument returns a document for a check. source is the document as the user wrote it. It returns false for an element of a
-// list, which is nothing without the list.
+// NewGateDocument returns a document for a check. source is the document as the user wrote it. It returns false for
+// an element of a list, which is meaningless without the list.
 func NewGateDocument(document, source *manifest.Document, path string) (GateDocument, bool) {
 	sent, ok := newSentDocument(document)
 	out := GateDocument{Path: path, Document: sent}
@@ -93,8 +93,8 @@ type ArchiveRequest struct {
 	Version string `json:"version"`
 }
 
-// CheckObjects returns what an API server refuses of the objects of a request, in a renderer of its own. The objects are those of
-// whoever asks, so that the check has no limits of memory and time.
+// CheckObjects returns what an API server would reject in the objects of a request, in a renderer of its own. The
+// objects belong to the caller, so the check has no memory or time limits.
 func (p *Pool) CheckObjects(ctx context.Context, request GateRequest) (result.Results, error) {
 	var found result.Results
 	err := p.runTask(ctx, taskOf(frameGate, request), func(content []byte) error {
@@ -143,7 +143,7 @@ type sentTask struct {
 
 func taskOf(kind byte, request any) sentTask { return sentTask{kind: kind, request: request} }
 
-// runTask has a renderer of its own do a task, and takes the content of its last message.
+// runTask runs a task in a renderer of its own, and passes the content of its last message to take.
 func (p *Pool) runTask(ctx context.Context, t sentTask, take func(content []byte) error) error {
 	bound := Limits{Output: maxFrame}
 	if t.limits != nil {

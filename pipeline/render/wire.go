@@ -32,7 +32,7 @@ const (
 	frameGate     = 'G' // to the renderer instead of a request: GateRequest; it ends with frameDone
 	frameChart    = 'C' // to the renderer instead of a request: ChartRequest; it asks for files, and ends with frameResult
 	frameArchive  = 'V' // to the renderer instead of a request: ArchiveRequest; it ends with frameResult
-	frameResult   = 'S' // from the renderer: ChartResult, or nothing
+	frameResult   = 'S' // from the renderer: ChartResult, or empty
 )
 
 // maxFrame bounds a frame that the renderer reads; the other direction is bounded by the limits of the request.
@@ -46,8 +46,8 @@ const (
 	maxError     = 1 << 20
 )
 
-// wireInfo is tree.Info as it goes over the wire. JSON has no way to write a name that is not UTF-8, and puts other
-// characters in its place, so that such a name goes as bytes: the renderer is then able to say which one it is.
+// wireInfo is tree.Info on the wire. JSON cannot represent a name that is not UTF-8, and substitutes other
+// characters, so such a name is sent as bytes: the renderer can then name it in its error.
 type wireInfo struct {
 	tree.Info
 	Bytes []byte `json:"bytes,omitempty"`
@@ -129,12 +129,12 @@ func encodeAnswer(q tree.Question, a tree.Answer) []byte {
 	return append([]byte{statusOK}, content...)
 }
 
-// sentRequest is the first frame: a request with what else shows it leaves out.
+// sentRequest is the first frame: a request with the fields that other encodings of it leave out.
 type sentRequest struct {
 	Request
 	DerivedKey  []byte `json:"derivedKey,omitempty"`
 	ReleasesKey []byte `json:"releasesKey,omitempty"`
-	// Given says that a build follows, Keep that one is wanted.
+	// Given reports whether a build follows, Keep whether one is wanted.
 	Given bool `json:"given,omitempty"`
 	Keep  bool `json:"keep,omitempty"`
 	// Mark ends what is written to standard error, by a renderer that may be used again; "" is for one that is not.
@@ -158,7 +158,7 @@ type sentResponse struct {
 	Response
 	// Lines are those of the files of the results, which JSON leaves out.
 	Lines []int `json:"lines"`
-	// Again says that the renderer can be used again.
+	// Again reports whether the renderer can be reused.
 	Again bool `json:"again,omitempty"`
 }
 

@@ -22,8 +22,8 @@ type Reader interface {
 	Secret(ctx context.Context, namespace, name string, purpose Purpose) (map[string][]byte, error)
 }
 
-// Read returns the keys of the secret that a pipeline of a namespace refers to, nil without a reference. from may be nil where
-// there are no secrets.
+// Read returns the keys of the secret that a pipeline of a namespace refers to, or nil without a reference. from
+// may be nil if no secrets exist.
 func Read(ctx context.Context, from Reader, namespace string, ref *meta.LocalObjectReference, purpose Purpose) (map[string][]byte, error) {
 	if ref == nil {
 		return nil, nil
@@ -44,7 +44,7 @@ func Read(ctx context.Context, from Reader, namespace string, ref *meta.LocalObj
 type Dir struct {
 	// Path of the directory.
 	Path string
-	// RequireHosts refuses secrets that do not say which servers they are for.
+	// RequireHosts rejects secrets that do not declare which servers they are for.
 	RequireHosts bool
 }
 
@@ -94,8 +94,8 @@ func (s Dir) Secret(_ context.Context, namespace, name string, purpose Purpose) 
 	return Release(at, secret, purpose, s.RequireHosts)
 }
 
-// Release returns the keys of a secret for a purpose, or an error where it is not meant for that. at names it in messages; required
-// refuses one that does not say which servers it is for.
+// Release returns the keys of a secret for a purpose, or an error if the secret is not meant for it. at names the
+// secret in messages; required rejects a secret that does not declare which servers it is for.
 func Release(at string, keys map[string][]byte, purpose Purpose, required bool) (map[string][]byte, error) {
 	hosts, stated := keys[KeyHosts]
 	delete(keys, KeyHosts)

@@ -12,16 +12,16 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// KeyHosts is the key of a secret that says which servers it is for: a line for each, either HOST or HOST:PORT, for https and ssh
-// only; the same with http:// in front, where credentials may go over the network in the clear; or a URL with a path, of one
-// repository or ending in /* for all below. A # begins a comment.
+// KeyHosts is the key of a secret that lists the servers it is for: a line for each, either HOST or HOST:PORT, for
+// https and ssh only; the same prefixed with http://, if credentials may be sent over the network in the clear; or
+// a URL with a path, of one repository or ending in /* for all below. A # begins a comment.
 const KeyHosts = ".hosts"
 
 // Purpose is what a secret is asked for.
 type Purpose struct {
 	// URL of the server that it is used with. It is empty for a key that is only used here, such as one that signs commits.
 	URL string
-	// Signs says that the secret signs what the server gets, and is not sent itself.
+	// Signs reports whether the secret signs what the server receives, and is not sent itself.
 	Signs bool
 }
 
@@ -33,8 +33,8 @@ func AtRegistry(url string, insecure bool) Purpose {
 	return At(map[bool]string{false: "https://", true: "http://"}[insecure] + strings.TrimPrefix(url, "oci://"))
 }
 
-// check returns an error where a secret with these hosts must not be used for the purpose; stated says whether it names any. What
-// the server would learn otherwise is gone for good, so that in doubt nothing is sent.
+// check returns an error if a secret with these hosts must not be used for the purpose; stated reports whether it
+// names any. A secret that a server learns cannot be taken back, so in doubt it is not sent.
 func (p Purpose) check(hosts string, stated, required bool) error {
 	if p.URL == "" {
 		return nil

@@ -30,16 +30,16 @@ type confirmData struct {
 	Names  []string
 	// Scope is the query of the list whose pipelines are meant, "" where they are named.
 	Scope string
-	// Digest stands for what is asked: the answer is to this and nothing else.
+	// Digest identifies what is asked: the answer applies to this and nothing else.
 	Digest, CSRF, To string
-	// Changed says that it is asked again, as others are meant now than when it was asked.
+	// Changed reports whether it is asked again because the affected pipelines have changed since.
 	Changed bool
 	// Plans are what it would do, PlanError why that is not known.
 	Plans     []planData
 	PlanError string
 }
 
-// act does what a button of the page says.
+// act performs the action of a button of the page.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -82,7 +82,8 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	s.finishAction(w, r, a, names)
 }
 
-// chosen returns the names that a form is about, sorted: those it lists, or those of a list that somebody may do it with.
+// chosen returns the names that a form is about, sorted: those it lists, or those of a list for which the user may
+// perform the action.
 func (s *Server) chosen(r *http.Request, a action) ([]string, error) {
 	names := slices.Clone(r.PostForm["name"])
 	if scope := r.PostForm.Get("scope"); scope != "" {
@@ -99,7 +100,7 @@ func (s *Server) chosen(r *http.Request, a action) ([]string, error) {
 	return names, nil
 }
 
-// digestOf stands for an action and its pipelines.
+// digestOf identifies an action and its pipelines.
 func digestOf(name string, pipelines []string) string {
 	sum := sha256.Sum256([]byte(name + "\x00" + strings.Join(pipelines, "\x00")))
 	return hex.EncodeToString(sum[:16])
@@ -132,7 +133,7 @@ func (s *Server) finishAction(w http.ResponseWriter, r *http.Request, a action, 
 	s.leadBack(w, r, a, names)
 }
 
-// leadBack leads to the page with the button, which says what was done.
+// leadBack redirects to the page with the button, which reports what was done.
 func (s *Server) leadBack(w http.ResponseWriter, r *http.Request, a action, names []string) {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		s.Log.Debug("the page may show what was before", "error", err)
@@ -141,7 +142,7 @@ func (s *Server) leadBack(w http.ResponseWriter, r *http.Request, a action, name
 	http.Redirect(w, r, withNotice(signin.LocalPath(r.PostForm.Get("to")), a.Name, len(names)), http.StatusSeeOther)
 }
 
-// Parameters of the address that say what was just done.
+// Query parameters that describe the last action.
 const (
 	noticeAction = "done"
 	noticeNumber = "n"
@@ -160,7 +161,8 @@ func withNotice(to, name string, n int) string {
 	return u.String()
 }
 
-// noticeOf says in words what an address says was just done. Anybody can write an address: it can only say that something was done.
+// noticeOf describes the last action according to the URL. Anyone can craft a URL: the notice can only claim that
+// something was done.
 func noticeOf(r *http.Request) string {
 	values := r.URL.Query()
 	a, ok := findAction(values.Get(noticeAction))

@@ -21,32 +21,34 @@ import (
 type subject int
 
 const (
-	ofPipeline subject = iota // one that is there
-	ofRemoval                 // one that is gone and not removed yet
+	ofPipeline subject = iota // one that exists
+	ofRemoval                 // one that was deleted and is not removed yet
 )
 
 // action is something that people do on the page. A row of actions is all that a new one needs.
 type action struct {
-	// Name is what the form says and the record has, Label stands on the button.
+	// Name is the value in the form and in the record; Label is the text of the button.
 	Name, Label string
 	// Question is asked before it is done, with the pipelines below; "" asks only where it is about several.
 	Question string
 	// Asks returns the question about some pipelines where it is not the same for all, "" where none is asked; it may be nil.
 	Asks func(s *Server, pipelines []string) string
-	// LabelFor returns what stands on the button of a pipeline, "" for Label; it may be nil.
+	// LabelFor returns the button text for a pipeline, or "" for Label; it may be nil.
 	LabelFor func(p Pipeline) string
-	// Done says what happened, after the number of pipelines.
+	// Done describes what happened, after the number of pipelines.
 	Done string
 	// Role that it needs in the pipeline's namespace.
 	Role    access.Role
 	Subject subject
-	// IsOffered reports whether a pipeline has the button; nil is always. It does not say who may: Role does.
+	// IsOffered reports whether a pipeline has the button; nil means always. It does not decide who may use it:
+	// Role does.
 	IsOffered func(p Pipeline, spec *v1alpha1.RenderPipeline) bool
 	// Plan returns what it would do, which is shown with the question; nil shows the pipelines alone.
 	Plan func(s *Server, r *http.Request, pipelines []string) ([]planData, error)
 	// Do does it with pipelines that the request may do it with.
 	Do func(s *Server, ctx context.Context, pipelines []string) error
-	// Route is the path of the API that does it, checks it and records it, in place of Do. Where the server has none, there is no button.
+	// Route is the path of the API that performs, checks and records it, instead of Do. If the server does not have
+	// it, the button is not shown.
 	Route string
 }
 
@@ -115,7 +117,7 @@ func waitsForMerge(p Pipeline) bool {
 	return slices.ContainsFunc(p.Status.Published, func(one v1alpha1.Published) bool { return one.PullRequest.Waits() })
 }
 
-// isBad reports whether a state needs somebody.
+// isBad reports whether a state needs attention.
 func isBad(state string) bool {
 	return slices.Contains([]string{StateInvalid, StateFailing, StateStalled, StateDrifted}, state)
 }
@@ -145,7 +147,7 @@ func findAction(name string) (action, bool) {
 // button is an action as a page offers it.
 type button struct{ Name, Label string }
 
-// buttonsOf returns the buttons that somebody has for a pipeline. Who cannot send a form has none.
+// buttonsOf returns the buttons that a user has for a pipeline. A user who cannot submit forms has none.
 func (s *Server) buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []button) {
 	if e.Err != nil || e.Pipeline == nil || requestOf(r).credential == "" {
 		return nil
@@ -162,7 +164,8 @@ func (s *Server) buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []
 	return out
 }
 
-// buttonsForAll returns the buttons of a subject that somebody has for those of several pipelines that they may change.
+// buttonsForAll returns the buttons of a subject for several pipelines, restricted to those that the user may
+// change.
 func (s *Server) buttonsForAll(r *http.Request, of subject) (out []button) {
 	for _, a := range actions {
 		if a.Subject == of && s.has(a) && requestOf(r).credential != "" && principal(r).MaySomewhere(a.Role) {
@@ -172,8 +175,8 @@ func (s *Server) buttonsForAll(r *http.Request, of subject) (out []button) {
 	return out
 }
 
-// checkAction returns the status code of the answer and why somebody may not do something with pipelines; a pipeline that they may not
-// know of is like one that does not exist.
+// checkAction returns the status code of the answer and why the user may not perform an action on pipelines; a
+// pipeline that they may not see is treated as non-existent.
 func (s *Server) checkAction(who access.Principal, a action, names []string) (code int, err error) {
 	if len(names) == 0 {
 		return http.StatusBadRequest, errors.New("no pipeline is chosen")

@@ -27,7 +27,7 @@ type Pipeline struct {
 	File string `json:"file"`
 	// State is Ready, Failing, Stalled, Suspended, Invalid or New.
 	State string `json:"state"`
-	// Message says more.
+	// Message is more detail.
 	Message string `json:"message,omitempty"`
 	// Source is the URL of the source.
 	Source string `json:"source,omitempty"`
@@ -37,9 +37,9 @@ type Pipeline struct {
 	Status v1alpha1.RenderPipelineStatus `json:"status"`
 	// Runs are the last runs, newest first.
 	Runs []status.Run `json:"runs,omitempty"`
-	// Suspended says whether it is, by whomever.
+	// Suspended reports whether it is suspended, for whatever reason.
 	Suspended bool `json:"suspended,omitempty"`
-	// OnHold says by whom and why it is on hold, nil where it is not.
+	// OnHold describes who put it on hold and why, or is nil if it is not.
 	OnHold *status.OnHold `json:"onHold,omitempty"`
 	// OpenRequest is the token of the last reconcile request as long as it is not handled.
 	OpenRequest string `json:"openRequest,omitempty"`
@@ -69,7 +69,7 @@ type Request struct {
 	Reason string `json:"reason,omitempty"`
 	// Commit is the publish that is taken back, in full or its first digits, "" for the last one. For rollback.
 	Commit string `json:"commit,omitempty"`
-	// DryRun has the daemon say what it would do, and do nothing. For rollback.
+	// DryRun makes the daemon report what it would do, without doing it. For rollback.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Held is about those only that are held because state was lost. For suspend.
 	Held bool `json:"held,omitempty"`
@@ -96,7 +96,8 @@ func (s *Server) routeAPI(mux *http.ServeMux) {
 	s.routePreviews(mux)
 }
 
-// listPipelines gives all pipelines that somebody may know of, or the ones that the parameter pipeline names, with their runs.
+// listPipelines returns all pipelines that the user may see, or the ones that the parameter pipeline names, with
+// their runs.
 func (s *Server) listPipelines(w http.ResponseWriter, r *http.Request) {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		writeError(w, http.StatusServiceUnavailable, err)
@@ -150,7 +151,7 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 	if s.IsWaiting != nil && s.IsWaiting(e.Key) {
 		p.Message = strings.TrimSuffix("a run waits, as no worker takes jobs; "+p.Message, "; ")
 	}
-	// It is read after the state: what the state says is handled is known here then.
+	// It is read after the state, so that it includes everything that the state reports as handled.
 	control := s.Store.Control(e.Key)
 	if control.RequestedAt != state.Requested {
 		p.OpenRequest = control.RequestedAt

@@ -17,15 +17,15 @@ const (
 	maxDeliveries = maxConnections / 2
 )
 
-// BySender bounds how many connections one sender has at once, so that none takes all of them: more are closed. It is for addresses that
-// senders reach themselves: behind a proxy all are one.
+// BySender bounds the number of concurrent connections per sender, so that none uses all of them: excess ones are
+// closed. It is for addresses that senders reach directly: behind a proxy all senders are one.
 func BySender(l net.Listener) net.Listener {
 	return &bySender{Listener: l, most: maxProbes, open: map[string]map[*sentConn]bool{}}
 }
 
-// MakingWay bounds how many connections one sender has at once, so that none takes all of them: one more has the
-// connection closed of which nothing has come for longest. So a sender that opens many and does not go on keeps not
-// even others of its address waiting.
+// MakingWay bounds the number of concurrent connections per sender, so that none uses all of them: a further one
+// closes the connection that has been silent for longest. So a sender that opens many and then stalls does not even
+// block others of its address.
 func MakingWay(l net.Listener) net.Listener {
 	return &bySender{Listener: l, most: maxDeliveries, makeWay: true, open: map[string]map[*sentConn]bool{}}
 }
@@ -57,7 +57,7 @@ func (l *bySender) Accept() (net.Conn, error) {
 	}
 }
 
-// take counts a connection; nil where there is no room for it.
+// take counts a connection, or returns nil if the limit is reached.
 func (l *bySender) take(host string, c net.Conn) *sentConn {
 	l.mu.Lock()
 	all := l.open[host]

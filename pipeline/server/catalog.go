@@ -16,14 +16,14 @@ import (
 	"github.com/prerig/prerig/pipeline/server/access"
 )
 
-// Catalog is where the pipelines are from, as the API shows it, and what becomes of those that are gone.
+// Catalog describes where the pipelines are from, as the API shows it, and what happens to deleted ones.
 type Catalog struct {
 	catalog.Status
-	// Catalogs are the directories and repositories one by one, where there are several.
+	// Catalogs are the individual directories and repositories, if more than one is configured.
 	Catalogs []catalog.Status `json:"catalogs,omitempty"`
-	// Problem says why the daemon stores or renders nothing now, such as a full disk, or no workers.
+	// Problem is why the daemon currently stores or renders nothing, such as a full disk, or no workers.
 	Problem string `json:"problem,omitempty"`
-	// Removals are pipelines that are gone and not removed yet.
+	// Removals are deleted pipelines that are not removed yet.
 	Removals []prune.Removal `json:"removals,omitempty"`
 	// Removed are the last ones that were removed, the newest first.
 	Removed []status.Removed `json:"removed,omitempty"`
@@ -34,11 +34,11 @@ type RemoveRequest struct {
 	// Pipelines by name; All means every one that waits.
 	Pipelines []string `json:"pipelines,omitempty"`
 	All       bool     `json:"all,omitempty"`
-	// Orphan leaves their files where they are, whatever their deletion policies say.
+	// Orphan leaves their files in place, whatever their deletion policies.
 	Orphan bool `json:"orphan,omitempty"`
 }
 
-// showCatalog tells where the pipelines are from and how that goes.
+// showCatalog reports where the pipelines are from and the state of their sources.
 func (s *Server) showCatalog(w http.ResponseWriter, r *http.Request) {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		writeError(w, http.StatusServiceUnavailable, err)
@@ -91,11 +91,11 @@ func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errNotYours is the cause of an error about a pipeline that somebody may see and not change.
+// errNotYours is the cause of an error about a pipeline that the user may see but not change.
 var errNotYours = errors.New("you may look at it only")
 
-// checkRemovable returns an error for the first pipeline whose removal somebody may not confirm. One that they may not know of is
-// like one that was never there.
+// checkRemovable returns an error for the first pipeline whose removal the user may not confirm. One that they may
+// not see is treated as if it never existed.
 func checkRemovable(who access.Principal, names []string) error {
 	for _, name := range names {
 		switch {

@@ -176,8 +176,8 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, action func
 	return request, keys, true
 }
 
-// findOperable returns the names of the valid pipelines that a request is about, or the status code of the answer and why there is
-// none. A pipeline that who asks may not know of is like one that does not exist.
+// findOperable returns the names of the valid pipelines that a request is about, or the status code of the answer
+// and why it found none. A pipeline that the requester may not see is treated as non-existent.
 func (s *Server) findOperable(who access.Principal, request Request) (keys []string, code int, err error) {
 	for _, e := range s.Catalog.All() {
 		if e.Err == nil && (request.All || slices.Contains(request.Pipelines, e.Key)) && who.May(access.Operate, e.Pipeline.Metadata.Namespace) {

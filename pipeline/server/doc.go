@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server is the daemon's HTTP: webhooks and health checks for everybody, and for those who may, the web page, the
-// metrics, and an API with which runs are asked for. Pages hold no script and load nothing from elsewhere.
+// Package server is the daemon's HTTP server: public webhooks and health checks, and for authorised users the web
+// page, the metrics, and an API to request runs. Pages contain no script and load nothing from other origins.
 package server

@@ -12,8 +12,8 @@ import (
 	"net/http"
 )
 
-// formKey makes the tokens of forms. Each is bound to the credential of who was given the form, so that no page of another site can
-// know one, nor send one that its author was given.
+// formKey creates the tokens of forms. Each is bound to the credential of the user that received the form, so that
+// a page of another site can neither know one nor submit one that its author received.
 type formKey struct{ key [sha256.Size]byte }
 
 func newFormKey() (*formKey, error) {
@@ -24,7 +24,7 @@ func newFormKey() (*formKey, error) {
 	return k, nil
 }
 
-// token returns the token for forms of a credential, "" where there is no credential.
+// token returns the token for forms of a credential, or "" without a credential.
 func (k *formKey) token(credential string) string {
 	if credential == "" {
 		return ""
@@ -45,12 +45,12 @@ const formField = "csrf"
 // formOf returns the token for forms that are shown to who asks, "" for those who get none.
 func (s *Server) formOf(r *http.Request) string { return s.forms.token(requestOf(r).credential) }
 
-// isOwnForm reports whether a form that is sent was given to who sends it.
+// isOwnForm reports whether a submitted form was issued to its sender.
 func (s *Server) isOwnForm(r *http.Request) bool {
 	return s.forms.fits(requestOf(r).credential, r.PostFormValue(formField))
 }
 
-// fromBrowser reports whether a request says that a browser sends it.
+// fromBrowser reports whether a request's headers identify a browser as the sender.
 func fromBrowser(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 }

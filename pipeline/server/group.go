@@ -21,7 +21,7 @@ type grouping struct {
 	of func(p row) []string
 }
 
-// clusterLabel is the label of a pipeline that says which cluster it renders for.
+// clusterLabel is the label of a pipeline that names the cluster it renders for.
 const clusterLabel = "cluster"
 
 var groupings = []grouping{
@@ -57,7 +57,8 @@ func groupsOf(by string, p row) []string {
 	return groupings[i].of(p)
 }
 
-// groupsPerPage is how many groups one page shows, shownOfGroup how many of the pipelines of each that need somebody.
+// groupsPerPage is the number of groups per page, shownOfGroup the number of pipelines shown per group that need
+// attention.
 const (
 	groupsPerPage = 50
 	shownOfGroup  = 5
@@ -65,17 +66,18 @@ const (
 
 // groupData is a group of pipelines.
 type groupData struct {
-	// Name of the group, "" for those that are in none; By is what it is a name of. ID stands for it on the page.
+	// Name is the name of the group, or "" for those in none; By is what it is a name of. ID identifies it on the
+	// page.
 	Name, By, Link, ID string
 	N                  int
 	Counts             []stateCount
-	// Bad are the first of its pipelines that need somebody.
+	// Bad holds the first of its pipelines that need attention.
 	Bad []row
 
 	worst int
 }
 
-// cutGroups makes groups of the pipelines and leaves those of the page that is asked for: what needs somebody comes first.
+// cutGroups groups the pipelines and keeps those of the requested page: those that need attention come first.
 func (d *listData) cutGroups() {
 	found := map[string]*groupData{}
 	counts := map[string]map[string]int{}
@@ -115,13 +117,13 @@ func (d *listData) cutGroups() {
 
 // saying is a message that several pipelines have.
 type saying struct {
-	// ID stands for it in addresses.
+	// ID identifies it in URLs.
 	ID, State, Message, Link string
 	N                        int
 }
 
-// sayingOf returns what a pipeline says as it is compared with what others say: without its own name. Pipelines that are as they
-// should be say nothing that somebody has to read.
+// sayingOf returns a pipeline's message in the form in which it is compared with others: without its own name.
+// Healthy pipelines have no message that needs to be read.
 func sayingOf(p row) string {
 	if p.Message == "" || p.State == StateReady {
 		return ""
@@ -137,13 +139,13 @@ func sayingID(p row) string {
 	return shortDigest(text)
 }
 
-// shortDigest stands for a text in addresses and on pages.
+// shortDigest identifies a text in URLs and on pages.
 func shortDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])
 }
 
-// findSayings finds what several pipelines say, and has them know.
+// findSayings finds messages shared by several pipelines, and links those pipelines to them.
 func findSayings(all []row) []*saying {
 	byText := map[string]*saying{}
 	var out []*saying
@@ -185,7 +187,7 @@ func (d *listData) sayingsOf(all []*saying) (out []*saying) {
 	return out
 }
 
-// rankOfRemoval sorts the states of removals: what waits for somebody comes first.
+// rankOfRemoval sorts the states of removals: those that wait for a person come first.
 func rankOfRemoval(state string) int {
 	if state == prune.Held {
 		return 0
@@ -193,18 +195,18 @@ func rankOfRemoval(state string) int {
 	return 1
 }
 
-// removalsPerGroup is how many removals are listed that say the same.
+// removalsPerGroup is the number of removals listed per message.
 const removalsPerGroup = 200
 
-// removalData are pipelines that are gone and wait for the same.
+// removalData are deleted pipelines that wait for the same thing.
 type removalData struct {
 	State, Message string
-	// ID stands for them on the page.
+	// ID identifies them on the page.
 	ID        string
 	Pipelines []removalRow
 	// More are not listed.
 	More int
-	// Operable says that who looks may approve one of them.
+	// Operable reports whether the viewer may approve one of them.
 	Operable bool
 }
 
@@ -213,7 +215,7 @@ type removalRow struct {
 	Operable bool
 }
 
-// groupRemovals puts those together that say the same.
+// groupRemovals groups removals with the same message.
 func groupRemovals(all []prune.Removal, mayApprove func(name string) bool) (out []removalData) {
 	for _, one := range all {
 		i := slices.IndexFunc(out, func(g removalData) bool { return g.State == one.State && g.Message == one.Message })

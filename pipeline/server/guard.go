@@ -13,7 +13,7 @@ import (
 	"github.com/prerig/prerig/pipeline/server/access"
 )
 
-// Access says who may do what on an address without saying who they are.
+// Access is what unauthenticated users of an address may do.
 type Access struct {
 	// Trusted lets everybody do everything: a socket that only its owner can open.
 	Trusted bool
@@ -26,11 +26,12 @@ type Access struct {
 // request is what the guard knows of who asks.
 type request struct {
 	access.Principal
-	// password says that they gave a token as a password, which browsers send along with what other pages make them ask for.
+	// password reports whether they sent a token as a password, which browsers also send with requests that other
+	// pages trigger.
 	password bool
-	// session says that a cookie says who they are, which browsers send along too.
+	// session reports whether a cookie identifies them, which browsers send along too.
 	session bool
-	// attempted says that they gave something to say who they are.
+	// attempted reports whether they sent any credential.
 	attempted bool
 	// credential names what forms of the page are bound to: a session, or the socket. Without it the page has no buttons.
 	credential string
@@ -89,7 +90,7 @@ func (s *Server) whoAsks(at Access, r *http.Request) request {
 	return found
 }
 
-// hasSession finds out whether a cookie says who asks.
+// hasSession reports whether a cookie identifies the requester.
 func (s *Server) hasSession(r *http.Request, found *request) bool {
 	if s.SignIn != nil {
 		if who, ok := s.SignIn.Who(r); ok {
@@ -106,7 +107,7 @@ func (s *Server) hasSession(r *http.Request, found *request) bool {
 	return false
 }
 
-// looks reports whether a request changes nothing.
+// looks reports whether a request is read-only.
 func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // require lets through who may do what needs a role with some pipelines at least. With which ones is for the handler to see.
@@ -158,8 +159,8 @@ func isLocal(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// isForeign reports whether a host can be a name that somebody elsewhere has made to point here: it has a dot. Clients of a socket may
-// name it as they like.
+// isForeign reports whether a host can be a third-party name that was made to point here: it has a dot. Clients of
+// a socket may use any name.
 func isForeign(host string) bool {
 	return !isLocal(host) && strings.Contains(strings.TrimSuffix(host, "."), ".")
 }

@@ -25,7 +25,7 @@ func (s *Server) has(a action) bool {
 	return pattern == http.MethodPost+" "+a.Route
 }
 
-// postAPI posts to a route of the API as who sent a request. The error is what the API says.
+// postAPI posts to a route of the API as the sender of a request. The error is the API's.
 func (s *Server) postAPI(r *http.Request, path string, body Request) (code int, err error) {
 	mux := s.api.Load()
 	if mux == nil {
@@ -40,7 +40,7 @@ func (s *Server) postAPI(r *http.Request, path string, body Request) (code int, 
 		return http.StatusInternalServerError, fmt.Errorf("asking the API: %w", err)
 	}
 	asked.RemoteAddr, asked.Host, asked.TLS = r.RemoteAddr, r.Host, r.TLS
-	for _, name := range []string{"Sec-Fetch-Site", "Origin"} { // that the form is ours was seen there already, and is seen again
+	for _, name := range []string{"Sec-Fetch-Site", "Origin"} { // the origin of the form was already checked, and is checked again
 		if value := r.Header.Get(name); value != "" {
 			asked.Header.Set(name, value)
 		}
@@ -57,7 +57,7 @@ func (s *Server) postAPI(r *http.Request, path string, body Request) (code int, 
 	return answer.code, nil
 }
 
-// answerBuffer takes the answer of a handler.
+// answerBuffer buffers the response of a handler.
 type answerBuffer struct {
 	header http.Header
 	code   int

@@ -17,7 +17,7 @@ import (
 // pageSize is how many pipelines one page of the list shows.
 const pageSize = 100
 
-// order of the states: what needs somebody comes first.
+// order is the order of the states: those that need attention come first.
 var order = []string{StateInvalid, StateFailing, StateStalled, StateDrifted, StateSuspended, StateNew, StateReady}
 
 // listData is the first page.
@@ -31,11 +31,11 @@ type listData struct {
 	Catalog     Catalog
 	listQuery
 	Pages, Sorts, Groupings []sortLink
-	// Groups are shown instead of Pipelines where somebody wants them grouped.
+	// Groups are shown instead of Pipelines if grouping is requested.
 	Groups []groupData
 	// Sayings are messages that several pipelines have.
 	Sayings []*saying
-	// Removals are pipelines that are gone, those together that wait for the same.
+	// Removals are deleted pipelines, grouped by what they wait for.
 	Removals []removalData
 	// Buttons are for chosen pipelines, RemovalButtons for chosen removals; none for who may not.
 	Buttons, RemovalButtons []button
@@ -53,9 +53,9 @@ func (s *Server) formData(r *http.Request) formData { return formData{s.formOf(r
 // row is a pipeline in a list.
 type row struct {
 	Pipeline
-	// Operable says that who looks may change it.
+	// Operable reports whether the viewer may change it.
 	Operable bool
-	// Says is what it says together with others, nil where it is the only one.
+	// Says is the message that it shares with others, or nil if it is unique.
 	Says *saying
 
 	entry catalog.Entry
@@ -73,7 +73,7 @@ type sortLink struct {
 	Chosen     bool
 }
 
-// rows returns the pipelines that somebody may know of, sorted by name.
+// rows returns the pipelines that the user may see, sorted by name.
 func (s *Server) rows(who access.Principal, mayAct bool) []row {
 	entries := s.visibleEntries(who)
 	out := make([]row, 0, len(entries))

@@ -15,23 +15,25 @@ import (
 	"github.com/prerig/prerig/pipeline/server/access"
 )
 
-// Bounds of what open pages cost. A page is told that something changed, not what: it asks for itself anew then.
+// Bounds on the cost of open pages. A page is notified that something changed, not what: it then reloads its
+// content.
 const (
 	// maxFollowers is how many pages may follow at once, which is well below the connections of an address.
 	maxFollowers = 300
-	// maxOfOne is how many of them one person may have, or one address where nobody has to say who they are.
+	// maxOfOne is the maximum per person, or per address if no authentication is required.
 	maxOfOne = 30
-	// hintGap is the least time between two hints to one page, to which hintShare is added for each page that follows: as the list of ten
-	// thousand pipelines takes half as long to be made, all pages together take half a processor at most.
+	// hintGap is the minimum time between two hints to one page, to which hintShare is added for each page that
+	// follows: as the list of ten thousand pipelines takes half as long to render, all pages together take half a
+	// processor at most.
 	hintGap   = time.Second
 	hintShare = 200 * time.Millisecond
-	// beat is how often a page hears something, so that a connection that is gone is noticed and proxies keep it open.
+	// beat is the interval of keep-alives, so that a closed connection is noticed and proxies keep it open.
 	beat = 20 * time.Second
 	// hintTimeout is how long a page may take to read a hint.
 	hintTimeout = 10 * time.Second
 )
 
-// liveHub tells pages that what they show has changed. It is safe for concurrent use.
+// liveHub notifies pages that their content has changed. It is safe for concurrent use.
 type liveHub struct {
 	mu        sync.Mutex
 	followers map[*follower]struct{}
@@ -48,7 +50,7 @@ type follower struct {
 
 func newLiveHub() *liveHub { return &liveHub{followers: map[*follower]struct{}{}} }
 
-// join adds a page; false where there are too many, or too many of this person.
+// join adds a page, or returns false if the total limit or that of this person is reached.
 func (h *liveHub) join(whose string, concerns func(pipeline string) bool) (*follower, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +117,7 @@ func (s *Server) routeLive(mux *http.ServeMux) {
 	mux.Handle("GET /events", s.require(access.Read, s.follow))
 }
 
-// follow tells a page when something changes that it shows, as server-sent events: the list, or one pipeline.
+// follow notifies a page by server-sent events when something changes that it shows: the list, or one pipeline.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	who, only := principal(r), r.URL.Query().Get("pipeline")
 	if _, ok := s.visibleEntry(who, only); only != "" && !ok {
@@ -143,11 +145,11 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies are not to keep hints back
 	out := &hintWriter{ResponseController: http.NewResponseController(w), w: w}
-	_ = out.SetReadDeadline(time.Time{}) // the request has been read; the address gives it half a minute
+	_ = out.SetReadDeadline(time.Time{}) // the request has been read; the listener allows it half a minute
 	s.sendHints(r, f, out)
 }
 
-// sendHints sends until the page is gone, is too slow, or may not look any more.
+// sendHints sends hints until the page disconnects, is too slow, or loses read access.
 func (s *Server) sendHints(r *http.Request, f *follower, out *hintWriter) {
 	if out.send("retry: 5000\n: hello\n\n") != nil {
 		return
@@ -196,7 +198,7 @@ func (s *Server) looksOn(r *http.Request) bool {
 	})
 }
 
-// whoKey is where a request's context has what finds out anew who asks.
+// whoKey is the context key of the function that re-authenticates the requester.
 type whoKey struct{}
 
 // hintWriter writes events, each within a time.

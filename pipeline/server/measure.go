@@ -14,10 +14,10 @@ import (
 	"github.com/prerig/prerig/pipeline/telemetry"
 )
 
-// States returns the states of pipelines; what needs somebody comes first.
+// States returns the states of pipelines; those that need attention come first.
 func States() []string { return slices.Clone(order) }
 
-// Measure returns what there is to measure of every pipeline.
+// Measure returns the metrics of every pipeline.
 func (s *Server) Measure() []telemetry.Pipeline {
 	var out []telemetry.Pipeline
 	for _, e := range s.Catalog.All() {
@@ -32,10 +32,10 @@ func (s *Server) Measure() []telemetry.Pipeline {
 	return out
 }
 
-// measurableName is what a label of a metric may hold: what a file that is not valid says of itself could be anything.
+// measurableName matches valid values of a metric label: the name in an invalid file could be anything.
 var measurableName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// measuredName returns the identity of an entry's pipeline, empty where its file does not tell it.
+// measuredName returns the identity of an entry's pipeline, or "" if its file does not contain it.
 func measuredName(e catalog.Entry) (namespace, name string) {
 	if e.Pipeline != nil {
 		return e.Pipeline.Metadata.Namespace, e.Pipeline.Metadata.Name

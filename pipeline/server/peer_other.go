@@ -7,5 +7,5 @@ package server
 
 import "net"
 
-// peerOf knows nobody: only Linux is asked.
+// peerOf identifies no one: only Linux supports it.
 func peerOf(*net.UnixConn) string { return "uid unknown" }

@@ -16,18 +16,19 @@ import (
 
 // Preview is a pull request that is previewed for the pipelines of a namespace, as the API shows it.
 type Preview struct {
-	// Namespace of the pipelines, Repository that the pull request goes to, its number there, and its page where that is known.
+	// Namespace is the namespace of the pipelines, Repository the target of the pull request, Number its number in
+	// it, and URL its page if known.
 	Namespace  string `json:"namespace,omitempty"`
 	Repository string `json:"repository"`
 	Number     int64  `json:"number"`
 	URL        string `json:"url,omitempty"`
-	// Fork says that its head is no branch of the repository, so that it is rendered without secrets.
+	// Fork reports whether its head is not a branch of the repository, so that it is rendered without secrets.
 	Fork bool `json:"fork,omitempty"`
 	// Since is when it was first heard of. State is Waiting, Succeeded or Failed, and Ended when it was previewed last.
 	Since time.Time `json:"since,omitzero"`
 	State string    `json:"state"`
 	Ended time.Time `json:"ended,omitzero"`
-	// Head is the commit that was previewed last, Base the branch that it goes to, and Message what came of it.
+	// Head is the commit that was previewed last, Base the target branch, and Message the result.
 	Head    string `json:"head,omitempty"`
 	Base    string `json:"base,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -46,7 +47,7 @@ func (s *Server) routePreviews(mux *http.ServeMux) {
 	mux.Handle("GET /api/v1/previews", s.require(access.Read, s.listPreviews))
 }
 
-// listPreviews gives the pull requests that are previewed, as far as somebody may know of their pipelines.
+// listPreviews returns the previewed pull requests, restricted to the pipelines that the user may see.
 func (s *Server) listPreviews(w http.ResponseWriter, r *http.Request) {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		writeError(w, http.StatusServiceUnavailable, err)
@@ -55,7 +56,7 @@ func (s *Server) listPreviews(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, Previews{Previews: s.previewsFor(principal(r))})
 }
 
-// previewsFor is what somebody may know of previews.
+// previewsFor returns the previews that the user may see.
 func (s *Server) previewsFor(who access.Principal) []Preview {
 	out := []Preview{}
 	for _, key := range s.Store.Previews() {

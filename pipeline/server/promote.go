@@ -35,14 +35,14 @@ type RollbackAnswer struct {
 	Plans []promotion.RollbackPlan `json:"plans,omitempty"`
 }
 
-// Promotions are what goes on of merges, waves and rollbacks.
+// Promotions are the merges, waves and rollbacks in progress.
 type Promotions struct {
 	Promotions []promotion.Promotion `json:"promotions"`
 	// Rollbacks, newest first.
 	Rollbacks []status.Rollback `json:"rollbacks"`
 }
 
-// errNoPromoter is about a server of a process that decides nothing.
+// errNoPromoter is returned by the server of a process that makes no decisions.
 var errNoPromoter = errors.New("this process neither merges nor rolls back")
 
 func (s *Server) routePromotions(mux *http.ServeMux) {
@@ -52,7 +52,7 @@ func (s *Server) routePromotions(mux *http.ServeMux) {
 	mux.Handle("POST /api/v1/rollback", s.require(access.Operate, s.rollBackPipelines))
 }
 
-// listPromotions gives what goes on, as far as somebody may know of its pipelines.
+// listPromotions returns the promotions in progress, restricted to the pipelines that the user may see.
 func (s *Server) listPromotions(w http.ResponseWriter, r *http.Request) {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		writeError(w, http.StatusServiceUnavailable, err)
@@ -61,8 +61,8 @@ func (s *Server) listPromotions(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, s.promotionsFor(principal(r)))
 }
 
-// promotionsFor is what somebody may know of merges, waves and rollbacks. A rollback of several namespaces is for those who may read all
-// of them, and what waits in a group is told of one's own pipelines.
+// promotionsFor returns the merges, waves and rollbacks that the user may see. A rollback of several namespaces is
+// visible to those who may read all of them, and of a waiting group only one's own pipelines are shown.
 func (s *Server) promotionsFor(who access.Principal) Promotions {
 	out := Promotions{Promotions: []promotion.Promotion{}, Rollbacks: []status.Rollback{}}
 	if s.Promoter == nil {
@@ -115,7 +115,7 @@ func (s *Server) holdPipelines(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, Answer{Pipelines: keys})
 }
 
-// rollBackPipelines takes back what was published last of pipelines.
+// rollBackPipelines reverts the last publication of pipelines.
 func (s *Server) rollBackPipelines(w http.ResponseWriter, r *http.Request) {
 	request, keys, ok := s.readPromotion(w, r, "rollback")
 	if !ok {
@@ -154,10 +154,11 @@ func (s *Server) readPromotion(w http.ResponseWriter, r *http.Request, action st
 	return s.readRequest(w, r, func(Request) string { return action })
 }
 
-// mayOperate says why somebody may not change a pipeline, nil where they may. One that they may not know of is not named by it.
+// mayOperate returns a function that returns why the user may not change a pipeline, or nil if they may. It does
+// not name a pipeline that they may not see.
 func (s *Server) mayOperate(who access.Principal) func(pipeline string) error {
 	return func(pipeline string) error {
-		if who.May(access.Operate, v1alpha1.NamespaceOf(pipeline)) { // also where it is gone, or not valid any more
+		if who.May(access.Operate, v1alpha1.NamespaceOf(pipeline)) { // even if it was deleted or is no longer valid
 			return nil
 		}
 		return errNotYours

@@ -30,7 +30,7 @@ type pullsData struct {
 // events implements livePage.
 func (pullsData) events() string { return "/events" }
 
-// lane is a branch that is published to by pull request, with the stages on the way there from left to right.
+// lane is a branch that is published to by pull request, with the stages on the way to it from left to right.
 type lane struct {
 	Repository, Branch string
 	Stages             []stage
@@ -41,7 +41,7 @@ type lane struct {
 type stage struct {
 	Name, Explanation string
 	Pulls             []*pullData
-	// Pipelines are listed where no pull request stands for them, the first of N.
+	// Pipelines lists the first of the N pipelines that no pull request represents.
 	Pipelines []row
 	N         int
 }
@@ -165,7 +165,7 @@ func (d *pullsData) addPull(at *stage, pulls map[string]*pullData, lane string, 
 	}
 }
 
-// list adds a pipeline that no pull request stands for.
+// list adds a pipeline that no pull request represents.
 func (t *stage) list(p row) {
 	if t.N++; len(t.Pipelines) < maxListed {
 		t.Pipelines = append(t.Pipelines, p)

@@ -15,10 +15,10 @@ import (
 // listQuery is what the list was asked for.
 type listQuery struct {
 	State, Find, Sort string
-	// Group is how pipelines are grouped, "" for not; Inside says that only those of the group In are meant.
+	// Group is how pipelines are grouped, "" for not; Inside restricts the list to those of the group In.
 	Group, In string
 	Inside    bool
-	// Says is the ID of a saying, "" for all.
+	// Says is the ID of a message, or "" for all.
 	Says string
 	Page int
 }
@@ -105,7 +105,8 @@ func (q listQuery) matchesFilters(p row) bool {
 	return q.Says == "" || sayingID(p) == q.Says
 }
 
-// namesIn returns the names of the pipelines of a list that somebody may do something with, and that it is offered for.
+// namesIn returns the names of the pipelines of a list for which the user may perform the action, and that it is
+// offered for.
 func (s *Server) namesIn(who access.Principal, q listQuery, a action) (out []string) {
 	if a.Subject != ofPipeline {
 		return nil

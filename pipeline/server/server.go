@@ -35,25 +35,25 @@ type Options struct {
 	Store   *status.Store
 	Queue   *queue.Queue
 	Planner *plan.Planner
-	// Keeper knows the pipelines that are gone; nil knows none.
+	// Keeper tracks deleted pipelines; nil tracks none.
 	Keeper *prune.Keeper
 	// Promoter merges, holds and rolls back; nil does none of it.
 	Promoter  *promotion.Promoter
 	Receivers []event.Receiver
 	// Delivery counts webhook deliveries.
 	Delivery func(receiver, outcome string)
-	// Problem says why nothing can be stored or is rendered now, nil where it can and is. It must be quick, and name no pipeline:
-	// everybody may ask.
+	// Problem returns why storing or rendering is currently impossible, or nil if it is possible. It must be quick,
+	// and name no pipeline: it is public.
 	Problem func() error
-	// IsWaiting reports whether a pipeline has a job that no worker takes. It may be nil.
+	// IsWaiting reports whether a pipeline has a job that no worker accepts. It may be nil.
 	IsWaiting func(pipeline string) bool
 	// Metrics serves the metrics.
 	Metrics http.Handler
-	// Tokens are those that are taken; nil takes none.
+	// Tokens are the accepted tokens; nil accepts none.
 	Tokens *access.Tokens
-	// SignIn lets people sign in at a provider; nil lets nobody.
+	// SignIn lets people sign in at a provider; nil disables it.
 	SignIn *signin.Provider
-	// Session is how long somebody stays signed in who has signed in with a token; the default is 8 hours.
+	// Session is how long a user stays signed in after signing in with a token; the default is 8 hours.
 	Session time.Duration
 	// ExternalURL is the URL by which people reach the page; "" is not known.
 	ExternalURL string
@@ -105,7 +105,7 @@ func New(o Options) (*Server, error) {
 	return s, err
 }
 
-// defaultSession is how long somebody stays signed in with a token.
+// defaultSession is how long a user stays signed in with a token.
 const defaultSession = 8 * time.Hour
 
 // tokenSessions returns the sessions of those who have signed in with a token, nil where no token is taken.
@@ -130,7 +130,7 @@ func (s *Server) Put(ctx context.Context, e event.Event) (bool, error) {
 	// A sender that hangs up has still sent the event.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putTimeout)
 	defer cancel()
-	// What nobody watches is not kept, so that a delivery of many thousand changes fits.
+	// Unwatched changes are dropped, so that a delivery of many thousand changes fits.
 	e.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(c event.Change) bool { return !s.Catalog.Watches([]event.Change{c}) })
 	return s.Queue.Put(ctx, e)
 }
@@ -161,7 +161,7 @@ func (s *Server) routeHealth(mux *http.ServeMux) {
 	})
 }
 
-// problem returns why nothing can be stored or is rendered now, nil where it can and is.
+// problem returns why storing or rendering is currently impossible, or nil if it is possible.
 func (s *Server) problem() error {
 	if s.Problem != nil {
 		return s.Problem()
@@ -184,7 +184,7 @@ func (s *Server) Admin(at Access) http.Handler {
 	return s.identify(at, mux)
 }
 
-// maxConnections bounds the connections of one address. More wait until others end, which those that do nothing do in time.
+// maxConnections bounds the connections of one address. More wait until others end; idle ones time out.
 const maxConnections = 1000
 
 // Serve answers on a listener until ctx is done, by TLS unless over is nil.

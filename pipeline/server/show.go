@@ -33,7 +33,7 @@ func (s *Server) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog
 type pipelineData struct {
 	Pipeline
 	Targets []shownTarget
-	// InFile says that it is its file that suspends it.
+	// InFile reports whether its own file suspends it.
 	InFile bool
 	// Interval is how often its source is looked at without an event.
 	Interval string
@@ -45,7 +45,7 @@ type pipelineData struct {
 // events implements livePage.
 func (d pipelineData) events() string { return "/events?pipeline=" + url.QueryEscape(d.Name) }
 
-// shownTarget is a place that it is published to, and what is there.
+// shownTarget is a place that it is published to, and its content.
 type shownTarget struct {
 	Against   string
 	Published *v1alpha1.Published
@@ -170,7 +170,7 @@ func (d *runData) countLines(f *fileData) {
 	d.Added, d.Removed = d.Added+f.Added, d.Removed+f.Removed
 }
 
-// diffLines takes a unified diff apart.
+// diffLines parses a unified diff.
 func diffLines(f status.FileDiff) []lineData {
 	injected, before := map[int]bool{}, map[int]bool{}
 	for _, n := range f.Injected {
@@ -183,7 +183,7 @@ func diffLines(f status.FileDiff) []lineData {
 	old, now, started := 0, 0, false
 	for line := range strings.Lines(f.Patch) {
 		line = strings.TrimSuffix(line, "\n")
-		text := "" // as a reader sees it, whoever wrote it
+		text := "" // as a reader sees it, regardless of the author
 		if line != "" {
 			text = diff.Visible(line[1:])
 		}

@@ -28,25 +28,25 @@ func (s *Server) routeSignIn(mux *http.ServeMux) {
 	}
 }
 
-// signInData is the page on which people say who they are.
+// signInData is the sign-in page.
 type signInData struct {
 	Message, To string
-	// Provider and Token say which ways there are.
+	// Provider and Token report which sign-in methods are available.
 	Provider, Token bool
-	// Clear says that what is typed can be read on its way.
+	// Clear reports whether the input is sent unencrypted.
 	Clear bool
 	// Again has the browser ask once more: it leaves the cookie of a session out where the way here began at another site.
 	Again bool
 }
 
-// showSignIn writes the page on which people say who they are.
+// showSignIn writes the sign-in page.
 func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request, code int, data signInData) {
 	data.Provider, data.Token = s.SignIn != nil, s.Tokens != nil
 	data.Clear = r.TLS == nil && !isLocal(r.Host) && s.ExternalURL != "" && !strings.HasPrefix(s.ExternalURL, "https://")
 	s.pageWith(w, r, code, s.pages.signin, "Sign in", data)
 }
 
-// askWhoItIs answers somebody who has not said who they are: people with a page, programs with what a token needs.
+// askWhoItIs answers an unauthenticated request: people get a page, programs a challenge for a token.
 func (s *Server) askWhoItIs(w http.ResponseWriter, r *http.Request) {
 	people := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if s.SignIn == nil && !people {
@@ -95,7 +95,7 @@ func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 // maxSignIn bounds the form with a token, in bytes.
 const maxSignIn = 8 << 10
 
-// beginSignIn sends somebody to the provider.
+// beginSignIn redirects to the provider.
 func (s *Server) beginSignIn(w http.ResponseWriter, r *http.Request) {
 	address, cookie, err := s.SignIn.Begin(r.Context(), r.URL.Query().Get("to"))
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Server) beginSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, address, http.StatusSeeOther)
 }
 
-// finishSignIn takes somebody back from the provider.
+// finishSignIn handles the callback from the provider.
 func (s *Server) finishSignIn(w http.ResponseWriter, r *http.Request) {
 	who, cookie, to, err := s.SignIn.Finish(r)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Server) finishSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// failSignIn answers a sign-in that did not work out. What the provider said is for the log.
+// failSignIn answers a failed sign-in. The provider's message is only logged.
 func (s *Server) failSignIn(w http.ResponseWriter, r *http.Request, who access.Principal, err error) {
 	code, outcome, message := http.StatusBadGateway, access.Failed, "Signing in did not work; the log of the daemon says why."
 	switch {
@@ -166,8 +166,8 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// crossSite returns an error for a request that changes something and that another site's page made a browser send. Browsers say
-// where a request is from; what does not say so is no browser, and has no session.
+// crossSite returns an error for a modifying request that another site's page made a browser send. Browsers send
+// where a request is from; a client that does not is not a browser, and has no session.
 func crossSite(r *http.Request) error {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
 		return errors.New("the browser does not say which site the request is from")

@@ -15,11 +15,11 @@ import (
 // Snapshot is a policy that was completed from a cluster.
 type Snapshot struct {
 	Digest string `json:"digest"`
-	// Policy is an InjectionPolicy that says all by itself, in YAML.
+	// Policy is a self-contained InjectionPolicy, in YAML.
 	Policy string `json:"policy"`
 }
 
-// showSnapshot gives a policy that a pipeline was rendered with which somebody may know of.
+// showSnapshot returns a policy that a pipeline was rendered with, if the user may see it.
 func (s *Server) showSnapshot(w http.ResponseWriter, r *http.Request) {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		writeError(w, http.StatusServiceUnavailable, err)

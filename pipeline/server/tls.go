@@ -13,8 +13,9 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/livefile"
 )
 
-// TLSConfig returns how an address speaks TLS with the certificate and key of two files. They are read again when they change; a
-// pair that does not work leaves the one before in use. The error says why the pair does not work at the start.
+// TLSConfig returns the TLS configuration of an address with the certificate and key of two files. They are
+// reloaded when they change; an invalid pair leaves the previous one in use. It returns an error if the initial
+// pair is invalid.
 func TLSConfig(certificateFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	var joined int // where the key begins in what was read
 	pair, err := livefile.Open("the certificate "+certificateFile, log, func() ([]byte, error) {

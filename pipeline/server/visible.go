@@ -12,8 +12,8 @@ import (
 	"github.com/prerig/prerig/pipeline/server/access"
 )
 
-// mayRead reports whether somebody may know of an entry. What is no valid pipeline belongs to the namespaces of its tenant, or where
-// its name could be read, to the namespace in that; else only those who see all pipelines see it.
+// mayRead reports whether a principal may see an entry. An invalid pipeline belongs to the namespaces of its tenant
+// or, if its name could be read, to the namespace in that; otherwise only those who see all pipelines see it.
 func mayRead(who access.Principal, e catalog.Entry) bool {
 	switch {
 	case who.MayEverywhere(access.Read):
@@ -31,12 +31,12 @@ func mayRead(who access.Principal, e catalog.Entry) bool {
 	return !e.Opaque && !strings.Contains(e.Key, "#") && mayReadName(who, e.Key)
 }
 
-// mayReadName is mayRead for a pipeline that is gone.
+// mayReadName is mayRead for a deleted pipeline.
 func mayReadName(who access.Principal, name string) bool {
 	return who.May(access.Read, v1alpha1.NamespaceOf(name))
 }
 
-// visibleEntries returns the pipelines that somebody may know of, sorted by name.
+// visibleEntries returns the pipelines that the user may see, sorted by name.
 func (s *Server) visibleEntries(who access.Principal) []catalog.Entry {
 	var out []catalog.Entry
 	for _, e := range s.Catalog.All() {
@@ -56,11 +56,12 @@ func (s *Server) visibleEntry(who access.Principal, name string) (catalog.Entry,
 	return e, true
 }
 
-// heldMessage stands for what says how many pipelines of others went, or which file of theirs cannot be read.
+// heldMessage replaces a message that reveals how many pipelines of others were deleted, or which file of theirs
+// cannot be read.
 const heldMessage = "It waits until who runs the daemon has looked at it."
 
-// catalogView is where the pipelines are from and what became of those that are gone, as far as somebody may know of them. Where
-// they are from, and how that changes, tells of all pipelines.
+// catalogView returns where the pipelines are from and what became of deleted ones, as far as the user may see
+// them. Where they are from, and how that changes, reveals information about all pipelines.
 func (s *Server) catalogView(who access.Principal) Catalog {
 	all := who.MayEverywhere(access.Read)
 	c := Catalog{Status: s.Catalog.Status()}
@@ -99,7 +100,7 @@ func (s *Server) catalogView(who access.Principal) Catalog {
 	return c
 }
 
-// removals lists the pipelines that are gone.
+// removals lists the deleted pipelines.
 func (s *Server) removals() []prune.Removal {
 	if s.Keeper == nil {
 		return nil

@@ -13,7 +13,8 @@ import (
 // shownRollbacks is how many rollbacks the page shows.
 const shownRollbacks = 20
 
-// wavesAndRollbacks returns what goes on of waves and rollbacks, as far as who asks may know of it; nothing where that cannot be read.
+// wavesAndRollbacks returns the waves and rollbacks in progress that the requester may see, or none if they cannot
+// be read.
 func (s *Server) wavesAndRollbacks(r *http.Request) Promotions {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		s.Log.Warn("the page shows no waves", "error", err)

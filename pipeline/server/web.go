@@ -91,7 +91,7 @@ func setSecurityHeaders(w http.ResponseWriter, nonce string) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// writeFailurePage is a page that says what went wrong.
+// writeFailurePage writes an error page.
 func (s *Server) writeFailurePage(w http.ResponseWriter, r *http.Request, code int, text string) {
 	s.pageWith(w, r, code, s.pages.failure, http.StatusText(code), text)
 }
@@ -103,11 +103,12 @@ func (s *Server) writePage(w http.ResponseWriter, r *http.Request, t *template.T
 // pageData is what is around what a page is about.
 type pageData struct {
 	Title, Version string
-	// User is who has signed in, "" for nobody; Form the token of their forms.
+	// User is the signed-in user, or ""; Form is the token of their forms.
 	User, Form string
-	// SignIn says that whoever looks may sign in.
+	// SignIn reports whether the viewer may sign in.
 	SignIn bool
-	// Here is the address of the page, Notice what was just done, and Live what tells of news for this page.
+	// Here is the URL of the page, Notice describes the last action, and Live is the source of updates for this
+	// page.
 	Here, Notice, Live string
 	// Nonce is what the page's script has, "" for a page without.
 	Nonce string
@@ -116,7 +117,7 @@ type pageData struct {
 
 // livePage is a page that shows what changes.
 type livePage interface {
-	// events returns the address of what tells that the page has changed.
+	// events returns the URL of the page's change notifications.
 	events() string
 }
 

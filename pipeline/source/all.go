@@ -14,11 +14,11 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Revisions are the revisions of a pipeline's sources by their mount paths, "" for spec.source. One that is missing or empty is
-// what the source itself says.
+// Revisions maps the mount paths of a pipeline's sources to their revisions, "" being spec.source. If a revision is
+// missing or empty, the source itself determines it.
 type Revisions map[string]string
 
-// Complete reports whether there is a revision for each of the sources and for nothing else.
+// Complete reports whether a revision exists for each of the sources and for no others.
 func (r Revisions) Complete(all []v1alpha1.NamedSource) bool {
 	for _, one := range all {
 		if r[one.MountPath] == "" {
@@ -45,7 +45,7 @@ func (s *Snapshot) Revisions() Revisions {
 	return out
 }
 
-// SourceRevisions returns where the further sources are, as the status tells it.
+// SourceRevisions returns the revisions of the further sources, as shown in the status.
 func (s *Snapshot) SourceRevisions() []v1alpha1.SourceRevision {
 	var out []v1alpha1.SourceRevision
 	for _, one := range s.Mounted {
@@ -63,8 +63,8 @@ func FetchAll(ctx context.Context, from Interface, scope Scope, all []v1alpha1.N
 	}, false)
 }
 
-// CombineAll is FetchAll with a function that gives each source. With replace, what the first source has at a mount path is left
-// out: a directory that stands for it may well hold a checkout there.
+// CombineAll is FetchAll with a function that returns each source. With replace, files of the first source at a
+// mount path are left out: a directory in its place may well hold a checkout at that path.
 func CombineAll(all []v1alpha1.NamedSource, fetch func(v1alpha1.NamedSource) (*Snapshot, error), replace bool) (*Snapshot, error) {
 	if len(all) == 1 {
 		return fetch(all[0])

@@ -11,8 +11,8 @@ import (
 // Once asks for each thing once, also where several want it at the same time, and remembers the answers. The zero value is
 // ready. It is safe for concurrent use.
 type Once[T any] struct {
-	// Last is how many answers are remembered, the newest ones, and no errors: whoever has waited for somebody else's answer
-	// in vain asks for itself. 0 remembers everything, errors too.
+	// Last is the number of newest answers to remember, not counting errors: a caller that has waited in vain for
+	// the answer of another one asks itself. 0 remembers everything, errors too.
 	Last int
 
 	mu      sync.Mutex
@@ -20,7 +20,7 @@ type Once[T any] struct {
 	order   []string // of the keys, the oldest first, where they are bounded
 }
 
-// Get returns what ask gives for a key, now or when it was asked before.
+// Get returns the result of ask for a key, from this call or an earlier one.
 func (o *Once[T]) Get(key string, ask func() (T, error)) (T, error) {
 	mine := false
 	o.mu.Lock()

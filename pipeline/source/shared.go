@@ -16,7 +16,8 @@ import (
 
 // Interface fetches sources. Fetcher does, and Shared asks a server once for all who ask at the same time.
 type Interface interface {
-	// Fetch returns the source of a pipeline of a scope as it is now, or at a revision that Fetch has told of before.
+	// Fetch returns the source of a pipeline of a scope in its current state, or at a revision that Fetch has
+	// returned before.
 	Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, revision string) (*Snapshot, error)
 }
 
@@ -30,7 +31,7 @@ type Shared struct {
 // Share returns what shares looks at sources.
 func Share(source Interface) *Shared { return &Shared{source: source} }
 
-// Fetch implements Interface. The snapshot says when the source was looked at.
+// Fetch implements Interface. The snapshot records when the source was polled.
 func (s *Shared) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, revision string) (*Snapshot, error) {
 	resolved, asked := time.Now(), revision == ""
 	if asked {
@@ -80,16 +81,17 @@ func (s *Shared) Newest(ctx context.Context, scope Scope, src v1alpha1.Source) (
 // lookTimeout bounds a look.
 const lookTimeout = 2 * time.Minute
 
-// fetchGroup has pipelines with the same source share a look at its server, as when all pipelines of a repository are asked
-// for at once. Who comes shares only a look that begins later, by the order of things in this process and not by any clock,
-// so that it sees whatever was there when the job was asked for. And it begins with the credentials that are read then, the
-// same for all: they are of one scope and name the same secret. The zero value is ready.
+// fetchGroup lets pipelines with the same source share a poll of its server, as when all pipelines of a repository
+// are requested at once. A caller shares only a poll that begins later, by the order of events in this process and
+// not by any clock, so that it sees everything that existed when the job was requested. The poll uses the
+// credentials that are read at that time, the same for all: they are of one scope and name the same secret. The
+// zero value is ready to use.
 type fetchGroup struct {
 	mu   sync.Mutex
 	keys map[string]*pendingFetches
 }
 
-// pendingFetches is what goes on for one source: somebody is looking, and next is for those who have come since.
+// pendingFetches is the state of one source with a running poll; next is for callers that have arrived since.
 type pendingFetches struct{ next *sharedFetch }
 
 type sharedFetch struct {
@@ -105,11 +107,11 @@ type sharedFetch struct {
 // errNotShared is about a look that ended in an error, which each finds out for itself.
 var errNotShared = errors.New("looking together with others")
 
-// errNoAnswer is about a look that did not end in time for somebody who waited for it.
+// errNoAnswer is returned to a waiter whose time ran out before the poll ended.
 var errNoAnswer = errors.New("there is no answer yet")
 
-// doShared returns what a look gives that begins after the call, and when it began. A look that has failed within its time gives
-// errNotShared to all but one.
+// doShared returns the result of a poll that begins after the call, and when it began. If a poll fails within its
+// time, all callers but one receive errNotShared.
 func (f *fetchGroup) doShared(ctx context.Context, key string, look func(context.Context) (*Snapshot, error)) (*Snapshot, time.Time, error) {
 	f.mu.Lock()
 	line, busy := f.keys[key]
@@ -144,7 +146,7 @@ func (f *fetchGroup) doShared(ctx context.Context, key string, look func(context
 	return mine.snapshot, mine.began, mine.err
 }
 
-// leaveFetch takes one out of those who wait. The last one ends the look, and waits for its end where it has begun.
+// leaveFetch removes a waiter. The last one cancels the poll, and waits for its end if it has begun.
 func (f *fetchGroup) leaveFetch(line *pendingFetches, from *sharedFetch) {
 	f.mu.Lock()
 	from.waiting--
@@ -162,7 +164,7 @@ func (f *fetchGroup) leaveFetch(line *pendingFetches, from *sharedFetch) {
 	}
 }
 
-// serveFetches looks until nobody waits.
+// serveFetches polls until no caller waits.
 func (f *fetchGroup) serveFetches(key string, line *pendingFetches, look func(context.Context) (*Snapshot, error)) {
 	for {
 		f.mu.Lock()

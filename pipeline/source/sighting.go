@@ -25,7 +25,8 @@ type sighting struct {
 }
 
 const (
-	// maxSightings is from how many on those are forgotten that are older than oldSighting, or else all.
+	// maxSightings is the number of sightings from which those older than oldSighting are forgotten, or all if that
+	// is not enough.
 	maxSightings = 20_000
 	oldSighting  = time.Minute
 )
@@ -49,14 +50,15 @@ func (s *sightings) note(key string, found sighting) {
 	s.last[key] = found
 }
 
-// of returns the last answer, the zero one where there is none.
+// of returns the last answer, or the zero value if none exists.
 func (s *sightings) of(key string) sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last[key]
 }
 
-// lookKey tells sources apart that servers may answer differently for: also by who asks.
+// lookKey distinguishes sources for which servers may answer differently, which includes the identity of the
+// client.
 func lookKey(scope Scope, src v1alpha1.Source) string {
 	key, err := json.Marshal([]any{scope, src})
 	if err != nil {

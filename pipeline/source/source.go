@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source gives the files of a pipeline's source at one exact revision, wherever they come from, and the
-// repository that a result is pushed to. It keeps what it has fetched in a state directory, reads secrets by name and
-// hands none of them out.
+// Package source provides the files of a pipeline's source at one exact revision, wherever they come from, and the
+// repository that a result is pushed to. It keeps fetched data in a state directory, reads secrets by name and
+// never exposes them.
 package source
 
 import (
@@ -35,14 +35,15 @@ import (
 type Options struct {
 	// StateDir keeps the mirrors.
 	StateDir string
-	// Secrets reads secrets; nil means that there are none.
+	// Secrets reads secrets; nil means that none exist.
 	Secrets secret.Reader
 	// AllowDir allows sources that are local directories, relative to BaseDir.
 	AllowDir bool
 	BaseDir  string
-	// Without are directories that are left out of local directories that they are in: results are written there.
+	// Without lists directories that are excluded from local directories that contain them: results are written to
+	// them.
 	Without []string
-	// Dialer connects to servers; nil is one with the rules that hold where nothing is configured.
+	// Dialer connects to servers; nil means a dialer with the default rules.
 	Dialer *egress.Dialer
 	// Sources are the repositories that submodules of any pipeline may lead to; nil sets no bound.
 	Sources []giturl.Pattern
@@ -97,20 +98,21 @@ type Snapshot struct {
 	Revision string
 	// Digest is the revision without its name: the commit's or the manifest's, without an algorithm in front for a commit.
 	Digest string
-	// Date of the commit, or when the artifact says that it was made. It is zero where nothing is known.
+	// Date is the date of the commit, or the creation date that the artifact declares. It is zero if unknown.
 	Date time.Time
 	// Resolved is when the source was looked at for it. Shared sets it.
 	Resolved time.Time
 	// Commit is set for Git.
 	Commit *git.Commit
-	// Damaged says whether a file could not be read because the copy here is damaged, which the next fetch mends.
+	// Damaged reports whether a file could not be read because the local copy is damaged, which the next fetch
+	// repairs.
 	Damaged func() bool
 	// Mounted are the further sources whose files Tree holds too. The other fields are those of the first source, but Resolved.
 	Mounted []Mounted
 }
 
-// Fetch returns the source as it is now, or at an exact revision: a commit or a manifest digest that an event named. The
-// revision must be "" for what the source itself says.
+// Fetch returns the source in its current state, or at an exact revision: a commit or a manifest digest that an
+// event named. If revision is "", the source itself determines it.
 func (f *Fetcher) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, revision string) (*Snapshot, error) {
 	ctx = scope.Bind(ctx)
 	switch {
@@ -138,7 +140,7 @@ func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *me
 	return mirror, remote, err
 }
 
-// Resolve returns the commit that a branch or tag of a repository is at now, "" where there is none of that name.
+// Resolve returns the current commit of a branch or tag of a repository, or "" if none has that name.
 func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error) {
 	_, remote, err := f.Repository(ctx, namespace, url, ref)
 	if err != nil {
@@ -174,7 +176,8 @@ func (f *Fetcher) Forget(ctx context.Context, url string, commits ...string) err
 // Size is how many bytes the mirrors of repositories take.
 func (f *Fetcher) Size() int64 { return f.store.Size() }
 
-// Trim brings the mirrors of repositories to at most so many bytes, oldest out first. It is for when nobody reads them.
+// Trim reduces the mirrors of repositories to at most limit bytes, removing the oldest first. It must be called
+// when no reader is active.
 func (f *Fetcher) Trim(ctx context.Context, limit int64) error { return f.store.Trim(ctx, limit) }
 
 // remoteFor keeps one remote for each URL and secret, so that connections are used again. Two secrets with the same
@@ -293,7 +296,7 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 	return &Snapshot{Tree: named.Tree, URL: src.URL, Revision: named.String(), Digest: named.Digest, Date: named.Created}, nil
 }
 
-// Registry returns the way to a repository in a registry. It asks the registry nothing.
+// Registry returns access to a repository in a registry. It does not contact the registry.
 func (f *Fetcher) Registry(url string, keys map[string][]byte, insecure bool) (*oci.Registry, error) {
 	return oci.Connect(url, keys, insecure, f.options.Dialer)
 }
@@ -308,7 +311,7 @@ func (f *Fetcher) pullArtifact(ctx context.Context, registry *oci.Registry, src 
 	if err != nil || pulled {
 		return artifact, err
 	}
-	// Whoever may not pull it any more must not get it from here.
+	// A user who may no longer pull it must not get it from the local copy.
 	if _, err := registry.Resolve(ctx, oci.Ref{Digest: digest}); err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ type submoduleSource struct {
 type submoduleFetcher struct {
 	fetcher *Fetcher
 	scope   Scope
-	// choose says how the repository of a submodule is to be fetched, given the one that it is in; false leaves it out.
+	// choose returns how to fetch the repository of a submodule, based on the one that contains it; false leaves it
+	// out.
 	choose func(in submoduleSource, target string) (submoduleSource, bool)
 	mounts map[string]*tree.Tree
 }
@@ -110,8 +111,8 @@ func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, f
 	return nil
 }
 
-// checkReach refuses repositories that the daemon, or the tenant whose pipeline it is, may not read: nobody else looks at what a submodule
-// names.
+// checkReach rejects repositories that the daemon, or the tenant who owns the pipeline, may not read: no other code
+// checks the repositories that a submodule names.
 func (s *submoduleFetcher) checkReach(url string) error {
 	if allowed := s.fetcher.options.Sources; allowed != nil && !giturl.Allows(allowed, url) {
 		return errors.New("pipelines of this daemon may not read its repository; who runs the daemon can allow it with egress.sources")
@@ -122,7 +123,7 @@ func (s *submoduleFetcher) checkReach(url string) error {
 	return nil
 }
 
-// readModules returns the submodules that a tree says it has, by their paths.
+// readModules returns the submodules that a tree declares, by their paths.
 func readModules(files *tree.Tree) ([]*config.Submodule, error) {
 	text, err := tree.NewView(files, tree.Limits{FileBytes: 1 << 20}).Read(".gitmodules")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +161,7 @@ func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.Lo
 	return mirror.Tree(found), nil
 }
 
-// FilesWithSubmodules is Files, with the submodules whose repositories are allowed: allow gives how one is fetched.
+// FilesWithSubmodules is Files, with the submodules whose repositories are allowed: allow returns how to fetch one.
 func (f *Fetcher) FilesWithSubmodules(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string,
 	allow func(url string) (fetch string, ref *meta.LocalObjectReference, ok bool),
 ) (*tree.Tree, error) {

@@ -15,9 +15,9 @@ func isConfigMap(obj map[string]any) bool {
 	return obj["apiVersion"] == "v1" && obj["kind"] == "ConfigMap"
 }
 
-// ConfigMapKeys are the keys that a v1 ConfigMap may have as the functionConfig, with the field of the policy that each
-// of them sets. kpt makes such a ConfigMap of "kpt fn eval -- key=value" and of configMap in a Kptfile. Where neither
-// builtIn nor configMap is given, builtIn is istio.
+// ConfigMapKeys returns the keys that a v1 ConfigMap may have as the functionConfig, with the field of the policy
+// that each of them sets. kpt makes such a ConfigMap from "kpt fn eval -- key=value" and from configMap in a
+// Kptfile. If neither builtIn nor configMap is set, builtIn is istio.
 func ConfigMapKeys() map[string]string {
 	keys := make(map[string]string, len(configMapPaths))
 	for k, path := range configMapPaths {
@@ -46,7 +46,7 @@ var configMapPaths = map[string][]string{
 	"tag":               {"spec", "istio", "injector", "overrides", "global", "tag"},
 }
 
-// fromConfigMap builds the policy that the keys of a ConfigMap stand for.
+// fromConfigMap builds the policy that the keys of a ConfigMap describe.
 func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 	p := &InjectionPolicy{}
 	policy := map[string]any{"apiVersion": APIVersion, "kind": Kind}

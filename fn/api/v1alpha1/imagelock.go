@@ -23,8 +23,8 @@ const KindImageLock = "ImageLock"
 // LocalConfig is the annotation that keeps kustomize, kpt and kubectl plugins from sending an object to a cluster.
 const LocalConfig = "config.kubernetes.io/local-config"
 
-// ImageLock says which digest each image had when it was resolved. It is written by prerig images pin, kept in Git next to
-// the policy, and read by the function, which never asks a registry.
+// ImageLock records the digest of each image at the time it was resolved. It is written by prerig images pin, kept
+// in Git next to the policy, and read by the function, which never contacts a registry.
 type ImageLock struct {
 	// APIVersion is prerig.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
@@ -128,7 +128,7 @@ func NewImageLock(name string, images []LockedImage) *ImageLock {
 	return lock
 }
 
-// MarshalImageLock writes a lock as YAML that ParseImageLock reads back. The same lock gives the same bytes.
+// MarshalImageLock encodes a lock as YAML that ParseImageLock can read. The output is deterministic.
 func MarshalImageLock(lock *ImageLock) ([]byte, error) {
 	n, err := (&writer{}).node(reflect.ValueOf(*lock))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// Marshal writes a policy as YAML that Parse reads back to the same policy: keys in the order of the types, maps sorted by
-// key, texts of several lines as literal blocks, nothing for what is not set.
+// Marshal encodes a policy as YAML that Parse decodes to the same policy: keys in the order of the types, maps
+// sorted by key, multi-line texts as literal blocks, unset fields omitted.
 func Marshal(p *InjectionPolicy) ([]byte, error) {
 	w := &writer{}
 	n, err := w.node(reflect.ValueOf(*p))
@@ -36,8 +36,8 @@ func Marshal(p *InjectionPolicy) ([]byte, error) {
 	return w.putTexts(b.Bytes()), nil
 }
 
-// writer turns a policy into nodes. Texts of several lines are left out at first: the encoder would write one that has a
-// space at the end of a line, as templates often do, as a single quoted line that nobody can read.
+// writer converts a policy to nodes. Multi-line texts are left out at first: the encoder would write one with a
+// trailing space on a line, as templates often have, as an unreadable single quoted line.
 type writer struct {
 	texts []string
 }
@@ -120,8 +120,8 @@ func (w *writer) addTo(out *yamlv3.Node, name string, v reflect.Value) error {
 	return nil
 }
 
-// isEmpty reports whether a field is left out: as encoding/json does, and also a struct that has nothing set. An empty list,
-// map or selector behind a pointer is something that was said.
+// isEmpty reports whether a field is omitted: as in encoding/json, plus structs without any set field. An empty
+// list, map or selector behind a pointer counts as set.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -130,7 +130,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// scalar lets the encoder choose the quotes, so that no text reads back as something else.
+// scalar lets the encoder choose the quotes, so that every text decodes to itself.
 func scalar(v any) (*yamlv3.Node, error) {
 	n := &yamlv3.Node{}
 	if err := n.Encode(v); err != nil {

@@ -12,8 +12,8 @@ import (
 // MaxBytes is the size of the largest policy that is read. The largest injector configurations are about 100 KB.
 const MaxBytes = 16 << 20
 
-// Parse reads a policy from YAML or JSON: one object, defaulted and validated. A v1 ConfigMap is read as FromObject says.
-// What is wrong with the policy comes back as a *PolicyError with the line of every problem.
+// Parse parses a policy from YAML or JSON: one object, defaulted and validated. A v1 ConfigMap is handled as in
+// FromObject. Problems of the policy are returned as a *PolicyError with the line of each.
 func Parse(data []byte) (*InjectionPolicy, error) {
 	doc, obj, err := readObject(data)
 	if err != nil {

@@ -32,8 +32,8 @@ func ParsePodTemplatePath(s string) ([]PathPart, error) {
 	return parts, nil
 }
 
-// GroupVersion takes the APIVersion apart: "group/version", "group/*", or "version" of the core group. Any version comes
-// out empty.
+// GroupVersion splits the APIVersion: "group/version", "group/*", or "version" of the core group. The version is
+// empty for any version.
 func (w WorkloadKind) GroupVersion() (group, version string, err error) {
 	s := w.APIVersion
 	group, version, ok := strings.Cut(s, "/")

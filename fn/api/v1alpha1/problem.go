@@ -14,7 +14,7 @@ import (
 type PolicyError struct {
 	// Name of the policy, empty where it is not known.
 	Name string
-	// Problems in the order of the file. There is at least one.
+	// Problems are in the order of the file. It has at least one.
 	Problems []strict.Problem
 }
 
@@ -41,7 +41,7 @@ func (ps *problems) decode(at []any, v, target any) {
 // imageFields are what people look for to change the proxy's image, by where it is in the injector's values.
 var imageFields = map[string]string{"tag": "global.tag", "hub": "global.hub", "variant": "global.variant"}
 
-// suggestImageField says where a value of the injector is written that was given as a field of the policy.
+// suggestImageField suggests where to write a value of the injector that was written as a field of the policy.
 func suggestImageField(at []any, key string) string {
 	value, ok := imageFields[key]
 	outer := len(at) == 1 && at[0] == "spec" || len(at) > 1 && len(at) < 4 && at[1] == "istio"

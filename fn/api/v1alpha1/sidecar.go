@@ -12,7 +12,7 @@ type Sidecar struct {
 	// BuiltIn names a policy that comes with Prerig, such as fluent-bit, whose sidecar this is. Values are merged over its
 	// values, and parameters over its parameters of the same name; select, order and guard replace its own where they are set.
 	BuiltIn string `json:"builtIn,omitempty"`
-	// Select says which pods get the sidecar. Empty selects none.
+	// Select describes which pods get the sidecar. Empty selects none.
 	Select SidecarSelect `json:"select,omitempty"`
 	// Parameters are what the templates read as .Params, each from an annotation or its default.
 	Parameters []SidecarParameter `json:"parameters,omitempty"`
@@ -21,9 +21,9 @@ type Sidecar struct {
 	OwnAnnotations []string `json:"ownAnnotations,omitempty"`
 	// Values are free values that the templates read as .Values.
 	Values map[string]any `json:"values,omitempty"`
-	// Template is a Go template that renders a pod (metadata and spec), which is merged over the workload's pod as a strategic
-	// merge patch. It may also print order, in the form of order below, which then holds instead; or nothing but skip, a reason for
-	// which the pod does not get the sidecar.
+	// Template is a Go template that renders a pod (metadata and spec), which is merged over the workload's pod as
+	// a strategic merge patch. It may also print order, in the form of order below, which then overrides it; or
+	// only skip, a reason for which the pod does not get the sidecar.
 	Template string `json:"template,omitempty"`
 	// Containers are changes to the app's own containers.
 	Containers []ContainerPatch `json:"containers,omitempty"`
@@ -35,8 +35,8 @@ type Sidecar struct {
 	Guard SidecarGuard `json:"guard,omitempty"`
 }
 
-// SidecarSelect says which pods get a sidecar. The narrowing fields (kinds, names, namespaces) must all match; then the
-// rules are read in order and the first that matches decides; if none does, Default decides.
+// SidecarSelect describes which pods get a sidecar. The narrowing fields (kinds, names, namespaces) must all match;
+// then the rules are read in order and the first that matches decides; if none does, Default decides.
 type SidecarSelect struct {
 	// Kinds of workloads; empty means all.
 	Kinds []string `json:"kinds,omitempty"`
@@ -59,9 +59,9 @@ type SidecarRule struct {
 	Names []string `json:"names,omitempty"`
 	// Namespaces, with * and ? as wildcards.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// On is whose labels and annotations the rule looks at: Pod (the default) or Namespace. Where a namespace's are not known
-	// and would decide, spec.unknownNamespace says what to do; where that is not set, the rule does not match, and where the
-	// policy names namespaces it is an error.
+	// On is whose labels and annotations the rule reads: Pod (the default) or Namespace. If a namespace's are
+	// unknown and would decide, spec.unknownNamespace determines what to do; if that is unset, the rule does not
+	// match, and if the policy names namespaces it is an error.
 	// +enum=Pod,Namespace
 	On string `json:"on,omitempty"`
 	// Labels selects by labels.
@@ -71,7 +71,7 @@ type SidecarRule struct {
 	// Action is what a match means: Inject, Skip or Fail.
 	// +enum=Inject,Skip,Fail
 	Action string `json:"action"`
-	// Reason is told to the user where the rule decided.
+	// Reason is shown to the user if the rule decided.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -82,8 +82,8 @@ const (
 	SidecarFail   = "Fail"
 )
 
-// SidecarParameter is one parameter of a sidecar's templates. An annotation of the pod goes before one of its namespace,
-// and that before the default. A parameter that nothing sets is there all the same: "" for a string, duration or
+// SidecarParameter is one parameter of a sidecar's templates. An annotation of the pod takes precedence over one of
+// its namespace, and that over the default. A parameter that is not set still exists: "" for a string, duration or
 // quantity, false for a bool, an empty list or family, and no value for an int, a number or json.
 type SidecarParameter struct {
 	// Name under which the templates read it: .Params.NAME.
@@ -103,7 +103,7 @@ type SidecarParameter struct {
 	Type string `json:"type,omitempty"`
 	// Default where no annotation sets it: a value of the type, or its text as an annotation would have it.
 	Default any `json:"default,omitempty"`
-	// Required fails the workload where nothing sets it.
+	// Required fails the workload if the parameter is not set.
 	Required bool `json:"required,omitempty"`
 	// Minimum bounds an int, number, duration or quantity, in the notation of its type.
 	Minimum string `json:"minimum,omitempty"`
@@ -119,8 +119,8 @@ type SidecarParameter struct {
 type ContainerPatch struct {
 	// Names of the containers, with * and ? as wildcards; empty means all app containers.
 	Names []string `json:"names,omitempty"`
-	// NamesFrom is a parameter of type list that gives the names; it excludes names. Where the parameter is empty all app
-	// containers are meant. A name without wildcards that no container has is an error.
+	// NamesFrom is a parameter of type list that holds the names; it excludes names. An empty parameter selects all
+	// app containers. A name without wildcards that no container has is an error.
 	NamesFrom string `json:"namesFrom,omitempty"`
 	// InitContainers also changes the app's init containers.
 	InitContainers bool `json:"initContainers,omitempty"`
@@ -129,8 +129,8 @@ type ContainerPatch struct {
 	Template string `json:"template"`
 }
 
-// SidecarOrder places a sidecar's containers. Whether one is an init container, a native sidecar (an init container with
-// restartPolicy: Always) or a regular container is what the template says.
+// SidecarOrder places a sidecar's containers. The template determines whether one is an init container, a native
+// sidecar (an init container with restartPolicy: Always) or a regular container.
 type SidecarOrder struct {
 	// Position among the containers, and among the init containers: Last (the default), First, Before or After.
 	// +enum=First,Last,Before,After
@@ -142,8 +142,9 @@ type SidecarOrder struct {
 	InitPosition string `json:"initPosition,omitempty"`
 	// InitContainer is what Before and After of InitPosition refer to.
 	InitContainer string `json:"initContainer,omitempty"`
-	// Istio says on which side of Istio's injection the sidecar stands: Inside (the default; Istio is injected after it, and
-	// sees it as a part of the app, so that its probes are rewritten and its traffic is captured) or Outside.
+	// Istio is the side of Istio's injection that the sidecar is on: Inside (the default; Istio is injected after
+	// it, and sees it as a part of the app, so that its probes are rewritten and its traffic is captured) or
+	// Outside.
 	// +enum=Inside,Outside
 	Istio string `json:"istio,omitempty"`
 }

@@ -77,7 +77,7 @@ func (ps *problems) validateSidecar(at []any, s Sidecar) {
 	ps.validateGuard(child(at, "guard"), s.Guard)
 }
 
-// validateSelected refuses a selection that can select nothing.
+// validateSelected rejects a selection that can never match.
 func (ps *problems) validateSelected(at []any, s SidecarSelect) {
 	for _, r := range s.Rules {
 		if r.Action == SidecarInject || r.Action == SidecarFail {

@@ -9,8 +9,8 @@ const (
 	Kind       = "InjectionPolicy"
 )
 
-// InjectionPolicy says which sidecars are injected into which workloads, and how. It is the functionConfig of the
-// function: one object in one file.
+// InjectionPolicy describes which sidecars are injected into which workloads, and how. It is the functionConfig of
+// the function: one object in one file.
 type InjectionPolicy struct {
 	// APIVersion is prerig.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
@@ -18,7 +18,7 @@ type InjectionPolicy struct {
 	Kind string `json:"kind"`
 	// Metadata names the policy. Only the name is read.
 	Metadata Metadata `json:"metadata"`
-	// Spec is what the policy says.
+	// Spec is the content of the policy.
 	Spec InjectionPolicySpec `json:"spec"`
 }
 
@@ -37,34 +37,36 @@ type Metadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// InjectionPolicySpec is what a policy says.
+// InjectionPolicySpec is the content of a policy.
 type InjectionPolicySpec struct {
-	// Mode is what to do: Inject (the default), Remove what was injected, or Check that the input already is what Inject
-	// would give.
+	// Mode is what to do: Inject (the default), Remove what was injected, or Check that the input already equals
+	// the output of Inject.
 	// +enum=Inject,Remove,Check
 	Mode Mode `json:"mode,omitempty"`
-	// Record says where to keep what an injected pod does not tell of the original, so that removing the injection gives it
-	// back exactly: Workload (the default) in an annotation of the workload itself (prerig.dev/undo), which is written only
-	// where there is such a thing and never reaches the pods; Annotation in each injected pod (prerig.dev/original); None
-	// nowhere.
+	// Record is where to keep what an injected pod does not reveal about the original, so that removing the
+	// injection restores it exactly: Workload (the default) in an annotation of the workload itself
+	// (prerig.dev/undo), which is written only if needed and never reaches the pods; Annotation in each injected
+	// pod (prerig.dev/original); None nowhere.
 	// +enum=Workload,Annotation,None
 	Record Record `json:"record,omitempty"`
-	// Jobs says what happens to Jobs and bare Pods that are published already: KeepPublished (the default) keeps their
-	// published injection, or keeps them without one, as long as their own spec is unchanged, because the API server
-	// rejects other changes of it; Follow injects them again by the policy as it is now. CronJobs follow the policy, and
-	// so do objects that may be replaced: those with a generateName, with a hook annotation of Argo CD or Helm, or with
-	// kustomize.toolkit.fluxcd.io/force: enabled or argocd.argoproj.io/sync-options: Force=true.
+	// Jobs is what happens to Jobs and bare Pods that are published already: KeepPublished (the default) keeps
+	// their published injection, or keeps them without one, as long as their own spec is unchanged, because the API
+	// server rejects other changes to it; Follow injects them again with the current policy. CronJobs follow the
+	// policy, and so do objects that may be replaced: those with a generateName, with a hook annotation of Argo CD
+	// or Helm, or with kustomize.toolkit.fluxcd.io/force: enabled or argocd.argoproj.io/sync-options: Force=true.
 	// +enum=KeepPublished,Follow
 	Jobs Jobs `json:"jobs,omitempty"`
-	// From says where the rest of the policy is read each time that it is used: Cluster completes it with the namespaces of the
-	// cluster and their labels and, where istio has no injector of its own, with the configuration, the mesh config and the
-	// webhooks of the revision. What the policy itself says goes before. Only prerig serve and prerig worker read a cluster.
+	// From is where the rest of the policy is read from on each use: Cluster completes it with the namespaces of
+	// the cluster and their labels and, if istio has no injector of its own, with the configuration, the mesh
+	// config and the webhooks of the revision. The policy's own settings take precedence. Only prerig serve and
+	// prerig worker read a cluster.
 	// +enum=Cluster
 	From From `json:"from,omitempty"`
-	// Istio injects Istio's proxy. Without it nothing of Istio is injected.
+	// Istio injects Istio's proxy. Without it no part of Istio is injected.
 	Istio *Istio `json:"istio,omitempty"`
-	// Namespaces gives labels and annotations of namespaces, and what else in them counts for pods. A Namespace among the items
-	// goes before it where it has a label about injection, and is completed by it where it has none.
+	// Namespaces lists labels and annotations of namespaces, and their other content that matters for pods. A
+	// Namespace among the items takes precedence over it if it has a label about injection, and is completed by it
+	// otherwise.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// UnknownNamespace is what to do with a workload whose namespace's labels would decide and are not known: Inject (the
 	// default where the policy names no namespaces and has no webhooks), Skip, or Fail (the default otherwise).
@@ -96,8 +98,8 @@ type From string
 // FromCluster is the cluster that the daemon reads its pipelines from.
 const FromCluster From = "Cluster"
 
-// CompletedAnnotation says what a policy was completed from: Cluster. Its namespaces are then not what the policy's author has listed, and
-// lint reads only those that hold objects.
+// CompletedAnnotation names the source that a policy was completed from: Cluster. Its namespaces are then not those
+// that the policy's author listed, and lint reads only those that hold objects.
 const CompletedAnnotation = "prerig.dev/completed-from"
 
 // Mode is what a policy does.
@@ -110,7 +112,7 @@ const (
 	ModeCheck  Mode = "Check"
 )
 
-// Record says where the original is kept.
+// Record is where the original is kept.
 type Record string
 
 // The ways to record.
@@ -146,8 +148,8 @@ type Istio struct {
 	Version string `json:"version,omitempty"`
 	// Injector is the injector's configuration.
 	Injector Injector `json:"injector,omitempty"`
-	// MeshConfig is data.mesh of the ConfigMap istio, verbatim. Where it is empty it is taken from the ConfigMap among the
-	// items, if there is one, else the version's own defaults hold.
+	// MeshConfig is data.mesh of the ConfigMap istio, verbatim. If it is empty, it is read from the ConfigMap among
+	// the items, if present; otherwise the version's own defaults apply.
 	MeshConfig string `json:"meshConfig,omitempty"`
 	// Revision of the control plane. Empty means default.
 	// +pattern=^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$
@@ -160,18 +162,19 @@ type Istio struct {
 	// webhook sees a pod are those of this version too; without it those of the newest one that is known.
 	// +pattern=^(v?1\.\d{1,3}(\.\d+)?([-+][0-9A-Za-z.+-]+)?)?$
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Admission says how the templates see a pod: Defaulted (the default) as the webhook does, with what the API server sets
-	// by default, or Raw as it is written, as istioctl kube-inject does. None of the defaults is written to the workload.
+	// Admission is how the templates see a pod: Defaulted (the default) as the webhook does, with the API server's
+	// defaults, or Raw as it is written, as istioctl kube-inject does. None of the defaults is written to the
+	// workload.
 	// +enum=Defaulted,Raw
 	Admission Admission `json:"admission,omitempty"`
 	// IstiodEnv is the environment of the control plane that templates read with env and that changes the injector.
 	IstiodEnv map[string]string `json:"istiodEnv,omitempty"`
-	// Cluster is the cluster's name, as the injection URL would give it (/inject/cluster/NAME).
+	// Cluster is the cluster's name, as in the injection URL (/inject/cluster/NAME).
 	Cluster string `json:"cluster,omitempty"`
-	// Network is the network's name, as the injection URL would give it (/inject/net/NAME).
+	// Network is the network's name, as in the injection URL (/inject/net/NAME).
 	Network string `json:"network,omitempty"`
-	// ProxyEnv is what else the injection URL gives to the environment of every proxy, since Istio 1.8: /inject/my_var/VALUE
-	// gives MY_VAR.
+	// ProxyEnv holds the other variables that the injection URL adds to the environment of every proxy, since Istio
+	// 1.8: /inject/my_var/VALUE sets MY_VAR.
 	ProxyEnv map[string]string `json:"proxyEnv,omitempty"`
 	// Webhooks are the cluster's MutatingWebhookConfigurations that decide which pods the injector sees. Without them, and
 	// without any among the items, the version's own selectors hold.
@@ -182,7 +185,7 @@ type Istio struct {
 	// RuntimeWebhook is Keep (the default), or Disable to mark injected pods so that the cluster's webhook leaves them alone.
 	// +enum=Keep,Disable
 	RuntimeWebhook RuntimeWebhook `json:"runtimeWebhook,omitempty"`
-	// RootNamespace is where mesh-wide resources live. Empty means what the mesh config says, else istio-system.
+	// RootNamespace is the namespace of mesh-wide resources. If empty, the mesh config's is used, or istio-system.
 	// +pattern=^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$
 	RootNamespace string `json:"rootNamespace,omitempty"`
 }
@@ -194,8 +197,8 @@ type Injector struct {
 	Config string `json:"config,omitempty"`
 	// Values is data.values of the same ConfigMap, verbatim.
 	Values string `json:"values,omitempty"`
-	// ConfigMap names the ConfigMap among the items. Its default is istio-sidecar-injector, with the revision as a suffix
-	// where there is one.
+	// ConfigMap names the ConfigMap among the items. It defaults to istio-sidecar-injector, with the revision, if
+	// any, as a suffix.
 	ConfigMap *ConfigMapRef `json:"configMap,omitempty"`
 	// BuiltIn names a policy that comes with Prerig, such as istio, whose configuration and values are used.
 	BuiltIn string `json:"builtIn,omitempty"`
@@ -208,11 +211,11 @@ type ConfigMapRef struct {
 	// Name of the ConfigMap.
 	// +pattern=.
 	Name string `json:"name"`
-	// Namespace of the ConfigMap; empty takes it from whichever namespace has it.
+	// Namespace is the namespace of the ConfigMap; if empty, any namespace matches.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Admission says how the templates see a pod.
+// Admission is how the templates see a pod.
 type Admission string
 
 // The ways to see a pod.
@@ -231,7 +234,7 @@ const (
 	NativeSidecarsDisabled NativeSidecars = "Disabled"
 )
 
-// RuntimeWebhook says what the cluster's webhook is to do with injected pods.
+// RuntimeWebhook is what the cluster's webhook is to do with injected pods.
 type RuntimeWebhook string
 
 // The settings of the runtime webhook.
@@ -260,13 +263,13 @@ type WebhookRule struct {
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 	// ObjectSelector selects pods by their labels; none selects all.
 	ObjectSelector *LabelSelector `json:"objectSelector,omitempty"`
-	// MatchConditions are not evaluated: a rule counts as if they held, and the results say so.
+	// MatchConditions are not evaluated: a rule counts as if they were met, and the results report this.
 	MatchConditions []any `json:"matchConditions,omitempty"`
 }
 
 // LabelSelector is Kubernetes' label selector.
 type LabelSelector struct {
-	// MatchLabels must all be there with these values.
+	// MatchLabels must all be present with these values.
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 	// MatchExpressions must all hold.
 	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty"`
@@ -283,7 +286,7 @@ type LabelSelectorRequirement struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// Namespace gives labels and annotations of a namespace, and what else in it counts for its pods.
+// Namespace holds labels and annotations of a namespace, and its other content that matters for its pods.
 type Namespace struct {
 	// Name of the namespace.
 	// +pattern=^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$
@@ -292,14 +295,15 @@ type Namespace struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations, such as OpenShift's ranges of user ids.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// ServiceAccounts are those of the namespace that have pull secrets, which the API server gives to pods before the webhook sees
-	// them. One of the same name among the items goes before it.
+	// ServiceAccounts are those of the namespace that have pull secrets, which the API server adds to pods before
+	// the webhook sees them. One of the same name among the items takes precedence.
 	ServiceAccounts []ServiceAccount `json:"serviceAccounts,omitempty"`
-	// LimitRanges are those of the namespace, from which the API server fills in resources before the webhook sees a pod. One of
-	// the same name among the items goes before it.
+	// LimitRanges are those of the namespace, from which the API server fills in resources before the webhook sees
+	// a pod. One of the same name among the items takes precedence.
 	LimitRanges []LimitRange `json:"limitRanges,omitempty"`
-	// ProxyConfigs are Istio's ProxyConfig resources of the namespace, the oldest first: where several select a pod, that one
-	// counts. Those of the root namespace hold for the whole mesh. One of the same name among the items goes before it.
+	// ProxyConfigs are Istio's ProxyConfig resources of the namespace, the oldest first: if several select a pod,
+	// the oldest applies. Those of the root namespace apply to the whole mesh. One of the same name among the items
+	// takes precedence.
 	ProxyConfigs []ProxyConfig `json:"proxyConfigs,omitempty"`
 }
 
@@ -332,7 +336,7 @@ type ProxyConfig struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// WorkloadKind says where a custom resource keeps its pod template.
+// WorkloadKind describes where a custom resource keeps its pod template.
 type WorkloadKind struct {
 	// APIVersion of the resource, such as argoproj.io/v1alpha1, or its group with any version, such as argoproj.io/*.
 	// +pattern=^([^/*]+/([^/*]+|\*)|[^/*]+)$
@@ -354,15 +358,15 @@ type WorkloadOwner struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind of the controller, such as StatefulSet.
 	Kind string `json:"kind,omitempty"`
-	// Name of the controller, in which {name} stands for the resource's name and {key} for the map key or list index that []
-	// of the path stood for, such as "{name}-{key}".
+	// Name is the name of the controller, in which {name} represents the resource's name and {key} the map key or
+	// list index matched by [] in the path, such as "{name}-{key}".
 	Name string `json:"name,omitempty"`
 }
 
 // Images pins images to digests.
 type Images struct {
-	// Scope says which containers are pinned: Injected (the default) are those that the injection adds, and All also the
-	// workloads' own, their init containers and ephemeral ones, whether the pod is injected or not.
+	// Scope determines which containers are pinned: Injected (the default) are those that the injection adds, and
+	// All also the workloads' own, their init containers and ephemeral ones, whether the pod is injected or not.
 	// +enum=Injected,All
 	Scope string `json:"scope,omitempty"`
 	// Pins maps an image as templates name it to the one with its digest.
@@ -374,15 +378,15 @@ type Images struct {
 	// OnMissing is what to do with an image that has no pin: Ignore (the default), Warn or Fail.
 	// +enum=Ignore,Warn,Fail
 	OnMissing string `json:"onMissing,omitempty"`
-	// Verify says which images have to be signed, and by whom. The signatures are verified when prerig images pin makes the
-	// lock and by prerig images verify, and not again when the lock is used.
+	// Verify lists which images have to be signed, and by whom. The signatures are verified when prerig images pin
+	// makes the lock and by prerig images verify, and not again when the lock is used.
 	Verify []ImageVerification `json:"verify,omitempty"`
 }
 
-// ImageVerification says whose signature images need.
+// ImageVerification describes whose signature images need.
 type ImageVerification struct {
-	// Images is a pattern of repositories, with the registry and without a tag, such as ghcr.io/acme/*: * stands for one part
-	// of the name, ** for any number of them.
+	// Images is a pattern of repositories, with the registry and without a tag, such as ghcr.io/acme/*: * matches
+	// one part of the name, ** any number of them.
 	// +required
 	Images string `json:"images"`
 	// Keys are public keys in PEM, as in cosign.pub. One of them has to have signed the image.
@@ -390,7 +394,7 @@ type ImageVerification struct {
 	Keys []string `json:"keys"`
 }
 
-// Lint sets severities, and says which findings are accepted.
+// Lint sets severities, and lists accepted findings.
 type Lint struct {
 	// Disabled switches all rules off.
 	Disabled bool `json:"disabled,omitempty"`
@@ -401,18 +405,18 @@ type Lint struct {
 	Suppress []LintSuppression `json:"suppress,omitempty"`
 }
 
-// LintSuppression says which findings about which objects are accepted, and why.
+// LintSuppression describes which findings about which objects are accepted, and why.
 type LintSuppression struct {
 	// Rules are codes, such as PR107; without them all rules are meant.
 	// +pattern=^PR[0-9]{3}$
 	Rules []string `json:"rules,omitempty"`
-	// Kind of the objects, such as Deployment; * stands for any characters. Without it all kinds are meant.
+	// Kind is the kind of the objects, such as Deployment; * matches any characters. If empty, all kinds match.
 	Kind string `json:"kind,omitempty"`
-	// Namespace of the objects; * stands for any characters. Without it all namespaces are meant.
+	// Namespace is the namespace of the objects; * matches any characters. If empty, all namespaces match.
 	Namespace string `json:"namespace,omitempty"`
-	// Name of the objects; * stands for any characters. Without it all names are meant.
+	// Name is the name of the objects; * matches any characters. If empty, all names match.
 	Name string `json:"name,omitempty"`
-	// Reason says why the findings are accepted.
+	// Reason is why the findings are accepted.
 	// +pattern=.
 	Reason string `json:"reason"`
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// validate checks what the types alone do not say.
+// validate checks what the types alone do not express.
 func (ps *problems) validate(p *InjectionPolicy) {
 	if p.Metadata.Name == "" {
 		ps.add([]any{"metadata", "name"}, "is empty")
@@ -96,7 +96,8 @@ func (ps *problems) validateInjector(at []any, i Injector) {
 	}
 }
 
-// checkVerbatim refuses a text that is given but empty: it would silently mean another source of the configuration.
+// checkVerbatim rejects a text that is present but empty: it would silently mean another source of the
+// configuration.
 func (ps *problems) checkVerbatim(obj map[string]any) {
 	at := []any{"spec", "istio", "injector"}
 	var v any = obj
@@ -245,7 +246,8 @@ func (ps *problems) validatePin(at []any, from, to string) {
 	}
 }
 
-// validateVerification checks what can be told of a key without reading it: that is left to who verifies.
+// validateVerification checks what can be determined about a key without reading it: reading is left to the
+// verifier.
 func (ps *problems) validateVerification(at []any, v ImageVerification) {
 	if v.Images == "" || strings.ContainsAny(v.Images, " \t\n@") {
 		ps.add(child(at, "images"), "%q is not a pattern of repositories, such as ghcr.io/acme/*", v.Images)

@@ -7,12 +7,12 @@ import (
 	"fmt"
 )
 
-// labelRevision is the label of a MutatingWebhookConfiguration of Istio that says which revision it calls.
+// labelRevision is the label of a MutatingWebhookConfiguration of Istio that names the revision it calls.
 const labelRevision = "istio.io/rev"
 
-// WebhookFromObject reduces a MutatingWebhookConfiguration to what decides whether a pod is sent to the injector. The
-// revision is that of its label istio.io/rev. An entry whose rules do not take in the creation of pods is left out, and
-// an object that has none is given back with no entries.
+// WebhookFromObject reduces a MutatingWebhookConfiguration to what decides whether a pod is sent to the injector.
+// The revision is that of its label istio.io/rev. An entry whose rules do not cover the creation of pods is left
+// out; an object without any such entry is returned with no entries.
 func WebhookFromObject(obj map[string]any) (Webhook, error) {
 	meta, _ := obj["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// triple is a workload as people write it, with what usually stands beside it. %d is its number.
+// triple is a typical workload with the objects that usually accompany it. %d is its number.
 const triple = `apiVersion: apps/v1
 kind: Deployment
 metadata:

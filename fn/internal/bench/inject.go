@@ -12,8 +12,8 @@ import (
 	"github.com/prerig/prerig/internal/benchmark"
 )
 
-// inject is prerig inject beside another command that injects into the same stream, such as istioctl kube-inject with a saved
-// configuration. Nothing is measured where none is named.
+// inject compares prerig inject with another command that injects into the same stream, such as istioctl
+// kube-inject with a saved configuration. Without such a command it does not measure.
 func (b *bench) inject() error {
 	beside := strings.Fields(b.beside)
 	if len(beside) == 0 {

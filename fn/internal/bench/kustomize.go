@@ -12,9 +12,9 @@ import (
 	"github.com/prerig/prerig/internal/benchmark"
 )
 
-// kustomizeBuild is a build of triples without a function, with one that does nothing and with prerig-fn. Most of what a
-// function costs there is kustomize's own. Beside them, prerig render builds and injects as the daemon does, from a repository, with
-// nothing remembered.
+// kustomizeBuild builds triples without a function, with one that makes no changes and with prerig-fn. Most of a
+// function's cost in this comparison is kustomize's own. In addition, prerig render builds and injects as the
+// daemon does, from a repository, without any cache.
 func (b *bench) kustomizeBuild() error {
 	triples := b.options.kustomize
 	program := filepath.Join(b.dir, "kustomize")
@@ -92,7 +92,7 @@ func kustomization(dir string, triples int, function string) error {
 		"all.yaml":           string(stream(triples)),
 	}
 	if function != "" {
-		// kustomize takes a path of a function only from its own directory.
+		// kustomize accepts the path of a function only from its own directory.
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures prerig-fn beside a function on kyaml's framework that does nothing, on objects that it makes
-// up. All of a comparison runs in turn in one run of this program; medians are printed.
+// Command bench compares prerig-fn with a no-op function on kyaml's framework, on generated objects. All contenders
+// of a comparison run in turn in one run of this program; medians are printed.
 //
 //	go run ./fn/internal/bench -binary dist/prerig-fn [-triples 5000] [-rounds 5] [-kustomize 100] [-check]
 //	go run ./fn/internal/bench -beside 'istioctl kube-inject -f - --injectConfigFile c --meshConfigFile m --valuesFile v'
 //
-// With -check it fails where a target is missed: wall time at most 1.0 times and peak memory at most 0.3 times that of
+// With -check it fails if a target is missed: wall time at most 1.0 times and peak memory at most 0.3 times that of
 // the other function, one Deployment within 30 ms, and a growth from 100 to 10,000 triples that is linear.
 package main
 
@@ -103,7 +103,7 @@ func build(ctx context.Context, out, pkg string) error {
 	return nil
 }
 
-// write puts objects into a file as a ResourceList, and gives its name and size.
+// write writes objects to a file as a ResourceList, and returns its name and size.
 func (b *bench) write(objects []byte) (name string, size int64, err error) {
 	list := resourceList(objects)
 	name = filepath.Join(b.dir, fmt.Sprintf("list-%d.yaml", len(list)))

@@ -60,7 +60,7 @@ func watch(args []string) int {
 	return 0
 }
 
-// measure runs a contender to its end. Input and output are files, so that no other process takes part.
+// measure runs a contender to its end. Input and output are files, so that no other process is involved.
 func (b *bench) measure(ctx context.Context, c contender) (s sample, err error) {
 	in, err := os.Open(c.input)
 	if err != nil {
@@ -102,7 +102,7 @@ func tail(b []byte) []byte {
 	return b[max(0, len(b)-400):]
 }
 
-// contender is a command that takes part in a comparison.
+// contender is a command in a comparison.
 type contender struct {
 	name  string
 	dir   string
@@ -110,8 +110,8 @@ type contender struct {
 	args  []string // the program and its arguments
 }
 
-// compare runs every contender in turn, for a number of rounds, so that what else the machine does meets all of them
-// alike. It gives the medians in the order of the contenders. A round before the first is not counted.
+// compare runs every contender in turn, for a number of rounds, so that other load on the machine affects all of
+// them alike. It returns the medians in the order of the contenders. A warm-up round is not counted.
 func (b *bench) compare(rounds int, contenders ...contender) ([]sample, error) {
 	samples := make([][]sample, len(contenders))
 	for round := range rounds + 1 {
@@ -132,7 +132,7 @@ func (b *bench) compare(rounds int, contenders ...contender) ([]sample, error) {
 	return medians, nil
 }
 
-// median takes the middle of each figure, for itself.
+// median returns the median of each figure separately.
 func median(samples []sample) sample {
 	return sample{
 		Wall: middle(samples, func(s sample) time.Duration { return s.Wall }),

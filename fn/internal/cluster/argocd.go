@@ -11,7 +11,7 @@ import (
 // ArgoCD is the name of Argo CD for Build.
 const ArgoCD = "argocd"
 
-// ArgoCDVersion is the version of Argo CD, as go.mod of the module that builds it says; it must be told it.
+// ArgoCDVersion is the version of Argo CD, as in go.mod of the module that builds it; the build must be passed it.
 const ArgoCDVersion = "3.2.0"
 
 const argoCDModule = "github.com/argoproj/argo-cd/v3"

@@ -144,4 +144,3 @@ func hasErrors(found []gateFinding) bool {
 	}
 	return false
 }
-

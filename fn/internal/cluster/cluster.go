@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say how a control plane is set up.
+// Options describes how a control plane is set up.
 type Options struct {
 	// AdmissionPlugins are plugins of the API server that are off by default and on here.
 	AdmissionPlugins []string
@@ -28,7 +28,7 @@ type Options struct {
 	AdmissionConfig string
 	// Kubelet is the version that the only Node's kubelet claims, with its v; that of the control plane where it is "".
 	Kubelet string
-	// Say is told what each part took, or nil.
+	// Say, if not nil, logs how long each part took.
 	Say func(format string, args ...any)
 }
 
@@ -49,10 +49,10 @@ type Cluster struct {
 var tokens = map[string]string{
 	"administrator":      "administrator,1,system:masters",
 	"controller-manager": "system:kube-controller-manager,2,system:masters",
-	"verifier":           "verifier,3", // who may do nothing until somebody lets it
+	"verifier":           "verifier,3", // who has no permissions until they are granted
 }
 
-// ready is how long a part of the cluster may take until it is ready, on a machine that has much else to do.
+// ready is how long a part of the cluster may take until it is ready, on a busy machine.
 const ready = 3 * time.Minute
 
 // Start starts etcd, the API server and the controllers, and waits until pods can be made in the namespace default. Close
@@ -131,7 +131,7 @@ func (c *Cluster) kubeconfig(name string) string {
 	return filepath.Join(c.dir, name+".kubeconfig")
 }
 
-// writeKubeconfig writes the kubeconfig of a name for a user with the given access.
+// writeKubeconfig writes a kubeconfig with a name for a user with the specified access.
 func (c *Cluster) writeKubeconfig(name string, access map[string]any) error {
 	user, err := json.Marshal(access)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *Cluster) ended() error {
 	return nil
 }
 
-// freePorts returns ports of an address that nobody listens on.
+// freePorts returns unused ports of an address.
 func freePorts(host string, n int) ([]int, error) {
 	var ports []int
 	for range n {

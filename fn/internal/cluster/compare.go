@@ -14,7 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/internal/oracle"
 )
 
-// places are the indices and names in paths that say which element of a list a field belongs to.
+// places matches the indices and names in paths that identify the list element a field belongs to.
 var places = regexp.MustCompile(`\[[^]]*\]`)
 
 // class returns the place of a difference without which element of a list it is, but for Istio's own.
@@ -27,7 +27,8 @@ func class(d oracle.Difference) string {
 	})
 }
 
-// Compare returns the fields in which two pods of a workload differ, and counts the rules without which there were more.
+// Compare returns the fields in which two pods of a workload differ, and counts the rules that excluded further
+// differences.
 func Compare(webhook, prerig *unstructured.Unstructured, used map[string]int) []oracle.Difference {
 	a, b := copyOf(webhook), copyOf(prerig)
 	for _, r := range rules {

@@ -51,8 +51,8 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	})
 }
 
-// startAPIServer starts kube-apiserver with its usual admission plugins. It calls webhooks at the addresses of their
-// Services, as there is no kube-proxy.
+// startAPIServer starts kube-apiserver with its usual admission plugins. It calls webhooks at the addresses of
+// their Services, since no kube-proxy is running.
 func (c *Cluster) startAPIServer(ctx context.Context) error {
 	file := func(name string) string { return filepath.Join(c.dir, name) }
 	args := []string{
@@ -88,8 +88,8 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	})
 }
 
-// startControllers starts kube-controller-manager without the controllers that need a kubelet, and waits until it has
-// given the namespace default its service account: without it no pod is admitted.
+// startControllers starts kube-controller-manager without the controllers that need a kubelet, and waits until it
+// has created the service account of the namespace default: without it no pod is admitted.
 func (c *Cluster) startControllers(ctx context.Context) error {
 	_, err := c.launch("kube-controller-manager", nil, c.programs.ControllerManager,
 		"--kubeconfig="+c.kubeconfig("controller-manager"),
@@ -123,7 +123,8 @@ func (c *Cluster) awaitServiceAccount(ctx context.Context, namespace string) err
 	})
 }
 
-// AddNamespace adds a namespace, or labels and annotates one that is there, and waits until pods can be made in it.
+// AddNamespace adds a namespace, or labels and annotates an existing one, and waits until pods can be created in
+// it.
 func (c *Cluster) AddNamespace(ctx context.Context, name string, labels, annotations map[string]string) error {
 	n := object(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
 	n.SetLabels(labels)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Furnish adds what pods may refer to and admission looks for: service accounts in the given namespaces, a class of
-// priority and one of runtimes.
+// Furnish adds objects that pods may refer to and admission checks: service accounts in the specified namespaces, a
+// PriorityClass and a RuntimeClass.
 func (c *Cluster) Furnish(ctx context.Context, namespaces, accounts []string, class string) error {
 	objects := []*unstructured.Unstructured{
 		object(map[string]any{
@@ -69,8 +69,9 @@ func (c *Cluster) AddLimits(ctx context.Context, namespace string, accounts ...s
 	return nil
 }
 
-// Takes reports whether the API server takes a workload with all of its fields, as kubectl asks it to: an older one drops those that it
-// does not know before a webhook sees them. It says nothing else of Pods, which the webhook may make valid.
+// Takes reports whether the API server accepts a workload with all of its fields, as kubectl requests: an older one
+// drops those that it does not know before a webhook sees them. It checks no more than that for Pods, which the
+// webhook may make valid.
 func (c *Cluster) Takes(ctx context.Context, workload *unstructured.Unstructured) bool {
 	_, err := c.Try(ctx, workload)
 	if workload.GetKind() == "Pod" && err != nil {

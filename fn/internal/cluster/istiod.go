@@ -26,9 +26,10 @@ import (
 
 const istioNamespace = "istio-system"
 
-// InstallIstio installs Istio with its own charts, base and istiod, and runs istiod as a process of this machine with the
-// variables that its Deployment has. The values are those of both charts, without the tag, which is IstioVersion;
-// a revision among them counts. The resources, of Istio's kinds, are there when istiod starts. It waits until the webhook injects.
+// InstallIstio installs Istio with its own charts, base and istiod, and runs istiod as a process of this machine
+// with the variables of its Deployment. The values are those of both charts, without the tag, which is
+// IstioVersion; a revision among them is respected. The resources, of Istio's kinds, exist when istiod starts. It
+// waits until the webhook injects.
 func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resources ...*unstructured.Unstructured) error {
 	began := time.Now()
 	address, err := ownAddress()
@@ -171,8 +172,8 @@ func decodeAll(stream []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// install creates a chart's objects as far as they make sense without containers, and returns the variables of istiod, whose
-// Service and Deployment have the given name.
+// install creates a chart's objects as far as they make sense without containers, and returns the variables of
+// istiod. The Service and Deployment of istiod are named by the istiod parameter.
 func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructured, istiod string) (env []string, err error) {
 	for _, obj := range objects {
 		switch {
@@ -205,7 +206,7 @@ func environment(deployment *unstructured.Unstructured) ([]string, error) {
 	var out []string
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
 		switch {
-		case v.Name == "KUBECONFIG": // the file of a secret that is not there
+		case v.Name == "KUBECONFIG": // the file of a secret that does not exist
 		case v.ValueFrom == nil:
 			out = append(out, v.Name+"="+v.Value)
 		case v.ValueFrom.FieldRef != nil:
@@ -215,8 +216,8 @@ func environment(deployment *unstructured.Unstructured) ([]string, error) {
 	return out, nil
 }
 
-// istiodEndpoints say where istiod's Service leads: to the process on this machine. The API server calls a webhook where the EndpointSlice
-// says, and before Kubernetes 1.33 where the Endpoints do.
+// istiodEndpoints returns the endpoints that route istiod's Service to the process on this machine. The API server
+// finds a webhook through the EndpointSlice, and before Kubernetes 1.33 through the Endpoints.
 func istiodEndpoints(service, address string, port int) []*unstructured.Unstructured {
 	ports := []any{map[string]any{"name": "https-webhook", "port": int64(port), "protocol": "TCP"}}
 	return []*unstructured.Unstructured{
@@ -241,7 +242,8 @@ func istiodEndpoints(service, address string, port int) []*unstructured.Unstruct
 	}
 }
 
-// ownAddress returns an address of this machine that is not loopback: endpoints may not be, so a Service cannot lead there.
+// ownAddress returns a non-loopback address of this machine: endpoints must not be loopback, so a Service cannot
+// lead to one.
 func ownAddress() (string, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

@@ -44,13 +44,13 @@ type Case struct {
 	Webhook Outcome
 	// Refused is why Prerig refused it, or "".
 	Refused string
-	// Prerig is what the cluster without the webhook made of Prerig's output, where there is some.
+	// Prerig is the outcome of Prerig's output in the cluster without the webhook, if any.
 	Prerig Outcome
 	// Differences are those of the pods.
 	Differences []oracle.Difference
-	// Without is the case of the same workload under another name whose earlier injection Prerig has taken out before the
-	// webhook sees it; nil where there is none. The webhook renders over an injection that it finds, and Prerig from the
-	// original: so the two may differ over the workload itself, but not over this one.
+	// Without is the case of the same workload under another name whose earlier injection Prerig has removed before
+	// the webhook sees it, or nil if none exists. The webhook renders over an existing injection, and Prerig from
+	// the original: so the two may differ for the workload itself, but not for this one.
 	Without *Case
 }
 
@@ -87,7 +87,8 @@ func CompareClusters(ctx context.Context, webhook, plain *Cluster, prerig *Preri
 	return p, nil
 }
 
-// withoutInjection makes the case of a workload under another name whose injection Prerig takes out before the webhook.
+// withoutInjection returns the case of a workload under another name whose injection Prerig removes before the
+// webhook.
 func withoutInjection(ctx context.Context, prerig *Prerig, workload *unstructured.Unstructured) (*Case, error) {
 	twin := workload.DeepCopy()
 	for _, rename := range []struct {
@@ -152,7 +153,7 @@ func injectEach(ctx context.Context, prerig *Prerig, cases []*Case) ([]*unstruct
 	return out, group.Wait()
 }
 
-// wrap says what an error, if there is one, kept from being done.
+// wrap adds the failed action to an error, if it is not nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil

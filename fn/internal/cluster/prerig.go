@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Prerig is the built program with a policy, as somebody uses it who has only that.
+// Prerig is the built program with a policy, as used by a user who has only these.
 type Prerig struct {
 	// Program is the path of the binary, Policy that of the policy, or "" for the one that comes with it.
 	Program, Policy string
@@ -28,7 +28,8 @@ type Prerig struct {
 
 var proxyConfigs = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1beta1", Resource: "proxyconfigs"}
 
-// Import has a program make a policy of what is in a cluster, as the README tells to get it, and writes it to a directory.
+// Import runs a program to create a policy from the state of a cluster, following the README, and writes it to a
+// directory.
 func Import(ctx context.Context, c *Cluster, program, dir string) (*Prerig, error) {
 	var objects unstructured.UnstructuredList
 	objects.SetAPIVersion("v1")
@@ -67,7 +68,7 @@ func Import(ctx context.Context, c *Cluster, program, dir string) (*Prerig, erro
 	return p, os.WriteFile(p.Policy, policy, 0o600)
 }
 
-// Inject has the program inject into a workload. Where it refuses, refused says why.
+// Inject runs the program to inject into a workload. If the program rejects it, refused holds the reason.
 func (p *Prerig) Inject(ctx context.Context, workload *unstructured.Unstructured) (out *unstructured.Unstructured, refused string, err error) {
 	out, said, err := p.inject(ctx, workload, "-q")
 	if out != nil || err != nil {
@@ -95,7 +96,7 @@ func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstru
 			}
 			return out, err
 		}
-		// It writes nothing where it refuses one, and names all that it refuses.
+		// The program writes no output if it rejects a workload, and names all that it rejects.
 		kept := slices.DeleteFunc(slices.Clone(left), func(w *unstructured.Unstructured) bool {
 			about := fmt.Sprintf(": %s %s/%s", w.GetKind(), w.GetNamespace(), w.GetName())
 			return bytes.Contains(said, []byte(about+" ")) || bytes.Contains(said, []byte(about+":")) // a field of it, or all of it
@@ -108,7 +109,8 @@ func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstru
 	return nil, nil
 }
 
-// inject has the program inject into a workload, and returns what it says. Without an error and an object it refuses.
+// inject runs the program to inject into a workload, and returns its messages. If both the error and the object are
+// nil, the program rejects the workload.
 func (p *Prerig) inject(ctx context.Context, workload *unstructured.Unstructured, flags ...string) (*unstructured.Unstructured, string, error) {
 	text, err := yaml.Marshal(workload.Object)
 	if err != nil {

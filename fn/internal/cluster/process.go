@@ -22,8 +22,8 @@ type process struct {
 	err     error         // why it ended; valid after done
 }
 
-// startProcess starts a program in a directory, with nothing in its environment but env. What it prints goes to NAME.log in
-// the directory. It is killed when this process ends in whatever way.
+// startProcess starts a program in a directory, with only env in its environment. Its output is written to NAME.log
+// in the directory. It is killed when this process ends in any way.
 func startProcess(dir, name string, env []string, program string, args ...string) (*process, error) {
 	log := filepath.Join(dir, name+".log")
 	out, err := os.Create(log)
@@ -54,8 +54,8 @@ func startProcess(dir, name string, env []string, program string, args ...string
 	return p, nil
 }
 
-// kill ends the process and all that it started, and waits for it. A graceful kube-apiserver would hold its port for over a
-// minute, so nothing is asked politely.
+// kill kills the process and all its children, and waits for it. A graceful kube-apiserver would hold its port for
+// over a minute, so no process is asked to shut down.
 func (p *process) kill() {
 	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
 	<-p.done

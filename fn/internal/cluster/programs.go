@@ -19,14 +19,15 @@ import (
 	"strings"
 )
 
-// KubernetesVersion is the version of kube-apiserver and kube-controller-manager, as go.mod of the module that builds them
-// says. They must be told it, and the Node's kubelet claims it.
+// KubernetesVersion is the version of kube-apiserver and kube-controller-manager, as in go.mod of the module that
+// builds them. Their builds must be passed it, and the Node's kubelet claims it.
 const KubernetesVersion = "v1.36.3"
 
 // olderKubernetes are the versions that upstream/kubernetes/clusters pins beside it, by their minors.
 var olderKubernetes = map[string]string{"1.30": "v1.30.14", "1.32": "v1.32.9", "1.34": "v1.34.2"}
 
-// IstioVersion is the version that istiod's commit was released as; istiod is told it, and the charts' tag is it.
+// IstioVersion is the version that istiod's commit was released as; istiod's build is passed it, and the charts'
+// tag is set to it.
 const IstioVersion = "1.31.0-rc.0"
 
 // Programs are the paths of what a cluster is made of.
@@ -38,7 +39,8 @@ type Programs struct {
 	Istiod, Charts string
 	// Flux is kustomize-controller.
 	Flux string
-	// ArgoCD is all of Argo CD's programs in one; ARGOCD_BINARY_NAME in its environment, or its file's name, says which one it is.
+	// ArgoCD is a single binary with all of Argo CD's programs; ARGOCD_BINARY_NAME in its environment, or its
+	// file's name, selects one.
 	ArgoCD string
 }
 
@@ -65,12 +67,12 @@ type Builder struct {
 	Cache string
 	// Kubernetes is the minor of an older control plane, such as 1.34, or "" for KubernetesVersion.
 	Kubernetes string
-	// Say is told what is built.
+	// Say logs what is built.
 	Say func(format string, args ...any)
 }
 
-// Build builds the programs where the cache does not have them yet in the same version. It takes many minutes the first time and
-// seconds later. Names are those that are wanted, or none for all but Flux and Argo CD.
+// Build builds the programs that the cache does not have yet in the same version. It takes many minutes the first
+// time and seconds later. names lists the wanted programs, or is empty for all but Flux and Argo CD.
 func (b Builder) Build(ctx context.Context, names ...string) (*Programs, error) {
 	p := Programs{Kubernetes: KubernetesVersion}
 	pinned, suffix := goMod, ""
@@ -113,7 +115,7 @@ func (b Builder) Build(ctx context.Context, names ...string) (*Programs, error) 
 	return &p, nil
 }
 
-// build builds a program unless it is there. Its file's name holds a digest of all that it is made of.
+// build builds a program unless it already exists. Its file name contains a digest of all its inputs.
 func (p program) build(ctx context.Context, module, dir string, say func(string, ...any)) (string, error) {
 	digest, err := p.digest(module)
 	if err != nil {
@@ -146,8 +148,8 @@ func (p program) build(ctx context.Context, module, dir string, say func(string,
 	return built, os.Rename(unfinished, built)
 }
 
-// digest returns what tells builds of a program apart: the compiler, the flags, the versions of all modules, and the sources
-// of the program itself where it lies in the module that pins them.
+// digest returns a value that distinguishes builds of a program: it covers the compiler, the flags, the versions of
+// all modules, and the sources of the program itself if it is in the module that pins them.
 func (p program) digest(module string) (string, error) {
 	files := []string{p.pinned, strings.TrimSuffix(p.pinned, goMod) + "go.sum"}
 	if strings.HasPrefix(p.pkg, "./") {

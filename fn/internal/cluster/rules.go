@@ -17,9 +17,9 @@ import (
 
 // rule is a reason for which two pods of the same workload may differ and still be equal.
 type rule struct {
-	// Name says what may differ and why.
+	// Name describes what may differ and why.
 	Name string
-	// apply takes what may differ out of a pod, or replaces it with what is the same in both.
+	// apply removes what may differ from a pod, or replaces it with a value that is the same in both.
 	apply func(pod map[string]any)
 }
 
@@ -44,8 +44,8 @@ var rules = []rule{
 	{"Prerig's record of the original in a bare Pod with a status annotation that no injection wrote", withoutRecord},
 }
 
-// withoutRecord takes the record out of a Pod that nothing owns. With a policy that does not ask for records in pods, such as
-// these, no other pod has one.
+// withoutRecord removes the record from a Pod without an owner. With a policy that does not request records in
+// pods, such as these, no other pod has one.
 func withoutRecord(pod map[string]any) {
 	if owners, _, _ := unstructured.NestedSlice(pod, "metadata", "ownerReferences"); len(owners) == 0 {
 		remove(pod, "metadata.annotations", "prerig.dev/original")
@@ -107,8 +107,9 @@ func withoutRecordedMount(pod map[string]any) {
 	})
 }
 
-// withoutRecordedStopSignal takes out lifecycle.stopSignal. The feature gate ContainerStopSignals is off by default, so the
-// API server drops the field when it stores a controller's template; of a Pod it drops it after the webhook.
+// withoutRecordedStopSignal removes lifecycle.stopSignal. The feature gate ContainerStopSignals is off by default,
+// so the API server drops the field when it stores a controller's template; from a Pod it drops it after the
+// webhook.
 func withoutRecordedStopSignal(pod map[string]any) {
 	inRecorded(pod, func(c map[string]any) {
 		lifecycle, ok := c["lifecycle"].(map[string]any)
@@ -119,7 +120,7 @@ func withoutRecordedStopSignal(pod map[string]any) {
 	})
 }
 
-// withoutRecordedNulls takes out fields that are null, which mean nothing to whoever reads the annotation.
+// withoutRecordedNulls removes fields that are null, which have no meaning to readers of the annotation.
 func withoutRecordedNulls(pod map[string]any) {
 	inRecorded(pod, func(c map[string]any) { maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil }) })
 }

@@ -163,7 +163,7 @@ func (b *batch) nudge(ctx context.Context) error {
 	return nil
 }
 
-// told returns what the cluster says of a workload that nothing becomes of: its status and its events.
+// told returns the cluster's messages about a workload that makes no progress: its status and its events.
 func (b *batch) told(ctx context.Context, of owner) string {
 	var out []string
 	if resource, err := b.resource(b.workloads[b.waiting[of]]); err == nil {
@@ -196,7 +196,7 @@ func (b *batch) create(ctx context.Context, i int) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case apierrors.IsAlreadyExists(err):
-		return err // whoever made up the workloads gave two of them one name
+		return err // two of the generated workloads have the same name
 	case err == nil && w.GetKind() == "Pod":
 		b.outcomes[i] = Outcome{Pod: made}
 	case err == nil:
@@ -216,10 +216,10 @@ func (b *batch) create(ctx context.Context, i int) error {
 // attempts is how often a Pod is created whose webhook does not answer in time. Controllers try again by themselves.
 const attempts = 5
 
-// tooSlow reports whether an error only says that something did not answer in time.
+// tooSlow reports whether an error is merely a timeout.
 func tooSlow(message string) bool { return strings.Contains(message, "context deadline exceeded") }
 
-// look takes down what has become of those that wait.
+// look records the state of the workloads that are still waiting.
 func (b *batch) look(ctx context.Context) error {
 	namespaces := map[string]bool{}
 	for of := range b.waiting {
@@ -297,7 +297,7 @@ func final(message string) bool {
 	return false
 }
 
-// owners returns the controllers of the objects of a namespace that stand between a workload and its pods.
+// owners returns the controllers of the objects of a namespace that are between a workload and its pods.
 func (c *Cluster) owners(ctx context.Context, namespace string) (map[owner]owner, error) {
 	out := map[owner]owner{}
 	for _, between := range []struct {

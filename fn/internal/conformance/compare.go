@@ -92,7 +92,7 @@ func nameOf(obj map[string]any) any {
 	return meta["name"]
 }
 
-// decode returns the object in the API's type, or as a map without empty values where there is no type for it.
+// decode returns the object in the API's type, or as a map without empty values if it has no type.
 func decode(obj map[string]any) (any, error) {
 	s, err := scheme()
 	if err != nil {
@@ -133,7 +133,8 @@ func decodeUnknown(obj map[string]any) (any, error) {
 	return withoutEmpty(obj), nil
 }
 
-// withoutEmpty is a value without null, false, 0, "", {} and [] at any depth: what Go types that are not there would drop.
+// withoutEmpty returns a value without null, false, 0, "", {} and [] at any depth: what a Go type would drop if one
+// existed.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

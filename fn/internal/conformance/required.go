@@ -20,12 +20,12 @@ const (
 	// lastLeft is the last minor version whose kube-inject leaves injected pods alone.
 	lastLeft     = 16
 	injectedNote = "istioctl kube-inject of the version leaves injected pods alone, so it is left here too; the webhook injects again"
-	// annotated is the reason of a pod that says no.
+	// annotated is the reason for a pod that opts out.
 	annotated = "the pod says no with sidecar.istio.io/inject"
 )
 
-// leavesInjected reports whether kube-inject of the version takes a pod for injected and leaves it: one with a proxy beside
-// another container, and from 1.8 with a status too.
+// leavesInjected reports whether kube-inject of the version considers a pod injected and leaves it unchanged: a pod
+// with a proxy next to another container, and from 1.8 with a status too.
 func leavesInjected(minor int, pod map[string]any) bool {
 	if minor > lastLeft {
 		return false
@@ -68,8 +68,8 @@ func (c *Case) expectsInjection(t workload.Template) bool {
 	return false
 }
 
-// skips says why istioctl kube-inject of the version leaves a pod alone, or "" if it does not. It knows no namespace labels
-// and takes the policy to be enabled.
+// skips returns the reason why istioctl kube-inject of the version leaves a pod alone, or "" if it does not. It
+// knows no namespace labels and assumes that the policy is enabled.
 func skips(in *istio.Injector, t workload.Template) (string, error) {
 	d, err := decide.New(decide.Options{
 		Release: in.Profile().Release(), Policy: istio.PolicyEnabled, UnknownNamespace: v1alpha1.UnknownNamespaceInject,

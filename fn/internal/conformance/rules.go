@@ -118,8 +118,8 @@ var revisionLabels = release.Between("1.6", "1.8")
 // revisionNote is the rule for the revision's label.
 const revisionNote = "the expected output is of an injector without REVISION; the chart gives istiod the revision default, which is compared as none"
 
-// blankRevision puts an empty text for the revision default in the labels of an object's pods, and says whether there was
-// one.
+// blankRevision replaces the revision default by an empty string in the labels of an object's pods, and reports
+// whether it replaced any.
 func blankRevision(obj map[string]any) (out map[string]any, blanked bool, err error) {
 	templates, err := templatesOf(obj)
 	if err != nil {
@@ -137,7 +137,8 @@ func blankRevision(obj map[string]any) (out map[string]any, blanked bool, err er
 	return obj, blanked, nil
 }
 
-// withLast returns an expected object without the entries of lists that the rule podmap.KeepLastRule explains, and whether there were any.
+// withLast returns an expected object without the list entries that the rule podmap.KeepLastRule explains, and
+// reports whether it removed any.
 func withLast(obj map[string]any) (out map[string]any, dropped bool, err error) {
 	templates, err := templatesOf(obj)
 	if err != nil {
@@ -151,7 +152,8 @@ func withLast(obj map[string]any) (out map[string]any, dropped bool, err error) 
 	return obj, dropped, nil
 }
 
-// withoutWebhookOnly takes fields out of our object that the expected one lacks by a rule, and gives the reasons.
+// withoutWebhookOnly removes fields from our object that the expected one lacks because of a rule, and returns the
+// reasons.
 func (c *Case) withoutWebhookOnly(got, want map[string]any) (map[string]any, []string, error) {
 	ours, err := templatesOf(got)
 	if err != nil {
@@ -179,7 +181,7 @@ func (c *Case) withoutWebhookOnly(got, want map[string]any) (map[string]any, []s
 	return got, slices.Compact(reasons), nil
 }
 
-// apply takes the rule's fields out of a pod that another pod lacks, and says whether there were any.
+// apply removes the rule's fields from a pod that another pod lacks, and reports whether it removed any.
 func (r webhookRule) apply(pod, other map[string]any) bool {
 	switch r.part {
 	case "values":

@@ -27,7 +27,8 @@ func indexOf(list []map[string]any, key, value string) int {
 	return slices.IndexFunc(list, func(m map[string]any) bool { return m[key] == value })
 }
 
-// dropFromProxy takes elements of a list of istio-proxy out that the other pod's has not; key is what they are known by.
+// dropFromProxy removes elements from a list of istio-proxy that the other pod's proxy does not have; key is the
+// field that identifies them.
 func (r webhookRule) dropFromProxy(pod, other map[string]any, key string) bool {
 	ours, theirs := elements(pod, "containers"), elements(other, "containers")
 	i, j := indexOf(ours, "name", "istio-proxy"), indexOf(theirs, "name", "istio-proxy")

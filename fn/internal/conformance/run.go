@@ -36,7 +36,7 @@ type Outcome struct {
 	Status Status
 	// Detail is the difference or the error.
 	Detail string
-	// Notes say by which rules the comparison differs from comparing the whole objects.
+	// Notes lists the rules by which the comparison differs from comparing the whole objects.
 	Notes []string
 }
 
@@ -130,7 +130,7 @@ type worker struct {
 	registry *workload.Registry
 	warnings []string
 	notes    []string
-	// again says that the pods have been injected on purpose.
+	// again reports whether the pods have been injected on purpose.
 	again bool
 }
 
@@ -343,8 +343,8 @@ func (c *Case) expectError(err error) Outcome {
 	return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("want an error that says %q, got: %v", c.ExpectError, err)}
 }
 
-// warned reports whether one of the warnings says what Istio's does. Our words are our own, so it is the reason that has to be
-// the same: the only reason that Istio warns of in a corpus is host networking.
+// warned reports whether one of the warnings matches Istio's. Prerig's wording is its own, so only the reason has
+// to be the same: the only reason for an Istio warning in a corpus is host networking.
 func warned(warnings []string, want string) bool {
 	reasons := []string{want}
 	if strings.Contains(want, "host network") {

@@ -8,7 +8,8 @@ import (
 	"math/rand/v2"
 )
 
-// Generator makes pods in which any field that has a default may be missing, empty, null, the default or something else.
+// Generator generates pods in which any field that has a default may be missing, empty, null, the default or
+// another value.
 type Generator struct {
 	rnd *rand.Rand
 	// minor is the version of Kubernetes: fields that it does not have are left out.

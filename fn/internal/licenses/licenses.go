@@ -164,7 +164,7 @@ func (m *module) add(root, name string) error {
 	return nil
 }
 
-// check says what is wrong with the licences of modules, all of it at once.
+// check returns an error that lists all problems with the licences of modules.
 func check(modules []module) error {
 	var errs []error
 	for _, m := range modules {

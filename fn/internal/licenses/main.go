@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command licenses checks the licences of all modules that are linked into the given packages, and can write their
-// texts to one file, as most of them ask of whoever ships a binary. It reads the module cache and changes nothing else.
+// Command licenses checks the licences of all modules that are linked into the specified packages, and can write
+// their texts to one file, as most of them require of distributors of a binary. It reads the module cache and
+// changes no other files.
 //
 //	go run ./fn/internal/licenses [-o FILE] PACKAGE...
 //
-// It fails and names the file where a module has no licence, one that it does not recognise, or one that is not on the
-// list of licences that go with Apache-2.0.
+// It fails and names the file if a module has no licence, one that it does not recognise, or one that is not on the
+// list of licences compatible with Apache-2.0.
 package main
 
 import (

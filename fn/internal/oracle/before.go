@@ -25,8 +25,8 @@ var lastOfKey = exception{
 	func(*Case, Difference) bool { return false },
 }
 
-// judgeAfterRemoval compares the cases that differ and look as if they had been injected once more, with what the cluster
-// makes of the workload that Prerig takes the injection out of.
+// judgeAfterRemoval compares the cases that differ and look like repeated injections with the cluster's result for
+// the workload without the injection, which Prerig removes.
 func (c *cluster) judgeAfterRemoval(ctx context.Context, tools Tools, cases []*Case) error {
 	var asked, again []*Case
 	var workloads []map[string]any
@@ -69,7 +69,7 @@ func (c *cluster) judgeAfterRemoval(ctx context.Context, tools Tools, cases []*C
 	return nil
 }
 
-// adopt takes over how the case came out without the injection that it had.
+// adopt adopts the result of the case without its earlier injection.
 func (k *Case) adopt(without *Case) {
 	k.WithoutInjection = without.Workload
 	switch without.Result {
@@ -82,8 +82,9 @@ func (k *Case) adopt(without *Case) {
 	}
 }
 
-// InjectedBefore reports whether the status annotation of a workload's pod lists something that the pod has. If an injection
-// wrote it, Prerig takes that injection out first, where the webhook keeps what it is given, so the results may differ.
+// InjectedBefore reports whether the status annotation of a workload's pod lists an element that the pod has. If an
+// injection wrote it, Prerig removes that injection first, whereas the webhook keeps what it receives, so the
+// results may differ.
 func InjectedBefore(workload map[string]any) bool { return injectedBefore(templateOf(workload)) }
 
 // injectedBefore reports whether the status annotation of the pod lists something that the pod has.
@@ -100,7 +101,7 @@ func injectedBefore(pod map[string]any) bool {
 	return false
 }
 
-// status gives the pod's status annotation.
+// status returns the pod's status annotation.
 func status(pod map[string]any) (string, bool) {
 	meta, _ := pod["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -108,7 +109,7 @@ func status(pod map[string]any) (string, bool) {
 	return text, ok
 }
 
-// listed gives what the status annotation lists, by field.
+// listed returns what the status annotation lists, by field.
 func listed(pod map[string]any) map[string][]any {
 	text, _ := status(pod)
 	var lists map[string]any

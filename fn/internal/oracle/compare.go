@@ -18,7 +18,7 @@ import (
 type Difference struct {
 	// Place is the path of the field, with names in the place of numbers where a list's elements have them.
 	Place string
-	// Cluster and Prerig are the values, as JSON; empty where the field is not there.
+	// Cluster and Prerig are the values, as JSON, or empty if the field is missing.
 	Cluster, Prerig string
 }
 
@@ -27,7 +27,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s\n    cluster: %s\n    Prerig:  %s", d.Place, d.Cluster, d.Prerig)
 }
 
-// compare gives where the pods differ: nowhere if they are the same to Kubernetes, which knows that 1 CPU is 1000m.
+// compare returns the differences between the pods: none if they are equal to Kubernetes, which knows that 1 CPU is
+// 1000m.
 func compare(want, got map[string]any) ([]Difference, error) {
 	w, err := typed(want)
 	if err != nil {
@@ -101,7 +102,7 @@ func differ(out *[]Difference, at string, want, got any) {
 	}
 }
 
-// keyed gives the parts of a map, or of a list by their names or numbers.
+// keyed returns the parts of a map, or of a list by their names or numbers.
 func keyed(v any) (map[string]any, bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -8,7 +8,7 @@ import (
 	"maps"
 )
 
-// templateOf gives the pod template of a workload; that of a Pod is the Pod.
+// templateOf returns the pod template of a workload; that of a Pod is the Pod.
 func templateOf(workload map[string]any) map[string]any {
 	path := []string{"spec", "template"}
 	switch workload["kind"] {
@@ -24,8 +24,8 @@ func templateOf(workload map[string]any) map[string]any {
 	return at
 }
 
-// podOf gives the pod that a controller makes of a workload, with the metadata that it adds where the webhook reads it:
-// the owner, the names and the labels from which Istio finds the workload. A Pod is its own.
+// podOf returns the pod that a controller creates from a workload, with the metadata it adds that the webhook
+// reads: the owner, the names and the labels from which Istio determines the workload. A Pod is returned unchanged.
 func podOf(workload map[string]any) map[string]any {
 	kind, _ := workload["kind"].(string)
 	if kind == "Pod" {

@@ -11,7 +11,7 @@ import (
 // draw makes the random choices of one case.
 type draw struct{ *rand.Rand }
 
-// newDraw gives the choices of a case: the same for the same seed, installation and number.
+// newDraw returns the choices of a case: the same for the same seed, installation and number.
 func newDraw(seed uint64, installation string, number int) draw {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(installation))
@@ -21,13 +21,13 @@ func newDraw(seed uint64, installation string, number int) draw {
 // chance reports whether something of the probability p happens.
 func (d draw) chance(p float64) bool { return d.Float64() < p }
 
-// between gives a number from low to high, both included.
+// between returns a number from low to high, both included.
 func (d draw) between(low, high int) int { return low + d.IntN(high-low+1) }
 
-// pick gives one of the choices.
+// pick returns one of the choices.
 func pick[T any](d draw, choices ...T) T { return choices[d.IntN(len(choices))] }
 
-// some gives each of the choices with the probability p, in their order.
+// some returns each of the choices with the probability p, in their order.
 func some[T any](d draw, p float64, choices ...T) []T {
 	var out []T
 	for _, c := range choices {

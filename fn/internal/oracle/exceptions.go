@@ -62,7 +62,7 @@ var exceptions = []exception{
 	},
 }
 
-// excepted gives the exceptions that explain all differences of a case, or none.
+// excepted returns the exceptions that explain all differences of a case, or none.
 func (k *Case) excepted() []string {
 	if len(k.Differences) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (k *Case) exceptionOf(d Difference) string {
 	return ""
 }
 
-// withoutControllers takes the labels that the pod's controller has added out of a text in which all labels are printed.
+// withoutControllers removes the labels that the pod's controller has added from a text that contains all labels.
 func (k *Case) withoutControllers(text string) string {
 	own := podLabels(templateOf(k.Workload))
 	for key, value := range podLabels(k.Webhook) {

@@ -20,7 +20,7 @@ var apiVersions = map[string]string{
 	"Job": "batch/v1", "CronJob": "batch/v1",
 }
 
-// Generate makes up the workload of a case. Most are such that the API server takes them and that they are injected.
+// Generate generates the workload of a case. Most are accepted by the API server and injected.
 func Generate(seed uint64, installation string, number int) map[string]any {
 	d := newDraw(seed, installation, number)
 	kind := pick(d, kinds...)
@@ -50,7 +50,7 @@ func Generate(seed uint64, installation string, number int) map[string]any {
 	return obj
 }
 
-// workloadName gives a name; some look like what Istio reads another owner from.
+// workloadName returns a name; some look like those from which Istio infers another owner.
 func (d draw) workloadName(kind string, number int) string {
 	switch {
 	case kind == "Job" && d.chance(0.3):
@@ -65,7 +65,7 @@ func (d draw) workloadName(kind string, number int) string {
 	return fmt.Sprintf("%s-%d", pick(d, "web", "shop", "cart", "db"), number)
 }
 
-// namespace gives one of those of the installations, mostly the one that is injected.
+// namespace returns one of the namespaces of the installations, mostly the one that is injected.
 func (d draw) namespace() string {
 	if d.chance(0.9) {
 		return "shop"
@@ -144,10 +144,10 @@ func (d draw) jobSpec(spec object) {
 	podSpec["restartPolicy"] = pick(d, "Never", "OnFailure")
 }
 
-// labelsOf gives the labels of a template, which may be added to.
+// labelsOf returns the labels of a template, which may be added to.
 func labelsOf(template object) object { return child(child(template, "metadata"), "labels") }
 
-// child gives the object at a key, made where it is missing.
+// child returns the object at a key, creating it if missing.
 func child(of object, key string) object {
 	c, ok := of[key].(object)
 	if !ok {

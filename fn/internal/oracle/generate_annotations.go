@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// setting is an annotation with values that the webhook takes and some that it does not.
+// setting is an annotation with values that the webhook accepts and some that it does not.
 type setting struct {
 	key        string
 	good, odds []string
@@ -146,7 +146,7 @@ var statuses = []string{
 	`{"initContainers":["istio-proxy","istio-init"],"containers":["istio-proxy"],"volumes":1}`,
 }
 
-// prometheus sets the annotations of scraping, in one of the spellings that Prometheus takes for the same.
+// prometheus sets the scraping annotations, in one of the spellings that Prometheus treats as equivalent.
 func (d draw) prometheus(a object) {
 	spell := func(key string) string {
 		if d.chance(0.85) {
@@ -174,7 +174,7 @@ func (d draw) prometheus(a object) {
 	}
 }
 
-// proxyConfigs are proxy settings that the webhook takes.
+// proxyConfigs are proxy settings that the webhook accepts.
 var proxyConfigs = []string{
 	"concurrency: 3", "{}", "", "holdApplicationUntilProxyStarts: true", "holdApplicationUntilProxyStarts: false",
 	"proxyMetadata: {OWN: \"1\", ISTIO_META_DNS_CAPTURE: \"true\"}", "proxyMetadata: {ENVOY_SECURE_MERGED_METRICS_PORT: \"15091\"}",

@@ -5,7 +5,7 @@ package oracle
 
 import "github.com/prerig/prerig/fn/podmap"
 
-// nothings are the ways to write that a field has nothing in it.
+// nothings are the ways to write an empty field.
 type nothings struct {
 	field string
 	ways  []any
@@ -40,7 +40,7 @@ var nothingsOfMetadata = []nothings{
 	nullIn("labels", "app", "istio.io/rev"), nullIn("annotations", "note", "sidecar.istio.io/nativeSidecar"), emptyList("finalizers"), {"creationTimestamp", []any{nil}}, {"name", []any{nil, ""}},
 }
 
-// nothing writes with the probability p that there is nothing in each of the fields which the object does not have.
+// nothing writes, with the probability p, an empty value to each of the fields that the object does not have.
 func (d draw) nothing(of object, p float64, fields []nothings) {
 	for _, n := range fields {
 		if _, has := of[n.field]; !has && d.chance(p/2) {
@@ -49,7 +49,8 @@ func (d draw) nothing(of object, p float64, fields []nothings) {
 	}
 }
 
-// nullValues takes the values of some labels and annotations away, as charts print them: to Kubernetes, null is the empty string.
+// nullValues removes the values of some labels and annotations, as charts print them: to Kubernetes, null is the
+// empty string.
 func (d draw) nullValues(meta object) {
 	for _, field := range []string{"labels", "annotations"} {
 		of, _ := meta[field].(object)

@@ -5,8 +5,8 @@ package oracle
 
 import "strings"
 
-// overrides makes the text of the annotation proxy.istio.io/overrides: one as an injection leaves it, or as somebody writes
-// it by hand.
+// overrides returns a text for the annotation proxy.istio.io/overrides: as an injection leaves it, or as a user
+// writes it by hand.
 func (d draw) overrides() string {
 	if d.chance(0.1) {
 		return pick(d, "{}", "{", "[]", "", "null", " ", `"x"`, `{"containers":{}}`, `{"containers":null}`, `{"containers":[]}`,
@@ -51,7 +51,8 @@ func (d draw) overriding(field string) any {
 	return c
 }
 
-// misshape gives a field of a container a value of another type, null, or a name that Kubernetes does not know.
+// misshape sets a field of a container to a value of the wrong type or to null, or adds a field that Kubernetes
+// does not know.
 func (d draw) misshape(c object) {
 	odd := pick(d, []struct {
 		field string

@@ -3,7 +3,7 @@
 
 package oracle
 
-// ownProxy gives the pod containers of its own that have the names of Istio's.
+// ownProxy adds containers to the pod that have the names of Istio's.
 func (d draw) ownProxy(pod object) {
 	spec := child(pod, "spec")
 	if d.chance(0.14) {

@@ -20,7 +20,7 @@ import (
 type Installation struct {
 	// Name is short, and part of the names of its cases.
 	Name string
-	// Values are given to the chart of istiod.
+	// Values are passed to the chart of istiod.
 	Values map[string]any
 	// Kubelet is the version of the nodes' kubelets.
 	Kubelet string
@@ -94,13 +94,14 @@ type cluster struct {
 	config, values, mesh string
 	env                  map[string]string
 	webhooks             []admissionregistration.MutatingWebhookConfiguration
-	// raw says that the webhook is given pods that no API server has defaulted.
+	// raw reports whether the webhook receives pods that no API server has defaulted.
 	raw bool
-	// builtIn says that Prerig has the policy istio that comes with it, with the installation's values over its own.
+	// builtIn reports whether Prerig uses its built-in policy istio, with the installation's values over the
+	// policy's own.
 	builtIn bool
 }
 
-// render gives what the installations put into their clusters.
+// render returns the clusters as set up by the installations.
 func render(ctx context.Context, o Options) ([]*cluster, error) {
 	type request struct {
 		Values    map[string]any `json:"values"`
@@ -129,7 +130,7 @@ func render(ctx context.Context, o Options) ([]*cluster, error) {
 	return out, nil
 }
 
-// withDefaults gives the values over some defaults.
+// withDefaults returns the values over some defaults.
 func withDefaults(values, defaults map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range defaults {
@@ -146,7 +147,7 @@ func withDefaults(values, defaults map[string]any) map[string]any {
 	return out
 }
 
-// read takes from the manifests what the injection depends on.
+// read reads from the manifests what the injection depends on.
 func (c *cluster) read(manifests string) error {
 	for _, text := range strings.Split(manifests, "\n---") {
 		var kind struct{ Kind string }

@@ -38,13 +38,13 @@ func openshift(i *Installation) {
 	}
 }
 
-// Installations are the ways to install Istio that are compared: the chart's values, the nodes and what else the webhook
-// reads of the cluster.
+// Installations returns the ways to install Istio that are compared: the chart's values, the nodes and other
+// cluster state that the webhook reads.
 func Installations() []Installation {
 	return append(append(append(platforms(), settingsOfTheMesh()...), rareSettings()...), templatesOfUsers()...)
 }
 
-// platforms differ in where Istio runs and how it takes the traffic.
+// platforms returns installations that differ in where Istio runs and how it captures the traffic.
 func platforms() []Installation {
 	return []Installation{
 		installation("default", `{}`),

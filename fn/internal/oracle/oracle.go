@@ -13,17 +13,18 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 )
 
-// Options say what to compare.
+// Options describes what to compare.
 type Options struct {
 	Tools Tools
-	// Version is the version of Istio that the charts are told they install, such as 1.31.0-rc.0.
+	// Version is the version of Istio that is passed to the charts as the one they install, such as 1.31.0-rc.0.
 	Version string
 	// Charts is the directory manifests of another Istio than the one that the command charts is built with.
 	Charts string
-	// Seed and Count say which workloads, shared out among the installations.
+	// Seed and Count determine the workloads, which are distributed among the installations.
 	Seed  uint64
 	Count int
-	// Raw gives the webhook pods that no API server has defaulted, as istioctl kube-inject does; the policy says so.
+	// Raw passes pods to the webhook that no API server has defaulted, as istioctl kube-inject does; the policy is
+	// set accordingly.
 	Raw bool
 	// BuiltIn compares the policy istio that comes with Prerig, with the values of the installations over its own.
 	BuiltIn bool
@@ -31,7 +32,8 @@ type Options struct {
 	Installations []Installation
 }
 
-// Run takes all cases both ways and gives the report. It works on as many installations at once as there are processors.
+// Run processes all cases both ways and returns the report. It processes as many installations concurrently as the
+// machine has processors.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if o.Installations, err = installable(o); err != nil {
 		return nil, err
@@ -96,7 +98,7 @@ func (o Options) shares() []int {
 	return out
 }
 
-// installable gives those of the installations that the version knows.
+// installable returns the installations that the version supports.
 func installable(o Options) ([]Installation, error) {
 	version, ok := istio.ParseVersion(o.Version)
 	if !ok {
@@ -105,7 +107,7 @@ func installable(o Options) ([]Installation, error) {
 	return slices.DeleteFunc(slices.Clone(o.Installations), func(i Installation) bool { return i.Since > version.Minor }), nil
 }
 
-// Show takes one case both ways and gives it whole.
+// Show processes one case both ways and returns it in full.
 func Show(ctx context.Context, o Options, number int) (*Case, error) {
 	if len(o.Installations) != 1 {
 		return nil, fmt.Errorf("showing a case: there is no installation of this name")

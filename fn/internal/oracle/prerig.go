@@ -75,7 +75,8 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 	return p, nil
 }
 
-// overrides are the values of the installation that the built-in policy takes: those that the webhook's templates read.
+// overrides returns the values of the installation that the built-in policy accepts: those that the webhook's
+// templates read.
 func (c *cluster) overrides() (map[string]any, error) {
 	var all map[string]any
 	if err := yaml.Unmarshal([]byte(c.values), &all); err != nil {
@@ -97,7 +98,7 @@ func (c *cluster) overrides() (map[string]any, error) {
 	return out, nil
 }
 
-// fromPath gives what the path of the webhook's URL says.
+// fromPath returns the settings in the path of the webhook's URL.
 func (c *cluster) fromPath() map[string]string {
 	out := map[string]string{}
 	parts := strings.Split(strings.Trim(strings.TrimPrefix(c.path(), "/inject"), "/"), "/")
@@ -107,7 +108,7 @@ func (c *cluster) fromPath() map[string]string {
 	return out
 }
 
-// plainJSON gives a value as plain maps and lists.
+// plainJSON returns a value as plain maps and lists.
 func plainJSON(v any) any {
 	var plain any
 	if err := yaml.Unmarshal(toJSON(v), &plain); err != nil {
@@ -138,11 +139,11 @@ func dropNull(v any) any {
 type made struct {
 	workload map[string]any
 	injected bool
-	// refused is what an error says.
+	// refused is the message of an error.
 	refused string
 }
 
-// prerig does to the workloads, as a user of the cluster would, what a mode of the policy says.
+// prerig applies a mode of the policy to the workloads, as a user of the cluster would.
 func (c *cluster) prerig(ctx context.Context, mode v1alpha1.Mode, workloads []map[string]any) ([]made, error) {
 	policy, err := c.policy()
 	if err != nil {
@@ -197,7 +198,7 @@ func (p ProxyConfig) Object() map[string]any {
 		"metadata": map[string]any{"name": p.Name, "namespace": p.Namespace}, "spec": spec}
 }
 
-// collect takes the first n workloads from a report.
+// collect returns the first n workloads of a report.
 func collect(report *fn.Report, n int) ([]made, error) {
 	out := make([]made, n)
 	for _, r := range report.Results {

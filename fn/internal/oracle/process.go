@@ -37,7 +37,7 @@ func converse[Q, A any](ctx context.Context, questions []Q, name string, args ..
 	return answersOf[A](out.Bytes(), len(questions), name)
 }
 
-// start runs a command to its end; the error has the end of what it says.
+// start runs a command to its end; the error contains the end of its output.
 func start(cmd *exec.Cmd) error {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -81,7 +81,8 @@ func answersOf[A any](out []byte, n int, name string) ([]A, error) {
 
 func last(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// defaulted gives the objects as the API server has them once it has read them, and for those that it cannot read why.
+// defaulted returns the objects as the API server has them after reading them, and the reason for those that it
+// cannot read.
 func (t Tools) defaulted(ctx context.Context, objects []map[string]any) ([]map[string]any, []string, error) {
 	answers, err := converse[map[string]any, map[string]any](ctx, objects, t.Defaulter)
 	if err != nil {

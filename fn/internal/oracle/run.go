@@ -23,7 +23,7 @@ const (
 	// EqualInjected and EqualLeft are pods that are the same on both ways, injected or not.
 	EqualInjected Result = "equal, injected"
 	EqualLeft     Result = "equal, not injected"
-	// RefusedByBoth are workloads that neither the webhook nor Prerig takes.
+	// RefusedByBoth are workloads that both the webhook and Prerig reject.
 	RefusedByBoth Result = "refused by both"
 	// Newer are pods with fields that the webhook's Kubernetes types do not have: what becomes of those is not compared.
 	Newer Result = "left out, with fields that are newer than the injector's Kubernetes"
@@ -58,7 +58,7 @@ type Case struct {
 // Name is what shows the case alone.
 func (c *Case) Name() string { return fmt.Sprintf("%s/%d/%d", c.Installation, c.Seed, c.Number) }
 
-// run takes the cases of an installation both ways.
+// run processes the cases of an installation both ways.
 func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []int) ([]*Case, error) {
 	cases := make([]*Case, len(numbers))
 	workloads := make([]map[string]any, len(numbers))
@@ -106,7 +106,7 @@ func (i Installation) workload(seed uint64, number int) map[string]any {
 	return Generate(seed, i.Name, number)
 }
 
-// readable gives the cases that the API server can read, with their pods.
+// readable returns the cases that the API server can read, with their pods.
 func readable(cases []*Case, pods []map[string]any, refusals []string) ([]*Case, []map[string]any) {
 	var keptCases []*Case
 	var keptPods []map[string]any
@@ -120,7 +120,7 @@ func readable(cases []*Case, pods []map[string]any, refusals []string) ([]*Case,
 	return keptCases, keptPods
 }
 
-// pods gives the pods that the API server would have of the workloads: defaulted as their kind, then as Pods.
+// pods returns the pods that the API server would have for the workloads: defaulted as their kind, then as Pods.
 func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
 	stored, refusals, err := t.stored(ctx, workloads)
 	if err != nil {
@@ -144,7 +144,7 @@ func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[stri
 	return out, refusals, nil
 }
 
-// stored gives the workloads as the API server has them. It sets no defaults in custom resources.
+// stored returns the workloads as the API server has them. It sets no defaults in custom resources.
 func (t Tools) stored(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
 	var known []map[string]any
 	var at []int
@@ -246,8 +246,9 @@ func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) err
 	return nil
 }
 
-// validate asks whether the API server takes the cluster's pods where Prerig refuses the workload: it may do so because the
-// API server will. The pods that are asked about have a service account, as the admission of service accounts has set it by then.
+// validate checks whether the API server accepts the cluster's pods for which Prerig rejects the workload: Prerig
+// may do so because the API server will. The checked pods have a service account, since the admission of service
+// accounts has set it by then.
 func validate(ctx context.Context, tools Tools, cases []*Case) error {
 	var asked []*Case
 	var pods []map[string]any
@@ -268,8 +269,9 @@ func validate(ctx context.Context, tools Tools, cases []*Case) error {
 	return nil
 }
 
-// withAccount returns a pod with a service account: its own, or else the one that the API server sets. Without one, validation
-// refuses every pod that has a token in a projected volume, as each injected pod has. The pod is not changed.
+// withAccount returns a pod with a service account: its own, or otherwise the one that the API server sets. Without
+// one, validation rejects every pod that has a token in a projected volume, as each injected pod has. The pod is
+// not changed.
 func withAccount(pod map[string]any) map[string]any {
 	spec, _ := pod["spec"].(map[string]any)
 	if name, _ := spec["serviceAccountName"].(string); name != "" || spec == nil {
@@ -281,7 +283,7 @@ func withAccount(pod map[string]any) map[string]any {
 	return out
 }
 
-// judge says how the case came out.
+// judge determines the result of the case.
 func (k *Case) judge() error {
 	switch {
 	case k.ClusterRefused != "" && k.PrerigRefused != "":

@@ -63,7 +63,8 @@ func matches(s *metav1.LabelSelector, set labels.Set) (bool, error) {
 	return selector.Matches(set), nil
 }
 
-// webhookAnswer is what the cluster's webhook makes of a pod: nothing where it leaves it alone, or why it refuses it.
+// webhookAnswer is the answer of the cluster's webhook to a pod: empty if it leaves the pod alone, or the reason
+// for rejecting it.
 type webhookAnswer struct {
 	Pod      map[string]any `json:"pod"`
 	Refused  string         `json:"refused"`

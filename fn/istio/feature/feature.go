@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package feature says which release of Istio does what. Its table is the one place for that: to follow a change of Istio,
-// add a row and read it where the behaviour is. What templates can name (functions and fields of their data) stands in the
-// tables of package istio, and the fields of the mesh configuration in the schema of package mesh.
+// Package feature records which release of Istio does what. Its table is the single place for that: to follow a
+// change of Istio, add a row and read it where the behaviour is implemented. What templates can name (functions and
+// fields of their data) is in the tables of package istio, and the fields of the mesh configuration are in the
+// schema of package mesh.
 package feature
 
 import (
@@ -13,11 +14,11 @@ import (
 // Name names one thing that some releases do and others do not. It reads well in a sentence about what differs.
 type Name string
 
-// featureRow says which releases have a feature, and where in Istio that can be checked.
+// featureRow lists the releases that have a feature, and where in Istio that can be checked.
 type featureRow struct {
 	name Name
 	release.Spans
-	// source is the file of github.com/istio/istio, or what else shows it.
+	// source is the file of github.com/istio/istio, or other evidence.
 	source string
 }
 

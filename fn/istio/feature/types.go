@@ -5,8 +5,8 @@ package feature
 
 import "github.com/prerig/prerig/fn/istio/release"
 
-// types says with which minor of k8s.io/api, v0.N, releases of Istio are built (source: go.mod at each of their tags). What
-// is not listed has v0.20 or older ones.
+// types maps releases of Istio to the minor of k8s.io/api, v0.N, that they are built with (source: go.mod at each
+// of their tags). Unlisted releases use v0.20 or older.
 var types = []struct {
 	minor int
 	in    release.Spans
@@ -32,8 +32,8 @@ var types = []struct {
 // oldestTypes is what releases have that the table does not list.
 const oldestTypes = 20
 
-// KubernetesTypes returns the minor of Kubernetes whose types a release's injector reads pods and templates into: 36 for
-// those of Kubernetes 1.36. Fields that are newer are not there for it.
+// KubernetesTypes returns the minor of Kubernetes whose types a release's injector decodes pods and templates into:
+// 36 for those of Kubernetes 1.36. Newer fields do not exist for it.
 func KubernetesTypes(r release.Release) int {
 	for _, t := range types {
 		if t.in.Contains(r) {

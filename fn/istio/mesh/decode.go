@@ -22,9 +22,9 @@ import (
 	"github.com/prerig/prerig/fn/strict"
 )
 
-// decoder reads proto JSON into the model as istiod does: field names in lowerCamel or as in the .proto file, enums as
-// names or numbers, durations as "5s", wrappers as bare values. A field that is set replaces what was there; null leaves
-// it. Unknown fields are warned of and left out; a value of a wrong type is an error.
+// decoder decodes proto JSON into the model as istiod does: field names in lowerCamel or as in the .proto file,
+// enums as names or numbers, durations as "5s", wrappers as bare values. A field that is set replaces the previous
+// value; null leaves it. Unknown fields are dropped with a warning; a value of a wrong type is an error.
 type decoder struct {
 	release  release.Release
 	warnings []string

@@ -122,8 +122,8 @@ func Default(r release.Release) *MeshConfig {
 	return mc
 }
 
-// PrometheusMerge reports whether the mesh merges the application's metrics into the proxy's where a pod does not say:
-// enablePrometheusMerge, true where it is not set. It is read from Istio 1.6.
+// PrometheusMerge reports whether the mesh merges the application's metrics into the proxy's for pods without a
+// setting: enablePrometheusMerge, true if unset. It is read from Istio 1.6.
 func (m *MeshConfig) PrometheusMerge() bool {
 	if m == nil || m.EnablePrometheusMerge == nil {
 		return true

@@ -20,14 +20,14 @@ type Resource struct {
 	Revision string
 	// Selector of the pods; nil for all of the namespace.
 	Selector map[string]string
-	// HasSelector says that there is a selector, even an empty one, which matches nothing.
+	// HasSelector reports whether a selector exists, even an empty one, which matches no pods.
 	HasSelector bool
 	Concurrency *Int32Value
 	Environment map[string]string
 	Image       *ProxyImage
 }
 
-// RevisionLabel of a resource says which control plane reads it.
+// RevisionLabel names the control plane that reads a resource.
 const RevisionLabel = "istio.io/rev"
 
 // IsResource reports whether an object is a ProxyConfig resource.
@@ -77,7 +77,7 @@ type Resources struct {
 	byNamespace map[string][]*Resource
 }
 
-// NewResources orders resources by their namespaces. Where several of one match, istiod takes the oldest (GetProxyConfigs in
+// NewResources groups resources by namespace. If several of one match, istiod uses the oldest (GetProxyConfigs in
 // pilot/pkg/model/proxy_config.go): here the first.
 func NewResources(resources []*Resource) *Resources {
 	rs := &Resources{byNamespace: map[string][]*Resource{}}
@@ -127,10 +127,11 @@ func (r *Resource) proxyConfig() *ProxyConfig {
 }
 
 // Effective returns the proxy configuration that the templates see for a pod, and warnings about its annotation
-// proxy.istio.io/config, nil where there is none. Up to 1.12 that is the mesh's defaultConfig with the annotation over it. From 1.13 these merge,
-// the later over the earlier: built-in defaults, defaultConfig, the resource of the root namespace, that of the pod's
-// namespace, the annotation, the resource that selects the pod. Up to 1.16.3 and 1.17.1 they merge as protobuf messages
-// do; later a field that is set replaces the whole field below it, so that an empty tracing turns tracing off (istio/istio#42518).
+// proxy.istio.io/config, which is nil if absent. Up to 1.12 that is the mesh's defaultConfig with the annotation
+// over it. From 1.13 these merge, the later over the earlier: built-in defaults, defaultConfig, the resource of the
+// root namespace, that of the pod's namespace, the annotation, the resource that selects the pod. Up to 1.16.3 and
+// 1.17.1 they merge as protobuf messages do; later a field that is set replaces the whole field below it, so that
+// an empty tracing turns tracing off (istio/istio#42518).
 func (m *MeshConfig) Effective(rs *Resources, namespace string, labels map[string]string, annotation *string) (*ProxyConfig, []string, error) {
 	if !feature.In(m.release, feature.ProxyConfigResources) {
 		if annotation == nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// fieldInfo is what a field's tag says.
+// fieldInfo is the content of a field's tag.
 type fieldInfo struct {
 	index        int
 	proto        string // name in the .proto file

@@ -11,8 +11,8 @@ import (
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// ProtoToJSON returns what the template function of that name gives in a release: the proto JSON of a message, "{}" for
-// nil. Of a *ProxyConfig it leaves out the fields that have their default, from 1.6.
+// ProtoToJSON returns the output of the template function of that name in a release: the proto JSON of a message,
+// "{}" for nil. From 1.6 it omits fields of a *ProxyConfig that have their default.
 func ProtoToJSON(m any, r release.Release) (string, error) {
 	v := reflect.ValueOf(m)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

@@ -53,14 +53,15 @@ func copyValue(v reflect.Value) reflect.Value {
 	}
 }
 
-// messageMerge merges messages as protobuf does: scalars that are not zero replace, messages merge, lists append, maps merge by key. A
-// wrapper is a message with one scalar, so that one of false or zero leaves the value that is there.
+// messageMerge merges messages as protobuf does: non-zero scalars replace, messages merge, lists append, maps merge
+// by key. A wrapper is a message with one scalar, so one of false or zero leaves the existing value.
 type messageMerge struct {
-	// durations says that durations merge as the messages that they are, too: 0s leaves what is there. Otherwise they replace.
+	// durations makes durations merge as the messages that they are, too: 0s leaves the existing value. Otherwise
+	// they replace.
 	durations bool
 }
 
-// into merges src over dst. dst is changed, src is not and shares nothing with it.
+// into merges src over dst. It modifies dst but not src, and shares no memory with src.
 func (m messageMerge) into(dst, src reflect.Value) {
 	fields := fieldsOf(dst.Type())
 	for _, f := range fields {

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mesh holds Istio's mesh configuration and its part for a single proxy, as the injection templates of every
-// Istio version since 1.0 see them.
+// Package mesh holds Istio's mesh configuration and its part for a single proxy, as the injection templates of
+// every Istio version since 1.0 see them.
 //
-// One Go model serves all versions: it has every field that ever existed (schema.txt), under the names that the generated
-// protobuf structs gave it, with getters that are safe on nil. What differs by version - built-in defaults, merge rules,
-// the type of a field, which defaults are left out of the JSON - follows the release that a configuration is made
-// for. Nothing here reads more than its arguments, and no function changes them.
+// One Go model serves all versions: it has every field that ever existed (schema.txt), under the names of the
+// generated protobuf structs, with nil-safe getters. What differs by version - built-in defaults, merge rules, the
+// type of a field, which defaults are left out of the JSON - follows the release that a configuration is made for.
+// The package reads only its arguments, and no function modifies them.
 package mesh
 
 //go:generate go run ./gen
@@ -168,11 +168,11 @@ func (m *ProxyConfig) GetServiceCluster() string {
 	return *m.Cluster
 }
 
-// ClusterName stands for the oneof of the same name: its members are fields of what it gives.
+// ClusterName represents the oneof of the same name: its members are fields of the result.
 func (m *ProxyConfig) ClusterName() *ProxyConfig { return m }
 
 // GetClusterName is ClusterName.
 func (m *ProxyConfig) GetClusterName() *ProxyConfig { return m }
 
-// GetTracer stands for the oneof of the same name: its members are fields of what it gives.
+// GetTracer represents the oneof of the same name: its members are fields of the result.
 func (m *Tracing) GetTracer() *Tracing { return m }

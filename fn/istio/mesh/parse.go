@@ -38,8 +38,8 @@ func Parse(text string, r release.Release) (*MeshConfig, []string, error) {
 	return mc, d.warnings, nil
 }
 
-// defaultConfig applies the field of that name over the built-in default. What was wrong in it has been said when the
-// whole mesh config was decoded.
+// defaultConfig applies the field of that name over the built-in default. Problems in it were already reported when
+// the whole mesh config was decoded.
 func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 	decoded := mc.DefaultConfig
 	mc.DefaultConfig = DefaultProxyConfig(d.release)
@@ -143,9 +143,9 @@ func mergeProviders(mc *MeshConfig, raw map[string]any, providers *DefaultProvid
 	return nil
 }
 
-// ApplyProxyConfig returns base with the proxy.istio.io/config annotation over it, as istiod of base's version does for what
-// it decides outside of templates (container order, status port), and up to 1.12 for the templates too. Before 1.6, where
-// there is no such annotation, it gives base.
+// ApplyProxyConfig returns base with the proxy.istio.io/config annotation over it, as istiod of base's version does
+// for decisions outside of templates (container order, status port), and up to 1.12 for the templates too. Before
+// 1.6, which has no such annotation, it returns base.
 func ApplyProxyConfig(annotation string, base *ProxyConfig) (*ProxyConfig, []string, error) {
 	if !feature.In(base.release, feature.ProxyConfigAnnotation) {
 		return base, nil, nil

@@ -75,9 +75,9 @@ func textForm(m any) string {
 // textWriter writes the text form.
 type textWriter struct {
 	out strings.Builder
-	// separated says that there is a space between two fields.
+	// separated reports whether a space separates two fields.
 	separated bool
-	// next says that the next field of the message is not its first.
+	// next reports whether the next field of the message is not its first.
 	next bool
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release holds the releases of Istio 1 and ranges of them. The tables that say which release does what are made
-// of them; a change that was backported has a range for each branch that it reached.
+// Package release holds the releases of Istio 1 and ranges of them. The tables of features by release are built
+// from them; a change that was backported has a range for each branch that it reached.
 package release
 
 import (
@@ -29,8 +29,8 @@ const (
 	NewestMinor = 31
 )
 
-// Newest returns the last release of a minor that is known. Of a minor that is not known it gives the release after all
-// others of that minor.
+// Newest returns the last known release of a minor. For an unknown minor it returns the release after all others of
+// that minor.
 func Newest(minor int) Release {
 	if minor < OldestMinor || minor > NewestMinor {
 		return Release{minor, last}
@@ -43,7 +43,8 @@ func (r Release) Known() bool {
 	return r.Minor >= OldestMinor && r.Minor <= NewestMinor && r.Patch <= Newest(r.Minor).Patch
 }
 
-// Compare returns a negative number where r came before o in the numbering, 0 where they are the same, else a positive one.
+// Compare returns a negative number if r precedes o in the numbering, 0 if they are equal, and a positive number
+// otherwise.
 func (r Release) Compare(o Release) int {
 	return cmp.Or(cmp.Compare(r.Minor, o.Minor), cmp.Compare(r.Patch, o.Patch))
 }
@@ -100,9 +101,9 @@ func (s Span) Narrow(o Span) (common Span, ok bool) {
 // Spans are ranges of releases.
 type Spans []Span
 
-// Since returns the releases from some points on: 1.23.6, 1.24.4 and 1.26 are the rest of 1.23 and of 1.24 from there on, and
-// everything from 1.26.0 on. Only the last point reaches over its minor. A text that is no release panics, as it stands in
-// a table.
+// Since returns the releases from some points on: 1.23.6, 1.24.4 and 1.26 are the rest of 1.23 and of 1.24 from
+// those releases on, and everything from 1.26.0 on. Only the last point extends beyond its minor. It panics on a
+// text that is not a release, as it is used in tables.
 func Since(points ...string) Spans {
 	out := make(Spans, len(points))
 	for i, p := range points {

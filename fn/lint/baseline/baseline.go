@@ -35,7 +35,7 @@ type Entry struct {
 	Field string `json:"field,omitempty"`
 	// Message is that of a finding about the mesh.
 	Message string `json:"message,omitempty"`
-	// Count is how many such findings there are; 0 means one.
+	// Count is the number of such findings; 0 means one.
 	Count int `json:"count,omitempty"`
 }
 
@@ -148,8 +148,9 @@ func (b *Baseline) Bytes() ([]byte, error) {
 // Len is the number of entries.
 func (b *Baseline) Len() int { return len(b.entries) }
 
-// Filter returns the findings that are not in the baseline, the number of those that are, and the entries that nothing fits any more.
-// Findings are those that went through [lint.JoinMesh]; of one with several places those are left that are new.
+// Filter returns the findings that are not in the baseline, the number of those that are, and the entries that no
+// longer match any finding. Findings must have been through [lint.JoinMesh]; one with several places keeps only the
+// new ones.
 func (b *Baseline) Filter(rs result.Results) (fresh result.Results, known int, gone []Entry) {
 	left := map[Entry]int{}
 	used := map[Entry]bool{}

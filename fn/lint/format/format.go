@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package format writes results for people and for machines: as lines of text, as JSON, and as SARIF 2.1.0 for the code
-// scanning of Git hosts. It decides nothing about them.
+// Package format writes results for people and for machines: as lines of text, as JSON, and as SARIF 2.1.0 for the
+// code scanning of Git hosts. It makes no decisions about them.
 package format
 
 import (
@@ -19,7 +19,7 @@ import (
 // Names are the formats that [Write] knows.
 var Names = []string{"text", "json", "sarif"}
 
-// Options say what a format may need beside the results.
+// Options hold what a format may need besides the results.
 type Options struct {
 	// Version of the tool, for SARIF.
 	Version string
@@ -31,7 +31,7 @@ type Options struct {
 	Rules []Rule
 	// Suppressed are the findings that an annotation or a policy suppresses.
 	Suppressed result.Results
-	// Baseline is what a baseline has kept back; nil where there is none.
+	// Baseline describes the findings held back by a baseline, or is nil without one.
 	Baseline *Baseline
 	// Colour marks severities in text with the colours of a terminal.
 	Colour bool
@@ -52,7 +52,7 @@ type Rule struct {
 type Baseline struct {
 	// Known is how many findings are in the baseline and not reported.
 	Known int `json:"known"`
-	// Gone are its entries that nothing fits any more.
+	// Gone lists its entries that no longer match any finding.
 	Gone []baseline.Entry `json:"gone"`
 }
 
@@ -74,8 +74,8 @@ var colours = map[result.Severity]string{result.Error: "\x1b[31m", result.Warnin
 // firstPlaces is how many objects of a finding about the mesh are named in text.
 const firstPlaces = 5
 
-// Text writes a line for each result, as results are written to standard error everywhere, and a line that counts them. The objects of
-// a finding about the mesh stand below it.
+// Text writes a line for each result, in the form used on standard error everywhere, and a line that counts them.
+// The objects of a finding about the mesh follow below it.
 func Text(w io.Writer, rs result.Results, o Options) error {
 	var b strings.Builder
 	count := map[result.Severity]int{}
@@ -102,7 +102,7 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 	return write(w, b.String()+"\n")
 }
 
-// checked says what was checked.
+// checked describes what was checked.
 func (o Options) checked() string {
 	if o.Objects != nil {
 		return plural(*o.Objects, "object") + " checked"
@@ -127,8 +127,9 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// jsonResult is a result as the KRM functions specification writes it, with the code, the line and the container as fields of
-// their own, so that nobody has to know our tags. A finding about the mesh has places instead of resource, field, file and line.
+// jsonResult is a result in the form of the KRM functions specification, with separate fields for the code, the
+// line and the container, so that consumers need not know our tags. A finding about the mesh has places instead of
+// resource, field, file and line.
 type jsonResult struct {
 	Code      string              `json:"code,omitempty"`
 	Severity  result.Severity     `json:"severity"`
@@ -140,9 +141,9 @@ type jsonResult struct {
 	Line      int                 `json:"line,omitempty"`
 	Places    []jsonPlace         `json:"places,omitempty"`
 	Analyzers []string            `json:"analyzers,omitempty"`
-	// Audience says who can change it: operator, application, or nobody in particular.
+	// Audience is who can change it: operator, application, or unspecified.
 	Audience lint.Audience `json:"audience,omitempty"`
-	// Reason says why the finding is suppressed.
+	// Reason is why the finding is suppressed.
 	Reason string `json:"reason,omitempty"`
 }
 

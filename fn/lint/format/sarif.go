@@ -27,11 +27,12 @@ type (
 	sarifRun struct {
 		Tool       sarifTool `json:"tool"`
 		ColumnKind string    `json:"columnKind"`
-		// Invocations say what could not be checked.
+		// Invocations list what could not be checked.
 		Invocations []sarifInvocation `json:"invocations,omitempty"`
 		Results     []sarifResult     `json:"results"`
-		// Properties are the numbers of pods that were checked and of injected ones among them, and of findings that are not among the
-		// results. Git hosts show a result as an alert also where it says that it is suppressed, so such ones are left out.
+		// Properties holds the numbers of checked pods, of injected ones among them, and of findings that are not
+		// among the results. Git hosts show a result as an alert even if it is marked as suppressed, so suppressed
+		// ones are omitted.
 		Properties map[string]int `json:"properties"`
 	}
 	sarifInvocation struct {
@@ -224,7 +225,7 @@ func resultOf(r result.Result, index map[string]int, seen map[string]int) sarifR
 	return out
 }
 
-// locations is one location; none where nothing is known.
+// locations returns one location, or none if it is unknown.
 func locations(ref *result.ResourceRef, field *result.Field, file *result.File) []sarifLocation {
 	var at sarifLocation
 	if file != nil && file.Path != "" && file.Path != "-" {
@@ -245,7 +246,7 @@ func locations(ref *result.ResourceRef, field *result.Field, file *result.File) 
 	return []sarifLocation{at}
 }
 
-// fingerprint tells apart equal findings, which an object may have several of, by their number.
+// fingerprint distinguishes equal findings, of which an object may have several, by number.
 func fingerprint(code, object, field string, r result.Result, seen map[string]int) string {
 	container := r.Tags[lint.TagContainer]
 	if container != "" {

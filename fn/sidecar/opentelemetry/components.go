@@ -35,7 +35,7 @@ var receiverProtocols = map[string]map[string]endpoint{
 	"loki": {"grpc": {9095, ""}, "http": {3100, ""}},
 }
 
-// portlessReceivers have no port of their own, whatever their settings say.
+// portlessReceivers have no port of their own, whatever their settings.
 var portlessReceivers = []string{
 	"kubeletstats", "k8s_events", "k8s_cluster", "k8sobjects", "prometheus", "sshcheck", "cloudfoundry", "vcenter", "oracledb", "snmp",
 	"googlecloudpubsub", "chrony", "jmx", "podman_stats", "pulsar", "docker_stats", "aerospike", "zookeeper", "prometheus_simple",
@@ -51,7 +51,7 @@ const (
 	maxPortNameLength = 15
 )
 
-// componentType is the type in a component's name: what stands before the slash.
+// componentType returns the type in a component's name: the part before the slash.
 func componentType(name string) string {
 	before, _, _ := strings.Cut(name, "/")
 	return before
@@ -115,7 +115,7 @@ func endpointPort(settings map[string]any, at string, byDefault int64) (int64, e
 
 var portInEndpoint = regexp.MustCompile(`:\d+`)
 
-// portOf returns the first port in an endpoint, 0 where there is none in figures.
+// portOf returns the first port in an endpoint, or 0 if it has no numeric one.
 func portOf(text string) int64 {
 	port, err := strconv.ParseInt(strings.TrimPrefix(portInEndpoint.FindString(text), ":"), 10, 32)
 	if err != nil {

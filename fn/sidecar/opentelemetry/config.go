@@ -68,7 +68,7 @@ func enabledComponents(config map[string]any, kind string) ([]string, error) {
 	return sortedKeys(names), nil
 }
 
-// section returns the components of a kind; nil where there are none.
+// section returns the components of a kind, or nil if none exist.
 func section(config map[string]any, kind string) (map[string]any, error) {
 	components, ok := config[kind].(map[string]any)
 	if !ok && config[kind] != nil {
@@ -160,7 +160,7 @@ func fillProtocols(settings map[string]any, at string, known map[string]endpoint
 	return out, nil
 }
 
-// protocolsOf returns the settings of each protocol; one that the operator does not know is an error, as there.
+// protocolsOf returns the settings of each protocol; one unknown to the operator is an error, as in the operator.
 func protocolsOf(settings map[string]any, at string, known map[string]endpoint) (map[string]map[string]any, error) {
 	protocols, ok := settings["protocols"].(map[string]any)
 	if !ok && settings["protocols"] != nil {

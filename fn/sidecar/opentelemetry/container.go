@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// ReadCollector reads the spec of an OpenTelemetryCollector of version v1beta1 and returns what the operator derives of it for
-// the collector's container: "config", the text of the configuration with the defaults of the operator's webhook; "ports",
-// as a container has them; "env", the names of variables that components need; and "health", the path and port of the
-// extension health_check, where the service uses it. The spec is changed: it has the defaults then. An error says which field
-// the operator refuses, or Prerig does not support.
+// ReadCollector reads the spec of an OpenTelemetryCollector of version v1beta1 and returns what the operator
+// derives from it for the collector's container: "config", the text of the configuration with the defaults of the
+// operator's webhook; "ports", in the form of a container's; "env", the names of variables that components need;
+// and "health", the path and port of the extension health_check, if the service uses it. It modifies the spec by
+// adding the defaults. An error names the field that the operator rejects, or Prerig does not support.
 func ReadCollector(spec map[string]any) (map[string]any, error) {
 	config, ok := spec["config"].(map[string]any)
 	if !ok {
@@ -47,7 +47,7 @@ func ReadCollector(spec map[string]any) (map[string]any, error) {
 	return map[string]any{"config": text, "ports": ports, "health": health, "env": env}, nil
 }
 
-// checkConfig refuses keys that the custom resource does not have: the API server takes them out without a word.
+// checkConfig rejects keys that the custom resource does not have: the API server removes them silently.
 func checkConfig(config map[string]any) error {
 	for _, key := range sortedKeys(config) {
 		if !slices.Contains([]string{"receivers", "exporters", "processors", "connectors", "extensions", "service"}, key) {

@@ -63,7 +63,7 @@ func (t *target) addFiles(prefix, name, mountPath string, volume map[string]any)
 	t.mounts = append(t.mounts, map[string]any{"name": name, "mountPath": mountPath, "readOnly": true})
 }
 
-// addVolume adds a volume, unless there is one of its name.
+// addVolume adds a volume unless one of its name exists.
 func (p *instrumented) addVolume(volume map[string]any) {
 	for _, list := range []variables{variablesOf(p.spec["volumes"]), variablesOf(p.volumes)} {
 		if list.index(volume["name"].(string)) >= 0 {

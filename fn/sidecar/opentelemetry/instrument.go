@@ -24,20 +24,22 @@ type instrumented struct {
 	images  map[string]any
 
 	initContainers, volumes []any
-	// newContainers are those beside the app's; sharesProcesses says that they have to see the app's processes.
+	// newContainers are those besides the app's; sharesProcesses reports whether they have to see the app's
+	// processes.
 	newContainers   []any
 	sharesProcesses bool
-	// patches change containers, by their names; before is the init container that the new ones come before, where there is one.
+	// patches change containers, by name; before is the init container that the new ones precede, if any.
 	patches map[string]map[string]any
 	before  string
 	placed  bool
 }
 
-// Instrument returns what the operator's auto-instrumentation changes in a pod: "skip", why nothing is; or "initContainers",
-// "volumes", and "containers" and "inits", which are patches for the pod's own, and new ones; "sharesProcesses"; and "before", the init container before which the new ones
-// go, empty for the end. The request has "namespace", "kind" and "name" of the workload, "labels", "annotations" and "spec" of the
-// pod, "inherited", the annotations of the namespace, "instrumentations", the objects, and "images" by language. It mirrors
-// internal/instrumentation of the operator 0.148.0.
+// Instrument returns what the operator's auto-instrumentation changes in a pod: "skip", why it changes nothing; or
+// "initContainers", "volumes", and "containers" and "inits", which are patches for the pod's own, and new ones;
+// "sharesProcesses"; and "before", the init container before which the new ones are inserted, empty for the end.
+// The request has "namespace", "kind" and "name" of the workload, "labels", "annotations" and "spec" of the pod,
+// "inherited", the annotations of the namespace, "instrumentations", the objects, and "images" by language. It
+// mirrors internal/instrumentation of the operator 0.148.0.
 func Instrument(request map[string]any) (map[string]any, error) {
 	p := &instrumented{patches: map[string]map[string]any{}}
 	p.namespace, _ = request["namespace"].(string)
@@ -71,7 +73,8 @@ func Instrument(request map[string]any) (map[string]any, error) {
 // containersOf returns the pod's containers of a list.
 func (p *instrumented) containersOf(key string) []map[string]any { return variablesOf(p.spec[key]) }
 
-// hasInstrumentation reports whether the pod has what the operator takes for its own work (isAutoInstrumentationInjected).
+// hasInstrumentation reports whether the pod has what the operator mistakes for its own work
+// (isAutoInstrumentationInjected).
 func (p *instrumented) hasInstrumentation() bool {
 	own := func(c map[string]any) bool {
 		name, _ := c["name"].(string)
@@ -97,7 +100,7 @@ const (
 	agentName        = "opentelemetry-auto-instrumentation"
 )
 
-// annotation returns what the pod and its namespace say together (annotationValue).
+// annotation returns the combined value of the pod and its namespace (annotationValue).
 func (p *instrumented) annotation(name string) string {
 	pod, _ := p.annotations[name].(string)
 	namespace, _ := p.inherited[name].(string)
@@ -152,7 +155,7 @@ func (p *instrumented) namesIn(annotation string) ([]string, error) {
 	return names, nil
 }
 
-// container returns one of the pod's by its name; nil where there is none.
+// container returns a container of the pod by name, or nil if none exists.
 func (p *instrumented) container(name string) map[string]any {
 	for _, c := range slices.Concat(p.containersOf("containers"), p.containersOf("initContainers")) {
 		if c["name"] == name {

@@ -12,7 +12,8 @@ import (
 type language struct {
 	// name is that in annotations and in the object's spec.
 	name string
-	// mountPath is where the agent is; empty for sdk, which has none. perContainer says that the container's name follows in it.
+	// mountPath is where the agent is; empty for sdk, which has none. perContainer reports whether the container's
+	// name is appended to it.
 	mountPath    string
 	perContainer bool
 	// copy is the command that the init container runs, without the mount path at its end; resources are in which field, and which

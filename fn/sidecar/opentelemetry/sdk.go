@@ -123,8 +123,8 @@ func (t *target) addsUIDs() bool {
 	return adds
 }
 
-// attributes returns the resource attributes without those that the container's own variable has (createResourceMap). The UIDs
-// and names of objects that are not there yet are left out.
+// attributes returns the resource attributes without those that the container's own variable has
+// (createResourceMap). It omits the UIDs and names of objects that do not exist yet.
 func (t *target) attributes(own string) map[string]string {
 	has := map[string]bool{}
 	for part := range strings.SplitSeq(own, ",") {

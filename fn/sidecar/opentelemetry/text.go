@@ -28,7 +28,7 @@ func configText(config map[string]any) (string, error) {
 	return out.String(), nil
 }
 
-// orderedNode returns a map as a YAML node with its keys in the order that is given for its place.
+// orderedNode returns a map as a YAML node with its keys in the order defined for its path.
 func orderedNode(m map[string]any, at string, order map[string][]string) (*yaml.Node, error) {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	for _, key := range order[at] {
@@ -86,7 +86,7 @@ func quoteTexts(node *yaml.Node) {
 	}
 }
 
-// wholeNumber returns a number without a fraction, as either JSON or YAML decoders give it.
+// wholeNumber returns a number without a fraction, as decoded by either JSON or YAML decoders.
 func wholeNumber(value any) (int64, bool) {
 	switch value := value.(type) {
 	case int64:

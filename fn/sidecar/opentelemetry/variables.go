@@ -31,7 +31,7 @@ func (v variables) index(name string) int {
 	return slices.IndexFunc(v, func(e map[string]any) bool { return e["name"] == name })
 }
 
-// text returns the value of a variable, whether it is there, and whether it is a text and not a reference.
+// text returns the value of a variable, whether it exists, and whether it is a text and not a reference.
 func (v variables) text(name string) (value string, found, isText bool) {
 	i := v.index(name)
 	if i < 0 {
@@ -41,7 +41,7 @@ func (v variables) text(name string) (value string, found, isText bool) {
 	return value, true, v[i]["valueFrom"] == nil
 }
 
-// withMissing appends those that are not there yet.
+// withMissing appends those that do not exist yet.
 func (v variables) withMissing(more ...map[string]any) variables {
 	for _, e := range more {
 		if name, _ := e["name"].(string); v.index(name) < 0 {

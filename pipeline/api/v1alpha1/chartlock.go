@@ -22,14 +22,14 @@ import (
 // KindChartLock is the kind of a ChartLock. Its apiVersion is [APIVersion].
 const KindChartLock = "ChartLock"
 
-// DefaultChartLock is where a source keeps its ChartLock unless the pipeline says otherwise.
+// DefaultChartLock is where a source keeps its ChartLock unless the pipeline overrides it.
 const DefaultChartLock = "charts.lock.yaml"
 
 // localConfig is the annotation that keeps kustomize, kpt and a plain build from taking the lock for a cluster's object.
 const localConfig = "config.kubernetes.io/local-config"
 
-// ChartLock says which version of each chart a range meant when it was resolved, and the digest of its archive. It is written
-// by prerig charts lock, kept in the source, and read before each render.
+// ChartLock records the version of each chart that a range resolved to, and the digest of its archive. It is
+// written by prerig charts lock, kept in the source, and read before each render.
 type ChartLock struct {
 	// APIVersion is prerig.dev/v1alpha1.
 	APIVersion string `json:"apiVersion" yaml:"apiVersion"`
@@ -61,14 +61,14 @@ type LockedChart struct {
 	Name string `json:"name" yaml:"name"`
 	// Repository is the URL of the chart repository, https:// or http://, or oci:// without the chart's name.
 	Repository string `json:"repository" yaml:"repository"`
-	// Range is the version that is asked for, as it is written there: exact, or a range such as ^1.2.0. It is left out where
+	// Range is the requested version, as written in the request: exact, or a range such as ^1.2.0. It is omitted if
 	// any version will do.
 	Range string `json:"range,omitempty" yaml:"range,omitempty"`
 	// Version that was chosen.
 	Version string `json:"version" yaml:"version"`
 	// Digest of the chart's archive, sha256: and 64 hexadecimal digits.
 	Digest string `json:"digest" yaml:"digest"`
-	// URL of the archive. It is left out for a chart of a registry, where the digest says where it is.
+	// URL is the URL of the archive. It is omitted for a chart of a registry, where the digest identifies it.
 	URL string `json:"url,omitempty" yaml:"url,omitempty"`
 }
 
@@ -87,7 +87,7 @@ func NewChartLock(charts []LockedChart) *ChartLock {
 	}
 }
 
-// Find returns what is locked for a chart that is asked for; nil where there is nothing.
+// Find returns the lock entry for a requested chart, or nil if none exists.
 func (l *ChartLock) Find(repository, name, versions string) *LockedChart {
 	for i, chart := range l.Spec.Charts {
 		if NormalChartRepository(chart.Repository) == NormalChartRepository(repository) && chart.Name == name && chart.Range == versions {
@@ -125,9 +125,10 @@ func ParseChartLock(data []byte) (*ChartLock, error) {
 }
 
 var (
-	// chartNameRule is narrower than Helm's, which takes everything that has no path separator.
+	// chartNameRule is narrower than Helm's, which accepts everything without a path separator.
 	chartNameRule = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9._]{0,248}[a-zA-Z0-9])?$`)
-	// chartVersionRule takes semantic versions, and what Helm takes for them: with v in front, and with parts left out.
+	// chartVersionRule accepts semantic versions, and what Helm accepts as such: with a leading v, and with parts
+	// left out.
 	chartVersionRule = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 )
 
@@ -163,7 +164,7 @@ func (l *ChartLock) validate(ps *strict.Problems) {
 	}
 }
 
-// MarshalChartLock writes a lock as YAML that ParseChartLock reads back. The same lock gives the same bytes.
+// MarshalChartLock encodes a lock as YAML that ParseChartLock can read. The output is deterministic.
 func MarshalChartLock(lock *ChartLock) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yamlv3.NewEncoder(&b)
@@ -175,7 +176,7 @@ func MarshalChartLock(lock *ChartLock) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ChartRepository allows a chart repository, and says how it is reached.
+// ChartRepository allows a chart repository, and describes how it is reached.
 type ChartRepository struct {
 	// URL of the repository: https:// or http://, or oci:// without the chart's name; or one that ends in /* for everything
 	// below it.
@@ -200,8 +201,8 @@ func NormalChartRepository(url string) string {
 	return strings.TrimRight(strings.ToLower(scheme)+"://"+strings.ToLower(host)+"/"+at, "/")
 }
 
-// CheckChartRepository says what is wrong with the URL of a chart repository. The error does not quote it, as it may hold a
-// password.
+// CheckChartRepository returns what is wrong with the URL of a chart repository. The error does not quote it, as it
+// may contain a password.
 func CheckChartRepository(raw string) error {
 	scheme, rest, found := strings.Cut(raw, "://")
 	if !found || !slices.Contains([]string{"https", "http", "oci"}, scheme) {

@@ -3,7 +3,7 @@
 
 package v1alpha1
 
-// Gates stop a result from being published; a refused result changes nothing and says why in the status.
+// Gates prevent a result from being published; a rejected result changes nothing and its reason is in the status.
 type Gates struct {
 	// AllowEmpty lets a result without any object be published.
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
@@ -24,7 +24,7 @@ type Gates struct {
 	Admission *AdmissionGate `json:"admission,omitempty"`
 }
 
-// AdmissionGate says what the cluster would validate.
+// AdmissionGate describes what the cluster would validate.
 type AdmissionGate struct {
 	// KubernetesVersion is the version of the cluster, such as 1.34. The default is that of schemas, or the newest that is known.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
@@ -49,7 +49,7 @@ type AdmissionUser struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// SchemaGate says what objects are held against.
+// SchemaGate describes what objects are validated against.
 type SchemaGate struct {
 	// KubernetesVersion is the version of the cluster, such as 1.34. The default is the newest that is known.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`

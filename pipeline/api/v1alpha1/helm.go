@@ -15,14 +15,15 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 )
 
-// Helm is a release of a chart. Everything that the result depends on stands here or in the source: nothing is taken from a
-// cluster, a clock or the program that renders.
+// Helm is a release of a chart. Everything that the result depends on is in this object or in the source: the
+// result does not depend on a cluster, a clock or the program that renders.
 type Helm struct {
-	// Chart is the path inside the source of the chart: a directory, or an archive that helm package made (.tgz). Its
-	// dependencies must be in its charts directory, or locked. With repository it is the chart's name there.
+	// Chart is the path of the chart inside the source: a directory, or an archive made by helm package (.tgz). Its
+	// dependencies must be in its charts directory, or locked. With repository it is the chart's name in the
+	// repository.
 	Chart string `json:"chart"`
-	// Repository is the URL of the chart repository that the chart is in, https:// or http://, or oci:// without the chart's
-	// name. The source's ChartLock says which version is taken, and the digest of its archive.
+	// Repository is the URL of the chart repository that the chart is in, https:// or http://, or oci:// without
+	// the chart's name. The source's ChartLock holds the version to use, and the digest of its archive.
 	Repository string `json:"repository,omitempty"`
 	// Version of the chart in the repository: exact, or a range such as ^1.2.0. The default is any version.
 	Version string `json:"version,omitempty"`
@@ -39,33 +40,34 @@ type Helm struct {
 	ValuesFiles []string `json:"valuesFiles,omitempty"`
 	// Values have precedence over those of files.
 	Values map[string]any `json:"values,omitempty"`
-	// IncludeCRDs says whether what the chart keeps in its crds directories is rendered too, before everything else. The
-	// default is true.
+	// IncludeCRDs controls whether the content of the chart's crds directories is rendered too, before everything
+	// else. The default is true.
 	IncludeCRDs *bool `json:"includeCRDs,omitempty"`
 	// SkipSchemaValidation does not compare the values with the schemas of the charts. It is for schemas that refer to
 	// others by URL, which are not fetched.
 	SkipSchemaValidation bool `json:"skipSchemaValidation,omitempty"`
-	// Hooks is Keep (the default: hooks are rendered with their annotations, which Argo CD follows and everybody else takes
-	// for ordinary objects), Drop or Refuse. Tests are left out in any case.
+	// Hooks is Keep (the default: hooks are rendered with their annotations, which Argo CD follows and all other
+	// tools treat as ordinary objects), Drop or Refuse. Tests are left out in any case.
 	// +enum=Keep,Drop,Refuse
 	Hooks HelmHooks `json:"hooks,omitempty"`
-	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, as helm template, and
-	// Captured finds the objects of a file.
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, as helm
+	// template, and Captured finds the objects of a file.
 	// +enum=Refuse,Empty,Captured
 	Lookup HelmImpure `json:"lookup,omitempty"`
 	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured. The file has documents of
 	// YAML, or lists, as kubectl get -o yaml prints them.
 	Captured string `json:"captured,omitempty"`
-	// Impure is what becomes of other functions whose results are not the same each time, such as now, randAlphaNum and
-	// genCA, where they have an effect on the result: Refuse (the default) stops the render, Empty has them return nothing, and
-	// Derived has those that are random return what is derived from a seed, the release and the call.
+	// Impure is how other functions with varying results, such as now, randAlphaNum and genCA, are handled if they
+	// affect the result: Refuse (the default) stops the render, Empty makes them return nothing, and Derived makes
+	// the random ones return a value derived from a seed, the release and the call.
 	// +enum=Refuse,Empty,Derived
 	Impure HelmImpure `json:"impure,omitempty"`
-	// Derived says what values are derived from, with impure: Derived.
+	// Derived is what values are derived from, with impure: Derived.
 	Derived *HelmDerived `json:"derived,omitempty"`
 }
 
-// HelmDerived is what values are derived from. The same seed, release and call give the same value in every render.
+// HelmDerived is what values are derived from. The same seed, release and call produce the same value in every
+// render.
 type HelmDerived struct {
 	// SecretRef names the secret with the key seed, at least 32 random bytes or as many characters. Who has it knows all values.
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
@@ -95,22 +97,22 @@ type HelmCharts struct {
 	KubeVersion string `json:"kubeVersion,omitempty"`
 	// APIVersions lists further APIs for entries without apiVersions, as GROUP/VERSION or GROUP/VERSION/KIND.
 	APIVersions []string `json:"apiVersions,omitempty"`
-	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, Captured finds the
-	// objects of a file.
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, Captured
+	// finds the objects of a file.
 	// +enum=Refuse,Empty,Captured
 	Lookup HelmImpure `json:"lookup,omitempty"`
 	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured.
 	Captured string `json:"captured,omitempty"`
-	// Impure is what becomes of other functions whose results are not the same each time, where they have an effect: Refuse
-	// (the default) stops the render, Empty has them return nothing, Derived has those that are random return what is derived
-	// from a seed, the pipeline, the release and the call.
+	// Impure is how other functions with varying results are handled if they affect the result: Refuse (the
+	// default) stops the render, Empty makes them return nothing, Derived makes the random ones return a value
+	// derived from a seed, the pipeline, the release and the call.
 	// +enum=Refuse,Empty,Derived
 	Impure HelmImpure `json:"impure,omitempty"`
-	// Derived says what values are derived from, with impure: Derived.
+	// Derived is what values are derived from, with impure: Derived.
 	Derived *HelmDerived `json:"derived,omitempty"`
 }
 
-// HelmHooks says what becomes of hooks.
+// HelmHooks is how hooks are handled.
 type HelmHooks string
 
 // What becomes of hooks.
@@ -120,7 +122,7 @@ const (
 	HooksRefuse HelmHooks = "Refuse"
 )
 
-// HelmImpure says what template functions do that are not functions of their arguments.
+// HelmImpure is how template functions that do not depend on their arguments alone are handled.
 type HelmImpure string
 
 // What such functions do.
@@ -224,7 +226,7 @@ func (v *validator) checkHelm(build Build) {
 	v.checkHermetic(at, hermetic{helm.Lookup, helm.Captured, helm.Impure, helm.Derived})
 }
 
-// hermetic is what a release says of functions that are not functions of their arguments.
+// hermetic holds a release's settings for functions that do not depend on their arguments alone.
 type hermetic struct {
 	lookup   HelmImpure
 	captured string

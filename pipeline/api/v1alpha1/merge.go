@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MergePolicy says who merges a pull request.
+// MergePolicy is who merges a pull request.
 type MergePolicy string
 
 // The policies.
@@ -29,7 +29,7 @@ type MergeWhen struct {
 	// Method is Merge (the default), Squash or Rebase.
 	// +enum=Merge,Squash,Rebase
 	Method string `json:"method,omitempty"`
-	// Statuses must be there and green; * stands for any text. Any other status that is there must be green as well.
+	// Statuses must exist and be green; * matches any text. Any other existing status must be green as well.
 	Statuses []string `json:"statuses,omitempty"`
 	// GreenFor is how long all statuses must have been green.
 	GreenFor *metav1.Duration `json:"greenFor,omitempty"`
@@ -37,11 +37,12 @@ type MergeWhen struct {
 	Approvals int `json:"approvals,omitempty"`
 	// After lists groups that have to be merged before.
 	After []After `json:"after,omitempty"`
-	// Freeze lists times in which nothing is merged.
+	// Freeze lists periods without merges.
 	Freeze []Freeze `json:"freeze,omitempty"`
 }
 
-// After is another group of the same branch that has to be merged before: nothing of it waits, and its last merge is so long ago.
+// After is another group of the same branch that has to be merged before: none of it is waiting, and its last merge
+// is at least this long ago.
 type After struct {
 	// Group is named as groupBy does: the value of the label, the namespace, the directory, or the pipeline's namespace and name; or by
 	// its head.
@@ -50,7 +51,7 @@ type After struct {
 	Delay *metav1.Duration `json:"delay,omitempty"`
 }
 
-// Freeze is a time in which nothing is merged, again each week, or from one day to another.
+// Freeze is a period without merges, repeated weekly, or from one day to another.
 type Freeze struct {
 	// Days of the week on which it begins: Mon, Tue, Wed, Thu, Fri, Sat or Sun. The default is all.
 	Days []string `json:"days,omitempty"`
@@ -69,7 +70,8 @@ type Freeze struct {
 type Waves struct {
 	// Order lists the values of the label, first to last.
 	Order []string `json:"order"`
-	// Statuses must be there and green on what was merged; * stands for any text. Any other status that is there must be green as well.
+	// Statuses must exist and be green on what was merged; * matches any text. Any other existing status must be
+	// green as well.
 	Statuses []string `json:"statuses,omitempty"`
 	// GreenFor is how long they must have been green before the next wave begins.
 	GreenFor *metav1.Duration `json:"greenFor,omitempty"`
@@ -119,7 +121,7 @@ func (r *PullRequest) Wave(labels map[string]string) int {
 	return slices.Index(r.Waves.Order, labels[r.Label])
 }
 
-// MatchStatus reports whether a name is one of those that a pattern stands for.
+// MatchStatus reports whether a name matches a pattern.
 func MatchStatus(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -141,7 +143,8 @@ func MatchStatus(pattern, name string) bool {
 
 var weekdays = []string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 
-// Contains reports whether a time is in the freeze. One whose fields are wrong contains every time: nothing is merged by mistake.
+// Contains reports whether a time is in the freeze. One with invalid fields contains every time, so that nothing is
+// merged by mistake.
 func (f Freeze) Contains(now time.Time) bool {
 	zone, err := time.LoadLocation(f.TimeZone)
 	if err != nil {
@@ -156,7 +159,7 @@ func (f Freeze) Contains(now time.Time) bool {
 	if from < to {
 		return minute >= from && minute < to && f.begins(local)
 	}
-	// It goes over midnight, and belongs to the day on which it begins.
+	// It spans midnight, and belongs to the day on which it begins.
 	return minute >= from && f.begins(local) || minute < to && f.begins(local.AddDate(0, 0, -1))
 }
 
@@ -188,7 +191,7 @@ func minuteOf(text string, otherwise int) (int, error) {
 	return h*60 + m, nil
 }
 
-// String says when it is, for people.
+// String describes the period, for people.
 func (f Freeze) String() string {
 	var words []string
 	if len(f.Days) > 0 {

@@ -55,10 +55,10 @@ func fromDocument(doc *strict.Document) (*RenderPipeline, error) {
 	if err := checkType(obj); err != nil {
 		return nil, fmt.Errorf("line %d: %w", doc.Line(), err)
 	}
-	// Aliases are refused: a pipeline is short, and they only hide what it says.
+	// Aliases are rejected: a pipeline is short, and they only obscure its content.
 	ps := strict.Problems{List: append(doc.Duplicates(nil), doc.Aliases()...)}
 	pipeline := &RenderPipeline{}
-	// Tools add metadata of their own, and the status is not the user's. Validate says what must be there.
+	// Tools add metadata of their own, and the status is not the user's. Validate checks for required fields.
 	strict.Decoder{Optional: true, NullIsUnset: true, Open: []string{"Metadata"}, Ignored: []string{"RenderPipelineStatus"}}.Decode(nil, obj, pipeline, &ps)
 	if len(ps.List) > 0 {
 		ps.Locate(doc)

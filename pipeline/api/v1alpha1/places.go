@@ -42,7 +42,7 @@ func (v *validator) checkPublish(p *RenderPipeline) {
 	}
 }
 
-// checkEncryption checks that it is said for whom Secrets are encrypted where they are, and only there.
+// checkEncryption checks that recipients are set if Secrets are encrypted, and only then.
 func (v *validator) checkEncryption(at string, entry Publish) {
 	switch {
 	case entry.Secrets != SecretsEncrypt && entry.Encryption != nil:

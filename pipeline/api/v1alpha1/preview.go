@@ -14,8 +14,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// Preview has pull requests (GitLab: merge requests) to the branch of a source say what they would change, before they are merged: their
-// heads are rendered and compared with what is published. Nothing is published for one.
+// Preview reports on pull requests (GitLab: merge requests) to the branch of a source what they would change,
+// before they are merged: their heads are rendered and compared with what is published. A preview publishes
+// nothing.
 type Preview struct {
 	// Provider is GitHub, GitLab, Gitea (Forgejo too), BitbucketCloud, BitbucketServer or AzureDevOps. The default follows from the
 	// URL of the source, where it is that of a public host.
@@ -25,9 +26,11 @@ type Preview struct {
 	URL string `json:"url,omitempty"`
 	// SecretRef names the secret for the API, as that of publish.git.pullRequest does. The default is the source's.
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
-	// Comment says whether a comment on the pull request tells of the pipeline, when there is something to tell. The default is true.
+	// Comment controls whether a comment on the pull request covers the pipeline, if it has something to report.
+	// The default is true.
 	Comment *bool `json:"comment,omitempty"`
-	// Status says whether the status of the head, prerig/preview/NAMESPACE/BRANCH, counts the pipeline. The default is true.
+	// Status controls whether the status of the head, prerig/preview/NAMESPACE/BRANCH, includes the pipeline. The
+	// default is true.
 	Status *bool `json:"status,omitempty"`
 	// Forks is WithoutSecrets (the default: heads of forks are rendered without any secret, and compared with what the branch itself
 	// renders to) or Refuse, which leaves pull requests from forks alone.
@@ -39,7 +42,7 @@ type Preview struct {
 	Most int `json:"most,omitempty"`
 }
 
-// ForkPolicy says what is done with pull requests from forks.
+// ForkPolicy is how pull requests from forks are handled.
 type ForkPolicy string
 
 // The policies for forks.
@@ -48,13 +51,13 @@ const (
 	ForksRefuse         ForkPolicy = "Refuse"
 )
 
-// DefaultPreviewTimeout is how long a preview may take where nothing else is said, maxPreviewTimeout how long at all.
+// DefaultPreviewTimeout is the default time limit of a preview, maxPreviewTimeout the highest allowed one.
 const (
 	DefaultPreviewTimeout = 5 * time.Minute
 	maxPreviewTimeout     = time.Hour
 )
 
-// Comments reports whether comments tell of the pipeline.
+// Comments reports whether comments cover the pipeline.
 func (w *Preview) Comments() bool { return w.Comment == nil || *w.Comment }
 
 // Statuses reports whether statuses count the pipeline.

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 )
 
-// SecretsPolicy says what becomes of Secrets with readable values in the result. Everybody who can read a branch or an artifact can
-// read them there, also in its history.
+// SecretsPolicy is how Secrets with readable values in the result are handled. Anyone who can read a branch or an
+// artifact can read them in it, and in its history.
 type SecretsPolicy string
 
 // What becomes of Secrets.
@@ -24,16 +24,17 @@ const (
 	SecretsEncrypt SecretsPolicy = "Encrypt"
 )
 
-// Encryption says for whom Secrets are encrypted, in the format of SOPS.
+// Encryption lists for whom Secrets are encrypted, in the format of SOPS.
 type Encryption struct {
 	// Age lists the recipients who can decrypt: public keys as age-keygen prints them, such as age1….
 	Age []string `json:"age"`
-	// SecretRef names the secret with the key seed, at least 32 random bytes or as many characters. What SOPS takes at random is
-	// derived from it, so that the same Secret gives the same bytes. Who has it cannot decrypt, but can try out guesses.
+	// SecretRef names the secret with the key seed, at least 32 random bytes or as many characters. The values that
+	// SOPS chooses at random are derived from it, so that the same Secret produces the same bytes. Its holder
+	// cannot decrypt, but can verify guesses.
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
 }
 
-// publishKind is what a kind of places that are published to says of itself: a field of Publish.
+// publishKind describes a kind of publish target: a field of Publish.
 type publishKind interface {
 	// target names an entry in the status; url is where it is, which tenants and egress are checked by.
 	target() string
@@ -41,7 +42,8 @@ type publishKind interface {
 	// describe names an entry for people, comparedWith what a difference from what is published compares with.
 	describe() string
 	comparedWith() string
-	// format is how the files are laid out and written, directory where they are, "" where they are all that there is.
+	// format returns how the files are laid out and written, directory where they are, or "" if they are the whole
+	// content.
 	format() (Layout, Style)
 	directory() string
 	// isRemovable and notesRevisions are Publish's Removable and NotesRevisions.
@@ -49,27 +51,27 @@ type publishKind interface {
 	notesRevisions() bool
 	// places is what no two pipelines share, nor two entries of one.
 	places() []Place
-	// setDefaults sets what depends on nothing but the pipeline, check says what is wrong with an entry at a path.
+	// setDefaults sets what depends only on the pipeline; check returns what is wrong with an entry at a path.
 	setDefaults(p *RenderPipeline)
 	check(v *validator, at string, p *RenderPipeline)
 }
 
 // Place is what is published to by one pipeline alone: a directory on a branch, or a tag of an artifact.
 type Place struct {
-	// Key is equal for all ways to write the same branch or tag. Path is the directory there, "." for all of it.
+	// Key is equal for all spellings of the same branch or tag. Path is the directory in it, "." for all of it.
 	Key, Path string
 
 	field             string                  // the one that is wrong where another pipeline has it
-	taken             func(who string) string // says so
+	taken             func(who string) string // returns the error message
 	twiceAt, twiceHas string                  // the same where another entry of the pipeline has it, with %d for its index
 }
 
-// TakenBy returns the error for a place of the entry at a path that somebody else has.
+// TakenBy returns the error for a place of the entry at a path that already has another owner.
 func (p Place) TakenBy(at, who string) *FieldError {
 	return &FieldError{Path: at + "." + p.field, Message: p.taken(who)}
 }
 
-// given returns a kind, nil for one that an entry leaves out.
+// given returns a kind, or nil if the entry omits it.
 func given[T any, P interface {
 	*T
 	publishKind
@@ -86,16 +88,17 @@ func (p Publish) Kind() string {
 	return name
 }
 
-// PublishKinds lists the fields of an entry of spec.publish of which exactly one is given, in alphabetical order.
+// PublishKinds lists the fields of an entry of spec.publish, exactly one of which must be set, in alphabetical
+// order.
 func PublishKinds() []string { return slices.Sorted(maps.Keys(Publish{}.kinds())) }
 
-// kind returns what an entry names, nil for one that names nothing.
+// kind returns the kind that an entry sets, or nil if it sets none.
 func (p Publish) kind() publishKind {
 	_, kind := p.named()
 	return kind
 }
 
-// named returns the first field by name that an entry names, and what it says there.
+// named returns the first field by name that an entry sets, and its value.
 func (p Publish) named() (string, publishKind) {
 	kinds := p.kinds()
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
@@ -109,7 +112,8 @@ func (p Publish) named() (string, publishKind) {
 // Target names an entry of spec.publish in the status.
 func (p Publish) Target() string { return p.kind().target() }
 
-// Address returns the URL that an entry is published to and the field that holds it, both empty for one that names nothing.
+// Address returns the URL that an entry is published to and the field that holds it, both empty if the entry sets
+// no kind.
 func (p Publish) Address() (field, url string) {
 	name, kind := p.named()
 	if kind == nil {
@@ -118,7 +122,7 @@ func (p Publish) Address() (field, url string) {
 	return name + ".url", kind.url()
 }
 
-// Format returns how the files of an entry are laid out and written, that of the defaults for an entry that says nothing.
+// Format returns how the files of an entry are laid out and written, with defaults for unset fields.
 func (p Publish) Format() (Layout, Style) {
 	if kind := p.kind(); kind != nil {
 		return kind.format()
@@ -132,14 +136,14 @@ func (p Publish) Directory() string { return p.kind().directory() }
 // Description names an entry for people.
 func (p Publish) Description() string { return p.kind().describe() }
 
-// ComparedWith says in words what a difference from what is published compares with.
+// ComparedWith describes in words what a difference from the published state is compared with.
 func (p Publish) ComparedWith() string { return p.kind().comparedWith() }
 
-// Removable reports whether what was published there can be taken away again. What cannot is left as it is.
+// Removable reports whether published content can be removed again. What cannot is left as it is.
 func (p Publish) Removable() bool { return p.kind().isRemovable() }
 
-// NotesRevisions reports whether each revision of the source is to be noted there, also where it changes nothing: GitOps Promoter
-// waits for a note for each commit.
+// NotesRevisions reports whether each revision of the source is to be noted at the target, even if it changes
+// nothing: GitOps Promoter waits for a note for each commit.
 func (p Publish) NotesRevisions() bool { return p.kind().notesRevisions() }
 
 // Places returns what no other pipeline may publish to.
@@ -150,8 +154,8 @@ func (p Publish) Places() []Place {
 	return nil
 }
 
-// SamePlace reports whether the next run of a pipeline that moves from one entry to the other moves its files, so that
-// nothing is left behind.
+// SamePlace reports whether the next run of a pipeline that moves from one entry to the other moves its files, so
+// that nothing is left behind.
 func (p Publish) SamePlace(other Publish) bool {
 	return p.shares(other, func(Place, Place) bool { return true })
 }
@@ -161,7 +165,7 @@ func (p Publish) Overlaps(other Publish) bool {
 	return p.shares(other, func(a, b Place) bool { return isWithin(a.Path, b.Path) || isWithin(b.Path, a.Path) })
 }
 
-// shares reports whether both entries have one branch or tag, and what they have there matches.
+// shares reports whether both entries use the same branch or tag, and their places in it match.
 func (p Publish) shares(other Publish, matches func(a, b Place) bool) bool {
 	for _, a := range p.Places() {
 		for _, b := range other.Places() {

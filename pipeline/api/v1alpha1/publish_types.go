@@ -5,14 +5,14 @@ package v1alpha1
 
 import "github.com/fluxcd/pkg/apis/meta"
 
-// Publish is one place where the result goes: exactly one of git, oci and externalArtifact.
+// Publish is one target of the result: exactly one of git, oci and externalArtifact.
 type Publish struct {
 	// Secrets is Refuse (the default: a result with a Secret whose values can be read is not published), Allow, or Encrypt, which
 	// writes Secrets as SOPS encrypts them. Secrets that SOPS has encrypted already, and those without values, are published as they
 	// are in any case.
 	// +enum=Refuse,Allow,Encrypt
 	Secrets SecretsPolicy `json:"secrets,omitempty"`
-	// Encryption says for whom Secrets are encrypted, with secrets: Encrypt.
+	// Encryption lists for whom Secrets are encrypted, with secrets: Encrypt.
 	Encryption *Encryption `json:"encryption,omitempty"`
 	// Git is a branch.
 	Git *GitPublish `json:"git,omitempty"`
@@ -47,7 +47,7 @@ type GitPublish struct {
 	Propose *Propose `json:"propose,omitempty"`
 	// PullRequest writes a branch of Prerig's own instead, and keeps a pull request from it to the branch.
 	PullRequest *PullRequest `json:"pullRequest,omitempty"`
-	// Adopt takes over a branch, or files at the path, that Prerig did not write. Without it they are refused.
+	// Adopt takes over a branch, or files at the path, that Prerig did not write. Without it they are rejected.
 	Adopt bool `json:"adopt,omitempty"`
 	// Message is the subject of the commit message, a Go template over .Name, .Namespace, .Path, .Branch, .Source (url,
 	// revision, subject, author) and .Count. Trailers follow in any case.

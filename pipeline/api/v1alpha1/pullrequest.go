@@ -18,8 +18,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// PullRequest has results wait for a review: they go to a branch of Prerig's own, and a pull request (GitLab: a merge request) from
-// it is kept up to date until somebody merges or closes it.
+// PullRequest makes results wait for a review: they are pushed to a branch of Prerig's own, and a pull request
+// (GitLab: a merge request) from it is kept up to date until it is merged or closed.
 type PullRequest struct {
 	// Provider is GitHub, GitLab, Gitea (Forgejo too), BitbucketCloud, BitbucketServer or AzureDevOps. The default follows from the
 	// repository's URL, where it is that of a public host.
@@ -30,8 +30,9 @@ type PullRequest struct {
 	// SecretRef names the secret for the API: token, username and password, or githubAppID and githubAppPrivateKey. The default is the
 	// one for pushing.
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
-	// GroupBy says which results share a pull request: those of one Pipeline (the default), of the pipelines of one Namespace, of
-	// those whose paths are in one Directory, of those with one value of a Label, what one SourceCommit has changed, or All.
+	// GroupBy determines which results share a pull request: those of one Pipeline (the default), of the pipelines
+	// of one Namespace, of those whose paths are in one Directory, of those with one value of a Label, what one
+	// SourceCommit has changed, or All.
 	// +enum=Pipeline,Namespace,Directory,Label,SourceCommit,All
 	GroupBy GroupBy `json:"groupBy,omitempty"`
 	// Label is the name of the pipelines' label for groupBy: Label, such as cluster.
@@ -41,8 +42,8 @@ type PullRequest struct {
 	Head string `json:"head,omitempty"`
 	// Labels are put on the pull request.
 	Labels []string `json:"labels,omitempty"`
-	// Merge is Manual (the default: people merge) or WhenGreen: Prerig merges when the host's statuses are green, and what mergeWhen
-	// asks for is there.
+	// Merge is Manual (the default: people merge) or WhenGreen: Prerig merges when the host's statuses are green
+	// and the conditions of mergeWhen are met.
 	// +enum=Manual,WhenGreen
 	Merge MergePolicy `json:"merge,omitempty"`
 	// MergeWhen is what Prerig waits for with merge: WhenGreen.
@@ -51,7 +52,7 @@ type PullRequest struct {
 	Waves *Waves `json:"waves,omitempty"`
 }
 
-// GroupBy says which results share a pull request.
+// GroupBy determines which results share a pull request.
 type GroupBy string
 
 // The ways to group.
@@ -66,11 +67,11 @@ const (
 
 // States of a PullRequestStatus.
 const (
-	// PullRequestOpen waits for somebody to merge or close it.
+	// PullRequestOpen waits to be merged or closed.
 	PullRequestOpen = "Open"
-	// PullRequestClosed was closed by a person. What it held is not proposed again, and anything else is, in a new one.
+	// PullRequestClosed was closed by a person. Its content is not proposed again; other content is, in a new one.
 	PullRequestClosed = "Closed"
-	// PullRequestEdited has commits of a person on its branch, which nothing is pushed to any more.
+	// PullRequestEdited has commits of a person on its branch, which is no longer pushed to.
 	PullRequestEdited = "Edited"
 	// PullRequestWaiting has its branch, and is opened when it is its turn.
 	PullRequestWaiting = "Waiting"
@@ -93,14 +94,14 @@ type PullRequestStatus struct {
 	// HeadCommit and BaseCommit are where both branches were.
 	HeadCommit string `json:"headCommit,omitempty"`
 	BaseCommit string `json:"baseCommit,omitempty"`
-	// Message says more.
+	// Message is more detail.
 	Message string `json:"message,omitempty"`
 }
 
-// Waits reports whether a result waits for somebody.
+// Waits reports whether a result waits for a person.
 func (s *PullRequestStatus) Waits() bool { return s != nil && s.State != PullRequestClosed }
 
-// HeadFor returns the branch that the result of a commit of the source goes to, without refs/heads/.
+// HeadFor returns the branch for the result of a commit of the source, without refs/heads/.
 func (r *PullRequest) HeadFor(digest string) string {
 	if r.GroupBy != GroupBySourceCommit {
 		return r.Head

@@ -11,9 +11,9 @@ import (
 
 // Reason describes a reason of a condition for people.
 type Reason struct {
-	// Name is the reason; Condition and Status are what it stands in.
+	// Name is the reason; Condition and Status are where it occurs.
 	Name, Condition, Status string
-	// Means says what happened, and Change what to do about it.
+	// Means describes what happened, and Change what to do about it.
 	Means, Change string
 }
 

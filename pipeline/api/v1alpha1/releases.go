@@ -11,23 +11,24 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// Releases says that Flux's HelmReleases and Argo CD's Applications with Helm among the objects of a build are rendered, each in
-// its place, and with what they do not say themselves.
+// Releases enables the rendering of Flux's HelmReleases and Argo CD's Applications with Helm among the objects of a
+// build, each in its place, and holds what they do not specify themselves.
 type Releases struct {
 	// KubeVersion is the version of Kubernetes that the releases are for, such as 1.33.4. An Application's own has precedence.
 	KubeVersion string `json:"kubeVersion"`
 	// APIVersions lists further APIs of .Capabilities.APIVersions, as GROUP/VERSION or GROUP/VERSION/KIND. Those of an Application
 	// have precedence.
 	APIVersions []string `json:"apiVersions,omitempty"`
-	// Namespace is that of objects which have none: HelmReleases and what they refer to, where a Kustomization of Flux gives it
-	// to them, and the destination of Applications without one. Without it such objects are errors.
+	// Namespace is the namespace of objects without one: HelmReleases and what they refer to, if a Kustomization of
+	// Flux sets it on them, and the destination of Applications without one. Without it such objects are errors.
 	Namespace string `json:"namespace,omitempty"`
 	// Objects are the paths inside the source of files and directories with further objects that releases refer to:
 	// HelmRepositories, OCIRepositories, GitRepositories, HelmCharts, ConfigMaps and Secrets, and definitions of custom resources.
 	// They are not part of the result. A directory with a kustomization is built by it.
 	Objects []string `json:"objects,omitempty"`
-	// Repositories says where in the tree the files of Git repositories are, whatever revision of them is asked for. Without an
-	// entry a repository is one of the pipeline's sources, at the branch, tag or commit that this follows.
+	// Repositories maps Git repositories to the location of their files in the tree, whatever revision of them is
+	// requested. Without an entry a repository is one of the pipeline's sources, at the branch, tag or commit that
+	// this follows.
 	Repositories []ReleaseRepository `json:"repositories,omitempty"`
 	// Keep lists objects that are not rendered, and stay in the result as they are.
 	Keep []KeptObject `json:"keep,omitempty"`
@@ -36,8 +37,8 @@ type Releases struct {
 	// they have installed alone.
 	// +enum=Drop,Suspend
 	Originals ReleaseOriginals `json:"originals,omitempty"`
-	// Hooks is Keep (the default: hooks are rendered with their annotations, which Argo CD follows and everybody else takes
-	// for ordinary objects), Drop or Refuse. Tests are left out in any case.
+	// Hooks is Keep (the default: hooks are rendered with their annotations, which Argo CD follows and all other
+	// tools treat as ordinary objects), Drop or Refuse. Tests are left out in any case.
 	// +enum=Keep,Drop,Refuse
 	Hooks HelmHooks `json:"hooks,omitempty"`
 	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, Captured finds the
@@ -46,12 +47,12 @@ type Releases struct {
 	Lookup HelmImpure `json:"lookup,omitempty"`
 	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured.
 	Captured string `json:"captured,omitempty"`
-	// Impure is what becomes of other functions whose results are not the same each time, where they have an effect: Refuse
-	// (the default) stops the render, Empty has them return nothing, Derived has those that are random return what is derived
-	// from a seed, the pipeline, the release and the call.
+	// Impure is how other functions with varying results are handled if they affect the result: Refuse (the
+	// default) stops the render, Empty makes them return nothing, Derived makes the random ones return a value
+	// derived from a seed, the pipeline, the release and the call.
 	// +enum=Refuse,Empty,Derived
 	Impure HelmImpure `json:"impure,omitempty"`
-	// Derived says what values are derived from, with impure: Derived.
+	// Derived is what values are derived from, with impure: Derived.
 	Derived *HelmDerived `json:"derived,omitempty"`
 }
 
@@ -83,7 +84,7 @@ func (k KeptObject) Matches(kind, namespace, name string) bool {
 	return k.Kind == kind && matches(k.Namespace, namespace) && matches(k.Name, name)
 }
 
-// ReleaseOriginals says what becomes of objects that are rendered.
+// ReleaseOriginals is how rendered objects themselves are handled.
 type ReleaseOriginals string
 
 // What becomes of objects that are rendered.

@@ -14,8 +14,8 @@ import (
 
 // MountedSource is a further source: its mountPath, and exactly one of the other fields.
 type MountedSource struct {
-	// MountPath is the directory in the tree of the pipeline's source where the files are, relative to its root. The source must
-	// have nothing there. It names the source wherever revisions are told.
+	// MountPath is the directory in the tree of the pipeline's source that contains the files, relative to its
+	// root. The source must not have any files at this path. It names the source wherever revisions are reported.
 	MountPath string `json:"mountPath"`
 	// Git is a Git repository.
 	Git *GitSource `json:"git,omitempty"`
@@ -43,7 +43,7 @@ func (s Source) URL() string {
 
 // NamedSource is one of a pipeline's sources.
 type NamedSource struct {
-	// Field that it stands in, such as spec.source or spec.sources[0].
+	// Field is its field, such as spec.source or spec.sources[0].
 	Field string
 	// MountPath of a further source, "" for spec.source.
 	MountPath string
@@ -96,7 +96,7 @@ func (v *validator) checkMountPath(at, value string, earlier []MountedSource) {
 	}
 }
 
-// ownBranchOf returns the field of a source that a branch of a repository is read for, "" where there is none.
+// ownBranchOf returns the field of a source that reads a branch of a repository, or "" if none does.
 func (p *RenderPipeline) ownBranchOf(url, branch string) string {
 	for _, source := range p.AllSources() {
 		if source.Git != nil && giturl.Same(url, source.Git.URL) && source.Git.Ref.namesBranch(branch) {

@@ -23,8 +23,8 @@ const (
 	ReasonDrifted       = "Drifted"
 	// ReasonSuspended is about a pipeline that was suspended before it has ever run.
 	ReasonSuspended = "Suspended"
-	// ReasonSnapshotKept is about a policy that says from: Cluster, for which an earlier state of the cluster is used, and
-	// ReasonClusterUnknown about one for which there is none.
+	// ReasonSnapshotKept is about a policy with from: Cluster for which an earlier state of the cluster is used,
+	// and ReasonClusterUnknown about one for which no earlier state exists.
 	ReasonSnapshotKept   = "SnapshotKept"
 	ReasonClusterUnknown = "ClusterUnknown"
 	// While a pipeline is deleted.
@@ -79,7 +79,7 @@ type Run struct {
 	Sources []SourceRevision `json:"sources,omitempty"`
 	// Fingerprint of everything that the result depends on.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Started and Finished say when it ran.
+	// Started and Finished are when it ran.
 	Started  metav1.Time `json:"started,omitempty"`
 	Finished metav1.Time `json:"finished,omitempty"`
 	// Objects is the number of rendered objects.
@@ -87,7 +87,7 @@ type Run struct {
 	// Outcome is Published, Unchanged, Refused, Failed, or Drifted where others have changed what is published.
 	// +enum=Published,Unchanged,Refused,Failed,Drifted
 	Outcome string `json:"outcome,omitempty"`
-	// Message says in one sentence what happened.
+	// Message describes in one sentence what happened.
 	Message string `json:"message,omitempty"`
 }
 
@@ -101,13 +101,15 @@ type Published struct {
 	SourceRevision string `json:"sourceRevision,omitempty"`
 	// Sources are the revisions of the further sources that it was rendered from.
 	Sources []SourceRevision `json:"sources,omitempty"`
-	// Snapshots are digests of the policies that it was rendered with, of those that say from: Cluster; prerig snapshot prints one.
+	// Snapshots lists digests of the policies with from: Cluster that it was rendered with; prerig snapshot prints
+	// one.
 	Snapshots []string `json:"snapshots,omitempty"`
 	// Istio is which minor versions of Istio's proxy the result has, such as 1.26 or 1.26-1.27, and IstioBefore those of what is merged
 	// as long as the result waits.
 	Istio       string `json:"istio,omitempty"`
 	IstioBefore string `json:"istioBefore,omitempty"`
-	// PullRequest is the one that it waits in, for a place that is published to by pull request; nothing where all is merged.
+	// PullRequest is the one that it waits in, for a place that is published to by pull request; unset if
+	// everything is merged.
 	PullRequest *PullRequestStatus `json:"pullRequest,omitempty"`
 }
 
@@ -135,7 +137,7 @@ func (p *RenderPipeline) GetConditions() []metav1.Condition { return p.Status.Co
 // SetConditions sets the conditions.
 func (p *RenderPipeline) SetConditions(c []metav1.Condition) { p.Status.Conditions = c }
 
-// SpecDigest is equal for pipelines whose specifications say the same.
+// SpecDigest returns a digest that is equal for pipelines with the same specification.
 func (p *RenderPipeline) SpecDigest() string {
 	text, err := json.Marshal(p.Spec)
 	if err != nil {

@@ -32,7 +32,7 @@ type RenderPipeline struct {
 type Metadata struct {
 	// Name of the pipeline: a DNS label or subdomain.
 	Name string `json:"name"`
-	// Namespace of the pipeline. It separates names and nothing else.
+	// Namespace is the namespace of the pipeline. It only separates names.
 	Namespace string `json:"namespace,omitempty"`
 	// Labels of the pipeline.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -45,39 +45,40 @@ type Metadata struct {
 type RenderPipelineSpec struct {
 	// Source is where the manifests come from.
 	Source Source `json:"source"`
-	// Sources are further sources, each at a revision of its own, whose files the build finds below a path in the tree of the
-	// source, as if they were checked out there: values, policies, bases and charts of other repositories.
+	// Sources are further sources, each at a revision of its own, whose files the build finds below a path in the
+	// tree of the source, as if they were checked out at that path: values, policies, bases and charts of other
+	// repositories.
 	Sources []MountedSource `json:"sources,omitempty"`
 	// Build is how they are rendered.
 	Build Build `json:"build,omitempty"`
-	// Policies are the injection policies that are applied after the build, in this order. A policy that a kustomization
-	// names under transformers is applied where it stands, and is not repeated here.
+	// Policies are the injection policies that are applied after the build, in this order. A policy that a
+	// kustomization names under transformers is applied by that kustomization, and is not repeated here.
 	Policies []PolicyRef `json:"policies,omitempty"`
-	// Publish lists where the result goes. Without any the pipeline only renders.
+	// Publish lists the targets of the result. Without any the pipeline only renders.
 	Publish []Publish `json:"publish,omitempty"`
 	// Gates stop a result from being published.
 	Gates Gates `json:"gates,omitempty"`
-	// Notify lists whom to tell after a run.
+	// Notify lists whom to notify after a run.
 	Notify []Notification `json:"notify,omitempty"`
-	// Preview says on pull requests to the source what they would change.
+	// Preview reports on pull requests to the source what they would change.
 	Preview *Preview `json:"preview,omitempty"`
 	// Interval is how often the source is looked at without an event. The default is 10m; 0s means never.
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// Suspend stops the pipeline until it is false again.
 	Suspend bool `json:"suspend,omitempty"`
-	// DeletionPolicy says what becomes of the published files when the pipeline itself is removed, or when a branch is not
-	// under publish any more: Orphan (the default) leaves them where they are, Delete removes exactly the files that the
-	// pipeline owns from the branches that it published to. A pipeline that is suspended leaves them in any case, and so do
-	// artifacts in a registry.
+	// DeletionPolicy is what happens to the published files when the pipeline itself is removed, or when a branch
+	// is not under publish any more: Orphan (the default) leaves them in place, Delete removes exactly the files
+	// that the pipeline owns from the branches that it published to. A suspended pipeline leaves them in any case,
+	// and artifacts in a registry stay too.
 	// +enum=Orphan,Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// Drift says what happens when somebody else has changed what is published, which is looked at in each interval: Report (the
-	// default) shows it in the status, and Repair puts it back, but not again and again.
+	// Drift is what happens when a third party has changed what is published, which is checked in each interval:
+	// Report (the default) shows it in the status, and Repair restores it, but not again and again.
 	// +enum=Report,Repair
 	Drift DriftPolicy `json:"drift,omitempty"`
 }
 
-// DriftPolicy says what happens when somebody else has changed what is published.
+// DriftPolicy is what happens when a third party has changed what is published.
 type DriftPolicy string
 
 // The drift policies.
@@ -86,7 +87,7 @@ const (
 	DriftRepair DriftPolicy = "Repair"
 )
 
-// DeletionPolicy says what becomes of what a pipeline has published when the pipeline is removed.
+// DeletionPolicy is what happens to published files when the pipeline is removed.
 type DeletionPolicy string
 
 // The deletion policies.
@@ -118,8 +119,8 @@ type GitSource struct {
 	Submodules bool `json:"submodules,omitempty"`
 }
 
-// GitRef is what to follow in a repository: at most one of its fields, but that a commit may be given with a branch that
-// holds it.
+// GitRef is what to follow in a repository: at most one of its fields, except that a commit may be combined with a
+// branch that contains it.
 type GitRef struct {
 	// Branch to follow.
 	Branch string `json:"branch,omitempty"`
@@ -161,8 +162,8 @@ type DirSource struct {
 
 // Build is how manifests are rendered.
 type Build struct {
-	// Type is Auto (the default: Helm where helm is given, Kustomize where the path holds a kustomization, Kpt where it holds a
-	// Kptfile, else Plain), Kustomize, Plain, Kpt or Helm.
+	// Type is Auto (the default: Helm if helm is set, Kustomize if the path holds a kustomization, Kpt if it holds
+	// a Kptfile, otherwise Plain), Kustomize, Plain, Kpt or Helm.
 	// +enum=Auto,Kustomize,Plain,Kpt,Helm
 	Type BuildType `json:"type,omitempty"`
 	// Path of the directory inside the source. The default is its root.
@@ -176,7 +177,8 @@ type Build struct {
 	RemoteBases []RemoteBase `json:"remoteBases,omitempty"`
 	// Helm is the release that is rendered with type Helm.
 	Helm *Helm `json:"helm,omitempty"`
-	// HelmCharts is what the helmCharts of kustomizations are rendered with, where they do not say it themselves.
+	// HelmCharts holds the settings for rendering the helmCharts of kustomizations that do not specify them
+	// themselves.
 	HelmCharts *HelmCharts `json:"helmCharts,omitempty"`
 	// Releases renders Flux's HelmReleases and Argo CD's Applications with Helm among the objects of the build. Without it they are
 	// objects like others.
@@ -237,7 +239,7 @@ type PolicyRef struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Notification is whom to tell after a run: exactly one of its fields.
+// Notification is whom to notify after a run: exactly one of its fields.
 type Notification struct {
 	// FluxReceiver calls a Receiver of type generic-hmac of Flux' notification controller.
 	FluxReceiver *Endpoint `json:"fluxReceiver,omitempty"`

@@ -24,7 +24,7 @@ import (
 type FieldError struct {
 	// Path of the field, such as spec.publish[0].git.branch.
 	Path string
-	// Message says what is wrong and what to do.
+	// Message describes what is wrong and what to do.
 	Message string
 }
 
@@ -87,7 +87,7 @@ func setDefault[T ~string](field *T, value T) {
 	}
 }
 
-// Validate says what is wrong with a pipeline whose defaults are set: a FieldError, or several joined.
+// Validate returns what is wrong with a pipeline whose defaults are set: a FieldError, or several joined.
 func (p *RenderPipeline) Validate() error {
 	v := &validator{}
 	v.checkName("metadata.name", p.Metadata.Name)

@@ -17,11 +17,11 @@ var errNoRoom = errors.New("there is no room on the disk")
 // format is the first line of a file. Another version of what follows has another one.
 const format = "prerig build 1\n"
 
-// maxContent bounds what is unpacked. A render gives less.
+// maxContent bounds what is unpacked. A render yields less.
 const maxContent = 1 << 30
 
 var (
-	// Without options that are wrong there is no error.
+	// NewWriter fails only for invalid options.
 	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxContent))
 )

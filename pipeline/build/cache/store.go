@@ -18,11 +18,11 @@ import (
 
 // Options of a Store.
 type Options struct {
-	// Dir is the directory, which is made where it is not there. Nothing else may be in it.
+	// Dir is the directory, which is created if missing. It must not contain other files.
 	Dir string
 	// MaxBytes bounds the files together.
 	MaxBytes int64
-	// Log is told what was damaged, and that nothing can be written. It may be nil.
+	// Log receives reports of damaged entries and failed writes. It may be nil.
 	Log *slog.Logger
 }
 
@@ -43,7 +43,7 @@ type Store struct {
 	slots map[string][]*list.Element
 	used  *list.List // of *entry, the last used first
 	bytes int64
-	mute  bool // that nothing can be written was told
+	mute  bool // the failed write was logged
 }
 
 // entry is a file.
@@ -67,7 +67,7 @@ func Open(o Options) *Store {
 	return s
 }
 
-// scan reads which entries there are. What was being written when a process ended is removed.
+// scan loads the index from disk and removes leftover temporary files.
 func (s *Store) scan() {
 	type aged struct {
 		entry
@@ -192,7 +192,7 @@ func (s *Store) Remove(slot, variant string) {
 	}
 }
 
-// Write keeps an entry, if there is room for it.
+// Write stores an entry, if the space permits.
 func (s *Store) Write(slot, variant string, content []byte) {
 	text := seal(slot, variant, content)
 	size := int64(len(text))
@@ -201,7 +201,7 @@ func (s *Store) Write(slot, variant string, content []byte) {
 	}
 	s.mu.Lock()
 	if at := s.find(slot, variant); at != nil {
-		s.drop(at) // it is written anew
+		s.drop(at) // it is rewritten
 	}
 	if of := s.slots[slot]; len(of) >= maxVariants {
 		s.remove(of[0])
@@ -227,7 +227,7 @@ func (s *Store) Write(slot, variant string, content []byte) {
 	}
 }
 
-// makeRoom gives the disk back what it lacks.
+// makeRoom evicts entries until the disk has enough free space.
 func (s *Store) makeRoom(size int64) error {
 	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
 		return err
@@ -253,8 +253,8 @@ func (s *Store) makeRoom(size int64) error {
 	}
 }
 
-// writeFile writes a file that is there whole or not at all, as long as the machine runs; what a crash of that leaves is not
-// what its digest says.
+// writeFile writes a file atomically as long as the machine runs; leftovers of a machine crash do not match their
+// digest.
 func writeFile(name string, text []byte) error {
 	dir := filepath.Dir(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

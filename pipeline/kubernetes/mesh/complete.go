@@ -52,8 +52,8 @@ func complete(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1a
 	return &out, imported.Warnings, incomplete(out.Spec.Istio, revision)
 }
 
-// incomplete returns what neither the cluster nor the policy says of a control plane. A render without it would take proxies away, or
-// give them defaults.
+// incomplete returns what neither the cluster nor the policy specifies about a control plane. A render without it
+// would remove proxies, or use defaults for them.
 func incomplete(istio *v1alpha1.Istio, revision string) error {
 	switch {
 	case !hasOwnWebhooks(istio, revision):
@@ -92,7 +92,7 @@ func mergeNamespaces(listed, own []v1alpha1.Namespace) []v1alpha1.Namespace {
 	return slices.SortedFunc(maps.Values(all), func(a, b v1alpha1.Namespace) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// mergeIstio puts what a policy says itself over what was imported.
+// mergeIstio merges a policy's own settings over the imported ones.
 func mergeIstio(imported, own *v1alpha1.Istio) *v1alpha1.Istio {
 	out := *imported
 	to, from := reflect.ValueOf(&out).Elem(), reflect.ValueOf(*own)
@@ -112,9 +112,9 @@ func mergeIstio(imported, own *v1alpha1.Istio) *v1alpha1.Istio {
 	return &out
 }
 
-// revisionOf returns the revision that a name stands for: the name's own control plane, or the one that the revision tag of that name
-// points to. The tag default goes before the control plane without a revision: istioctl tag set default has its webhooks match nothing
-// any more (istioctl/pkg/tag of Istio 1.31).
+// revisionOf returns the revision that a name refers to: the name's own control plane, or the one that the revision
+// tag of that name points to. The tag default takes precedence over the control plane without a revision: istioctl
+// tag set default changes the webhooks of the latter to match nothing (istioctl/pkg/tag of Istio 1.31).
 func revisionOf(name string, objects []importer.Object) string {
 	tagged, own := "", false
 	for _, one := range objects {
@@ -138,7 +138,8 @@ func revisionOf(name string, objects []importer.Object) string {
 	return cmp.Or(tagged, name)
 }
 
-// missing says what a policy has no more of that an earlier one had of the cluster, "" where nothing is missing.
+// missing describes what an earlier policy had from the cluster and the current one lacks, or returns "" if nothing
+// is missing.
 func missing(before, now *v1alpha1.InjectionPolicy) string {
 	if before.Spec.Istio == nil || now.Spec.Istio == nil {
 		return ""

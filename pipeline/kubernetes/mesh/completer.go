@@ -22,8 +22,8 @@ import (
 
 // Cluster is a cluster that policies are completed from. It is safe for concurrent use.
 type Cluster interface {
-	// Objects returns what decides about injection, as it was read last and in any order; nobody changes it. The version is another
-	// one when they are others. The error is why they cannot be read now.
+	// Objects returns the objects that decide about injection, as last read and in any order; they must not be
+	// modified. The version changes whenever they do. The error is why they currently cannot be read.
 	Objects() (objects []importer.Object, version uint64, err error)
 }
 
@@ -40,7 +40,7 @@ const MemoryPrefix = "mesh/"
 // Completer completes policies. It is safe for concurrent use.
 type Completer struct {
 	Cluster Cluster
-	// Memory has what was completed last after a restart, too; nil remembers nothing.
+	// Memory stores the last completed policies across restarts; nil stores nothing.
 	Memory Memory
 	Log    *slog.Logger
 
@@ -48,7 +48,7 @@ type Completer struct {
 	known map[string]*entry // by the ids of policies
 
 	sweeping sync.Mutex
-	missing  map[string]bool // ids of policies that were not there in the last Sweep
+	missing  map[string]bool // IDs of policies that did not exist in the last Sweep
 }
 
 // entry is what is known of a policy. What is remembered is read and written under its own lock: a policy waits for that, others do not.
@@ -58,7 +58,7 @@ type entry struct {
 	*knowledge                   // nil before a text of it could be read
 }
 
-// knowledge is what is known of a policy for as long as it says the same.
+// knowledge is what is known about a policy as long as its text does not change.
 type knowledge struct {
 	says    [sha256.Size]byte // digestOf its text
 	policy  *v1alpha1.InjectionPolicy
@@ -97,8 +97,8 @@ func ObjectID(namespace, name string) string { return objectPrefix + namespace +
 
 const objectPrefix = "InjectionPolicy "
 
-// Complete returns what a policy says with what the cluster has; nil where it does not ask for that. The id tells policies apart, of
-// which one may change what it says.
+// Complete returns a policy completed with the cluster's state, or nil if the policy does not ask for that. The id
+// identifies a policy, whose text may change.
 func (c *Completer) Complete(id string, text []byte) (*Completed, error) {
 	if !Asks(text) {
 		return nil, nil
@@ -129,12 +129,12 @@ func (c *Completer) Complete(id string, text []byte) (*Completed, error) {
 	return e.now, e.err
 }
 
-// digestOf returns a digest of what a policy says, which its labels and annotations are no part of: people and controllers change them
-// at any time.
+// digestOf returns a digest of a policy's content without its labels and annotations, which people and controllers
+// change at any time.
 func digestOf(text []byte) [sha256.Size]byte {
 	doc, err := strict.ReadOne(text, v1alpha1.MaxBytes)
 	if err != nil {
-		return sha256.Sum256(text) // whoever uses it will say so
+		return sha256.Sum256(text) // the consumer will report it
 	}
 	if object, ok := doc.Value.(map[string]any); ok {
 		if metadata, ok := object["metadata"].(map[string]any); ok {
@@ -148,7 +148,7 @@ func digestOf(text []byte) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// entryOf returns what is known of a policy, which is nothing at first.
+// entryOf returns what is known about a policy, which is initially empty.
 func (c *Completer) entryOf(id string) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,11 +163,12 @@ func (c *Completer) entryOf(id string) *entry {
 	return e
 }
 
-// read reads a policy, and what it was completed to last. Where it says what it said before, that is still known.
+// read parses a policy, and loads what it was last completed to. If the text has not changed, the previous
+// knowledge is kept.
 func (c *Completer) read(id string, before *knowledge, text []byte) (*knowledge, error) {
 	policy, err := v1alpha1.Parse(text)
 	if err != nil {
-		return nil, nil // whoever uses it will say so
+		return nil, nil // the consumer will report it
 	}
 	e := &knowledge{says: digestOf(text)}
 	if before != nil && before.says == e.says {
@@ -191,7 +192,7 @@ func (c *Completer) read(id string, before *knowledge, text []byte) (*knowledge,
 		return e, nil
 	}
 	if e.last, err = v1alpha1.Parse([]byte(last.Policy)); err != nil {
-		e.last = nil // of another version: it is made anew
+		e.last = nil // from another version: it is recreated
 	}
 	e.at = last.At
 	return e, nil
@@ -246,8 +247,8 @@ func (c *Completer) remember(id string, e *knowledge, now *Completed) (done bool
 	return err == nil
 }
 
-// Stale says of a policy that something else than what the cluster has now is used for it, "" where it is not, and the error why it
-// cannot be used.
+// Stale returns why a policy uses something other than the current state of the cluster, or "" if it does not. The
+// error is why it cannot be used.
 func (c *Completer) Stale(id string, text []byte) (string, error) {
 	now, err := c.Complete(id, text)
 	if now == nil || err != nil {

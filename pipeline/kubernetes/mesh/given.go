@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// Given are snapshots by the namespaces and names of the policies that they stand for, as NAMESPACE/NAME: they take the place of a cluster,
-// and of policies that are objects of one. It is not changed while it is used.
+// Given maps policies, as NAMESPACE/NAME, to their snapshots: they replace a cluster, and policies that are objects
+// of one. It must not be modified while in use.
 type Given map[string]*Completed
 
 // Add adds the text of a snapshot.
@@ -44,11 +44,11 @@ func (g Given) Policy(namespace, name string) ([]byte, error) {
 	return one.text, nil
 }
 
-// Complete returns the snapshot of a policy that says from: Cluster.
+// Complete returns the snapshot of a policy with from: Cluster.
 func (g Given) Complete(_ string, text []byte) (*Completed, error) {
 	policy, err := v1alpha1.Parse(text)
 	if err != nil || policy.Spec.From != v1alpha1.FromCluster {
-		return nil, nil // whoever uses it will say what is wrong
+		return nil, nil // the consumer will report what is wrong
 	}
 	one := g[policy.Metadata.Namespace+"/"+policy.Metadata.Name]
 	if one == nil {

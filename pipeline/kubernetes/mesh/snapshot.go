@@ -21,7 +21,7 @@ import (
 type Completed struct {
 	// Base is a digest of all but the namespaces, with what holds for all of them. Digest is one of all.
 	Base, Digest string
-	// Stale says why something else is used than what the cluster has now, "" where it is not.
+	// Stale is why something other than the current state of the cluster is used, or "" if it is current.
 	Stale string
 	// Warnings are about what the cluster has.
 	Warnings []string
@@ -56,10 +56,10 @@ func newCompleted(policy *v1alpha1.InjectionPolicy, stale string) (*Completed, e
 // Text is the completed policy.
 func (c *Completed) Text() []byte { return c.text }
 
-// Namespace returns a digest of what is said of a namespace, "" for one that there is not.
+// Namespace returns a digest of a namespace's content, or "" if it does not exist.
 func (c *Completed) Namespace(name string) string { return c.digests[name] }
 
-// Homes returns the namespaces that the engine looks at for objects in the given ones.
+// Homes returns the namespaces that the engine reads for objects in the written ones.
 func (c *Completed) Homes(written []string) []string {
 	s := c.policy.Spec
 	if s.TargetNamespace != "" {
@@ -82,7 +82,7 @@ func (c *Completed) Homes(written []string) []string {
 type Snapshot struct {
 	// Digest of the text, sha256:….
 	Digest string
-	// Text is an InjectionPolicy that says all by itself.
+	// Text is a self-contained InjectionPolicy.
 	Text []byte
 }
 
@@ -113,8 +113,8 @@ func (c *Completed) reduced(root v1alpha1.Namespace) v1alpha1.Namespace {
 	return out
 }
 
-// rootNamespace is where the resources are that hold for all of a policy's mesh, "" where the mesh config that says it may be among the
-// manifests.
+// rootNamespace returns the namespace of the resources that apply to a policy's whole mesh, or "" if the mesh
+// config that specifies it may be among the manifests.
 func rootNamespace(policy *v1alpha1.InjectionPolicy) string {
 	istio := policy.Spec.Istio
 	if istio == nil || istio.RootNamespace == "" && istio.MeshConfig == "" && istio.Injector.Config != "" {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Sweep lets go of what policies were completed to that are objects of the cluster and are not there, nor were in the Sweep before: one may
-// be made anew, and one that is new may not be known here yet. stored are the ids of the policies of which anything is remembered. Policies
-// in files stay.
+// Sweep releases the completed state of policies that are objects of the cluster and exist neither now nor in the
+// previous Sweep: one may be recreated, and a new one may not be known here yet. stored lists the IDs of the
+// policies with stored state. Policies in files stay.
 func (c *Completer) Sweep(ctx context.Context, stored []string, isThere func(namespace, name string) bool) error {
 	c.sweeping.Lock()
 	defer c.sweeping.Unlock()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Certificate is what a certificate says.
+// Certificate is the content of a certificate.
 type Certificate struct {
 	// CommonName of the subject, and its other names.
 	CommonName string
@@ -24,7 +24,7 @@ type Certificate struct {
 	// From is when it begins, and Days how long it is valid.
 	From time.Time
 	Days int
-	// Authority says that it can sign others.
+	// Authority reports whether it can sign others.
 	Authority bool
 }
 

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package derive makes what looks random out of a key and a name: texts, numbers, private keys, certificates and hashes of passwords.
+// Package derive derives random-looking values from a key and a name: texts, numbers, private keys, certificates
+// and password hashes.
 //
-// The same key and name give the same bytes with every version of Go and of Prerig. Hence nothing here asks a function of the
-// standard library for something random: its functions for keys do not promise what they make of a given reader, and ignore it
-// since Go 1.26.
+// The same key and name yield the same bytes with every version of Go and of Prerig. Hence this package asks no
+// function of the standard library for randomness: its key functions do not promise how they use the reader they
+// are passed, and ignore it since Go 1.26.
 package derive

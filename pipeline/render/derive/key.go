@@ -113,7 +113,8 @@ func EncodeKey(key crypto.PrivateKey) (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// DecodeKey reads what EncodeKey writes, but for keys that cannot sign certificates. Errors hold nothing of the text.
+// DecodeKey parses the output of EncodeKey, except for keys that cannot sign certificates. Errors contain no part
+// of the text.
 func DecodeKey(text string) (crypto.Signer, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {

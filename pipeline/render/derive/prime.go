@@ -39,7 +39,8 @@ func (s *Stream) number(bits int) *big.Int {
 	return new(big.Int).SetBytes(bytes)
 }
 
-// prime returns a prime of exactly so many bits. One less than it is no multiple of not, if that is given.
+// prime returns a prime of exactly the specified number of bits. If not is set, the prime minus one is not a
+// multiple of it.
 func (s *Stream) prime(bits int, not *big.Int) *big.Int {
 	for {
 		start := s.number(bits)

@@ -14,13 +14,14 @@ import (
 	"io"
 )
 
-// Key is what values are derived from. It prints as nothing that says what it is.
+// Key is the secret that values are derived from. Printing it does not reveal it.
 type Key struct{ bytes [32]byte }
 
 // MinSeed is the least length of a seed in bytes.
 const MinSeed = 32
 
-// NewKey derives a key from a seed for what the parts name. Who has it learns nothing about the seed, nor about keys of other parts.
+// NewKey derives a key from a seed for the purpose that the parts name. The key reveals neither the seed nor the
+// keys of other parts.
 func NewKey(seed []byte, parts ...string) (*Key, error) {
 	if len(seed) < MinSeed {
 		return nil, fmt.Errorf("the seed has %d bytes, and must have at least %d; openssl rand -hex 32 makes one", len(seed), MinSeed)
@@ -52,7 +53,7 @@ func (*Key) Format(to fmt.State, _ rune) { _, _ = io.WriteString(to, "[key]") }
 // MarshalJSON implements json.Marshaler.
 func (*Key) MarshalJSON() ([]byte, error) { return []byte("\"[key]\""), nil }
 
-// Check returns what is another for every key, and says nothing about it.
+// Check returns a value that differs for every key and reveals no part of it.
 func (k *Key) Check() string { return fmt.Sprintf("%x", k.sum([]string{"check"})[:16]) }
 
 // Stream returns the bytes that belong to what the parts name.
@@ -71,7 +72,7 @@ func (k *Key) sum(parts []string) []byte {
 	return mac.Sum(nil)
 }
 
-// joined writes texts so that no other texts give the same.
+// joined encodes texts unambiguously: no other texts yield the same bytes.
 func joined(parts []string) []byte {
 	var out []byte
 	for _, part := range parts {

@@ -21,15 +21,15 @@ var pristineSchema = openapi.GetSchemaVersion()
 // schemaIsSet reports whether something has set a schema.
 func schemaIsSet() bool { return openapi.GetSchemaVersion() != pristineSchema }
 
-// leavesNothing reports whether the process can render something else, which gives the same then as in a new one. kustomize keeps the
-// schema that a kustomization names (openapi.SetSchema), and does not forget all of it; Helm does not warn a second time; and a key
-// should be gone with the process.
+// leavesNothing reports whether the process can render another source with the same result as a new process.
+// kustomize keeps the schema that a kustomization names (openapi.SetSchema) and does not forget all of it; Helm
+// does not repeat a warning; and a key should disappear with the process.
 func (w *renderWorker) leavesNothing() bool {
 	return w.request.DerivedKey == nil && w.request.ReleasesKey == nil && !w.schema && !schemaIsSet() && !helmWarned.Load()
 }
 
-// checkUnused refuses a build that sets a schema in a process that has rendered before: kustomize adds what the schema defines to what it
-// knows by then, where in a new process it would know nothing else.
+// checkUnused rejects a build that sets a schema in a process that has rendered before: kustomize would merge the
+// schema's definitions with those it already knows, whereas a new process would know only these.
 func (w *renderWorker) checkUnused() error {
 	if w.used && w.schema {
 		return errors.New("a schema is set only in a process that has rendered nothing else")
@@ -59,8 +59,8 @@ type compiledPolicies struct {
 	injector *fn.Injector
 }
 
-// policyCache keeps policies by their text: to read one and to parse its templates takes longer than to inject a few pods. It is for
-// one goroutine.
+// policyCache caches policies by their text: reading one and parsing its templates takes longer than injecting a
+// few pods. It must be used by one goroutine only.
 type policyCache struct {
 	kept []*compiledPolicies // the last used last
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
 
-// checkComplete compares the remote entries that were found with those that kustomize itself reads, which knows ways to write
-// them that are not followed here: what is not found cannot be checked, and is refused. It
-// replaces aliases by what they stand for.
+// checkComplete compares the remote entries found by the scan with those that kustomize itself reads, which
+// supports spellings that are not followed here: an entry that is not found cannot be checked and is rejected. It
+// replaces aliases by their values.
 func checkComplete(k *reference.File, content []byte) error {
 	if k.From == "" && !bytes.ContainsAny(content, "@\\") && !bytes.Contains(content, []byte("://")) && !bytes.Contains(bytes.ToLower(content), []byte("github.com")) {
 		return nil
 	}
 	var read types.Kustomization
 	if err := read.Unmarshal(content); err != nil {
-		return nil //nolint:nilerr // kustomize is going to say so
+		return nil // nolint:nilerr // kustomize is going to report it
 	}
 	read.FixKustomization() // puts bases among resources
 	left := map[string]int{}
@@ -52,5 +52,5 @@ func checkComplete(k *reference.File, content []byte) error {
 
 var userInfo = regexp.MustCompile(`//[^/@]*@`)
 
-// withoutCredentials takes user and password out of a URL: messages end up in logs.
+// withoutCredentials removes user and password from a URL: messages end up in logs.
 func withoutCredentials(value string) string { return userInfo.ReplaceAllString(value, "//") }

@@ -11,7 +11,8 @@ import (
 	"github.com/prerig/prerig/pipeline/secret/credential"
 )
 
-// findCredentials warns of credentials in what was built, before injection moves lines, and notes whether there are any, or Secrets.
+// findCredentials warns of credentials in the build output, before injection moves lines, and records whether it
+// contains any, or Secrets.
 func (w *renderWorker) findCredentials(items []fn.Item) error {
 	for _, item := range items {
 		if err := w.findCredentialsIn(item.Doc); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// standaloneDocument returns the text of a list's element as a document of its own. In the list its first line stands after a dash and
-// the others are indented. The text is moved to the left, comments and all; where it does not mean the same then, as it has
-// an alias of another element, it is written anew.
+// standaloneDocument returns the text of a list element as a document of its own. In the list, its first line
+// follows a dash and the others are indented. The text is moved to the left, comments included; if that changes its
+// meaning, because it has an alias of another element, it is re-encoded.
 func standaloneDocument(object map[string]any, text []byte) []byte {
 	moved := toTheLeft(text)
 	if again, err := manifest.Decode(moved); err == nil && reflect.DeepEqual(again, any(object)) {
@@ -21,7 +21,7 @@ func standaloneDocument(object map[string]any, text []byte) []byte {
 	return manifest.Marshal(object)
 }
 
-// toTheLeft takes the indentation from all lines but the first that the least indented of them has.
+// toTheLeft removes the smallest common indentation from all lines but the first.
 func toTheLeft(text []byte) []byte {
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
 	lines := bytes.SplitAfter(rest, []byte("\n"))

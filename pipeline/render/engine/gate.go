@@ -39,7 +39,8 @@ func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
 	return nil
 }
 
-// gateOptions reads what the pipeline names: one check does both, as definitions say what kinds policies are about.
+// gateOptions reads the definitions and policies that the pipeline names: one check does both, since definitions
+// define the kinds that policies are about.
 func (w *renderWorker) gateOptions() (gate.Options, error) {
 	schemas, admission := w.request.Schemas, w.request.Admission
 	options := gate.Options{Published: true, SkipSchemas: schemas == nil, SkipAdmission: admission == nil}
@@ -127,8 +128,8 @@ func (w *renderWorker) rememberBuilt(items []fn.Item) {
 	}
 }
 
-// gateObjects reads the objects of documents, with the places in the source that they are from: an injection may have changed the lines
-// of a file, and kustomize does not say which it was. Others have none.
+// gateObjects reads the objects of documents, with the places in the source they come from: an injection may have
+// changed the lines of a file, and kustomize does not report which file it was. Other objects have no place.
 func (w *renderWorker) gateObjects(items []fn.Item) ([]gate.Object, error) {
 	var out []gate.Object
 	for _, item := range items {

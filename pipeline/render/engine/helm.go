@@ -19,8 +19,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// quietLibraries has the packages of Helm and kustomize use no network and no time zone, from the first render on. What they have to
-// say goes to standard error, and so to the warnings of the result; it must not say when.
+// quietLibraries keeps the packages of Helm and kustomize from using network and time zones, from the first render
+// on. Their messages are written to standard error, and so become warnings of the result; they must not contain the
+// time.
 func quietLibraries() {
 	http.DefaultTransport = noNetwork{}
 	useUTC()
@@ -29,9 +30,9 @@ func quietLibraries() {
 	log.SetFlags(0)
 }
 
-// useUTC has the process know no other time zone. Goroutines of packages that are linked may be reading time.Local, as each look at a file
-// does: so it is loaded as UTC, or what it points to is replaced where somebody has loaded it before. Sources can read the environment:
-// nothing of this stays in it.
+// useUTC makes UTC the only time zone of the process. Goroutines of linked packages may be reading time.Local, as
+// every stat of a file does: so it is loaded as UTC, or its target is replaced if it was loaded before. Sources can
+// read the environment, so no trace of this remains in it.
 func useUTC() {
 	_ = os.Setenv("TZ", "UTC")
 	zone := time.Local.String()
@@ -79,7 +80,7 @@ func withoutTime(groups []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// boundedAliases refuses files of values whose aliases stand for too much. Templates are not YAML yet.
+// boundedAliases rejects values files whose aliases expand to too much. Templates are not YAML yet.
 type boundedAliases struct{ tree.Reader }
 
 // Read implements tree.Reader.

@@ -69,7 +69,7 @@ type helmGenerator struct {
 const (
 	valuesMerge    = "merge"    // the file has precedence
 	valuesOverride = "override" // what is inline has
-	valuesReplace  = "replace"  // there is only what is inline
+	valuesReplace  = "replace"  // inline values only
 )
 
 // Config implements resmap.Configurable.
@@ -216,7 +216,7 @@ func (g *helmGenerator) nameRelease(h *v1alpha1.Helm) error {
 	return nil
 }
 
-// values returns the values that the files of --values would give.
+// values returns the values that the files of --values would result in.
 func (g *helmGenerator) values(files tree.Reader, release *v1alpha1.Helm, options helmchart.Options) (map[string]any, error) {
 	own, err := g.ownValues(files, release, options)
 	if err != nil {
@@ -240,7 +240,7 @@ func (g *helmGenerator) values(files tree.Reader, release *v1alpha1.Helm, option
 	return values, nil
 }
 
-// ownValues returns the file of values that is given in the place of the chart's, or the chart's, with what is inline.
+// ownValues returns the values file that replaces the chart's, or the chart's own, merged with the inline values.
 func (g *helmGenerator) ownValues(files tree.Reader, release *v1alpha1.Helm, options helmchart.Options) (content []byte, err error) {
 	if len(g.ValuesInline) > 0 && g.ValuesMerge == valuesReplace {
 		return yaml.Marshal(g.ValuesInline)

@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// runInjector runs an injector and keeps what it has to say. Errors among the results are an error.
+// runInjector runs an injector and keeps its results. It returns an error if any of the results is one.
 func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, items []fn.Item, layer string) (*fn.Report, error) {
 	start := time.Now()
 	defer func() { w.response.Inject += time.Since(start) }()

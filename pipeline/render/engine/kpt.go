@@ -21,18 +21,18 @@ import (
 	"github.com/prerig/prerig/pipeline/render/reference"
 )
 
-// How a package is rendered: as kpt fn render does, of which the rules below are read off (kpt v1.0.0-beta.60,
+// A package is rendered as by kpt fn render; the rules below are taken from it (kpt v1.0.0-beta.60,
 // internal/util/render and kyaml's LocalPackageReader).
 //
-//   - Packages below come first, in the order of their paths, each with its own pipeline; then the package's own manifests
+//   - Subpackages come first, in the order of their paths, each with its own pipeline; then the package's own manifests
 //     in the order of a walk; then its pipeline over all of them.
-//   - A function sees everything that is a manifest, also the Kptfile, its configuration, and what is for tools only. What
-//     is not for a cluster is left out at the very end.
-//   - .krmignore counts at the top of a package, for the files of this package, and never for packages below.
-//   - What a validator changes is dropped.
+//   - A function sees every manifest, including the Kptfile, its configuration, and objects for tools only. What
+//     is not for a cluster is removed at the very end.
+//   - .krmignore applies at the top of a package, to the files of this package, and never to subpackages.
+//   - Changes by a validator are dropped.
 //
-// The objects and their order are those of kpt. The text differs where kpt writes all files anew in its own style: here
-// a document stays as it is but for the injection.
+// The objects and their order are those of kpt. The text differs because kpt rewrites all files in its own style:
+// here a document stays unchanged except for the injection.
 
 // ignoreName is the file with patterns of what is not of a package.
 const ignoreName = ".krmignore"
@@ -123,7 +123,7 @@ func (w *renderWorker) kptRead(dir string) (*kptPackage, error) {
 	return p, nil
 }
 
-// kptWalk goes through a directory. What is ignored is still searched for packages.
+// kptWalk walks a directory. Ignored directories are still searched for packages.
 func (w *renderWorker) kptWalk(p *kptPackage, dir string, ignored gitignore.IgnoreMatcher, left bool) error {
 	list, err := w.files.List(dir)
 	if err != nil {
@@ -217,7 +217,7 @@ func (w *renderWorker) kptRun(ctx context.Context, p *kptPackage, function kptFu
 	for i, item := range report.Items {
 		out[at[i]] = item
 	}
-	// What the function has taken out is not there for the next one.
+	// The next function does not see what this one has removed.
 	out = slices.DeleteFunc(out, func(item fn.Item) bool { return item.Doc.Empty() })
 	for _, doc := range report.Added {
 		out = append(out, fn.Item{Doc: doc})

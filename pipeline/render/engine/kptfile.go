@@ -198,7 +198,8 @@ func (f kptFunction) selectsDocument(doc *manifest.Document) (bool, error) {
 	return selected, nil
 }
 
-// isEmpty reports whether it asks for nothing. As a selector it matches everything then, as an exclusion nothing.
+// isEmpty reports whether it has no criteria. An empty selector matches everything; an empty exclusion matches no
+// object.
 func (s kptSelector) isEmpty() bool {
 	return s.APIVersion+s.Kind+s.Name+s.Namespace == "" && len(s.Labels) == 0 && len(s.Annotations) == 0
 }

@@ -25,7 +25,7 @@ import (
 type checkedTree struct {
 	tree.Reader
 	virtual map[string][]byte      // files that are not in the source
-	names   map[string]string      // names of virtual files and of bases to what they stand for
+	names   map[string]string      // maps the names of virtual files and bases to what they represent
 	linked  map[string]string      // files that are a kustomization by a link to them, to where the link is
 	bases   map[string]render.Base // by their names
 	sources []string               // directories of further sources
@@ -67,7 +67,7 @@ func (k *checkedTree) Lookup(name string) (tree.Info, error) {
 	return info, k.rememberError(err)
 }
 
-// isKustomization reports whether kustomize takes a file of this name for a kustomization.
+// isKustomization reports whether kustomize treats a file of this name as a kustomization.
 func isKustomization(name string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
@@ -108,8 +108,8 @@ func (k *checkedTree) Read(name string) ([]byte, error) {
 	return checked, k.rememberError(err)
 }
 
-// checkKustomization checks one file and gives it as kustomize is to read it. What is not YAML is left to kustomize to
-// complain about.
+// checkKustomization checks one file and returns the content that kustomize is to read. Invalid YAML is left for
+// kustomize to report.
 func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, error) {
 	k.schema = k.schema || bytes.Contains(content, []byte("openapi"))
 	file, err := reference.Parse(at, k.baseOf(at), k.sources, content)
@@ -163,7 +163,7 @@ func (k *checkedTree) explainError(err error) error {
 	return errors.New(text)
 }
 
-// restoreNames replaces the names of virtual files by what they stand for.
+// restoreNames replaces the names of virtual files by what they represent.
 func (k *checkedTree) restoreNames(text []byte) []byte {
 	if !bytes.Contains(text, []byte(virtualPrefix)) && !bytes.Contains(text, []byte(render.BasePrefix)) {
 		return text
@@ -174,8 +174,8 @@ func (k *checkedTree) restoreNames(text []byte) []byte {
 	return text
 }
 
-// maxExpanded bounds the number of values in a document whose aliases are replaced by what they stand for. kustomize
-// replaces them, and some of its ways to read a file set no bound.
+// maxExpanded bounds the number of values in a document with its aliases expanded. kustomize expands them, and some
+// of its ways to read a file set no bound.
 const maxExpanded = 1_000_000
 
 // checkAliases refuses documents that grow too large.

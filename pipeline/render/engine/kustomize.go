@@ -19,7 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// noNetwork stands for every connection that a library would open.
+// noNetwork replaces every connection that a library would open.
 type noNetwork struct{}
 
 // RoundTrip implements http.RoundTripper.

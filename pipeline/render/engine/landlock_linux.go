@@ -41,10 +41,10 @@ func handledAccess(version int) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// restrictFiles forbids every file that is not open already, and what else the kernel's version of Landlock knows. It gives that
-// version, or 0 where nothing is forbidden.
+// restrictFiles forbids access to every file that is not already open, and all other access that the kernel's
+// version of Landlock can restrict. It returns that version, or 0 if no restriction is in place.
 func restrictFiles(call threadCall) int {
-	// Asked for in this way, the call makes nothing and gives the version.
+	// Called this way, the call creates no ruleset and returns the version.
 	found, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	version := int(found)
 	if failed != 0 || version < 1 {

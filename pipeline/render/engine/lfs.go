@@ -30,7 +30,7 @@ func (p *pointerReader) Read(name string) ([]byte, error) {
 	return content, err
 }
 
-// explain says that a build failed because of a pointer, where its error names one.
+// explain adds that a build failed because of a pointer, if its error names one.
 func (p *pointerReader) explain(err error) error {
 	for _, name := range p.pointers {
 		if strings.Contains(err.Error(), path.Base(name)) {

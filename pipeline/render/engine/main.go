@@ -14,9 +14,9 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// Main is the renderer: it takes a task from in, asks for files and writes results to out, and so on with the next task as long as
-// each leaves the process as it was. It returns the exit status. It must be the only thing that the process does, and the program
-// calls it as early as it can.
+// Main is the renderer: it reads a task from in, requests files and writes results to out, and continues with the
+// next task as long as each leaves the process unchanged. It returns the exit status. It must be the only thing
+// that the process does, and the program calls it as early as possible.
 func Main(in io.Reader, out io.Writer) int {
 	isolation := isolateProcess(allLayers)
 	debug.SetGCPercent(render.CollectAt)
@@ -46,7 +46,7 @@ func Main(in io.Reader, out io.Writer) int {
 		again := task.Mark != "" && w.leavesNothing()
 		if again {
 			_, _ = os.Stderr.WriteString(task.Mark)
-			debug.SetGCPercent(200) // what goes on is worth collecting
+			debug.SetGCPercent(200) // a process that lives on is worth collecting
 		}
 		if connection.SendResponse(w.response, again) != nil || !again {
 			return 0

@@ -63,7 +63,7 @@ func (k *checkedTree) locateOrigin(origin *resource.Origin) bool {
 			continue
 		}
 		if parsed.Directory == "." {
-			// kustomize takes the name that its clone has in its thoughts into the path of what is at the root of a repository.
+			// kustomize includes the made-up name of its clone in the path of files at the root of a repository.
 			rest = strings.TrimSuffix(parsed.OriginPath()+"/"+rest, "/")
 		}
 		*at, origin.Repo, origin.Ref = rest, parsed.Repository, parsed.Ref

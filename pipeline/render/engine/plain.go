@@ -15,8 +15,8 @@ import (
 // localConfig marks objects that are for tools and not for the cluster (kustomize, kpt).
 const localConfig = "config.kubernetes.io/local-config"
 
-// renderPlain takes every YAML and JSON file below the path, in the order of their names. Hidden files and directories are left
-// out, as are objects that are not for a cluster.
+// renderPlain reads every YAML and JSON file below the path, in the order of their names. It skips hidden files and
+// directories, and objects that are not for a cluster.
 func (w *renderWorker) renderPlain() ([]fn.Item, error) { return w.collectFiles(w.request.Path) }
 
 // collectFiles reads files recursively.
@@ -77,7 +77,8 @@ func (w *renderWorker) readFile(name string, wanted func(*manifest.Document) (bo
 	return items, nil
 }
 
-// forCluster leaves out what is for tools: kustomizations, Kptfiles, policies and whatever says so of itself.
+// forCluster reports whether a document is for a cluster rather than for tools: kustomizations, Kptfiles, policies
+// and objects that declare so themselves.
 func (w *renderWorker) forCluster(doc *manifest.Document) (bool, error) {
 	// A document that cannot be read must not be published, so each is.
 	object, err := doc.Object()

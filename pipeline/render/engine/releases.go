@@ -140,7 +140,7 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 		return nil, err
 	}
 	if len(rendered.Local) > 0 && len(r.w.response.Wanted) > wanted {
-		return nil, nil // what is wrong without its dependencies is not said
+		return nil, nil // errors that follow from missing dependencies are not reported
 	}
 	r.results = append(r.results, rendered.Results...)
 	if rendered.Created != nil {
@@ -235,7 +235,7 @@ func (w *renderWorker) readObjectsAt(ctx context.Context, at string) ([]fn.Item,
 	return w.collectFiles(at)
 }
 
-// referredKinds are the kinds of objects that releases refer to, and that say of what kind others are.
+// referredKinds are the kinds of objects that releases refer to or that define the kinds of others.
 var referredKinds = []string{"HelmRepository", "OCIRepository", "GitRepository", "HelmChart", "ConfigMap", "Secret", "CustomResourceDefinition"}
 
 // addObjects notes what releases can refer to.
@@ -257,13 +257,13 @@ func (r *releaseRun) addObjects(items []fn.Item) error {
 	return nil
 }
 
-// splitReleaseLists takes lists apart that hold a release or what releases refer to.
+// splitReleaseLists splits lists that contain a release or objects that releases refer to.
 func splitReleaseLists(items []fn.Item) ([]fn.Item, error) {
 	var out []fn.Item
 	for _, item := range items {
 		elements, isList, err := item.Doc.Items()
 		if err != nil || !isList {
-			out = append(out, item) // what is wrong is said where it is read
+			out = append(out, item) // errors are reported when it is read
 			continue
 		}
 		for _, element := range elements {
@@ -328,7 +328,7 @@ func lastOfEach(items []fn.Item) ([]fn.Item, error) {
 	return out, nil
 }
 
-// addNamespaces adds the namespaces that releases would create and that are not there.
+// addNamespaces adds the missing namespaces that releases would create.
 func (r *releaseRun) addNamespaces(items []fn.Item) ([]fn.Item, error) {
 	var out []fn.Item
 	known := map[string]bool{}

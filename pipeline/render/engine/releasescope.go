@@ -39,7 +39,7 @@ func (s *scopes) lookup(meta manifest.Meta) (kind openapi.Kind, ok bool, err err
 	return kind, ok, nil
 }
 
-// addDefinition notes what a CustomResourceDefinition says.
+// addDefinition records the kind and scope that a CustomResourceDefinition declares.
 func (s *scopes) addDefinition(value map[string]any) {
 	if value["kind"] != "CustomResourceDefinition" {
 		return
@@ -51,7 +51,7 @@ func (s *scopes) addDefinition(value map[string]any) {
 	s.custom[group+"/"+kind] = spec["scope"] != "Cluster"
 }
 
-// isNamespaced reports whether objects of a kind are in a namespace, as they are taken to be where nothing is known of the kind.
+// isNamespaced reports whether objects of a kind are namespaced, which is also the assumption for an unknown kind.
 func (s *scopes) isNamespaced(meta manifest.Meta) (bool, error) {
 	if known, ok, err := s.lookup(meta); ok || err != nil {
 		return known.Namespaced, err
@@ -69,7 +69,7 @@ func (s *scopes) isNamespaced(meta manifest.Meta) (bool, error) {
 	return namespaced || !ok, nil
 }
 
-// results says of which kinds nothing was known.
+// results lists the unknown kinds.
 func (s *scopes) results() result.Results {
 	var out result.Results
 	for _, kind := range slices.Sorted(maps.Keys(s.guessed)) {
@@ -82,7 +82,7 @@ func (s *scopes) results() result.Results {
 	return out
 }
 
-// withNamespace gives an object the namespace of its release if it has none and is in one, as Helm does when it installs it.
+// withNamespace sets the namespace of its release on a namespaced object that has none, as Helm does on install.
 func (s *scopes) withNamespace(doc *manifest.Document, namespace string) (*manifest.Document, error) {
 	value, err := doc.Object()
 	if err != nil || namespace == "" {

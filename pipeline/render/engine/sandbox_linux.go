@@ -9,8 +9,8 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// isolateProcess takes from this process what a renderer has no use for, for good. It is called before anything that is not
-// trusted is read. A layer that the system does not have is left out and the others hold; which there are is the answer.
+// isolateProcess permanently drops what a renderer does not need. It is called before any untrusted input is read.
+// A layer that the system lacks is skipped and the others still hold; the result lists the active ones.
 //
 // The order matters: each layer forbids what the ones before it need.
 func isolateProcess(wanted isolationLayers) render.Isolation {
@@ -18,7 +18,8 @@ func isolateProcess(wanted isolationLayers) render.Isolation {
 	if wanted&layerRoot != 0 {
 		have.Root = emptyRoot()
 	}
-	// Others of the same user may not look into this process, nor it be traced; there is nothing to be told of a failure.
+	// Other processes of the same user must not inspect or trace this process; a failure cannot be reported to
+	// anyone.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if wanted&layerLandlock != 0 {
 		have.Landlock = restrictFiles(onAllThreads)
@@ -29,9 +30,9 @@ func isolateProcess(wanted isolationLayers) render.Isolation {
 	return have
 }
 
-// emptyRoot takes the file system away from a renderer that is root, mostly in a user namespace of its own: what is left
-// is /proc/self/fdinfo, a directory that holds nothing but the numbers of its own open files, and in which nothing can be
-// made.
+// emptyRoot removes the file system from a renderer that is root, mostly in a user namespace of its own: all that
+// remains is /proc/self/fdinfo, a directory that contains only the numbers of its own open files, and in which no
+// file can be created.
 func emptyRoot() bool {
 	if unix.Getuid() != 0 || unix.Chroot("/proc/self/fdinfo") != nil {
 		return false

@@ -7,5 +7,5 @@ package engine
 
 import "github.com/prerig/prerig/pipeline/render"
 
-// isolateProcess takes nothing from this process where the system is not Linux.
+// isolateProcess does not isolate the process on systems other than Linux.
 func isolateProcess(isolationLayers) render.Isolation { return render.Isolation{} }

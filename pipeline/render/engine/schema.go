@@ -49,7 +49,7 @@ func (w *renderWorker) checkSchema(items []fn.Item, policies []*policyv1alpha1.I
 		}
 		templates, err := registry.Templates(object)
 		if err != nil {
-			continue // the injection has said so, or did not look
+			continue // the injection has reported it, or did not check
 		}
 		for _, template := range templates {
 			w.response.Results = append(w.response.Results, checkPod(object, template)...)

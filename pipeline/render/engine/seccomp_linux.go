@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// calls are what a Go program needs that has its files open: memory, threads, time, and reading and writing what is open.
-// What is used most comes first, as the kernel goes through them in order.
+// calls are the system calls that a Go program with open files needs: memory, threads, time, and reading and
+// writing open files. The most frequent ones come first, since the kernel checks them in order.
 var calls = []uint32{
 	unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_MADVISE, unix.SYS_NANOSLEEP, unix.SYS_EPOLL_PWAIT, unix.SYS_MUNMAP,
 	unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SCHED_YIELD, unix.SYS_CLOCK_GETTIME, unix.SYS_GETPID, unix.SYS_GETTID,
@@ -45,7 +45,7 @@ func (p *bpfProgram) loadWord(offset uint32) {
 // returnAction ends the filter.
 func (p *bpfProgram) returnAction(with uint32) { p.addInstruction(unix.BPF_RET|unix.BPF_K, with) }
 
-// addBranch runs the next steps where the comparison with what is loaded holds, and goes on after them where it does not.
+// addBranch runs the steps if the comparison with the loaded value holds, and otherwise continues after them.
 func (p *bpfProgram) addBranch(comparison uint16, k uint32, steps func(*bpfProgram)) {
 	at := len(*p)
 	p.addInstruction(unix.BPF_JMP|comparison|unix.BPF_K, k)
@@ -59,7 +59,7 @@ const (
 	absent = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 )
 
-// checkArgument takes a call only where one of its arguments compares.
+// checkArgument allows a call only if the comparison with one of its arguments holds.
 func (p *bpfProgram) checkArgument(call uint32, index uint32, comparison uint16, k uint32, then, otherwise uint32) {
 	p.addBranch(unix.BPF_JEQ, call, func(p *bpfProgram) {
 		p.loadWord(dataArg0 + argSize*index)
@@ -68,7 +68,7 @@ func (p *bpfProgram) checkArgument(call uint32, index uint32, comparison uint16,
 	})
 }
 
-// seccompFilter returns the program for the process with the given id.
+// seccompFilter returns the filter program for the process with the specified ID.
 func seccompFilter(pid uint32) bpfProgram {
 	var p bpfProgram
 	p.loadWord(dataArch)

@@ -7,5 +7,5 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch    = unix.AUDIT_ARCH_AARCH64
-	foreignCalls = 0 // there are none
+	foreignCalls = 0 // none exist
 )

@@ -70,7 +70,7 @@ func (k *checkedTree) rewriteTransformer(dir, entry string) (string, error) {
 	target := path.Join(dir, entry)
 	info, err := k.Reader.Lookup(target)
 	if err != nil {
-		return entry, nil // written in place, or kustomize will say that it is not there
+		return entry, nil // inline, or kustomize will report that it does not exist
 	}
 	if info.Dir {
 		return k.wrapDirectory(dir, entry), nil
@@ -110,7 +110,7 @@ patches:
 	return name
 }
 
-// functionDocuments returns the documents of a stream that name a function, nil where there are none or it is not YAML.
+// functionDocuments returns the documents of a stream that name a function, or nil if it has none or is not YAML.
 func functionDocuments(content []byte) []*yaml.Node {
 	docs, err := parseDocuments(content)
 	if err != nil {

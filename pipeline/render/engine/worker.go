@@ -140,7 +140,7 @@ func (w *renderWorker) checkBuildPath() error {
 	return nil
 }
 
-// addObjects takes the documents apart into objects, lists included.
+// addObjects splits the documents into objects, including the items of lists.
 func (w *renderWorker) addObjects(items []fn.Item) error {
 	for _, item := range items {
 		if err := w.addObject(item.Doc, false); err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// writtenObjects remembers the files that a build reads and that objects may be written in: kustomize does not tell where an object is
-// from.
+// writtenObjects remembers the files that a build reads and that may contain objects: kustomize does not report
+// where an object comes from.
 type writtenObjects struct {
 	tree.Reader
-	// all says that every object matters, and not only releases.
+	// all reports whether every object matters, rather than only releases.
 	all   bool
 	texts map[string][]byte
 	// byKind are the documents of the texts, once they are asked for.
@@ -79,8 +79,9 @@ func (r *writtenObjects) documents(kind string) []writtenObject {
 	return r.byKind[kind]
 }
 
-// candidates are the documents that an object may be written in: those with its name, or else those whose names are part of it, as a
-// build can put something before and after a name; none where these have several names.
+// candidates returns the documents that an object may come from: those with its name, or otherwise those whose
+// names are part of it, since a build can add a prefix and suffix to a name. It returns none if the latter have
+// several names.
 func (r *writtenObjects) candidates(wanted manifest.Meta) []writtenObject {
 	var exact, part []writtenObject
 	for _, one := range r.documents(wanted.Kind) {

@@ -59,8 +59,8 @@ func readList(elements []*manifest.Document, source *manifest.Document, path str
 	return out, nil
 }
 
-// writtenPath is where the field that a path leads to in the object stands in what the user wrote: an injection may have put
-// containers before those of the user. It ends at what only the object has.
+// writtenPath maps the path of a field in the object to its path in what the user wrote: an injection may have
+// added containers before those of the user. The path ends where only the object continues.
 func writtenPath(path []any, object, written any) []any {
 	var out []any
 	for _, key := range path {
@@ -84,7 +84,7 @@ func nameOf(object any) string {
 	return name
 }
 
-// indexOf finds the element of a name; -1 if there is none.
+// indexOf returns the index of the element with a name, or -1 if none exists.
 func indexOf(list []any, name string) int {
 	for i, item := range list {
 		if nameOf(item) == name {
@@ -104,7 +104,7 @@ func lineOf(doc *manifest.Document, path []any) int {
 	return doc.Line()
 }
 
-// Child returns the value of a field or the element of a list, nil where there is none.
+// Child returns the value of a field or the element of a list, or nil if none exists.
 func Child(object, key any) any {
 	switch k := key.(type) {
 	case string:

@@ -5,11 +5,11 @@ package gate
 
 import "github.com/prerig/prerig/fn/result"
 
-// Object is one that is checked, or that says how others are to be checked.
+// Object is an object that is checked, or that defines how others are checked.
 type Object struct {
-	// Value is all of the object, as JSON is decoded. Nothing of it is changed.
+	// Value is the complete object as decoded JSON. It is never changed.
 	Value map[string]any
-	// File says where it came from; nil where that is not known.
+	// File is the origin of the object, or nil if unknown.
 	File *result.File
 	// Line returns the line of a field of the object in the file, or that of the nearest field around it; 0 where it is not known.
 	Line func(path []any) int
@@ -23,7 +23,7 @@ type Object struct {
 // Ref names the object.
 func (o Object) Ref() result.ResourceRef { return result.RefTo(o.Value) }
 
-// Options say against what objects are checked.
+// Options lists what objects are checked against.
 type Options struct {
 	// KubernetesVersion is that of the API server, such as 1.34; empty for the newest that is known.
 	KubernetesVersion string
@@ -32,8 +32,8 @@ type Options struct {
 	// Catalog holds objects that are in the cluster already: CustomResourceDefinitions, admission policies with their bindings and
 	// parameters, Namespaces, LimitRanges and ServiceAccounts. They are not checked themselves.
 	Catalog []Object `json:"-"`
-	// Published says that all of the objects are published: the annotation that makes one for tools alone keeps none of them out of a
-	// cluster then.
+	// Published reports whether all of the objects are published: then the annotation for tool-only objects keeps
+	// none of them out of a cluster.
 	Published bool
 	// SkipSchemas and SkipAdmission leave out the schemas, or the admission policies and Pod Security.
 	SkipSchemas, SkipAdmission bool

@@ -15,11 +15,11 @@ import (
 // Rule is one thing that is checked. Its code never changes its meaning.
 type Rule struct {
 	Code string
-	// Title says what is wrong, in a few words.
+	// Title describes the problem in a few words.
 	Title string
 	// Severity is the default; a policy or a flag can set another one.
 	Severity result.Severity
-	// Why says what happens, and Change what to do about it.
+	// Why describes the consequences, and Change how to fix it.
 	Why, Change string
 }
 
@@ -176,7 +176,7 @@ func Lookup(code string) (Rule, bool) {
 	return rules[i], true
 }
 
-// Severities says how severe each rule is. The zero value holds every rule at its default.
+// Severities maps rules to severities. The zero value keeps every rule at its default.
 type Severities struct{ rule map[string]result.Severity }
 
 // NewSeverities reads a map of codes to Error, Warning, Info or Off. A code or a word that does not exist is an error: a typo must not

@@ -19,7 +19,7 @@ func CheckAliases(content []byte, most int) error {
 	for {
 		var doc yaml.Node
 		if err := decoder.Decode(&doc); err != nil {
-			return nil // the end, or no YAML: kustomize will say so where it matters
+			return nil // the end, or not YAML: kustomize will report it if it matters
 		}
 		if !isWithin(&doc, most) {
 			return fmt.Errorf("line %d: excessive aliasing: the document's aliases stand for more than %d values", max(doc.Line, 1), most)
@@ -27,7 +27,7 @@ func CheckAliases(content []byte, most int) error {
 	}
 }
 
-// isWithin reports whether a document has no more than a number of values, aliases replaced by what they stand for.
+// isWithin reports whether a document with its aliases expanded has at most the specified number of values.
 func isWithin(doc *yaml.Node, most int) bool {
 	return expandedSize(doc, most, map[*yaml.Node]int{}) <= most
 }
@@ -40,7 +40,7 @@ func expandedSize(node *yaml.Node, most int, known map[*yaml.Node]int) int {
 	if count, ok := known[node]; ok {
 		return count
 	}
-	known[node] = most + 1 // an alias inside of what it stands for
+	known[node] = most + 1 // an alias inside its own anchor
 	count := 1
 	for _, child := range node.Content {
 		if count += expandedSize(child, most, known); count > most {

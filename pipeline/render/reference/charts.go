@@ -90,7 +90,7 @@ func (f *chartFinder) isNew(dir string, info tree.Info, depth int) bool {
 // chartDependencies are the files that list dependencies, the second in charts of the first API version.
 var chartDependencies = []string{"Chart.yaml", "requirements.yaml"}
 
-// findIn looks for what a chart of the source lacks. What is wrong with it is the renderer's to say.
+// findIn finds what a chart of the source lacks. The renderer reports what is wrong with the chart.
 func (f *chartFinder) findIn(dir string, depth int) error {
 	if err := f.ctx.Err(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f *chartFinder) findIn(dir string, depth int) error {
 	}
 	info, err := f.files.Lookup(dir)
 	if err != nil || !info.Dir || depth > maxChartNested || !f.isNew(dir, info, depth) {
-		return nil //nolint:nilerr // the renderer says so
+		return nil // nolint:nilerr // the renderer reports it
 	}
 	packed, directories := f.packedIn(path.Join(dir, "charts"))
 	for _, name := range chartDependencies {
@@ -110,7 +110,7 @@ func (f *chartFinder) findIn(dir string, depth int) error {
 			continue
 		}
 		if err != nil || len(content) > maxChartFile || CheckAliases(content, maxValues) != nil {
-			return nil //nolint:nilerr // the renderer says so
+			return nil // nolint:nilerr // the renderer reports it
 		}
 		for _, dependency := range parseDependencies(content) {
 			if err := f.ctx.Err(); err != nil {

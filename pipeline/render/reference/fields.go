@@ -47,7 +47,7 @@ func newEntry(field string, node *yaml.Node, alias bool) Entry {
 	return Entry{field, node.Value, node.Line, node, alias}
 }
 
-// Fields of a kustomization by what they name. kustomize does not tell upper from lower case in them.
+// Fields of a kustomization, grouped by what they name. kustomize matches them case-insensitively.
 var (
 	rootFields    = []string{"resources", "bases", "components", "generators", "transformers", "validators"}
 	inPlaceFields = []string{"generators", "transformers", "validators", "patchesstrategicmerge"}
@@ -56,15 +56,15 @@ var (
 	pathKeys      = []string{"path", "files", "envs", "env"}
 )
 
-// Parse reads a kustomization and refuses what would leave the tree that it is in, with the line that says
-// so. Sources are the directories of further sources. It gives nil for what is no kustomization.
+// Parse parses a kustomization and rejects references that leave its tree, naming the line. Sources are the
+// directories of further sources. It returns nil if the content is not a kustomization.
 func Parse(at string, in render.Base, sources []string, content []byte) (*File, error) {
 	k := &File{Path: at, In: in, Shown: at, From: sourceOf(sources, at)}
 	if in.Name != "" {
 		k.Shown = in.String() + strings.TrimPrefix(at, in.Name)
 	}
 	if err := yaml.Unmarshal(content, &k.Doc); err != nil || len(k.Doc.Content) == 0 || k.Doc.Content[0].Kind != yaml.MappingNode {
-		return nil, nil //nolint:nilerr // kustomize says what is wrong with it
+		return nil, nil // nolint:nilerr // kustomize reports what is wrong with it
 	}
 	root := k.Doc.Content[0]
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -116,7 +116,7 @@ func (k *File) checkPaths(field string, node *yaml.Node) error {
 	return nil
 }
 
-// eachScalar goes through a value or a list, following aliases.
+// eachScalar walks a value or a list, following aliases.
 func eachScalar(node *yaml.Node, f func(node *yaml.Node, alias bool) error) error {
 	alias := node.Anchor != ""
 	if node.Kind == yaml.AliasNode {
@@ -201,7 +201,7 @@ func sourceOf(sources []string, at string) string {
 	return ""
 }
 
-// RefuseRemote says why a remote entry is not used.
+// RefuseRemote returns the error that explains why a remote entry is not used.
 func (k *File) RefuseRemote(e Entry, reason error) error {
 	return fmt.Errorf("%s:%d: %s: %s is remote, and %w", k.Shown, e.Line, e.Field, remotebase.Redacted(e.Value), reason)
 }

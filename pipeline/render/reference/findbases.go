@@ -22,26 +22,26 @@ import (
 const (
 	maxKustomizations = 5000    // that are read
 	maxKustomization  = 1 << 20 // bytes of one
-	maxValues         = 100_000 // of one, aliases replaced by what they stand for
+	maxValues         = 100_000 // of one, aliases expanded
 	maxEntries        = 500_000 // that name files or directories, of all: each look is in the record
 	maxBases          = 200     // mentions of remote bases
 	maxNested         = 10      // remote bases one below the other
 )
 
-// AllowHint says what users can do about a remote base that is not fetched.
+// AllowHint describes what users can do about a remote base that is not fetched.
 const AllowHint = "copy it into the source, or have the pipeline allow its repository (spec.build.remoteBases)"
 
 // ErrNotAllowed is the cause of the error of a fetch for a repository that the pipeline does not allow.
 var ErrNotAllowed = errors.New("its repository is not allowed")
 
-// Fetch gives the files of a remote base at its commit. An error that is ErrNotAllowed or remotebase.ErrUnpinned says that the
-// base is refused, any other that it could not be fetched.
+// Fetch returns the files of a remote base at its commit. An error that is ErrNotAllowed or remotebase.ErrUnpinned
+// means that the base is rejected, any other that it could not be fetched.
 type Fetch func(ctx context.Context, base *remotebase.Base) (*tree.Tree, error)
 
-// FindBases finds the remote bases of a build and fetches them, before anything is rendered: it goes through the
-// kustomizations as kustomize would, and reads them as the renderer does. It gives the bases for the request and a reader
-// with their files, which takes from the limits of the view. Kustomizations of the source are in the view's record; bases
-// need none, as the file that names one holds its commit.
+// FindBases finds the remote bases of a build and fetches them before the render: it walks the kustomizations as
+// kustomize would, and parses them as the renderer does. It returns the bases for the request and a reader with
+// their files, which counts against the limits of the view. Kustomizations of the source are in the view's record;
+// bases need none, since the file that names one contains its commit.
 func FindBases(ctx context.Context, view *tree.View, request render.Request, fetch Fetch) ([]render.Base, tree.Reader, error) {
 	f := &baseFinder{kustomizationSearch: newSearch(ctx, request), view: view, files: tree.NewMounts(view), fetch: fetch, bases: map[string]render.Base{}}
 	kind, err := BuildType(view, request)
@@ -50,7 +50,7 @@ func FindBases(ctx context.Context, view *tree.View, request render.Request, fet
 	}
 	start, err := view.Lookup(request.Path)
 	if err != nil || !start.Dir {
-		return nil, view, nil //nolint:nilerr // the renderer says so
+		return nil, view, nil // nolint:nilerr // the renderer reports it
 	}
 	if err := f.findInDirectory(start.Path, render.Base{}); err != nil {
 		return nil, nil, fmt.Errorf("building %s: %w", request.Path, err)
@@ -79,7 +79,7 @@ func (f *baseFinder) findInDirectory(dir string, in render.Base) error {
 		at := path.Join(dir, name)
 		content, err := f.files.Read(at)
 		if err != nil {
-			continue // the renderer says so, should it come there
+			continue // the renderer reports it if it gets to it
 		}
 		k, err := f.parse(at, in, content)
 		if err != nil {
@@ -95,7 +95,7 @@ func (f *baseFinder) findInDirectory(dir string, in render.Base) error {
 	return nil
 }
 
-// followEntries goes to what a kustomization names, and lets go of its document before.
+// followEntries follows the entries of a kustomization, releasing its document first.
 func (f *baseFinder) followEntries(k *File) error {
 	local, err := f.directoriesOf(k.Local, func(e Entry) string {
 		info, err := f.files.Lookup(path.Join(path.Dir(k.Path), e.Value))
@@ -122,8 +122,8 @@ func (f *baseFinder) followEntries(k *File) error {
 	return nil
 }
 
-// newRemotesOf returns the entries that name remote bases which are not known, each base once, without their places in the document. No more are
-// returned than there may be, and one, so that this is said.
+// newRemotesOf returns the entries that name remote bases not yet known, each base once, without their places in
+// the document. It returns at most one more than the limit, so that exceeding it is reported.
 func (f *baseFinder) newRemotesOf(k *File) []Entry {
 	var out []Entry
 	added := map[string]bool{}
@@ -169,12 +169,13 @@ func (f *baseFinder) findRemote(k *File, e Entry) error {
 func (f *baseFinder) enterBase(base render.Base, parsed *remotebase.Base) error {
 	info, err := f.files.Lookup(path.Join(base.Name, parsed.Directory))
 	if err != nil || !info.Dir {
-		return nil //nolint:nilerr // the renderer says so
+		return nil // nolint:nilerr // the renderer reports it
 	}
 	return f.findInDirectory(info.Path, base)
 }
 
-// checkNesting bounds bases of bases, and refuses what kustomize takes for a cycle: a URL that one of those above begins with.
+// checkNesting bounds bases of bases, and rejects what kustomize treats as a cycle: a URL that is a prefix of one
+// of those above.
 func (f *baseFinder) checkNesting(base render.Base) error {
 	if len(f.found) >= maxBases {
 		return &tree.LimitError{What: "the number of remote bases", Limit: maxBases}

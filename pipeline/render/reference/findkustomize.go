@@ -26,15 +26,15 @@ type kustomizationCharts struct {
 	bases  map[string]render.Base
 }
 
-// findInKustomizations returns the charts that a build with kustomize needs, nothing for other builds.
+// findInKustomizations returns the charts that a build with kustomize needs, or nil for other builds.
 func findInKustomizations(ctx context.Context, files tree.Reader, request render.Request) ([]render.ChartReference, error) {
 	kind, err := BuildType(files, request)
 	if err != nil || kind != v1alpha1.BuildKustomize {
-		return nil, nil //nolint:nilerr // the renderer says so
+		return nil, nil // nolint:nilerr // the renderer reports it
 	}
 	start, err := files.Lookup(request.Path)
 	if err != nil || !start.Dir {
-		return nil, nil //nolint:nilerr // the renderer says so
+		return nil, nil // nolint:nilerr // the renderer reports it
 	}
 	f := &kustomizationCharts{kustomizationSearch: newSearch(ctx, request), charts: newChartFinder(ctx, files), bases: map[string]render.Base{}}
 	for _, base := range request.Bases {
@@ -55,7 +55,7 @@ func (f *kustomizationCharts) findInDirectory(dir string, in render.Base) error 
 		at := path.Join(dir, name)
 		content, err := f.charts.files.Read(at)
 		if err != nil {
-			continue // the renderer says so, should it come there
+			continue // the renderer reports it if it gets to it
 		}
 		k, err := f.parse(at, in, content)
 		if err != nil || k == nil {

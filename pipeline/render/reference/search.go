@@ -14,8 +14,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// kustomizationSearch is what the searches through kustomizations have in common. They go down before they go on, and run in the process of the
-// daemon: what is kept of a kustomization while those below it are looked at must be little, as there may be thousands above each other.
+// kustomizationSearch holds what the searches through kustomizations share. They search depth-first and run in the
+// process of the daemon: state kept for a kustomization while those below it are searched must be small, since
+// thousands may be nested.
 type kustomizationSearch struct {
 	ctx     context.Context
 	seen    map[string]bool // directories
@@ -39,7 +40,7 @@ func (s *kustomizationSearch) begin(dir string) (bool, error) {
 	return true, nil
 }
 
-// parse reads a kustomization that is not too large. It gives nil for what is no kustomization.
+// parse parses a kustomization that is not too large. It returns nil if the content is not a kustomization.
 func (s *kustomizationSearch) parse(at string, in render.Base, content []byte) (*File, error) {
 	if len(content) > maxKustomization {
 		return nil, &tree.LimitError{What: "size of " + at + " in bytes", Limit: maxKustomization}
@@ -57,8 +58,9 @@ func (s *kustomizationSearch) parse(at string, in render.Base, content []byte) (
 // directory is a path of which one copy is kept, however many kustomizations name it.
 type directory = unique.Handle[string]
 
-// directoriesOf returns the directories that entries name, each once, without those that were looked at. find gives "" for what is none. No more are
-// returned than may be looked at yet, and one, so that this is said.
+// directoriesOf returns the directories that entries name, each once, without those already searched. find returns
+// "" for an entry that is not a directory. It returns at most one more than the remaining limit, so that exceeding
+// it is reported.
 func (s *kustomizationSearch) directoriesOf(entries []Entry, find func(e Entry) string) ([]directory, error) {
 	var out []directory
 	added := map[string]bool{}

@@ -20,34 +20,35 @@ import (
 
 // Base is an entry of a kustomization that names a directory of a Git repository.
 type Base struct {
-	// URL as it stands in the kustomization.
+	// URL is the URL as written in the kustomization.
 	URL string
-	// Repository is what kustomize would clone, Ref what it would check out there, Directory the directory in it, "." for the
-	// root.
+	// Repository is the repository that kustomize would clone, Ref the ref that it would check out, Directory the
+	// directory in it, "." for the root.
 	Repository, Ref, Directory string
-	// Submodules says whether kustomize would check out the repository's submodules. It does so unless it is told not to.
+	// Submodules reports whether kustomize would check out the repository's submodules. It does so by default.
 	Submodules bool
 
 	// Address is the repository as it is compared with the list of allowed ones.
 	Address giturl.Address
 }
 
-// ErrUnpinned is the cause of errors about bases that are not given by their commit.
+// ErrUnpinned is the cause of errors about bases that are not pinned to a commit.
 var ErrUnpinned = errors.New("it is not pinned to a commit")
 
 // maxURL bounds what is looked at.
 const maxURL = 2048
 
-// notCloned is the directory that kustomize has in mind where it has cloned nothing; it shows through where a base is the
-// root of its repository.
+// notCloned is the directory that kustomize assumes if it has not cloned the repository; it shows through if a base
+// is the root of its repository.
 const notCloned = "notCloned"
 
-// Looks reports whether kustomize takes an entry of resources, components or bases for a directory of a Git repository.
+// Looks reports whether kustomize treats an entry of resources, components or bases as a directory of a Git
+// repository.
 func Looks(entry string) bool { return originOf(entry).Repo != "" }
 
 // originOf asks kustomize itself: its note on where an object is from is made with the parser that its loader uses.
 func originOf(entry string) *resource.Origin {
-	// The prefix has no meaning, but to kustomize it is worth a line on standard error. It takes one away.
+	// The prefix has no meaning, but kustomize writes a line about it to standard error. It removes one prefix.
 	if isForced(entry) {
 		if entry = entry[len(forcedGit):]; isForced(entry) {
 			return &resource.Origin{}
@@ -62,7 +63,7 @@ func isForced(entry string) bool {
 	return len(entry) >= len(forcedGit) && strings.EqualFold(entry[:len(forcedGit)], forcedGit)
 }
 
-// Parse reads an entry of a kustomization. Its errors say what is wrong, and never quote the URL.
+// Parse parses an entry of a kustomization. Its errors describe the problem, and never quote the URL.
 func Parse(entry string) (*Base, error) {
 	if len(entry) > maxURL {
 		return nil, fmt.Errorf("its URL is longer than %d bytes", maxURL)
@@ -98,8 +99,8 @@ func baseDirectory(entry string, found *resource.Origin) string {
 	return "."
 }
 
-// wantsSubmodules reads ?submodules=, of which the parser's door for others tells nothing. What is no truth value means the
-// default.
+// wantsSubmodules parses ?submodules=, which the parser's exported API does not expose. A value that is not a
+// boolean means the default.
 func wantsSubmodules(entry string) bool {
 	_, query, _ := strings.Cut(entry, "?")
 	values, err := url.ParseQuery(query)

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credential finds credentials that stand in objects other than Secrets, where everybody who can read what is published can
-// read them. It knows them by their own form, not by the names of fields, so that what it finds is one nearly always; a password that
-// looks like any other text is not found.
+// Package credential finds credentials in objects other than Secrets, where every reader of the published objects
+// can read them. It recognizes them by their own form, not by the names of fields, so that false positives are
+// rare; a password that looks like any other text is not found.
 package credential
 
 import (

@@ -14,14 +14,14 @@ import (
 
 // form is how credentials of a kind look.
 type form struct {
-	// name says what it is, mark is what each text has that holds one.
+	// name describes the credential, mark is a substring of every text that contains one.
 	name, mark string
 	// pattern finds candidates, isReal refuses those that are none, by the groups of the pattern.
 	pattern func() *regexp.Regexp
 	isReal  func(match []string) bool
 }
 
-// forms are those that vendors document, and that are credentials wherever they stand.
+// forms are those that vendors document, and that are credentials wherever they occur.
 var forms = []form{
 	{"a private key", "PRIVATE KEY", compiled(`-----BEGIN ((?:[A-Z]+ )*)PRIVATE KEY(?: BLOCK)?-----((?:\s|\\[nr]|[A-Za-z0-9+/=])*)`), isPrivateKey},
 	{"an access key of AWS", "AKIA", compiled(`\b(AKIA[A-Z2-7]{16})\b`), isVaried},
@@ -71,7 +71,7 @@ func namesUser(text string) bool {
 	}
 }
 
-// formOf returns what the first credential in a text is, "" where there is none.
+// formOf returns the name of the first credential in a text, or "" if it contains none.
 func formOf(text string) string {
 	for _, f := range forms {
 		if !strings.Contains(text, f.mark) {
@@ -94,10 +94,10 @@ func isPrivateKey(match []string) bool {
 	return !strings.Contains(match[1], "ENCRYPTED") && len(body) >= shortestKey && isVaried([]string{"", body})
 }
 
-// fewLetters is how many different characters a token has at least: one that somebody made up for an example often has less.
+// fewLetters is the minimum number of different characters in a token: a made-up example often has fewer.
 const fewLetters = 8
 
-// isVaried leaves out what stands for a token in examples.
+// isVaried rejects placeholders for tokens in examples.
 func isVaried(match []string) bool {
 	letters := map[rune]bool{}
 	for _, letter := range match[1] {
@@ -107,7 +107,7 @@ func isVaried(match []string) bool {
 	return len(letters) >= fewLetters && !strings.Contains(lower, "example") && !strings.Contains(lower, "xxxx") && !strings.Contains(lower, "abcdef")
 }
 
-// isPassword leaves out variables and words that stand for a password.
+// isPassword rejects variables and placeholder words for a password.
 func isPassword(match []string) bool {
 	password, err := url.PathUnescape(match[1])
 	if err != nil || strings.ContainsAny(password, "$<>{}%*()[],;|`") || strings.Trim(password, "xX.-_") == "" {

@@ -22,8 +22,8 @@ const (
 	armorColumns     = 64
 )
 
-// ageFile returns a small plaintext as an armored file of age (age-encryption.org/v1) for one recipient. Everything in it that
-// age takes at random comes from derive, which returns that many bytes for a purpose.
+// ageFile returns a small plaintext as an armored file of age (age-encryption.org/v1) for one recipient. All of its
+// bytes that age generates at random come from derive, which returns size bytes for a purpose.
 func ageFile(to Recipient, plaintext []byte, derive func(purpose string, size int) ([]byte, error)) (string, error) {
 	fileKey, err := derive("file key", fileKeySize)
 	if err != nil {
@@ -53,7 +53,7 @@ func ageFile(to Recipient, plaintext []byte, derive func(purpose string, size in
 	if err != nil {
 		return "", err
 	}
-	// The first chunk, which is the last one too: eleven bytes that count, and one that says so.
+	// The first chunk, which is also the last one: eleven counter bytes, and one that marks the last chunk.
 	chunk := make([]byte, chacha20poly1305.NonceSize)
 	chunk[len(chunk)-1] = 1
 	sealed, err := sealChaCha(streamKey, chunk, plaintext)

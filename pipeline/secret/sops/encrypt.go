@@ -23,7 +23,7 @@ import (
 // MinSeed is how long a seed must be in bytes, so that it cannot be guessed.
 const MinSeed = 32
 
-// What SOPS' metadata says.
+// Constants of SOPS' metadata.
 const (
 	// encryptedKeys are the fields whose values are encrypted, at any depth.
 	encryptedKeys = `^(data|stringData)$`
@@ -43,8 +43,8 @@ type Encrypter struct {
 	recipients []Recipient
 }
 
-// New returns what encrypts for recipients, at least one. seed is at least MinSeed bytes that nobody else has; owner is for whom, so
-// that the same Secret of another owner looks otherwise.
+// New returns an Encrypter for recipients, at least one. seed is at least MinSeed secret bytes; owner is the owner
+// of the Secrets, so that the same Secret of another owner looks different.
 func New(seed []byte, owner string, recipients []string) (*Encrypter, error) {
 	if len(seed) < MinSeed {
 		return nil, fmt.Errorf("the seed has %d bytes, and must have at least %d; openssl rand -hex 32 makes one", len(seed), MinSeed)
@@ -70,9 +70,9 @@ func New(seed []byte, owner string, recipients []string) (*Encrypter, error) {
 	return e, nil
 }
 
-// Encrypt returns a document with all values below the fields data and stringData encrypted, and the comments there, and with the
-// metadata of SOPS at its end. Order and other comments stay. id names the object: the same values of another one look otherwise.
-// Errors do not hold values.
+// Encrypt returns a document with all values and comments below the fields data and stringData encrypted, and with
+// the metadata of SOPS at its end. Order and other comments are kept. id names the object: the same values of
+// another one look different. Errors do not contain values.
 func (e *Encrypter) Encrypt(id string, text []byte) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil || len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
@@ -178,7 +178,7 @@ func writeNode(document *yaml.Node) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// walker goes through a document in SOPS' order (walkBranch in sops.go), either to encrypt or, with seen, to look.
+// walker walks a document in SOPS' order (walkBranch in sops.go), either to encrypt or, with seen, to inspect.
 type walker struct {
 	cipher *valueCipher
 	mac    hash.Hash
@@ -241,7 +241,7 @@ func (w *walker) encryptScalar(node *yaml.Node, path []string) error {
 	return nil
 }
 
-// encryptComments encrypts the comments of a node, which can tell as much as its value.
+// encryptComments encrypts the comments of a node, which can reveal as much as its value.
 func (w *walker) encryptComments(node *yaml.Node, path []string) {
 	if !isEncrypted(path) {
 		return

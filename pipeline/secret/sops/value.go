@@ -44,7 +44,8 @@ func newValueCipher(key []byte, vector func(parts ...string) []byte) (*valueCiph
 	return &valueCipher{gcm, vector}, err
 }
 
-// encrypt returns a value as SOPS writes it. kind is SOPS' name of its type, bound what the value is bound to: where it stands.
+// encrypt returns a value as SOPS writes it. kind is SOPS' name of its type, bound what the value is bound to: its
+// path.
 func (c *valueCipher) encrypt(value, kind, bound string) string {
 	vector := c.vector(kind, bound, value)
 	sealed := c.gcm.Seal(nil, vector, []byte(value), []byte(bound))
@@ -53,7 +54,8 @@ func (c *valueCipher) encrypt(value, kind, bound string) string {
 	return fmt.Sprintf("%sdata:%s,iv:%s,tag:%s,type:%s%s", sealStart, encode(sealed[:at]), encode(vector), encode(sealed[at:]), kind, sealEnd)
 }
 
-// scalarBytes returns what SOPS takes a scalar for (ToBytes in sops.go): its bytes, and the name of its type. Those of null are nil.
+// scalarBytes returns SOPS' representation of a scalar (ToBytes in sops.go): its bytes, and the name of its type.
+// The bytes of null are nil.
 func scalarBytes(node *yaml.Node) (content []byte, kind string, err error) {
 	var value any
 	if err := node.Decode(&value); err != nil {

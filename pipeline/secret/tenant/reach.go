@@ -17,8 +17,8 @@ type Reach struct {
 	Sources, Targets, Notifications []giturl.Pattern
 }
 
-// NewReach returns a reach. Elements are URLs of one repository or one server's path, or end in /* for all below; artifacts are
-// oci://HOST/PATH. The error says which is wrong.
+// NewReach returns a reach. Elements are URLs of one repository or one server's path, or end in /* for all below;
+// artifacts are oci://HOST/PATH. The error names the invalid element.
 func NewReach(sources, targets, notifications []string) (Reach, error) {
 	var r Reach
 	var errs []error
@@ -37,8 +37,8 @@ func NewReach(sources, targets, notifications []string) (Reach, error) {
 	return r, errors.Join(errs...)
 }
 
-// Check returns what a pipeline names that is out of reach, nothing where all is well. whose names the pipelines that the reach is
-// for. The API of the Git host that a source is on is called without being named, and needs no entry.
+// Check returns an error if a pipeline names an address that is out of reach. whose names the pipelines that the
+// reach is for. The API of the Git host that a source is on is called without being named, and needs no entry.
 func (r Reach) Check(p *v1alpha1.RenderPipeline, whose string) error {
 	var errs []error
 	check := func(patterns []giturl.Pattern, at, url, what string) {
@@ -57,7 +57,7 @@ func (r Reach) Check(p *v1alpha1.RenderPipeline, whose string) error {
 	for i, base := range p.Spec.Build.RemoteBases {
 		url := base.URL
 		if all, ok := strings.CutSuffix(url, "/*"); ok {
-			url = all + "/x" // all below it are allowed where one is that nobody has named
+			url = all + "/x" // all below it are allowed if an unnamed one is
 		}
 		check(r.Sources, fmt.Sprintf("spec.build.remoteBases[%d].url", i), url, "read")
 	}

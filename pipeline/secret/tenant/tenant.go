@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tenant holds what the authors of a directory of pipelines may do: which namespaces their pipelines are of, what they
-// read, where they publish to and whom they tell.
+// Package tenant defines what the authors of a directory of pipelines may do: which namespaces their pipelines
+// belong to, what they read, where they publish to and whom they notify.
 package tenant
 
 import (
@@ -21,12 +21,12 @@ type Tenant struct {
 	Directory string
 	// Namespaces that pipelines may be of. The first is that of a pipeline which names none, where it is the only one.
 	Namespaces []string
-	// Reach is what may be read, written and told.
+	// Reach is what may be read, written and notified.
 	Reach
 }
 
-// New returns a tenant. Addresses are URLs of one repository or one server's path, or end in /* for all below; artifacts are
-// oci://HOST/PATH. The error says which is wrong.
+// New returns a tenant. Addresses are URLs of one repository or one server's path, or end in /* for all below;
+// artifacts are oci://HOST/PATH. The error names the invalid address.
 func New(directory string, namespaces, sources, targets, notifications []string) (Tenant, error) {
 	t := Tenant{Directory: path.Clean(directory), Namespaces: namespaces}
 	var errs []error
@@ -67,8 +67,8 @@ func (t Tenant) place() string {
 // Whose names the tenant's pipelines to their authors.
 func (t Tenant) Whose() string { return "pipelines in " + t.place() }
 
-// Check returns what a pipeline says that its author may not, nothing where all is well. A pipeline that names no namespace gets
-// the tenant's.
+// Check returns an error if a pipeline requests what its author may not use. A pipeline that names no namespace
+// gets the tenant's.
 func (t Tenant) Check(p *v1alpha1.RenderPipeline) error {
 	if p.Metadata.Namespace == "" && len(t.Namespaces) == 1 {
 		p.Metadata.Namespace = t.Namespaces[0]

@@ -21,22 +21,22 @@ const (
 	Failed  = "failed"
 )
 
-// Record is something that somebody did or tried to do.
+// Record is an action that a principal performed or attempted.
 type Record struct {
 	Who Principal
 	// Address that it came from: of a proxy, where one is in between.
 	Address string
-	// Action is reconcile, suspend, resume, remove, sign-in, sign-out, or what was asked for that nobody may.
+	// Action is reconcile, suspend, resume, remove, sign-in, sign-out, or an unauthorised request.
 	Action    string
 	Pipelines []string
 	// Outcome is Done, Refused or Failed.
 	Outcome string
-	// Reason says more about what was refused or failed.
+	// Reason describes in more detail why the action was denied or failed.
 	Reason string
 }
 
-// Audit records who did what: in the log, and in a file of JSON lines where one is given. It is safe for concurrent use. A nil Audit
-// records nothing.
+// Audit records who did what: in the log, and in a file of JSON lines if one is configured. It is safe for
+// concurrent use. A nil Audit records nothing.
 type Audit struct {
 	log  *slog.Logger
 	file string
@@ -53,8 +53,8 @@ const (
 	refusedAtOnce    = 50
 )
 
-// OpenAudit returns an Audit that writes to the log and, unless it is "", appends to a file that only its owner may read. The
-// error says that the file cannot be written to.
+// OpenAudit returns an Audit that writes to the log and, unless file is "", appends to a file that only its owner
+// may read. It returns an error if the file cannot be written to.
 func OpenAudit(file string, log *slog.Logger) (*Audit, error) {
 	a := &Audit{log: log, file: file, refused: rate.NewLimiter(refusedPerSecond, refusedAtOnce)}
 	if file == "" {
@@ -72,7 +72,8 @@ func (a *Audit) open() (*os.File, error) {
 	return os.OpenFile(a.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-// Write records. What was refused, and what nobody did who is known, is recorded up to a rate, and how many were left out is said in the next record.
+// Write records an action. Denied actions and those of unknown principals are rate-limited, and the next record
+// contains the number of omitted ones.
 func (a *Audit) Write(r Record) {
 	if a == nil {
 		return
@@ -113,7 +114,7 @@ func (a *Audit) Write(r Record) {
 	}
 }
 
-// lineWriter keeps the error that a handler of slog takes for itself.
+// lineWriter keeps the error that a slog handler would swallow.
 type lineWriter struct {
 	f   *os.File
 	err error

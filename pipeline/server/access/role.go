@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access decides who may do what: roles and the namespaces that they are for, the tokens that give them, and a record of
-// who did what.
+// Package access decides who may do what: roles and the namespaces that they apply to, the tokens that grant them,
+// and a record of who did what.
 package access
 
 import (
@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Role is what somebody may do. Each but Metrics includes the ones before it.
+// Role is a permission level. Roles other than Metrics include all lower ones.
 type Role string
 
 // The roles.
 const (
-	// Metrics reads the metrics and nothing else.
+	// Metrics may only read the metrics.
 	Metrics Role = "metrics"
 	// Read looks at pipelines, their runs and their diffs.
 	Read Role = "read"
@@ -46,7 +46,8 @@ type Grant struct {
 	Namespaces []string
 }
 
-// Check returns what is wrong with a grant. Namespaces that are given and empty are, as nobody would mean all by them.
+// Check returns what is wrong with a grant. A set but empty namespace list is an error, as it would hardly be meant
+// as all.
 func (g Grant) Check() error {
 	if !slices.Contains(Roles, g.Role) {
 		return fmt.Errorf("role: must be %s, found %q", roleNames(), g.Role)
@@ -75,17 +76,17 @@ func roleNames() string {
 
 // Principal is who asks for something.
 type Principal struct {
-	// Kind says how it is known who this is.
+	// Kind is how the principal was identified.
 	Kind Kind
-	// Name is the token's, the user's, or that of a socket's user. It stands in the log.
+	// Name is the name of the token, of the user, or of a socket's user. It appears in the log.
 	Name   string
 	Grants []Grant
 }
 
-// Kind is how it is known who somebody is.
+// Kind is how a principal was identified.
 type Kind string
 
-// The kinds of principals. The zero Kind is nobody, who may do nothing.
+// The kinds of principals. The zero Kind is unidentified and has no permissions.
 const (
 	ByToken   Kind = "token"
 	BySignIn  Kind = "oidc"
@@ -96,7 +97,7 @@ const (
 // Everything is the grant to do everything.
 func Everything() []Grant { return []Grant{{Role: Administer}} }
 
-// String returns the principal as it stands in the log.
+// String returns the principal in its log form.
 func (p Principal) String() string {
 	if p.Kind == "" {
 		return "nobody"
@@ -119,8 +120,8 @@ func (p Principal) MayEverywhere(needed Role) bool {
 	return slices.ContainsFunc(p.Grants, func(g Grant) bool { return g.Role.Includes(needed) && len(g.Namespaces) == 0 })
 }
 
-// MaySomewhere reports whether there could be pipelines with which the principal may do what needs a role. Metrics are about
-// all pipelines, so that a grant in some namespaces does not give them.
+// MaySomewhere reports whether pipelines could exist for which the principal has the needed role. Metrics are about
+// all pipelines, so a grant for some namespaces does not include them.
 func (p Principal) MaySomewhere(needed Role) bool {
 	if needed == Metrics {
 		return p.MayEverywhere(needed)

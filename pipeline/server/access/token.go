@@ -18,12 +18,12 @@ import (
 
 // Token is an entry of a file of tokens. The token itself is not in it, so that who reads the file cannot use it.
 type Token struct {
-	// Name stands in the log for who did something.
+	// Name identifies the actor in the log.
 	Name       string   `json:"name"`
 	Role       Role     `json:"role"`
 	Namespaces []string `json:"namespaces,omitempty"`
-	// SHA256 is the hash of the token, in hexadecimal. A fast hash without salt is right here, as it would not be for a password:
-	// a token is 256 random bits, which nobody finds by trying, however fast.
+	// SHA256 is the hash of the token, in hexadecimal. A fast hash without salt is sufficient here, as it would not
+	// be for a password: a token is 256 random bits, which cannot be brute-forced, however fast the hash.
 	SHA256 string `json:"sha256"`
 	// Expires is when the token ends; zero is never.
 	Expires time.Time `json:"expires,omitzero"`
@@ -35,8 +35,8 @@ const tokenPrefix = "prerig_"
 // tokenBytes is how many random bytes a token is made of.
 const tokenBytes = 32
 
-// NewToken makes a token. secret is what its owner gets; the entry goes into a file of tokens, and the secret cannot be had from
-// it.
+// NewToken creates a token. secret is what its owner gets; the entry belongs in a file of tokens, and the secret
+// cannot be derived from it.
 func NewToken(name string, grant Grant, expires time.Time) (secret string, entry Token, err error) {
 	random := make([]byte, tokenBytes)
 	if _, err := rand.Read(random); err != nil {
@@ -68,7 +68,7 @@ func (t Token) grant() Grant { return Grant{Role: t.Role, Namespaces: t.Namespac
 func (t Token) hash() (hash [sha256.Size]byte, err error) {
 	decoded, err := hex.DecodeString(t.SHA256)
 	if err != nil || len(decoded) != len(hash) {
-		// It is not quoted: somebody may have put the token itself there.
+		// It is not quoted: the value may be the token itself.
 		return hash, errors.New("sha256: must be the hash that prerig token create prints, of 64 hexadecimal digits")
 	}
 	copy(hash[:], decoded)

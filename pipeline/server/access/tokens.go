@@ -20,11 +20,11 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/livefile"
 )
 
-// Tokens are those that the daemon takes: that of its administrator, and those of a file or directory. It is safe for concurrent
-// use, and follows its files.
+// Tokens are those that the daemon accepts: that of its administrator, and those of a file or directory. It is safe
+// for concurrent use, and follows its files.
 type Tokens struct {
 	admin *livefile.Value[[]acceptedToken]
-	// listed is nil where no file is given.
+	// listed is nil without a file.
 	listed *livefile.Value[[]acceptedToken]
 }
 
@@ -35,9 +35,9 @@ type acceptedToken struct {
 	principal Principal
 }
 
-// OpenTokens reads the administrator's token from its file, which is made where it does not exist, and the hashed tokens of list, a
-// file or a directory of files; "" is none. A file that is deleted later takes its tokens with it; one that is wrong later leaves
-// those that were known.
+// OpenTokens reads the administrator's token from its file, which it creates if missing, and the hashed tokens of
+// list, a file or a directory of files; "" is none. Deleting a file later revokes its tokens; a file that becomes
+// invalid later keeps those that were known.
 func OpenTokens(adminFile, list string, log *slog.Logger) (*Tokens, error) {
 	if err := makeAdminToken(adminFile); err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func OpenTokens(adminFile, list string, log *slog.Logger) (*Tokens, error) {
 	return t, err
 }
 
-// Find returns who a token is of; false where it is nobody's or has ended. Every token is compared in constant time.
+// Find returns the owner of a token, or false if the token is unknown or expired. Every token is compared in
+// constant time.
 func (t *Tokens) Find(secret string) (found Principal, ok bool) { return t.FindHash(HashToken(secret)) }
 
 // TokenHash is what is kept of a token.
@@ -84,7 +85,7 @@ func (t *Tokens) FindHash(hash TokenHash) (found Principal, ok bool) {
 	return found, ok
 }
 
-// minAdminToken is how long an administrator's token must be that somebody has written.
+// minAdminToken is the minimum length of a hand-written administrator's token.
 const minAdminToken = 16
 
 func adminToken(file string, text []byte) ([]acceptedToken, error) {
@@ -125,14 +126,14 @@ func makeAdminToken(file string) error {
 	return nil
 }
 
-// writeWhole makes a file that is there with all of its content or not at all, also when this is the last that the process
-// or the machine does.
+// writeWhole creates a file atomically, with all of its content or not at all, even if the process or the machine
+// crashes right after.
 func writeWhole(file string, content []byte) error {
 	beside, err := os.CreateTemp(filepath.Dir(file), ".token-") // readable for its owner only
 	if err != nil {
 		return err
 	}
-	defer os.Remove(beside.Name()) // gone by then, if all went well
+	defer os.Remove(beside.Name()) // no longer exists on success
 	_, err = beside.Write(content)
 	if err := errors.Join(err, beside.Sync(), beside.Close()); err != nil {
 		return err

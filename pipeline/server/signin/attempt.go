@@ -17,10 +17,10 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// attemptLifetime is how long somebody may take to sign in at the provider.
+// attemptLifetime is how long signing in at the provider may take.
 const attemptLifetime = 10 * time.Minute
 
-// attempt is a sign-in that was begun. The browser keeps it, so that who begins many takes no memory.
+// attempt is a sign-in in progress. The browser stores it, so that starting many uses no memory of ours.
 type attempt struct {
 	// State and Nonce bind the way back and the ID token to it, Verifier the code (PKCE).
 	State, Nonce, Verifier string
@@ -89,8 +89,8 @@ func (s *attempts) open(sealed, state string) (a attempt, err error) {
 	return a, nil
 }
 
-// use notes that somebody has signed in by an attempt, and reports whether nobody had. Only what the provider accepts is noted, so
-// that nobody else can fill the memory.
+// use marks an attempt as used, and reports whether it was unused. Only attempts that the provider accepts are
+// recorded, so that others cannot fill the memory.
 func (s *attempts) use(a attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/prerig/prerig/pipeline/server/access"
 )
 
-// claims are what is known of somebody.
+// claims are what is known about a user.
 type claims struct {
 	values map[string]any
 	groups []string
@@ -58,7 +58,8 @@ func (p *Provider) readClaims(ctx context.Context, found *oidc.Provider, token *
 	return c, nil
 }
 
-// name is somebody's name in the log: the subject, which the provider gives once and for all, and for people what they are called.
+// name returns a user's name for the log: the subject, which the provider assigns permanently, followed by a
+// human-readable name if known.
 func (c claims) name(subject string) string {
 	for _, claim := range []string{"email", "preferred_username", "name"} {
 		if called, ok := c.values[claim].(string); ok && called != "" {

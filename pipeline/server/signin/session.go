@@ -35,7 +35,7 @@ type sessions struct {
 type session struct {
 	who   access.Principal
 	until time.Time
-	// token is what somebody signed in with who did so with a token.
+	// token is the token that was used to sign in, if any.
 	token access.TokenHash
 }
 
@@ -43,8 +43,8 @@ func newSessions(lifetime time.Duration) *sessions {
 	return &sessions{lifetime: lifetime, all: map[[sha256.Size]byte]session{}}
 }
 
-// add begins a session and returns its name, of 256 random bits. Only the hash is kept: finding it takes a time that tells nothing
-// of a name.
+// add starts a session and returns its ID, of 256 random bits. Only the hash is stored: the time of a lookup
+// reveals nothing about an ID.
 func (s *sessions) add(who access.Principal) (id string, err error) {
 	return s.begin(session{who: who})
 }
@@ -66,7 +66,7 @@ func (s *sessions) begin(one session) (id string, err error) {
 	return id, nil
 }
 
-// maxOfToken bounds the sessions of one token, so that whoever has one signs out nobody else.
+// maxOfToken bounds the sessions of one token, so that its holder cannot sign out others.
 const maxOfToken = 20
 
 // makeRoomFor removes the session of a token that ends first where it has too many.
@@ -86,7 +86,7 @@ func (s *sessions) makeRoomFor(token access.TokenHash) {
 	}
 }
 
-// makeRoom removes the sessions that have ended where there are too many, and if none has, the next to end.
+// makeRoom removes expired sessions if the limit is reached, or the next to expire if none has.
 func (s *sessions) makeRoom() {
 	if len(s.all) < maxSessions {
 		return
@@ -128,7 +128,8 @@ func (s *sessions) remove(id string) {
 	delete(s.all, sha256.Sum256([]byte(id)))
 }
 
-// cookie returns a cookie that scripts cannot read and that other sites' forms do not send. A lifetime below zero takes it away.
+// cookie returns a cookie that scripts cannot read and that other sites' forms do not send. A negative lifetime
+// deletes it.
 func (p *Provider) cookie(name, value string, lifetime time.Duration) *http.Cookie {
 	age := int(lifetime.Seconds())
 	if lifetime < 0 {

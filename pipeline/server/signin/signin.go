@@ -22,7 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/server/access"
 )
 
-// Grant gives the people of a group a role.
+// Grant assigns a role to the members of a group.
 type Grant struct {
 	Group string
 	access.Grant
@@ -34,15 +34,16 @@ type Options struct {
 	Issuer string
 	// ClientID is ours at the provider.
 	ClientID string
-	// ClientSecret returns our secret there. Nil makes us a public client, which PKCE is enough for.
+	// ClientSecret returns our client secret at the provider. Nil makes us a public client, for which PKCE is
+	// sufficient.
 	ClientSecret func() string
 	// CAFile holds certificates of authorities that the provider is checked against beside those of the system; "" holds none.
 	CAFile string
 	// Scopes are asked for; openid always is.
 	Scopes []string
-	// GroupsClaim is the claim with the groups of somebody, in the ID token or else in the user info.
+	// GroupsClaim is the claim with the groups of a user, in the ID token or otherwise in the user info.
 	GroupsClaim string
-	// Grants say what a group may do. Who is of none may not sign in.
+	// Grants lists what groups may do. A user without a listed group may not sign in.
 	Grants []Grant
 	// Session is how long a session lasts.
 	Session time.Duration
@@ -137,8 +138,8 @@ func (p *Provider) oauth(found *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// Begin returns the address at the provider to send somebody to, and the cookie that binds their browser to it. to is the path of our
-// page that they come back to.
+// Begin returns the URL at the provider to redirect to, and the cookie that binds the browser to the attempt. to is
+// the path of our page to return to.
 func (p *Provider) Begin(ctx context.Context, to string) (address string, cookie *http.Cookie, err error) {
 	found, err := p.provider(ctx)
 	if err != nil {
@@ -153,7 +154,7 @@ func (p *Provider) Begin(ctx context.Context, to string) (address string, cookie
 	return address, p.cookie(attemptCookie, sealed, attemptLifetime), nil
 }
 
-// LocalPath returns a path that leads to our page and nowhere else.
+// LocalPath returns a path that can only lead to our page.
 func LocalPath(to string) string {
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") || strings.HasPrefix(to, "/auth/") {
 		return "/"
@@ -161,10 +162,11 @@ func LocalPath(to string) string {
 	return to
 }
 
-// ErrForged is the cause of an error about a way back from the provider that this browser has not begun here, or has gone before.
+// ErrForged is the cause of an error about a callback from the provider that this browser has not initiated here,
+// or has used before.
 var ErrForged = errors.New("this sign-in was not begun in this browser, took too long, or was used before; sign in again")
 
-// ErrNoGroup is the cause of an error about somebody who is of no group with a role.
+// ErrNoGroup is the cause of an error about a user without any group that has a role.
 var ErrNoGroup = errors.New("you are of no group that may look at this page; ask who runs it")
 
 // Finish checks the way back from the provider and returns who it was, the cookie of their session and the path to go on to. On an
@@ -202,7 +204,7 @@ func (p *Provider) Finish(r *http.Request) (who access.Principal, cookie *http.C
 	return who, p.cookie(sessionCookie, id, p.o.Session), a.To, nil
 }
 
-// identify gives the provider the code and returns whom it stands for.
+// identify exchanges the code at the provider and returns the principal it represents.
 func (p *Provider) identify(ctx context.Context, found *oidc.Provider, code string, a attempt) (who access.Principal, err error) {
 	config := p.oauth(found)
 	tokens, err := config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
@@ -248,11 +250,11 @@ func (p *Provider) Who(r *http.Request) (access.Principal, bool) {
 // Session returns the name of the session that a request's cookie has, "" where it has none.
 func (p *Provider) Session(r *http.Request) string { return p.read(r, sessionCookie) }
 
-// End ends the session of a request and returns the cookie that takes its cookie away.
+// End ends the session of a request and returns the cookie that deletes the session cookie.
 func (p *Provider) End(r *http.Request) *http.Cookie {
 	p.sessions.remove(p.read(r, sessionCookie))
 	return p.cookie(sessionCookie, "", -1)
 }
 
-// Forget returns the cookie that takes the one of a sign-in away.
+// Forget returns the cookie that deletes the sign-in cookie.
 func (p *Provider) Forget() *http.Cookie { return p.cookie(attemptCookie, "", -1) }

@@ -26,7 +26,7 @@ func NewTokenSessions(tokens *access.Tokens, lifetime time.Duration) *TokenSessi
 	return &TokenSessions{tokens: tokens, sessions: newSessions(lifetime)}
 }
 
-// Begin begins the session of who has a token, and returns the cookie for it. false is that the token is nobody's.
+// Begin starts the session of a token's owner, and returns its cookie. ok is false if the token is unknown.
 func (s *TokenSessions) Begin(r *http.Request, secret string) (who access.Principal, cookie *http.Cookie, ok bool, err error) {
 	hash := access.HashToken(strings.TrimSpace(secret))
 	who, ok = s.tokens.FindHash(hash)
@@ -71,7 +71,8 @@ func (s *TokenSessions) End(r *http.Request) (out []*http.Cookie) {
 	return out
 }
 
-// overTLS reports whether the browser that sends a form reaches the page by TLS: here, or at a proxy, of which the form's origin tells.
+// overTLS reports whether the browser that submits a form reaches the page over TLS: directly, or at a proxy, as
+// the form's origin shows.
 func overTLS(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")
 }
@@ -83,7 +84,8 @@ func tokenCookieName(secure bool) string {
 	return tokenCookie
 }
 
-// tokenSessionCookie returns a cookie that scripts cannot read and that browsers send with nothing that another site begins.
+// tokenSessionCookie returns a cookie that scripts cannot read and that browsers do not send with requests
+// initiated by another site.
 func tokenSessionCookie(secure bool, value string, age int) *http.Cookie {
 	return &http.Cookie{
 		Name: tokenCookieName(secure), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode,

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// archiveCache keeps archives in a directory. What is read is compared with its digest, so that damage is only a miss, and
-// nothing that goes wrong with the directory stops a render.
+// archiveCache keeps archives in a directory. Each read verifies the digest, so damage is only a miss, and no
+// failure of the directory stops a render.
 type archiveCache struct {
 	dir  string
 	size int64
@@ -34,7 +34,7 @@ func (c archiveCache) get(key, digest string) ([]byte, bool) {
 		return nil, false
 	}
 	now := time.Now()
-	_ = os.Chtimes(at, now, now) // what was not used for longest goes first
+	_ = os.Chtimes(at, now, now) // the least recently used archive is evicted first
 	return content, true
 }
 
@@ -64,7 +64,7 @@ func (c archiveCache) put(key string, content []byte) {
 	c.makeRoom()
 }
 
-// abandonedAfter is when a file that is still being written belongs to a process that is gone.
+// abandonedAfter is the age at which a temporary file is assumed to belong to a dead process.
 const abandonedAfter = time.Hour
 
 // makeRoom removes the archives that were not used for longest, until the rest fits.

@@ -40,9 +40,9 @@ func DefaultLimits() Limits {
 type Options struct {
 	// StateDir keeps the archives, in its directory charts.
 	StateDir string
-	// Secrets reads secrets; nil means that there are none.
+	// Secrets reads secrets; nil means that none exist.
 	Secrets secret.Reader
-	// Dialer connects to servers; nil is one with the rules that hold where nothing is configured.
+	// Dialer connects to servers; nil means a dialer with the default rules.
 	Dialer *egress.Dialer
 	// Sources are the URLs that archives of any pipeline may be at beside those below the repositories that pipelines
 	// name; nil sets no bound.
@@ -74,8 +74,8 @@ type DigestError struct {
 	Chart v1alpha1.LockedChart
 }
 
-// Error tells the digest that is locked, and not that of what there is: with that one, whoever writes the lock could
-// read it.
+// Error names the locked digest but not the actual one: the author of the lock could use that one to read the
+// archive.
 func (e *DigestError) Error() string {
 	return fmt.Sprintf("its archive does not have the digest %s that is locked: the repository gives something else than it did", e.Chart.Digest)
 }
@@ -107,8 +107,8 @@ func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.C
 	return content, nil
 }
 
-// Choose returns the newest version of a chart in a range, as Helm chooses it, with what the repository tells of its digest,
-// which may be nothing. An exact version is taken as it is. An error that is ErrNotFound says that there is none.
+// Choose returns the newest version of a chart in a range, as Helm chooses it, with the digest that the repository
+// lists, which may be empty. An exact version is used as is. The error is ErrNotFound if no version matches.
 func (f *Fetcher) Choose(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name, versions string) (v1alpha1.LockedChart, error) {
 	ctx, cancel := f.bound(ctx)
 	defer cancel()
@@ -124,8 +124,8 @@ func (f *Fetcher) Choose(ctx context.Context, namespace string, from v1alpha1.Ch
 	return chosen, nil
 }
 
-// Resolve is Choose with the digest of the archive that the repository gives, and the archive. An error says so where that is
-// not the digest which the repository tells.
+// Resolve is Choose with the digest of the archive that the repository serves, and the archive. It returns an error
+// if that digest is not the one that the repository lists.
 func (f *Fetcher) Resolve(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name, versions string) (v1alpha1.LockedChart, []byte, error) {
 	chosen, err := f.Choose(ctx, namespace, from, name, versions)
 	if err != nil {
@@ -154,13 +154,14 @@ var ErrNotFound = errors.New("the repository does not have it")
 
 // repository is a chart repository of either kind.
 type repository interface {
-	// choose returns the version that a range means, the digest that the repository tells, and where the archive is.
+	// choose returns the version that a range resolves to, the digest that the repository lists, and the location
+	// of the archive.
 	choose(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error)
 	// archive returns what is at the place of a chart.
 	archive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error)
 }
 
-// open returns a repository with its credentials. It asks nothing.
+// open returns a repository with its credentials. It sends no request.
 func (f *Fetcher) open(ctx context.Context, namespace string, from v1alpha1.ChartRepository) (repository, error) {
 	purpose := secret.At(from.URL)
 	registry := strings.HasPrefix(from.URL, "oci://")
@@ -192,7 +193,7 @@ func (f *Fetcher) bound(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeoutCause(ctx, f.options.Limits.Timeout, errTimeout{f.options.Limits.Timeout})
 }
 
-// errTimeout says what a deadline was for.
+// errTimeout describes what a deadline was for.
 type errTimeout struct{ after time.Duration }
 
 func (e errTimeout) Error() string {
@@ -201,7 +202,7 @@ func (e errTimeout) Error() string {
 
 // explainTimeout puts the reason for the end of a context in the place of a bare deadline.
 func explainTimeout(ctx context.Context, err error) error {
-	if cause, ok := context.Cause(ctx).(errTimeout); ok { //nolint:errorlint // it is the very cause that was given
+	if cause, ok := context.Cause(ctx).(errTimeout); ok { // nolint:errorlint // it is the very cause that was set
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
 	return err
@@ -213,7 +214,8 @@ func digestOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// cacheKey names an archive in the cache. Who may not read a private repository must not find its charts there.
+// cacheKey returns the name of an archive in the cache. Users without access to a private repository must not find
+// its charts in the cache.
 func cacheKey(namespace string, from v1alpha1.ChartRepository, digest string) string {
 	text := digest
 	if from.SecretRef != nil {

@@ -59,8 +59,8 @@ func newHTTPRepository(raw string, keys map[string][]byte, o Options) (*httpRepo
 	return r, nil
 }
 
-// checkRedirect bounds redirects, and follows none that gives encryption up or leads to what the pipeline may not
-// read. Each URL on the way is asked for with credentials only where these are for it.
+// checkRedirect bounds redirects, and follows none that drops encryption or leads to a URL that the pipeline may
+// not read. Each URL on the way is requested with credentials only if these are for it.
 func (r *httpRepository) checkRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("it leads elsewhere more than %d times", maxRedirects)
@@ -94,7 +94,7 @@ func (r *httpRepository) addCredentials(request *http.Request) {
 	}
 }
 
-// get opens what is at a URL. Credentials go to the repository's own server only, and there to what they are for.
+// get opens a URL. Credentials are sent only to the repository's own server, and only to the URLs they are for.
 func (r *httpRepository) get(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {

@@ -121,7 +121,7 @@ func (r *registryRepository) choose(ctx context.Context, name, versions string) 
 	return chosen, nil
 }
 
-// asNotFound makes ErrNotFound of a registry's way to say it.
+// asNotFound maps a registry's not-found error to ErrNotFound.
 func asNotFound(err error) error {
 	var refused *transport.Error
 	if errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
@@ -143,7 +143,7 @@ func chartLayer(manifest *v1.Manifest) (string, error) {
 // maxRequests is how many requests one look at a registry may need: pages of tags, tokens and redirects.
 const maxRequests = 200
 
-// boundedTransport ends a conversation that takes too many bytes or requests.
+// boundedTransport aborts a conversation that exceeds its limit of bytes or requests.
 type boundedTransport struct {
 	inner    http.RoundTripper
 	bytes    atomic.Int64

@@ -10,9 +10,9 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// chooseVersion returns the version that Helm takes of those that an index has: the one that is written exactly as it is asked
-// for, or else the newest in the range (IndexFile.Get of pkg/repo/v1). Without a range that is the newest one that is no
-// pre-release.
+// chooseVersion returns the version that Helm chooses from those of an index: the one spelled exactly as requested,
+// or otherwise the newest in the range (IndexFile.Get of pkg/repo/v1). Without a range that is the newest one that
+// is not a pre-release.
 func chooseVersion(have []string, versions string) (string, error) {
 	return newestInRange(have, versions, semver.NewVersion)
 }

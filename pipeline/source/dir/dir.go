@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dir reads a local directory as a source, for development. It takes everything into memory at once, so that a
-// render sees one state of it, stays inside the directory and leaves out .git.
+// Package dir reads a local directory as a source, for development. It reads everything into memory at once, so
+// that a render sees one consistent state, stays inside the directory and leaves out .git.
 package dir
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Read takes the files below a directory, but those of directories that are to be left out, by whichever path they are named.
+// Read reads the files below a directory, except those of excluded directories, whichever path names them.
 func Read(path string, limits tree.Limits, without ...string) (*tree.Tree, error) {
 	var leftOut []fs.FileInfo
 	for _, one := range without {
-		if info, err := os.Stat(one); err == nil { // one that is not there has no files
+		if info, err := os.Stat(one); err == nil { // a missing directory has no files
 			leftOut = append(leftOut, info)
 		}
 	}
@@ -66,7 +66,7 @@ func addEntry(builder *tree.Builder, root *os.Root, name string, entry fs.DirEnt
 		}
 		return builder.Add(name, tree.Link, []byte(target))
 	case !entry.Type().IsRegular():
-		// A socket or a pipe that happens to be there is not part of the source.
+		// A socket or a pipe in the directory is not part of the source.
 		return nil
 	}
 	file, err := root.Open(name)

@@ -13,14 +13,15 @@ import (
 // revoked reads what the mirror holds for no longer than that.
 const AccessBound = time.Minute
 
-// noteAccess records that the server has just told these credentials what the repository holds.
+// noteAccess records that the server has just revealed the repository's content to these credentials.
 func (r *Remote) noteAccess() {
 	now := time.Now()
 	r.lastAccess.Store(&now)
 }
 
-// proveAccess asks the server whether these credentials may read the repository, unless it has told them so within AccessBound.
-// A mirror is shared by all who name its URL: what it holds must not be given to somebody whom the server would refuse.
+// proveAccess asks the server whether these credentials may read the repository, unless the server has confirmed it
+// within AccessBound. A mirror is shared by all who name its URL: its content must not reach a user whom the server
+// would reject.
 func (r *Remote) proveAccess(ctx context.Context) error {
 	if last := r.lastAccess.Load(); last != nil && time.Since(*last) < AccessBound {
 		return nil

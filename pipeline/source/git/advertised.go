@@ -67,7 +67,7 @@ func readAdvertised(ctx context.Context, lease *budget.Lease, from io.Reader, se
 	}
 }
 
-// growLease has a lease hold what a list takes that has so many bytes, in few steps.
+// growLease grows a lease in few steps to cover a list of length bytes.
 func growLease(ctx context.Context, lease *budget.Lease, length int) error {
 	if length <= budget.FreeBytes {
 		return nil
@@ -98,7 +98,7 @@ func readPacket(to *bytes.Buffer, from io.Reader) (length int, err error) {
 	return int(parsed), err
 }
 
-// cutOffError says how much has come of a list. How long that took is the caller's to say.
+// cutOffError reports how much of a list has arrived. The caller adds how long that took.
 func cutOffError(bytes int, err error) error {
 	var limit *tree.LimitError
 	switch {
@@ -110,7 +110,7 @@ func cutOffError(bytes int, err error) error {
 	return fmt.Errorf("the server began to answer and did not go on: %d bytes of its list of references came: %w", bytes, err)
 }
 
-// limitedReader fails where an answer goes on for longer than it may.
+// limitedReader fails if an answer is longer than allowed.
 type limitedReader struct {
 	r         io.Reader
 	what      string

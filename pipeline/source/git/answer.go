@@ -17,8 +17,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// answerChecker hands on what a Git server answers over http, and nothing else. What stands in the body of a refusal is not handed
-// on: whoever writes a pipeline could read with it what the daemon can reach and they cannot.
+// answerChecker passes on answers of Git servers over http, and no others. The body of an error response is not
+// passed on: otherwise the author of a pipeline could read what the daemon can reach and they cannot.
 type answerChecker struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -63,8 +63,9 @@ func (b leasedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// maxHead bounds what go-git holds in memory of an answer: the lines in front of a pack, of which a fetch of one commit gets a few, and
-// the report on a push with what hooks say. A hostile server would go on with them for as long as there is memory.
+// maxHead bounds what go-git holds in memory of an answer: the lines before a pack, of which a fetch of one commit
+// receives a few, and the report on a push with messages of hooks. A hostile server would send them for as long as
+// memory lasts.
 const maxHead = 4 << 20
 
 // What is over the limit then.
@@ -111,7 +112,8 @@ func (b *answerBound) Read(p []byte) (int, error) {
 	return b.answer.Read(p)
 }
 
-// explain returns the error about an answer that was over the bound, of which go-git does not always tell, and other errors as they are.
+// explain returns the error about an answer that exceeded the bound, which go-git does not always report, and other
+// errors unchanged.
 func (b *answerBound) explain(err error) error {
 	if err != nil && b.answer != nil && b.answer.left <= 0 {
 		return &tree.LimitError{What: b.what, Limit: maxHead}
@@ -127,7 +129,7 @@ func withBody(response *http.Response, body []byte) *http.Response {
 	return response
 }
 
-// notGitError says what was answered, by its media type.
+// notGitError describes the answer by its media type.
 func notGitError(contentType string) error {
 	kind, _, err := mime.ParseMediaType(contentType)
 	switch {

@@ -93,14 +93,14 @@ func sshConfig(secret map[string][]byte, user, hostPort string) (*ssh.ClientConf
 	return &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: check, HostKeyAlgorithms: algos}, nil
 }
 
-// knownHosts reads the lines through a file, as the library takes no other form. They are public.
+// knownHosts reads the lines through a file, since the library accepts no other form. They are public.
 func knownHosts(lines []byte, hostPort string) (ssh.HostKeyCallback, []string, error) {
 	file, name, err := hostsFile()
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading known_hosts: %w", err)
 	}
 	defer file.Close()
-	defer os.Remove(name) // which does nothing to one in memory
+	defer os.Remove(name) // which has no effect on one in memory
 	if _, err := file.Write(lines); err != nil {
 		return nil, nil, fmt.Errorf("reading known_hosts: %w", err)
 	}

@@ -24,13 +24,14 @@ import (
 // A mirror lives for years. Small fetches leave single objects behind and larger ones packs; every so often they are put
 // into one pack, and what no recent commit needs is dropped.
 const (
-	// compactPacks and compactSample say when: the number of packs, and of single objects in one of 256 directories.
+	// compactPacks and compactSample are the thresholds: the number of packs, and of loose objects in one of 256
+	// directories.
 	compactPacks  = 16
 	compactSample = 25
 	// compactGrace is how long an object stays whatever happens: a render that is under way may still read it.
 	compactGrace = time.Hour
-	// compactPause is how long nobody looks again after it was looked whether there is enough that is old: an upgrade of a
-	// thousand applications leaves thousands of files, and each fetch would ask for the age of all of them.
+	// compactPause is the minimum interval between checks whether enough files are old: an upgrade of a thousand
+	// applications leaves thousands of files, and each fetch would stat all of them.
 	compactPause = 10 * time.Minute
 	// compactBytes bounds what is put together, which is done in memory.
 	compactBytes = 128 << 20
@@ -56,14 +57,14 @@ func (m *Mirror) compactIfNeeded() error {
 	return m.compactPacks(before)
 }
 
-// fileAge tells files that were stored before a time from newer ones.
+// fileAge separates files that were stored before a time from newer ones.
 type fileAge struct{ time.Time }
 
-// anyAge takes all files.
+// anyAge matches all files.
 var anyAge = fileAge{}
 
-// compactBefore is what is old enough to be compacted, by the clock of the file system that gives files their times:
-// it may be ahead of this machine's.
+// compactBefore returns the age from which files are compacted, by the clock of the file system that sets their
+// times: it may be ahead of this machine's.
 func (m *Mirror) compactBefore() (fileAge, error) {
 	file, err := os.CreateTemp(filepath.Join(m.dir, "objects"), "tmp_clock_")
 	if err != nil {
@@ -78,7 +79,8 @@ func (m *Mirror) compactBefore() (fileAge, error) {
 	return fileAge{info.ModTime().Add(-compactGrace)}, nil
 }
 
-// isNewer reports whether a file is newer, or gone. One from the future was stored before the clock was set back.
+// isNewer reports whether a file is newer, or no longer exists. A file from the future was stored before the clock
+// was set back.
 func (a fileAge) isNewer(name string) bool {
 	info, err := os.Stat(name)
 	return err != nil || a.isNewerTime(info.ModTime())
@@ -124,7 +126,7 @@ func (m *Mirror) compactPacks(before fileAge) error {
 	if err != nil {
 		return fmt.Errorf("compacting the mirror: %w", err)
 	}
-	// One pack with just these objects may have been there: it has the same name.
+	// A pack with exactly these objects may have existed already: it has the same name.
 	return m.removePacks(slices.DeleteFunc(small, func(p packFile) bool { return p.base == made }), before)
 }
 
@@ -262,7 +264,7 @@ func (r *reachableObjects) walkTree(hash Hash) error {
 	return err
 }
 
-// writePack writes objects as one pack and gives its name without an ending, "" where there are none.
+// writePack writes objects as one pack and returns its name without an extension, or "" for no objects.
 func (m *Mirror) writePack(storage *filesystem.Storage, hashes []Hash) (string, error) {
 	if len(hashes) == 0 {
 		return "", nil

@@ -82,7 +82,7 @@ func (d *Draft) Edit(root Hash, files map[string][]byte) (Hash, error) {
 	return d.editDirectory(root, changes, "")
 }
 
-// editDirectory applies changes, whose paths are relative to the directory, and gives the directory's new hash.
+// editDirectory applies changes, whose paths are relative to the directory, and returns the directory's new hash.
 func (d *Draft) editDirectory(dir Hash, changes map[string]Hash, at string) (Hash, error) {
 	old, err := d.treeEntries(dir)
 	if err != nil {
@@ -180,7 +180,7 @@ func (d *Draft) writeTree(entries map[string]object.TreeEntry) (Hash, error) {
 	return d.addObject(plumbing.TreeObject, data.Bytes())
 }
 
-// File returns the hash of a file below a root directory, the zero hash where there is none or it is a directory.
+// File returns the hash of a file below a root directory, or the zero hash if it does not exist or is a directory.
 func (d *Draft) File(root Hash, name string) (Hash, error) {
 	first, rest, deeper := strings.Cut(name, "/")
 	entries, err := d.treeEntries(root)
@@ -197,8 +197,8 @@ func (d *Draft) File(root Hash, name string) (Hash, error) {
 	return d.File(entry.Hash, rest)
 }
 
-// Obstacle returns the path of what keeps a file from being written: a directory at its path, or a file in place of one of
-// its directories. It is "" where nothing does.
+// Obstacle returns the path of what prevents writing a file: a directory at its path, or a file in place of one of
+// its directories. It returns "" if the file can be written.
 func (d *Draft) Obstacle(root Hash, name string) (string, error) {
 	entries, err := d.treeEntries(root)
 	if err != nil {
@@ -220,7 +220,7 @@ func (d *Draft) Obstacle(root Hash, name string) (string, error) {
 	return below, err
 }
 
-// Content returns the content of a file below a root directory, and false where there is none.
+// Content returns the content of a file below a root directory, or false if it does not exist.
 func (d *Draft) Content(root Hash, name string) ([]byte, bool, error) {
 	hash, err := d.File(root, name)
 	if err != nil || hash.IsZero() {
@@ -233,12 +233,12 @@ func (d *Draft) Content(root Hash, name string) ([]byte, bool, error) {
 	return content, true, nil
 }
 
-// Signer signs the bytes of a commit and gives the armored signature.
+// Signer signs the bytes of a commit and returns the armored signature.
 type Signer interface {
 	Sign(message []byte) (string, error)
 }
 
-// CommitData is what a new commit says.
+// CommitData is the content of a new commit.
 type CommitData struct {
 	Tree    Hash
 	Parents []Hash

@@ -18,9 +18,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// Azure DevOps refuses whoever asks for objects without multi_ack (TF401041), which go-git hides together with what it cannot do. It can
-// read what this changes in an answer: all that is known is named in one request that says done, so that a few more lines with ACK stand
-// in front of the pack. The list is go-git's own and of the whole process, and nothing else in it speaks to Git servers.
+// Azure DevOps rejects clients that request objects without multi_ack (TF401041), which go-git hides together with
+// the capabilities it does not support. go-git can read how this changes an answer: all known commits are named in
+// one request that ends with done, so a few more ACK lines precede the pack. The list belongs to go-git and is
+// global to the process, and no other code in it talks to Git servers.
 func init() {
 	transport.UnsupportedCapabilities = []capability.Capability{capability.ThinPack}
 }
@@ -36,9 +37,9 @@ type Ref struct {
 // ErrNoRef is the cause of an error about a reference that the remote does not have.
 var ErrNoRef = errors.New("the repository has no such reference")
 
-// Fetch brings one commit into the mirror and returns it. An exact commit that is there already costs nothing where the server
-// has let these credentials read within AccessBound, and one question otherwise; a reference costs one question to the server,
-// and a second one where it has moved.
+// Fetch fetches one commit into the mirror and returns it. An exact commit that the mirror already has costs no
+// request if the server has granted these credentials read access within AccessBound, and one request otherwise; a
+// reference costs one request to the server, and a second one if it has moved.
 func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, error) {
 	if commit, err := m.Kept(ref); err == nil {
 		if err := remote.proveAccess(ctx); err != nil {
@@ -183,13 +184,13 @@ func (m *Mirror) fetchCommit(ctx context.Context, server string, session transpo
 	if err := m.rememberCommit(want); err != nil {
 		return err
 	}
-	// The commit is there, whatever comes of the rest.
+	// The commit is stored, whatever the outcome of the rest.
 	_ = m.compactIfNeeded()
 	return nil
 }
 
-// Kept returns an exact commit that is here with everything in it, and asks nobody whether it may be read. It is for a repository that
-// the process itself was told to read, never for one that a pipeline names.
+// Kept returns an exact commit that the mirror holds in full, without asking the server whether it may be read. It
+// is for a repository that the process itself was configured to read, never for one that a pipeline names.
 func (m *Mirror) Kept(ref Ref) (*Commit, error) {
 	if ref.Commit.IsZero() || m.Damaged() {
 		return nil, plumbing.ErrObjectNotFound
@@ -215,7 +216,7 @@ func (m *Mirror) completeCommit(hash Hash) (*Commit, error) {
 	return commit, nil
 }
 
-// Commit reads a commit that is in the mirror, through tags. Its root directory is there as well.
+// Commit reads a commit from the mirror, following tags. Its root directory is in the mirror as well.
 func (m *Mirror) Commit(hash Hash) (*Commit, error) {
 	for range 5 {
 		found, err := m.encodedObject(plumbing.AnyObject, hash)

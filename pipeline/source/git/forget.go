@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Forget takes commits out of those that are kept. What only they need goes when the mirror is compacted; until then it may still be
-// read. A commit that is fetched again is kept again.
+// Forget removes commits from those that are kept. Objects that only they need are removed when the mirror is
+// compacted; until then they may still be read. A commit that is fetched again is kept again.
 func (m *Mirror) Forget(ctx context.Context, commits ...Hash) error {
 	unlock, err := m.lockMirror(ctx)
 	if err != nil {

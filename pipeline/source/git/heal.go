@@ -22,7 +22,7 @@ import (
 // A mirror is a copy, and a crash of the machine or its disk can damage it. What cannot be read is noted when it is found,
 // and the next fetch throws the copy away and begins a new one.
 
-// noteDamage notes an object that is there and cannot be read, and hands the error on.
+// noteDamage records an object that exists and cannot be read, and returns the error unchanged.
 func (m *Mirror) noteDamage(id Hash, err error) error {
 	var limit *tree.LimitError
 	if err == nil || errors.Is(err, plumbing.ErrObjectNotFound) || errors.As(err, &limit) || !ofContent(err) {
@@ -32,8 +32,8 @@ func (m *Mirror) noteDamage(id Hash, err error) error {
 	return fmt.Errorf("the mirror is damaged and will be made anew: %w", err)
 }
 
-// ofContent is false for an error of the system, such as too many open files, after which the same file may well be
-// readable. A file that is missing although its index is there is damage.
+// ofContent returns false for a system error, such as too many open files, after which the same file may well be
+// readable. A file that is missing although its index exists is damage.
 func ofContent(err error) bool {
 	var path *fs.PathError
 	return !errors.As(err, &path) || errors.Is(err, fs.ErrNotExist)
@@ -42,8 +42,8 @@ func ofContent(err error) bool {
 // Damaged reports whether something was found that cannot be read. The next fetch mends it.
 func (m *Mirror) Damaged() bool { return m.unreadable.Load() != nil }
 
-// mendDamage throws the objects away where the damage is still there: another process may have mended it. It is for the holder
-// of the lock.
+// mendDamage discards the damaged objects if the damage still exists: another process may have repaired it. The
+// caller must hold the lock.
 func (m *Mirror) mendDamage() error {
 	id := m.unreadable.Load()
 	if id == nil {
@@ -59,7 +59,7 @@ func (m *Mirror) mendDamage() error {
 	return m.recreateMirror()
 }
 
-// isReadable reports whether an object can be read in full, or is not there at all.
+// isReadable reports whether an object can be read in full, or does not exist at all.
 func isReadable(storage *filesystem.Storage, id Hash) bool {
 	object, err := storage.EncodedObject(plumbing.AnyObject, id)
 	if err != nil {
@@ -95,7 +95,7 @@ func (m *Mirror) recreateMirror() error {
 	return nil
 }
 
-// isIncomplete reports whether a fetch has failed because of what the mirror lacks, although the server was told that it has it.
+// isIncomplete reports whether a fetch has failed because the mirror lacks objects that it claimed to have.
 func (m *Mirror) isIncomplete(err error) bool {
 	return m.Damaged() || errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, packfile.ErrReferenceDeltaNotFound)
 }

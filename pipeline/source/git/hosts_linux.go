@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostsFile returns a file for the lines of known_hosts that is in memory only: where Prerig runs in a container, there may be
-// no directory for temporary files, and none that can be written but the one for its state.
+// hostsFile returns an in-memory file for the lines of known_hosts: if Prerig runs in a container, a directory for
+// temporary files may be missing, and only the one for its state may be writable.
 func hostsFile() (file *os.File, name string, err error) {
 	fd, err := unix.MemfdCreate("known_hosts", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 )
 
-// A pack is there when its index is there, as in git: it is stored before its index and removed after it. go-git looks for
-// packs and fails where one has no index, which is so for a moment whenever somebody else stores or removes one, and for
-// ever when that process was killed in between.
+// A pack exists when its index exists, as in git: it is stored before its index and removed after it. go-git lists
+// packs and fails if one has no index, which is the case for a moment whenever another process stores or removes
+// one, and forever if that process was killed in between.
 
 // indexedFS is a file system in which packs without an index are not listed.
 type indexedFS struct{ billy.Filesystem }
@@ -42,15 +42,16 @@ func (f indexedFS) ReadDir(dir string) ([]fs.FileInfo, error) {
 	return listed, nil
 }
 
-// tidyFS is a file system that knows the temporary file that was made last. go-git leaves the one of an object open, and on
-// the disk, when there is no room for the object.
+// tidyFS is a file system that tracks the most recent temporary file. go-git leaves an object's temporary file
+// open, and on the disk, if the object does not fit.
 type tidyFS struct {
 	indexedFS
 	last billy.File
 }
 
-// TempFile implements billy.TempFile. go-git begins an object beside the packs, whose directory tells readers by its time that there
-// may be others: they would read the indexes of all packs again, which takes long where there are a hundred thousand objects.
+// TempFile implements billy.TempFile. go-git creates an object next to the packs, in a directory whose time signals
+// to readers that its packs may have changed: they would read the indexes of all packs again, which is slow with a
+// hundred thousand objects.
 func (f *tidyFS) TempFile(dir, prefix string) (billy.File, error) {
 	if filepath.Base(dir) == "pack" {
 		dir = filepath.Dir(dir)
@@ -60,7 +61,7 @@ func (f *tidyFS) TempFile(dir, prefix string) (billy.File, error) {
 	return file, err
 }
 
-// discardLast removes the last file if it is there still.
+// discardLast removes the last file if it still exists.
 func (f *tidyFS) discardLast() {
 	if f.last != nil {
 		_ = f.last.Close()
@@ -68,9 +69,9 @@ func (f *tidyFS) discardLast() {
 	}
 }
 
-// sweepTemporary removes what a process that was killed has left behind, unless somebody works on the mirror now.
+// sweepTemporary removes files that a killed process has left behind, unless the mirror is in use.
 func (m *Mirror) sweepTemporary() error {
-	// Asked once: whoever has the lock may be at work for long, and the next start sweeps as well.
+	// Try only once: the holder of the lock may work for long, and the next start sweeps as well.
 	once, cancel := context.WithCancel(context.Background())
 	cancel()
 	unlock, busy := m.lockFile(once)
@@ -97,7 +98,7 @@ func (m *Mirror) sweepLeftovers() error {
 	}
 	for _, name := range append(names, begun...) {
 		if base, ok := strings.CutSuffix(name, ".idx"); ok && !there[base+".pack"] {
-			return m.recreateMirror() // nobody removes a pack before its index: the disk has lost it
+			return m.recreateMirror() // no process removes a pack before its index: the disk has lost it
 		}
 		base, ok := strings.CutSuffix(name, ".pack")
 		if strings.HasPrefix(filepath.Base(name), "tmp_") || ok && !there[base+".idx"] {

@@ -11,7 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// List returns the names of the files in a directory below a root directory, sorted; none where there is no such directory.
+// List returns the names of the files in a directory below a root directory, sorted, or none if the directory does
+// not exist.
 func (d *Draft) List(root Hash, dir string) ([]string, error) {
 	entries, err := d.treeEntries(root)
 	if err != nil {
@@ -38,7 +39,7 @@ func (d *Draft) List(root Hash, dir string) ([]string, error) {
 	return names, nil
 }
 
-// FileChange is a file that two trees have differently: the zero hash stands for none.
+// FileChange is a file that differs between two trees: the zero hash means that the file does not exist.
 type FileChange struct{ Old, New Hash }
 
 // Changes returns the files that differ between two root directories, by their paths. Directories that are equal are not read. A link

@@ -16,7 +16,7 @@ const (
 	maxKeptNames = 512 << 10
 )
 
-// isLong reports whether a list takes more memory than what is kept may.
+// isLong reports whether a list needs more memory than may be kept.
 func (r Refs) isLong() bool {
 	if len(r.ByName) > maxKeptRefs {
 		return true
@@ -30,11 +30,11 @@ func (r Refs) isLong() bool {
 
 // sharedListing keeps the last list of a remote's references, for all who want one that is not older than a moment.
 type sharedListing struct {
-	turn chan struct{} // holds one for whoever asks the server
+	turn chan struct{} // holds one token for the goroutine that asks the server
 
 	mu    *sync.Mutex
 	refs  Refs
-	asked time.Time // zero where nothing is kept
+	asked time.Time // zero if no list is kept
 }
 
 func newSharedListing() sharedListing {
@@ -60,8 +60,8 @@ func (l *sharedListing) since(at time.Time) (Refs, bool) {
 	return l.refs, !l.asked.IsZero() && !l.asked.Before(at)
 }
 
-// ListSince returns the references as the server has told them at some time since the given one: for a fetch, for another list, or
-// for this call. The caller must not change them.
+// ListSince returns the references as the server has listed them at some time since at: for a fetch, for another
+// list, or for this call. The caller must not change them.
 func (r *Remote) ListSince(ctx context.Context, at time.Time) (Refs, error) {
 	select {
 	case r.listings.turn <- struct{}{}:

@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Local is a repository on this machine, for reading commits that are there already.
+// Local is a repository on this machine, for reading commits that it already contains.
 type Local struct {
 	mirror     *Mirror
 	repository *gogit.Repository

@@ -46,8 +46,8 @@ type Mirror struct {
 	dir    string
 	limits Limits
 
-	// turn is held by whoever talks to the server or writes, so that the same commit is not fetched twice. It is a channel,
-	// as waiting must end with the context.
+	// turn serializes fetches and writes, so that the same commit is not fetched twice. It is a channel because
+	// waiting must end with the context.
 	turn   chan struct{}
 	looked time.Time       // when it was last looked what could be compacted; for the holder of the turn
 	heads  map[string]Hash // what references were fetched at last; for the holder of the turn
@@ -55,7 +55,7 @@ type Mirror struct {
 	files   indexedFS
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
 	storage *filesystem.Storage
-	listed  packList // what storage knows, or what was there before
+	listed  packList // the packs that storage knows, or the earlier ones
 	settled bool     // storage was opened long enough after listed was first seen, so that a later change shows
 
 	// treesMu is never taken by who holds mu: a tree that is read holds a lock of its own and then wants mu.
@@ -66,8 +66,8 @@ type Mirror struct {
 	unreadable atomic.Pointer[Hash] // an object that is damaged
 }
 
-// Mirror returns the mirror of a URL, and makes an empty one where there is none. The directory's name is a digest of the
-// URL.
+// Mirror returns the mirror of a URL, and creates an empty one if none exists. The directory's name is a digest of
+// the URL.
 func (s *Store) Mirror(url string) (*Mirror, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,9 +121,9 @@ func (m *Mirror) reopenStorage() {
 	m.storage = filesystem.NewStorageWithOptions(m.files, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
 }
 
-// packList is which packs there were, and when the directory changed last by the clock of its file system, as a pack
-// may have come and gone between two looks. That clock is only ever compared with itself: it may be ahead of this
-// machine's, or behind.
+// packList lists the packs at one time, and when the directory changed last by the clock of its file system, since
+// a pack may appear and disappear between two listings. That clock is only ever compared with itself: it may be
+// ahead of this machine's, or behind.
 type packList struct {
 	names   string
 	changed time.Time
@@ -137,7 +137,7 @@ func (l packList) equal(other packList) bool {
 // raceTime is how long after a change of a directory another one may leave it with the same time.
 const raceTime = 50 * time.Millisecond
 
-// listPacks returns what packs there are now.
+// listPacks returns the current packs.
 func (m *Mirror) listPacks() packList {
 	dir := filepath.Join(m.dir, "objects", "pack")
 	var list packList
@@ -149,7 +149,7 @@ func (m *Mirror) listPacks() packList {
 	return list
 }
 
-// lockMirror takes the turn in this process and among processes.
+// lockMirror acquires the turn in this process and the lock among processes.
 func (m *Mirror) lockMirror(ctx context.Context) (unlock func(), err error) {
 	select {
 	case m.turn <- struct{}{}:
@@ -228,7 +228,7 @@ func (m *Mirror) readObject(kind plumbing.ObjectType, id Hash, max int64) ([]byt
 	if object.Size() > max {
 		return nil, &tree.LimitError{What: "size of the file in bytes", Limit: max}
 	}
-	// Reading from a pack goes through the storage as well.
+	// Reading from a pack uses the storage as well.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, err := object.Reader()
@@ -255,8 +255,8 @@ func (m *Mirror) readObject(kind plumbing.ObjectType, id Hash, max int64) ([]byt
 // keepTrees is how many commits' trees are kept in memory.
 const keepTrees = 4
 
-// Tree returns the files of a commit that was fetched. The same value is given again for the same commit, so that what one
-// render has read is there for the next.
+// Tree returns the files of a fetched commit. It returns the same value for the same commit, so that what one
+// render has read is available to the next.
 func (m *Mirror) Tree(commit *Commit) *tree.Tree {
 	m.treesMu.Lock()
 	defer m.treesMu.Unlock()

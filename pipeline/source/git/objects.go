@@ -49,8 +49,8 @@ func (o *mirrorObjects) Tree(id string) ([]tree.Entry, error) {
 	return entries, nil
 }
 
-// eachEntry takes a tree object apart: mode, space, name, zero byte, 20 bytes of hash. Names that git itself would refuse
-// to check out are an error.
+// eachEntry parses a tree object: mode, space, name, zero byte, 20 bytes of hash. Names that git itself would
+// refuse to check out are an error.
 func eachEntry(data []byte, f func(filemode.FileMode, string, Hash)) error {
 	for len(data) > 0 {
 		space := bytes.IndexByte(data, ' ')
@@ -98,7 +98,8 @@ type Commit struct {
 	Ref string
 	// Author and AuthorEmail wrote it.
 	Author, AuthorEmail string
-	// ByAuthor says that the author has committed it as well, at once: it was neither amended nor taken over from elsewhere.
+	// ByAuthor reports whether the author also committed it, at the same time: it was neither amended nor applied
+	// from another source.
 	ByAuthor bool
 	// Date is when it was committed.
 	Date time.Time

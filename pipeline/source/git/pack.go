@@ -107,8 +107,8 @@ func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Read
 	return errThinTooLarge
 }
 
-// untilDone is a file that is read until a context is done: what unpacks it reads it again for each object, and asks
-// for nothing else.
+// untilDone is a file that can be read until a context is done: unpacking reads it again for each object, and does
+// not check the context otherwise.
 type untilDone struct {
 	*os.File
 	ctx context.Context
@@ -125,12 +125,12 @@ func (u *untilDone) Read(p []byte) (int, error) {
 const (
 	// smallPack is the size of a pack up to which unpacking it waits for no other: most fetches bring less.
 	smallPack = 1 << 20
-	// parserCache is what go-git keeps of unpacked objects at most while it goes through a pack (NewBufferLRUDefault
-	// of go-git 5.19), and objectCost what it needs for each in any case.
+	// parserCache is the maximum size of unpacked objects that go-git keeps while it parses a pack
+	// (NewBufferLRUDefault of go-git 5.19), and objectCost the fixed cost of each object.
 	parserCache, objectCost = 96 << 20, 320
 )
 
-// reserve waits until a pack may be unpacked: for the memory that it takes, and, if it takes long, for its turn.
+// reserve waits until a pack may be unpacked: for the memory that it needs, and, if it takes long, for its turn.
 func (p packSummary) reserve(ctx context.Context, server string) (release func(), err error) {
 	memory := min(p.bytes, parserCache) + 3*p.largest + objectCost*int64(p.count)
 	if p.count <= unpackLimit && p.bytes <= thinBytes || p.thin {
@@ -163,7 +163,7 @@ type packSummary struct {
 // scanPack reads the headers of all objects and the sizes that deltas expand to, and refuses what is over the limits before
 // anything is held in memory.
 func (m *Mirror) scanPack(ctx context.Context, file *os.File) (found packSummary, err error) {
-	inflated := int64(0) // what was gone through: deltas may be larger than what they make
+	inflated := int64(0) // the bytes processed: deltas may be larger than their results
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return found, err
 	}
@@ -267,7 +267,7 @@ func readVarint(r *bytes.Reader) int64 {
 	return value
 }
 
-// indexPack keeps the pack and writes its index beside it. It gives the name of both without an ending.
+// indexPack stores the pack and writes its index next to it. It returns the name of both without an extension.
 func (m *Mirror) indexPack(file packReader) (string, error) {
 	writer := &idxfile.Writer{}
 	parser, err := packfile.NewParser(packfile.NewScanner(file), writer)
@@ -302,7 +302,7 @@ func (m *Mirror) indexPack(file packReader) (string, error) {
 	return base, nil
 }
 
-// thinStorage takes new objects into memory and finds the bases of deltas in the mirror.
+// thinStorage holds new objects in memory and finds the bases of deltas in the mirror.
 type thinStorage struct {
 	*memory.Storage
 	m *Mirror
@@ -347,7 +347,7 @@ func (m *Mirror) completeThinPack(thin packReader) error {
 	return m.storePack(objects, nil)
 }
 
-// storeNewObjects stores new objects, each on its own or, where they are many, as a pack, which may be there already.
+// storeNewObjects stores new objects, each on its own or, for many objects, as a pack, which may already exist.
 func (m *Mirror) storeNewObjects(objects *memory.Storage, packed *packedObjects) error {
 	if len(objects.Objects) > unpackLimit {
 		return m.storePack(objects, packed)
@@ -390,7 +390,8 @@ func writePack(w io.Writer, objects *memory.Storage) error {
 	return nil
 }
 
-// storeLoose writes every object on its own, commits last: a commit that is there is there in full. It goes around the storage that readers use, which is not safe for use by several goroutines.
+// storeLoose writes every object on its own, commits last: if a commit exists, it is complete. It bypasses the
+// storage that readers use, which is not safe for concurrent use.
 func (m *Mirror) storeLoose(objects storer.EncodedObjectStorer) error {
 	files := &tidyFS{indexedFS: newIndexed(m.dir)}
 	storage := filesystem.NewStorage(files, cache.NewObjectLRU(0))

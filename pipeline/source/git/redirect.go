@@ -15,9 +15,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// checkRedirect keeps a repository on the host that its URL names, and to what the pipeline and its credentials may
-// read there: whoever runs the server, or stands in for it, must not send this process to a third one. What the
-// transport itself has against a redirect, such as one to plain http, comes first.
+// checkRedirect restricts a repository to the host that its URL names, and to what the pipeline and its credentials
+// may read on that host: the operator of the server, or an impostor, must not send this process to a third one. The
+// transport's own objections to a redirect, such as one to plain http, come first.
 func (r *Remote) checkRedirect(request *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, request.URL
 	upgrade := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == ""

@@ -49,8 +49,8 @@ type Remote struct {
 // called before the remote is used.
 func (r *Remote) BindCredentials(isFor func(ctx context.Context, url string) error) { r.isFor = isFor }
 
-// NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret. The dialer connects to it; nil
-// is one with the rules that hold where nothing is configured.
+// NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret. The dialer
+// connects to it; nil means a dialer with the default rules.
 func NewRemote(url string, secret map[string][]byte, dialer *egress.Dialer) (*Remote, error) {
 	dialer = egress.OrDefault(dialer)
 	endpoint, err := transport.NewEndpoint(url)
@@ -97,11 +97,11 @@ func NewRemote(url string, secret map[string][]byte, dialer *egress.Dialer) (*Re
 // URL of the repository. It holds no credentials.
 func (r *Remote) URL() string { return r.url }
 
-// Refs are the references of a remote by their full names. HEAD is there where the server names it.
+// Refs are the references of a remote by their full names. HEAD is included if the server names it.
 type Refs struct {
-	// ByName gives what each reference points to, which is a tag object for an annotated tag.
+	// ByName maps each reference to its target, which is a tag object for an annotated tag.
 	ByName map[string]Hash
-	// Peeled gives the commit of each annotated tag.
+	// Peeled maps each annotated tag to its commit.
 	Peeled map[string]Hash
 	// Default is the full name of the branch that HEAD names, "" if unknown.
 	Default string
@@ -129,7 +129,7 @@ func refsOf(adv *packp.AdvRefs) Refs {
 	return refs
 }
 
-// List asks the remote for its references. An empty repository gives none.
+// List asks the remote for its references. An empty repository has none.
 func (r *Remote) List(ctx context.Context) (Refs, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,7 +147,7 @@ func (r *Remote) openUploadPack(ctx context.Context) (transport.UploadPackSessio
 	if r.ssh != nil {
 		session, err = r.ssh.startSession(ctx, transport.UploadPackServiceName)
 	} else {
-		// It says nothing to the server yet.
+		// This does not contact the server yet.
 		session, err = r.client.NewUploadPackSession(copyOf(r.endpoint), r.auth)
 	}
 	if err != nil {
@@ -180,8 +180,8 @@ func (r *Remote) readAdvertised(ctx context.Context, session transport.UploadPac
 	return refs, nil
 }
 
-// explainError says what a user can do about it. Servers answer 401 to credentials that are wrong as well as to none, and 403 to
-// what may not be done with them.
+// explainError adds what a user can do about an error. Servers answer 401 to wrong credentials as well as to none,
+// and 403 to what the credentials do not permit.
 func (r *Remote) explainError(doing string, err error) error {
 	advice := ""
 	switch {
@@ -196,7 +196,7 @@ func (r *Remote) explainError(doing string, err error) error {
 	}
 	for _, cause := range []error{transport.ErrAuthenticationRequired, transport.ErrAuthorizationFailed, transport.ErrRepositoryNotFound} {
 		if errors.Is(err, cause) && err.Error() == cause.Error()+": " {
-			err = cause // go-git adds the body, which answerChecker takes away
+			err = cause // go-git adds the body, which answerChecker removes
 		}
 	}
 	var unexpected *packp.ErrUnexpectedData
@@ -219,8 +219,8 @@ func (e toldError) Unwrap() error { return e.err }
 // ErrMoved is the cause of a push that came too late: the branch does not have the expected value any more.
 var ErrMoved = errors.New("the branch has moved")
 
-// ErrRefused is the cause of a push that the server has looked at and does not want, as a hook or a rule of its says. It may be about what
-// is pushed; where the branch is protected from every push, this is not the cause.
+// ErrRefused is the cause of a push that the server has examined and rejected, for example because of a hook or
+// rule. The reason may be the pushed content; if the branch is protected from every push, this is not the cause.
 var ErrRefused = errors.New("the server refuses it")
 
 // Update changes one reference from an expected value to a new one. The zero hash means that it does not exist.
@@ -262,9 +262,9 @@ func (p *Push) Refs() Refs { return p.refs }
 // Close ends the connection.
 func (p *Push) Close() { p.session.Close() }
 
-// Send pushes the objects of a pack, nil where the references are only deleted, and then changes the references, all or none where
-// the server can do that. ErrMoved is the cause of the error when one of them had another value than the expected, ErrRefused when the
-// server has looked at all of it and said no.
+// Send pushes the objects of a pack, nil if the references are only deleted, and then updates the references,
+// atomically if the server supports it. The cause of the error is ErrMoved if one of them had a value other than
+// the expected one, and ErrRefused if the server has examined the push and rejected it.
 func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error {
 	request := packp.NewReferenceUpdateRequestFromCapabilities(p.refs.caps)
 	if p.refs.caps.Supports(capability.Sideband64k) {
@@ -310,7 +310,7 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 	return nil // the answer was lost, or that of a repetition came
 }
 
-// explainFailure is the error about a push that the server has not reported on, with what it said meanwhile.
+// explainFailure returns the error for a push without a report from the server, with the server's messages.
 func (p *Push) explainFailure(err error, said string) error {
 	if isMoved(err) || isMoved(errors.New(said)) {
 		return fmt.Errorf("pushing to %s: %w (%w)", p.remote.url, ErrMoved, toldError{err})
@@ -321,14 +321,14 @@ func (p *Push) explainFailure(err error, said string) error {
 	return p.remote.explainError("pushing to", err)
 }
 
-// isAnswer reports whether an error is the word of a server that it has done nothing.
+// isAnswer reports whether an error is a server's confirmation that it has made no change.
 func isAnswer(err error) bool {
 	return errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed) || errors.Is(err, transport.ErrRepositoryNotFound)
 }
 
-// explainRefusal is the error about a push that the server has reported to have failed, with what it said meanwhile.
+// explainRefusal returns the error for a push that the server has reported as failed, with the server's messages.
 func (p *Push) explainRefusal(err error, said string) error {
-	protected := strings.Contains(strings.ToLower(err.Error()+said), "protected branch") // as GitHub, GitLab, Gitea and Forgejo say it
+	protected := strings.Contains(strings.ToLower(err.Error()+said), "protected branch") // the wording of GitHub, GitLab, Gitea and Forgejo
 	if failure := p.explainFailure(err, said); protected || errors.Is(failure, ErrMoved) {
 		return failure
 	}
@@ -339,8 +339,8 @@ func (p *Push) explainRefusal(err error, said string) error {
 	return fmt.Errorf("pushing to %s: %w: %w", p.remote.url, ErrRefused, err)
 }
 
-// checkOutcome looks what became of a push that the server said nothing of, or whose answer was lost. Not all servers report it, and an
-// empty answer may be that of something in front of the server, which has never seen the push.
+// checkOutcome determines the outcome of a push that the server did not report, or whose answer was lost. Not all
+// servers send reports, and an empty answer may come from a proxy of the server, which has never seen the push.
 func (p *Push) checkOutcome(ctx context.Context, updates []Update) error {
 	refs, err := p.remote.List(ctx)
 	if err != nil {
@@ -354,8 +354,8 @@ func (p *Push) checkOutcome(ctx context.Context, updates []Update) error {
 	return nil
 }
 
-// isMoved knows what servers say when a reference has changed under them. The texts are git's own (builtin/receive-pack.c,
-// refs/files-backend.c) and those of hosts that have their own implementation.
+// isMoved recognizes the messages of servers when a reference has changed during the push. The texts are git's own
+// (builtin/receive-pack.c, refs/files-backend.c) and those of hosts that have their own implementation.
 func isMoved(err error) bool {
 	text := strings.ToLower(err.Error())
 	for _, sign := range []string{
@@ -369,7 +369,7 @@ func isMoved(err error) bool {
 	return false
 }
 
-// tailBuffer keeps the end of what a server says.
+// tailBuffer keeps the end of a server's output.
 type tailBuffer struct{ text []byte }
 
 func (t *tailBuffer) Write(p []byte) (int, error) {
@@ -384,7 +384,7 @@ func (t *tailBuffer) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(t.text), "?"))
 }
 
-// demuxPack takes the pack out of the channels of a response.
+// demuxPack extracts the pack from the channels of a response.
 func demuxPack(request *packp.UploadPackRequest, response io.Reader) io.Reader {
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):

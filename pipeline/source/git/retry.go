@@ -13,8 +13,9 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/backoff"
 )
 
-// retryTransport sends a request again when the server, or what stands in front of it, says that it did not take it. Reading is
-// safe to repeat, and so is pushing: a push that went through all the same finds its branch moved, and Send looks where to.
+// retryTransport repeats a request if the server, or a proxy in front of it, reports that it did not accept it.
+// Reading is safe to repeat, and so is pushing: a push that succeeded after all finds its branch moved, and Send
+// checks where to.
 type retryTransport struct {
 	next http.RoundTripper
 	wait time.Duration

@@ -25,8 +25,8 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
-// go-git's own ssh transport takes no context until a server has let it in, and then only leaves behind whoever waits. Here
-// the end of a context closes the connection, which is the one thing that wakes up everybody who reads from it.
+// go-git's own ssh transport ignores the context until a server has let it in, and then only abandons the waiting
+// caller. Here the end of a context closes the connection, which is the only way to wake up all readers of it.
 
 // sshServer is a repository on a server that speaks ssh.
 type sshServer struct {
@@ -108,7 +108,7 @@ func (s *sshSession) startService(r *sshServer, service string) error {
 	return nil
 }
 
-// goodbyeText is what a server says when it hangs up, as golang.org/x/crypto/ssh quotes it.
+// goodbyeText is the message of a server that disconnects, as golang.org/x/crypto/ssh quotes it.
 var goodbyeText = regexp.MustCompile(`(ssh: disconnect, reason \d+): .*`)
 
 // withoutGoodbye returns an error without the words of a server that is not known to be the right one yet.
@@ -130,7 +130,7 @@ func (s *sshSession) runInContext(ctx context.Context, do func() error) error {
 	defer stop()
 	err := do()
 	if err != nil && ctx.Err() != nil {
-		// What a closed connection looks like from inside says nothing.
+		// The errors that a closed connection causes are meaningless.
 		return ctx.Err()
 	}
 	return err
@@ -139,7 +139,7 @@ func (s *sshSession) runInContext(ctx context.Context, do func() error) error {
 // dropConnection closes the connection without another word.
 func (s *sshSession) dropConnection() { s.conn.Close() }
 
-// addRemoteOutput adds what the server has written to its standard error, where it gives its reasons.
+// addRemoteOutput adds the server's standard error, which contains its reasons.
 func (s *sshSession) addRemoteOutput(err error) error {
 	if s.conn.SetDeadline(time.Now().Add(goodbye)) != nil {
 		return err
@@ -254,7 +254,7 @@ func (s *sshSession) ReceivePack(ctx context.Context, request *packp.ReferenceUp
 			return s.addRemoteOutput(fmt.Errorf("sending objects: %w", err))
 		}
 		if !request.Capabilities.Supports(capability.ReportStatus) {
-			// All that there is to know is how the command ends.
+			// The exit status of the command is the only information available.
 			return s.session.Wait()
 		}
 		if err := report.Decode(demuxReport(request, bounded(ctx, s.out))); err != nil {
@@ -268,7 +268,7 @@ func (s *sshSession) ReceivePack(ctx context.Context, request *packp.ReferenceUp
 	return report, report.Error()
 }
 
-// demuxReport takes the report out of the channels of an answer.
+// demuxReport extracts the report from the channels of an answer.
 func demuxReport(request *packp.ReferenceUpdateRequest, answer io.Reader) io.Reader {
 	kind := sideband.Sideband64k
 	switch {
@@ -286,9 +286,9 @@ func demuxReport(request *packp.ReferenceUpdateRequest, answer io.Reader) io.Rea
 // Close ends the command and the connection.
 func (s *sshSession) Close() error {
 	s.once.Do(func() {
-		// A server that does not read must not hold up who says goodbye.
+		// A server that does not read must not delay the end of the session.
 		if s.conn.SetDeadline(time.Now().Add(goodbye)) == nil && !s.asked {
-			_, _ = s.in.Write(pktline.FlushPkt) // nothing is wanted
+			_, _ = s.in.Write(pktline.FlushPkt) // no objects are wanted
 		}
 		s.client.Close()
 		s.dropConnection()

@@ -26,7 +26,7 @@ type storedMirror struct {
 	used time.Time // when a commit was fetched last
 }
 
-// stored lists the mirrors, those first that nothing was fetched to for longest, with their size in all.
+// stored lists the mirrors, those with the oldest last fetch first, with their total size.
 func (s *Store) stored() (all []storedMirror, size int64) {
 	dirs, _ := filepath.Glob(filepath.Join(s.dir, "*.git"))
 	for _, dir := range dirs {
@@ -59,9 +59,9 @@ func (s *Store) Size() int64 {
 	return size
 }
 
-// Trim brings the mirrors to at most so many bytes, where they take more: what was fetched first goes first, those mirrors before others
-// to which nothing was fetched for longest. Who still reads a commit that goes finds files missing: it is for when nobody does. What is
-// fetched again is kept again.
+// Trim reduces the mirrors to at most limit bytes: commits that were fetched first are removed first, starting with
+// the mirrors whose last fetch is oldest. A reader of a removed commit finds files missing, so it must be called
+// when no reader is active. A commit that is fetched again is kept again.
 func (s *Store) Trim(ctx context.Context, limit int64) error {
 	all, size := s.stored()
 	if size <= limit {
@@ -103,7 +103,7 @@ func (m *Mirror) trim(ctx context.Context, limit int64) error {
 		return fmt.Errorf("waiting for the mirror: %w", err)
 	}
 	defer unlock()
-	if err := m.sweepLeftovers(); err != nil { // of a mirror that nobody opens any more, too
+	if err := m.sweepLeftovers(); err != nil { // also for a mirror that is never opened again
 		return err
 	}
 	files := m.storedFiles()
@@ -157,7 +157,7 @@ func (m *Mirror) storedFiles() *storedFiles {
 				p.size += info.Size()
 			}
 		}
-		p.index, _ = readIndex(p.base + ".idx") // without one nothing is read of it
+		p.index, _ = readIndex(p.base + ".idx") // a pack without an index is never read
 		f.packs = append(f.packs, p)
 	}
 	for _, name := range m.looseObjects(anyAge) {
@@ -187,7 +187,7 @@ func (f *storedFiles) with(objects []Hash) int64 {
 			}
 			found = p
 			if f.stay[p] || f.morePacks[p] {
-				break // it is there anyway
+				break // it exists anyway
 			}
 		}
 		if found != nil && !f.stay[found] && !f.morePacks[found] {

@@ -43,8 +43,8 @@ func CheckPath(name string) error {
 	return nil
 }
 
-// gitFiles are names that git gives a meaning to. A directory with one of these names is refused by git itself, or by hosts that check
-// what is pushed (receive.fsckObjects).
+// gitFiles are names that have a meaning to git. A directory with one of these names is rejected by git itself, or
+// by hosts that check pushed objects (receive.fsckObjects).
 var gitFiles = []string{".git", ".gitmodules", ".gitattributes", ".gitignore", ".mailmap"}
 
 var (
@@ -88,7 +88,7 @@ func isGitFile(part string) bool {
 	return slices.ContainsFunc(gitFiles, func(name string) bool { return strings.EqualFold(bare, name) })
 }
 
-// IsDevice reports whether Windows takes a part of a path for a device, such as aux or CON.txt.
+// IsDevice reports whether Windows treats a part of a path as a device, such as aux or CON.txt.
 func IsDevice(part string) bool { return deviceRule.MatchString(part) }
 
 // CheckText reports whether a name is text whose every character is visible, in the form that all systems keep.
@@ -114,7 +114,8 @@ func isHidden(r rune) bool {
 			unicode.Noncharacter_Code_Point)
 }
 
-// Key is equal for the names that some system takes for the same: upper and lower case, and the forms of Unicode.
+// Key returns the same value for names that some system considers equal: upper and lower case, and the forms of
+// Unicode.
 func Key(name string) string {
 	if isPlain(name) {
 		return name

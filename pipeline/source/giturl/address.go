@@ -26,11 +26,11 @@ var (
 	segmentRule = regexp.MustCompile(`^[A-Za-z0-9._~+-]+$`)
 )
 
-// IsUserName reports whether a text is a plain name of a user, as ssh takes it.
+// IsUserName reports whether a text is a plain user name that ssh accepts.
 func IsUserName(text string) bool { return userRule.MatchString(text) }
 
-// ParseAddress takes what git would be given apart. It is narrow: what is written in a roundabout way is refused. The error
-// never quotes the URL.
+// ParseAddress parses the repository address that git would receive. It is strict: unusual spellings are rejected.
+// The error never quotes the URL.
 func ParseAddress(repository string) (Address, error) {
 	a := Address{text: repository}
 	scheme, rest, hasScheme := strings.Cut(repository, "://")
@@ -66,7 +66,7 @@ func ParseAddress(repository string) (Address, error) {
 	return a, a.setPath(dir)
 }
 
-// setPath takes the path of a repository apart.
+// setPath parses the path of a repository.
 func (a *Address) setPath(dir string) error {
 	dir = strings.TrimSuffix(strings.Trim(dir, "/"), ".git")
 	a.path = strings.Split(dir, "/")

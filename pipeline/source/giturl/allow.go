@@ -19,10 +19,10 @@ type Pattern struct {
 // String returns the pattern as it was written.
 func (p Pattern) String() string { return p.text }
 
-// MarshalText gives the pattern as it was written.
+// MarshalText returns the pattern as written.
 func (p Pattern) MarshalText() ([]byte, error) { return []byte(p.text), nil }
 
-// everything stands at the end of a pattern for all repositories below.
+// everything is the suffix of a pattern for all repositories below a path.
 const everything = "/*"
 
 // ParsePattern reads an element of a list of allowed repositories: the URL of one repository, or a URL that ends in /* for
@@ -32,7 +32,7 @@ func ParsePattern(text string) (Pattern, error) {
 	repository, all := strings.CutSuffix(text, everything)
 	p.all = all
 	if all {
-		// A repository's name stands in for the rest, so that one reader reads both forms.
+		// A repository name replaces the suffix, so that one parser handles both forms.
 		repository += "/x"
 	}
 	if i := strings.Index(repository, "://"); i >= 0 {
@@ -72,8 +72,8 @@ func (p *Pattern) Match(a *Address) (fetch string, ok bool) {
 	return strings.TrimSuffix(p.text, "*") + rest, true
 }
 
-// Best returns the index of the pattern that says most about a repository, and the URL to fetch; -1 where none allows it. One
-// repository goes before all below a path, and a longer path before a shorter one.
+// Best returns the index of the pattern that matches a repository most specifically, and the URL to fetch, or -1 if
+// none allows it. A single repository takes precedence over all below a path, and a longer path over a shorter one.
 func Best(patterns []Pattern, a *Address) (index int, fetch string) {
 	index = -1
 	best := -1

@@ -15,7 +15,7 @@ var alternativeHosts = map[string]string{"ssh.github.com": "github.com", "altssh
 
 const alternativePort = "443"
 
-// Web returns the host of a repository's web pages and API, with its port, and the path of the repository there.
+// Web returns the host of a repository's web pages and API, with its port, and the path of the repository on it.
 func (u URL) Web() (host, repository string) {
 	host = strings.ToLower(u.Host)
 	if u.Scheme == "ssh" {
@@ -42,8 +42,8 @@ type hostAPI struct {
 	kind string
 	// base returns the API's URL.
 	base func(u URL) string
-	// repository is where the repository is below base, "" where the URL is none of the kind's; status where the status of a commit goes
-	// below that.
+	// repository returns the path of the repository below base, or "" if the URL does not belong to this kind;
+	// status returns the path below that for the status of a commit.
 	repository func(u URL) string
 	status     func(commit string) string
 }
@@ -88,7 +88,8 @@ func (u URL) webServer() string {
 	return "https://" + host
 }
 
-// scmMark stands before the project in URLs over https of Bitbucket Data Center, and after the path that the server may be below.
+// scmMark precedes the project in https URLs of Bitbucket Data Center, and follows the path that the server may be
+// below.
 const scmMark = "scm/"
 
 func bitbucketServerBase(u URL) string {
@@ -114,8 +115,8 @@ func bitbucketServerRepository(u URL) string {
 	return "/projects/" + url.PathEscape(project) + "/repos/" + url.PathEscape(repository)
 }
 
-// azureProject takes the URL of a repository of Azure DevOps apart: into the URL of the organisation or collection, the project and
-// the repository, which all may be names with spaces.
+// azureProject splits the URL of an Azure DevOps repository into the URL of the organisation or collection, the
+// project and the repository, which all may be names with spaces.
 func azureProject(u URL) (organisation, project, repository string, ok bool) {
 	host, path := u.Web()
 	parts := strings.Split(path, "/")
@@ -168,8 +169,9 @@ func Kinds() []string {
 	return out
 }
 
-// StatusURL returns where a host of a kind takes the status of a commit of a repository. base is the URL of its API, "" for
-// the one that follows from the repository's URL. It returns "" for a kind that is not known, and for a URL that is none of the kind's.
+// StatusURL returns the URL to which a host of a kind accepts the status of a commit. base is the URL of its API,
+// or "" to derive it from the repository's URL. It returns "" for an unknown kind, and for a URL that does not
+// belong to the kind.
 func (u URL) StatusURL(kind, base, commit string) string {
 	repository := u.RepositoryURL(kind, base)
 	i := slices.IndexFunc(apis, func(one hostAPI) bool { return one.kind == kind })
@@ -195,7 +197,7 @@ func (u URL) RepositoryURL(kind, base string) string {
 	return strings.TrimSuffix(base, "/") + repository
 }
 
-// KindOf returns the kind of host that the URL of a repository tells, and "" where it does not.
+// KindOf returns the kind of host that the URL of a repository implies, or "" if unknown.
 func (u URL) KindOf() string {
 	host, path := u.Web()
 	name, _, _ := strings.Cut(host, ":")
@@ -228,8 +230,8 @@ func (u URL) WebPage(repository, commit string) string {
 	return u.webServer()
 }
 
-// CommitPage returns the page of a commit at its host. It is "" where nothing is known of it: for repositories over ssh, and
-// for what is no commit's hash.
+// CommitPage returns the web page of a commit at its host. It returns "" if unknown: for repositories over ssh, and
+// for text that is not a commit hash.
 func CommitPage(repository, commit string) string {
 	u, err := Parse(repository)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || len(commit) != 40 || strings.Trim(commit, "0123456789abcdef") != "" {

@@ -60,8 +60,8 @@ func Normal(raw string) string {
 // Same reports whether two URLs are of one repository, however they are written.
 func Same(a, b string) bool { return Normal(a) == Normal(b) }
 
-// SameServer reports whether two URLs lead to one server in the same way, so that the credentials of one may be given to the
-// other: scheme, host and port are equal, and in ssh's short form the user too.
+// SameServer reports whether two URLs lead to one server in the same way, so that the credentials of one may be
+// sent to the other: scheme, host and port are equal, and in ssh's short form the user too.
 func SameServer(a, b string) bool {
 	one, errOne := Parse(a)
 	two, errTwo := Parse(b)
@@ -89,8 +89,8 @@ func Resolve(base, to string) string {
 
 var shortRule = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^/].*$`)
 
-// Check says what is wrong with a URL that a user has given for a repository to be fetched from or pushed to, and returns
-// nothing where it is good. It never quotes the URL.
+// Check returns the problems of a user-provided URL of a repository to fetch from or push to, or nil if it is
+// valid. It never quotes the URL.
 func Check(raw string) (problems []string) {
 	if shortRule.MatchString(raw) {
 		return nil

@@ -67,8 +67,9 @@ func (b *boundedAnswer) Read(p []byte) (int, error) {
 // maxRefusal bounds what is read of a refusal, in bytes.
 const maxRefusal = 64 << 10
 
-// answerChecker hands on what a registry answers. Of a refusal only the codes are handed on, which the specification lists, and of an
-// answer that should be a token only that: whoever writes a pipeline could read with the rest what the daemon can reach and they cannot.
+// answerChecker passes on the answers of a registry. Of an error response it passes on only the codes that the
+// specification lists, and of a token response only the token: with the rest, the author of a pipeline could read
+// what the daemon can reach and they cannot.
 type answerChecker struct {
 	next       http.RoundTripper
 	repository name.Repository
@@ -120,9 +121,9 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 	return response, nil
 }
 
-// isTooPlain reports whether a request would go over plain http and may not. The library asks registries of private addresses and of this
-// machine that way, with credentials, if https does not answer. A store that the registry redirects to may use it: it gets no credentials,
-// and what it gives is compared with its digest.
+// isTooPlain reports whether a request would use plain http without permission. The library contacts registries on
+// private addresses and on this machine that way, with credentials, if https does not answer. A store that the
+// registry redirects to may use it: it receives no credentials, and its content is compared with the digest.
 func (a *answerChecker) isTooPlain(request *http.Request) bool {
 	if a.insecure || request.URL.Scheme != "http" {
 		return false
@@ -152,7 +153,7 @@ func (a *answerChecker) isOwn(request *http.Request) bool {
 	return at.Path == "/v2/" || below && path.Clean(at.Path) == strings.TrimSuffix(at.Path, "/")
 }
 
-// tokenOf returns the token in the answer of a token service, and nothing else of it.
+// tokenOf returns only the token from the answer of a token service.
 func tokenOf(body []byte) ([]byte, error) {
 	var token struct {
 		Token        string `json:"token,omitempty"`
@@ -166,7 +167,7 @@ func tokenOf(body []byte) ([]byte, error) {
 	return json.Marshal(token)
 }
 
-// codesOf returns a refusal with its known codes and our words, nothing for one that has none.
+// codesOf returns an error response with its known codes and our messages, or nil if it has no known code.
 func codesOf(body []byte) []byte {
 	var said, known struct {
 		Errors []transport.Diagnostic `json:"errors"`

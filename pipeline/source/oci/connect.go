@@ -52,8 +52,8 @@ type Registry struct {
 	transport  http.RoundTripper
 }
 
-// Connect reads an oci:// URL and the keys of a secret. It asks the registry nothing. The dialer connects to it; nil is one with the
-// rules that hold where nothing is configured.
+// Connect parses an oci:// URL and the keys of a secret. It does not contact the registry. The dialer connects to
+// it; nil means a dialer with the default rules.
 func Connect(url string, secret map[string][]byte, insecure bool, dialer *egress.Dialer) (*Registry, error) {
 	var options []name.Option
 	if insecure {
@@ -98,8 +98,8 @@ func (r *Registry) ForPush(ctx context.Context) (*Registry, error) {
 	return &Registry{Repository: r.Repository, auth: r.auth, transport: login}, nil
 }
 
-// CheckPush returns an error where the registry takes no artifacts with these credentials. An upload is begun, as some registries answer to
-// nothing less, and given up: nothing is stored.
+// CheckPush returns an error if the registry does not accept artifacts with these credentials. It begins an upload,
+// since some registries check permissions only then, and cancels it: no content is stored.
 func (r *Registry) CheckPush(ctx context.Context) error {
 	err := remote.CheckPushPermission(r.Repository.Tag("latest"), oneKey{r.auth}, inContext{ctx, r.transport})
 	if err != nil {
@@ -125,8 +125,8 @@ func (t inContext) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.to.RoundTrip(request.WithContext(t.ctx))
 }
 
-// NewTransport returns a transport that trusts the system's authorities and those in ca, PEM certificates that may be none. A nil
-// dialer is one with the rules that hold where nothing is configured.
+// NewTransport returns a transport that trusts the system's authorities and those in ca, which are PEM certificates
+// and may be empty. A nil dialer means one with the default rules.
 func NewTransport(ca []byte, dialer *egress.Dialer) (http.RoundTripper, error) {
 	shared := egress.OrDefault(dialer).Transport()
 	if len(ca) == 0 {

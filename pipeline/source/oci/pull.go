@@ -50,7 +50,7 @@ type Artifact struct {
 	Digest string
 	// Tag that it was found by, "" for a digest.
 	Tag string
-	// Created, Source and Revision are what the publisher says of it.
+	// Created, Source and Revision are set by the publisher.
 	Created          time.Time
 	Source, Revision string
 	// Tree holds its files. It is nil from Resolve.
@@ -84,9 +84,9 @@ func (r *Registry) Resolve(ctx context.Context, ref Ref) (*Artifact, error) {
 	return nil, fmt.Errorf("asking for %s: %w", reference, err)
 }
 
-// mayAnswerGet reports whether a registry may tell by GET what it has not told by HEAD. Some, and what stands in front of them, do not
-// allow that, or leave out headers that are needed then. A registry that was not reached, that is busy, that has no such artifact or
-// wants other credentials would answer the same again.
+// mayAnswerGet reports whether a registry may answer to GET what it has not answered to HEAD. Some registries, and
+// proxies in front of them, do not allow HEAD, or leave out required headers. A registry that was not reached, that
+// is busy, that has no such artifact or wants other credentials would answer the same again.
 func mayAnswerGet(err error) bool {
 	var answer *transport.Error
 	if errors.As(err, &answer) {
@@ -118,7 +118,8 @@ func (r *Registry) parseReference(ref Ref) (name.Reference, error) {
 	return r.Repository.Tag(ref.Tag), nil
 }
 
-// Pull brings an artifact. The layer is the first one that is a compressed archive, or the one of the given media type.
+// Pull pulls an artifact. The layer is the first one that is a compressed archive, or the one of the specified
+// media type.
 func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits Limits) (*Artifact, error) {
 	reference, err := r.parseReference(ref)
 	if err != nil {
@@ -148,7 +149,7 @@ func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, m
 	if chosen.Size > limits.LayerBytes {
 		return nil, &tree.LimitError{What: "size of the layer in bytes", Limit: limits.LayerBytes}
 	}
-	// Not by the image, which would read its configuration whatever size the manifest gives it.
+	// Not through the image, which would read its configuration whatever size the manifest declares.
 	layer, err := remote.Layer(r.Repository.Digest(chosen.Digest.String()), r.Options(remote.WithContext(ctx))...)
 	if err != nil {
 		return nil, err
@@ -200,8 +201,9 @@ func chooseLayer(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error
 	return v1.Descriptor{}, fmt.Errorf("it has no layer of type %s, only %s", mediaType, strings.Join(types, ", "))
 }
 
-// unpackArchive reads an archive. Links may lead nowhere and are refused when somebody follows them out; devices
-// and hard links have no place in manifests and are refused. The lease holds what the file that is being read takes.
+// unpackArchive reads an archive. Links may be dangling, and are rejected if following them leaves the tree;
+// devices and hard links do not belong in manifests and are rejected. The lease covers the memory of the file being
+// read.
 func unpackArchive(ctx context.Context, lease *budget.Lease, r io.Reader, builder *tree.Builder, limits tree.Limits) (*tree.Tree, error) {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
@@ -254,7 +256,7 @@ func addEntry(ctx context.Context, lease *budget.Lease, builder *tree.Builder, h
 	return fmt.Errorf("%s is neither a file, a directory nor a symbolic link", header.Name)
 }
 
-// boundedReader fails where an archive goes on for longer than it may.
+// boundedReader fails if an archive is longer than allowed.
 type boundedReader struct {
 	r     io.Reader
 	left  int64

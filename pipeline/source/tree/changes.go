@@ -8,9 +8,10 @@ import (
 	"slices"
 )
 
-// Footprint is where in a tree the answers to a record come from: they are the same in every tree that does not differ
-// there. It serves to ask many records about one change without looking at each of their paths again. Paths are kept as
-// digests that are good for this process; two that are equal by chance only make a record be looked at for nothing.
+// Footprint holds the places in a tree that the answers to a record come from: the answers are the same in every
+// tree that does not differ in these. It allows checking many records against one change without checking each of
+// their paths again. Paths are stored as digests that are valid within this process; a collision only causes an
+// unnecessary check of a record.
 type Footprint struct{ paths []uint64 }
 
 // Changes are where two trees differ.
@@ -20,8 +21,8 @@ var pathSeed = maphash.MakeSeed()
 
 func pathDigest(path string) uint64 { return maphash.String(pathSeed, path) }
 
-// Look is Affected that also gives the footprint of a record that is not affected; nil where there is none to rely on:
-// with submodules in the tree, or where something could not be read.
+// Look is Affected that also returns the footprint of a record that is not affected, or nil if no reliable one
+// exists: with submodules in the tree, or after a read error.
 func (r Record) Look(t *Tree) (reason string, affected bool, at *Footprint) {
 	if len(t.mounts) > 0 || slices.ContainsFunc(r, func(a Access) bool { return a.Outcome == outcomeError }) {
 		reason, affected = r.Affected(t)
@@ -43,8 +44,8 @@ func (r Record) Look(t *Tree) (reason string, affected bool, at *Footprint) {
 // maxChanges bounds a comparison: beyond it, looking at the records themselves is no slower.
 const maxChanges = 10_000
 
-// Since compares with another tree of the same objects, given by its ID. It gives false where that cannot be done, or not
-// quickly.
+// Since compares with another tree of the same objects, specified by its ID. It returns false if that is not
+// possible, or not quickly.
 func (t *Tree) Since(earlier string) (*Changes, bool) {
 	c := &treeComparison{tree: t, changes: &Changes{paths: map[uint64]struct{}{}}}
 	if len(t.mounts) > 0 || !c.compareDirectories(earlier, t.root, ".") {
@@ -75,8 +76,8 @@ type treeComparison struct {
 	seen    int // entries
 }
 
-// compareDirectories goes through two directories and notes the entries that differ. A directory in both is looked into. Whatever
-// appears, goes or becomes something else also changes the list of its directory.
+// compareDirectories compares two directories and records the entries that differ. A directory in both is compared
+// recursively. An entry that appears, disappears or changes its type also changes the listing of its directory.
 func (c *treeComparison) compareDirectories(before, after, at string) bool {
 	if before == after {
 		return true

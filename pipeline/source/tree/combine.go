@@ -19,10 +19,10 @@ import (
 // ErrOccupied is the cause of the error about a source that is to be mounted where the tree has something.
 var ErrOccupied = errors.New("the source of the pipeline has something there already; mount it elsewhere, or remove that")
 
-// Combine returns a tree with the trees of further sources at directories of it, as if they were checked out there: lists show
-// them, and paths lead into them and out of them again. Links do not: one that leads from a source into another is refused, as it
-// is where the source is read alone. No directory may be in another one. What the tree has there itself is an error that is
-// ErrOccupied, unless it is replaced.
+// Combine returns a tree with the trees of further sources mounted at directories of it, as if they were checked
+// out in place: listings show them, and paths lead into them and out of them again. Links do not: one that leads
+// from a source into another is rejected, as it is when the source is read alone. Mount directories must not be
+// nested. If the tree itself has a file at a mount directory, the error is ErrOccupied, unless it is replaced.
 func Combine(base *Tree, sources map[string]*Tree, replace bool) (*Tree, error) {
 	if len(sources) == 0 {
 		return base, nil
@@ -38,7 +38,7 @@ func Combine(base *Tree, sources map[string]*Tree, replace bool) (*Tree, error) 
 	return c, nil
 }
 
-// mountSource puts a tree at a directory, whose parents are made where they are not there.
+// mountSource mounts a tree at a directory, creating missing parents.
 func (t *Tree) mountSource(at string, from *Tree, replace bool) error {
 	dir, name := ".", ""
 	for rest := at; rest != ""; dir = path.Join(dir, name) {

@@ -41,10 +41,10 @@ func NewBuilder(limits Limits) *Builder {
 	return &Builder{limits: limits, root: newMemoryDir(), blobs: map[string]fileContent{}}
 }
 
-// Spill lets contents beyond 8 MB lie in a file without a name in a directory, which is made where it is not there.
+// Spill stores contents beyond 8 MB in an unnamed file in a directory, which is created if missing.
 func (b *Builder) Spill(dir string) { b.spill.dir = dir }
 
-// Discard gives the file back at once. Nothing can be read of the tree any more.
+// Discard releases the file at once. The tree can no longer be read.
 func (b *Builder) Discard() { b.spill.closeFile() }
 
 func newMemoryDir() *memoryDir {

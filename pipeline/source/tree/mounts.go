@@ -23,7 +23,7 @@ func NewMounts(r Reader) *Mounts { return &Mounts{Reader: r, below: map[string]R
 // Add puts a reader at a name of the root. It must not be called while others read.
 func (m *Mounts) Add(name string, r Reader) { m.below[name] = r }
 
-// mountAt returns the reader of a path, and what the path is there.
+// mountAt returns the reader for a path, and the path within it.
 func (m *Mounts) mountAt(name string) (r Reader, at, rest string) {
 	at, rest, _ = strings.Cut(strings.Trim(name, "/"), "/")
 	if r = m.below[at]; r == nil {

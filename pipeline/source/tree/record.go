@@ -75,8 +75,8 @@ func (r Record) Fingerprint() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// Affected reports whether a render with this record would see anything else in the given tree, and which path is the
-// first that differs. An empty record is always affected: nothing is known of it.
+// Affected reports whether a render with this record would read anything different in the specified tree, and the
+// first path that differs. An empty record is always affected, since its contents are unknown.
 func (r Record) Affected(t *Tree) (reason string, affected bool) { return r.findAffected(t, nil) }
 
 func (r Record) findAffected(t *Tree, visit visitFunc) (reason string, affected bool) {
@@ -91,8 +91,8 @@ func (r Record) findAffected(t *Tree, visit visitFunc) (reason string, affected 
 	return "", false
 }
 
-// Differences returns what a view with this record would see differently in the given tree, one sentence for each path, at most
-// longest of them, and how many there are.
+// Differences returns what a view with this record would see differently in the specified tree, one sentence for
+// each path, at most longest of them, and their total number.
 func (r Record) Differences(t *Tree, longest int) (sentences []string, all int) {
 	for _, a := range r {
 		now := t.lookOutcome(a.Op, a.Path, nil)

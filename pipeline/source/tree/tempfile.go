@@ -20,8 +20,8 @@ type fileContent struct {
 	none bool
 }
 
-// spillFile is the file that takes what is too much for memory. It has no name, so that it goes with the tree that it belongs
-// to, and with the process if that is killed: os.File closes what nobody holds any more.
+// spillFile is the file for data that exceeds the memory limit. It has no name, so that it disappears with its
+// tree, and with the process if that is killed: os.File closes files that are no longer referenced.
 type spillFile struct {
 	dir  string
 	held int64 // bytes in memory

@@ -17,7 +17,7 @@ import (
 	"sync"
 )
 
-// Mode says what an entry of a directory is.
+// Mode is the type of a directory entry.
 type Mode uint8
 
 // The kinds of entries.
@@ -33,13 +33,13 @@ const (
 type Entry struct {
 	// Name in its directory.
 	Name string
-	// Mode says what it is.
+	// Mode is the type of the entry.
 	Mode Mode
 	// ID is the digest of its content; equal IDs mean equal content.
 	ID string
 }
 
-// Objects gives the content that IDs stand for. Implementations are safe for use by several goroutines.
+// Objects provides the content for IDs. Implementations are safe for concurrent use.
 type Objects interface {
 	// Tree returns the entries of a directory.
 	Tree(id string) ([]Entry, error)
@@ -53,7 +53,7 @@ var ErrOutside = errors.New("leads out of the source tree")
 // ErrSubmodule is the cause of errors about paths inside a submodule that was not fetched.
 var ErrSubmodule = errors.New("is inside a Git submodule, and the pipeline does not enable submodules (source.git.submodules)")
 
-// LimitError says which limit was passed.
+// LimitError reports which limit was exceeded.
 type LimitError struct {
 	// What was too much, such as "size of big.bin".
 	What string
@@ -95,13 +95,13 @@ type dirEntries struct {
 	byName  map[string]int
 }
 
-// New returns the tree whose root directory has the given ID.
+// New returns the tree whose root directory has the ID root.
 func New(objects Objects, root string) *Tree {
 	return &Tree{objects: objects, root: root, dirs: map[string]*dirEntries{}, blobs: map[string][]byte{}, mounts: map[string]*Tree{}}
 }
 
-// Next returns the tree of another revision of the same objects. Directories that this one has read are not read again
-// there, as equal IDs mean equal directories.
+// Next returns the tree of another revision of the same objects. It does not reread directories that this one has
+// read, since equal IDs mean equal directories.
 func (t *Tree) Next(root string) *Tree {
 	next := New(t.objects, root)
 	t.mu.Lock()
@@ -125,7 +125,7 @@ func (t *Tree) WithMounts(mounts map[string]*Tree) *Tree {
 	return mounted
 }
 
-// Submodule returns the commit that the tree names for the submodule at a path, and false where there is none.
+// Submodule returns the commit that the tree names for the submodule at a path, or false if none exists.
 func (t *Tree) Submodule(name string) (string, bool, error) {
 	found, err := t.findPath(name, nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -199,7 +199,7 @@ func (t *Tree) readBlob(id string, max int64) ([]byte, error) {
 	return content, nil
 }
 
-// readBlobOnce returns a file's content, from what is kept where it is there.
+// readBlobOnce returns a file's content, from the cache if possible, without adding it.
 func (t *Tree) readBlobOnce(id string, max int64) ([]byte, error) {
 	t.mu.Lock()
 	content, ok := t.blobs[id]
@@ -213,8 +213,8 @@ func (t *Tree) readBlobOnce(id string, max int64) ([]byte, error) {
 	return content, nil
 }
 
-// visitFunc is told of every directory that a lookup loads, so that a view can bound them, and of the canonical path of the
-// entry that it looks for there; for a list that is the directory's path with a slash at its end.
+// visitFunc is called for every directory that a lookup loads, so that a view can bound them, with the canonical
+// path of the entry that it looks up in it; for a listing that is the directory's path with a trailing slash.
 type visitFunc func(id string, entries int, path string) error
 
 // findPath walks to a path, following links.
@@ -282,7 +282,7 @@ func (t *Tree) checkLink(link linkInside, to, name string) error {
 	return pathError(name, fmt.Errorf("%s: %w", link.shown, ErrOutside))
 }
 
-// stepInto goes from a directory to one of its entries.
+// stepInto moves from a directory to one of its entries.
 func (t *Tree) stepInto(from foundNode, part, name string, visit visitFunc) (foundNode, error) {
 	if from.entry.Mode == Submodule {
 		return foundNode{}, pathError(name, fmt.Errorf("%s %w", from.path, ErrSubmodule))
@@ -311,8 +311,8 @@ func (t *Tree) stepInto(from foundNode, part, name string, visit visitFunc) (fou
 	return next, nil
 }
 
-// linkEscapes reports whether a link's target leaves the tree. The walk itself would notice ".." as well, but not say that a
-// link did it.
+// linkEscapes reports whether a link's target leaves the tree. The walk itself would detect ".." as well, but could
+// not attribute it to a link.
 func linkEscapes(stack []foundNode, target string) error {
 	if strings.HasPrefix(target, "/") {
 		return ErrOutside
@@ -333,7 +333,7 @@ func linkEscapes(stack []foundNode, target string) error {
 	return nil
 }
 
-// splitPath takes a slash-separated path apart. Absolute paths start at the tree's root.
+// splitPath splits a slash-separated path. Absolute paths start at the tree's root.
 func splitPath(name string) []string { return strings.Split(strings.Trim(name, "/"), "/") }
 
 func pathError(name string, err error) error {

@@ -16,16 +16,16 @@ import (
 type Info struct {
 	// Path is canonical: relative to the root, cleaned, without symbolic links; "." for the root.
 	Path string `json:"path"`
-	// Dir says that it is a directory.
+	// Dir reports whether it is a directory.
 	Dir bool `json:"dir,omitempty"`
-	// Exec says that it is an executable file.
+	// Exec reports whether it is an executable file.
 	Exec bool `json:"exec,omitempty"`
 }
 
-// Reader reads a tree. Paths are relative to the root and separated by slashes; a leading slash is ignored. A path that
-// does not exist gives an error that is fs.ErrNotExist.
+// Reader reads a tree. Paths are relative to the root and separated by slashes; a leading slash is ignored. A path
+// that does not exist results in an fs.ErrNotExist error.
 type Reader interface {
-	// Lookup follows links and says what is at the path.
+	// Lookup follows links and describes the entry at the path.
 	Lookup(name string) (Info, error)
 	// Read returns the content of a file. The caller must not change it.
 	Read(name string) ([]byte, error)
@@ -81,7 +81,7 @@ func NewView(t *Tree, limits Limits) *View {
 	return &View{tree: t, spent: &readBudget{limits: limits, seen: map[treeFile]bool{}, dirs: map[string]bool{}}, record: map[accessKey]string{}}
 }
 
-// Beside starts a view of another tree, with a record of its own, that takes from the same limits.
+// Beside starts a view of another tree, with a record of its own, that counts against the same limits.
 func (v *View) Beside(t *Tree) *View {
 	return &View{tree: t, spent: v.spent, record: map[accessKey]string{}}
 }
@@ -103,7 +103,7 @@ func infoOf(n foundNode) Info {
 // Read implements Reader.
 func (v *View) Read(name string) ([]byte, error) { return v.read(name, (*Tree).readBlob) }
 
-// ReadOnce is Read of a file that nobody is expected to read again: the tree does not keep its content.
+// ReadOnce is Read for a file that is not expected to be read again: the tree does not keep its content.
 func (v *View) ReadOnce(name string) ([]byte, error) { return v.read(name, (*Tree).readBlobOnce) }
 
 func (v *View) read(name string, blob func(t *Tree, id string, max int64) ([]byte, error)) ([]byte, error) {

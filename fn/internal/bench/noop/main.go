@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command noop is a KRM function on kyaml's framework that changes nothing: what any function written with it pays
-// before it does any work.
+// Command noop is a KRM function on kyaml's framework that makes no changes: it shows the base cost of any function
+// written with the framework.
 package main
 
 import (

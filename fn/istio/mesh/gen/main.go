@@ -191,7 +191,7 @@ func (f field) goType(enums map[string]bool) string {
 	return typ
 }
 
-// goName returns the name that protoc-gen-go gives to a field.
+// goName returns the name that protoc-gen-go generates for a field.
 func goName(name string) string {
 	var b []byte
 	upper := true

@@ -23,16 +23,16 @@ import (
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
-// admissionCheck is what validating admission would say.
+// admissionCheck predicts the outcome of validating admission.
 type admissionCheck struct {
 	policies *policy.Set
 	security *podSecurity
 	maker    *request.Maker
 	registry *workload.Registry
 	kinds    map[schema.GroupVersionKind]request.Kind
-	// sources are the policies and bindings, by their kind and name, for what is said about them.
+	// sources maps kind and name to the policies and bindings, for findings about them.
 	sources map[[2]string]gate.Object
-	// problems are those of a policy or a binding, which are said where it is looked at.
+	// problems maps a policy or binding to its problems, which are reported when it is checked.
 	problems map[[2]string][]policy.Problem
 }
 
@@ -169,7 +169,8 @@ func (c *checker) convertedByName(kind schema.GroupKind) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(d *definition) bool { return d.webhook })
 }
 
-// checkAdmission reports what policies and Pod Security say of the object and of the pods that would be made of it.
+// checkAdmission reports the verdicts of policies and Pod Security on the object and on the pods that would be
+// created from it.
 func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
 	a, ref := c.admission, o.Ref()
 	kind, ok := a.kinds[request.ParseKind(ref.APIVersion, ref.Kind)]
@@ -202,7 +203,7 @@ func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
 	}
 }
 
-// addUnread says that an object is not as its kind; the schemas say where.
+// addUnread reports that an object does not match its kind; the schema check reports where.
 func (c *checker) addUnread(o gate.Object, err error) {
 	if !c.admission.policies.Empty() {
 		c.add(o, gate.CodeNotEvaluated, nil, "no policy was evaluated, as the object cannot be read: "+err.Error())
@@ -243,7 +244,8 @@ func existing(path []any, object any) []any {
 	return path
 }
 
-// checkPolicy says what is wrong with a policy or a binding; what takes long is done for those that are checked themselves.
+// checkPolicy reports problems of a policy or binding; expensive checks run only for those that are checked
+// themselves.
 func (c *checker) checkPolicy(o gate.Object, types bool) {
 	ref := o.Ref()
 	for _, p := range c.admission.problems[[2]string{ref.Kind, ref.Name}] {
@@ -273,7 +275,8 @@ func (c *checker) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
 	return version.structural.ToKubeOpenAPI()
 }
 
-// finishAdmission says what was not evaluated, at the policy or binding that is the reason, and what is wrong with those of the catalog.
+// finishAdmission reports what was not evaluated, at the policy or binding that is the reason, and the problems of
+// those in the catalog.
 func (c *checker) finishAdmission(catalog []gate.Object) {
 	a := c.admission
 	for _, o := range catalog {

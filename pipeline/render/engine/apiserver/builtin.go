@@ -61,7 +61,7 @@ func (c *checker) checkMetadata(o gate.Object, namespaced bool, name validation.
 	if base := meta.GenerateName; meta.Name == "" && base != "" {
 		meta.Name = base[:min(len(base), maxGeneratedBase)] + "x2n4b"
 	}
-	// A namespace is given when the object is applied.
+	// A namespace is set when the object is applied.
 	switch {
 	case !namespaced:
 		meta.Namespace = ""
@@ -85,7 +85,7 @@ func (c *checker) addErrors(o gate.Object, code string, errs field.ErrorList) {
 	}
 }
 
-// isReported reports whether there is a finding that the field of the object is missing.
+// isReported reports whether a finding already covers the object's missing field.
 func (c *checker) isReported(o gate.Object, path []any) bool {
 	name := workload.FieldString(path)
 	return slices.ContainsFunc(c.results, func(r result.Result) bool {
@@ -109,8 +109,8 @@ func nameRule(kind openapi.Kind) validation.ValidateNameFunc {
 	return checkPathSegment
 }
 
-// checkPathSegment asks of a name what lets it stand in a URL (source: ValidatePathSegmentName in pkg/api/validation/path of
-// k8s.io/apimachinery).
+// checkPathSegment checks that a name can be used in a URL (source: ValidatePathSegmentName in
+// pkg/api/validation/path of k8s.io/apimachinery).
 func checkPathSegment(name string, _ bool) []string {
 	var out []string
 	if name == "." || name == ".." {

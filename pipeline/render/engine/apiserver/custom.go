@@ -58,7 +58,7 @@ func (c *checker) checkCustom(ctx context.Context, o gate.Object, d *definition)
 	c.checkValues(ctx, o, object, version)
 }
 
-// storedCopy returns a copy with the types of numbers that the API server's own code expects; nil if there is none.
+// storedCopy returns a copy with the number types that the API server's own code expects, or nil if none exists.
 func storedCopy(object map[string]any) map[string]any {
 	text, err := utiljson.Marshal(object)
 	if err != nil {

@@ -85,7 +85,7 @@ func (c *checker) addDefinition(o gate.Object) {
 	for _, v := range crd.Spec.Versions {
 		dv := &definedVersion{served: v.Served, validation: v.Schema}
 		if dv.validation == nil {
-			dv.validation = crd.Spec.Validation // the conversion has put what is the same in all versions there
+			dv.validation = crd.Spec.Validation // the conversion moved the validation that all versions share to this field
 		}
 		sub := v.Subresources
 		if sub == nil {
@@ -128,9 +128,10 @@ func (c *checker) servedVersion(id groupKind, version string) (*definition, *def
 	return nil, nil
 }
 
-// checkByDefinitions checks a custom resource. Files may have several definitions of one kind, such as those of a chart's versions or of
-// clusters. It is not known which of them meets the object, so it is in order if one finds nothing; otherwise it is the one that finds
-// least, and the last of those. What does not serve the object's version is left out where another does.
+// checkByDefinitions checks a custom resource. Files may contain several definitions of one kind, such as those of
+// a chart's versions or of clusters. Which of them will meet the object is unknown, so the object passes if one
+// definition reports no finding; otherwise the definition with the fewest findings counts, and the last one of
+// these on a tie. Definitions that do not serve the object's version are skipped if another one does.
 func (c *checker) checkByDefinitions(ctx context.Context, o gate.Object, definitions []*definition) {
 	_, name, _ := strings.Cut(o.Ref().APIVersion, "/")
 	var serving []*definition
@@ -143,7 +144,7 @@ func (c *checker) checkByDefinitions(ctx context.Context, o gate.Object, definit
 		definitions = serving
 	}
 	usable := slices.DeleteFunc(slices.Clone(serving), func(d *definition) bool { return d.versions[name].prepare() != nil })
-	if len(usable) > 0 { // one whose schema cannot be used says nothing about an object
+	if len(usable) > 0 { // a definition with an unusable schema cannot judge an object
 		definitions = usable
 	}
 	if len(definitions) == 1 {
@@ -212,7 +213,7 @@ func (c *checker) checkDefinition(ctx context.Context, o gate.Object) {
 	for _, err := range definitionvalidation.ValidateCustomResourceDefinition(ctx, crd) {
 		path := definitionPath(err.Field, o.Value)
 		if len(path) > 0 && path[0] == "status" || err.Type == field.ErrorTypeRequired && c.isReported(o, path) {
-			continue // it follows from something that is said about the versions
+			continue // it follows from a finding about the versions
 		}
 		c.add(o, gate.CodeInvalidDefinition, path, errorMessage(o, err))
 	}

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver says what the API server of a cluster would refuse of objects before they get there. Built-in kinds are held against
-// the OpenAPI of the version of Kubernetes, custom resources against their definitions, by the API server's own code. It reads values
-// and gives results; it changes nothing, and reads no file and no cluster.
+// Package apiserver predicts which objects a cluster's API server would reject before they get there. Built-in
+// kinds are checked against the OpenAPI of the Kubernetes version, custom resources against their definitions, by
+// the API server's own code. The package reads values and returns results; it changes no object and accesses
+// neither files nor a cluster.
 package apiserver

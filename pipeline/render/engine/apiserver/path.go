@@ -27,7 +27,7 @@ func fieldPath(text string, object any) []any {
 			if _, isList := object.([]any); isList {
 				i, err := strconv.Atoi(inside)
 				if err != nil {
-					return path // a key of a list of mappings: the list says enough
+					return path // a key of a list of mappings: the list is precise enough
 				}
 				key = i
 			}
@@ -54,10 +54,10 @@ func firstKey(text string, object any) (key any, rest string) {
 	return text, ""
 }
 
-// errorMessage is what the API server says about a field, without the field, which stands beside it.
+// errorMessage returns the API server's message about a field, without the field, which is shown next to it.
 func errorMessage(o gate.Object, err *field.Error) string {
 	if isSecret(o) {
-		return err.Type.String() + ": " + err.Detail // the value is nobody's to see
+		return err.Type.String() + ": " + err.Detail // the value must stay hidden
 	}
 	return err.ErrorBody()
 }

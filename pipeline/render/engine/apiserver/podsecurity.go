@@ -22,7 +22,7 @@ import (
 // podSecurity holds pods against the levels of Pod Security, by Kubernetes' own code.
 type podSecurity struct {
 	evaluator psapolicy.Evaluator
-	// defaults hold for namespaces that say nothing.
+	// defaults is the policy of namespaces that do not set one.
 	defaults psa.Policy
 	// server is the version of the API server, which is what latest means.
 	server psa.Version

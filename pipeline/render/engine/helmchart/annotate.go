@@ -12,17 +12,18 @@ import (
 	"text/template/parse"
 )
 
-// A template function does not learn where it is called. Before a chart is rendered with derived values, its templates are hence
-// annotated: a call of such a function gets the number of its place as its first argument, and around what includes other
-// templates the place is noted. Nothing of it is seen in what is rendered:
+// A template function does not learn where it is called. Templates of a chart are therefore annotated before it is
+// rendered with derived values: a call of such a function gets the number of its place as its first argument, and
+// actions that include other templates are wrapped to record the place. The annotations do not show in the rendered
+// output:
 //
 //	{{ randAlphaNum 10 }}            {{ randAlphaNum "7" 10 }}
 //	{{ default uuidv4 .id }}         {{ default (uuidv4 "8") .id }}
 //	{{ include "name" . | quote }}   {{ include (prerigEnter "9" "name") . | prerigLeave | quote }}
 //	{{ tpl .Values.text . }}         {{ tpl (prerigText "10" .Values.text) . | prerigLeave }}
 //
-// A file begins with prerigBegin and ends with prerigEnd. An error has other columns then, and so is looked for again in the templates as
-// they are (derived.go).
+// A file begins with prerigBegin and ends with prerigEnd. This changes the columns in errors, so an error is
+// searched again in the original templates (derived.go).
 
 // Functions that only annotated templates call.
 const (
@@ -33,7 +34,7 @@ const (
 	funcEnd   = "prerigEnd"
 )
 
-// place is where a call stands.
+// place is the location of a call.
 type place struct {
 	// file is the path in the chart, and block the template that is defined around it, if any.
 	file, block string
@@ -50,14 +51,15 @@ type annotator struct {
 	inserts []insert
 }
 
-// insert is text that goes in front of what is at an offset. Of several at one offset, what ends something goes before what begins, and
-// the order is that in which parentheses close and open.
+// insert is text to insert before an offset. Of several inserts at one offset, closing ones precede opening ones,
+// in the order in which parentheses close and open.
 type insert struct {
 	at, order int
 	text      string
 }
 
-// annotate returns a template with its places, as it is where it cannot be parsed. whole says that it is a file.
+// annotate returns a template annotated with its places, or unchanged if it cannot be parsed. whole reports whether
+// it is a file.
 func annotate(text, file string, whole bool, derived func(name string) bool, number func(place) int) string {
 	root := parse.New(file)
 	root.Mode = parse.SkipFuncCheck
@@ -197,8 +199,8 @@ func (a *annotator) placeAt(block string, at int) string {
 	return fmt.Sprint(a.number(place{a.file, block, strings.Join(strings.Fields(line), " ")}))
 }
 
-// wordLength returns how long the word of an action is that a text begins with: what stands between spaces, with its
-// parentheses and quotes. It is 0 where the command ends.
+// wordLength returns the length of the word of an action that a text begins with: everything up to a space, with
+// its parentheses and quotes. It is 0 at the end of the command.
 func wordLength(text string) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {

@@ -40,8 +40,9 @@ func (b *archiveBudget) checkDependency(name string, content []byte) error {
 	return b.checkArchive(name, content, 1)
 }
 
-// checkArchive refuses what has no place in the archive of a chart: names that lead out of it, links, devices, and more than
-// there is room for. Helm's loader takes the first part off each name, and links for empty files.
+// checkArchive rejects entries that do not belong in the archive of a chart: names that lead out of it, links,
+// devices, and more than the budget allows. Helm's loader strips the first part of each name, and treats links as
+// empty files.
 func (b *archiveBudget) checkArchive(name string, content []byte, depth int) error {
 	if depth > maxArchiveNested {
 		return fmt.Errorf("reading %s: more than %d archives inside each other", name, maxArchiveNested)
@@ -78,7 +79,8 @@ func (b *archiveBudget) checkEntry(name string, head *tar.Header, reader io.Read
 	if b.files--; b.files < 0 {
 		return fmt.Errorf("reading %s: it holds more than %d files", name, maxArchiveFiles)
 	}
-	// The header's size is what the entry has: the reader gives neither more nor less. So too large a file is not even read.
+	// The header's size is exact: the reader yields neither more nor less. So a file that is too large is not even
+	// read.
 	if b.bytes -= head.Size; b.bytes < 0 {
 		return fmt.Errorf("reading %s: it holds more than %d bytes when it is unpacked", name, int64(maxUnpacked))
 	}
@@ -93,8 +95,9 @@ func (b *archiveBudget) checkEntry(name string, head *tar.Header, reader io.Read
 	return b.checkArchive(name+":"+inner, content, depth+1)
 }
 
-// nameInChart returns the name that Helm's loader gives to a file of an archive (pkg/chart/loader/archive of Helm 4.3): without its first
-// part, which ends with a backslash where there is one, and cleaned. So charts//a.tgz is charts/a.tgz.
+// nameInChart returns the name that Helm's loader assigns to a file of an archive (pkg/chart/loader/archive of Helm
+// 4.3): without its first part, which ends at a backslash if it contains one, and cleaned. So charts//a.tgz is
+// charts/a.tgz.
 func nameInChart(name string) string {
 	delimiter := "/"
 	if strings.Contains(name, `\`) {

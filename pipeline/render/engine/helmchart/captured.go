@@ -74,7 +74,7 @@ func (c *capturedObjects) add(doc *manifest.Document) error {
 		if object == nil {
 			return fmt.Errorf("%s: it is no object", item)
 		}
-		// The items of a list of one kind do not say what they are.
+		// The items of a list of one kind do not declare their kind.
 		if kind, _ := list["kind"].(string); kind != "List" {
 			setMissing(object, "kind", strings.TrimSuffix(kind, "List"))
 			setMissing(object, "apiVersion", list["apiVersion"])

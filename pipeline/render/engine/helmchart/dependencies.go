@@ -84,7 +84,7 @@ func (a *Archive) read(files tree.Reader) ([]*archive.BufferedFile, error) {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if meta.Name != a.Name || !isSameVersion(meta.Version, a.Version) {
-		// Which one is not told: whoever writes the lock need not be allowed to read it.
+		// The error does not name the other chart: the author of the lock may not be allowed to read it.
 		return nil, fmt.Errorf("the archive of %s holds another chart than %s %s, which is locked", a.Repository, a.Name, a.Version)
 	}
 	return found, nil
@@ -134,7 +134,7 @@ func (s singleFile) Lookup(name string) (tree.Info, error) { return tree.Info{Pa
 // List implements tree.Reader.
 func (s singleFile) List(string) ([]tree.Info, error) { return nil, io.EOF }
 
-// ReadFile returns a file of a release's chart, by its path in the chart. One that is not there is fs.ErrNotExist.
+// ReadFile returns a file of a release's chart by its path in the chart, or fs.ErrNotExist if it does not exist.
 func ReadFile(files tree.Reader, spec *v1alpha1.Helm, options Options, name string) ([]byte, error) {
 	name = path.Clean(name)
 	if spec.Repository == "" {
@@ -152,7 +152,7 @@ func ReadFile(files tree.Reader, spec *v1alpha1.Helm, options Options, name stri
 	return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
 }
 
-// DefaultValues returns the text of the values.yaml of a release's chart, nothing where it has none.
+// DefaultValues returns the text of the values.yaml of a release's chart, or nil if it has none.
 func DefaultValues(files tree.Reader, spec *v1alpha1.Helm, options Options) ([]byte, error) {
 	if spec.Repository == "" {
 		content, err := files.Read(path.Join(spec.Chart, "values.yaml"))
@@ -181,7 +181,7 @@ func (c *chartRender) addDependencies(files tree.Reader, dir string, own []*arch
 	}
 	meta, err := metadataOf(own)
 	if err != nil {
-		return own, nil //nolint:nilerr // it is said where the chart is loaded
+		return own, nil // nolint:nilerr // it is reported when the chart is loaded
 	}
 	out := slices.Clip(own)
 	added := map[string]bool{} // one chart under two aliases is packed once, two versions of it are packed both
@@ -202,7 +202,7 @@ func (c *chartRender) addDependencies(files tree.Reader, dir string, own []*arch
 	return out, nil
 }
 
-// readDependency returns the files of a dependency; none where nothing is known of it.
+// readDependency returns the files of a dependency, or none if the dependency is unknown.
 func (c *chartRender) readDependency(files tree.Reader, dir string, wanted *chart.Dependency, depth int) ([]*archive.BufferedFile, error) {
 	var found []*archive.BufferedFile
 	var err error

@@ -23,15 +23,15 @@ import (
 	"github.com/prerig/prerig/pipeline/render/derive"
 )
 
-// With impure: Derived, a function that is random returns what is derived from a key, the release and the call. Which call it is, is said
-// by what is rendered, the places of the includes that lead there, the place of the call, its function and arguments, and how many
-// that are the same in all of this were before it in the same file.
+// With impure: Derived, a random function returns a value derived from a key, the release and the call. A call is
+// identified by the file being rendered, the places of the includes that lead to it, the place of the call, its
+// function and arguments, and the number of previous calls in the same file that are equal in all of this.
 
 // derivation is what all renders of a release have in common.
 type derivation struct {
 	key     *derive.Key
 	release []string
-	// time is what the clock shows, nil where nobody says.
+	// time is the time that the clock shows, or nil if none is set.
 	time *time.Time
 	// functions that are derived.
 	functions map[string]bool
@@ -44,7 +44,7 @@ type derivation struct {
 	made map[string]bool
 }
 
-// newDerivation returns nil for a release that derives nothing.
+// newDerivation returns nil for a release that derives no values.
 func newDerivation(release *v1alpha1.Helm, options Options) (*derivation, error) {
 	if release.Impure != v1alpha1.ImpureDerived {
 		return nil, nil
@@ -94,7 +94,7 @@ func (d *derivation) annotateChart(c *chart.Chart) {
 	}
 }
 
-// least is how long a value is that is looked for in errors. A shorter one is part of too much else.
+// least is the minimum length of a value to search for in errors. A shorter one occurs in too many other words.
 const least = 4
 
 // note remembers a value that no error may hold, and returns it.
@@ -107,7 +107,7 @@ func (d *derivation) note(value string) string {
 	return value
 }
 
-// redact takes derived values out of a text.
+// redact removes derived values from a text.
 func (d *derivation) redact(text string) string {
 	if d == nil {
 		return text
@@ -127,7 +127,7 @@ type derivedCalls struct {
 
 // renderedFile is a file that is being rendered.
 type renderedFile struct {
-	// paths say what leads to where the render is: the file, and each include.
+	// paths list what leads to the current point of the render: the file, and each include.
 	paths []string
 	// counts of equal calls.
 	counts map[string]int
@@ -158,8 +158,8 @@ func (c *derivedCalls) placeOf(number string) place {
 	return c.places[n]
 }
 
-// annotations are what annotated templates call. A file that is included again gives what it gives by itself, so that the checksum of a
-// Secret is that of the Secret.
+// annotations returns the functions that annotated templates call. A file that is included again yields the same
+// output as on its own, so that the checksum of a Secret is that of the Secret.
 func (c *derivedCalls) annotations() template.FuncMap {
 	enter := func(number string) {
 		file, at := c.file(), c.placeOf(number)

@@ -19,14 +19,15 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
-// Helm's templates compute all arguments of a function, so that
+// Helm's templates evaluate all arguments of a function, so that
 //
 //	password: {{ default (randAlphaNum 10) .Values.password }}
 //
-// calls randAlphaNum also where there is a password. What matters is whether a call has an effect on the result. Hence with
-// impure: Refuse such functions return made-up values, and a render in which any of them was called is done again with other
-// ones: where the result is the same, they had no effect. Where it is not, the call that has one is found by giving one call
-// after the other another value, and then made to fail, which names its place (see render.go).
+// calls randAlphaNum even if a password is set. What matters is whether a call has an effect on the result. Hence
+// with impure: Refuse such functions return made-up values, and a render in which any of them was called is
+// repeated with different ones: if the result is the same, the calls had no effect. If it differs, the call
+// responsible is found by changing the value of one call after another. That call is then made to fail, which names
+// its place (see render.go).
 
 // impureCalls are the calls of impure functions in one render, and what they return.
 type impureCalls struct {
@@ -34,9 +35,9 @@ type impureCalls struct {
 	lookup v1alpha1.HelmImpure
 	// derived makes the results of random functions, with impure: Derived.
 	derived *derivedCalls
-	// placed says that templates are annotated.
+	// placed reports whether templates are annotated.
 	placed bool
-	// nameField says what a user calls a field of the release.
+	// nameField returns the user-facing name of a field of the release.
 	nameField func(string) string
 	// captured answers lookup, with lookup: Captured.
 	captured *capturedObjects
@@ -66,7 +67,7 @@ func (c *impureCalls) unplaced() *impureCalls {
 	return &again
 }
 
-// time is what the clock shows, nil where nobody says.
+// time returns the time that the clock shows, or nil if none is set.
 func (c *impureCalls) time() *time.Time {
 	if c.derived == nil {
 		return nil
@@ -74,7 +75,7 @@ func (c *impureCalls) time() *time.Time {
 	return c.derived.time
 }
 
-// purposes say what is impure of each function, for messages.
+// purposes maps each function to the reason why it is impure, for messages.
 var purposes = map[string]string{
 	"now": "reads the clock", "ago": "reads the clock", "date": "reads the clock for what is not a time", "durationRound": "reads the clock",
 	"randAlphaNum": "is random", "randAlpha": "is random", "randAscii": "is random", "randNumeric": "is random", "randBytes": "is random",
@@ -106,14 +107,14 @@ func (c *impureCalls) call(name string) (int, error) {
 	return c.variant, nil
 }
 
-// refusal says why a call is refused, and what to do.
+// refusal explains why a call is rejected, and how to fix it.
 func (c *impureCalls) refusal(name string) string {
 	impure := c.nameField("impure")
 	advice := "set " + impure
 	switch {
 	case c.derived != nil && name == "getHostByName":
 		advice = "set " + impure + " to Empty"
-	case c.derived != nil: // all others are derived where there is a time
+	case c.derived != nil: // all others are derived if a time is set
 		advice = "say in " + c.nameField("derived.time") + " what the clock shows"
 	}
 	return fmt.Sprintf("%s %s, so that each render would give something else; give the chart a value that makes the call unnecessary, or %s", name, purposes[name], advice)
@@ -211,7 +212,7 @@ func (c *impureCalls) randomFunctions() template.FuncMap {
 	}
 }
 
-// madeUpSecret is long enough for whoever looks at the length of a key.
+// madeUpSecret is long enough for templates that check the length of a key.
 const madeUpSecret = 60
 
 func (c *impureCalls) certificateFunctions() template.FuncMap {
@@ -231,7 +232,8 @@ func (c *impureCalls) certificateFunctions() template.FuncMap {
 	return out
 }
 
-// clock returns the time for a function that reads the clock. ok is false where it is to return nothing.
+// clock returns the time for a function that reads the clock. ok is false if the function must return an empty
+// result.
 func (c *impureCalls) clock(name string) (now time.Time, ok bool, err error) {
 	if at := c.time(); at != nil {
 		return *at, true, nil
@@ -240,7 +242,7 @@ func (c *impureCalls) clock(name string) (now time.Time, ok bool, err error) {
 	return madeUpTime(variant), variant >= 0 && err == nil, err
 }
 
-// clockFunctions are sprig's functions about time (date.go), with a time that is given or made up where they read the clock.
+// clockFunctions are sprig's time functions (date.go), with a set or made-up time in place of the clock.
 func (c *impureCalls) clockFunctions() template.FuncMap {
 	own := sprig.TxtFuncMap()
 	inZone, _ := own["dateInZone"].(func(string, any, string) string)
@@ -292,7 +294,7 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 	return out
 }
 
-// timeOf returns the time that sprig takes a value for (dateAgo in its date.go), now for what is none.
+// timeOf returns the time that sprig reads a value as (dateAgo in its date.go), or now if the value is not a time.
 func timeOf(value any, now time.Time) time.Time {
 	switch value := value.(type) {
 	case time.Time:
@@ -305,7 +307,8 @@ func timeOf(value any, now time.Time) time.Time {
 	return now
 }
 
-// isTime reports whether sprig takes a value for a time; the clock stands for all others (dateInZone in its date.go).
+// isTime reports whether sprig accepts a value as a time; it uses the clock for all others (dateInZone in its
+// date.go).
 func isTime(value any) bool {
 	switch value.(type) {
 	case time.Time, *time.Time, int64, int, int32:

@@ -32,22 +32,22 @@ type Manifest struct {
 	Template string
 	// YAML is the text.
 	YAML string
-	// CRD says that it is of a crds directory, Hook that it is a hook.
+	// CRD reports whether it is from a crds directory, Hook whether it is a hook.
 	CRD, Hook bool
 }
 
 // Options of a render.
 type Options struct {
-	// Archives are charts of repositories: what the release names there, and dependencies that are not packed.
+	// Archives are charts of repositories: the one that the release names, and dependencies that are not vendored.
 	Archives []Archive
-	// KeepTests renders hooks that are tests too, as helm template does unless it is told not to.
+	// KeepTests also renders hooks that are tests, which is the default of helm template.
 	KeepTests bool
 	// Key is what values are derived from, with impure: Derived.
 	Key *derive.Key
 	// DefaultValues are in the place of the chart's own values.yaml; nil leaves that in place.
 	DefaultValues map[string]any
-	// FieldName returns what a user calls a field of the release, such as impure, in messages; "" where there is no such field.
-	// nil is for spec.build.helm.
+	// FieldName returns the user-facing name of a field of the release, such as impure, for messages, or "" if no
+	// such field exists. nil means spec.build.helm.
 	FieldName func(field string) string
 }
 
@@ -71,7 +71,7 @@ func Render(ctx context.Context, files tree.Reader, spec *v1alpha1.Helm, options
 	return manifests, nil
 }
 
-// chartRender renders one release, as often as it takes to see what its impure functions do.
+// chartRender renders one release, as often as needed to determine the effect of its impure functions.
 type chartRender struct {
 	ctx       context.Context
 	spec      *v1alpha1.Helm
@@ -127,7 +127,7 @@ func (c *chartRender) render(files tree.Reader) ([]Manifest, error) {
 	return nil, c.explainCall(0)
 }
 
-// isSame reports whether a render with other made-up values gives the same.
+// isSame reports whether a render with other made-up values yields the same result.
 func (c *chartRender) isSame(as []Manifest, calls *impureCalls) (bool, error) {
 	manifests, err := c.renderOnce(calls)
 	if err != nil && len(calls.names) > 0 {
@@ -220,7 +220,7 @@ func (c *chartRender) loadChart() (*chart.Chart, error) {
 	return root, nil
 }
 
-// sortDependencies gives dependencies an order, as Helm's loader has them in that of a Go map.
+// sortDependencies sorts dependencies, since Helm's loader returns them in the order of a Go map.
 func sortDependencies(c *chart.Chart) {
 	sorted := slices.SortedFunc(slices.Values(c.Dependencies()), func(a, b *chart.Chart) int {
 		return strings.Compare(a.Name()+" "+a.Metadata.Version, b.Name()+" "+b.Metadata.Version)
@@ -282,11 +282,11 @@ func (c *chartRender) locate(err error) error {
 	return errors.New(strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "; "))
 }
 
-// outermostCalls is how many calls of templates by templates an error tells of, at each end.
+// outermostCalls is the number of template calls that an error shows at each end of the call chain.
 const outermostCalls = 4
 
-// leaveOutCalls takes calls out of the middle of an error, so that its cause can be seen: Helm ends a template that calls itself
-// after a thousand calls, and names each of them.
+// leaveOutCalls removes calls from the middle of an error to keep its cause visible: Helm stops a template that
+// calls itself after a thousand calls, and names each of them.
 func leaveOutCalls(text string) string {
 	const call = ": error calling "
 	parts := strings.Split(text, call)

@@ -14,9 +14,9 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// checkSchemas refuses schemas that need another document, in all charts. Helm would fetch it, or read it from the machine's own files:
-// its validation has loaders for both that nobody can replace (pkg/chart/common/util/jsonschema.go of Helm 4.3). skip is the field that
-// leaves the schemas out, if there is one.
+// checkSchemas rejects schemas that need another document, in all charts. Helm would fetch it, or read it from the
+// machine's own files: its validation has loaders for both that cannot be replaced
+// (pkg/chart/common/util/jsonschema.go of Helm 4.3). skip is the field that disables the schemas, if one exists.
 func checkSchemas(c *chart.Chart, skip string) error {
 	outside, err := compileSchema(c.Schema)
 	switch {
@@ -35,13 +35,13 @@ func checkSchemas(c *chart.Chart, skip string) error {
 	return nil
 }
 
-// compileSchema compiles a schema as Helm does, with nothing beside it. outside says what it refers to, "" where that is nothing. A text
-// that is no JSON is left to Helm, which loads nothing for it.
+// compileSchema compiles a schema as Helm does, without access to other documents. outside is the document that it
+// refers to, or "" if it refers to none. A text that is not JSON is left to Helm, which loads no document for it.
 func compileSchema(text []byte) (outside string, err error) {
 	const name = "file:///values.schema.json" // as Helm calls it: relative references are resolved against it
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return "", nil //nolint:nilerr // Helm says so
+		return "", nil // nolint:nilerr // Helm reports it
 	}
 	defer func() {
 		if r := recover(); r != nil { // Helm is prepared for it, too

@@ -31,8 +31,8 @@ func readValues(files tree.Reader, release *v1alpha1.Helm) (map[string]any, erro
 	return loader.MergeMaps(values, release.Values), nil
 }
 
-// copyValues returns a copy with nothing in common: templates can change values, and so can the handling of dependencies. Numbers keep
-// their type, which templates see: those of files are float64 and those of --set int64.
+// copyValues returns a deep copy: templates can change values, and so can the processing of dependencies. Numbers
+// keep their type, which templates see: those from files are float64 and those from --set int64.
 func copyValues(values map[string]any) map[string]any {
 	return copyValue(values).(map[string]any)
 }

@@ -104,7 +104,7 @@ func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) e
 	}
 	for i, source := range sources {
 		if source.Ref != "" && source.Path == "" && source.Chart == "" {
-			continue // it is there for the values of others
+			continue // it only provides values for others
 		}
 		one := &appRender{set: s, object: o, app: &app, sources: sources, source: source, at: at(i)}
 		if err := one.render(ctx, out); err != nil {
@@ -205,7 +205,7 @@ func (r *appRender) render(ctx context.Context, out *Rendered) error {
 	return nil
 }
 
-// describe takes over what an Application says of its release.
+// describe applies the release settings of an Application.
 func (r *appRender) describe() error {
 	include := true
 	r.spec.IncludeCRDs, r.spec.ReleaseName, r.spec.Namespace = &include, r.app.Metadata.Name, r.app.Spec.Destination.Namespace

@@ -18,8 +18,8 @@ import (
 	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 )
 
-// values returns what the flags of helm template would give that Argo CD writes (util/helm/cmd.go): files in their order, then values
-// or valuesObject, then parameters.
+// values returns the values that result from the helm template flags that Argo CD writes (util/helm/cmd.go): files
+// in their order, then values or valuesObject, then parameters.
 func (r *appRender) values() (map[string]any, error) {
 	merged := map[string]any{}
 	helm := r.source.Helm
@@ -101,7 +101,7 @@ func escapeCommas(value string) string {
 	return out.String()
 }
 
-// substitute replaces variables as Argo CD does; of those that are not known nothing stays.
+// substitute replaces variables as Argo CD does; unknown ones are replaced by the empty string.
 func (r *appRender) substitute(at, text string) (string, error) {
 	if !strings.Contains(text, "$") {
 		return text, nil
@@ -137,8 +137,8 @@ type valueFile struct {
 	content  []byte
 }
 
-// valueFiles reads the files of values, each once. A file that is named goes to the place where it is named, not to that of a pattern
-// which has it too.
+// valueFiles reads the values files, each once. A file that is named explicitly keeps that position, even if a
+// pattern matches it too.
 func (r *appRender) valueFiles() ([]valueFile, error) {
 	helm := r.source.Helm
 	named := map[string]bool{}
@@ -206,7 +206,7 @@ func (r *appRender) readValueFiles(field, raw string, named map[string]bool) ([]
 	return []valueFile{*file}, nil
 }
 
-// isPattern reports whether Argo CD takes a path for a pattern.
+// isPattern reports whether Argo CD treats a path as a pattern.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
 
 // resolvedFile is a file of the tree, or one of the chart's archive.
@@ -252,7 +252,7 @@ func (r *appRender) resolve(field, raw string) (resolvedFile, error) {
 	return resolvedFile{path: at, root: r.chart.root}, nil
 }
 
-// readFile reads one file. An error that is fs.ErrNotExist says that there is none.
+// readFile reads one file. It returns an fs.ErrNotExist error if the file does not exist.
 func (r *appRender) readFile(field, raw string) (*valueFile, error) {
 	at, err := r.resolve(field, raw)
 	if err != nil {

@@ -49,7 +49,8 @@ func (s *Set) Render(ctx context.Context, o *Object) (*Rendered, error) {
 	return &Rendered{Local: out.Local, Results: append(out.Results, Finding(result.Error, o, about.field, about.message))}, nil
 }
 
-// maxNameLength is the longest name of a release that Helm takes, hashLength what of a hash goes into a longer one.
+// maxNameLength is the maximum length of a release name that Helm accepts; hashLength is the length of the hash
+// suffix that shortens a longer one.
 const (
 	maxNameLength = 53
 	hashLength    = 12
@@ -113,7 +114,7 @@ func (s *Set) renderHelmRelease(ctx context.Context, o *Object, out *Rendered) e
 	return nil
 }
 
-// newSpec returns a release with what the pipeline says of all.
+// newSpec returns a release with the pipeline's settings for all releases.
 func (s *Set) newSpec() *v1alpha1.Helm {
 	all := s.in.Spec
 	return &v1alpha1.Helm{
@@ -122,7 +123,8 @@ func (s *Set) newSpec() *v1alpha1.Helm {
 	}
 }
 
-// options are those of the renders of all releases. own names the fields that a release says itself, and that the pipeline does not.
+// options returns the options shared by the renders of all releases. own names the fields that a release sets
+// itself, rather than the pipeline.
 func (s *Set) options(own map[string]string) helmchart.Options {
 	return helmchart.Options{Archives: s.in.Archives, Key: s.in.Key, FieldName: func(field string) string {
 		if name, ok := own[field]; ok {
@@ -150,7 +152,7 @@ func (s *Set) checkHelmRelease(o *Object, hr *helmv2.HelmRelease, out *Rendered)
 	return nil
 }
 
-// installFrom takes over what a HelmRelease says of the installation.
+// installFrom applies the install settings of a HelmRelease.
 func installFrom(hr *helmv2.HelmRelease, spec *v1alpha1.Helm) {
 	install, upgrade := hr.Spec.Install, hr.Spec.Upgrade
 	include := true

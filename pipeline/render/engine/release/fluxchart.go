@@ -24,7 +24,7 @@ type foundChart struct {
 	Chart
 	path string // of a chart in the tree
 	root string // of the repository that it is in
-	// valuesFiles are in the place of the chart's own values.yaml; ignoreMissing leaves those out that are not there.
+	// valuesFiles replace the chart's own values.yaml; ignoreMissing skips those that do not exist.
 	valuesFiles   []string
 	ignoreMissing bool
 }
@@ -162,7 +162,7 @@ func (s *Set) findInSource(o *Object, at, namespace string, spec *sourcev1.HelmC
 	return found, s.findInGit(object, found, spec)
 }
 
-// defaultBranch is what source-controller follows where a GitRepository does not say it.
+// defaultBranch is the branch that source-controller follows if a GitRepository sets none.
 const defaultBranch = "master"
 
 // findInGit finds a chart in the tree of a GitRepository.

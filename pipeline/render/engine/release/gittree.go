@@ -13,7 +13,7 @@ import (
 
 const repositoryHint = "say where its files are in the tree with spec.build.releases.repositories"
 
-// findTree returns the root of a Git repository at what is asked for, or the reason why it is not there.
+// findTree returns the root of a Git repository at the requested ref, or the reason why it is not available.
 func (s *Set) findTree(url string, asked v1alpha1.GitRef) (root, reason string) {
 	other := ""
 	for _, tree := range s.in.Trees {
@@ -31,8 +31,8 @@ func (s *Set) findTree(url string, asked v1alpha1.GitRef) (root, reason string) 
 	return "", "the repository is none of the pipeline's sources; add it to spec.sources, or " + repositoryHint
 }
 
-// follows reports whether a source follows what is asked for. The repository's HEAD is what the source follows, whatever it is
-// called there: nothing in the tree tells.
+// follows reports whether a source follows the requested ref. The repository's HEAD is assumed to be what the
+// source follows, whatever its name: the tree does not contain it.
 func follows(source, asked v1alpha1.GitRef) bool {
 	switch {
 	case asked.Commit != "":

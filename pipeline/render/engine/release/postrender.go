@@ -16,8 +16,8 @@ import (
 	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 )
 
-// postRender does what the post-renderers of a HelmRelease do, and writes its common metadata. What is of a crds directory is not
-// sent through them, and hooks are as the strategy says.
+// postRender applies the post-renderers of a HelmRelease and adds its common metadata. Objects from a crds
+// directory bypass them, and hooks follow the strategy.
 func postRender(hr *helmv2.HelmRelease, manifests []helmchart.Manifest) ([]helmchart.Manifest, error) {
 	steps := postRenderers(hr)
 	if len(steps) == 0 {
@@ -99,13 +99,13 @@ func postRenderers(hr *helmv2.HelmRelease) []types.Kustomization {
 	return out
 }
 
-// withName gives the metadata of a patch the name that one must have, which says nothing where there is a target.
+// withName adds the mandatory name to the metadata of a patch; it has no meaning if a target is set.
 func withName(metadata map[string]any) map[string]any {
 	metadata["name"] = "any"
 	return metadata
 }
 
-// kustomized builds a kustomization whose only resource is a text. Plugins are off, and there are no other files.
+// kustomized builds a kustomization whose only resource is a text. Plugins are disabled, and no other files exist.
 func kustomized(k types.Kustomization, text string) (string, error) {
 	const resource = "release.yaml"
 	k.TypeMeta = types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}

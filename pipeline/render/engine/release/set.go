@@ -24,7 +24,8 @@ import (
 type Object struct {
 	// Value is the object.
 	Value map[string]any
-	// Locate returns where a field of the object is written, or else the object; nil where nothing is known. It may be nil.
+	// Locate returns the location of a field of the object, or of the object itself, or nil if unknown. It may be
+	// nil.
 	Locate func(path []any) *result.File
 }
 
@@ -42,20 +43,20 @@ func (o *Object) group() string {
 
 // Inputs are what releases are rendered from.
 type Inputs struct {
-	// Spec is what the pipeline says of releases.
+	// Spec holds the pipeline's settings for releases.
 	Spec *v1alpha1.Releases
 	// Files are those of the source, and Archives the charts that were fetched.
 	Files    tree.Reader
 	Archives []helmchart.Archive
 	// Key is what values are derived from, with impure: Derived.
 	Key *derive.Key
-	// Trees are the Git repositories whose files are there.
+	// Trees are the Git repositories whose files are available.
 	Trees []render.Repository
 	// Objects are those that releases can refer to.
 	Objects []*Object
 }
 
-// Chart is a chart of a repository that is needed and not there.
+// Chart is a chart of a repository that is needed but not available.
 type Chart struct {
 	// Repository is the URL, Name the chart's name and Range the version that is asked for.
 	Repository, Name, Range string
@@ -74,7 +75,7 @@ type Rendered struct {
 	// Wanted are the charts that must be fetched before anything is rendered, and Local are charts of the tree, which may need others.
 	Wanted []Chart
 	Local  []string
-	// Results are findings about the object; with an error among them there are no manifests.
+	// Results are findings about the object; if they include an error, no manifests exist.
 	Results result.Results
 }
 

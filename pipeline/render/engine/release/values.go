@@ -18,10 +18,10 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// mergeMaps returns a with b over it. Mappings are merged, everything else is replaced.
+// mergeMaps returns a overlaid with b. Mappings are merged, all other values replaced.
 func mergeMaps(a, b map[string]any) map[string]any { return loader.MergeMaps(a, b) }
 
-// maxAliased bounds the values that the aliases of a text stand for.
+// maxAliased bounds the number of values that the aliases of a text expand to.
 const maxAliased = 1_000_000
 
 // readValues reads values as Helm does.
@@ -32,7 +32,7 @@ func readValues(content []byte) (map[string]any, error) {
 	return common.ReadValues(content)
 }
 
-// checkAliases refuses a text whose aliases stand for too much.
+// checkAliases rejects a text whose aliases expand to too many values.
 func checkAliases(content []byte) error {
 	if !bytes.ContainsRune(content, '&') || !bytes.ContainsRune(content, '*') {
 		return nil

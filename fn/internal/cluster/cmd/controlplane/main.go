@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controlplane runs etcd, kube-apiserver and kube-controller-manager for the tests of other packages, until its standard input
-// ends. It prints the path of a kubeconfig for the administrator once they are ready, in one line. With -flux or -argocd it starts
-// nothing: it builds kustomize-controller or Argo CD, and prints its path and those of its definitions, each in a line. With -build it
-// builds all that make e2e-cluster runs.
+// Command controlplane runs etcd, kube-apiserver and kube-controller-manager for the tests of other packages, until
+// its standard input ends. It prints the path of a kubeconfig for the administrator once they are ready, in one
+// line. With -flux or -argocd it starts no process: it builds kustomize-controller or Argo CD, and prints its path
+// and those of its definitions, each in a line. With -build it builds all that make e2e-cluster runs.
 package main
 
 import (

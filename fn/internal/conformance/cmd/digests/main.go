@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command digests runs "prerig inject" over all cases of corpora and over the directories of the examples, with each policy
-// that is there, and prints one digest for each corpus and for the examples. Two binaries that print the same digests make the same of all of it, to the byte: what is written to
-// standard output and the status count, messages do not.
+// Command digests runs "prerig inject" over all cases of corpora and over the directories of the examples, with
+// each available policy, and prints one digest for each corpus and for the examples. Two binaries that print the
+// same digests produce the same results for all of it, to the byte: standard output and the status count, messages
+// do not.
 //
 //	go run ./fn/internal/conformance/cmd/digests -prerig dist/prerig -corpora DIR:DIR -examples examples [-v]
 //
-// With -v the digest of each case goes to standard output too, for a comparison with diff.
+// With -v it also prints the digest of each case to standard output, for a comparison with diff.
 package main
 
 import (
@@ -91,7 +92,7 @@ func corpusInvocations(dir string) ([]invocation, error) {
 	return all, nil
 }
 
-// prepareCase writes the policy of a case. Nothing but its data goes into the output.
+// prepareCase writes the policy of a case. Only its data is part of the output.
 func prepareCase(c *conformance.Case, admission v1alpha1.Admission, dir string) ([]string, error) {
 	policy, err := c.Policy()
 	if err != nil {
@@ -161,7 +162,7 @@ func policiesIn(dir string) ([]string, error) {
 	return out, err
 }
 
-// printDigest runs all invocations, as many at a time as there are processors, and prints the digest of their digests.
+// printDigest runs all invocations, with one worker per processor, and prints the digest of their digests.
 func printDigest(ctx context.Context, out io.Writer, binary, name string, all []invocation, verbose bool) error {
 	digests, errs := make([]string, len(all)), make([]error, len(all))
 	var group sync.WaitGroup
@@ -180,7 +181,7 @@ func printDigest(ctx context.Context, out io.Writer, binary, name string, all []
 	whole := sha256.New()
 	for i, digest := range digests {
 		line := digest + "  " + all[i].name + "\n"
-		_, _ = io.WriteString(whole, line) // a hash takes everything
+		_, _ = io.WriteString(whole, line) // writing to a hash never fails
 		if verbose {
 			fmt.Fprint(out, line)
 		}
@@ -209,7 +210,8 @@ func (i invocation) digest(ctx context.Context, binary string) (string, error) {
 		if !errors.As(err, &exit) || exit.ExitCode() < 0 {
 			return "", fmt.Errorf("running %s for %s: %w", binary, i.name, err)
 		}
-		// What is refused prints nothing. Other errors than those of a workload or a policy would make all runs the same.
+		// A rejected input prints no output. Errors other than those of a workload or a policy would make all runs
+		// the same.
 		status = exit.ExitCode()
 		if stderr.Len() == 0 || bytes.Contains(stderr.Bytes(), []byte("--help")) {
 			return "", fmt.Errorf("running %s for %s: status %d: %s", binary, i.name, status, stderr.Bytes())

@@ -5,7 +5,7 @@
 //
 //	oracle -tools DIR [-n 500] [-seed 1] [-built-in] [-installation NAME] [-case INSTALLATION/SEED/NUMBER]
 //
-// It exits with 1 where there are differences that are not listed.
+// It exits with 1 if it finds differences that are not listed.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/prerig/prerig/fn/internal/oracle"
 )
 
-// errDifferent says that there are differences; the report tells which.
+// errDifferent is returned if differences were found; the report lists them.
 var errDifferent = errors.New("there are differences")
 
 func main() {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command driver does in Chromium what lines of JSON on its standard input say, and answers each with a line. It ends with its input.
+// Command driver executes commands in Chromium that it reads as lines of JSON from its standard input, and answers
+// each with a line. It ends with its input.
 package main
 
 import (
@@ -27,7 +28,7 @@ type command struct {
 	Do string `json:"do"`
 	// Text is the address, the key, the text, the expression or the file.
 	Text string `json:"text"`
-	// Width and Height of the window, Dark and Script say how to look. For look.
+	// Width and Height are the size of the window; Dark and Script set how to render the page. They apply to look.
 	Width  int64 `json:"width"`
 	Height int64 `json:"height"`
 	Dark   bool  `json:"dark"`
@@ -120,7 +121,7 @@ func (w *window) do(c command) (result any, err error) {
 		return nil, chromedp.Run(ctx, chromedp.KeyEvent(c.Text))
 	case "eval":
 		err = chromedp.Run(ctx, chromedp.Evaluate(c.Text, &result))
-		for err != nil && ctx.Err() == nil && isLeaving(err) { // one page goes and another comes
+		for err != nil && ctx.Err() == nil && isLeaving(err) { // one page is being replaced by another
 			time.Sleep(20 * time.Millisecond)
 			err = chromedp.Run(ctx, chromedp.Evaluate(c.Text, &result))
 		}

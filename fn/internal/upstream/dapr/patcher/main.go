@@ -1,17 +1,18 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command patcher says what Dapr's sidecar injector makes of pods: it reads requests as JSON from standard input, one after
-// the other, and writes an answer for each on a line of its own to standard output. A request is
+// Command patcher returns the results of Dapr's sidecar injector for pods: it reads requests as JSON from standard
+// input, one after the other, and writes an answer for each on a line of its own to standard output. A request is
 //
 //	{"settings": {…}, "pod": {…}}
 //
-// where the settings are those of the injector; see [settings]. The answer is {"pod": {…}}, with the pod as it was where
-// the injector leaves it alone, or {"error": "…"} where it refuses the pod. With -version it writes the version of Dapr and
-// ends.
+// where the settings are those of the injector; see [settings]. The answer is {"pod": {…}}, with the pod unchanged
+// if the injector leaves it alone, or {"error": "…"} if it rejects the pod. With -version it writes the version of
+// Dapr and exits.
 //
-// The patch is Dapr's own. What the injector's service does before it, reading its settings and looking at dapr.io/enabled,
-// is not exported, and done here after pkg/injector/service/pod_patch.go and handler.go.
+// The patch is Dapr's own. The preceding steps of the injector's service, reading its settings and checking
+// dapr.io/enabled, are not exported, and are reimplemented here after pkg/injector/service/pod_patch.go and
+// handler.go.
 package main
 
 import (
@@ -32,7 +33,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// settings are those of the injector, as the environment and the flags of its Deployment give them.
+// settings are those of the injector, as set by the environment and the flags of its Deployment.
 type settings struct {
 	Image                       string
 	ImagePullPolicy             corev1.PullPolicy
@@ -70,7 +71,7 @@ func main() {
 		fmt.Println(daprVersion())
 		return
 	}
-	// Dapr's log goes to standard output, where the answers are.
+	// Dapr logs to standard output, which carries the answers.
 	quiet := logger.DefaultOptions()
 	if err := errors.Join(quiet.SetOutputLevel("fatal"), logger.ApplyOptionsToLoggers(&quiet), answerAll(os.Stdin, os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, "patcher:", err)

@@ -24,7 +24,7 @@ import (
 
 // Request asks for one analysis.
 type Request struct {
-	// Directory holds the files, whose paths below it are listed in Files and, if they are given, MeshConfig and MeshNetworks.
+	// Directory holds the files, whose paths below it are listed in Files and, if set, MeshConfig and MeshNetworks.
 	Directory    string   `json:"directory"`
 	Files        []string `json:"files"`
 	MeshConfig   string   `json:"meshConfig,omitempty"`
@@ -33,10 +33,10 @@ type Request struct {
 
 // Answer is what was found.
 type Answer struct {
-	// Messages are what the analyzers say of all objects in the files, as they would of a cluster that holds them.
+	// Messages are the messages of the analyzers about all objects in the files, as for a cluster that holds them.
 	Messages []Message `json:"messages,omitempty"`
-	// Command are what istioctl analyze --use-kube=false --all-namespaces says: of files it reads no Services, Pods, Namespaces, Nodes and
-	// Secrets.
+	// Command lists the messages of istioctl analyze --use-kube=false --all-namespaces: from files it reads no
+	// Services, Pods, Namespaces, Nodes and Secrets.
 	Command []Message `json:"command,omitempty"`
 	// Errors are what could not be read.
 	Errors string `json:"errors,omitempty"`
@@ -94,7 +94,7 @@ func answer(r Request) (Answer, error) {
 	return a, err
 }
 
-// analyze reads the files with add, and makes the ingress gateway that istioctl takes for granted.
+// analyze reads the files with add, and adds the ingress gateway that istioctl assumes to exist.
 func analyze(r Request, add func(*local.IstiodAnalyzer, []local.ReaderSource) error) (messages []Message, unread string, err error) {
 	sa := local.NewIstiodAnalyzer(analyzers.AllCombined(), "", "istio-system", nil)
 	if r.MeshConfig != "" {

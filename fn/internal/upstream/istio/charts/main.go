@@ -42,8 +42,9 @@ type Request struct {
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// Directory holds charts/ of another Istio; without it the charts are those of the version that this is built with.
 	Directory string `json:"directory,omitempty"`
-	// Operator is an IstioOperator document as YAML. With it the rendering is what istioctl makes of the document, profile and
-	// all, of which only the control plane's manifests are in the answer; nothing else of the request is read.
+	// Operator is an IstioOperator document as YAML. If set, the rendering is what istioctl generates from the
+	// document, including its profile; the answer contains only the manifests of the control plane, and the rest of
+	// the request is ignored.
 	Operator string `json:"operator,omitempty"`
 }
 
@@ -51,7 +52,7 @@ type Request struct {
 type Answer struct {
 	// Manifests are YAML documents.
 	Manifests string `json:"manifests,omitempty"`
-	// Error is why there are none.
+	// Error is the reason why no manifests exist.
 	Error string `json:"error,omitempty"`
 }
 

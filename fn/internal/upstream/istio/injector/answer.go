@@ -26,7 +26,7 @@ type Request struct {
 
 // Answer is what the webhook makes of a pod.
 type Answer struct {
-	// Pod is the pod with the webhook's patch, left out where there is no patch or the pod is refused.
+	// Pod is the pod with the webhook's patch, omitted if no patch exists or the pod is rejected.
 	Pod json.RawMessage `json:"pod,omitempty"`
 	// Refused is why the pod is refused: the webhook's message, or what it panicked with, which its caller sees as a broken
 	// connection.
@@ -74,12 +74,12 @@ func (w *webhook) answer(r Request) (Answer, error) {
 	return Answer{Pod: pod}, nil
 }
 
-// unknownFields returns the fields of a pod that the Kubernetes types do not have. Istiod does not see them, and its patch, which
-// goes by places in lists, leaves them where they are, perhaps with another container.
+// unknownFields returns the fields of a pod that the Kubernetes types do not have. Istiod does not see them, and
+// its patch, which addresses list elements by index, leaves them in place, perhaps with another container.
 func unknownFields(pod json.RawMessage) []string {
 	problems, err := kjson.UnmarshalStrict(pod, &corev1.Pod{}, kjson.DisallowUnknownFields)
 	if err != nil {
-		return nil // the webhook will say so
+		return nil // the webhook will report it
 	}
 	var out []string
 	for _, p := range problems {
@@ -88,7 +88,7 @@ func unknownFields(pod json.RawMessage) []string {
 	return out
 }
 
-// serve gives what the handler answers, or what it panicked with.
+// serve returns the handler's answer, or the value that it panicked with.
 func (w *webhook) serve(body []byte) (recorder *httptest.ResponseRecorder, cause any) {
 	defer func() { cause = recover() }()
 	req := httptest.NewRequest(http.MethodPost, w.path, bytes.NewReader(body))

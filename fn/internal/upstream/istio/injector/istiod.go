@@ -28,7 +28,7 @@ func silenceLog() error {
 	return log.Configure(options)
 }
 
-// environmentOf gives what an istiod with a mesh config that does not change knows of its mesh.
+// environmentOf returns what an istiod with a constant mesh config knows about its mesh.
 func environmentOf(m *meshconfig.MeshConfig, proxyConfigs model.ConfigStore) *model.Environment {
 	env := &model.Environment{Watcher: meshwatcher.NewTestWatcher(m), ConfigStore: proxyConfigs}
 	env.SetPushContext(&model.PushContext{ProxyConfigs: model.GetProxyConfigs(proxyConfigs, m)})

@@ -22,7 +22,7 @@ func silenceLog() error {
 	return log.Configure(options)
 }
 
-// environmentOf gives what an istiod with a mesh config that does not change knows of its mesh.
+// environmentOf returns what an istiod with a constant mesh config knows about its mesh.
 func environmentOf(m *meshconfig.MeshConfig, proxyConfigs model.ConfigStore) *model.Environment {
 	return &model.Environment{Watcher: mesh.NewFixedWatcher(m), ConfigStore: proxyConfigs,
 		PushContext: &model.PushContext{ProxyConfigs: model.GetProxyConfigs(proxyConfigs, m)}}

@@ -5,9 +5,10 @@
 //
 //	injector INSTALLATION.json ANSWERS < requests
 //
-// The first file says what the istiod has been installed with. Its environment is that of the process, which Istio reads
-// when it starts. Each line of the standard input is a pod as JSON with its namespace; each line of the second file says
-// what the API server would have of it. It is a file because Istio's log goes to the standard output from the start.
+// The first file describes what the istiod has been installed with. Its environment is that of the process, which
+// Istio reads when it starts. Each line of the standard input is a pod as JSON with its namespace; each line of the
+// second file is the answer, with the pod that the API server would have. It is a file because Istio logs to
+// standard output from the start.
 package main
 
 import (
@@ -19,7 +20,7 @@ import (
 	"os"
 )
 
-// maxLine is the most bytes that a request may have: the API server takes 3 MiB at most.
+// maxLine is the maximum size of a request in bytes: the API server accepts 3 MiB at most.
 const maxLine = 16 << 20
 
 func main() {

@@ -119,7 +119,7 @@ func storeOf(resources []ProxyConfig) (model.ConfigStore, error) {
 	return store, nil
 }
 
-// objectsOf gives the nodes and namespaces of the cluster.
+// objectsOf returns the nodes and namespaces of the cluster.
 func objectsOf(i Installation) []runtime.Object {
 	var out []runtime.Object
 	for n, version := range i.Kubelets {

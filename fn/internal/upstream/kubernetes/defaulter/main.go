@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command defaulter says what Kubernetes' own API server makes of manifests before it admits them: it reads JSON objects
-// from standard input, one after the other, and writes each on a line of its own to standard output, with the defaults of
-// the Kubernetes version that it was built from, and in the form in which the API server would send it to a webhook. An
-// object that the API server cannot read gets a Status with the reason in its place.
+// Command defaulter returns manifests as Kubernetes' own API server has them before it admits them: it reads JSON
+// objects from standard input, one after the other, and writes each on a line of its own to standard output, with
+// the defaults of the Kubernetes version that it was built from, and in the form in which the API server would send
+// it to a webhook. An object that the API server cannot read is replaced by a Status with the reason.
 //
-// It knows Pods and everything that makes them: PodTemplates, ReplicationControllers and the kinds of apps and batch. With
-// -pods it writes the Pod that a controller would make of the object's template instead, defaulted as a Pod; of a Pod it
-// writes that Pod. With -validate it writes a Status for each Pod: whether the API server takes it, and why not. With
-// -version it writes the version of Kubernetes and ends.
+// It knows Pods and all kinds that create them: PodTemplates, ReplicationControllers and the kinds of apps and
+// batch. With -pods it instead writes the Pod that a controller would create from the object's template, defaulted
+// as a Pod; for a Pod it writes that Pod. With -validate it writes a Status for each Pod: whether the API server
+// accepts it, and why not. With -version it writes the version of Kubernetes and exits.
 package main
 
 import (
@@ -87,7 +87,7 @@ func answerAll(in io.Reader, out *bufio.Writer, answerOne func([]byte) ([]byte, 
 		if _, err := fmt.Fprintf(out, "%s\n", answer); err != nil {
 			return fmt.Errorf("writing standard output: %w", err)
 		}
-		// Whoever asks one by one waits for the answer.
+		// A client that sends one object at a time waits for the answer.
 		if err := out.Flush(); err != nil {
 			return fmt.Errorf("writing standard output: %w", err)
 		}

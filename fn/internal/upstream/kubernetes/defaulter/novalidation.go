@@ -7,8 +7,8 @@ package main
 
 import "errors"
 
-// validated stands for the API server's validation where it is left out: the modules of older versions of Kubernetes do
-// not list what it needs.
+// validated replaces the API server's validation in builds without it: the modules of older versions of Kubernetes
+// do not list its dependencies.
 func validated([]byte) ([]byte, error) {
 	return nil, errors.New("validating: this defaulter was built without validation")
 }

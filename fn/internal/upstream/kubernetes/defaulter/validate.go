@@ -16,8 +16,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
-// validated gives a Status that says whether the API server takes a Pod, and why not. It does what the strategy of Pods in
-// pkg/registry/core/pod of Kubernetes does when one is created.
+// validated returns a Status that reports whether the API server accepts a Pod, and why not. It does what the
+// strategy of Pods in pkg/registry/core/pod of Kubernetes does on creation.
 func validated(text []byte) ([]byte, error) {
 	internal, kind, err := legacyscheme.Codecs.UniversalDecoder().Decode(text, nil, nil)
 	if err != nil {

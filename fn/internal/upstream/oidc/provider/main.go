@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command provider is an OpenID Connect provider on loopback with three users, each with their name as the password: alice of the
-// group platform, bob of the group shop-devs, and mallory of none. It takes the redirect address of its client prerig, whose secret
-// is "client secret", writes its issuer to standard output, and ends with its standard input.
+// Command provider is an OpenID Connect provider on loopback with three users, each with their name as the
+// password: alice of the group platform, bob of the group shop-devs, and mallory of none. It accepts the redirect
+// address of its client prerig, whose secret is "client secret", writes its issuer to standard output, and ends
+// with its standard input.
 package main
 
 import (

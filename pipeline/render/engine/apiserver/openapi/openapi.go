@@ -53,7 +53,7 @@ type Kind struct {
 	Kind       string `json:"kind"`
 	// Resource is the plural that URLs and admission policies use, such as deployments.
 	Resource string `json:"resource"`
-	// Namespaced says that objects are in a namespace.
+	// Namespaced reports whether objects are in a namespace.
 	Namespaced bool `json:"namespaced,omitempty"`
 	// Definition is the name of its schema.
 	Definition string `json:"definition"`
@@ -70,9 +70,9 @@ type Server struct {
 	kinds   map[[2]string]Kind
 }
 
-// NewServer returns the API server of a version such as 1.34 or v1.34.2; an empty one means the newest that is known. Of a version that
-// is newer or older than those that are known it returns an error that says which they are.
-// A Server must not be used by two goroutines at once.
+// NewServer returns the API server of a version such as 1.34 or v1.34.2; an empty version means the newest known
+// one. For a version that is newer or older than the known ones it returns an error that lists them. A Server is
+// not safe for concurrent use.
 func NewServer(version string) (*Server, error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -158,8 +158,8 @@ func (s *Server) schema(name string) *Schema {
 	return out
 }
 
-// OtherVersions says where the API server has a kind that it does not have in the version that was asked for: " (it has …)"; empty where
-// it does not have it at all.
+// OtherVersions describes where the API server has a kind that is missing from the requested version: " (it has
+// …)". It returns an empty string if the kind does not exist at all.
 func (s *Server) OtherVersions(group, kind string) string {
 	var found []string
 	for key := range s.kinds {

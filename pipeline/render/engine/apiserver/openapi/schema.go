@@ -19,7 +19,7 @@ import (
 	"github.com/prerig/prerig/fn/strict"
 )
 
-// Schema is one of the API server's, without what says nothing about the values that are allowed.
+// Schema is a schema of the API server, reduced to what constrains values.
 type Schema struct {
 	Ref        string             `json:"$,omitempty"`
 	Type       string             `json:"t,omitempty"`
@@ -38,7 +38,7 @@ const (
 	formatIntOrString = "int-or-string"
 )
 
-// Fault says what is wrong with a value.
+// Fault describes what is wrong with a value.
 type Fault string
 
 // The faults.
@@ -47,7 +47,7 @@ const (
 	UnknownField Fault = "unknown field"
 	// WrongType is a value that the API server cannot decode.
 	WrongType Fault = "wrong type"
-	// Missing is a field that must be there.
+	// Missing is the absence of a required field.
 	Missing Fault = "missing"
 	// WrongValue is a value of the right type that is not allowed.
 	WrongValue Fault = "wrong value"
@@ -58,19 +58,20 @@ type Problem struct {
 	Fault Fault
 	// Path leads to the field: names as strings and indexes as ints.
 	Path []any
-	// Message says what is wrong and what would be right.
+	// Message describes what is wrong and what would be right.
 	Message string
 }
 
-// Check returns what the API server would refuse of an object of the kind when it decodes it strictly and looks for required fields and
-// enumerations. Values are as JSON is decoded; a null counts as a field that is not there, as it does for the API server.
+// Check returns what the API server would reject in an object of the kind when it decodes it strictly and checks
+// required fields and enumerations. Values have the types of decoded JSON; a null counts as a missing field, as it
+// does for the API server.
 func (s *Server) Check(k Kind, object map[string]any) []Problem {
 	c := &checker{server: s, hide: k.APIVersion == "v1" && k.Kind == "Secret"}
 	c.check(&Schema{Ref: k.Definition}, object, nil)
 	return c.problems
 }
 
-// checker goes through one object.
+// checker walks one object.
 type checker struct {
 	server   *Server
 	problems []Problem
@@ -156,8 +157,9 @@ func (c *checker) checkObject(s *Schema, name string, value any, path []any) {
 	}
 }
 
-// optional are the fields that the schemas call required, while the API server takes an object without them: they are no pointers in
-// its Go types, and their zero value is allowed or filled in. Some are so in the schemas of older versions only.
+// optional lists the fields that the schemas call required although the API server accepts an object without them:
+// they are not pointers in its Go types, and their zero value is allowed or defaulted. For some, this holds only in
+// the schemas of older versions.
 var optional = map[string][]string{
 	"io.k8s.api.networking.v1.NetworkPolicySpec":                 {"podSelector"},
 	"io.k8s.api.apps.v1.StatefulSetSpec":                         {"serviceName"},
@@ -201,7 +203,7 @@ func (c *checker) checkString(s *Schema, enum []string, value any, path []any) {
 	if len(s.Enum) > 0 {
 		enum = s.Enum
 	}
-	// An empty value is one that is not given: defaults take its place, or it is required.
+	// An empty value counts as unset: it is defaulted, or it is required.
 	if len(enum) > 0 && text != "" && !slices.Contains(enum, text) {
 		c.add(WrongValue, path, "%q is not allowed; it can be %s", text, enumerate(enum))
 	}
@@ -279,7 +281,7 @@ func describe(value any) string {
 	return fmt.Sprintf("the number %v", value)
 }
 
-// quoteHint says what to do about a value that YAML does not read as a string.
+// quoteHint returns advice for a value that YAML does not read as a string.
 func quoteHint(value any) string {
 	switch value.(type) {
 	case map[string]any, []any:

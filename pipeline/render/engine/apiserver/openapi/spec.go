@@ -9,8 +9,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Spec returns the schema of a kind as an OpenAPI document has it, with all that it refers to in its place. What refers to itself is cut
-// off there.
+// Spec returns the schema of a kind as in an OpenAPI document, with all references inlined. Recursive references
+// are cut off.
 func (s *Server) Spec(k Kind) *spec.Schema {
 	return s.spec(&Schema{Ref: k.Definition}, nil)
 }
@@ -52,7 +52,7 @@ func (s *Server) spec(from *Schema, inside []string) *spec.Schema {
 	return out
 }
 
-// anyValue is a schema that says nothing.
+// anyValue returns a schema without constraints.
 func anyValue() *spec.Schema {
 	out := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}
 	out.AddExtension("x-kubernetes-preserve-unknown-fields", true)

@@ -23,10 +23,10 @@ type Problem struct {
 	Message string
 }
 
-// variant says what is known when a policy is evaluated: expressions that read what is not known are left out.
+// variant describes what is known when a policy is evaluated: expressions that read unknown values are skipped.
 type variant struct {
 	user, namespace bool
-	// secret says that no message may show values.
+	// secret reports whether messages must not show values.
 	secret bool
 }
 
@@ -40,8 +40,8 @@ type compiled struct {
 	openConditions, openValidations []int
 }
 
-// environmentOf is what the expressions of the API server of a version may use: what the version before it understands too, as a new server
-// must be able to give way to the old one.
+// environmentOf returns the environment that expressions may use in the API server of a version: only what the
+// previous version understands too, since a new server must allow a rollback to the old one.
 func environmentOf(minor uint) *environment.EnvSet {
 	return environment.MustBaseEnvSet(version.MajorMinor(1, max(minor, 2)-1))
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 )
 
-// Decision is what a policy says of a request, where it does not simply pass.
+// Decision is the verdict of a policy on a request that does not simply pass.
 type Decision struct {
-	// Action is what follows; empty where it cannot be said whether something does.
+	// Action is the resulting action, or empty if it is unknown whether one results.
 	Action admissionv1.ValidationAction
 	// Message is the API server's own.
 	Message string
@@ -36,9 +36,9 @@ type Decision struct {
 type Gap struct {
 	// Policy or Binding is where the reason is.
 	Policy, Binding string
-	// Path is the field there.
+	// Path is the field in that policy or binding.
 	Path string
-	// Reason says why.
+	// Reason explains the decision.
 	Reason string
 }
 
@@ -85,7 +85,7 @@ var unpoliced = []string{
 	"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
 }
 
-// Evaluate returns what the policies say of a request.
+// Evaluate returns the decisions of the policies on a request.
 func (s *Set) Evaluate(ctx context.Context, r *request.Request) []Decision {
 	if r.Kind.Group == Group && slices.Contains(unpoliced, r.Kind.Resource) {
 		return nil
@@ -232,7 +232,7 @@ func (e evaluation) actions(message string, path []any) []Decision {
 		}
 		if action == admissionv1.Audit {
 			if len(e.binding.Spec.ValidationActions) > 1 {
-				continue // the other action says it already
+				continue // already covered by the other action
 			}
 			text = fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' notes in the audit log: %s", e.policy.Name, e.binding.Name, message)
 		}
@@ -258,7 +258,7 @@ func (e evaluation) doubtful(decisions []Decision, conditions []int, v variant) 
 	return slices.CompactFunc(decisions, func(a, b Decision) bool { return a.Message == b.Message })
 }
 
-// why says what is not known of what an expression reads.
+// why describes which of the values that an expression reads are unknown.
 func (r read) why(v variant) string {
 	var out []string
 	if r.authorizer {

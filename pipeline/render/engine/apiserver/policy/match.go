@@ -19,10 +19,11 @@ import (
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 )
 
-// errUnknownNamespace says that a selector needs the labels of a namespace that nobody knows.
+// errUnknownNamespace is returned if a selector needs the labels of an unknown namespace.
 var errUnknownNamespace = errors.New("the labels of the namespace are not known")
 
-// namespaces are those that the matcher of the API server asks for. Of one that is not known it is said only what every namespace has.
+// namespaces are the ones that the API server's matcher asks for. An unknown namespace has only what every
+// namespace has.
 type namespaces struct {
 	listersv1.NamespaceLister
 
@@ -52,7 +53,7 @@ func (c criteria) GetParsedObjectSelector() (labels.Selector, error) {
 
 func (c criteria) GetMatchResources() admissionv1.MatchResources { return *c.MatchResources }
 
-// interfaces are those that the API server gives the matcher, of which it uses one.
+// interfaces are those that the API server passes to the matcher, which uses one of them.
 type interfaces struct {
 	admission.ObjectInterfaces
 
@@ -77,7 +78,7 @@ func (s *Set) matches(
 	if !s.isUncertain(m.NamespaceSelector, r) {
 		return matched, resource, kind, nil
 	}
-	// The labels decide. Where nothing else matches, they need not be known.
+	// The labels decide. If the other criteria do not match, the labels need not be known.
 	anywhere := *m
 	anywhere.NamespaceSelector = &metav1.LabelSelector{}
 	matched, resource, kind, err = s.matcher.Matches(r.Attributes(), interfaces{resources: s.resource}, criteria{&anywhere})
@@ -104,7 +105,7 @@ func (s *Set) isUncertain(selector *metav1.LabelSelector, r *request.Request) bo
 			continue
 		}
 		if !one.Matches(labels.Set{corev1.LabelMetadataName: r.Namespace}) {
-			return false // it does not match, whatever the others say
+			return false // it does not match, regardless of the others
 		}
 	}
 	return others

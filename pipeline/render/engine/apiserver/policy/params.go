@@ -17,9 +17,9 @@ import (
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 )
 
-// parameters returns what a binding gives the policy for the request, one after the other: nil where there are none to give. The error is
-// one of the configuration, which the API server counts by the failure policy (source: CollectParams in
-// pkg/admission/plugin/policy/generic of k8s.io/apiserver).
+// parameters returns the parameters that a binding passes to the policy for the request, in order; a nil entry
+// means that it passes none. The error is a configuration error, which the API server handles according to the
+// failure policy (source: CollectParams in pkg/admission/plugin/policy/generic of k8s.io/apiserver).
 func (s *Set) parameters(p *policy, b *admissionv1.ValidatingAdmissionPolicyBinding, r *request.Request) ([]runtime.Object, error) {
 	wanted, ref := p.Spec.ParamKind, b.Spec.ParamRef
 	if wanted == nil || ref == nil {

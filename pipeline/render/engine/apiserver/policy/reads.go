@@ -20,7 +20,7 @@ type read struct {
 	fields [][]string
 }
 
-// open reports whether the expression reads what is not known. Nobody knows what an authorizer would say.
+// open reports whether the expression reads unknown values. The answer of an authorizer is always unknown.
 func (r read) open(v variant) bool {
 	return r.authorizer || r.user && !v.user || r.namespace && !v.namespace
 }
@@ -80,7 +80,7 @@ func readOf(env *cel.Env, text string, known map[string]read) (read, error) {
 	return w.out, nil
 }
 
-// walker goes through an expression from the outside to the inside.
+// walker walks an expression from the outside in.
 type walker struct {
 	known map[string]read
 	out   read
@@ -95,7 +95,7 @@ func (w *walker) walk(e ast.NavigableExpr) {
 	}
 }
 
-// note takes a chain of fields that begins with a name; it reports whether that is one of the names that the API server gives.
+// note records a chain of fields that begins with a name and reports whether the API server provides that name.
 func (w *walker) note(root string, path []string) bool {
 	switch root {
 	case "authorizer":

@@ -83,11 +83,11 @@ func IsMutating(k schema.GroupVersionKind) bool {
 	return k.Group == Group && k.Kind == "MutatingAdmissionPolicy"
 }
 
-// Empty reports whether there is nothing that could decide on an object.
+// Empty reports whether the set cannot decide on any object.
 func (s *Set) Empty() bool { return len(s.policies) == 0 || len(s.bindings) == 0 }
 
-// AddPolicy adds a policy, in the place of one of the same name. A policy that the API server would refuse is not
-// added; the problems say why.
+// AddPolicy adds a policy, replacing one of the same name. A policy that the API server would reject is not added;
+// the problems explain why.
 func (s *Set) AddPolicy(object map[string]any) []Problem {
 	var read admissionv1.ValidatingAdmissionPolicy
 	if err := decode(object, &read); err != nil {

@@ -13,8 +13,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// CheckTypes returns what a policy of the set reads that the kinds that it matches do not have, as the API server writes it into the
-// policy's status. Such a policy works, but not as it was meant. Schema returns the schema of a kind, nil where there is none.
+// CheckTypes returns the fields that a policy of the set reads but that its matched kinds lack, as the API server
+// writes them to the policy's status. Such a policy works, but not as intended. schemaOf returns the schema of a
+// kind, or nil if none exists.
 func (s *Set) CheckTypes(name string, schemaOf func(schema.GroupVersionKind) *spec.Schema) []Problem {
 	p := s.policies[name]
 	if p == nil {
@@ -38,7 +39,7 @@ func (s schemas) ResolveSchema(kind schema.GroupVersionKind) (*spec.Schema, erro
 	return nil, resolver.ErrSchemaNotFound
 }
 
-// mapper finds the kinds of resources; the type checker asks it nothing else.
+// mapper maps resources to kinds; the type checker uses no other method.
 type mapper struct {
 	meta.RESTMapper
 

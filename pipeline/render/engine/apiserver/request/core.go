@@ -33,7 +33,7 @@ func setCoreDefaults(object runtime.Object) {
 	}
 }
 
-// DefaultNamespace gives a Namespace the label with its name, its finalizer and its phase.
+// DefaultNamespace sets the name label, finalizer and phase of a Namespace.
 func DefaultNamespace(o *corev1.Namespace) {
 	if o.Name != "" && o.Labels[corev1.LabelMetadataName] != o.Name {
 		labels := map[string]string{corev1.LabelMetadataName: o.Name}

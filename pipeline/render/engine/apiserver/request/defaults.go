@@ -50,7 +50,7 @@ func setDefaults(object runtime.Object) {
 	}
 }
 
-// or sets a number, word or truth that is not there.
+// or sets a number, string or boolean that is unset.
 func or[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value

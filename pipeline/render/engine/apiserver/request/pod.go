@@ -174,7 +174,7 @@ func sameText(a, b any) bool {
 	return ok && x == y
 }
 
-// appArmorProfile reads the value of an annotation; nil where it says nothing.
+// appArmorProfile parses the value of an annotation. It returns nil if the value sets no profile.
 func appArmorProfile(value string) map[string]any {
 	switch {
 	case value == "unconfined":
@@ -208,7 +208,7 @@ func addToleration(spec map[string]any, taint string) {
 // tokenPath is where pods have the token of their service account.
 const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a path
 
-// addAccount gives the pod its service account, and the volume with its token.
+// addAccount adds the service account and the volume with its token to the pod.
 func (m *Maker) addAccount(spec map[string]any, namespace string) {
 	name, _ := spec["serviceAccountName"].(string)
 	if name == "" {

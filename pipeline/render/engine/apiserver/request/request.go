@@ -24,9 +24,9 @@ type Kind struct {
 	schema.GroupVersionKind
 	// Resource is the plural, such as deployments.
 	Resource string
-	// Namespaced says that objects are in a namespace.
+	// Namespaced reports whether objects are in a namespace.
 	Namespaced bool
-	// Status says that an object is created without its status, which is written later.
+	// Status reports whether an object is created without its status, which is written later.
 	Status bool
 }
 
@@ -44,7 +44,7 @@ type Request struct {
 	Object runtime.Object
 	// User is who creates it; nil where that is not known.
 	User user.Info
-	// Of says whose pod it is, such as "Deployment shop/web"; empty for an object that is there itself.
+	// Of is the owner of the pod, such as "Deployment shop/web", or empty for an object that exists itself.
 	Of string
 	// Path is where in the manifest the pod's template is.
 	Path []any
@@ -64,11 +64,12 @@ type Maker struct {
 	Limits map[string][]defaults.LimitRange
 	// Accounts are the ServiceAccounts that are known, by NAMESPACE/NAME.
 	Accounts map[string]map[string]any
-	// User is who creates the objects that are there themselves; nil where that is not known.
+	// User is the user who creates the objects that exist themselves, or nil if unknown.
 	User user.Info
 }
 
-// Make returns the request that creates an object, which is not changed. The error says that the API server could not read it.
+// Make returns the request that creates an object, without changing the object. An error means that the API server
+// could not read it.
 func (m *Maker) Make(object map[string]any, kind Kind) (*Request, error) {
 	copied, err := storedCopy(object)
 	if err != nil {
@@ -129,7 +130,8 @@ func typed(object map[string]any, kind schema.GroupVersionKind) (runtime.Object,
 	return out, nil
 }
 
-// Convert returns the object of the request in another version of its kind; false where that takes code that is not there.
+// Convert returns the object of the request in another version of its kind, or false if that needs code that is not
+// available.
 func (r *Request) Convert(to schema.GroupVersionKind, byName func(schema.GroupKind) bool) (runtime.Object, bool) {
 	if to == r.Kind.GroupVersionKind {
 		return r.Object, true

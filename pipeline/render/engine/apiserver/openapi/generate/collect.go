@@ -99,7 +99,7 @@ func compact(s *swaggerSchema) *openapi.Schema {
 	return out
 }
 
-// setFormat gives the types of apimachinery that decode themselves a format of their own.
+// setFormat sets a dedicated format on the types of apimachinery that decode themselves.
 func setFormat(s *openapi.Schema, name string) {
 	switch name {
 	case "io.k8s.apimachinery.pkg.api.resource.Quantity":
