@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // openTelemetryVersions are the operator's versions that the policies are compared with, the newest first.
@@ -248,7 +249,8 @@ func openTelemetryDiff(t *testing.T, policy string, tc openTelemetryCase, answer
 		return difference
 	}
 	var theirs corev1.Pod
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(want.Pod, &theirs); err != nil {
+	pod, _ := podmap.WithLast(nil, want.Pod) // podmap.KeepLastRule
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(pod, &theirs); err != nil {
 		t.Fatal(err)
 	}
 	ours := podOf(t, out, tc.workloadKind())

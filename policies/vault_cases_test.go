@@ -153,7 +153,7 @@ var vaultCases = map[string]vaultCase{
 	"own token path":       {annotations: annotated("auth-config-token-path: /jwt")},
 	"wrong backoff":        {annotations: annotated("auth-min-backoff: soon")},
 	"no backoff":           {annotations: annotated("auth-min-backoff:"), settings: map[string]string{"AUTH_MIN_BACKOFF": "2s"}},
-	"AWS":                  {spec: vaultAWS, annotations: annotated("auth-type: aws", "auth-config-type: iam")},
+	"AWS":                  {spec: vaultAWS, annotations: annotated("auth-type: aws", "auth-config-type: iam"), difference: "the app's first mount with `serviceaccount` in its path is the token of AWS"},
 	"AWS region":           {annotations: annotated("auth-type: aws", "auth-config-region: eu-west-2")},
 	"limits":               {annotations: annotated("agent-limits-cpu: 0.7", "agent-limits-mem: 1Gi", "agent-limits-ephemeral: 2Gi", "agent-requests-cpu: 100m", "agent-requests-mem: 1e6", "agent-requests-ephemeral: 1G")},
 	"no limits":            {annotations: annotated("agent-limits-cpu:", "agent-limits-mem:", "agent-requests-cpu:", "agent-requests-mem:")},

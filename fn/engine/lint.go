@@ -46,6 +46,17 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	}
 }
 
+// summarizeRejected keeps what the rules about all workloads read of a pod that is an error, so that a reference to it is not reported as well.
+func (w *podWork) summarizeRejected(obj, pod map[string]any, plans []*compiledPolicy) {
+	pl, _, all := lintingPlan(plans)
+	if !all {
+		return
+	}
+	if summary, ok := lint.Summarize(w.lintInput(obj, pod, pl, plans)); ok {
+		w.unit.summaries = append(w.unit.summaries, summary)
+	}
+}
+
 // reportCertain warns of an injected pod that is certain never to start, if no policy asks for findings and the mesh's does not switch them off.
 func (w *podWork) reportCertain(obj, pod map[string]any, plans []*compiledPolicy) {
 	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.istio != nil })

@@ -50,6 +50,7 @@ func (in *Injector) injectTemplate(u *unit, t, written workload.Template, obj ma
 		var rejected *rejectedError
 		if errors.As(err, &rejected) {
 			rejected.addTo(u, t.Field)
+			w.summarizeRejected(obj, rejected.pod, plans)
 		} else {
 			u.addError(podField(t, err), withoutField(err))
 		}

@@ -19,6 +19,7 @@ import (
 
 // rejectedError means that the API server is certain to reject the injected pod.
 type rejectedError struct {
+	pod      map[string]any
 	problems []podvalidation.Problem
 }
 
@@ -58,7 +59,7 @@ func (w *podWork) checkAccepted(pod map[string]any, plans []*compiledPolicy) err
 	if len(problems) == 0 {
 		return nil
 	}
-	return &rejectedError{problems}
+	return &rejectedError{pod, problems}
 }
 
 // isBuiltIn reports whether the workload is of one of Kubernetes' own kinds, whose pods only a webhook changes.

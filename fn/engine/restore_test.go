@@ -35,8 +35,10 @@ func TestStatusThatNoInjectionWrote(t *testing.T) {
 						"initContainers": []any{map[string]any{"name": "init0", "image": "init:1"}},
 						"containers": []any{
 							map[string]any{"name": "side1", "image": "web:1", "ports": []any{map[string]any{"containerPort": int64(80)}}},
-							map[string]any{"name": "istio-proxy", "image": "mine:1", "securityContext": map[string]any{"privileged": true},
-								"env": []any{map[string]any{"name": "OWN", "value": "x"}}},
+							map[string]any{"name": "istio-proxy", "image": "mine:1",
+								// The API server refuses a privileged container that has the template's allowPrivilegeEscalation: false.
+								"securityContext": map[string]any{"allowPrivilegeEscalation": true, "privileged": true},
+								"env":             []any{map[string]any{"name": "OWN", "value": "x"}}},
 						},
 					},
 				})
@@ -137,7 +139,11 @@ func TestNothingOfABarePodIsLost(t *testing.T) {
 			"livenessProbe": map[string]any{"httpGet": map[string]any{"port": int64(80)}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			doc := workloadOf("Pod", map[string]any{"spec": map[string]any{"containers": containers}})
+			pod := map[string]any{"spec": map[string]any{"containers": containers}}
+			if name == "nulls alone" { // a native proxy would leave the Pod without containers, which the API server refuses
+				pod["metadata"] = map[string]any{"annotations": map[string]any{"sidecar.istio.io/nativeSidecar": "false"}}
+			}
+			doc := workloadOf("Pod", pod)
 			p := builtIn(v1alpha1.ModeInject)
 			_, once := runAll(t, p, v1alpha1.ModeInject, []*manifest.Document{doc})
 			if bytes.Equal(once[0].Raw(), doc.Raw()) {

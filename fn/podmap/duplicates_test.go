@@ -150,7 +150,7 @@ func TestListKeysAreCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "run", "./generate", "-print")
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./gen", "-print")
 	got, err := cmd.Output()
 	if err != nil {
 		t.Skipf("running the generator: %v", err)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-//go:generate go run ./generate
+//go:generate go run ./gen
 
 // Kind is what a field of the pod holds.
 type Kind uint8

@@ -62,7 +62,7 @@ func TestTemplateAccess(t *testing.T) {
 		"1.31 inbound policy":                  {31, "inboundTrafficPolicy: {mode: LOCALHOST}", `{{ .MeshConfig.GetInboundTrafficPolicy.GetMode }}`, "LOCALHOST"},
 		"1.4 access log service":               {4, "", `[{{ .ProxyConfig.EnvoyAccessLogService.Address }}]`, "[]"},
 		"1.2 address of the metrics service":   {2, "defaultConfig: {envoyMetricsServiceAddress: m:1}", `{{ .ProxyConfig.EnvoyMetricsServiceAddress }}`, "m:1"},
-		"1.13 private key provider and header": {24, "defaultConfig: {privateKeyProvider: {cryptomb: {pollDelay: 10ms}}, proxyHeaders: {server: {value: x}}}", `{{ .ProxyConfig.GetPrivateKeyProvider.GetCryptomb.GetPollDelay.String }} {{ .ProxyConfig.ProxyHeaders.Server.Value }}`, "0.010s x"},
+		"1.13 private key provider and header": {24, "defaultConfig: {privateKeyProvider: {cryptomb: {pollDelay: 10ms}}, proxyHeaders: {server: {value: x}}}", `{{ .ProxyConfig.GetPrivateKeyProvider.GetCryptomb.GetPollDelay.String }} {{ .ProxyConfig.ProxyHeaders.Server.Value }}`, "nanos:10000000 x"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
