@@ -74,7 +74,9 @@ type matrixPolicy struct {
 func matrixPolicies(t *testing.T) []matrixPolicy {
 	t.Helper()
 	seen := map[string]bool{}
-	out := []matrixPolicy{{"built-in", builtIn(v1alpha1.ModeInject), true, false}}
+	own := builtIn(v1alpha1.ModeInject)
+	own.Spec.Jobs = v1alpha1.JobsFollow // one policy is applied over the other
+	out := []matrixPolicy{{"built-in", own, true, false}}
 	for _, dir := range filepath.SplitList(os.Getenv("PRERIG_CORPUS")) {
 		versions, err := conformance.Load(dir)
 		if err != nil {
@@ -95,7 +97,7 @@ func matrixPolicies(t *testing.T) []matrixPolicy {
 					continue
 				}
 				seen[string(text)] = true
-				p.Spec.Jobs = v1alpha1.JobsFollow // one policy is applied over the other
+				p.Spec.Jobs = v1alpha1.JobsFollow
 				out = append(out, matrixPolicy{v.Version.String() + " " + c.Name, p, n == 0, v.Version.Minor <= 8})
 				n++
 			}
