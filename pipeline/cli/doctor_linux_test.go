@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/cli/doctor"
 )
 
@@ -29,9 +30,13 @@ func TestDoctorAsAnotherUser(t *testing.T) {
 	daemonProject(t)
 	must(t, os.Mkdir("state", 0o700))
 	program := filepath.Join(t.TempDir(), "prerig")
-	text, err := os.ReadFile(os.Args[0])
+	renderer, err := testprograms.RendererPath()
 	must(t, err)
-	must(t, os.WriteFile(program, text, 0o755))
+	for from, to := range map[string]string{os.Args[0]: program, renderer: filepath.Join(filepath.Dir(program), testprograms.PrerigRender.Name)} {
+		text, err := os.ReadFile(from)
+		must(t, err)
+		must(t, os.WriteFile(to, text, 0o755))
+	}
 	here, err := os.Getwd()
 	must(t, err)
 	must(t, os.Chmod(filepath.Dir(here), 0o755)) // the directories of tests are only their user's
