@@ -36,3 +36,31 @@ func (r *Regexp) FindStringSubmatch(text string) []string {
 func (r *Regexp) FindAllStringSubmatch(text string, n int) [][]string {
 	return r.compiled().FindAllStringSubmatch(text, n)
 }
+
+// FindStringIndex returns the start and the end of the first match, or nil.
+func (r *Regexp) FindStringIndex(text string) []int { return r.compiled().FindStringIndex(text) }
+
+// FindAllStringIndex returns the starts and ends of the first n matches (n < 0: all), or nil.
+func (r *Regexp) FindAllStringIndex(text string, n int) [][]int {
+	return r.compiled().FindAllStringIndex(text, n)
+}
+
+// FindAllStringSubmatchIndex returns the starts and ends of the first n matches (n < 0: all) and their groups, or nil.
+func (r *Regexp) FindAllStringSubmatchIndex(text string, n int) [][]int {
+	return r.compiled().FindAllStringSubmatchIndex(text, n)
+}
+
+// FindAllSubmatch returns the first n matches (n < 0: all) with their groups, or nil.
+func (r *Regexp) FindAllSubmatch(text []byte, n int) [][][]byte {
+	return r.compiled().FindAllSubmatch(text, n)
+}
+
+// ReplaceAllString returns the text with all matches replaced; $1 stands for the first group.
+func (r *Regexp) ReplaceAllString(text, by string) string {
+	return r.compiled().ReplaceAllString(text, by)
+}
+
+// ReplaceAllStringFunc returns the text with each match replaced by what a function makes of it.
+func (r *Regexp) ReplaceAllStringFunc(text string, by func(match string) string) string {
+	return r.compiled().ReplaceAllStringFunc(text, by)
+}

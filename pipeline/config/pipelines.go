@@ -6,10 +6,10 @@ package config
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/secret/tenant"
 )
@@ -126,7 +126,7 @@ func (c *Config) validatePipelines(add addError) {
 }
 
 // nameRule is what a repository of pipelines can be called.
-var nameRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var nameRule = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // validate reports errors of one repository, whose key is at.
 func (g PipelinesGit) validate(at string, add addError) {

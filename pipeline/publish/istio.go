@@ -5,14 +5,14 @@ package publish
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
 // proxyImage is an image of Istio's proxy with a version in its tag.
-var proxyImage = regexp.MustCompile(`/proxyv2(?:-[a-z0-9]+)*:v?1\.(\d{1,4})[.\-@"'\s]`)
+var proxyImage = lazyregexp.New(`/proxyv2(?:-[a-z0-9]+)*:v?1\.(\d{1,4})[.\-@"'\s]`)
 
 // IstioVersions returns which minor versions of Istio's proxy objects have, such as 1.26 or 1.26-1.27; "" for none. Images without a
 // version in their tag are not known.

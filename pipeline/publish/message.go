@@ -5,13 +5,13 @@ package publish
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 	"unicode"
 
 	"github.com/prerig/prerig/fn/gotemplate"
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -228,7 +228,7 @@ func commonOrigin(changes []Change) Origin {
 
 // ciInstruction matches instructions to hosts to skip the checks of a commit: GitHub, GitLab, Bitbucket, Gitea and
 // Azure DevOps recognize these.
-var ciInstruction = regexp.MustCompile(`(?i)\[((?:skip|no)[ -](?:ci|actions)|(?:ci|actions)[ -]skip)\]|\*\*\*(no_ci)\*\*\*`)
+var ciInstruction = lazyregexp.New(`(?i)\[((?:skip|no)[ -](?:ci|actions)|(?:ci|actions)[ -]skip)\]|\*\*\*(no_ci)\*\*\*`)
 
 // withoutInstructions defuses CI instructions in a text of the source's commit, so that they do not reach the host
 // of the rendered branch: skipping the checks of a source does not imply skipping those of its result.

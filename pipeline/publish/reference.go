@@ -7,9 +7,10 @@ import (
 	"encoding/json"
 	"net/mail"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // commitReference is a commit of another repository that led to the source's commit, such as that of a program whose new image
@@ -30,7 +31,7 @@ type referencedCommit struct {
 // referencePrefix is that of the trailers by which Argo CD's hydrator learns of the other commit.
 const referencePrefix = "argocd-reference-commit-"
 
-var commitHash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var commitHash = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // parseReferences parses the trailers of a commit message's body. It supports one commit; of a repeated trailer the
 // last counts. Values that GitOps Promoter would reject are omitted, as one bad trailer would make it reject the

@@ -6,10 +6,10 @@ package review
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/review/diff"
 )
 
@@ -80,9 +80,9 @@ func cut(text string, most int) string {
 
 var (
 	// closingWord is what hosts take for the closing of an issue, if one follows: GitHub, GitLab, Gitea, Bitbucket and Azure DevOps.
-	closingWord = regexp.MustCompile(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?|complete[sd]?|(?:re)?open(?:s|ed|ing)?)\b`)
+	closingWord = lazyregexp.New(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?|complete[sd]?|(?:re)?open(?:s|ed|ing)?)\b`)
 	// issueAfter is an issue that follows.
-	issueAfter = regexp.MustCompile(`(?i)^[ \t]*[:\-]?[ \t]*(?:(?:issues?|bugs?|task|ticket)[ \t]+)?(?:[\w./-]*[#!&$][\w]|[a-z][a-z0-9_]+-[0-9]|gh-|gl-|https?:)`)
+	issueAfter = lazyregexp.New(`(?i)^[ \t]*[:\-]?[ \t]*(?:(?:issues?|bugs?|task|ticket)[ \t]+)?(?:[\w./-]*[#!&$][\w]|[a-z][a-z0-9_]+-[0-9]|gh-|gl-|https?:)`)
 )
 
 // wordJoiner is not seen. A text of others has none, as visible writes it out.
@@ -106,7 +106,7 @@ func defused(text string) string {
 	return out.String()
 }
 
-var userInfo = regexp.MustCompile(`://[^/]*@`)
+var userInfo = lazyregexp.New(`://[^/]*@`)
 
 // withoutPassword removes the user and the password from a URL.
 func withoutPassword(address string) string {
@@ -125,10 +125,10 @@ func withoutPassword(address string) string {
 }
 
 // plainAddress matches a URL that can be a link: it contains no markup.
-var plainAddress = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]-]+(?:/[A-Za-z0-9._~:/?#@!$&'()+,;=%-]*)?$`)
+var plainAddress = lazyregexp.New(`^https?://[A-Za-z0-9._:\[\]-]+(?:/[A-Za-z0-9._~:/?#@!$&'()+,;=%-]*)?$`)
 
 // plainKind matches a kind that can be used unquoted in our own text.
-var plainKind = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+var plainKind = lazyregexp.New(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 func shownKind(kind string) string {
 	if plainKind.MatchString(kind) {

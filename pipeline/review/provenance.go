@@ -7,9 +7,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // moved is an image that is another one in workloads, or images that differ only by the last part of their names.
@@ -106,7 +107,7 @@ func (r *review) listNames(names []string) string {
 }
 
 // fullHash is a hash that is shown by its beginning.
-var fullHash = regexp.MustCompile(`((?:sha1|sha256):[0-9a-f]{12})[0-9a-f]{20,}\b`)
+var fullHash = lazyregexp.New(`((?:sha1|sha256):[0-9a-f]{12})[0-9a-f]{20,}\b`)
 
 func shownRevision(revision string) string {
 	return codeSpan(fullHash.ReplaceAllString(revision, "$1"))

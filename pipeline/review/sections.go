@@ -6,10 +6,10 @@ package review
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
@@ -203,7 +203,7 @@ func (r *review) changeForms(c group.Change) (forms []string, short bool) {
 }
 
 // placeholder matches the placeholder of an object's own value, in a legend.
-var placeholder = regexp.MustCompile(`<[a-z0-9 ]+>`)
+var placeholder = lazyregexp.New(`<[a-z0-9 ]+>`)
 
 var changeWords = map[string]string{group.Added: "Added", group.Modified: "Changed", group.Deleted: "Deleted"}
 

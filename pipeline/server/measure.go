@@ -4,12 +4,12 @@
 package server
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/telemetry"
 )
@@ -33,7 +33,7 @@ func (s *Server) Measure() []telemetry.Pipeline {
 }
 
 // measurableName matches valid values of a metric label: the name in an invalid file could be anything.
-var measurableName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+var measurableName = lazyregexp.New(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
 // measuredName returns the identity of an entry's pipeline, or "" if its file does not contain it.
 func measuredName(e catalog.Entry) (namespace, name string) {

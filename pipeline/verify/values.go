@@ -6,10 +6,10 @@ package verify
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/secret/credential"
 )
 
@@ -39,7 +39,7 @@ const hidden = "***"
 
 // secretName is in the names of variables whose values are credentials, whatever they look like. Short words count where they are one of
 // their own: DB_PASS and basicAuth, but not bypass and author.
-var secretName = regexp.MustCompile(`(?i:passw|passphrase|token|secret|credential|authorization|(?:api|access|private)[_-]?key|` +
+var secretName = lazyregexp.New(`(?i:passw|passphrase|token|secret|credential|authorization|(?:api|access|private)[_-]?key|` +
 	`(?:^|[^a-z])(?:pass|pwd|auth)(?:[^a-z]|$))|[a-z0-9](?:Pass|Pwd|Auth)(?:[^a-z]|$)`)
 
 // lastApplied is the annotation in which kubectl apply keeps the whole object, with the values of all its variables.
@@ -123,15 +123,15 @@ func withoutCredentials(v any) any {
 // A name before its value, in a text that may be a command of a shell: an option or a variable before an = sign, a header or a key before
 // a colon, or an option before the next word.
 var (
-	named    = regexp.MustCompile(`([\w.-]+)(=|:[ \t]+|\\?["'][ \t]*:[ \t]*)|([\w-]*(?i:authorization)):`)
-	followed = regexp.MustCompile(`(--?[A-Za-z][\w.-]*)\s+("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
-	option   = regexp.MustCompile(`^--?[A-Za-z][\w.-]*$`)
-	quote    = regexp.MustCompile(`^\\?["']`)
-	next     = regexp.MustCompile(`[,&;][\w.-]+=`)
+	named    = lazyregexp.New(`([\w.-]+)(=|:[ \t]+|\\?["'][ \t]*:[ \t]*)|([\w-]*(?i:authorization)):`)
+	followed = lazyregexp.New(`(--?[A-Za-z][\w.-]*)\s+("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
+	option   = lazyregexp.New(`^--?[A-Za-z][\w.-]*$`)
+	quote    = lazyregexp.New(`^\\?["']`)
+	next     = lazyregexp.New(`[,&;][\w.-]+=`)
 )
 
 // aboutSecret matches the end of option names that describe a credential, or its location.
-var aboutSecret = regexp.MustCompile(`(?i:[_.-](?:mode|name|namespace|path|file|dir|directory|type|method|provider|ttl|timeout))$|` +
+var aboutSecret = lazyregexp.New(`(?i:[_.-](?:mode|name|namespace|path|file|dir|directory|type|method|provider|ttl|timeout))$|` +
 	`[a-z0-9](?:Mode|Name|Namespace|Path|File|Dir|Directory|Type|Method|Provider|TTL|Timeout)$`)
 
 // isSecretOption reports whether the value of an option is a credential by its name.

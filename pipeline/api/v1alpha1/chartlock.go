@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 
 	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // KindChartLock is the kind of a ChartLock. Its apiVersion is [APIVersion].
@@ -126,10 +126,10 @@ func ParseChartLock(data []byte) (*ChartLock, error) {
 
 var (
 	// chartNameRule is narrower than Helm's, which accepts everything without a path separator.
-	chartNameRule = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9._]{0,248}[a-zA-Z0-9])?$`)
+	chartNameRule = lazyregexp.New(`^[a-zA-Z0-9]([-a-zA-Z0-9._]{0,248}[a-zA-Z0-9])?$`)
 	// chartVersionRule accepts semantic versions, and what Helm accepts as such: with a leading v, and with parts
 	// left out.
-	chartVersionRule = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+	chartVersionRule = lazyregexp.New(`^v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 )
 
 func (l *ChartLock) validate(ps *strict.Problems) {

@@ -7,12 +7,13 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Helm is a release of a chart. Everything that the result depends on is in this object or in the source: the
@@ -150,9 +151,9 @@ func (h *Helm) setDefaults(p *RenderPipeline) {
 }
 
 var (
-	releaseRule     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-	labelRule       = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	kubeVersionRule = regexp.MustCompile(`^v?1\.([0-9]{1,3})(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$`)
+	releaseRule     = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	labelRule       = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	kubeVersionRule = lazyregexp.New(`^v?1\.([0-9]{1,3})(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$`)
 )
 
 // KubeMinor returns the minor version of KubeVersion; ok is false where it is not a version of Kubernetes 1.

@@ -5,8 +5,9 @@ package v1alpha1
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // firstTag is the tag whose content counts.
@@ -89,4 +90,4 @@ func (o *OCIPublish) check(v *validator, at string, _ *RenderPipeline) {
 	}
 }
 
-var tagRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+var tagRule = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)

@@ -8,12 +8,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/source/gitname"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
@@ -157,7 +157,7 @@ func (r *PullRequest) group(g *GitPublish, p *RenderPipeline) string {
 	return "pipeline/" + refPart(p.Key())
 }
 
-var notInRefPart = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
+var notInRefPart = lazyregexp.New(`[^A-Za-z0-9.-]+`)
 
 // maxRefPart bounds a part of a branch's name.
 const maxRefPart = 100

@@ -6,9 +6,9 @@ package v1alpha1
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
@@ -65,7 +65,7 @@ func sourceField(i int) string { return fmt.Sprintf("spec.sources[%d]", i) }
 const maxSources = 16
 
 // mountPathRule has no characters that mean something in a revision, a flag or a shell.
-var mountPathRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$`)
+var mountPathRule = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$`)
 
 func (v *validator) checkSources(p *RenderPipeline) {
 	v.checkSource("spec.source", p.Spec.Source)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/source/gitname"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
@@ -140,7 +140,7 @@ func (v *validator) checkExactlyOne(at string, given map[string]bool) {
 	}
 }
 
-var nameRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+var nameRule = lazyregexp.New(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 func (v *validator) checkName(at, name string) {
 	if len(name) > 253 || !nameRule.MatchString(name) || strings.Contains(name, "..") {
@@ -169,8 +169,8 @@ func (v *validator) checkSource(at string, source Source) {
 }
 
 var (
-	commitRule = regexp.MustCompile(`^[0-9a-f]{40}$`)
-	digestRule = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	commitRule = lazyregexp.New(`^[0-9a-f]{40}$`)
+	digestRule = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 )
 
 // CheckGitURL reports whether a URL is one of a Git repository, without credentials. The error never quotes it.

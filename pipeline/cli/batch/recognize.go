@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // finding is what a document turned out to be: one to work on, one that is passed over for a reason, or one that is wrong.
@@ -101,7 +101,7 @@ func listReason(text string) *passReason {
 	return list
 }
 
-var composeName = regexp.MustCompile(`(?i)^(docker-)?compose([.-].*)?\.ya?ml$`)
+var composeName = lazyregexp.New(`(?i)^(docker-)?compose([.-].*)?\.ya?ml$`)
 
 // plainReason recognizes well-known files that are not objects.
 func plainReason(path, text string) *passReason {
@@ -159,14 +159,14 @@ func recognizeBroken(path, text string, err error) finding {
 }
 
 var (
-	jsonComment = regexp.MustCompile(`(?m)^\s*(?://|/\*)|[,{\[]\s*//`)
+	jsonComment = lazyregexp.New(`(?m)^\s*(?://|/\*)|[,{\[]\s*//`)
 	// The keys of an object at their place in YAML, and in JSON, which does not depend on lines.
-	apiVersionKey = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?apiVersion["']?[ \t]*:|[{,]\s*"apiVersion"\s*:`)
-	kindKey       = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]|[{,]\s*"kind"\s*:\s*"[A-Z]`)
+	apiVersionKey = lazyregexp.New(`(?m)^(?:\x{feff})?(?:---\s+)?["']?apiVersion["']?[ \t]*:|[{,]\s*"apiVersion"\s*:`)
+	kindKey       = lazyregexp.New(`(?m)^(?:\x{feff})?(?:---\s+)?["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]|[{,]\s*"kind"\s*:\s*"[A-Z]`)
 	// A kind that was indented by mistake, which is why such a text cannot be read.
-	indentedKind = regexp.MustCompile(`(?m)^[ \t]+["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]`)
-	workloadKey  = regexp.MustCompile(`(?m)^["']?kind["']?[ \t]*:[ \t]*["']?(?:Deployment|DaemonSet|StatefulSet|ReplicaSet|ReplicationController|Job|CronJob|Pod)["']?\s*$`)
-	elementKey   = regexp.MustCompile(`(?m)^- *["']?(?:apiVersion|kind)["']?[ \t]*:|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
+	indentedKind = lazyregexp.New(`(?m)^[ \t]+["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]`)
+	workloadKey  = lazyregexp.New(`(?m)^["']?kind["']?[ \t]*:[ \t]*["']?(?:Deployment|DaemonSet|StatefulSet|ReplicaSet|ReplicationController|Job|CronJob|Pod)["']?\s*$`)
+	elementKey   = lazyregexp.New(`(?m)^- *["']?(?:apiVersion|kind)["']?[ \t]*:|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
 )
 
 // looksLikeObject reports whether a text that cannot be read seems to be meant as an object.

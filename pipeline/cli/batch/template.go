@@ -4,25 +4,25 @@
 package batch
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // marks are what templates have where YAML has a key, a value or the start of a line: the actions of Go's templates and of
 // Jinja, ERB's tags, and the placeholders of scripts.
-var marks = regexp.MustCompile(`(?:^|[:,\[({-]\s)\s*(?:\{\{|\{%|\{#|<%|@[A-Za-z_]\w*@|%[A-Za-z_]\w*%|\{\w+\}[\w./-])|^(?:\{\{|\{%|\{#|<%)|":(?:\{\{|\{%|<%)`)
+var marks = lazyregexp.New(`(?:^|[:,\[({-]\s)\s*(?:\{\{|\{%|\{#|<%|@[A-Za-z_]\w*@|%[A-Za-z_]\w*%|\{\w+\}[\w./-])|^(?:\{\{|\{%|\{#|<%)|":(?:\{\{|\{%|<%)`)
 
 // quoted are the texts in quotes of a line, and a comment at its end.
-var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|(?:^|\s)#.*$`)
+var quoted = lazyregexp.New(`"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|(?:^|\s)#.*$`)
 
 // blockStart is the end of a line after which a literal or folded text begins.
-var blockStart = regexp.MustCompile(`(?:^|[:-]\s+)[|>][-+0-9]*\s*(?:#.*)?$`)
+var blockStart = lazyregexp.New(`(?:^|[:-]\s+)[|>][-+0-9]*\s*(?:#.*)?$`)
 
 // annotated are the comments in which ytt has its code.
-var annotated = regexp.MustCompile(`(?m)(?:^|\s)#@(?:[ /]|$)`)
+var annotated = lazyregexp.New(`(?m)(?:^|\s)#@(?:[ /]|$)`)
 
 // isTemplate reports whether a text that cannot be read as YAML has the marks of a template, outside of quotes, comments and
 // literal text: a ConfigMap may well hold a template that is meant to stay one.
@@ -59,14 +59,14 @@ func isTemplate(text string) bool {
 
 // unfilled matches a shell variable at a place where only a number is valid. Elsewhere such a variable is ordinary
 // text.
-var unfilled = regexp.MustCompile(`(?m)^\s*(?:-\s+)?(?:` + numbers + `)\s*:\s*["']?\$\{?\w|^\s*grpc:\s*\n\s*port\s*:\s*["']?\$\{?\w`)
+var unfilled = lazyregexp.New(`(?m)^\s*(?:-\s+)?(?:` + numbers + `)\s*:\s*["']?\$\{?\w|^\s*grpc:\s*\n\s*port\s*:\s*["']?\$\{?\w`)
 
 // numbers are fields of workloads that are numbers.
 const numbers = `containerPort|hostPort|\w+Seconds|\w+Threshold|runAsUser|runAsGroup|fsGroup|defaultMode|weight`
 
 var (
-	numberField = regexp.MustCompile(`^(?:` + numbers + `)$`)
-	variable    = regexp.MustCompile(`^\$\{?\w`)
+	numberField = lazyregexp.New(`^(?:` + numbers + `)$`)
+	variable    = lazyregexp.New(`^\$\{?\w`)
 )
 
 // isUnfilled reports whether a document has to be filled in by a program such as envsubst before it can be read as

@@ -11,10 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // temporaryName returns the name of a file that is not complete yet: its final name, the place where its process
@@ -28,7 +29,7 @@ func temporaryName(base string, n int) string {
 }
 
 // temporary matches such a name. Earlier versions did not include the place where the process runs.
-var temporary = regexp.MustCompile(`^\..+\.prerig-(?:([0-9a-f]{8})-)?(\d+)-\d+$`)
+var temporary = lazyregexp.New(`^\..+\.prerig-(?:([0-9a-f]{8})-)?(\d+)-\d+$`)
 
 // here identifies the place in which process numbers are unique: a host, or a container on it.
 var here = sync.OnceValue(func() string {

@@ -5,7 +5,6 @@ package importer
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // policyBuilder fills the policy's spec from one control plane.
@@ -112,7 +112,7 @@ func (b *policyBuilder) checkVersion(given string) {
 }
 
 // envReference finds what a template reads of istiod's environment.
-var envReference = regexp.MustCompile("\\benv\\s+(?:\"([A-Za-z_][A-Za-z0-9_]*)\"|`([A-Za-z_][A-Za-z0-9_]*)`)")
+var envReference = lazyregexp.New("\\benv\\s+(?:\"([A-Za-z_][A-Za-z0-9_]*)\"|`([A-Za-z_][A-Za-z0-9_]*)`)")
 
 // injectorEnv are the settings of istiod's environment that change the injector itself and not a template.
 var injectorEnv = []string{

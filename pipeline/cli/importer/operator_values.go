@@ -6,12 +6,12 @@ package importer
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // readByOthers are values of which the policy has the effect elsewhere than among its overrides.
@@ -45,7 +45,7 @@ var unsupportedValues = []struct {
 var unreadOverrides = []string{"global.proxy.drainDuration", "global.proxy.terminationDrainDuration", "pilot.crlConfigMapName"}
 
 // templateValue finds the values that a template reads.
-var templateValue = regexp.MustCompile(`\.Values((?:\.[A-Za-z0-9_]+)+)`)
+var templateValue = lazyregexp.New(`\.Values((?:\.[A-Za-z0-9_]+)+)`)
 
 // setValues uses the values of the document, adds the defaults of its profile, and rejects settings that pods would
 // lack.

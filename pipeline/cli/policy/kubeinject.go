@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // KubeInject names the files that istioctl kube-inject accepts (istioctl/pkg/kubeinject/kubeinject.go).
@@ -74,12 +74,12 @@ func (k KubeInject) Policy() (Named, error) {
 
 var (
 	// hasTemplates finds the key that makes a text a configuration and not a template.
-	hasTemplates = regexp.MustCompile(`(?m)^(templates|template):`)
+	hasTemplates = lazyregexp.New(`(?m)^(templates|template):`)
 	// isPod finds the keys of a pod, which a template renders from Istio 1.9 on; older ones render lists of
 	// containers.
-	isPod = regexp.MustCompile(`(?m)^(metadata|spec):`)
+	isPod = lazyregexp.New(`(?m)^(metadata|spec):`)
 	// policyLine is the policy of a configuration.
-	policyLine = regexp.MustCompile(`(?m)^policy:.*$`)
+	policyLine = lazyregexp.New(`(?m)^policy:.*$`)
 )
 
 // asConfig makes a configuration of a template, and one that injects of any.

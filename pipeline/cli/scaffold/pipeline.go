@@ -10,12 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"text/template"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
@@ -117,7 +117,7 @@ spec:
 `))
 
 // pipelineName is what a pipeline can be called: a DNS subdomain.
-var pipelineName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+var pipelineName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 // Pipeline returns a RenderPipeline as a file, and its name.
 func Pipeline(o PipelineOptions) (text []byte, name string, err error) {
@@ -214,4 +214,4 @@ func NameOf(source string) string {
 	return cmp.Or(strings.Trim(clean[:min(len(clean), 63)], "-"), "apps")
 }
 
-var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+var notInNames = lazyregexp.New(`[^a-z0-9]+`)

@@ -9,13 +9,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/cli/importer"
 	"github.com/prerig/prerig/policies"
 )
@@ -60,7 +60,7 @@ func Policy(o PolicyOptions) ([]byte, error) {
 }
 
 // namespaceRule is what a namespace can be called.
-var namespaceRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var namespaceRule = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 func checkNamespaces(names []string) error {
 	for _, name := range names {

@@ -8,8 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 )
@@ -79,7 +79,7 @@ func (o *origin) readObjects() ([]string, error) {
 }
 
 // onLineOne is where everything is in a text of one line.
-var onLineOne = regexp.MustCompile(`\bline 1: `)
+var onLineOne = lazyregexp.New(`\bline 1: `)
 
 // WithoutLine returns the message of an error about an object that was read from a single line.
 func WithoutLine(err error) string { return onLineOne.ReplaceAllString(err.Error(), "") }

@@ -8,13 +8,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Completed is a policy with what the cluster has. It is not changed.
@@ -128,7 +128,7 @@ func rootNamespace(policy *v1alpha1.InjectionPolicy) string {
 	return cmp.Or(istio.RootNamespace, config.Root, config.Snake, "istio-system")
 }
 
-var snapshotDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var snapshotDigest = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 
 // IsDigest reports whether a text is the digest of a snapshot.
 func IsDigest(text string) bool { return snapshotDigest.MatchString(text) }

@@ -7,7 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Incoming is a pull request opened by others, as far as a preview of it needs to know.
@@ -108,7 +109,7 @@ type conversation struct {
 // MaxBody implements Conversation. Room for the mark is left.
 func (c *conversation) MaxBody() int { return c.host.body - markRoom }
 
-var commitName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var commitName = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // Incoming implements Conversation.
 func (c *conversation) Incoming(ctx context.Context, number int64) (*Incoming, error) {

@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // gitLab is a project at GitLab (docs.gitlab.com, "Merge requests API").
@@ -26,7 +27,7 @@ func openGitLab(a *api, c Credentials) Host {
 }
 
 // quickAction is a line that GitLab does instead of showing it, such as /merge or /approve, with the rights of who wrote it.
-var quickAction = regexp.MustCompile(`(?m)^([ \t]*)(/[A-Za-z_]+(?:[ \t\r]|$))`)
+var quickAction = lazyregexp.New(`(?m)^([ \t]*)(/[A-Za-z_]+(?:[ \t\r]|$))`)
 
 func withoutQuickActions(text string) string { return quickAction.ReplaceAllString(text, `$1\$2`) }
 

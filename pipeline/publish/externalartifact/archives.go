@@ -12,11 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // archives are files NAMESPACE/NAME/SHA256.tar.gz in a directory. No path of it leaves the directory, by links either.
@@ -28,7 +29,7 @@ const archiveEnding = ".tar.gz"
 const unfinishedPrefix = ".unfinished-"
 
 // archiveRule is what a path of an archive looks like: names as Kubernetes has them, and a digest.
-var archiveRule = regexp.MustCompile(`^([a-z0-9][-a-z0-9.]{0,252})/([a-z0-9][-a-z0-9.]{0,252})/([0-9a-f]{64})\.tar\.gz$`)
+var archiveRule = lazyregexp.New(`^([a-z0-9][-a-z0-9.]{0,252})/([a-z0-9][-a-z0-9.]{0,252})/([0-9a-f]{64})\.tar\.gz$`)
 
 func openArchives(dir string) (archives, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -6,11 +6,11 @@ package engine
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/render/reference"
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
@@ -50,7 +50,7 @@ func checkComplete(k *reference.File, content []byte) error {
 	return nil
 }
 
-var userInfo = regexp.MustCompile(`//[^/@]*@`)
+var userInfo = lazyregexp.New(`//[^/@]*@`)
 
 // withoutCredentials removes user and password from a URL: messages end up in logs.
 func withoutCredentials(value string) string { return userInfo.ReplaceAllString(value, "//") }

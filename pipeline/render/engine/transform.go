@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	_ "unsafe" // for go:linkname
@@ -23,6 +22,7 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -309,7 +309,7 @@ func (f *functionTransformer) Transform(objects resmap.ResMap) error {
 // (buildMetadata: [transformerAnnotations]).
 const transformations = "alpha.config.kubernetes.io/transformations"
 
-var configuredBy = regexp.MustCompile(`apiVersion: builtin\n(\s+)kind: (\S+)\n\s+name: (\S+)`)
+var configuredBy = lazyregexp.New(`apiVersion: builtin\n(\s+)kind: (\S+)\n\s+name: (\S+)`)
 
 // unmarkOrigin puts the apiVersion of functions back into the note of what changed an object.
 func (w *renderWorker) unmarkOrigin(object *resource.Resource) error {

@@ -5,9 +5,9 @@ package gate
 
 import (
 	"context"
-	"regexp"
 	"slices"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/render/gate/validation"
 )
 
@@ -99,7 +99,7 @@ func markInjected(problems, before []ValidatedProblem) {
 	}
 }
 
-var position = regexp.MustCompile(`\[\d+\]`)
+var position = lazyregexp.New(`\[\d+\]`)
 
 // keyOf returns a problem without the positions in lists, which an injection changes.
 func keyOf(p validation.Problem) validation.Problem {

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
@@ -212,7 +212,7 @@ func remoteFile(value string) bool {
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
 }
 
-var userAt = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
+var userAt = lazyregexp.New(`^[a-zA-Z][a-zA-Z0-9-]*@`)
 
 // remoteRoot reports whether kustomize would take an entry for a Git repository, or load it over HTTP. It is a little wider:
 // what only looks like one is not a path anybody uses.

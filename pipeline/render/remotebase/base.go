@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/resource"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
@@ -111,7 +111,7 @@ func wantsSubmodules(entry string) bool {
 	return wanted || err != nil
 }
 
-var commitRule = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
+var commitRule = lazyregexp.New(`^[0-9a-fA-F]{40}$`)
 
 // Commit returns the commit that the base is pinned to, in lower case, or an error that is ErrUnpinned.
 func (b *Base) Commit() (string, error) {

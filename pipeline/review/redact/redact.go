@@ -7,10 +7,10 @@ package redact
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Replacements for a value: one that is the same in both texts or only in one, and one that differs.
@@ -128,7 +128,7 @@ func (f *file) hide(other map[string]string, changed string) []byte {
 }
 
 // entryRule is an entry of a block mapping whose key needs no quotes, as those of a Secret need none.
-var entryRule = regexp.MustCompile(`^( *)([-._a-zA-Z0-9]+):`)
+var entryRule = lazyregexp.New(`^( *)([-._a-zA-Z0-9]+):`)
 
 // hideValues hides all but what is known to be open: the open fields, and the keys of the others.
 func (d document) hideValues(show func(field, key string) string) []byte {

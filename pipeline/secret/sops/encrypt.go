@@ -13,11 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // MinSeed is how long a seed must be in bytes, so that it cannot be guessed.
@@ -35,7 +36,7 @@ const (
 	metadataKey = "sops"
 )
 
-var encryptedRule = regexp.MustCompile(encryptedKeys)
+var encryptedRule = lazyregexp.New(encryptedKeys)
 
 // Encrypter encrypts Secrets for recipients. It is safe for concurrent use.
 type Encrypter struct {

@@ -10,10 +10,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Token is an entry of a file of tokens. The token itself is not in it, so that who reads the file cannot use it.
@@ -51,7 +51,7 @@ func NewToken(name string, grant Grant, expires time.Time) (secret string, entry
 	return secret, entry, nil
 }
 
-var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
+var tokenName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 
 func (t Token) check() error {
 	if !tokenName.MatchString(t.Name) {

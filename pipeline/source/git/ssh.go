@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
@@ -109,7 +109,7 @@ func (s *sshSession) startService(r *sshServer, service string) error {
 }
 
 // goodbyeText is the message of a server that disconnects, as golang.org/x/crypto/ssh quotes it.
-var goodbyeText = regexp.MustCompile(`(ssh: disconnect, reason \d+): .*`)
+var goodbyeText = lazyregexp.New(`(ssh: disconnect, reason \d+): .*`)
 
 // withoutGoodbye returns an error without the words of a server that is not known to be the right one yet.
 func withoutGoodbye(err error) error {

@@ -11,7 +11,6 @@ package gitname
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,6 +18,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 const (
@@ -49,9 +50,9 @@ var gitFiles = []string{".git", ".gitmodules", ".gitattributes", ".gitignore", "
 
 var (
 	// shortNameRule matches the names that NTFS makes up for longer ones: GIT~1 is .git.
-	shortNameRule = regexp.MustCompile(`~[0-9]`)
+	shortNameRule = lazyregexp.New(`~[0-9]`)
 	// deviceRule matches the names of devices on Windows, with any ending (source: is_valid_win32_path in git's compat/mingw.c).
-	deviceRule = regexp.MustCompile(`(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?$`)
+	deviceRule = lazyregexp.New(`(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?$`)
 )
 
 // checkPart checks one part of a path.
@@ -147,9 +148,9 @@ func CheckRef(name string) error {
 
 var (
 	// ambiguousRule matches the beginnings of what git looks up elsewhere than among branches first (source: gitrevisions).
-	ambiguousRule = regexp.MustCompile(`(?i)^(refs|heads|tags|remotes)(/|$)`)
+	ambiguousRule = lazyregexp.New(`(?i)^(refs|heads|tags|remotes)(/|$)`)
 	// specialRule matches names that git reads as a commit or as one of its own references.
-	specialRule = regexp.MustCompile(`^([0-9a-fA-F]{40}|[0-9a-fA-F]{64}|(?i:([a-z]+_)?head))$`)
+	specialRule = lazyregexp.New(`^([0-9a-fA-F]{40}|[0-9a-fA-F]{64}|(?i:([a-z]+_)?head))$`)
 )
 
 // CheckBranch reports why a branch cannot be written by this name. It is the short one, without refs/heads/.

@@ -6,9 +6,10 @@ package giturl
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // Address is a repository in one way of writing: https and ssh lead to the same one, plain http may lead elsewhere.
@@ -20,10 +21,10 @@ type Address struct {
 }
 
 var (
-	hostRule    = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
-	portRule    = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
-	userRule    = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-	segmentRule = regexp.MustCompile(`^[A-Za-z0-9._~+-]+$`)
+	hostRule    = lazyregexp.New(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+	portRule    = lazyregexp.New(`^[1-9][0-9]{0,4}$`)
+	userRule    = lazyregexp.New(`^[A-Za-z0-9._-]+$`)
+	segmentRule = lazyregexp.New(`^[A-Za-z0-9._~+-]+$`)
 )
 
 // IsUserName reports whether a text is a plain user name that ssh accepts.

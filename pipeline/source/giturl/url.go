@@ -7,9 +7,10 @@ import (
 	"errors"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // URL is the URL of a repository, taken apart.
@@ -87,7 +88,7 @@ func Resolve(base, to string) string {
 	return host + ":" + strings.TrimPrefix(path.Join("/", dir, to), "/")
 }
 
-var shortRule = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^/].*$`)
+var shortRule = lazyregexp.New(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^/].*$`)
 
 // Check returns the problems of a user-provided URL of a repository to fetch from or push to, or nil if it is
 // valid. It never quotes the URL.

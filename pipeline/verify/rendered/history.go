@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/verify"
 )
 
@@ -194,7 +194,7 @@ func (h *history) find(newer, s *state, ref verify.Ref, file string) (*verify.Wo
 }
 
 // objectName is where a text may name an object.
-var objectName = regexp.MustCompile(`(?:n|generateN)ame["']?[ \t]*:\s*["']?([a-zA-Z0-9.-]+)`)
+var objectName = lazyregexp.New(`(?:n|generateN)ame["']?[ \t]*:\s*["']?([a-zA-Z0-9.-]+)`)
 
 // holding returns the files of a state that the next one does not have so, and that may hold an object of a name. The files
 // are read once, and only those that are likely are taken apart: an upgrade of a mesh changes thousands. An error is of one that cannot be

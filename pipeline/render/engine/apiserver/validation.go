@@ -4,12 +4,12 @@
 package apiserver
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/render/gate/validation"
 )
@@ -105,12 +105,12 @@ func containsPlaceholder(value any) bool {
 	return false
 }
 
-var placeholder = regexp.MustCompile(`\$\{[^}]+\}|\$\([^)]+\)|\{\{.*\}\}`)
+var placeholder = lazyregexp.New(`\$\{[^}]+\}|\$\([^)]+\)|\{\{.*\}\}`)
 
 func isPlaceholder(text string) bool { return placeholder.MatchString(text) }
 
 // quotedValue is the value in a message of the API server.
-var quotedValue = regexp.MustCompile(`: "(?:[^"\\]|\\.)*"|: \{.*|: \[.*`)
+var quotedValue = lazyregexp.New(`: "(?:[^"\\]|\\.)*"|: \{.*|: \[.*`)
 
 // problemMessage is what the API server says, without the values of Secrets.
 func problemMessage(o gate.Object, p gate.ValidatedProblem) string {

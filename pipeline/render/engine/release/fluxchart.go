@@ -7,12 +7,12 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 )
@@ -189,7 +189,7 @@ func (s *Set) findInGit(object *Object, found *foundChart, spec *sourcev1.HelmCh
 	return nil
 }
 
-var tagVersion = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+){0,2}([-+][0-9A-Za-z.+-]+)?$`)
+var tagVersion = lazyregexp.New(`^v?[0-9]+(\.[0-9]+){0,2}([-+][0-9A-Za-z.+-]+)?$`)
 
 // findInRegistry finds the chart of an OCIRepository.
 func (s *Set) findInRegistry(o *Object, at, namespace, name string) (*foundChart, error) {
