@@ -15,6 +15,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/lint/format"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
@@ -111,10 +112,10 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	found = append(unchecked, found...)
+	found = slices.Concat(unchecked, input.rejected, found)
 	count := len(input.objects)
 	report := format.Options{
-		Version: g.version, Objects: &count, Rules: gateRules(),
+		Version: g.version, Objects: &count, Rules: gateRules(input.rejected),
 		Colour: wantsColour(g.colour, g.streams),
 	}
 	if g.output == "text" {
@@ -218,6 +219,8 @@ func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) 
 type gateInput struct {
 	documents []render.GateDocument
 	objects   []gate.Object // of the documents
+	// rejected are workloads that the injection leaves as they are, as the API server is certain to refuse their pods.
+	rejected result.Results
 }
 
 // add adds a document, with the one that the user wrote. A document that cannot be read is not added, and is an error.
@@ -268,7 +271,8 @@ func (g *gateRun) gateObjects(ctx context.Context) (input gateInput, unchecked r
 	if err != nil {
 		return input, nil, err
 	}
-	_, unchecked, others := sortOut(report.Results)
+	rejected, unchecked, others := sortOut(report.Results)
+	input.rejected = slices.DeleteFunc(rejected, func(r result.Result) bool { return r.Severity != result.Error })
 	g.printResults(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
 	for _, group := range g.groups {
 		unchecked = append(unchecked, input.addItems(group.batch.ItemsAfter(), group.batch.Items())...)
@@ -289,9 +293,16 @@ func (g *gateRun) printRules() error {
 	return nil
 }
 
-// gateRules describes the rules for SARIF.
-func gateRules() []format.Rule {
+// gateRules describes the rules for SARIF: those of the gate, and those of what the injection has rejected.
+func gateRules(rejected result.Results) []format.Rule {
 	var out []format.Rule
+	for _, r := range lint.Rules() {
+		if slices.ContainsFunc(rejected, func(one result.Result) bool { return one.Tags[result.TagCode] == r.Code }) {
+			out = append(out, format.Rule{
+				Code: r.Code, Title: r.Title, Why: r.Why, Change: r.Change, Severity: r.Severity, Group: r.Group(), Document: lint.DocumentPath,
+			})
+		}
+	}
 	for _, r := range gate.Rules() {
 		out = append(out, format.Rule{Code: r.Code, Title: r.Title, Why: r.Why, Change: r.Change, Severity: r.Severity, Group: "Gate", Document: "docs/gate.md"})
 	}

@@ -13,9 +13,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/prerig/prerig/internal/testprograms"
 )
 
-// gateWithValidation returns prerig in a directory with prerig-validate beside it. Where that is not built, the test is skipped.
+// gateWithValidation returns prerig in a directory with its renderer and prerig-validate. Where the last is not built, the test is
+// skipped.
 func gateWithValidation(t *testing.T) string {
 	t.Helper()
 	built := os.Getenv("PRERIG_VALIDATE")
@@ -26,7 +29,11 @@ func gateWithValidation(t *testing.T) string {
 		t.Skip("Kubernetes' own validation is not built: make validator")
 	}
 	dir := t.TempDir()
-	for from, name := range map[string]string{builtPrerig(t): "prerig", built: "prerig-validate"} {
+	renderer, err := testprograms.RendererPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, name := range map[string]string{builtPrerig(t): "prerig", renderer: "prerig-render", built: "prerig-validate"} {
 		text, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
