@@ -123,7 +123,7 @@ func testWebhookLeftOn(t *testing.T, webhook, plain *Cluster, prerig *Prerig, i 
 			}
 		}
 		with := *prerig
-		with.Policy = withRuntimeWebhook(t, prerig.Policy, mode.runtimeWebhook)
+		with.Policy = withField(t, prerig.Policy, mode.runtimeWebhook, "spec", "istio", "runtimeWebhook")
 		cases, err := runLeftOn(t.Context(), webhook, plain, &with, mode.first, mode.says, append([]*unstructured.Unstructured{acceptedOnceRenderedAgain()}, workloads...))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -161,8 +161,8 @@ func (c *Cluster) switchOff(ctx context.Context, all []oracle.Namespace) error {
 	})
 }
 
-// withRuntimeWebhook writes a policy with another runtimeWebhook, and returns its path.
-func withRuntimeWebhook(t *testing.T, policy, mode string) string {
+// withField writes a policy with another value of a field, and returns its path.
+func withField(t *testing.T, policy, value string, field ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(policy)
 	if err != nil {
@@ -176,7 +176,7 @@ func withRuntimeWebhook(t *testing.T, policy, mode string) string {
 	set := 0
 	for _, obj := range objects {
 		if obj.GetKind() == "InjectionPolicy" {
-			if err := unstructured.SetNestedField(obj.Object, mode, "spec", "istio", "runtimeWebhook"); err != nil {
+			if err := unstructured.SetNestedField(obj.Object, value, field...); err != nil {
 				t.Fatal(err)
 			}
 			set++
