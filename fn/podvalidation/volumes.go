@@ -65,6 +65,7 @@ func (c *checker) volume(at place, name string, m map[string]any) {
 		if n, ok := integer(source["defaultMode"]); ok && (n < 0 || n > 0o777) {
 			c.reject(at.field(key).field("defaultMode"), n, "defaultMode of the volume %s is not between 0 and 0777", name)
 		}
+		c.items(at.field(key), name, source)
 		switch key {
 		case "hostPath":
 			if path := text(source["path"]); slices.Contains(strings.Split(path, "/"), "..") {
@@ -76,6 +77,23 @@ func (c *checker) volume(at place, name string, m map[string]any) {
 			}
 		case "projected":
 			c.projected(at.field(key), name, source)
+		}
+	}
+}
+
+// items checks the paths of the files of a volume, which are relative to it (source: validateLocalNonReservedPath in
+// pkg/apis/core/validation of Kubernetes 1.36).
+func (c *checker) items(at place, name string, source map[string]any) {
+	for i, e := range listOf(source["items"]) {
+		path := text(mapOf(e)["path"])
+		here := at.field("items").element(i, i).field("path")
+		switch {
+		case path == "":
+			c.reject(here, nil, "a file of the volume %s has no path", name)
+		case strings.HasPrefix(path, "/"):
+			c.reject(here, path, "the path %s of a file of the volume %s is not relative", path, name)
+		case strings.HasPrefix(path, ".."), slices.Contains(strings.Split(path, "/"), ".."):
+			c.reject(here, path, "the path %s of a file of the volume %s leads out of the volume", path, name)
 		}
 	}
 }
@@ -92,6 +110,9 @@ func (c *checker) projected(at place, name string, projected map[string]any) {
 		if n != 1 {
 			c.reject(here, nil, "an element of the sources of the volume %s has %d sources, and has to have one", name, n)
 			continue
+		}
+		for _, key := range []string{"configMap", "secret", "downwardAPI"} {
+			c.items(here.field(key), name, mapOf(source[key]))
 		}
 		token := mapOf(source["serviceAccountToken"])
 		if token == nil {
