@@ -30,8 +30,22 @@ type appServer struct {
 	t       *testing.T
 	key     *rsa.PublicKey
 	life    time.Duration
+	now     func() time.Time // nil for time.Now
 	tokens  atomic.Int64
 	refusal string
+}
+
+// tokenStep is a request some time after the one before, and how many tokens were issued by then.
+type tokenStep struct {
+	after  time.Duration
+	tokens int64
+}
+
+func (s *appServer) clock() time.Time {
+	if s.now == nil {
+		return time.Now()
+	}
+	return s.now()
 }
 
 func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +66,7 @@ func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.tokens.Add(1)
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(map[string]any{"token": "ghs_installation", "expires_at": time.Now().Add(s.life).UTC().Format(time.RFC3339), "repository_selection": "selected"})
+		_ = json.NewEncoder(w).Encode(map[string]any{"token": "ghs_installation", "expires_at": s.clock().Add(s.life).UTC().Format(time.RFC3339), "repository_selection": "selected"})
 	case "GET /api/v3/repos/org/app/pulls":
 		if auth != "Bearer ghs_installation" {
 			s.t.Errorf("Authorization is %q", auth)
@@ -87,7 +101,8 @@ func (s *appServer) verify(authorization string) {
 		s.t.Error(err)
 	}
 	// GitHub refuses tokens for more than ten minutes.
-	if now := time.Now().Unix(); claims.Issuer != "Iv23li" || claims.At > now || claims.End < now || claims.End > now+600 {
+	now := s.clock().Unix()
+	if claims.Issuer != "Iv23li" || claims.At > now || claims.End < now || claims.End > now+600 {
 		s.t.Errorf("the claims are %+v", claims)
 	}
 }
@@ -127,18 +142,32 @@ func TestGitHubApp(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a token that ends soon by the clock of the host is used for a minute", func(t *testing.T) {
-		s := &appServer{t: t, key: &key.PublicKey, life: 4 * time.Minute}
-		h := opened(t, s, pullrequest.App{ID: "Iv23li", Installation: 77, Key: forms["PKCS #1"]})
-		for range 3 {
-			if _, err := h.Find(context.Background(), "a", "b"); err != nil {
-				t.Error(err)
+	for name, c := range map[string]struct {
+		life  time.Duration
+		steps []tokenStep
+	}{
+		"a token that ends soon is used for a minute": {4 * time.Minute,
+			[]tokenStep{{0, 1}, {59 * time.Second, 1}, {time.Second, 2}, {0, 2}, {time.Minute, 3}}},
+		"a token is renewed five minutes before its end": {time.Hour, []tokenStep{{0, 1}, {54 * time.Minute, 1}, {time.Minute, 2}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			s := &appServer{t: t, key: &key.PublicKey, life: c.life, now: func() time.Time { return now }}
+			server := httptest.NewServer(s)
+			defer server.Close()
+			app := pullrequest.App{ID: "Iv23li", Installation: 77, Key: forms["PKCS #1"]}
+			h := pullrequest.OpenGitHubApp(server.URL+"/api/v3", "org/app", app, s.now)
+			for _, step := range c.steps {
+				now = now.Add(step.after)
+				if _, err := h.Find(context.Background(), "a", "b"); err != nil {
+					t.Error(err)
+				}
+				if got := s.tokens.Load(); got != step.tokens {
+					t.Errorf("%d tokens after %s more, want %d", got, step.after, step.tokens)
+				}
 			}
-		}
-		if s.tokens.Load() != 1 {
-			t.Errorf("%d tokens for three calls within a minute", s.tokens.Load())
-		}
-	})
+		})
+	}
 	t.Run("what is refused says who and what", func(t *testing.T) {
 		s := &appServer{t: t, key: &key.PublicKey, refusal: `{"message": "A JSON web token could not be decoded"}`}
 		_, err := opened(t, s, pullrequest.App{ID: "Iv23li", Installation: 77, Key: forms["PKCS #1"]}).Find(context.Background(), "a", "b")
