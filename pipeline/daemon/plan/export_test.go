@@ -51,3 +51,6 @@ func (p *Planner) Sources() int {
 
 // WaitForTargets sets how long a place that is published to may take to answer.
 func (p *Planner) WaitForTargets(d time.Duration) { p.targetWait = d }
+
+// WaitForBatch sets how long the pipelines of sources that have answered wait for those of others.
+func (p *Planner) WaitForBatch(d time.Duration) { p.batchWait = d }

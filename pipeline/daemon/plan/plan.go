@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -52,6 +53,7 @@ type Planner struct {
 	unresponsive        unresponsiveSources
 	unresponsiveTargets unresponsiveSources // by their URLs
 	targetWait          time.Duration       // 0 for targetTimeout
+	batchWait           time.Duration       // 0 for the constant batchWait
 
 	shared     *source.Shared // looks that pipelines with several sources have in common
 	shareLooks sync.Once
@@ -178,7 +180,7 @@ func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begu
 		}
 		groups[key] = append(groups[key], e)
 	}
-	return collectJobs(len(order), batchWait, func(i int, answered func()) []queue.Job {
+	return collectJobs(len(order), cmp.Or(p.batchWait, batchWait), func(i int, answered func()) []queue.Job {
 		cause := cause
 		cause.answered = answered
 		if cause.planned != nil {

@@ -60,6 +60,7 @@ func TestAJobNamesARevisionOnlyWhereNoRunCanHaveSeenMore(t *testing.T) {
 // reverted. The plan for that finds that nothing needs to run, so the first one's job must not bring it back.
 func TestAJobThatWaitedForASlowSourceNamesNoOldRevision(t *testing.T) {
 	b := newBed(t, 1, branches)
+	b.planner.WaitForBatch(time.Hour) // the first plan's job waits for the slow source, however long the revert takes
 	slow := b.git.Repository(t, "slow")
 	slow.Commit("first", map[string]string{"x": "1"})
 	b.write(b.pipelines, "slow.yaml", branches(1, slow.URL))
