@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fn injects sidecars into the workloads of a list of Kubernetes objects, as InjectionPolicies say.
+// Package fn injects sidecars into the workloads of a list of Kubernetes objects, as InjectionPolicies describe.
 //
-// There are two doors to the engine, which is in package engine. [Execute] is the KRM function: a ResourceList on standard input
-// and output, for kustomize and kpt. [Injector.Run] takes documents and returns documents, for the command line and the
-// pipeline. Both change only the pod templates of workloads that a policy injects; every other byte of a document stays as it is.
+// There are two doors to the engine, which is in package engine. [Execute] is the KRM function: a ResourceList on
+// standard input and output, for kustomize and kpt. [Injector.Run] accepts documents and returns documents, for the
+// command line and the pipeline. Both change only the pod templates of workloads that a policy injects; every other
+// byte of a document stays as it is.
 //
-// The package reads its arguments and nothing else: no environment, no file, no clock, no network. The same input gives
-// the same output.
+// The package reads only its arguments: no environment, no file, no clock, no network. The same input produces the
+// same output.
 package fn

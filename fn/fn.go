@@ -30,8 +30,8 @@ func WithPods() Option { return engine.WithPods() }
 // WithTrace keeps every step of each decision.
 func WithTrace() Option { return engine.WithTrace() }
 
-// NewKeeper returns an Injector that injects nothing: it gives the Jobs and bare Pods whose own spec is unchanged what these documents, which
-// are published, have of them (Injector.WithPublished), and leaves everything else as it is.
+// NewKeeper returns an Injector that injects nothing: Jobs and bare Pods whose own spec is unchanged get the
+// template of these published documents (Injector.WithPublished), and all other objects are left as they are.
 func NewKeeper(published []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, error) {
 	return engine.NewKeeper(published, jobs)
 }
@@ -39,7 +39,7 @@ func NewKeeper(published []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, e
 // Item is a document together with where it came from.
 type Item = engine.Item
 
-// Report is what a run returns: the documents, what was done with each pod template, and what users are told.
+// Report is the result of a run: the documents, the action for each pod template, and the results for users.
 type Report = engine.Report
 
 // Outcome is what became of one pod template. Every workload has one.

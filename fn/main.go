@@ -42,7 +42,7 @@ Flags:
 To inject into plain files use the command prerig.
 `
 
-// Main is the command prerig-fn. It gives the exit status: 0, or 1 where anything failed.
+// Main is the command prerig-fn. It returns the exit status: 0, or 1 if anything failed.
 func Main(ctx context.Context, args []string, linked string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 0 {
 		switch args[0] {

@@ -18,8 +18,8 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// ErrResults is what Execute gives where an error is among the results. The ResourceList was written, and each error was
-// written to standard error.
+// ErrResults is the error of Execute if an error is among the results. The ResourceList was written, and each error
+// was written to standard error.
 var ErrResults = errors.New("the injection failed")
 
 // Execute is the KRM function: it reads a ResourceList from in, applies the InjectionPolicy that is its functionConfig, and

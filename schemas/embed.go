@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schemas holds the JSON Schemas of Prerig's own objects, for editors and other tools. They are generated from
-// the Go types and their comments:
+// Package schemas holds the JSON Schemas of Prerig's own objects, for editors and other tools. They are generated
+// from the Go types and their comments:
 //
 //	go run ./schemas/generate          writes them
-//	go run ./schemas/generate -check   says whether they are up to date
+//	go run ./schemas/generate -check   reports whether they are up to date
 //
-// Nothing in Prerig validates with them: the decoders are stricter and give better messages.
+// Prerig itself does not validate with them: the decoders are stricter and have better messages.
 package schemas
 
 import _ "embed"

@@ -44,8 +44,8 @@ type anchorTable struct {
 	outer func(name string) *yamlNode
 }
 
-// yamlParser reads one document into nodes. It follows libyaml, which Kubernetes uses, and gives up (unsure) on
-// text for which it might return something different.
+// yamlParser reads one document into nodes. It follows libyaml, which Kubernetes uses, and reports text as unsure
+// if it might decode it differently.
 type yamlParser struct {
 	src   string
 	pos   int
@@ -102,7 +102,7 @@ func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, oute
 	return root, nil
 }
 
-// checkBreaks gives up on line breaks that only YAML 1.1 has: NEL, LS, PS and a lone carriage return.
+// checkBreaks reports line breaks that only YAML 1.1 has as unsure: NEL, LS, PS and a lone carriage return.
 func (p *yamlParser) checkBreaks() {
 	for i := strings.IndexByte(p.src, '\r'); i >= 0; {
 		if i+1 == len(p.src) || p.src[i+1] != '\n' {

@@ -55,7 +55,7 @@ func (r *Regexp) FindAllSubmatch(text []byte, n int) [][][]byte {
 	return r.compiled().FindAllSubmatch(text, n)
 }
 
-// ReplaceAllString returns the text with all matches replaced; $1 stands for the first group.
+// ReplaceAllString returns the text with all matches replaced; $1 is the text of the first group.
 func (r *Regexp) ReplaceAllString(text, by string) string {
 	return r.compiled().ReplaceAllString(text, by)
 }

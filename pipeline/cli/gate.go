@@ -127,8 +127,8 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	return g.verdict(found, len(unchecked), count, "object")
 }
 
-// findValidator returns the program beside this one that answers with Kubernetes' own validation, nil if it is not there. One line says
-// what is not checked then, where there are objects.
+// findValidator returns the program beside this one that answers with Kubernetes' own validation, or nil if it does
+// not exist. One line then names what is not checked, if any objects are.
 func (g *gateRun) findValidator(objects int) gate.Validator {
 	if objects == 0 {
 		return nil

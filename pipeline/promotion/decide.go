@@ -60,7 +60,8 @@ type Input struct {
 
 // Verdict is what is decided of a stage.
 type Verdict struct {
-	// State and Message are what is shown. Told is the message in pieces, as it may name pipelines of others.
+	// State and Message are displayed. The third field is the message in pieces, as it may name pipelines of
+	// others.
 	State, Message string
 	Told           status.Text
 	// Open reports whether it should have a pull request, Merge whether this one should be merged now.

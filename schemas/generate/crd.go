@@ -19,7 +19,7 @@ import (
 // its own directory.
 var crdDirs = []string{"deploy/crds", "deploy/chart/crds"}
 
-// customResource is what a definition says beside the schema.
+// customResource is the part of a definition beside the schema.
 type customResource struct {
 	kind, plural, short string
 	schema, status      []byte
@@ -153,7 +153,7 @@ func (r customResource) definition() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without one, kstatus takes an object that nobody has looked at yet for one that is as it should be. Flux' kinds have the same.
+	// Without one, kstatus reports an object that no controller has seen yet as current. Flux' kinds have the same.
 	status["default"] = map[string]any{"observedGeneration": -1}
 	properties["status"] = status
 	properties["metadata"] = map[string]any{"type": "object"}
@@ -212,8 +212,8 @@ func structural(text []byte) (map[string]any, error) {
 	return out, nil
 }
 
-// makeStructural takes out what a structural schema must not have, and says what it must. Closed objects are closed by the API
-// server's own field validation.
+// makeStructural removes what a structural schema must not have, and adds what it must. The API server's own field
+// validation closes closed objects.
 func makeStructural(s map[string]any) {
 	for _, word := range []string{"title", "allOf"} {
 		delete(s, word)

@@ -91,7 +91,7 @@ func statusSchemas() (pipeline, policy []byte, err error) {
 	return pipeline, policy, nil
 }
 
-// describeReference says what Flux' type is for, whose comments are elsewhere.
+// describeReference describes the purpose of Flux' type, whose comments are elsewhere.
 func describeReference(s *jsonschema.Schema) {
 	s.Description = "LocalObjectReference names an object beside the pipeline."
 	name, _ := s.Properties.Get("name")

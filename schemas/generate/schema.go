@@ -29,7 +29,7 @@ type generatedFile struct {
 	data []byte
 }
 
-// generateFiles reads the types' comments below the working directory and gives every generated file.
+// generateFiles reads the types' comments below the working directory and returns every generated file.
 func generateFiles() ([]generatedFile, error) {
 	text, table, err := policySchema()
 	if err != nil {

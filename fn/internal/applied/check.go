@@ -19,7 +19,7 @@ import (
 type batch struct {
 	name  string
 	items []fn.Item
-	// policies returns the policies, anew each time, and with the next version of the sidecars where next is set.
+	// policies returns new copies of the policies, with the next version of the sidecars if next is set.
 	policies func(next bool) ([]*v1alpha1.InjectionPolicy, error)
 }
 

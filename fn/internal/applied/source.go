@@ -27,7 +27,7 @@ import (
 // batchSize is how many random workloads are injected together.
 const batchSize = 250
 
-// corpus gives the test cases of Istio.
+// corpus yields the test cases of Istio.
 func corpus(dir string, yield func(batch) error) error {
 	versions, err := conformance.Load(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func itemsOf(path string, text []byte) ([]fn.Item, error) {
 	return items, nil
 }
 
-// examples gives the manifests of the examples, with the policies that come with Prerig.
+// examples yields the manifests of the examples, with the policies that come with Prerig.
 func examples(dir string, yield func(batch) error) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && (d.Name() == ".expected" || d.Name() == "templates") {
@@ -105,7 +105,7 @@ func builtInBatch(name string, names []string, items []fn.Item) batch {
 	}}
 }
 
-// random gives random workloads to the built-in policies, alone and in pairs.
+// random yields random workloads for the built-in policies, alone and in pairs.
 func random(seed uint64, count int, yield func(batch) error) error {
 	var sets [][]string
 	for i, a := range policies.Names() {
@@ -213,7 +213,7 @@ func itemOf(object map[string]any, index int) (fn.Item, error) {
 	return fn.Item{Doc: file.Docs[0], Path: "workloads.yaml", Index: index}, nil
 }
 
-// installed gives random workloads to the policies of Istio's installations, which the command charts makes.
+// installed yields random workloads for the policies of Istio's installations, which the command charts makes.
 func installed(ctx context.Context, o Options, yield func(batch) error) error {
 	found, err := oracle.Policies(ctx, oracle.Options{Tools: oracle.Tools{Charts: o.Charts}, Version: "1.31.0-rc.0", Installations: oracle.Installations()})
 	if err != nil {

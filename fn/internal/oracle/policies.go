@@ -12,7 +12,7 @@ import (
 // InstalledPolicy is the policy of an installation, as a user of its cluster imports it.
 type InstalledPolicy struct {
 	Installation
-	// Policy returns the policy, anew each time.
+	// Policy returns a new copy of the policy.
 	Policy func() (*v1alpha1.InjectionPolicy, error)
 }
 

@@ -29,7 +29,7 @@ const (
 	// Lost means that the registry does not have the locked digest any more: pods that use it cannot start on a new node.
 	Lost State = "lost"
 	// Unsigned means that Options.Verify requires a signature of the locked digest, and that none by one of its
-	// keys exists. It has precedence over Current, Moved and Gone.
+	// keys exists. It has precedence over all other states of an existing tag.
 	Unsigned State = "unsigned"
 	// Unknown means that the registry could not be asked.
 	Unknown State = "unknown"

@@ -21,7 +21,7 @@ type Validated struct {
 	// Create are the problems of the object as a new one, and Apply those of server-side apply.
 	Create []ValidatedProblem `json:"create,omitempty"`
 	Apply  []ValidatedProblem `json:"apply,omitempty"`
-	// Error says why the object was not validated; empty if it was.
+	// Error is the reason the object was not validated; empty if it was.
 	Error string `json:"error,omitempty"`
 }
 
@@ -31,7 +31,8 @@ type ValidatedProblem struct {
 	Injected bool `json:"injected,omitempty"`
 }
 
-// Validate returns what a validator answers about objects, in their order. The error says that the validator cannot be used.
+// Validate returns a validator's answers about objects, in their order. It returns an error if the validator cannot
+// be used.
 func Validate(ctx context.Context, objects []Object, validator Validator) ([]Validated, error) {
 	values := make([]map[string]any, len(objects))
 	for i, o := range objects {

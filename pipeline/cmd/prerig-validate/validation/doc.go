@@ -24,11 +24,11 @@
 //   - update: "old" is what the cluster has of it now, as it was applied, and "object" is applied next (rest.BeforeUpdate). Fields that the
 //     API server fills in by itself when an object is created, such as the selector of a Job, are kept, as kubectl apply and server-side
 //     apply keep them. "ignored" lists the fields whose change the API server drops without an error.
-//   - apply: the object is read as the type of server-side apply, which refuses lists with a key twice and fields of a wrong type
+//   - apply: the object is read as the type of server-side apply, which rejects lists with duplicate keys and fields of a wrong type
 //     (ObjectToTyped of k8s.io/apimachinery/pkg/util/managedfields).
 //
-// "known" is false for kinds that the release does not have, or that are never stored: nothing was checked. "error" says that the request
-// makes no sense or is beyond a limit; nothing was checked then either. An object that the API server cannot read into the type of its
+// "known" is false for kinds that the release does not have, or that are never stored: nothing was checked. "error" is set if
+// the request is malformed or beyond a limit; the object was not checked then either. An object that the API server cannot read into the type of its
 // kind has one problem, of [TypeUndecodable].
 //
 // A "type" is one of the API server's causes, such as FieldValueRequired, FieldValueInvalid, FieldValueDuplicate, FieldValueNotFound,
@@ -40,5 +40,5 @@
 // # Limits
 //
 // A line of the input is at most [MaxLine] bytes, an answer has at most [MaxProblems] problems, and a request may take [MaxTime]; if it
-// takes longer, the program says so and ends.
+// takes longer, the program reports that and ends.
 package validation

@@ -58,7 +58,7 @@ type Request struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Answer says what the API server would answer.
+// Answer is what the API server would answer.
 type Answer struct {
 	ID int64 `json:"id"`
 	// Known reports whether the release has the kind.
@@ -69,7 +69,7 @@ type Answer struct {
 	Omitted int `json:"omitted,omitempty"`
 	// Ignored are the fields whose change an update silently drops.
 	Ignored []string `json:"ignored,omitempty"`
-	// Error says why the object was not checked.
+	// Error is the reason the object was not checked.
 	Error string `json:"error,omitempty"`
 }
 

@@ -130,7 +130,8 @@ type row struct {
 	strategy strategy
 }
 
-// rows lists the strategies that the API server uses, without those of subresources and of reviews, which nobody stores.
+// rows lists the strategies that the API server uses, without those of subresources and of reviews, which are never
+// stored.
 func rows() []row {
 	return []row{
 		{&admissionregistration.MutatingAdmissionPolicy{}, mutatingadmissionpolicy.NewStrategy(nil, nil)},

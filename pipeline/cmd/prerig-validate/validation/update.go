@@ -99,7 +99,7 @@ func (s *stored) store() {
 	}
 }
 
-// replace reads the object anew from its fields.
+// replace decodes the object again from its fields.
 func (s *stored) replace(fields map[string]any) error {
 	text, err := json.Marshal(fields)
 	if err != nil {

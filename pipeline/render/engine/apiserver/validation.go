@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/pipeline/render/gate/validation"
 )
 
-// addValidation adds what Kubernetes' own validation answers about an object, without what earlier findings about the object have said.
-// first is the index of the earliest of these.
+// addValidation adds the problems that Kubernetes' own validation reports about an object, unless earlier findings
+// cover them. first is the index of the earliest of these findings.
 func (c *checker) addValidation(o gate.Object, v gate.Validated, first int) {
 	if !c.isValidated(o) {
 		return
@@ -64,8 +64,8 @@ func isDuplicate(problems []gate.ValidatedProblem, list []any, o gate.Object) bo
 	})
 }
 
-// isSaid reports whether earlier findings about the object say what a problem says: one about the field or a field around it. What cannot be
-// decoded is said by any finding about a type.
+// isSaid reports whether earlier findings about the object cover a problem: one about the field or a field around
+// it. Any finding about a type covers a decoding problem.
 func isSaid(earlier result.Results, p gate.ValidatedProblem, path []any) bool {
 	name := workload.FieldString(path)
 	return slices.ContainsFunc(earlier, func(r result.Result) bool {
@@ -112,7 +112,7 @@ func isPlaceholder(text string) bool { return placeholder.MatchString(text) }
 // quotedValue is the value in a message of the API server.
 var quotedValue = lazyregexp.New(`: "(?:[^"\\]|\\.)*"|: \{.*|: \[.*`)
 
-// problemMessage is what the API server says, without the values of Secrets.
+// problemMessage returns the API server's message, without the values of Secrets.
 func problemMessage(o gate.Object, p gate.ValidatedProblem) string {
 	message, _, _ := strings.Cut(p.Message, "\n") // the rest shows types of Go
 	if isSecret(o) {

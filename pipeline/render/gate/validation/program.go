@@ -44,14 +44,14 @@ func Beside(executable string) (Program, bool) {
 	return Program{Command: []string{path}}, true
 }
 
-// maxRestarts is how often the program is started anew after it ended at a request.
+// maxRestarts is how often the program is restarted after it ended at a request.
 const maxRestarts = 3
 
 // maxAnswer is how many bytes an answer may have.
 const maxAnswer = 16 << 20
 
-// Ask returns the answers to requests, in their order. A request at which the program ends has an answer with an Error, and the others are
-// asked all the same. The error says that the program cannot be used at all.
+// Ask returns the answers to requests, in their order. A request at which the program ends has an answer with an
+// Error, and the remaining requests are still sent. Ask returns an error if the program cannot be used at all.
 func (p Program) Ask(ctx context.Context, requests []Request) ([]Answer, error) {
 	out := make([]Answer, 0, len(requests))
 	for restarts := 0; len(out) < len(requests); restarts++ {
@@ -74,7 +74,7 @@ func (p Program) Ask(ctx context.Context, requests []Request) ([]Answer, error) 
 // errUnusable is that the program does not start, or speaks another protocol.
 var errUnusable = errors.New("the program cannot be used")
 
-// ask starts the program for requests, and returns the answers that came. The error says why not all did.
+// ask starts the program for requests, and returns the answers that arrived, with an error if some are missing.
 func (p Program) ask(ctx context.Context, requests []Request) ([]Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -54,7 +54,7 @@ type greeting struct {
 	Kubernetes string `json:"kubernetes"`
 }
 
-// Answer says what the API server would answer.
+// Answer is what the API server would answer.
 type Answer struct {
 	ID int `json:"id"`
 	// Known reports whether the program's release of Kubernetes has the kind.
@@ -65,7 +65,7 @@ type Answer struct {
 	Omitted int `json:"omitted"`
 	// Ignored are the fields whose change an Update silently drops.
 	Ignored []string `json:"ignored"`
-	// Error says why the object was not checked; empty if it was.
+	// Error is the reason the object was not checked; empty if it was.
 	Error string `json:"error"`
 }
 

@@ -273,7 +273,7 @@ func (r read) why(v variant) string {
 	return strings.Join(out, ", and ")
 }
 
-// nobody is an authorizer for expressions that never ask it.
+// nobody is an authorizer for expressions that never call it.
 type nobody struct{}
 
 // Authorize has no opinion.
