@@ -5,6 +5,7 @@ package inject
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,22 +41,20 @@ func (c Controller) apiVersion() string {
 		return ""
 	}
 	known := directControllers[c.Kind]
-	if group, _ := splitGroup(c.APIVersion); known != "" && group != "" {
-		if of, _ := splitGroup(known); of != group {
-			return "" // a kind of the same name in another group
-		}
+	group := groupOf(c.APIVersion)
+	if known != "" && group != "" && groupOf(known) != group {
+		return "" // a kind of the same name in another group
 	}
 	return known
 }
 
-// splitGroup returns the group and the version of an API version.
-func splitGroup(apiVersion string) (group, version string) {
-	for i := range apiVersion {
-		if apiVersion[i] == '/' {
-			return apiVersion[:i], apiVersion[i+1:]
-		}
+// groupOf returns the group of an API version, "" for the core group.
+func groupOf(apiVersion string) string {
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		return ""
 	}
-	return "", apiVersion
+	return group
 }
 
 // addController sets in a pod's metadata what its controller sets and what is known of it: the reference to the controller

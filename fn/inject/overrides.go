@@ -146,7 +146,7 @@ func (r *run) listedContainers() (map[string][]string, error) {
 	}
 	var lists map[string]any
 	if json.Unmarshal([]byte(text), &lists) != nil {
-		return nil, nil // nolint:nilerr // an unreadable one lists no containers, as in the webhook
+		return nil, nil //nolint:nilerr // an unreadable one lists no containers, as in the webhook
 	}
 	out := map[string][]string{}
 	for _, key := range []string{containersKey, initContainersKey} {

@@ -115,13 +115,6 @@ func request(path string) render.Request {
 	return render.Request{Path: path, Limits: render.DefaultLimits()}
 }
 
-func renderFiles(t testing.TB, files map[string]string, r render.Request) (*render.Response, tree.Record, error) {
-	t.Helper()
-	view := tree.NewView(build(t, files), r.Limits.Read)
-	response, err := pool(t, render.Options{}).Render(ctx, view, r)
-	return response, view.Record(), err
-}
-
 // send writes a frame.
 func send(kind byte, content []byte) {
 	head := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(content)))

@@ -39,7 +39,7 @@ func (l *look) answers(ctx context.Context) bool {
 	transport := &http.Transport{DisableKeepAlives: true}
 	if l.config.TLS.Enabled() {
 		scheme = "https"
-		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // nolint:gosec // no secret is sent, and only the fact that a server answers is used
+		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // no secret is sent, and only the fact that a server answers is used
 	}
 	ctx, cancel := context.WithTimeout(ctx, socketPatience)
 	defer cancel()

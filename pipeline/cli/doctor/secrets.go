@@ -37,7 +37,7 @@ func (l *look) checkSecretFiles() {
 	example := ""
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil // nolint:nilerr // unreadable entries are reported when they are needed
+			return nil //nolint:nilerr // unreadable entries are reported when they are needed
 		}
 		switch filepath.Base(path) {
 		case "username", "known_hosts", "ca.crt", secret.KeyHosts:

@@ -255,7 +255,7 @@ func (q *Queue) Writable() bool { return q.Ready() == nil && !q.full.Load() }
 func hasRoom(dir string) error {
 	space, err := disk.Of(dir)
 	if err != nil {
-		return nil // nolint:nilerr // a write will report more
+		return nil //nolint:nilerr // a write will report more
 	}
 	return space.Problem()
 }

@@ -85,12 +85,6 @@ func (b *benchRun) measureChart() error {
 		[]string{"a renderer that waits for work", benchmark.Millis(median), benchmark.Megabytes(memory), benchmark.Megabytes(own)})
 }
 
-// exists reports whether a file exists.
-func exists(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
-}
-
 // timeHelm runs Helm, and returns its duration and peak resident memory.
 func (b *benchRun) timeHelm(args ...string) (took time.Duration, memory int64, err error) {
 	command := exec.CommandContext(b.ctx, b.helm, args...)

@@ -24,7 +24,7 @@ func checkComplete(k *reference.File, content []byte) error {
 	}
 	var read types.Kustomization
 	if err := read.Unmarshal(content); err != nil {
-		return nil // nolint:nilerr // kustomize is going to report it
+		return nil //nolint:nilerr // kustomize is going to report it
 	}
 	read.FixKustomization() // puts bases among resources
 	left := map[string]int{}

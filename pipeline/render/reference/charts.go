@@ -100,7 +100,7 @@ func (f *chartFinder) findIn(dir string, depth int) error {
 	}
 	info, err := f.files.Lookup(dir)
 	if err != nil || !info.Dir || depth > maxChartNested || !f.isNew(dir, info, depth) {
-		return nil // nolint:nilerr // the renderer reports it
+		return nil //nolint:nilerr // the renderer reports it
 	}
 	packed, directories := f.packedIn(path.Join(dir, "charts"))
 	for _, name := range chartDependencies {
@@ -110,7 +110,7 @@ func (f *chartFinder) findIn(dir string, depth int) error {
 			continue
 		}
 		if err != nil || len(content) > maxChartFile || CheckAliases(content, maxValues) != nil {
-			return nil // nolint:nilerr // the renderer reports it
+			return nil //nolint:nilerr // the renderer reports it
 		}
 		for _, dependency := range parseDependencies(content) {
 			if err := f.ctx.Err(); err != nil {

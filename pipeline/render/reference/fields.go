@@ -64,7 +64,7 @@ func Parse(at string, in render.Base, sources []string, content []byte) (*File, 
 		k.Shown = in.String() + strings.TrimPrefix(at, in.Name)
 	}
 	if err := yaml.Unmarshal(content, &k.Doc); err != nil || len(k.Doc.Content) == 0 || k.Doc.Content[0].Kind != yaml.MappingNode {
-		return nil, nil // nolint:nilerr // kustomize reports what is wrong with it
+		return nil, nil //nolint:nilerr // kustomize reports what is wrong with it
 	}
 	root := k.Doc.Content[0]
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -214,8 +214,8 @@ func remoteFile(value string) bool {
 
 var userAt = lazyregexp.New(`^[a-zA-Z][a-zA-Z0-9-]*@`)
 
-// remoteRoot reports whether kustomize would take an entry for a Git repository, or load it over HTTP. It is a little wider:
-// what only looks like one is not a path anybody uses.
+// IsRemote reports whether kustomize would read an entry as a Git repository, or load it over HTTP. It is slightly wider: an entry that
+// only resembles one is not a usual path.
 func IsRemote(value string) bool {
 	lower := strings.ToLower(value)
 	lower = strings.TrimPrefix(lower, "git::")

@@ -50,7 +50,7 @@ func FindBases(ctx context.Context, view *tree.View, request render.Request, fet
 	}
 	start, err := view.Lookup(request.Path)
 	if err != nil || !start.Dir {
-		return nil, view, nil // nolint:nilerr // the renderer reports it
+		return nil, view, nil //nolint:nilerr // the renderer reports it
 	}
 	if err := f.findInDirectory(start.Path, render.Base{}); err != nil {
 		return nil, nil, fmt.Errorf("building %s: %w", request.Path, err)
@@ -169,7 +169,7 @@ func (f *baseFinder) findRemote(k *File, e Entry) error {
 func (f *baseFinder) enterBase(base render.Base, parsed *remotebase.Base) error {
 	info, err := f.files.Lookup(path.Join(base.Name, parsed.Directory))
 	if err != nil || !info.Dir {
-		return nil // nolint:nilerr // the renderer reports it
+		return nil //nolint:nilerr // the renderer reports it
 	}
 	return f.findInDirectory(info.Path, base)
 }

@@ -30,11 +30,11 @@ type kustomizationCharts struct {
 func findInKustomizations(ctx context.Context, files tree.Reader, request render.Request) ([]render.ChartReference, error) {
 	kind, err := BuildType(files, request)
 	if err != nil || kind != v1alpha1.BuildKustomize {
-		return nil, nil // nolint:nilerr // the renderer reports it
+		return nil, nil //nolint:nilerr // the renderer reports it
 	}
 	start, err := files.Lookup(request.Path)
 	if err != nil || !start.Dir {
-		return nil, nil // nolint:nilerr // the renderer reports it
+		return nil, nil //nolint:nilerr // the renderer reports it
 	}
 	f := &kustomizationCharts{kustomizationSearch: newSearch(ctx, request), charts: newChartFinder(ctx, files), bases: map[string]render.Base{}}
 	for _, base := range request.Bases {
@@ -132,7 +132,7 @@ func (k *File) chartHome() string {
 	return types.HelmDefaultHome
 }
 
-// chartDirectory returns where kustomize keeps a chart below the directory for charts.
+// ChartDirectory returns where kustomize keeps a chart below the directory for charts.
 func ChartDirectory(chart types.HelmChart) string {
 	if chart.Version != "" && chart.Repo != "" {
 		return path.Join(chart.Name+"-"+chart.Version, chart.Name)

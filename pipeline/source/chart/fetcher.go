@@ -202,7 +202,7 @@ func (e errTimeout) Error() string {
 
 // explainTimeout puts the reason for the end of a context in the place of a bare deadline.
 func explainTimeout(ctx context.Context, err error) error {
-	if cause, ok := context.Cause(ctx).(errTimeout); ok { // nolint:errorlint // it is the very cause that was set
+	if cause, ok := context.Cause(ctx).(errTimeout); ok { //nolint:errorlint // it is the very cause that was set
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
 	return err

@@ -181,7 +181,7 @@ func (c *chartRender) addDependencies(files tree.Reader, dir string, own []*arch
 	}
 	meta, err := metadataOf(own)
 	if err != nil {
-		return own, nil // nolint:nilerr // it is reported when the chart is loaded
+		return own, nil //nolint:nilerr // it is reported when the chart is loaded
 	}
 	out := slices.Clip(own)
 	added := map[string]bool{} // one chart under two aliases is packed once, two versions of it are packed both

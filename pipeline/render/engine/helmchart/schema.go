@@ -41,7 +41,7 @@ func compileSchema(text []byte) (outside string, err error) {
 	const name = "file:///values.schema.json" // as Helm calls it: relative references are resolved against it
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return "", nil // nolint:nilerr // Helm reports it
+		return "", nil //nolint:nilerr // Helm reports it
 	}
 	defer func() {
 		if r := recover(); r != nil { // Helm is prepared for it, too
