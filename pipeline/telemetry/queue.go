@@ -56,10 +56,12 @@ func (c *queueCollector) ageOf(oldest time.Time) time.Duration {
 		c.oldest = oldest
 		return 0
 	}
+	now := time.Now()
 	if !oldest.Equal(c.oldest) {
-		c.oldest, c.seen = oldest, time.Now()
+		c.oldest = oldest
+		c.seen = now
 	}
-	return max(time.Since(oldest), time.Since(c.seen))
+	return max(now.Sub(oldest), now.Sub(c.seen))
 }
 
 // Describe implements prometheus.Collector.
