@@ -87,7 +87,7 @@ var images = map[string]struct {
 		[]string{"serve", "--state", "/var/lib/prerig", "--listen", ":8080"},
 		[]string{
 			"/etc/group", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt", "/usr/local/bin/prerig",
-			"/usr/local/bin/prerig-render",
+			"/usr/local/bin/prerig-render", "/usr/local/bin/prerig-validate",
 			"/usr/share/licenses/prerig/LICENSE", "/usr/share/licenses/prerig/THIRD-PARTY",
 		},
 	},

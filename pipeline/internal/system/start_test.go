@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/daemon"
+	"github.com/prerig/prerig/pipeline/render"
 )
 
 // TestAStartThatFailsLeavesNoAddressOpen has the last of the addresses fail. After a full disk the daemon starts again by
@@ -26,7 +27,7 @@ func TestAStartThatFailsLeavesNoAddressOpen(t *testing.T) {
 		*address = l.Addr().String()
 		l.Close()
 	}
-	err := daemon.Serve(t.Context(), f.c, daemon.Options{Version: "test"})
+	err := daemon.Serve(t.Context(), f.c, daemon.Options{Version: "test", Render: render.Options{Command: renderer(t)}})
 	if err == nil || !strings.Contains(err.Error(), "--state") || !strings.Contains(err.Error(), "path has") {
 		t.Fatalf("got %v, want that the path of the socket is too long", err)
 	}
