@@ -55,7 +55,7 @@ func (c clock) whenSetBack(ctx context.Context, do func()) {
 // server records by wall clock when a message is due again, and would wait until a clock that was set back has
 // caught up (checkPending in server/consumer.go of nats-server 2.15). Work in progress in this process keeps its
 // locks.
-func (q *Queue) redeliver(ctx context.Context, c jetstream.Consumer) {
+func (q *connection) redeliver(ctx context.Context, c jetstream.Consumer) {
 	info := c.CachedInfo()
 	q.opts.Log.Warn("the clock was set back; what waits in the queue is handed out again", "consumer", info.Name)
 	deleting, cancel := withRequestTimeout(ctx)

@@ -94,7 +94,7 @@ const maxDetails = 500_000
 
 // lostMessages reports whether messages of a stream could not be read. The server reports them only together with
 // all removed messages.
-func (q *Queue) lostMessages(ctx context.Context, name string) (bool, error) {
+func (q *connection) lostMessages(ctx context.Context, name string) (bool, error) {
 	var info struct {
 		State struct {
 			Removed int       `json:"num_deleted"`

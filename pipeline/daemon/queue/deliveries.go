@@ -18,7 +18,7 @@ import (
 const maxDeliveries = 64 << 20
 
 // isKnownEvent reports whether an event with this id was stored. Where that cannot be found out soon, it is taken for new.
-func (q *Queue) isKnownEvent(ctx context.Context, id string) bool {
+func (q *Log) isKnownEvent(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	_, err := q.seen.Get(ctx, subjectToken(id))
@@ -27,7 +27,7 @@ func (q *Queue) isKnownEvent(ctx context.Context, id string) bool {
 
 // rememberEvent keeps the id of a stored event. Without it a repetition would only cause one more poll of the
 // source, so its failure does not fail the event.
-func (q *Queue) rememberEvent(ctx context.Context, id string) {
+func (q *Log) rememberEvent(ctx context.Context, id string) {
 	err := q.retryStep(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, q.lookTimeout())
 		defer cancel()

@@ -26,7 +26,7 @@ const maxRetries = 2000
 
 // Depth returns the amount of pending work. The function returns the cause of the failure that a pipeline is being
 // retried for; it is called for each pipeline that has a job. It may be nil if none is retried.
-func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause string, ok bool)) (Depth, error) {
+func (q *Jobs) Depth(ctx context.Context, retrying func(pipeline string) (cause string, ok bool)) (Depth, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	info, err := q.workInfo(ctx, q.workSubjects())
@@ -65,7 +65,7 @@ func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause
 
 // hasJobOf reports whether the job of a subject has a cause. A newer one with another cause is a new attempt, and
 // does not wait.
-func (q *Queue) hasJobOf(ctx context.Context, subject, cause string) (bool, error) {
+func (q *Jobs) hasJobOf(ctx context.Context, subject, cause string) (bool, error) {
 	msg, err := q.workStream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return false, nil // it has ended meanwhile
@@ -78,7 +78,7 @@ func (q *Queue) hasJobOf(ctx context.Context, subject, cause string) (bool, erro
 }
 
 // oldestJob returns when the first job whose subject is not skipped was stored; the zero time if none exists.
-func (q *Queue) oldestJob(ctx context.Context, first uint64, skip map[string]bool) (time.Time, error) {
+func (q *Jobs) oldestJob(ctx context.Context, first uint64, skip map[string]bool) (time.Time, error) {
 	for next := max(first, 1); ; {
 		msg, err := q.workStream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(q.workSubjects()))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {

@@ -24,7 +24,7 @@ import (
 // A lock only keeps workers from duplicating work; operations that must never happen twice are guarded by
 // compare-and-swap themselves, because a process that was stopped for longer than AckWait does not know that it
 // lost its lock.
-func (q *Queue) TryLock(ctx context.Context, name string) (unlock func(), ok bool, err error) {
+func (q *Locks) TryLock(ctx context.Context, name string) (unlock func(), ok bool, err error) {
 	held, ok, err := q.tryLock(ctx, name)
 	if !ok || err != nil {
 		return nil, ok, err
@@ -34,7 +34,7 @@ func (q *Queue) TryLock(ctx context.Context, name string) (unlock func(), ok boo
 
 // TryLead acquires the lock of a name as TryLock does, for a long-running holder: held reports whether no other
 // process can have it.
-func (q *Queue) TryLead(ctx context.Context, name string) (held func() bool, unlock func(), ok bool, err error) {
+func (q *Locks) TryLead(ctx context.Context, name string) (held func() bool, unlock func(), ok bool, err error) {
 	h, ok, err := q.tryLock(ctx, name)
 	if !ok || err != nil {
 		return nil, nil, ok, err
@@ -71,7 +71,7 @@ func Held(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, error) {
+func (q *Locks) tryLock(ctx context.Context, name string) (*heldLock, bool, error) {
 	if q.local != nil {
 		if err := ctx.Err(); err != nil {
 			return nil, false, fmt.Errorf("locking %s: %w", name, err)
@@ -139,7 +139,7 @@ func (h *heldLock) patience(now time.Time, every time.Duration) time.Duration {
 // without responding; the claim then checks the outcome, because otherwise the lock would be unusable until it
 // expires.
 type lockClaim struct {
-	q        *Queue
+	q        *Locks
 	key      string
 	value    []byte
 	revision uint64
@@ -234,7 +234,7 @@ func (c *lockClaim) findEntry(ctx context.Context) lockSight {
 }
 
 // Lock waits for the lock.
-func (q *Queue) Lock(ctx context.Context, name string) (unlock func(), err error) {
+func (q *Locks) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	for try := 1; ; try++ {
 		unlock, ok, err := q.TryLock(ctx, name)
 		if err != nil || ok {

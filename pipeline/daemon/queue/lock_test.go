@@ -86,7 +86,7 @@ func oddClaim(t *testing.T) (*lockClaim, *oddLocks) {
 	}
 	locks := &oddLocks{KeyValue: q.locks}
 	q.locks = locks
-	c := &lockClaim{q: q, key: subjectToken("x"), value: []byte("mine")}
+	c := &lockClaim{q: q.Locks, key: subjectToken("x"), value: []byte("mine")}
 	if ok, err := c.takeLock(t.Context()); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -201,7 +201,7 @@ func TestALockThatAnotherHasIsKnownAsLost(t *testing.T) {
 	}
 	defer q.Close()
 	h := &heldLock{began: time.Now(), valid: time.Hour}
-	c := lockClaim{q: q, key: subjectToken("x"), value: []byte("mine")}
+	c := lockClaim{q: q.Locks, key: subjectToken("x"), value: []byte("mine")}
 	if ok, err := c.takeLock(t.Context()); !ok || err != nil {
 		t.Fatal(ok, err)
 	}

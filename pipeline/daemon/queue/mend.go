@@ -18,7 +18,7 @@ import (
 const HoldName = "queue/hold"
 
 // holdPipelines notes that state was lost.
-func (q *Queue) holdPipelines(ctx context.Context) error {
+func (q *State) holdPipelines(ctx context.Context) error {
 	data, err := json.Marshal(map[string]any{"id": rand.Text(), "since": time.Now().UTC()})
 	if err != nil {
 		return fmt.Errorf("noting that state was lost: %w", err)

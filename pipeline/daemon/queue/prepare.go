@@ -25,7 +25,7 @@ const (
 )
 
 // retryStep tries a step again that a cluster without a leader does not answer. An embedded server always answers.
-func (q *Queue) retryStep(ctx context.Context, step func(ctx context.Context) error) error {
+func (q *connection) retryStep(ctx context.Context, step func(ctx context.Context) error) error {
 	for begin := time.Now(); ; {
 		err := step(ctx)
 		if err == nil || q.server != nil || time.Since(begin) > lookLong || ctx.Err() != nil || isFinal(err) {
@@ -45,7 +45,7 @@ func isFinal(err error) bool {
 
 // lookTimeout returns how long one read may take. An embedded server always responds eventually, even if its disk
 // takes seconds to write.
-func (q *Queue) lookTimeout() time.Duration {
+func (q *connection) lookTimeout() time.Duration {
 	if q.server != nil {
 		return embeddedTimeout
 	}
@@ -53,7 +53,7 @@ func (q *Queue) lookTimeout() time.Duration {
 }
 
 // findStream looks for a stream.
-func (q *Queue) findStream(ctx context.Context, name string) (found jetstream.Stream, err error) {
+func (q *connection) findStream(ctx context.Context, name string) (found jetstream.Stream, err error) {
 	err = q.retryStep(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, q.lookTimeout())
 		defer cancel()
@@ -63,7 +63,7 @@ func (q *Queue) findStream(ctx context.Context, name string) (found jetstream.St
 	return found, err
 }
 
-func (q *Queue) ensureStream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+func (q *connection) ensureStream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	c.Storage, c.Replicas = jetstream.FileStorage, q.opts.Replicas
 	s, err := q.findStream(ctx, c.Name)
 	if err == nil && sameStream(s.CachedInfo().Config, c) {
@@ -85,7 +85,7 @@ func sameStream(a, b jetstream.StreamConfig) bool {
 		a.Replicas == b.Replicas && max(a.MaxMsgsPerSubject, 0) == max(b.MaxMsgsPerSubject, 0)
 }
 
-func (q *Queue) ensureConsumer(ctx context.Context, s jetstream.Stream, name string, c jetstream.ConsumerConfig) (found jetstream.Consumer, err error) {
+func (q *connection) ensureConsumer(ctx context.Context, s jetstream.Stream, name string, c jetstream.ConsumerConfig) (found jetstream.Consumer, err error) {
 	c.Durable = name
 	err = q.retryStep(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, q.lookTimeout())
@@ -112,7 +112,7 @@ func sameConsumer(a, b jetstream.ConsumerConfig) bool {
 
 // ensureBucket returns a bucket whose entries live for ttl, without an end for 0, and that holds at most size bytes, any number
 // for 0.
-func (q *Queue) ensureBucket(ctx context.Context, name string, ttl time.Duration, size int64) (kv jetstream.KeyValue, err error) {
+func (q *connection) ensureBucket(ctx context.Context, name string, ttl time.Duration, size int64) (kv jetstream.KeyValue, err error) {
 	full := q.opts.Prefix + "_" + name
 	s, err := q.findStream(ctx, "KV_"+full)
 	if err == nil {

@@ -86,7 +86,7 @@ func TestAStepIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin, tries := time.Now(), 0
-				err := (&Queue{}).retryStep(t.Context(), func(context.Context) error {
+				err := (&connection{}).retryStep(t.Context(), func(context.Context) error {
 					if tries++; tries != test.tries {
 						return test.first
 					}

@@ -19,7 +19,7 @@ import (
 
 // storeEvent publishes an event, and in a cluster tries again until ctx is done, as long as that may help. The id keeps the
 // event from being stored twice by that.
-func (q *Queue) storeEvent(ctx context.Context, subject string, data []byte, id string) (duplicate bool, err error) {
+func (q *Log) storeEvent(ctx context.Context, subject string, data []byte, id string) (duplicate bool, err error) {
 	if q.server != nil {
 		ack, err := q.js.Publish(ctx, subject, data, jetstream.WithMsgID(id))
 		if err != nil {

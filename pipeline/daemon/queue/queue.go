@@ -71,22 +71,22 @@ func (o *Options) setDefaults() error {
 	return nil
 }
 
-// Queue is an open queue. It is safe for concurrent use.
+// Queue is an open queue: a log of events, jobs, locks and state, all of one server. It is safe for concurrent use.
 type Queue struct {
+	*connection
+	*Log
+	*Jobs
+	*Locks
+	*State
+}
+
+// connection is the server that everything is kept at, with its health.
+type connection struct {
 	opts        Options
-	server      *server.Server
+	server      *server.Server // the embedded one; nil in a cluster
 	nc          *nats.Conn
 	js          jetstream.JetStream
-	events      jetstream.Consumer
-	work        jetstream.Consumer
-	eventStream jetstream.Stream
-	workStream  jetstream.Stream
-	stateStream jetstream.Stream
-	locks       jetstream.KeyValue // of a cluster
-	local       *localLocks        // with an embedded server; otherwise nil
-	state       jetstream.KeyValue
-	papers      jetstream.KeyValue
-	seen        jetstream.KeyValue // ids of events
+	local       *localLocks // with an embedded server; otherwise nil
 	owner       string
 	broken      atomic.Bool  // a write failed
 	silentSince atomic.Int64 // when a write was first not answered in time, since one was; in nanoseconds of the queue's life, 0 for never
@@ -95,12 +95,48 @@ type Queue struct {
 	clock       clock
 }
 
+// Log holds the events that are not planned yet.
+type Log struct {
+	*connection
+	eventStream jetstream.Stream
+	events      jetstream.Consumer
+	seen        jetstream.KeyValue // ids of events
+}
+
+// Jobs holds at most one job for each pipeline.
+type Jobs struct {
+	*connection
+	workStream jetstream.Stream
+	work       jetstream.Consumer
+	pipelines  *Locks // of running jobs
+}
+
+// Locks holds the locks of this process, and in a cluster those of all processes.
+type Locks struct {
+	*connection
+	locks jetstream.KeyValue // of a cluster
+}
+
+// State holds records by name, and an archive of optional data.
+type State struct {
+	*connection
+	state       jetstream.KeyValue
+	stateStream jetstream.Stream
+	papers      jetstream.KeyValue
+}
+
+func newQueue(o Options) *Queue {
+	c := &connection{opts: o, clock: machineClock()}
+	locks := &Locks{connection: c}
+	return &Queue{c, &Log{connection: c}, &Jobs{connection: c, pipelines: locks}, locks, &State{connection: c}}
+}
+
 // Open starts or connects to the server, and creates missing streams.
 func Open(ctx context.Context, o Options) (*Queue, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	q := &Queue{opts: o, clock: machineClock()}
+	q := newQueue(o)
 	if o.URL == "" {
 		if err := q.openEmbedded(ctx); err != nil {
 			return nil, err
@@ -155,7 +191,7 @@ func (q *Queue) prepareStreams(ctx context.Context) error {
 
 // An embedded server has no consumers: messages that the last process had begun would come again only after AckWait.
 
-func (q *Queue) prepareEvents(ctx context.Context) (err error) {
+func (q *Log) prepareEvents(ctx context.Context) (err error) {
 	q.eventStream, err = q.ensureStream(ctx, jetstream.StreamConfig{
 		Name: q.prefixedName("EVENTS"), Subjects: []string{q.prefixedSubject("event.*")}, Retention: jetstream.WorkQueuePolicy,
 		Duplicates: q.opts.Remember,
@@ -167,7 +203,7 @@ func (q *Queue) prepareEvents(ctx context.Context) (err error) {
 	return err
 }
 
-func (q *Queue) prepareWork(ctx context.Context) (err error) {
+func (q *Jobs) prepareWork(ctx context.Context) (err error) {
 	q.workStream, err = q.ensureStream(ctx, jetstream.StreamConfig{
 		Name: q.prefixedName("WORK"), Subjects: []string{q.prefixedSubject("work.>")}, Retention: jetstream.WorkQueuePolicy,
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld, Duplicates: time.Second,
@@ -179,14 +215,14 @@ func (q *Queue) prepareWork(ctx context.Context) (err error) {
 	return err
 }
 
-func (q *Queue) prepareLocks(ctx context.Context) (err error) {
+func (q *Locks) prepareLocks(ctx context.Context) (err error) {
 	if q.locks, err = q.ensureBucket(ctx, "LOCKS", q.opts.AckWait, 0); err != nil || q.server == nil {
 		return err
 	}
 	return q.takeOver(ctx)
 }
 
-func (q *Queue) prepareState(ctx context.Context) (err error) {
+func (q *State) prepareState(ctx context.Context) (err error) {
 	if q.state, err = q.ensureBucket(ctx, "STATE", 0, 0); err != nil {
 		return err
 	}
@@ -196,22 +232,22 @@ func (q *Queue) prepareState(ctx context.Context) (err error) {
 	return nil
 }
 
-func (q *Queue) makeEvents(ctx context.Context) (jetstream.Consumer, error) {
+func (q *Log) makeEvents(ctx context.Context) (jetstream.Consumer, error) {
 	return q.ensureConsumer(ctx, q.eventStream, "planner", q.deliveryConfig())
 }
 
-func (q *Queue) makeWork(ctx context.Context) (jetstream.Consumer, error) {
+func (q *Jobs) makeWork(ctx context.Context) (jetstream.Consumer, error) {
 	return q.ensureConsumer(ctx, q.workStream, "workers", q.deliveryConfig())
 }
 
 // deliveryConfig has no bound for what was begun: jobs that wait to be tried again count, and would keep all others from running.
-func (q *Queue) deliveryConfig() jetstream.ConsumerConfig {
+func (q *connection) deliveryConfig() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: -1}
 }
 
 // takeOver releases the locks of the last process with this embedded server: it has ended, and no other process can
 // reach the server.
-func (q *Queue) takeOver(ctx context.Context) error {
+func (q *Locks) takeOver(ctx context.Context) error {
 	held, err := q.locks.ListKeys(ctx)
 	if err != nil {
 		return fmt.Errorf("listing locks: %w", err)
@@ -227,11 +263,11 @@ func (q *Queue) takeOver(ctx context.Context) error {
 // maxArchive bounds the archive in bytes.
 const maxArchive = 256 << 20
 
-func (q *Queue) prefixedName(s string) string    { return q.opts.Prefix + "_" + s }
-func (q *Queue) prefixedSubject(s string) string { return q.opts.Prefix + "." + s }
+func (q *connection) prefixedName(s string) string    { return q.opts.Prefix + "_" + s }
+func (q *connection) prefixedSubject(s string) string { return q.opts.Prefix + "." + s }
 
 // Ready returns why the queue cannot take events now, nil where it can. It answers at once.
-func (q *Queue) Ready() error {
+func (q *connection) Ready() error {
 	if !q.nc.IsConnected() {
 		return errors.New("the connection to NATS is down")
 	}
@@ -248,7 +284,7 @@ func (q *Queue) Ready() error {
 }
 
 // Writable reports whether what was to be stored last was stored, or could not be for another reason than a lack of room.
-func (q *Queue) Writable() bool { return q.Ready() == nil && !q.full.Load() }
+func (q *connection) Writable() bool { return q.Ready() == nil && !q.full.Load() }
 
 // hasRoom returns an error if a directory has no room to store data. If the kernel does not report the free space,
 // it tries to write.
@@ -286,7 +322,7 @@ type loggedEvent struct {
 
 // Put stores an event before it returns. It returns true for an event whose ID was stored within the time that ids
 // are remembered.
-func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err error) {
+func (q *Log) Put(ctx context.Context, e event.Event) (duplicate bool, err error) {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "event")
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.id", e.ID), attribute.String("prerig.receiver", e.Receiver))
@@ -318,7 +354,7 @@ func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err err
 
 // Events hands every stored event to plan until ctx is done, at most slots at the same time. An event is forgotten after
 // plan returns nil; after an error it comes again later.
-func (q *Queue) Events(ctx context.Context, slots int, plan func(ctx context.Context, e event.Event, stored time.Time) error) error {
+func (q *Log) Events(ctx context.Context, slots int, plan func(ctx context.Context, e event.Event, stored time.Time) error) error {
 	return q.consumeMessages(ctx, q.events, q.makeEvents, slots, func(ctx context.Context, data []byte) error {
 		var l loggedEvent
 		if err := json.Unmarshal(data, &l); err != nil {

@@ -14,7 +14,7 @@ import (
 // replaceJob stores a job in place of the pipeline's current one, if any, whether it is waiting or running: a
 // running one may fail and would have been redelivered. Tasks of the old job other than polling the source are
 // kept, because no other record of them exists. The server accepts the job only if no other was stored in between.
-func (q *Queue) replaceJob(ctx context.Context, j Job) error {
+func (q *Jobs) replaceJob(ctx context.Context, j Job) error {
 	subject := q.workSubject(j.Pipeline)
 	for last, waiting := uint64(0), (Job{}); ; {
 		j.Drift, j.Force = j.Drift || waiting.Drift, j.Force || waiting.Force

@@ -12,7 +12,7 @@ import (
 )
 
 // Load returns the data saved under a name; false if none was saved.
-func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error) {
+func (q *State) Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	entry, err := q.state.Get(ctx, subjectToken(name))
@@ -30,7 +30,7 @@ var ErrChanged = errors.New("the state has been changed by another process")
 
 // SaveAfter stores data under a name if no data was saved since the revision, 0 for none at all, and returns the
 // new revision. Otherwise ErrChanged is the cause of the error.
-func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revision uint64) (uint64, error) {
+func (q *State) SaveAfter(ctx context.Context, name string, data []byte, revision uint64) (uint64, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	var next uint64
@@ -52,7 +52,7 @@ func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revisio
 }
 
 // Save stores data under a name, durably and unconditionally.
-func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
+func (q *State) Save(ctx context.Context, name string, data []byte) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	if _, err := q.state.Put(ctx, subjectToken(name), data); q.noteWriteError(err) != nil {
@@ -62,7 +62,7 @@ func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
 }
 
 // Forget removes what was saved under a name.
-func (q *Queue) Forget(ctx context.Context, name string) error {
+func (q *State) Forget(ctx context.Context, name string) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	if err := q.state.Purge(ctx, subjectToken(name)); err != nil {
@@ -73,7 +73,7 @@ func (q *Queue) Forget(ctx context.Context, name string) error {
 
 // ForgetAfter removes the data saved under a name if none was saved since the revision; otherwise ErrChanged is the
 // cause of the error. If no data is saved it does not change anything.
-func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) error {
+func (q *State) ForgetAfter(ctx context.Context, name string, revision uint64) error {
 	if revision == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) e
 }
 
 // PutArchive stores a document of low importance under a name. It returns an error if the archive is full.
-func (q *Queue) PutArchive(ctx context.Context, name string, data []byte) error {
+func (q *State) PutArchive(ctx context.Context, name string, data []byte) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	if _, err := q.papers.Put(ctx, subjectToken(name), data); err != nil {
@@ -101,7 +101,7 @@ func (q *Queue) PutArchive(ctx context.Context, name string, data []byte) error 
 }
 
 // GetArchive returns the document archived under a name; false if none was, or it was dropped.
-func (q *Queue) GetArchive(ctx context.Context, name string) (data []byte, ok bool, err error) {
+func (q *State) GetArchive(ctx context.Context, name string) (data []byte, ok bool, err error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	entry, err := q.papers.Get(ctx, subjectToken(name))
@@ -115,7 +115,7 @@ func (q *Queue) GetArchive(ctx context.Context, name string) (data []byte, ok bo
 }
 
 // DeleteArchive removes what was filed under a name.
-func (q *Queue) DeleteArchive(ctx context.Context, name string) error {
+func (q *State) DeleteArchive(ctx context.Context, name string) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	if err := q.papers.Purge(ctx, subjectToken(name)); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Table is a copy of all state in memory that follows what is saved, by whichever process. It is safe for concurrent use.
 type Table struct {
-	q     *Queue
+	q     *State
 	renew chan struct{} // asks for another watcher
 
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ type tableChange struct {
 const keptChanges = 2000
 
 // Table returns a copy that follows until ctx is done. It holds everything that was saved before the call.
-func (q *Queue) Table(ctx context.Context) (*Table, error) {
+func (q *State) Table(ctx context.Context) (*Table, error) {
 	var watcher jetstream.KeyWatcher
 	err := q.retryStep(ctx, func(ctx context.Context) (err error) {
 		watcher, err = q.state.WatchAll(ctx)
@@ -75,7 +75,7 @@ func (q *Queue) Table(ctx context.Context) (*Table, error) {
 	return t, t.Sync(ctx)
 }
 
-func newTable(q *Queue) *Table {
+func newTable(q *State) *Table {
 	return &Table{q: q, renew: make(chan struct{}), rows: map[string]tableRow{}, waiting: make(chan struct{})}
 }
 

@@ -27,7 +27,7 @@ func TestATableOutlivesItsWatcher(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := newTable(q)
+	table := newTable(q.State)
 	go table.followWatcher(ctx, watcher)
 	if err := table.Sync(ctx); err != nil {
 		t.Fatal(err)
@@ -139,11 +139,11 @@ func TestALockWhoseAnswerWasLost(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &lockClaim{q: q, key: subjectToken(name), value: []byte("mine")}
+			c := &lockClaim{q: q.Locks, key: subjectToken(name), value: []byte("mine")}
 			if err := test(c); err != nil {
 				t.Fatal(err)
 			}
-			other := &lockClaim{q: q, key: c.key, value: []byte("another's")}
+			other := &lockClaim{q: q.Locks, key: c.key, value: []byte("another's")}
 			if ok, err := other.takeLock(ctx); ok || err != nil {
 				t.Fatalf("a held lock was taken: %v, %v", ok, err)
 			}

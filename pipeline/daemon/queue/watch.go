@@ -20,7 +20,7 @@ var ErrBroken = errors.New("the embedded NATS server could not write to its dire
 
 // noteWriteError remembers that a write failed, or that none has been answered for long. One that the server refuses as its files have grown to their bound is no failure to
 // write: it would do so again after it was started again.
-func (q *Queue) noteWriteError(err error) error {
+func (q *connection) noteWriteError(err error) error {
 	full := outOfRoom(err)
 	if q.full.Swap(full) != full && full {
 		q.opts.Log.Error("the queue has no room left: nothing is stored and no job is begun; raise nats.max_store, "+
@@ -45,7 +45,7 @@ func (q *Queue) noteWriteError(err error) error {
 const longestSilence = 2 * time.Minute
 
 // noteAnswer notes whether a write was answered in time, and returns for how long none was.
-func (q *Queue) noteAnswer(late bool) time.Duration {
+func (q *connection) noteAnswer(late bool) time.Duration {
 	if !late {
 		q.silentSince.Store(0)
 		return 0
@@ -66,7 +66,7 @@ func outOfRoom(err error) bool {
 
 // Watch returns ErrBroken after a write failed, as soon as the directory can be written again. It returns nil when ctx is
 // done. Servers elsewhere are watched by others.
-func (q *Queue) Watch(ctx context.Context) error {
+func (q *connection) Watch(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

@@ -59,7 +59,7 @@ type Job struct {
 }
 
 // Request puts the job in the place of any job of the same pipeline that is not done. Drift and Force of that one stay asked for.
-func (q *Queue) Request(ctx context.Context, j Job) error {
+func (q *Jobs) Request(ctx context.Context, j Job) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	if err := q.noteWriteError(q.replaceJob(ctx, j)); err != nil {
@@ -81,7 +81,7 @@ func (e *RetryError) Error() string { return e.Err.Error() }
 func (e *RetryError) Unwrap() error { return e.Err }
 
 // Pending returns the pipelines that have a job that is not done, waiting or running, as the queue's leader knows it.
-func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
+func (q *Jobs) Pending(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	info, err := q.workInfo(ctx, q.workSubjects())
@@ -101,7 +101,7 @@ func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 const fewPipelines = 4
 
 // PendingOf is Pending for some pipelines. The result may include others, too.
-func (q *Queue) PendingOf(ctx context.Context, pipelines []string) (map[string]bool, error) {
+func (q *Jobs) PendingOf(ctx context.Context, pipelines []string) (map[string]bool, error) {
 	if len(pipelines) > fewPipelines {
 		return q.Pending(ctx)
 	}
@@ -121,15 +121,15 @@ func (q *Queue) PendingOf(ctx context.Context, pipelines []string) (map[string]b
 }
 
 // workSubject is the subject of a pipeline's job.
-func (q *Queue) workSubject(pipeline string) string {
+func (q *Jobs) workSubject(pipeline string) string {
 	return q.prefixedSubject("work." + subjectToken(pipeline))
 }
 
 // workSubjects are the subjects of all jobs.
-func (q *Queue) workSubjects() string { return q.prefixedSubject("work.>") }
+func (q *Jobs) workSubjects() string { return q.prefixedSubject("work.>") }
 
 // workInfo returns the state of the work queue, with those of the subjects that have a job.
-func (q *Queue) workInfo(ctx context.Context, subjects string) (*jetstream.StreamInfo, error) {
+func (q *Jobs) workInfo(ctx context.Context, subjects string) (*jetstream.StreamInfo, error) {
 	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(subjects))
 	if err != nil {
 		return nil, fmt.Errorf("looking at the work queue: %w", err)
@@ -140,7 +140,7 @@ func (q *Queue) workInfo(ctx context.Context, subjects string) (*jetstream.Strea
 // Work hands jobs to do until ctx is done, at most slots at the same time, and returns when the last one has ended. A
 // pipeline's jobs never run at the same time, in whichever process. A job is forgotten after do returns nil; after an error
 // it comes again, unless a newer one of the pipeline has taken its place.
-func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context, j Job) error) error {
+func (q *Jobs) Work(ctx context.Context, slots int, do func(ctx context.Context, j Job) error) error {
 	return q.consumeMessages(ctx, q.work, q.makeWork, slots, func(ctx context.Context, data []byte) error {
 		var j Job
 		if err := json.Unmarshal(data, &j); err != nil {
@@ -152,7 +152,7 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 		if wait := time.Until(j.NotBefore); wait > 0 && !time.Now().Before(j.Since) {
 			return &RetryError{After: wait, Err: errDebounce}
 		}
-		lock, ok, err := q.tryLock(ctx, pipelineLock+j.Pipeline)
+		lock, ok, err := q.pipelines.tryLock(ctx, pipelineLock+j.Pipeline)
 		if err != nil {
 			return &RetryError{After: time.Second, Err: err}
 		}
@@ -174,7 +174,7 @@ const busyWait = 200 * time.Millisecond
 
 // consumeMessages fetches a message whenever a slot is free and reports progress while handle processes it. A
 // consumer that fails for longer than an election takes may have been lost, and is recreated.
-func (q *Queue) consumeMessages(ctx context.Context, c jetstream.Consumer, again remakeConsumer, slots int, handle func(context.Context, []byte) error) error {
+func (q *connection) consumeMessages(ctx context.Context, c jetstream.Consumer, again remakeConsumer, slots int, handle func(context.Context, []byte) error) error {
 	free := make(chan struct{}, slots)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -219,14 +219,14 @@ func (q *Queue) consumeMessages(ctx context.Context, c jetstream.Consumer, again
 type remakeConsumer func(ctx context.Context) (jetstream.Consumer, error)
 
 // giveUp returns how long a consumer may fail. An embedded server has no elections.
-func (q *Queue) giveUp() time.Duration {
+func (q *connection) giveUp() time.Duration {
 	if q.server != nil {
 		return time.Second
 	}
 	return lookLong
 }
 
-func (q *Queue) remadeConsumer(ctx context.Context, c jetstream.Consumer, again remakeConsumer) jetstream.Consumer {
+func (q *connection) remadeConsumer(ctx context.Context, c jetstream.Consumer, again remakeConsumer) jetstream.Consumer {
 	made, err := again(ctx)
 	if err != nil {
 		q.pauseAfter(ctx, err)
@@ -236,7 +236,7 @@ func (q *Queue) remadeConsumer(ctx context.Context, c jetstream.Consumer, again 
 }
 
 // nextMessage waits for one message; it may return neither a message nor an error.
-func (q *Queue) nextMessage(ctx context.Context, c jetstream.Consumer) (jetstream.Msg, error) {
+func (q *connection) nextMessage(ctx context.Context, c jetstream.Consumer) (jetstream.Msg, error) {
 	waiting, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
 	batch, err := c.Fetch(1, jetstream.FetchContext(waiting))
@@ -261,7 +261,7 @@ func ignoreNoMessage(err error) error {
 const fetchWait = 5 * time.Second
 
 // pauseAfter waits before the next try on a connection that failed.
-func (q *Queue) pauseAfter(ctx context.Context, err error) {
+func (q *connection) pauseAfter(ctx context.Context, err error) {
 	q.opts.Log.Warn("the queue cannot be read, trying again", "error", err)
 	select {
 	case <-ctx.Done():
@@ -270,7 +270,7 @@ func (q *Queue) pauseAfter(ctx context.Context, err error) {
 }
 
 // handleMessage works on one message and acknowledges it by the outcome.
-func (q *Queue) handleMessage(ctx context.Context, msg jetstream.Msg, do func(context.Context, []byte) error) {
+func (q *connection) handleMessage(ctx context.Context, msg jetstream.Msg, do func(context.Context, []byte) error) {
 	working, stop := context.WithCancel(ctx)
 	go func() {
 		tick := time.NewTicker(q.opts.AckWait / 3)
@@ -303,7 +303,7 @@ func (q *Queue) handleMessage(ctx context.Context, msg jetstream.Msg, do func(co
 }
 
 // handleSafely turns a panic into an error: the message would come again after each start, and no other would ever be handled.
-func (q *Queue) handleSafely(ctx context.Context, data []byte, do func(context.Context, []byte) error) (err error) {
+func (q *connection) handleSafely(ctx context.Context, data []byte, do func(context.Context, []byte) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("handling a message: %v", r)

@@ -17,7 +17,7 @@ const pipelineLock = "pipeline/"
 // HasWorkers reports whether some process accepts jobs: it waits for one, or had one within Options.AckWait. It
 // observes what workers of every version do rather than a heartbeat. A worker that has just received a job may be
 // missed once.
-func (q *Queue) HasWorkers(ctx context.Context) (bool, error) {
+func (q *Jobs) HasWorkers(ctx context.Context) (bool, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	info, err := q.work.Info(ctx)
