@@ -25,7 +25,7 @@ const HeldMessage = "files of the daemon's state were damaged, so that it is not
 	"it stays suspended until prerig resume, or prerig resume --held for all of them"
 
 // Hold returns the record that holds pipelines back, or false if none does.
-func (s *Store) Hold() (Hold, bool) {
+func (s *Controls) Hold() (Hold, bool) {
 	data, _, ok := s.table.Get(queue.HoldName)
 	if !ok {
 		return Hold{}, false
@@ -38,17 +38,17 @@ func (s *Store) Hold() (Hold, bool) {
 }
 
 // ReleaseHold lets the pipelines run that were not suspended since.
-func (s *Store) ReleaseHold(ctx context.Context) error { return s.q.Forget(ctx, queue.HoldName) }
+func (s *Controls) ReleaseHold(ctx context.Context) error { return s.q.Forget(ctx, queue.HoldName) }
 
 // Confirm records that a control was set after the last loss of state, if any.
-func (s *Store) Confirm(c *Control) {
+func (s *Controls) Confirm(c *Control) {
 	if hold, ok := s.Hold(); ok {
 		c.Confirmed = hold.ID
 	}
 }
 
 // applyHold suspends a pipeline that is on hold, and one that was not confirmed since state was lost.
-func (s *Store) applyHold(c Control) Control {
+func (s *Controls) applyHold(c Control) Control {
 	if hold, ok := s.Hold(); ok && (hold.ID == "" || c.Confirmed != hold.ID) {
 		c.Suspended, c.Held = true, true
 	}

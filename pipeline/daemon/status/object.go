@@ -32,7 +32,7 @@ func (r Registration) doubts(object queue.ObjectVersion) bool {
 
 // IsDoubted reports whether another process has seen that this process's view of a pipeline's object is or may be
 // outdated. Publishing it could restore an old definition, or a deleted pipeline: ask the API server first.
-func (s *Store) IsDoubted(pipeline string, object queue.ObjectVersion) bool {
+func (s *Registrations) IsDoubted(pipeline string, object queue.ObjectVersion) bool {
 	r, _ := s.Registration(pipeline)
 	return r.doubts(object) || object.UID != "" && r.Object.UID == "" && s.isRemoved(object.UID)
 }
@@ -48,7 +48,7 @@ func (r *Registration) TakeObject(object queue.ObjectVersion, confirmed bool) bo
 }
 
 // isRemoved reports whether the pipeline of an object was removed.
-func (s *Store) isRemoved(uid string) bool {
+func (s *Registrations) isRemoved(uid string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, revision, ok := s.table.Get(removedUIDsName)
@@ -65,7 +65,7 @@ func (s *Store) isRemoved(uid string) bool {
 }
 
 // AddRemovedUID notes that the pipeline of an object was removed. It comes before what is stored of the pipeline is forgotten.
-func (s *Store) AddRemovedUID(ctx context.Context, uid string) error {
+func (s *Registrations) AddRemovedUID(ctx context.Context, uid string) error {
 	if uid == "" {
 		return nil
 	}

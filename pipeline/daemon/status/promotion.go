@@ -169,37 +169,41 @@ func promotionName(prefix, key string) string {
 }
 
 // Group returns what this process knows of a group.
-func (s *Store) Group(key string) Group { return knownValue[Group](s, promotionName(groupPrefix, key)) }
+func (s *Promotions) Group(key string) Group {
+	return knownValue[Group](s.records, promotionName(groupPrefix, key))
+}
 
 // ChangeGroup changes the stored state of a group, and retries after concurrent changes. A change that returns
 // false leaves it unchanged.
-func (s *Store) ChangeGroup(ctx context.Context, key string, change func(g *Group) bool) error {
-	return changeValue(ctx, s, promotionName(groupPrefix, key), change)
+func (s *Promotions) ChangeGroup(ctx context.Context, key string, change func(g *Group) bool) error {
+	return changeValue(ctx, s.records, promotionName(groupPrefix, key), change)
 }
 
 // Train returns what this process knows of waves.
-func (s *Store) Train(key string) Train { return knownValue[Train](s, promotionName(trainPrefix, key)) }
+func (s *Promotions) Train(key string) Train {
+	return knownValue[Train](s.records, promotionName(trainPrefix, key))
+}
 
 // ChangeTrain changes what is stored of waves.
-func (s *Store) ChangeTrain(ctx context.Context, key string, change func(t *Train) bool) error {
-	return changeValue(ctx, s, promotionName(trainPrefix, key), change)
+func (s *Promotions) ChangeTrain(ctx context.Context, key string, change func(t *Train) bool) error {
+	return changeValue(ctx, s.records, promotionName(trainPrefix, key), change)
 }
 
 // ChangeRollback changes what is stored of a rollback.
-func (s *Store) ChangeRollback(ctx context.Context, id string, change func(r *Rollback) bool) error {
-	return changeValue(ctx, s, rollbackPrefix+id, change)
+func (s *Promotions) ChangeRollback(ctx context.Context, id string, change func(r *Rollback) bool) error {
+	return changeValue(ctx, s.records, rollbackPrefix+id, change)
 }
 
 // LoadRollback returns a rollback as stored now, or the zero value if none is stored.
-func (s *Store) LoadRollback(ctx context.Context, id string) (Rollback, error) {
-	return loadValue[Rollback](ctx, s, rollbackPrefix+id)
+func (s *Promotions) LoadRollback(ctx context.Context, id string) (Rollback, error) {
+	return loadValue[Rollback](ctx, s.records, rollbackPrefix+id)
 }
 
 // Rollbacks returns all rollbacks that are known, newest first.
-func (s *Store) Rollbacks() []Rollback {
+func (s *Promotions) Rollbacks() []Rollback {
 	var out []Rollback
 	for _, name := range s.table.Names(rollbackPrefix) {
-		if r := knownValue[Rollback](s, name); r.ID != "" {
+		if r := knownValue[Rollback](s.records, name); r.ID != "" {
 			out = append(out, r)
 		}
 	}
@@ -213,12 +217,12 @@ func (s *Store) Rollbacks() []Rollback {
 }
 
 // ForgetRollback deletes a rollback that is no longer needed.
-func (s *Store) ForgetRollback(ctx context.Context, id string) error {
+func (s *Promotions) ForgetRollback(ctx context.Context, id string) error {
 	return s.q.Forget(ctx, rollbackPrefix+id)
 }
 
-func knownValue[T any](s *Store, name string) (v T) {
-	data, _, ok := s.table.Get(name)
+func knownValue[T any](r *records, name string) (v T) {
+	data, _, ok := r.table.Get(name)
 	if !ok {
 		return v
 	}
@@ -228,8 +232,8 @@ func knownValue[T any](s *Store, name string) (v T) {
 	return v
 }
 
-func loadValue[T any](ctx context.Context, s *Store, name string) (v T, err error) {
-	data, _, ok, err := s.q.Load(ctx, name)
+func loadValue[T any](ctx context.Context, r *records, name string) (v T, err error) {
+	data, _, ok, err := r.q.Load(ctx, name)
 	if err != nil || !ok {
 		return v, err
 	}
@@ -239,10 +243,10 @@ func loadValue[T any](ctx context.Context, s *Store, name string) (v T, err erro
 	return v, nil
 }
 
-func changeValue[T any](ctx context.Context, s *Store, name string, change func(v *T) bool) error {
+func changeValue[T any](ctx context.Context, r *records, name string, change func(v *T) bool) error {
 	const attempts = 10
 	for try := 1; ; try++ {
-		data, revision, ok, err := s.q.Load(ctx, name)
+		data, revision, ok, err := r.q.Load(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -258,7 +262,7 @@ func changeValue[T any](ctx context.Context, s *Store, name string, change func(
 		if data, err = encodeJSON(v); err != nil {
 			return fmt.Errorf("saving %s: %w", name, err)
 		}
-		_, err = s.q.SaveAfter(ctx, name, data, revision)
+		_, err = r.q.SaveAfter(ctx, name, data, revision)
 		if !errors.Is(err, queue.ErrChanged) || try == attempts {
 			return err
 		}

@@ -39,7 +39,7 @@ type decodedNote struct {
 const maxNoted = 10_000
 
 // NotePublishing stores that pipelines are about to be published. Each of them has a state that is stored.
-func (s *Store) NotePublishing(ctx context.Context, revisions map[string]uint64) ([]KeptNote, error) {
+func (s *Notes) NotePublishing(ctx context.Context, revisions map[string]uint64) ([]KeptNote, error) {
 	s.dropSettledNotes(ctx)
 	var kept []KeptNote
 	part := map[string]uint64{}
@@ -62,7 +62,7 @@ func (s *Store) NotePublishing(ctx context.Context, revisions map[string]uint64)
 }
 
 // saveNote stores a note under a free name, even if other processes choose one at the same time.
-func (s *Store) saveNote(ctx context.Context, note PublishingNote) (KeptNote, error) {
+func (s *Notes) saveNote(ctx context.Context, note PublishingNote) (KeptNote, error) {
 	data, err := encodeJSON(note)
 	if err != nil {
 		return KeptNote{}, fmt.Errorf("noting what is being published: %w", err)
@@ -82,7 +82,7 @@ func (s *Store) saveNote(ctx context.Context, note PublishingNote) (KeptNote, er
 
 // EndPublishing forgets notes: the states of all of their pipelines have been stored since. Where that fails, the next NotePublishing of
 // any process does it.
-func (s *Store) EndPublishing(ctx context.Context, notes []KeptNote) error {
+func (s *Notes) EndPublishing(ctx context.Context, notes []KeptNote) error {
 	var errs []error
 	for _, one := range notes {
 		if err := s.q.ForgetAfter(ctx, one.name, one.revision); err != nil && !errors.Is(err, queue.ErrChanged) {
@@ -93,7 +93,7 @@ func (s *Store) EndPublishing(ctx context.Context, notes []KeptNote) error {
 }
 
 // dropSettledNotes forgets notes that are about no pipeline any more, as of processes that have ended. They only take up room.
-func (s *Store) dropSettledNotes(ctx context.Context) {
+func (s *Notes) dropSettledNotes(ctx context.Context) {
 	for _, name := range s.table.Few(publishingPrefix) {
 		note, revision := s.note(name)
 		if note == nil {
@@ -113,7 +113,7 @@ func (s *Store) dropSettledNotes(ctx context.Context) {
 }
 
 // isNoted reports whether a pipeline was about to be published when its state was the one of a revision.
-func (s *Store) isNoted(pipeline string, revision uint64) bool {
+func (s *Notes) isNoted(pipeline string, revision uint64) bool {
 	for _, name := range s.table.Few(publishingPrefix) {
 		if note, _ := s.note(name); note != nil {
 			if of, ok := note.Revisions[pipeline]; ok && of == revision {
@@ -125,7 +125,7 @@ func (s *Store) isNoted(pipeline string, revision uint64) bool {
 }
 
 // note returns a stored note, or nil if none exists or it cannot be read.
-func (s *Store) note(name string) (note *PublishingNote, revision uint64) {
+func (s *Notes) note(name string) (note *PublishingNote, revision uint64) {
 	s.notesMu.Lock()
 	defer s.notesMu.Unlock()
 	data, revision, ok := s.table.Get(name)

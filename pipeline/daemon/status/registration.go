@@ -82,7 +82,7 @@ func (r Registration) Digest() string {
 }
 
 // Registration returns what this process knows of a pipeline; it must not be changed.
-func (s *Store) Registration(pipeline string) (Registration, bool) {
+func (s *Registrations) Registration(pipeline string) (Registration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, revision, ok := s.table.Get(registrationPrefix + pipeline)
@@ -115,7 +115,7 @@ func (s *Store) Registered() []string {
 
 // ChangeRegistration changes the stored registration of a pipeline, and retries after concurrent changes. A change
 // that returns false leaves it unchanged.
-func (s *Store) ChangeRegistration(ctx context.Context, pipeline string, change func(r *Registration) bool) error {
+func (s *Registrations) ChangeRegistration(ctx context.Context, pipeline string, change func(r *Registration) bool) error {
 	const attempts = 10
 	for try := 1; ; try++ {
 		data, revision, ok, err := s.q.Load(ctx, registrationPrefix+pipeline)
@@ -143,7 +143,7 @@ func (s *Store) ChangeRegistration(ctx context.Context, pipeline string, change 
 
 // LoadRegistration returns the stored registration of a pipeline with the revision for Forget, which is 0 if none
 // is stored.
-func (s *Store) LoadRegistration(ctx context.Context, pipeline string) (Registration, uint64, error) {
+func (s *Registrations) LoadRegistration(ctx context.Context, pipeline string) (Registration, uint64, error) {
 	data, revision, ok, err := s.q.Load(ctx, registrationPrefix+pipeline)
 	if err != nil || !ok {
 		return Registration{}, 0, err
@@ -203,7 +203,7 @@ const keepRemoved = 50
 
 // AddRemoved records a removed pipeline, for people. since is when the pipeline was found missing: a younger entry
 // is about the same removal, which was interrupted after its work, and is kept.
-func (s *Store) AddRemoved(ctx context.Context, r Removed, since time.Time) error {
+func (s *Registrations) AddRemoved(ctx context.Context, r Removed, since time.Time) error {
 	for {
 		data, revision, _, err := s.q.Load(ctx, removedName)
 		if err != nil {
@@ -224,7 +224,7 @@ func (s *Store) AddRemoved(ctx context.Context, r Removed, since time.Time) erro
 }
 
 // Removed returns the pipelines that were removed last, the newest first.
-func (s *Store) Removed() []Removed {
+func (s *Registrations) Removed() []Removed {
 	data, _, _ := s.table.Get(removedName)
 	return decodeRemoved(data)
 }

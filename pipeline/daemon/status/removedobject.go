@@ -25,8 +25,8 @@ type RemovedObject struct {
 }
 
 // AddRemovedObject notes that a pipeline was removed, until ForgetRemovedObject. since is that of AddRemoved.
-func (s *Store) AddRemovedObject(ctx context.Context, pipeline string, o RemovedObject, since time.Time) error {
-	return changeValue(ctx, s, removedPrefix+pipeline, func(old *RemovedObject) bool {
+func (s *Registrations) AddRemovedObject(ctx context.Context, pipeline string, o RemovedObject, since time.Time) error {
+	return changeValue(ctx, s.records, removedPrefix+pipeline, func(old *RemovedObject) bool {
 		if old.UID == o.UID && old.At.After(since) {
 			return false
 		}
@@ -37,7 +37,7 @@ func (s *Store) AddRemovedObject(ctx context.Context, pipeline string, o Removed
 
 // RemovedObject returns the record of a removed pipeline, and its revision for ForgetRemovedObject; false if none
 // exists.
-func (s *Store) RemovedObject(pipeline string) (o RemovedObject, revision uint64, ok bool) {
+func (s *Registrations) RemovedObject(pipeline string) (o RemovedObject, revision uint64, ok bool) {
 	data, revision, ok := s.table.Get(removedPrefix + pipeline)
 	if !ok {
 		return RemovedObject{}, 0, false
@@ -50,12 +50,12 @@ func (s *Store) RemovedObject(pipeline string) (o RemovedObject, revision uint64
 }
 
 // RemovedObjects lists the pipelines of which that is noted.
-func (s *Store) RemovedObjects() []string {
+func (s *Registrations) RemovedObjects() []string {
 	return s.namesBelow(removedPrefix)
 }
 
 // ForgetRemovedObject forgets what was noted of a pipeline, unless it was removed once more since.
-func (s *Store) ForgetRemovedObject(ctx context.Context, pipeline string, revision uint64) error {
+func (s *Registrations) ForgetRemovedObject(ctx context.Context, pipeline string, revision uint64) error {
 	err := s.q.ForgetAfter(ctx, removedPrefix+pipeline, revision)
 	if errors.Is(err, queue.ErrChanged) {
 		return nil

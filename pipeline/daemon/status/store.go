@@ -24,20 +24,49 @@ const (
 	diffPrefix    = "diff/"
 )
 
-// Store reads and writes states. It is safe for concurrent use.
+// Store reads and writes what is known of pipelines: their states, and by topic everything else. It is safe for concurrent use.
 type Store struct {
+	*records
+	*Notes
+	*Controls
+	*Registrations
+	*Promotions
+	*Diffs
+	decoded map[string]decodedState
+}
+
+// records are stored values by name, with a copy of all in memory.
+type records struct {
 	q     *queue.Queue
 	table *queue.Table
+	mu    sync.Mutex // guards the decoded values of all topics
+}
 
-	mu            sync.Mutex
-	decoded       map[string]decodedState
-	registrations map[string]decodedRegistration
-	controls      map[string]decodedControl
-	removed       removedUIDs
-
+// Notes stores what is being published.
+type Notes struct {
+	*records
 	notesMu sync.Mutex // lock order: mu before notesMu
 	notes   map[string]decodedNote
 }
+
+// Controls stores what people asked for.
+type Controls struct {
+	*records
+	controls map[string]decodedControl
+}
+
+// Registrations stores which pipelines exist, and which were removed.
+type Registrations struct {
+	*records
+	registrations map[string]decodedRegistration
+	removed       removedUIDs
+}
+
+// Promotions stores groups, waves and rollbacks.
+type Promotions struct{ *records }
+
+// Diffs stores the differences that runs made.
+type Diffs struct{ *records }
 
 type decodedState struct {
 	revision uint64
@@ -56,7 +85,16 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{q: q, table: table, decoded: map[string]decodedState{}, registrations: map[string]decodedRegistration{}, controls: map[string]decodedControl{}, notes: map[string]decodedNote{}}
+	r := &records{q: q, table: table}
+	s := &Store{
+		records:       r,
+		Notes:         &Notes{records: r, notes: map[string]decodedNote{}},
+		Controls:      &Controls{records: r, controls: map[string]decodedControl{}},
+		Registrations: &Registrations{records: r, registrations: map[string]decodedRegistration{}},
+		Promotions:    &Promotions{r},
+		Diffs:         &Diffs{r},
+		decoded:       map[string]decodedState{},
+	}
 	table.OnChange(s.forgetDecoded)
 	return s, nil
 }
@@ -82,11 +120,11 @@ func (s *Store) forgetDecoded(name string) {
 }
 
 // Sync waits until Get reflects all saves before the call.
-func (s *Store) Sync(ctx context.Context) error { return s.table.Sync(ctx) }
+func (s *records) Sync(ctx context.Context) error { return s.table.Sync(ctx) }
 
 // OnChange has f called with the pipeline of which something was stored, by whichever process; with "" where it was of no single
 // one. f must return at once.
-func (s *Store) OnChange(f func(pipeline string)) {
+func (s *records) OnChange(f func(pipeline string)) {
 	s.table.OnChange(func(name string) {
 		pipeline, _ := pipelineOf(name)
 		f(pipeline)
@@ -169,7 +207,7 @@ func (s *Store) Save(ctx context.Context, pipeline string, state *State, revisio
 }
 
 // Control returns what was asked for.
-func (s *Store) Control(pipeline string) Control {
+func (s *Controls) Control(pipeline string) Control {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, revision, ok := s.table.Get(controlPrefix + pipeline)
@@ -191,7 +229,7 @@ func (s *Store) Control(pipeline string) Control {
 var ErrOnHold = errors.New("the pipeline was put on hold meanwhile")
 
 // CheckHold returns ErrOnHold where a pipeline is on hold, as this process knows it: Sync comes before it.
-func (s *Store) CheckHold(pipeline string) error {
+func (s *Controls) CheckHold(pipeline string) error {
 	if s.Control(pipeline).OnHold != nil {
 		return ErrOnHold
 	}
@@ -199,7 +237,7 @@ func (s *Store) CheckHold(pipeline string) error {
 }
 
 // SetControl changes what was asked for.
-func (s *Store) SetControl(ctx context.Context, pipeline string, change func(*Control)) error {
+func (s *Controls) SetControl(ctx context.Context, pipeline string, change func(*Control)) error {
 	data, revision, ok, err := s.q.Load(ctx, controlPrefix+pipeline)
 	if err != nil {
 		return err
@@ -220,12 +258,12 @@ func (s *Store) SetControl(ctx context.Context, pipeline string, change func(*Co
 
 // ChangeControl changes the requests as stored now, regardless of what this process knows of them. A change that
 // returns false leaves them unchanged.
-func (s *Store) ChangeControl(ctx context.Context, pipeline string, change func(*Control) bool) error {
-	return changeValue(ctx, s, controlPrefix+pipeline, change)
+func (s *Controls) ChangeControl(ctx context.Context, pipeline string, change func(*Control) bool) error {
+	return changeValue(ctx, s.records, controlPrefix+pipeline, change)
 }
 
 // SaveDiff stores the difference that a run made. One that is too large is cut at the end of a file's.
-func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) error {
+func (s *Diffs) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) error {
 	for {
 		data, err := encodeJSON(diff)
 		if err != nil {
@@ -245,7 +283,7 @@ func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) 
 }
 
 // LoadDiff returns the difference that a run made; nil where none is stored.
-func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, error) {
+func (s *Diffs) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, error) {
 	data, ok, err := s.q.GetArchive(ctx, diffName(pipeline, run))
 	if err != nil || !ok {
 		return nil, err
@@ -254,7 +292,7 @@ func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, erro
 }
 
 // Drop removes what is stored for runs that are not in the history any more.
-func (s *Store) Drop(ctx context.Context, pipeline string, runs []Run) {
+func (s *Diffs) Drop(ctx context.Context, pipeline string, runs []Run) {
 	for _, r := range runs {
 		if r.Diff {
 			_ = s.q.DeleteArchive(ctx, diffName(pipeline, r.ID)) // it only uses space
@@ -265,12 +303,12 @@ func (s *Store) Drop(ctx context.Context, pipeline string, runs []Run) {
 func diffName(pipeline, run string) string { return diffPrefix + pipeline + "#" + run }
 
 // Seen is a number that is another one after anything was stored or forgotten, as far as this process knows it.
-func (s *Store) Seen() uint64 { return s.table.Seen() }
+func (s *records) Seen() uint64 { return s.table.Seen() }
 
 // ChangedSince returns the pipelines whose data was stored or deleted after Seen returned before, and the value of
 // Seen including these changes. It returns false if this is unknown: before is too old, or a change may concern any
 // pipeline.
-func (s *Store) ChangedSince(before uint64) (pipelines map[string]bool, seen uint64, ok bool) {
+func (s *records) ChangedSince(before uint64) (pipelines map[string]bool, seen uint64, ok bool) {
 	names, seen, ok := s.table.ChangedSince(before)
 	if !ok {
 		return nil, seen, false
@@ -297,10 +335,10 @@ func pipelineOf(name string) (pipeline string, ok bool) {
 }
 
 // Named returns a number that changes when the first data of a pipeline is stored, or its last is deleted.
-func (s *Store) Named() uint64 { return s.table.Named() }
+func (s *records) Named() uint64 { return s.table.Named() }
 
 // namesBelow lists what is stored under a prefix, without it, sorted.
-func (s *Store) namesBelow(prefix string) []string {
+func (s *records) namesBelow(prefix string) []string {
 	names := s.table.Names(prefix)
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], prefix)
