@@ -4,8 +4,11 @@
 package validation
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
+	netutils "k8s.io/utils/net"
 )
 
 // The store of Services does part of their validation while it allocates addresses and ports (source: beginCreate and beginUpdate in
@@ -39,6 +42,48 @@ func prepareServiceCreate(service *core.Service) []Problem {
 		errs = append(errs, field.Invalid(path, spec.IPFamilyPolicy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"))
 	}
 	return problemsOfList(errs)
+}
+
+// Addresses that stand for those that a cluster has allocated, which are not known.
+const (
+	allocatedIPv4 = "10.255.255.254"
+	allocatedIPv6 = "fd00:ffff:ffff::fffe"
+)
+
+// allocateClusterIPs gives a Service that names no address what a cluster would have allocated. next is what is applied after it: if that
+// names an address, it may be the allocated one.
+func allocateClusterIPs(service, next *core.Service) {
+	spec := &service.Spec
+	if spec.Type == core.ServiceTypeExternalName || spec.ClusterIP != "" || len(spec.ClusterIPs) > 0 {
+		return
+	}
+	wanted := next.Spec.ClusterIP
+	family := core.IPv4Protocol
+	switch {
+	case len(spec.IPFamilies) > 0:
+		family = spec.IPFamilies[0]
+	case len(next.Spec.IPFamilies) > 0:
+		family = next.Spec.IPFamilies[0]
+	case netutils.IsIPv6String(wanted):
+		family = core.IPv6Protocol
+	}
+	switch {
+	case wanted != "" && wanted != core.ClusterIPNone:
+		spec.ClusterIP = wanted
+	case family == core.IPv6Protocol:
+		spec.ClusterIP = allocatedIPv6
+	default:
+		spec.ClusterIP = allocatedIPv4
+	}
+	spec.ClusterIPs = []string{spec.ClusterIP}
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = []core.IPFamily{family}
+	}
+}
+
+// isAboutAllocated reports whether a problem quotes an address that stands for an unknown one: the problem follows from another one.
+func isAboutAllocated(p Problem) bool {
+	return strings.Contains(p.Message, allocatedIPv4) || strings.Contains(p.Message, allocatedIPv6)
 }
 
 // prepareServiceUpdate keeps the addresses and ports of the stored Service that the new one leaves empty.

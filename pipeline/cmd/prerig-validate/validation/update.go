@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,7 +44,8 @@ func (v *Validator) update(r Request) (problems []Problem, ignored []string, err
 	if err != nil {
 		return nil, nil, err
 	}
-	old.store()
+	keepPullPolicies(next.object, old.object, r.Object, r.Old)
+	old.store(next.object)
 	inCluster, err := fieldsOf(old.object, next.kind)
 	if err != nil {
 		return nil, nil, err
@@ -58,6 +62,7 @@ func (v *Validator) update(r Request) (problems []Problem, ignored []string, err
 	if err != nil {
 		return nil, nil, err
 	}
+	problems = slices.DeleteFunc(problems, isAboutAllocated)
 	markImmutable(problems)
 	left, err := fieldsOf(next.object, next.kind)
 	if err != nil {
@@ -82,8 +87,8 @@ func sameObject(old, next *stored) error {
 	return nil
 }
 
-// store makes of a decoded object what the cluster has after it was created.
-func (s *stored) store() {
+// store makes of a decoded object what the cluster has after it was created. next is what is applied after it.
+func (s *stored) store(next runtime.Object) {
 	s.prepareCreate()
 	s.strategy.PrepareForCreate(s.ctx, s.object)
 	s.strategy.Canonicalize(s.object)
@@ -92,11 +97,61 @@ func (s *stored) store() {
 		return
 	}
 	accessor.SetResourceVersion("1")
-	// A claim is bound to a volume of the size that it asked for.
-	if claim, ok := s.object.(*core.PersistentVolumeClaim); ok {
-		claim.Status.Phase = core.ClaimBound
-		claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
+	switch object := s.object.(type) {
+	case *core.PersistentVolumeClaim:
+		// A claim is bound to a volume of the size that it asked for.
+		object.Status.Phase = core.ClaimBound
+		object.Status.Capacity = object.Spec.Resources.Requests.DeepCopy()
+	case *core.Service:
+		allocateClusterIPs(object, next.(*core.Service))
+	case *apiextensions.CustomResourceDefinition:
+		// The kind is served: only then its scope and names are immutable.
+		apiextensions.SetCRDCondition(object, apiextensions.CustomResourceDefinitionCondition{
+			Type: apiextensions.Established, Status: apiextensions.ConditionTrue,
+		})
 	}
+}
+
+// keepPullPolicies gives the containers of a Pod that name no pull policy, neither now nor before, the policy that their first image gave
+// them: applying another image does not change it.
+func keepPullPolicies(next, old runtime.Object, nextText, oldText json.RawMessage) {
+	pod, isPod := next.(*core.Pod)
+	before, wasPod := old.(*core.Pod)
+	if !isPod || !wasPod {
+		return
+	}
+	written := writtenPullPolicies(nextText)
+	for name := range writtenPullPolicies(oldText) {
+		written[name] = true
+	}
+	policies := map[string]core.PullPolicy{}
+	for _, list := range [][]core.Container{before.Spec.InitContainers, before.Spec.Containers} {
+		for _, c := range list {
+			policies[c.Name] = c.ImagePullPolicy
+		}
+	}
+	for _, list := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if policy := policies[list[i].Name]; policy != "" && !written[list[i].Name] {
+				list[i].ImagePullPolicy = policy
+			}
+		}
+	}
+}
+
+// writtenPullPolicies returns the names of the containers of a Pod that name a pull policy.
+func writtenPullPolicies(text json.RawMessage) map[string]bool {
+	var pod corev1.Pod
+	out := map[string]bool{}
+	if json.Unmarshal(text, &pod) != nil {
+		return out
+	}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.ImagePullPolicy != "" {
+			out[c.Name] = true
+		}
+	}
+	return out
 }
 
 // replace decodes the object again from its fields.
@@ -179,12 +234,15 @@ var ofServer = map[string]bool{
 	"metadata.resourceVersion": true, "metadata.uid": true, "metadata.selfLink": true, "status": true,
 }
 
+// templateGeneration is an annotation that the strategy of DaemonSets counts up.
+const templateGeneration = "metadata.annotations[" + appsv1.DeprecatedTemplateGeneration + "]"
+
 // ignoredChanges returns the paths of the fields that differ from what the cluster has in what is wanted, but do not come out so.
 func ignoredChanges(inCluster, wanted, left map[string]any) []string {
 	var out []string
 	for _, path := range differences("", wanted, left) {
 		at := strings.Join(path, "")
-		if ofServer[at] || path[0] == "status" {
+		if ofServer[at] || path[0] == "status" || at == templateGeneration {
 			continue
 		}
 		if !reflect.DeepEqual(valueAt(inCluster, path), valueAt(wanted, path)) {

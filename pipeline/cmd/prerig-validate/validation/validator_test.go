@@ -141,6 +141,44 @@ func TestUpdate(t *testing.T) {
 	wantsOne(t, ask(t, Update, strings.Replace(binding, "name: b", "name: c", 1), binding), "roleRef FieldValueImmutable: cannot change roleRef")
 }
 
+// TestUpdateOfWhatTheClusterFillsIn updates objects of which the cluster has more than was applied.
+func TestUpdateOfWhatTheClusterFillsIn(t *testing.T) {
+	const service = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {app: a}, ports: [{port: 80}]}}`
+	change := func(old, from, to string) Answer {
+		t.Helper()
+		next := strings.Replace(old, from, to, 1)
+		if next == old {
+			t.Fatalf("%s has no %s", old, from)
+		}
+		return ask(t, Update, next, old)
+	}
+	wants(t, change(service, "selector: {app: a}", "clusterIP: None, selector: {app: a}"), "spec.clusterIPs[0] FieldValueImmutable: may not change once set")
+	wants(t, change(service, "selector: {app: a}", "clusterIP: 10.0.0.7, selector: {app: a}")) // it may be the allocated one
+	wants(t, change(service, "selector: {app: a}", "ipFamilies: [IPv6], selector: {app: a}"))  // the same
+	wants(t, change(service, "selector: {app: a}", "type: NodePort, selector: {app: a}"))
+	wants(t, change(service, "selector: {app: a}, ports: [{port: 80}]", "type: ExternalName, externalName: a.example.org"))
+	family := strings.Replace(service, "selector:", "ipFamilies: [IPv4], selector:", 1)
+	wants(t, change(family, "IPv4", "IPv6"), "spec.ipFamilies[0] FieldValueImmutable: may not change once set")
+
+	const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: doors.example.org}, spec: {group: example.org,
+		scope: Namespaced, names: {plural: doors, kind: Door}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`
+	wants(t, change(definition, "Namespaced", "Cluster"), "spec.scope FieldValueImmutable: field is immutable")
+	wants(t, change(definition, "kind: Door", "kind: Gate"), "spec.names.kind FieldValueImmutable: field is immutable")
+	wants(t, change(definition, "name: v1,", "name: v2,"), "status.storedVersions[0] FieldValueInvalid: missing from spec.versions")
+	wants(t, change(definition, "{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}"))
+
+	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: "b:1"}]}}`
+	wants(t, change(pod, "b:1", "b")) // it keeps the pull policy of the first image
+	policy := strings.Replace(pod, "b:1\"", "b:1\", imagePullPolicy: Never", 1)
+	wants(t, change(policy, "Never", "Always"), "spec FieldValueImmutable: pod updates may not change fields")
+
+	const daemons = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+		spec: {containers: [{name: a, image: "b:1"}]}}}}`
+	if answer := change(daemons, "b:1", "b:2"); len(answer.Problems)+len(answer.Ignored) > 0 {
+		t.Errorf("the image of a DaemonSet: %+v", answer)
+	}
+}
+
 func TestUpdateTellsWhatIsIgnored(t *testing.T) {
 	const headless = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, selector: {app: a}, ports: [{port: 80}]}}`
 	answer := ask(t, Update, strings.Replace(headless, "clusterIP: None, ", "", 1), headless)
