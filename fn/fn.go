@@ -36,6 +36,13 @@ func NewKeeper(published []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, e
 	return engine.NewKeeper(published, jobs)
 }
 
+// MayBeReplaced reports whether an object declares that it is recreated rather than updated: by an annotation for
+// Flux or Argo CD, by being a hook, or by having no name.
+func MayBeReplaced(object map[string]any) bool { return engine.MayBeReplaced(object) }
+
+// HowToReplace names the annotations by which Flux and Argo CD replace an object.
+const HowToReplace = engine.HowToReplace
+
 // Item is a document together with where it came from.
 type Item = engine.Item
 

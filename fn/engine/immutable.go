@@ -145,10 +145,10 @@ func jobDigest(job, own map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// mayBeReplaced reports whether an object declares that it is recreated rather than updated: by an annotation for
+// MayBeReplaced reports whether an object declares that it is recreated rather than updated: by an annotation for
 // the tool that applies it, or by having no name. Flux also reads the key of its annotation among the labels, and
 // the value in any case (fluxcd/pkg/ssa, AnyInMetadata).
-func mayBeReplaced(obj map[string]any) bool {
+func MayBeReplaced(obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)
 	if generated, _ := meta["generateName"].(string); generated != "" && name == "" {

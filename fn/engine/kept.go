@@ -15,8 +15,8 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// howToReplace is what lets Flux and Argo CD replace an object.
-const howToReplace = "kustomize.toolkit.fluxcd.io/force: enabled (Flux) or argocd.argoproj.io/sync-options: Force=true,Replace=true (Argo CD)"
+// HowToReplace names the annotations by which Flux and Argo CD replace an object.
+const HowToReplace = "kustomize.toolkit.fluxcd.io/force: enabled (Flux) or argocd.argoproj.io/sync-options: Force=true,Replace=true (Argo CD)"
 
 // keptPod is what is decided about a Job or bare Pod that is published.
 type keptPod struct {
@@ -34,7 +34,7 @@ func followsPolicy(plans []*compiledPolicy) bool {
 // is the state before they were applied: their messages are retracted for a pod that is kept. It returns the pod
 // that the object gets.
 func (w *podWork) keep(plans []*compiledPolicy, record workloadRecord, written workload.Template, pod map[string]any, before unitState) map[string]any {
-	if w.in.mode == v1alpha1.ModeRemove || !isKeptTemplate(w.unit, w.template) || mayBeReplaced(w.obj) {
+	if w.in.mode == v1alpha1.ModeRemove || !isKeptTemplate(w.unit, w.template) || MayBeReplaced(w.obj) {
 		return pod
 	}
 	published := w.publishedOf(plans, record, written)
@@ -51,7 +51,7 @@ func (w *podWork) keep(plans []*compiledPolicy, record workloadRecord, written w
 	if followsPolicy(plans) {
 		if !same && !w.sameForServer(kept.publishedPod, pod, kept.unpinned) {
 			w.unit.addResult(result.Warning, w.template.Field, w.immutableText()+", and spec.jobs is Follow: the API server rejects this change of the "+w.unit.meta.Kind+
-				" that is published; let it be replaced by the annotation "+howToReplace+", or set spec.jobs to KeepPublished")
+				" that is published; let it be replaced by the annotation "+HowToReplace+", or set spec.jobs to KeepPublished")
 		}
 		return pod
 	}
@@ -236,5 +236,5 @@ func (w *podWork) reportReplacement(p *publishedPod) {
 		since = "injected"
 	}
 	w.unit.addResult(result.Warning, field, "the "+w.unit.meta.Kind+" must be replaced: its own spec has changed since it was "+since+", and "+w.immutableText()+
-		"; it is injected again, and the API server rejects it while the old one is there: delete that first, or annotate it with "+howToReplace)
+		"; it is injected again, and the API server rejects it while the old one is there: delete that first, or annotate it with "+HowToReplace)
 }

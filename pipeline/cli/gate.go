@@ -38,6 +38,7 @@ type gateRun struct {
 	user        string
 	userGroups  []string
 	asIs        bool
+	against     string // what the cluster has
 }
 
 func newGate(streams Streams, version string) *cobra.Command {
@@ -61,6 +62,11 @@ What cannot be known without a cluster is a finding, policy-not-evaluated.
 The files are injected in memory, as prerig inject would do it. --as-is checks the files as they
 are, for example the committed output of an injection.
 
+--against names what the cluster has now: a file or directory, or a revision of Git, in which the
+same files are read. Then changes are checked as updates too: immutable fields, rules with oldSelf
+of CustomResourceDefinitions, and policies about updates. Jobs and bare Pods keep what they have
+there (spec.jobs of the policy).
+
 Exit codes:
   0  no finding is as severe as --fail-on
   1  a finding is as severe as --fail-on
@@ -69,6 +75,8 @@ Exit codes:
   prerig gate --kubernetes-version 1.34 --crds crds/ k8s/
   prerig gate --policies cluster/policies/ --pod-security baseline k8s/
   prerig gate --as-is -o sarif rendered/ > prerig.sarif
+  prerig gate --against rendered/ k8s/
+  prerig gate --as-is --against origin/main rendered/
   prerig gate --rule schema-unknown-field=Warning k8s/`
 	g.addFlags(cmd)
 	g.addReportFlags(cmd, "object")
@@ -79,6 +87,7 @@ Exit codes:
 	f.StringVar(&g.podSecurity, "pod-security", "", "Pod Security level that Namespaces without a label enforce, such as baseline or restricted:v1.34")
 	f.StringVar(&g.user, "as", "", "user who applies the objects, for policies that read request.userInfo")
 	f.StringArrayVar(&g.userGroups, "as-group", nil, "group of the user who applies the objects; may be repeated")
+	f.StringVar(&g.against, "against", "", "file, directory or revision of Git with what the cluster has, to check changes as updates")
 	f.BoolVar(&g.asIs, "as-is", false, "check the files as they are, and inject nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return g.runGate(cmd.Context(), args) }
 	return cmd
@@ -98,11 +107,25 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	if _, err := g.readFiles(ctx, args); err != nil {
 		return err
 	}
+	old, err := g.readAgainst(ctx, slices.Concat(g.files, args))
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		g.published = old.docs
+	}
 	input, unchecked, err := g.gateObjects(ctx)
 	if err != nil {
 		return err
 	}
 	request.Documents = input.documents
+	var deleted result.Results
+	if old != nil {
+		request.Old = old.documents
+		if deleted, err = deletions(gate.PairOld(input.objects, old.objects), request.Severities); err != nil {
+			return err
+		}
+	}
 	if validator := g.findValidator(len(input.objects)); validator != nil {
 		if request.Options.Validated, err = gate.Validate(ctx, input.objects, validator); err != nil {
 			return err
@@ -112,7 +135,7 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	found = slices.Concat(unchecked, input.rejected, found)
+	found = slices.Concat(deleted, unchecked, input.rejected, found)
 	count := len(input.objects)
 	report := format.Options{
 		Version: g.version, Objects: &count, Rules: gateRules(input.rejected),

@@ -25,6 +25,8 @@ type GateRequest struct {
 	// Documents have the objects that are checked, and Catalog has those that the cluster has already.
 	Documents []GateDocument `json:"documents,omitempty"`
 	Catalog   []GateDocument `json:"catalog,omitempty"`
+	// Old has the objects of the documents as they were before.
+	Old []GateDocument `json:"old,omitempty"`
 }
 
 // GateDocument is a document with objects.

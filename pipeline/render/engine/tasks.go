@@ -29,6 +29,11 @@ func checkObjects(ctx context.Context, request *render.GateRequest) (result.Resu
 	if err != nil {
 		return nil, err
 	}
+	old, err := readGateDocuments(request.Old)
+	if err != nil {
+		return nil, err
+	}
+	gate.PairOld(objects, old)
 	return apiserver.Check(ctx, objects, options)
 }
 

@@ -18,6 +18,8 @@ type Object struct {
 	Locate func(path []any) *result.File
 	// Before is the object before its injection; nil where that is the same or not known.
 	Before map[string]any
+	// Old is the object as the cluster has it; nil for a new object, and for one that does not change.
+	Old map[string]any
 }
 
 // Ref names the object.
@@ -39,6 +41,8 @@ type Options struct {
 	SkipSchemas, SkipAdmission bool
 	// Validated are the answers of Kubernetes' own validation about the objects, in their order; nil where it was not asked.
 	Validated []Validated
+	// UpdatesOnly checks the objects with Old as updates, and nothing else; the other objects only tell about the cluster.
+	UpdatesOnly bool
 	// PodSecurity is the level that namespaces without a label enforce, such as baseline or restricted:v1.34; empty for privileged.
 	PodSecurity string
 	// User and Groups are who applies the objects, for policies that read request.userInfo; an empty User is not known.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/strict"
 )
@@ -38,6 +39,11 @@ const (
 	CodeInvalid      = "validation-invalid"
 	CodeNotAppliable = "validation-apply"
 	CodeUnvalidated  = "validation-not-checked"
+
+	CodeUpdateRejected = "update-rejected"
+	CodeUpdateReplaced = "update-replaced"
+	CodeUpdateIgnored  = "update-ignored"
+	CodeUpdateDeletes  = "update-deletes"
 
 	CodePolicyDenied    = "policy-denied"
 	CodePolicyWarning   = "policy-warning"
@@ -111,6 +117,26 @@ var rules = []Rule{
 		CodeUnvalidated, "Kubernetes' own validation could not check it", result.Warning,
 		"The cluster may reject the object.",
 		"Follow the message; if the validation failed by itself, report the object as a bug of Prerig.",
+	},
+	{
+		CodeUpdateRejected, "A change that the API server rejects", result.Error,
+		"The field cannot change in an object that exists, or a rule of the definition forbids the change. Flux and Argo CD then apply nothing of what is beside the object.",
+		"Take the change back, give the object another name, delete it first, or let it be replaced: " + fn.HowToReplace + ".",
+	},
+	{
+		CodeUpdateReplaced, "An object that is deleted and created again", result.Info,
+		"The API server rejects the change, and an annotation of the object has Flux or Argo CD replace it. What belongs to the old object is lost.",
+		"Nothing has to be changed if that is meant; otherwise remove the annotation and take the change back.",
+	},
+	{
+		CodeUpdateIgnored, "A change without effect", result.Warning,
+		"The API server accepts the object and keeps the old value, so that the cluster is not what the file says.",
+		"Keep the old value in the file, or delete the object first.",
+	},
+	{
+		CodeUpdateDeletes, "A deletion that takes other objects or data along", result.Warning,
+		"With a Namespace everything in it is deleted, with a CustomResourceDefinition every object of its kind, and with a claim or volume maybe the data.",
+		"Keep the object, or exclude it from pruning, unless that is meant.",
 	},
 	{
 		CodePolicyDenied, "A ValidatingAdmissionPolicy denies it", result.Error,

@@ -21,6 +21,9 @@ type Validated struct {
 	// Create are the problems of the object as a new one, and Apply those of server-side apply.
 	Create []ValidatedProblem `json:"create,omitempty"`
 	Apply  []ValidatedProblem `json:"apply,omitempty"`
+	// Update are the problems that only the change of the object has, and Ignored the fields whose change has no effect.
+	Update  []ValidatedProblem `json:"update,omitempty"`
+	Ignored []string           `json:"ignored,omitempty"`
 	// Error is the reason the object was not validated; empty if it was.
 	Error string `json:"error,omitempty"`
 }
@@ -56,6 +59,16 @@ func Validate(ctx context.Context, objects []Object, validator Validator) ([]Val
 	for n, i := range indexes {
 		markInjected(out[i].Create, before[n].Create)
 		markInjected(out[i].Apply, before[n].Apply)
+	}
+	updates, err := ValidateUpdates(ctx, objects, validator)
+	if err != nil {
+		return nil, err
+	}
+	for i, u := range updates {
+		out[i].Update, out[i].Ignored = u.Update, u.Ignored
+		if out[i].Error == "" {
+			out[i].Error = u.Error
+		}
 	}
 	return out, nil
 }

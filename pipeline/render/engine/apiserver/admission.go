@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/prerig/prerig/fn"
 	defaults "github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/policy"
@@ -180,7 +181,7 @@ func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
 	if a.sources[[2]string{ref.Kind, ref.Name}].Value != nil && kind.Group == policy.Group {
 		c.checkPolicy(o, true)
 	}
-	r, err := a.maker.Make(o.Value, kind)
+	r, err := a.makeRequest(o, kind)
 	if err != nil {
 		c.addUnread(o, err)
 		return
@@ -203,6 +204,26 @@ func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
 	}
 }
 
+// makeRequest returns the request that creates the object, or changes it if it has an old state.
+func (a *admissionCheck) makeRequest(o gate.Object, kind request.Kind) (*request.Request, error) {
+	if o.Old == nil {
+		return a.maker.Make(o.Value, kind)
+	}
+	return a.maker.MakeUpdate(o.Value, o.Old, kind)
+}
+
+// checkUpdateAdmission reports the verdicts of policies on the change of an object alone.
+func (c *checker) checkUpdateAdmission(ctx context.Context, o gate.Object) {
+	a, ref := c.admission, o.Ref()
+	kind, ok := a.kinds[request.ParseKind(ref.APIVersion, ref.Kind)]
+	if !ok || a.policies.Empty() || ofOtherTools[kind.Group] || isEncrypted(o.Value) || notApplied(o) != "" {
+		return
+	}
+	if r, err := a.makeRequest(o, kind); err == nil {
+		c.addDecisions(ctx, o, r)
+	}
+}
+
 // addUnread reports that an object does not match its kind; the schema check reports where.
 func (c *checker) addUnread(o gate.Object, err error) {
 	if !c.admission.policies.Empty() {
@@ -212,6 +233,11 @@ func (c *checker) addUnread(o gate.Object, err error) {
 
 func (c *checker) checkRequest(ctx context.Context, o gate.Object, r *request.Request) {
 	c.checkPodSecurity(o, r)
+	c.addDecisions(ctx, o, r)
+}
+
+// addDecisions reports the verdicts of policies on a request.
+func (c *checker) addDecisions(ctx context.Context, o gate.Object, r *request.Request) {
 	for _, d := range c.admission.policies.Evaluate(ctx, r) {
 		message := d.Message
 		if r.Of != "" {
@@ -229,6 +255,9 @@ func (c *checker) checkRequest(ctx context.Context, o gate.Object, r *request.Re
 		path := d.Path
 		if r.Of != "" {
 			path = append(slices.Clone(r.Path), path...)
+		}
+		if r.Old != nil && code == gate.CodePolicyDenied && fn.MayBeReplaced(o.Value) {
+			code, message = gate.CodeUpdateReplaced, "the object is deleted and created again, as its change is rejected: "+message
 		}
 		c.add(o, code, existing(path, o.Value), message)
 	}

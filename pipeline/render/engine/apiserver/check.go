@@ -36,19 +36,33 @@ func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.R
 		}
 	}
 	for i, object := range objects {
+		if o.UpdatesOnly && object.Old == nil {
+			continue
+		}
 		first := len(c.results)
-		if !o.SkipSchemas {
+		var validated gate.Validated
+		if i < len(o.Validated) {
+			validated = o.Validated[i]
+		}
+		if !o.SkipSchemas && !o.UpdatesOnly {
 			c.checkObject(ctx, object)
 		}
-		if !o.SkipSchemas && i < len(o.Validated) {
-			c.addValidation(object, o.Validated[i], first)
+		if !o.SkipSchemas {
+			c.addValidation(object, validated, first)
 		}
-		if !o.SkipAdmission {
+		if object.Old != nil {
+			c.checkUpdate(ctx, object, validated, first)
+		}
+		switch {
+		case o.SkipAdmission:
+		case o.UpdatesOnly:
+			c.checkUpdateAdmission(ctx, object)
+		default:
 			c.checkAdmission(ctx, object)
 		}
 		slices.SortStableFunc(c.results[first:], func(a, b result.Result) int { return cmp.Compare(lineOfResult(a), lineOfResult(b)) })
 	}
-	if !o.SkipAdmission {
+	if !o.SkipAdmission && !o.UpdatesOnly {
 		c.finishAdmission(o.Catalog)
 	}
 	return c.results, nil
@@ -76,10 +90,24 @@ type groupKind struct{ group, kind string }
 
 // add adds a finding about a field of the object, unless its rule is off.
 func (c *checker) add(o gate.Object, code string, path []any, message string) {
-	severity := c.severities.Of(code)
-	if severity == "" {
-		return
+	if severity := c.severities.Of(code); severity != "" {
+		c.addAs(o, code, severity, path, message)
 	}
+}
+
+// addAtMost adds a finding that is no more severe than the given severity.
+func (c *checker) addAtMost(o gate.Object, code string, most result.Severity, path []any, message string) {
+	switch severity := c.severities.Of(code); {
+	case severity == "":
+	case severity == result.Error, severity == result.Warning && most == result.Info:
+		c.addAs(o, code, most, path, message)
+	default:
+		c.addAs(o, code, severity, path, message)
+	}
+}
+
+// addAs adds a finding of a severity.
+func (c *checker) addAs(o gate.Object, code string, severity result.Severity, path []any, message string) {
 	ref := o.Ref()
 	r := result.Result{Severity: severity, Message: message, ResourceRef: &ref, Tags: map[string]string{result.TagCode: code}}
 	if len(path) > 0 {

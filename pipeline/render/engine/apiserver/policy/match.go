@@ -123,10 +123,14 @@ func (s *Set) namespaceOf(r *request.Request) (namespace *corev1.Namespace, know
 // versioned returns the request with the object in the version that a policy matched.
 func (s *Set) versioned(r *request.Request, kind schema.GroupVersionKind) (*admission.VersionedAttributes, error) {
 	object, ok := r.Convert(kind, s.cluster.ConvertedByName)
-	if !ok {
+	old, oldToo := r.ConvertOld(kind, s.cluster.ConvertedByName)
+	if !ok || !oldToo {
 		return nil, fmt.Errorf("the policy is about %s, into which %s cannot be converted here", kind.GroupVersion(), r.Kind.GroupVersion())
 	}
 	out := &admission.VersionedAttributes{Attributes: r.Attributes(), VersionedKind: kind}
 	out.VersionedObject.Set(object)
+	if old != nil {
+		out.VersionedOldObject.Set(old)
+	}
 	return out, nil
 }

@@ -35,13 +35,15 @@ func (k Kind) GroupVersionResource() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.Resource)
 }
 
-// Request is the creation of one object.
+// Request is the creation of one object, or a change of it.
 type Request struct {
 	Kind Kind
 	// Namespace is empty for what is in none; Name is empty where the API server makes it.
 	Namespace, Name string
 	// Object is in the API's own type where it has one, and as maps otherwise. It must not be changed.
 	Object runtime.Object
+	// Old is what the object is before a change, in the same form; nil for a creation.
+	Old runtime.Object
 	// User is who creates it; nil where that is not known.
 	User user.Info
 	// Of is the owner of the pod, such as "Deployment shop/web", or empty for an object that exists itself.
@@ -52,6 +54,10 @@ type Request struct {
 
 // Attributes are what admission reads of the request.
 func (r *Request) Attributes() admission.Attributes {
+	if r.Old != nil {
+		return admission.NewAttributesRecord(r.Object, r.Old, r.Kind.GroupVersionKind, r.Namespace, r.Name, r.Kind.GroupVersionResource(), "",
+			admission.Update, &metav1.UpdateOptions{}, false, r.User)
+	}
 	return admission.NewAttributesRecord(r.Object, nil, r.Kind.GroupVersionKind, r.Namespace, r.Name, r.Kind.GroupVersionResource(), "",
 		admission.Create, &metav1.CreateOptions{}, false, r.User)
 }
@@ -106,6 +112,24 @@ func (m *Maker) Make(object map[string]any, kind Kind) (*Request, error) {
 	return r, err
 }
 
+// MakeUpdate returns the request that changes an object, as Make does the one that creates it.
+func (m *Maker) MakeUpdate(object, old map[string]any, kind Kind) (*Request, error) {
+	r, err := m.Make(object, kind)
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, _ := old["apiVersion"].(string)
+	if ParseKind(apiVersion, kind.Kind) != kind.GroupVersionKind {
+		return nil, fmt.Errorf("reading the old object: it has the version %s, which is not converted here", apiVersion)
+	}
+	before, err := m.Make(old, kind)
+	if err != nil {
+		return nil, fmt.Errorf("reading the old object: %w", err)
+	}
+	r.Old = before.Object
+	return r, nil
+}
+
 // storedCopy returns a copy with the types of numbers that the API server's own code expects.
 func storedCopy(object map[string]any) (map[string]any, error) {
 	text, err := utiljson.Marshal(object)
@@ -133,10 +157,22 @@ func typed(object map[string]any, kind schema.GroupVersionKind) (runtime.Object,
 // Convert returns the object of the request in another version of its kind, or false if that needs code that is not
 // available.
 func (r *Request) Convert(to schema.GroupVersionKind, byName func(schema.GroupKind) bool) (runtime.Object, bool) {
-	if to == r.Kind.GroupVersionKind {
-		return r.Object, true
+	return r.convert(r.Object, to, byName)
+}
+
+// ConvertOld returns the object before the change in another version of its kind; nil for a creation.
+func (r *Request) ConvertOld(to schema.GroupVersionKind, byName func(schema.GroupKind) bool) (runtime.Object, bool) {
+	if r.Old == nil {
+		return nil, true
 	}
-	custom, ok := r.Object.(*unstructured.Unstructured)
+	return r.convert(r.Old, to, byName)
+}
+
+func (r *Request) convert(object runtime.Object, to schema.GroupVersionKind, byName func(schema.GroupKind) bool) (runtime.Object, bool) {
+	if to == r.Kind.GroupVersionKind {
+		return object, true
+	}
+	custom, ok := object.(*unstructured.Unstructured)
 	if !ok || to.GroupKind() != r.Kind.GroupKind() || !byName(to.GroupKind()) {
 		return nil, false
 	}
