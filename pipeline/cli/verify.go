@@ -47,11 +47,12 @@ var failStates = map[string][]verify.State{
 	"foreign": {verify.Foreign},
 	"older":   {verify.Older},
 	"removed": {verify.Removed},
-	"any":     {verify.Changed, verify.Unreadable, verify.Foreign, verify.Older, verify.Removed},
+	"resized": {verify.Resized},
+	"any":     {verify.Changed, verify.Unreadable, verify.Foreign, verify.Older, verify.Removed, verify.Resized},
 	"never":   nil,
 }
 
-var failStateValues = []string{"changed", "foreign", "older", "removed", "any", "never"}
+var failStateValues = []string{"changed", "foreign", "older", "removed", "resized", "any", "never"}
 
 func newVerify(streams Streams) *cobra.Command {
 	r := &verifyRun{streams: streams}
@@ -60,10 +61,10 @@ func newVerify(streams Streams) *cobra.Command {
 to the workload; of its template is made what the API server and the controllers of Kubernetes
 would make of it, and that is what the pod is held against.
 
-A pod is as committed, of an older commit, of a workload that was removed, changed, or not from
-Git at all. Of a changed pod each field is told, with who changed it as far as the objects tell:
-the workload itself, a webhook at admission, or somebody later. --audit-log names the API server's
-audit log, which tells which webhook it was.
+A pod is as committed, resized in place, of an older commit, of a workload that was removed,
+changed, or not from Git at all. Of a changed or resized pod each field is told, with who changed it
+as far as the objects tell: the workload itself, a webhook at admission, or somebody later.
+--audit-log names the API server's audit log, which tells which webhook it was.
 
 What was committed is read from a repository or a directory (--rendered, --revision, --path). The
 cluster is read with list requests only, by the kubeconfig that kubectl would use or --kubeconfig;

@@ -21,12 +21,14 @@ const (
 	CauseAdmission CauseKind = "Admission"
 	// CauseUpdate means that the pod was changed after it was created.
 	CauseUpdate CauseKind = "Update"
+	// CauseResize means that the resources of the running pod were changed, through its subresource resize.
+	CauseResize CauseKind = "Resize"
 	// CauseUnknown is one of the others: the objects do not reveal which.
 	CauseUnknown CauseKind = "Unknown"
 )
 
 // CauseKinds are all kinds of causes.
-var CauseKinds = []CauseKind{CauseWorkload, CauseAdmission, CauseUpdate, CauseUnknown}
+var CauseKinds = []CauseKind{CauseWorkload, CauseAdmission, CauseUpdate, CauseResize, CauseUnknown}
 
 // Cause is who changed a field of a pod.
 type Cause struct {
@@ -50,6 +52,8 @@ func (c Cause) String() string {
 		return "the workload in the cluster has another template"
 	case c.Kind == CauseUpdate:
 		return "changed after the pod was created, by " + by + c.when()
+	case c.Kind == CauseResize:
+		return "resized in place by " + by + c.when()
 	case c.Kind == CauseAdmission && by == "":
 		return "changed at admission; no webhook of the cluster is known to do it"
 	case c.Kind == CauseAdmission && c.Certain:
@@ -76,9 +80,15 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 	if inTemplate {
 		return v.workloadCause(p, c)
 	}
+	if m := resizeOf(p.pod, c); m != nil {
+		return Cause{Kind: CauseResize, By: []string{m.name}, Certain: true, Time: m.time}
+	}
 	entries := managers(p.pod)
 	first := creator(entries, p.pod)
 	for i, m := range entries {
+		if m.subresource == resizeSubresource {
+			continue // it has set other values
+		}
 		// Without the creator, only what has a subresource of its own is known to have come later.
 		isLater := m.subresource != "" || first != nil && first != &entries[i]
 		if c.found != nil && isLater && m.owns(c.path) && (first == nil || !first.owns(c.path)) {

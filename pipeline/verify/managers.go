@@ -74,6 +74,19 @@ func (m manager) owns(path []step) bool {
 	return true
 }
 
+// sets reports whether the manager has set the field at a path itself, and not only a field around it.
+func (m manager) sets(path []step) bool {
+	fields := m.fields
+	for _, s := range path {
+		next, ok := descend(fields, s)
+		if !ok {
+			return false
+		}
+		fields = next
+	}
+	return true
+}
+
 // descend returns what a manager has set below a step.
 func descend(fields map[string]any, s step) (map[string]any, bool) {
 	if !s.element {

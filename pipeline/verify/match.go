@@ -56,10 +56,12 @@ type attempt struct {
 	compared *compared
 	changes  []change
 	unknown  []unknownField // that differ
+	resized  []change       // made by a resize in place, which no version has
+	owner    []change       // of the owner's template, if the pod was resized
 }
 
-// off is in how many fields the pod differs.
-func (a *attempt) off() int { return len(a.changes) + len(a.unknown) }
+// off is in how many fields the pod differs, apart from those that a resize has set.
+func (a *attempt) off() int { return len(a.changes) + len(a.unknown) + len(a.owner) }
 
 // search compares the pod with the versions of its workload until one equals it.
 func (m *matching) search() {
@@ -132,8 +134,11 @@ func (m *matching) try(version *Workload, template map[string]any) {
 	}
 	found, _ := podmap.WithLast(want, m.found) // the rule podmap.KeepLastRule
 	a := &attempt{version: version, template: template, compared: m.compare(version, want, found)}
-	a.changes = m.kept(a.compared, differences(want, found))
+	a.resized, a.changes = splitResized(m.pod, m.kept(a.compared, differences(want, found)))
 	a.unknown = m.differing(template)
+	if len(a.resized) > 0 && m.origin.template != nil {
+		a.owner = m.ofOwner(a) // the pod no longer has the values of its template
+	}
 	if m.best == nil || a.off() < m.best.off() {
 		m.best = a
 	}
@@ -213,17 +218,20 @@ func (m *matching) finish(out *result) {
 	out.pod.Commit = &commit
 	switch {
 	case !equal:
-		out.pod.State, out.pod.Message = Changed, m.unread
+		out.pod.State = Changed
+		out.pod.Message = cmp.Or(m.unread, m.ownerDiffers(a.owner), maybeResized(m.pod, a.changes))
 		m.explain(a, &out.pod)
 		return
 	case m.head == nil:
 		out.pod.State, out.pod.Message = Removed, "the newest commit does not have its workload any more"
-		return
+	case a.version == m.head && len(a.resized) > 0:
+		out.pod.State = Resized
 	case a.version == m.head:
 		out.pod.State = Current
 	default:
 		out.pod.State = Older
 	}
+	m.explain(a, &out.pod)
 }
 
 // foreign describes what is known of a pod that no commit has.
@@ -244,12 +252,12 @@ func (m *matching) foreign() string {
 // explain lists what differs, and who did it.
 func (m *matching) explain(a *attempt, pod *Pod) {
 	inOwner := map[string]change{}
-	if m.origin.template != nil {
+	if a.off() > 0 && m.origin.template != nil {
 		for _, c := range m.ofOwner(a) {
 			inOwner[c.field()] = c
 		}
 	}
-	for _, c := range a.changes {
+	for _, c := range slices.Concat(a.changes, a.resized) {
 		shown := c.shown()
 		of, ok := inOwner[c.field()]
 		pod.Differences = append(pod.Differences, Difference{

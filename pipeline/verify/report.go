@@ -15,6 +15,8 @@ type State string
 const (
 	// Current is a pod that equals the newest commit.
 	Current State = "Current"
+	// Resized is a pod that equals the newest commit but for its resources, which were changed in place since.
+	Resized State = "Resized"
 	// Older is a pod that equals an older commit.
 	Older State = "Older"
 	// Removed is a pod that equals an older commit, whose workload the newest one has not any more.
@@ -28,7 +30,7 @@ const (
 )
 
 // States lists all states, in display order.
-var States = []State{Current, Older, Removed, Changed, Foreign, Unreadable}
+var States = []State{Current, Resized, Older, Removed, Changed, Foreign, Unreadable}
 
 // Report is what Verify has found. Its JSON is what prerig verify -o json writes; the schema is
 // schemas/verifyreport_v1alpha1.json.

@@ -11,7 +11,7 @@ import (
 
 // inText are the words for the states.
 var inText = map[State]string{
-	Current: "as committed", Older: "of an older commit", Removed: "of a workload that was removed", Changed: "changed",
+	Current: "as committed", Resized: "resized in place", Older: "of an older commit", Removed: "of a workload that was removed", Changed: "changed",
 	Foreign: "not from Git", Unreadable: "not comparable",
 }
 
