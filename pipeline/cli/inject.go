@@ -50,6 +50,9 @@ are skipped, with one line for each kind; if you name such a file itself, it is 
 Hidden files and downloaded packages (node_modules, vendor) are not read, nor is what
 --exclude or a .prerigignore file names, by the rules of .gitignore.
 
+Kustomizations of the same repository that address by position, or replace, a list that is
+changed would patch something else afterwards: -i and --check fail and name them.
+
 The decision for each workload, with its reason, goes to standard error, one line each. If
 anything is wrong in any file, -i and -o FILE write nothing at all, and nothing is written if
 a workload cannot be injected. A file that cannot be read is otherwise left out, whole, and
@@ -122,10 +125,19 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 		}
 	}
 	mode := in.mode(in.allPolicies())
-	report, err := in.runPolicies(ctx, mode)
+	overlays, err := in.findOverlays(ctx, b)
 	if err != nil {
 		return err
 	}
+	var opts []fn.Option
+	if !overlays.Empty() {
+		opts = append(opts, fn.WithPods())
+	}
+	report, err := in.runPolicies(ctx, mode, opts...)
+	if err != nil {
+		return err
+	}
+	report.Results = append(report.Results, in.checkOverlays(overlays, b, report)...)
 	return in.finishRun(ctx, b, report, func() (*fn.Report, error) { return in.rerunPolicies(ctx, mode) })
 }
 
