@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/result"
 )
 
 // batch are documents that are injected together.
@@ -27,7 +27,7 @@ type batch struct {
 type Finding struct {
 	// Case names the batch and the object in it.
 	Case string
-	// Stage is injected, upgraded or removed.
+	// Stage is injected, upgraded, removed, rebuilt or changed; see [stage].
 	Stage string
 	// Operation is create, apply or update.
 	Operation string
@@ -36,16 +36,30 @@ type Finding struct {
 	Expected string
 }
 
+// stage is a step on the way of an object.
+type stage int
+
+const (
+	written  stage = iota
+	injected       // for the first time
+	upgraded       // in place, with the next version of the sidecars
+	removed        // taken out in place
+	rebuilt        // from what is written, with the next version, where the first injection is published
+	changed        // the same after the user changed what is immutable in a Job or Pod
+	stageCount
+)
+
+var stageNames = [stageCount]string{"written", "injected", "upgraded", "removed", "rebuilt", "changed"}
+
 // subject is an object on its way.
 type subject struct {
 	name string
-	// stages are the object as written, injected, upgraded and with the injection removed.
-	stages [4]map[string]any
-	// reported tells for each stage whether the injection reported an error.
-	reported [4]bool
+	// stages are the object in each stage, nil where it does not go through it.
+	stages [stageCount]map[string]any
+	// reported tells for each stage whether the injection reported an error, and replaced whether it reported that the object has
+	// to be replaced.
+	reported, replaced [stageCount]bool
 }
-
-var stageNames = [4]string{"written", "injected", "upgraded", "removed"}
 
 // check takes a batch through all stages, and returns what is rejected.
 func (r *runner) check(ctx context.Context, b batch) error {
@@ -62,7 +76,7 @@ func (r *runner) check(ctx context.Context, b batch) error {
 	var asked []question
 	for i, s := range subjects {
 		r.report.Objects++
-		if reflect.DeepEqual(s.stages[0], s.stages[1]) {
+		if reflect.DeepEqual(s.stages[written], s.stages[injected]) {
 			continue
 		}
 		r.report.Injected++
@@ -94,6 +108,12 @@ func (r *runner) judgeAll(asked []question, answers []answer) {
 		}
 		r.judge(q, a.Problems)
 		rejected[q.subject] = q.operation == "create" && len(a.Problems) > 0
+		if q.operation == "update" && q.subject.replaced[q.stage] && !slices.ContainsFunc(a.Problems, isImmutable) {
+			r.report.add(Finding{
+				Case: q.subject.name, Stage: stageNames[q.stage], Operation: q.operation,
+				Problem: "the injection reports that the object must be replaced, and the API server accepts the update",
+			})
+		}
 	}
 }
 
@@ -101,13 +121,13 @@ func (r *runner) judgeAll(asked []question, answers []answer) {
 type question struct {
 	subject   *subject
 	operation string
-	stage     int
+	stage     stage
 }
 
 func (q question) request() request {
 	out := request{Operation: q.operation, Object: q.subject.stages[q.stage]}
 	if q.operation == "update" {
-		out.Old = q.subject.stages[1]
+		out.Old = q.subject.stages[injected]
 	}
 	return out
 }
@@ -115,12 +135,12 @@ func (q question) request() request {
 // questions are those about an object whose stages were all made without an error.
 func (s *subject) questions() []question {
 	var out []question
-	for stage := 1; stage < len(s.stages); stage++ {
+	for stage := injected; stage < stageCount; stage++ {
 		if s.reported[stage] || s.stages[stage] == nil {
 			continue
 		}
 		out = append(out, question{s, "create", stage}, question{s, "apply", stage})
-		if stage > 1 && !s.reported[1] {
+		if stage > injected && !s.reported[injected] {
 			out = append(out, question{s, "update", stage})
 		}
 	}
@@ -141,13 +161,24 @@ func (r *runner) judge(q question, problems []problem) {
 	}
 }
 
-// expected returns why a rejection is known.
+// expected returns why a rejection is known: the user has changed what is immutable, and the injection reported it; or the injection is taken
+// out of a Job or Pod, for which the user has asked. A new version of the sidecars alone changes no published Job or Pod (spec.jobs:
+// KeepPublished).
 func expected(q question, p problem) string {
-	kind, _ := q.subject.stages[0]["kind"].(string)
-	if q.operation == "update" && p.Type == "FieldValueImmutable" && (kind == "Job" || kind == "Pod") {
-		return "the template of a Job and most of a Pod are immutable"
+	kind, _ := q.subject.stages[written]["kind"].(string)
+	switch {
+	case q.operation != "update" || !isImmutable(p) || kind != "Job" && kind != "Pod":
+		return ""
+	case q.stage == removed:
+		return "a Job or Pod from which the injection is taken out must be replaced"
+	case q.stage == changed && q.subject.replaced[changed]:
+		return "a Job or Pod whose own spec has changed must be replaced, as was reported"
 	}
 	return ""
+}
+
+func isImmutable(p problem) bool {
+	return p.Type == "FieldValueImmutable" || p.Type == "FieldValueForbidden"
 }
 
 func firstLine(text string) string {
@@ -162,7 +193,8 @@ func firstLine(text string) string {
 func (r *runner) valid(subjects []*subject) ([]bool, error) {
 	var requests []request
 	for _, s := range subjects {
-		requests = append(requests, request{Operation: "create", Object: s.stages[0]}, request{Operation: "apply", Object: s.stages[0]})
+		requests = append(requests, request{Operation: "create", Object: s.stages[written]},
+			request{Operation: "apply", Object: s.stages[written]})
 	}
 	answers, err := r.validator.ask(requests)
 	if err != nil {
@@ -174,84 +206,6 @@ func (r *runner) valid(subjects []*subject) ([]bool, error) {
 		out[i] = create.Known && len(create.Problems) == 0
 		for _, p := range apply.Problems {
 			out[i] = out[i] && p.Type != "FieldValueDuplicate"
-		}
-	}
-	return out, nil
-}
-
-// stagesOf injects the documents of a batch, injects the result again with the next version, and removes the injection from it.
-func stagesOf(ctx context.Context, b batch) ([]*subject, error) {
-	first, err := inject(ctx, b, b.items, false, "")
-	if err != nil {
-		return nil, err
-	}
-	next, err := inject(ctx, b, first.Items, true, "")
-	if err != nil {
-		return nil, err
-	}
-	removed, err := inject(ctx, b, first.Items, false, v1alpha1.ModeRemove)
-	if err != nil {
-		return nil, err
-	}
-	var out []*subject
-	for i := range b.items {
-		made, err := subjectsOf(b.name, i, [4][]fn.Item{b.items, first.Items, next.Items, removed.Items})
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range made {
-			s.reported = [4]bool{false, reports(first, b.items[i]), reports(next, b.items[i]), reports(removed, b.items[i])}
-		}
-		out = append(out, made...)
-	}
-	return out, nil
-}
-
-func inject(ctx context.Context, b batch, items []fn.Item, next bool, mode v1alpha1.Mode) (*fn.Report, error) {
-	policies, err := b.policies(next)
-	if err != nil {
-		return nil, err
-	}
-	if mode != "" {
-		for _, p := range policies {
-			p.Spec.Mode = mode
-		}
-	}
-	injector, err := fn.New(policies)
-	if err != nil {
-		return nil, err
-	}
-	return injector.Run(ctx, items)
-}
-
-// reports reports whether a run has an error for a document, or for all of them.
-func reports(report *fn.Report, item fn.Item) bool {
-	for _, r := range report.Results {
-		if r.Severity == result.Error && (r.File == nil || r.File.Path == item.Path && r.File.Index == item.Index) {
-			return true
-		}
-	}
-	return false
-}
-
-// subjectsOf returns the objects of a document in all stages.
-func subjectsOf(name string, i int, stages [4][]fn.Item) ([]*subject, error) {
-	var out []*subject
-	for stage, items := range stages {
-		objects, err := objectsOf(items[i])
-		if err != nil {
-			return nil, err
-		}
-		if stage == 0 {
-			for n := range objects {
-				out = append(out, &subject{name: fmt.Sprintf("%s, document %d, object %d", name, i, n)})
-			}
-		}
-		if len(objects) != len(out) {
-			return nil, fmt.Errorf("reading the objects of document %d: there are %d, and %d before", i, len(objects), len(out))
-		}
-		for n, object := range objects {
-			out[n].stages[stage] = named(object)
 		}
 	}
 	return out, nil
