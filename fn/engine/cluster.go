@@ -32,8 +32,8 @@ type cluster struct {
 	accounts map[accountKey]inject.Account
 	// limits are the LimitRanges by namespace, as it is written.
 	limits map[string][]namedLimits
-	// constrained reports whether LimitRanges or ResourceQuotas exist, which may reject pods.
-	constrained bool
+	// decides reports whether objects exist that rules of every injection read beside the pods, such as LimitRanges.
+	decides bool
 	// planes are the versions of the istiods.
 	planes []string
 }
@@ -57,7 +57,7 @@ type clusterObject struct {
 func readCluster(units []*unit) *cluster {
 	s := &cluster{namespaces: map[string][]clusterObject{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]namedLimits{}}
 	for _, u := range units {
-		s.constrained = s.constrained || isConstraint(u.meta)
+		s.decides = s.decides || lint.Decides(u.meta.APIVersion, u.meta.Kind)
 		if u.broken || !isClusterObject(u.meta) {
 			continue
 		}

@@ -6,15 +6,13 @@ package engine
 import (
 	"slices"
 
-	psa "k8s.io/pod-security-admission/api"
-
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/result"
 )
 
-// lintingPlan returns the policy whose rules check the pods, and how severe they are: the first that asks for it. Without one, the first policy
-// checks by the rules about what the API server is certain to refuse.
+// lintingPlan returns the policy whose rules check the pods, and how severe they are: the first that asks for it. Without one, the policy
+// that injects Istio's proxy, or the first, checks by the rules that every injection checks.
 func lintingPlan(plans []*compiledPolicy) (pl *compiledPolicy, severities lint.Severities, all bool) {
 	if i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints }); i >= 0 {
 		return plans[i], plans[i].severities, true
@@ -22,25 +20,27 @@ func lintingPlan(plans []*compiledPolicy) (pl *compiledPolicy, severities lint.S
 	if len(plans) == 0 {
 		return nil, lint.Off(), false
 	}
-	return plans[0], lint.Rejections(), false
+	pl = plans[max(0, slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.istio != nil }))]
+	return pl, lint.Always(pl.policy.Spec.Lint != nil), false
 }
 
-// lintPod checks the pod by the rules of the first policy that asks for it.
+// lintPod checks the pod by the rules of the first policy that asks for it, and an injected one in any case by those that every injection checks.
 func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
-	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints })
-	if i < 0 {
-		w.reportCertain(obj, pod, plans)
-		w.reportRejections(obj, pod, plans)
+	pl, severities, all := lintingPlan(plans)
+	if pl == nil || !all && w.in.mode == v1alpha1.ModeRemove {
 		return
 	}
-	pl := plans[i]
 	input := w.lintInput(obj, pod, pl, plans)
-	found, suppressed := lint.Check(input, pl.severities)
-	for _, list := range []result.Results{found, suppressed} {
-		w.locate(list)
+	if all || w.outcome.Action == Injected {
+		found, suppressed := lint.Check(input, severities)
+		w.locate(found)
+		w.locate(suppressed)
+		w.unit.results = append(w.unit.results, found...)
+		w.unit.suppressed = append(w.unit.suppressed, suppressed...)
 	}
-	w.unit.results = append(w.unit.results, found...)
-	w.unit.suppressed = append(w.unit.suppressed, suppressed...)
+	if !all && !w.cluster.decides {
+		return
+	}
 	if summary, ok := lint.Summarize(input); ok {
 		w.unit.summaries = append(w.unit.summaries, summary)
 	}
@@ -55,17 +55,6 @@ func (w *podWork) summarizeRejected(obj, pod map[string]any, plans []*compiledPo
 	if summary, ok := lint.Summarize(w.lintInput(obj, pod, pl, plans)); ok {
 		w.unit.summaries = append(w.unit.summaries, summary)
 	}
-}
-
-// reportCertain warns of an injected pod that is certain never to start, if no policy asks for findings and the mesh's does not switch them off.
-func (w *podWork) reportCertain(obj, pod map[string]any, plans []*compiledPolicy) {
-	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.istio != nil })
-	if i < 0 || w.outcome.Action != Injected || plans[i].policy.Spec.Lint != nil {
-		return
-	}
-	found := lint.CheckCertain(w.lintInput(obj, pod, plans[i], plans))
-	w.locate(found)
-	w.unit.results = append(w.unit.results, found...)
 }
 
 // locate adds the lines of what results are about. The file may have a container elsewhere than the injected pod has it. A finding has its
@@ -114,50 +103,31 @@ func (w *podWork) misplaced(plans []*compiledPolicy) (out []lint.Misplaced) {
 	return out
 }
 
-// reportRejections checks an injected pod that other objects may reject, where no policy lints.
-func (w *podWork) reportRejections(obj, pod map[string]any, plans []*compiledPolicy) {
-	pl, severities, _ := lintingPlan(plans)
-	if pl == nil || w.outcome.Action != Injected || !w.cluster.constrained && !w.enforcesLevel(pl) {
-		return
-	}
-	input := w.lintInput(obj, pod, pl, plans)
-	found, suppressed := lint.Check(input, severities)
-	w.locate(found)
-	w.locate(suppressed)
-	w.unit.results = append(w.unit.results, found...)
-	w.unit.suppressed = append(w.unit.suppressed, suppressed...)
-	if summary, ok := lint.Summarize(input); ok {
-		w.unit.summaries = append(w.unit.summaries, summary)
-	}
-}
-
-// enforcesLevel reports whether the namespace of the workload enforces a Pod Security level.
-func (w *podWork) enforcesLevel(pl *compiledPolicy) bool {
-	home := pl.homes(w.unit.meta.Namespace, w.cluster)[0]
-	return home.Known && home.Labels[psa.EnforceLevelLabel] != ""
-}
-
 // lintSet runs the checks that need all workloads together. An object that rules read and that cannot be decoded is
 // an error, as its findings are unknown; a removal has no findings and ignores it.
 func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppressed result.Results) {
 	pl, severities, all := lintingPlan(plans)
-	if pl == nil || !all && (in.mode == v1alpha1.ModeRemove || !s.constrained) {
+	if pl == nil || !all && (in.mode == v1alpha1.ModeRemove || !s.decides) {
 		return nil, nil
 	}
 	var summaries []lint.Summary
+	custom := map[string]bool{} // kinds whose definitions are read
 	for _, u := range units {
 		summaries = append(summaries, u.summaries...)
+		for _, one := range u.summaries {
+			custom[u.meta.Kind] = custom[u.meta.Kind] || one.NeedsDefinition()
+		}
 	}
 	var unread result.Results
 	var around lint.Surroundings
 	of := map[*result.File]*unit{} // objects beside the workloads
 	for _, u := range units {
-		if !all && !isConstraint(u.meta) {
+		if !all && !u.decides(custom) {
 			continue
 		}
 		o, ok, err := u.lintedObject(pl, s)
 		switch {
-		case !all && o.Namespace == "":
+		case !all && o.Namespace == "" && isConstraint(u.meta):
 			// The object may be an alternative for another cluster.
 		case err != nil && in.mode != v1alpha1.ModeRemove:
 			n := len(u.results)
@@ -185,6 +155,22 @@ func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) 
 		}
 	}
 	return append(unread, found...), suppressed
+}
+
+// decides reports whether rules that every injection checks read the object. Large definitions are read for the kinds of the workloads only.
+func (u *unit) decides(custom map[string]bool) bool {
+	if !lint.Decides(u.meta.APIVersion, u.meta.Kind) {
+		return false
+	}
+	if u.meta.Kind != "CustomResourceDefinition" {
+		return true
+	}
+	for kind, native := range custom {
+		if native && u.doc.Contains(kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // lintedObject returns the object that a unit is, if rules read its kind.

@@ -63,6 +63,8 @@ func TestRejectedPod(t *testing.T) {
 			"spec.template.spec.containers[0].ports[0].name", "PR622", "the port name Metrics is invalid"},
 		{"variable", withTemplate("spec:\n  containers:\n  - {name: x, image: \"x:1\", env: [{name: A=B}]}"), custom, "",
 			"spec.template.spec.containers[0].env[0].name", "PR622", `the variable name "A=B" is invalid`},
+		{"request above the limit", istio, `sidecar.istio.io/proxyCPU: "3", sidecar.istio.io/proxyCPULimit: "2"`, "",
+			"spec.template.spec.initContainers[1].resources", "PR403", "container istio-proxy requests 3 of cpu, above its limit of 2"},
 		{"quantity", withTemplate("spec:\n  containers:\n  - {name: x, image: \"x:1\", resources: {requests: {cpu: 1core}}}"), custom, "",
 			"spec.template.spec.containers[0].resources.requests", "PR405", "requests of cpu is 1core, which is not a quantity"},
 		{"probe", withTemplate("spec:\n  initContainers:\n  - {name: x, image: \"x:1\", readinessProbe: {exec: {command: [\"true\"]}}}"), custom, "",
@@ -92,6 +94,104 @@ func TestRejectedPod(t *testing.T) {
 				}
 			}
 			t.Errorf("no error says %q of %s: %v", test.want, test.field, r.Results)
+		})
+	}
+}
+
+const rollout = `apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web, namespace: shop}
+spec:
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: "registry.example.com/web:1"}]
+`
+
+// rolloutDefinition is a CustomResourceDefinition whose init containers have the fields FIELDS.
+const rolloutDefinition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rollouts.argoproj.io}
+spec:
+  group: argoproj.io
+  names: {kind: Rollout, plural: rollouts}
+  versions:
+  - name: v1alpha1
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              template:
+                type: object
+                properties:
+                  spec:
+                    type: object
+                    properties:
+                      initContainers: {type: array, items: {type: object, properties: {FIELDS}}}
+---
+`
+
+const rolloutsController = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: argo-rollouts, namespace: argo-rollouts}
+spec:
+  template:
+    metadata: {annotations: {sidecar.istio.io/inject: "false"}}
+    spec: {containers: [{name: argo-rollouts, image: "quay.io/argoproj/argo-rollouts:VERSION"}]}
+---
+`
+
+const fluxKustomization = `apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: shop, namespace: flux-system}
+spec: {path: ./, postBuild: {substitute: {region: east}}}
+---
+`
+
+const vaultApp = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web}
+      annotations: {vault.hashicorp.com/agent-inject: "true", vault.hashicorp.com/role: web, vault.hashicorp.com/service: "https://vault.example.com:8200",
+        vault.hashicorp.com/agent-inject-secret-db: secret/db}
+    spec:
+      containers: [{name: web, image: "registry.example.com/web:1"}]
+`
+
+// TestCertainFindingsWithoutLint injects with policies that ask for no findings: what the files prove is reported, what depends on something
+// unknown is not.
+func TestCertainFindingsWithoutLint(t *testing.T) {
+	for _, test := range []struct {
+		name, policy, input, code string
+		severity                  result.Severity
+	}{
+		{"definition without the field", "istio", strings.Replace(rolloutDefinition, "FIELDS", "name: {type: string}", 1) + rollout, "PR210", result.Error},
+		{"definition with the field", "istio", strings.Replace(rolloutDefinition, "FIELDS", "restartPolicy: {type: string}", 1) + rollout, "PR210", ""},
+		{"old controller", "istio", strings.Replace(rolloutsController, "VERSION", "v1.6.6", 1) + rollout, "PR210", result.Error},
+		{"new controller", "istio", strings.Replace(rolloutsController, "VERSION", "v1.8.0", 1) + rollout, "PR210", ""},
+		{"nothing known", "istio", rollout, "PR210", ""},
+		{"substituted text", "vault-agent", fluxKustomization + vaultApp, "PR620", result.Warning},
+		{"text that nothing substitutes", "vault-agent", vaultApp, "PR620", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			policy, _ := policies.Get(test.policy)
+			_, r := try(t, string(policy), v1alpha1.ModeInject, test.input)
+			var got []result.Severity
+			for _, one := range r.Results {
+				if one.Tags[result.TagCode] == test.code {
+					got = append(got, one.Severity)
+				}
+			}
+			if test.severity == "" && len(got) > 0 || test.severity != "" && (len(got) != 1 || got[0] != test.severity) {
+				t.Errorf("%s: got %v, want %q: %v", test.code, got, test.severity, r.Results)
+			}
 		})
 	}
 }

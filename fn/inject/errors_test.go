@@ -208,8 +208,6 @@ func TestErrors(t *testing.T) {
 			"spec.initContainers[1].name: is missing"},
 		{"unknown template", smallTemplate, "metadata: {annotations: {inject.istio.io/templates: gateway}}\nspec: {containers: []}",
 			`metadata.annotations[inject.istio.io/templates]: selecting templates: "gateway" is not among the templates of the injector's configuration, which are sidecar`},
-		{"request above limit", smallTemplate, "metadata: {annotations: {sidecar.istio.io/proxyCPU: '1'}}\nspec: {containers: [{name: web}]}",
-			"spec.containers[1].resources.requests[cpu]: container istio-proxy: the request 1 is above the limit 500m; raise the limit or lower the request"},
 		{"label that is a bool", smallTemplate, "metadata: {labels: {canary: true}}\nspec: {containers: []}",
 			"metadata.labels[canary]: it has to be a string and is the bool true; put it in quotes"},
 		{"containers that are a map", smallTemplate, "spec: {containers: {web: {}}}", "spec.containers: it has to be a list"},

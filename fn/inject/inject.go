@@ -108,8 +108,5 @@ func (r *run) inject() error {
 	if r.in.Detection().Generation != istio.GenerationC {
 		return r.appendAll(r.seen.copy())
 	}
-	if err := r.merge(r.seen.copy()); err != nil {
-		return err
-	}
-	return r.checkResources()
+	return r.merge(r.seen.copy())
 }

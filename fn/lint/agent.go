@@ -7,34 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var agentRules = []Rule{
-	{
-		Code: "PR208", Title: "Container waits for a proxy that starts after it", Severity: result.Error, Certain: true,
-		Why: "The kubelet starts containers one after the other. It waits for the startupProbe and the postStart hook of a native sidecar before it starts the next " +
-			"container. Istio rewrites HTTP, TCP and gRPC probes, and HTTP hooks, so that the agent in istio-proxy answers them. If istio-proxy comes later, the " +
-			"agent does not run yet, the probe never succeeds, and istio-proxy is never started: the pod hangs. The same happens to a probe that is not rewritten " +
-			"if the traffic of its port is captured already (Istio CNI, or istio-init in front of the container). An HTTP postStart hook of an ordinary container " +
-			"fails for the same reason; with restartPolicy Never the container is not started again.",
-		Change: "Make istio-proxy a native sidecar that starts first, or use an exec probe or hook, which is never rewritten. Or set " +
-			"sidecar.istio.io/rewriteAppHTTPProbers: \"false\" if the container comes before istio-init; with Istio CNI, or after istio-init, the port must also be in " +
-			"traffic.sidecar.istio.io/excludeInboundPorts. An ordinary container can also wait for the proxy: holdApplicationUntilProxyStarts.",
-		Issues: []string{"github.com/GoogleCloudPlatform/cloud-sql-proxy#2424", "github.com/GoogleCloudPlatform/cloud-sql-proxy-operator#641"},
-		check:  checkWaitsForAgent,
-	},
-	{
-		Code: "PR209", Title: "Probe or hook fails until the proxy has started", Severity: result.Warning, Audience: Applications,
-		Why: "Istio rewrites HTTP, TCP and gRPC probes, and HTTP hooks, so that the agent in istio-proxy answers them. Until istio-proxy has started they fail. The " +
-			"kubelet kills a container whose postStart hook fails, and starts it again; it does the same to a native sidecar whose liveness probe fails while a later " +
-			"init container still runs.",
-		Change: "Use a native proxy, or holdApplicationUntilProxyStarts, so that the proxy starts first; or use an exec probe or hook, or have the application do the " +
-			"work of the hook itself.",
-		check: checkFailsBeforeAgent,
-	},
-}
 
 // agentCall is a probe or hook that istio-proxy has to be running for.
 type agentCall struct {
@@ -188,36 +161,9 @@ func (p *pod) longInitAfter(c container) string {
 	return ""
 }
 
-// CheckCertain runs only the rules about pods that are certain never to start, for injections whose policies do not ask for findings. What it
-// finds is a warning: Istio's webhook accepts such a pod as well.
-func CheckCertain(in Input) result.Results {
-	if !hasHooks(in.After) {
-		return nil
-	}
-	p := newPod(&in)
-	if p == nil {
-		return nil
-	}
-	var out result.Results
-	by := p.suppressions()
-	for i := range rules {
-		r := &rules[i]
-		if !r.Certain || r.check == nil {
-			continue
-		}
-		for _, f := range r.check(p) {
-			one := p.newResult(r, result.Warning, f)
-			if _, ok := (Severities{}).suppressed(r, by, *one.ResourceRef); !ok {
-				out = append(out, one)
-			}
-		}
-	}
-	return out
-}
-
-// hasHooks reports cheaply whether a pod has a probe or hook that the rules of CheckCertain are about.
-func hasHooks(pod map[string]any) bool {
-	spec, _ := pod["spec"].(map[string]any)
+// hasHooks reports whether a pod has a probe or hook that PR208 is about.
+func hasHooks(in *Input) bool {
+	spec, _ := in.After["spec"].(map[string]any)
 	hooked := func(c map[string]any) bool { return mapAt(c, "lifecycle", "postStart") != nil }
 	if slices.ContainsFunc(mapsOf(spec["initContainers"]), func(c map[string]any) bool {
 		return textOf(c["name"]) != proxyName && (hooked(c) || c["startupProbe"] != nil)

@@ -7,56 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var annotationRules = []Rule{
-	{
-		Code: "PR602", Title: "Misplaced annotation or label", Severity: result.Warning, Audience: Applications,
-		Why: "Istio and the injectors of other sidecars (Dapr, Vault, Linkerd, OpenTelemetry, Consul, Kuma, App Mesh, and the policies' own) read the annotations and labels " +
-			"of the pod. On the workload's own metadata, or on a kind that they are not for, they have no effect, and no cluster reports it.",
-		Change:    "Move it to the metadata of the pod template, or to the kind that the message names.",
-		Analyzers: []string{"IST0107"},
-		check:     checkMisplaced, checkSet: checkMisplacedOnObjects,
-	},
-	{
-		Code: "PR603", Title: "Unknown annotation", Severity: result.Warning, Audience: Applications,
-		Why:       "The annotation is in a domain of Istio and is not one of Istio's: a typo as a rule. It has no effect.",
-		Change:    "Correct the name. The message names the closest one.",
-		Analyzers: []string{"IST0108"},
-		check:     checkUnknown, checkSet: checkUnknownOnObjects,
-	},
-	{
-		Code: "PR604", Title: "Deprecated annotation", Severity: result.Warning, Audience: Applications,
-		Why:       "Istio calls the annotation deprecated; a later version may stop reading it.",
-		Change:    "Use what the message names.",
-		Analyzers: []string{"IST0135"},
-		check:     checkDeprecated, checkSet: checkDeprecatedOnObjects,
-	},
-	{
-		Code: "PR605", Title: "Alpha annotation", Audience: Applications,
-		Why: "Istio calls the annotation alpha: it may change or go away without notice. Most of the annotations of the sidecar are alpha and have been for " +
-			"years, so the rule is off unless it is switched on.",
-		Change:    "Prefer an istio-proxy container in the pod template, or proxy.istio.io/config, for the same setting.",
-		Analyzers: []string{"IST0136"},
-		check:     checkAlpha, checkSet: checkAlphaOnObjects,
-	},
-	{
-		Code: "PR606", Title: "Value that a version of Istio refuses", Severity: result.Warning, Audience: Applications,
-		Why: "Istio checks the values of more annotations with each version. A value that an old version accepted, or ignored, makes a newer one refuse the pod, or read " +
-			"it in another way: up to 1.26 sidecar.istio.io/inject: \"yes\" means true, from 1.27 on it means nothing.",
-		Change:    "Correct the value as the message says, before the upgrade.",
-		Analyzers: []string{"IST0125"},
-		check:     checkValues,
-	},
-	{
-		Code: "PR607", Title: "Annotation that this version does not know", Severity: result.Warning, Audience: Applications,
-		Why:    "The annotation is one of Istio's, but of an older or newer version than the one in use. It has no effect.",
-		Change: "Remove it, or use a version of Istio that knows it.",
-		check:  checkVersionOfAnnotation,
-	},
-}
 
 // istioKey reports whether an annotation's domain is istio.io or below it.
 func istioKey(key string) bool {

@@ -8,42 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var captureRules = []Rule{
-	{
-		Code: "PR614", Title: "Application's port is left out of the capture", Severity: result.Warning, Audience: Applications,
-		Why: "What arrives at the port goes past the proxy: without mutual TLS, authorization policy or telemetry. Ports of metrics and health checks are " +
-			"left out on purpose, and are not reported where their name says so.",
-		Change: "Remove the port from traffic.sidecar.istio.io/excludeInboundPorts, or set includeInboundPorts to \"*\". If it is meant, ignore this.",
-		Issues: []string{"istio.io/docs/reference/config/annotations"},
-		check:  checkUncapturedPorts,
-	},
-	{
-		Code: "PR615", Title: "Proxy in a pod for Windows nodes", Severity: result.Error,
-		Why:    "Istio's proxy and its init container are Linux images. On a Windows node they do not start, and neither does the pod.",
-		Change: "Exclude the pod with the label sidecar.istio.io/inject: \"false\".",
-		Issues: []string{"istio.io/docs/ops/deployment/application-requirements"},
-		check:  checkWindows,
-	},
-	{
-		Code: "PR616", Title: "Pod on the node's network stays without a proxy", Severity: result.Info, Audience: Applications,
-		Why: "A pod with hostNetwork is never injected, as the capture would change the traffic of the node. Here its namespace or its own label asks for a proxy: " +
-			"what it sends has no mutual TLS, and where others require it, it is refused.",
-		Change: "Remove hostNetwork if the pod can do without; else say that it is meant with the label sidecar.istio.io/inject: \"false\".",
-		Issues: []string{"istio.io/docs/ops/common-problems/injection"},
-		check:  checkHostNetwork,
-	},
-	{
-		Code: "PR617", Title: "Pod without the labels app and version", Audience: Applications,
-		Why:    "Telemetry names workloads by these labels. Without them it takes the name of the workload, and \"latest\" for the version.",
-		Change: "Add app.kubernetes.io/name and app.kubernetes.io/version, or app and version, to the labels of the pod template.",
-		Issues: []string{"istio.io/docs/ops/deployment/application-requirements"},
-		check:  checkTelemetryLabels,
-	},
-}
 
 // observedPorts are words in the names of ports that are left out of the capture on purpose.
 var observedPorts = []string{"metric", "prom", "health", "probe", "live", "ready", "status", "monitor"}

@@ -7,44 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var conflictRules = []Rule{
-	{
-		Code: "PR818", Title: "Several Telemetries for one workload", Severity: result.Warning,
-		Why: "A workload follows one Telemetry with a selector for it, and one of its namespace without a selector. Where there are several of a kind, the oldest " +
-			"is taken.",
-		Change:    "Keep one Telemetry without a selector in a namespace, and one with it for each workload.",
-		Analyzers: []string{"IST0159", "IST0160"},
-		checkSet:  checkTelemetries,
-	},
-	{
-		Code: "PR819", Title: "EnvoyFilter operation without effect", Severity: result.Warning,
-		Why: "The control plane knows the operation for other parts of the configuration, and leaves the patch out without a word.",
-		Change: "Use another operation: MERGE changes what is there; REPLACE is for filters and virtual hosts; a route configuration can only be " +
-			"merged into.",
-		Analyzers: []string{"IST0152", "IST0153", "IST0154"},
-		checkSet:  checkFilterOperations,
-	},
-	{
-		Code: "PR820", Title: "Certificate in several Gateways", Severity: result.Info,
-		Why: "Two Gateways for the same pods serve different hosts with one certificate. Browsers use one HTTP/2 connection for all hosts of a certificate, and " +
-			"requests for the other Gateway's hosts then get a 404.",
-		Change:    "Put the hosts of one certificate into one Gateway, or give them certificates of their own.",
-		Analyzers: []string{"IST0138"},
-		Issues:    []string{"istio.io/docs/ops/common-problems/network-issues"},
-		checkSet:  checkSharedCertificates,
-	},
-	{
-		Code: "PR822", Title: "ServiceEntries disagree about the protocol of a port", Severity: result.Warning,
-		Why:       "Two ServiceEntries declare one host and port with different protocols. Which of them the proxies follow is not defined.",
-		Change:    "Declare the same protocol in both, or keep one of them.",
-		Analyzers: []string{"IST0177"},
-		checkSet:  checkEntryProtocols,
-	},
-}
 
 // selectorConflict is two objects that are for one workload. A workload is nil where neither of them has a selector.
 type selectorConflict struct {

@@ -11,19 +11,6 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-var customKindRules = []Rule{
-	{
-		Code: "PR210", Title: "Native sidecar in a custom resource whose definition may drop it", Severity: result.Error,
-		Why: "The API server removes fields that a CustomResourceDefinition does not have. A definition that is older than native sidecars does not have restartPolicy in " +
-			"its init containers: the sidecar becomes an ordinary init container, which never ends, and the application never starts. An injection by the webhook is not " +
-			"concerned, as it changes pods only. Where the definition is among the files, it decides; otherwise the finding is a warning.",
-		Change: "Upgrade the controller and its CustomResourceDefinition (Argo Rollouts has the field from 1.7.0 on), and add the definition to the files that are checked; or " +
-			"set nativeSidecars to Disabled, or sidecar.istio.io/nativeSidecar: \"false\" for this workload.",
-		Issues:   []string{"github.com/argoproj/argo-rollouts#3366", "github.com/kubeflow/spark-operator#2022", "github.com/kubernetes/website#45738"},
-		checkSet: checkPrunedSidecars,
-	},
-}
-
 // builtInGroups are the API groups with pod templates that need no CustomResourceDefinition: those of Kubernetes, beside the groups that end in
 // .k8s.io, and that of OpenShift's API server.
 var builtInGroups = []string{"", "apps", "batch", "extensions", "apps.openshift.io"}
@@ -46,20 +33,27 @@ var nativeSince = map[string]struct {
 // cloneset_types.go and broadcastjob_types.go, v1beta1 statefulset_types.go); its DaemonSet has a schema.
 var keptTemplates = []string{"apps.kruise.io/CloneSet", "apps.kruise.io/BroadcastJob", "apps.kruise.io/StatefulSet"}
 
+// NeedsDefinition reports whether the definition of the workload's kind decides over a sidecar in its pod.
+func (s Summary) NeedsDefinition() bool {
+	group, _, grouped := strings.Cut(s.ref.APIVersion, "/")
+	return grouped && customKind(group) && s.injectedNative() >= 0
+}
+
+// injectedNative is the index of the first native sidecar that injection brought, or -1.
+func (s *Summary) injectedNative() int {
+	return slices.IndexFunc(s.containers, func(c containerSummary) bool { return c.native && c.injected })
+}
+
 // checkPrunedSidecars reports the first native sidecar of a pod that injection brought.
 func checkPrunedSidecars(s *workloadSet) []setFinding {
 	var out []setFinding
 	for i := range s.pods {
 		pod := &s.pods[i]
-		group, version, grouped := strings.Cut(pod.ref.APIVersion, "/")
-		if !grouped || !customKind(group) {
+		if !pod.NeedsDefinition() {
 			continue
 		}
-		at := slices.IndexFunc(pod.containers, func(c containerSummary) bool { return c.native && c.injected })
-		if at < 0 {
-			continue
-		}
-		c := pod.containers[at]
+		group, version, _ := strings.Cut(pod.ref.APIVersion, "/")
+		c := pod.containers[pod.injectedNative()]
 		message, unsure := s.prunes(group, version, pod, c)
 		if message == "" {
 			continue

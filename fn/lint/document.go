@@ -25,11 +25,11 @@ func Markdown() string {
 		"[`spec.lint.suppress`](../../docs/injection-policy.md#speclint).\n\n" +
 		"The column *for* names who can change what the rule finds; `--profile` selects by it.\n\n" +
 		"| code | rule | severity | for | analyzer |\n|---|---|---|---|---|\n")
-	for _, r := range rules {
+	for _, r := range described() {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s |\n", r.Code, strings.ToLower(r.Code), r.Title, r.severityText(), r.audienceText(), strings.Join(r.Analyzers, ", "))
 	}
 	group := ""
-	for _, r := range rules {
+	for _, r := range described() {
 		if r.Group() != group {
 			group = r.Group()
 			fmt.Fprintf(&b, "\n## %s\n", group)

@@ -11,33 +11,6 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-var evictionRules = []Rule{
-	{
-		Code: "PR111", Title: "Server stops listening while requests still arrive", Severity: result.Info, Audience: Applications,
-		Why: "When a pod is told to stop, it takes some seconds until all proxies have heard that its endpoint is gone, and until then they send requests " +
-			"to it. nginx and Apache's httpd close their listeners at once: those requests fail.",
-		Change:   "Give the container a preStop hook that sleeps for some seconds (lifecycle.preStop.sleep, or a command).",
-		Issues:   []string{"7136", "kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle"},
-		checkSet: checkEndpointRemoval,
-	},
-	{
-		Code: "PR112", Title: "Gateway ends before the load balancer leaves it out", Severity: result.Info, Audience: Operators,
-		Why: "The load balancer sends clients to the pod or its node, and finds out by health checks that the pod is stopping: often after 10 to 30 seconds. " +
-			"The proxy of the gateway drains for 5 seconds, unless more is set, and ends: new connections are refused until then.",
-		Change: "Set terminationDrainDuration, or with EXIT_ON_ZERO_ACTIVE_CONNECTIONS MINIMUM_DRAIN_DURATION, to the interval of the health checks times their " +
-			"threshold, and terminationGracePeriodSeconds above that.",
-		Issues:   []string{"34855", "kubernetes.io/docs/tasks/access-application-cluster/create-external-load-balancer"},
-		checkSet: checkLoadBalancerDelay,
-	},
-	{
-		Code: "PR113", Title: "PodDisruptionBudget that allows no eviction", Severity: result.Info,
-		Why:      "kubectl drain, and each upgrade of nodes, waits for such a pod until somebody deletes it. A rollout, as of a new proxy, is not held up.",
-		Change:   "Raise the replicas (of an autoscaler, minReplicas), or let the budget allow one pod to be away: maxUnavailable: 1.",
-		Issues:   []string{"12602", "kubernetes.io/docs/tasks/run-application/configure-pdb"},
-		checkSet: checkDisruptionBudgets,
-	},
-}
-
 // ending is what rules on a set need of how a pod ends.
 type ending struct {
 	// closes is the container whose server closes its listeners at once, without a preStop hook, or empty if none

@@ -8,43 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var gatewayRules = []Rule{
-	{
-		Code: "PR811", Title: "VirtualService for a Gateway that does not exist", Severity: result.Warning, Audience: Applications,
-		Why: "No Gateway of that name is among the files, which have others of the same namespace. A route that is attached to no Gateway gets no traffic " +
-			"from outside: requests get a 404.",
-		Change:    "Correct the name; a Gateway of another namespace is written NAMESPACE/NAME.",
-		Analyzers: []string{"IST0101"},
-		checkSet:  checkRouteGateways,
-	},
-	{
-		Code: "PR812", Title: "Host that the Gateway does not serve", Severity: result.Warning, Audience: Applications,
-		Why:       "None of the hosts of the VirtualService is one of the Gateway's: the Gateway drops the route, and requests get a 404.",
-		Change:    "Add the host to a server of the Gateway, or correct it in the VirtualService.",
-		Analyzers: []string{"IST0132"},
-		checkSet:  checkRouteHosts,
-	},
-	{
-		Code: "PR813", Title: "Gateways that claim one host", Severity: result.Warning,
-		Why: "Two Gateways for the same pods claim a TLS host on the same port. The proxy serves the host as one of them says and leaves the other server out, " +
-			"with its certificate and its routes.",
-		Change:    "Keep the host in one Gateway, or give the Gateways other ports.",
-		Analyzers: []string{"IST0145"},
-		checkSet:  checkGatewayConflicts,
-	},
-	{
-		Code: "PR814", Title: "Gateway port that no Service has", Severity: result.Warning,
-		Why: "The proxy listens on the port, and none of the Services of its pods leads there: nobody can reach the server from outside.",
-		Change: "Add the port to the Service of the gateway, or correct the number: it is the port at which the proxy listens, which is the Service's " +
-			"targetPort.",
-		Analyzers: []string{"IST0162"},
-		checkSet:  checkGatewayPorts,
-	},
-}
 
 // meshGateway is the name that represents all sidecars.
 const meshGateway = "mesh"

@@ -5,20 +5,7 @@ package lint
 
 import (
 	"sigs.k8s.io/yaml"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var holdRules = []Rule{
-	{
-		Code: "PR211", Title: "holdApplicationUntilProxyStarts has no effect", Severity: result.Info, Audience: Applications,
-		Why: "The proxy is a native sidecar. Istio's template leaves out the postStart hook that the setting asks for, as the kubelet starts the application only " +
-			"after the startup probe of the proxy has succeeded.",
-		Change: "Remove the setting. If the proxy has no startup probe, enable it (values.global.proxy.startupProbe.enabled); PR203 reports that.",
-		Issues: []string{"59690"},
-		check:  checkIgnoredHold,
-	},
-}
 
 const configAnnotation = "proxy.istio.io/config"
 

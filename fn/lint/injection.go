@@ -10,78 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/podvalidation"
-	"github.com/prerig/prerig/fn/result"
 )
-
-var injectionRules = []Rule{
-	{
-		Code: "PR601", Title: "image: auto in a pod that is not injected", Severity: result.Warning, Audience: Applications,
-		Why: "The image auto is a mark that the injector replaces. The pod was not injected, so the kubelet looks for an image of that name, on Docker Hub " +
-			"as a rule, and the container never starts.",
-		Change:    "Find out why the pod is not injected (its decision says so): a label, the revision or the template. If the cluster's own webhook is to inject it, ignore this.",
-		Analyzers: []string{"IST0146", "IST0147"},
-		Issues:    []string{"53290", "46307", "33512", "37482", "35789", "36650", "58911", "56294"},
-		check:     checkImageAuto,
-	},
-	{
-		Code: "PR608", Title: "inject: \"false\" with Istio CNI", Severity: result.Error,
-		Why: "The CNI plugin leaves a pod alone whose label or annotation sidecar.istio.io/inject is false, and there is no istio-init to do its work. The " +
-			"proxy runs, and no traffic goes through it: no mutual TLS, no policy.",
-		Change: "Do not mark injected pods with inject: \"false\" (runtimeWebhook: Keep); keep the cluster's webhook away by namespace labels or a " +
-			"neverInjectSelector instead.",
-		check: checkInjectFalseCNI,
-	},
-	{
-		Code: "PR609", Title: "Probe that the capture of traffic breaks", Severity: result.Warning,
-		Why: "The kubelet is not in the mesh. Its HTTP and gRPC probes to a captured port are refused as soon as mutual TLS is strict, and a TCP probe always " +
-			"succeeds, because the proxy accepts the connection whether or not the application does.",
-		Change: "Let the injector rewrite probes (remove sidecar.istio.io/rewriteAppHTTPProbers: \"false\"; set " +
-			"values.sidecarInjectorWebhook.rewriteAppHTTPProbe), use an exec probe, or leave the port out with traffic.sidecar.istio.io/excludeInboundPorts.",
-		Issues: []string{"2628", "57386"},
-		check:  checkProbes,
-	},
-	{
-		Code: "PR610", Title: "Application uses a port of the proxy", Severity: result.Warning, Audience: Applications,
-		Why: "Envoy and pilot-agent listen on ports of their own in the pod's network. An application that listens on one of them fails to start, or takes it " +
-			"from the proxy.",
-		Change: "Use another port for the application.",
-		Issues: []string{"istio.io/docs/ops/deployment/application-requirements"},
-		check:  checkReservedPorts,
-	},
-	{
-		Code: "PR611", Title: "Containers that the API server refuses", Severity: result.Error,
-		Why: "Names of containers are unique in a pod, init containers included, and each has an image. A template that was written for an ordinary sidecar leaves a second, " +
-			"empty istio-proxy behind when the proxy becomes a native sidecar.",
-		Change: "Write the template for the place where the proxy is (with .NativeSidecars, Istio 1.27 and later), or set nativeSidecars to Disabled.",
-		check:  checkContainerNames,
-	},
-	{
-		Code: "PR612", Title: "Proxy version that the control plane does not support", Severity: result.Warning, Mesh: true,
-		Why: "Istio supports a control plane that is one minor version ahead of the proxies, and none that is behind them. Pods that were injected and " +
-			"committed keep their proxy until they are injected again.",
-		Change:    "Inject again with the control plane's version; remove sidecar.istio.io/proxyImage where it holds an old one.",
-		Analyzers: []string{"IST0105"},
-		Issues:    []string{"60486", "34135", "38145"},
-		check:     checkProxySkew,
-	},
-	{
-		Code: "PR618", Title: "Annotation that writes YAML into the pod", Severity: result.Error, Audience: Applications,
-		Why: "Templates of Istio before its fix of August 2026, and of users, print the values of some annotations without quotes. A value with a quote, a line break or " +
-			"a colon then adds fields to the injected containers, such as another image or more privileges, which no reviewer sees in the annotation.",
-		Change: "Write the annotation as one plain value, or leave it out; whoever writes the templates prints it with quote. The built-in policy istio quotes these values.",
-		Issues: []string{"61215"},
-		check:  checkUnquoted,
-	},
-	{
-		Code: "PR622", Title: "Injected pod that the API server refuses", Severity: result.Error,
-		Why: "The API server validates every field of a pod, and refuses one with a mount without its volume, a volume with two sources, an invalid port, probe, hook, " +
-			"variable or label. An annotation such as sidecar.istio.io/userVolumeMount, a custom template or a sidecar's template can cause that. For the pods of a " +
-			"controller the error shows only on the ReplicaSet or Job.",
-		Change: "Correct the annotation or the template that sets the field.",
-		Issues: []string{"kumahq/kuma#17588"},
-		check:  checkRejected,
-	},
-}
 
 func checkImageAuto(p *pod) []finding {
 	var out []finding

@@ -7,25 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var jobRules = []Rule{
-	{
-		Code: "PR301", Title: "Job never completes", Severity: result.Warning, Mesh: true,
-		Why: "A pod that is meant to end is complete when all its containers have ended. A sidecar that is an ordinary container never ends by itself, so " +
-			"the Job runs until its deadline, and a CronJob starts no next one or piles them up.",
-		Change: "Use native sidecars (nativeSidecars: Enabled, or the annotation sidecar.istio.io/nativeSidecar: \"true\" from Istio 1.24 on; native: true in " +
-			"the values of other sidecars, proxy.nativeSidecar: true in Linkerd's). Else let the application end the sidecar as " +
-			"its last act, and ignore this: with a POST to http://localhost:15020/quitquitquit for Istio's proxy, to /v1.0/shutdown of Dapr, to " +
-			"/agent/v1/quit of Vault's agent (with vault.hashicorp.com/agent-enable-quit: \"true\"), or by linkerd-await --shutdown (with " +
-			"config.linkerd.io/proxy-admin-shutdown: enabled). A Job that needs its secrets only once can have Vault's init container alone: " +
-			"vault.hashicorp.com/agent-pre-populate-only: \"true\".",
-		Issues: []string{"11045", "6324", "19072", "19567", "istio.io#10316"},
-		check:  checkJobCompletes,
-	},
-}
 
 func checkJobCompletes(p *pod) []finding {
 	if !p.completes() {

@@ -11,33 +11,6 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-var limitRules = []Rule{
-	{
-		Code: "PR406", Title: "Autoscaler needs a request that is missing", Severity: result.Warning, Audience: Applications,
-		Why: "A HorizontalPodAutoscaler on utilization divides by the requests of all containers of the pod, native sidecars among them. If one of them " +
-			"has no request for the resource, it computes nothing and scales nothing. From Kubernetes 1.34 on it takes the pod's own (spec.resources) where " +
-			"there are some.",
-		Change:   "Give every container a request for the resource, or the pod as a whole, or use a metric of type ContainerResource for one container.",
-		Issues:   []string{"kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale"},
-		checkSet: checkAutoscalers,
-	},
-	{
-		Code: "PR407", Title: "LimitRange forbids the sidecar's resources", Severity: result.Error,
-		Why:      "The API server refuses a pod with a container that is outside of the namespace's LimitRange. The error shows only on the ReplicaSet.",
-		Change:   "Set the sidecar's resources for the workload (sidecar.istio.io/proxyCPULimit and the like), or change the LimitRange.",
-		Issues:   []string{"kubernetes.io/docs/concepts/policy/limit-range"},
-		checkSet: checkLimitRanges,
-	},
-	{
-		Code: "PR408", Title: "ResourceQuota asks for what the sidecar lacks", Severity: result.Error,
-		Why: "In a namespace with a ResourceQuota on requests or limits, the API server refuses a pod with a container that does not say them, and init " +
-			"containers count too. From Kubernetes 1.34 on it does not ask this of a pod with resources of its own (spec.resources).",
-		Change:   "Give the sidecar requests and limits, or add a LimitRange with defaults to the namespace.",
-		Issues:   []string{"kubernetes.io/docs/concepts/policy/resource-quotas"},
-		checkSet: checkQuotas,
-	},
-}
-
 // says reports whether the resources of a container or of a pod have a request or a limit. Kubernetes uses a limit
 // as the request if none is set.
 func says(resources map[string]any, which, name string) bool {

@@ -80,16 +80,19 @@ const TagContainer = "prerig.dev/container"
 // policy suppresses. Results are in the order of the rules' codes and then of the pod. The tag [TagReason] of a
 // suppressed one holds the reason.
 func Check(in Input, sev Severities) (found, suppressed result.Results) {
-	p := newPod(&in)
-	if p == nil {
-		return nil, nil
-	}
-	by := p.suppressions()
+	var p *pod
+	var by ignoredRules
 	for i := range rules {
 		r := &rules[i]
 		level := sev.of(r)
-		if r.check == nil || level == "" {
+		if r.check == nil || level == "" || r.concerns != nil && !r.concerns(&in) {
 			continue
+		}
+		if p == nil {
+			if p = newPod(&in); p == nil {
+				return nil, nil
+			}
+			by = p.suppressions()
 		}
 		for _, f := range r.check(p) {
 			one := p.newResult(r, level, f)

@@ -6,20 +6,7 @@ package lint
 import (
 	"fmt"
 	"slices"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var networkRules = []Rule{
-	{
-		Code: "PR704", Title: "NetworkPolicy keeps the proxy from istiod", Severity: result.Warning,
-		Why: "The proxy asks istiod for its certificate and configuration on TCP port 15012. Where the pod's network policies do not let it out there, it never " +
-			"becomes ready, and neither does the pod.",
-		Change:   "Add an egress rule for TCP port 15012 to the namespace of istiod. If another kind of policy allows it, ignore this.",
-		Issues:   []string{"istio.io/docs/ops/deployment/application-requirements"},
-		checkSet: checkEgressToControlPlane,
-	},
-}
 
 // discoveryPort is istiod's, with mutual TLS. Source: the table of ports on Istio's page of application requirements.
 const discoveryPort = 15012

@@ -51,6 +51,17 @@ func ReadsKind(apiVersion, kind string) bool {
 	return grouped && have == group || !grouped && group == ""
 }
 
+// Decides reports whether rules that every injection checks (see [Always]) read objects of the kind.
+func Decides(apiVersion, kind string) bool {
+	switch kind {
+	case "LimitRange", "ResourceQuota", "CustomResourceDefinition", "Kustomization":
+		return ReadsKind(apiVersion, kind)
+	}
+	group, _, _ := strings.Cut(apiVersion, "/")
+	_, known := nativeSince[group+"/"+kind]
+	return known
+}
+
 // objectFacts is an object, and what each rule needs of it.
 type objectFacts struct {
 	Object

@@ -25,16 +25,19 @@ var standards = sync.OnceValues(func() (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks(), nil)
 })
 
+// enforcesLevel reports whether the pod's namespace is known to enforce a Pod Security level.
+func enforcesLevel(in *Input) bool {
+	level := in.NamespaceLabels[psa.EnforceLevelLabel]
+	return in.NamespaceKnown && level != "" && level != string(psa.LevelPrivileged)
+}
+
 // checkPodSecurity reports what injection adds to the violations of the level that the namespace enforces.
 // Violations of the user's own containers are not this tool's concern: those pods are rejected without it too.
 func checkPodSecurity(p *pod) []finding {
-	if !p.in.NamespaceKnown || len(p.injected) == 0 {
+	if len(p.injected) == 0 || !enforcesLevel(p.in) {
 		return nil
 	}
 	level := p.in.NamespaceLabels[psa.EnforceLevelLabel]
-	if level == "" || level == string(psa.LevelPrivileged) {
-		return nil
-	}
 	latest := psa.LevelVersion{Level: psa.LevelPrivileged, Version: psa.LatestVersion()}
 	enforced, errs := psa.PolicyToEvaluate(p.in.NamespaceLabels, psa.Policy{Enforce: latest, Audit: latest, Warn: latest})
 	if len(errs) > 0 {

@@ -8,19 +8,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/fn/istio/release"
-	"github.com/prerig/prerig/fn/result"
 )
-
-var proxyConfigRules = []Rule{
-	{
-		Code: "PR613", Title: "Field of proxy.istio.io/config that has no effect", Severity: result.Warning, Audience: Applications,
-		Why: "Istio passes over a field of the annotation that it does not know: a misspelt one, or one of another version. The pod starts, and the setting is " +
-			"not there.",
-		Change: "Correct the name of the field, or remove it. The names are those of ProxyConfig in Istio's reference of the mesh config.",
-		Issues: []string{"istio.io/docs/reference/config/istio.mesh.v1alpha1#ProxyConfig"},
-		check:  checkProxyConfigFields,
-	},
-}
 
 // checkProxyConfigFields reports the warnings from reading the annotation. One that cannot be read at all is
 // covered by the rule on values.

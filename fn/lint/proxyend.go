@@ -7,22 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
-
-var proxyEndRules = []Rule{
-	{
-		Code: "PR302", Title: "Hook may end the proxy of a Job for good", Severity: result.Warning, Mesh: true,
-		Why: "The kubelet kills a container whose postStart hook fails. The agent ends with code 0 then, and with restartPolicy OnFailure or Never a container that " +
-			"ended with 0 is not started again: the application runs on without network. The same happens if the application ends the proxy (quitquitquit) and " +
-			"is started again in the same pod afterwards.",
-		Change: "Use a native sidecar, which is always started again. Otherwise leave out holdApplicationUntilProxyStarts and have the application itself wait until " +
-			"http://localhost:15020/healthz/ready answers; and call quitquitquit only after success (with &&), or use restartPolicy Never, so that a retry is a new pod.",
-		Issues: []string{"45627"},
-		check:  checkProxyEndsForGood,
-	},
-}
 
 // always are the ways in which a shell runs a command after a failure too and keeps the failure as its own code.
 var always = lazyregexp.New(`\btrap\b|\bexit\s+"?\$`)

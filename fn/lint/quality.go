@@ -7,22 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var qualityRules = []Rule{
-	{
-		Code: "PR409", Title: "Pod loses the class Guaranteed", Severity: result.Info,
-		Why: "Every container of the application has limits that equal its requests, so that the pod would be of the quality-of-service class Guaranteed. The injected " +
-			"containers have not, which makes it Burstable: the CPU manager and the memory manager assign no exclusive cores and memory any more, and the pod is evicted earlier.",
-		Change: "Make requests and limits of the injected containers equal. For Istio, add an init container istio-init and a container istio-proxy with image: auto and such " +
-			"resources to the pod; a native proxy is overridden by the same container. For Linkerd, set config.linkerd.io/proxy-cpu-request and proxy-cpu-limit, and " +
-			"proxy-memory-request and proxy-memory-limit, to the same. If the class does not matter, ignore this.",
-		Issues: []string{"33283", "16175", "16126", "istio.io#10315", "github.com/linkerd/linkerd2#6786"},
-		check:  checkGuaranteedLost,
-	},
-}
 
 // checkGuaranteedLost looks at all containers, init containers among them. Pods whose class comes from their own resources keep it.
 // Source: ComputePodQOS in pkg/apis/core/v1/helper/qos of Kubernetes 1.36.

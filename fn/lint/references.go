@@ -10,15 +10,6 @@ import (
 	"strings"
 )
 
-var referenceRules = []Rule{{
-	Code: "PR821", Title: "Reference to something that is not among the files", Audience: Applications,
-	Why: "The object names a Gateway, a host, a subset, pods or a namespace that none of the files has. Often they are installed from elsewhere, so the rule is off " +
-		"unless it is switched on, which is right where the files are all that a cluster holds.",
-	Change:    "Correct the name or the labels, or add what is missing.",
-	Analyzers: []string{"IST0101", "IST0127", "IST0174"},
-	checkSet:  checkReferences,
-}}
-
 // checkReferences assumes that Istio's own gateways exist, as istioctl analyze does.
 func checkReferences(s *workloadSet) []setFinding {
 	entries := s.entryHosts()

@@ -11,56 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/prerig/prerig/fn/podvalidation"
-	"github.com/prerig/prerig/fn/result"
 )
-
-var resourceRules = []Rule{
-	{
-		Code: "PR401", Title: "Proxy without a limit because of an annotation", Severity: result.Warning, Audience: Applications,
-		Why: "As soon as one of sidecar.istio.io/proxyCPU, proxyMemory, proxyCPULimit and proxyMemoryLimit is set, the mesh's default resources are " +
-			"left out as a whole. With proxyCPU or proxyMemory alone the proxy has no limit: it may use all of the node, and with no CPU limit it starts one " +
-			"worker thread for each core of the node.",
-		Change: "Set the limit next to the request: sidecar.istio.io/proxyCPULimit with proxyCPU, sidecar.istio.io/proxyMemoryLimit with proxyMemory.",
-		Issues: []string{"istio.io/docs/setup/additional-setup/sidecar-injection"},
-		check:  checkAnnotationLimits,
-	},
-	{
-		Code: "PR402", Title: "Proxy loses a default request because of an annotation", Severity: result.Info, Audience: Applications,
-		Why: "The same annotations leave out the mesh's default requests too. With a limit and no request, Kubernetes sets the request to the limit, " +
-			"which reserves far more than was meant; with neither, the scheduler counts the proxy as nothing.",
-		Change: "Set sidecar.istio.io/proxyCPU and sidecar.istio.io/proxyMemory as well.",
-		check:  checkAnnotationRequests,
-	},
-	{
-		Code: "PR403", Title: "Request above limit", Severity: result.Error,
-		Why: "The API server refuses a pod in which a container requests more than its limit. It often comes from an annotation or an istio-proxy container " +
-			"that sets one of the two while the other comes from the mesh's defaults. The error then shows only on the ReplicaSet.",
-		Change: "Set both, with the request not above the limit.",
-		check:  checkRequestAboveLimit,
-	},
-	{
-		Code: "PR404", Title: "Sidecar without requests", Severity: result.Warning, Mesh: true,
-		Why: "A sidecar that requests nothing makes the pod burstable at best, does not count for the scheduler, and breaks a HorizontalPodAutoscaler on " +
-			"utilisation, which needs a request of every container. A ResourceQuota refuses the pod. Where the pod as a whole requests the resource " +
-			"(spec.resources, from Kubernetes 1.34 on), its containers need not.",
-		Change: "Set requests: values.global.proxy.resources, or the annotations sidecar.istio.io/proxyCPU and proxyMemory with their limits.",
-		check:  checkNoRequests,
-	},
-	{
-		Code: "PR405", Title: "Quantity that cannot be read", Severity: result.Error,
-		Why:    "The API server refuses a pod whose resources are not quantities of Kubernetes.",
-		Change: "Write the quantity as Kubernetes does, such as 100m or 128Mi.",
-		check:  checkQuantities,
-	},
-	{
-		Code: "PR410", Title: "Injected containers exceed the pod's own resources", Severity: result.Error, Audience: Applications,
-		Why: "A pod can have resources as a whole (spec.resources, by default from Kubernetes 1.34 on). The API server refuses it where its containers request more " +
-			"together, or where one of them has a higher limit. An injected sidecar counts as the application's own containers do.",
-		Change: "Raise spec.resources by what the sidecar asks for, or lower that: sidecar.istio.io/proxyCPU and proxyMemory, with their limits.",
-		Issues: []string{"kubernetes/enhancements#1592", "kumahq/kuma#17588"},
-		check:  checkPodResources,
-	},
-}
 
 // resourceAnnotation are the two annotations that set a resource of the proxy.
 type resourceAnnotation struct{ resource, request, limit string }

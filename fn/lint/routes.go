@@ -8,36 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var routeRules = []Rule{
-	{
-		Code: "PR815", Title: "Route to a port that the Service does not have", Severity: result.Warning, Audience: Applications,
-		Why:       "The proxies have no endpoints for such a port: requests get a 503.",
-		Change:    "Name a port of the Service, by the number under port and not under targetPort.",
-		Analyzers: []string{"IST0101"},
-		checkSet:  checkRoutePorts,
-	},
-	{
-		Code: "PR816", Title: "Route that is never used", Severity: result.Warning, Audience: Applications,
-		Why: "The routes of a VirtualService are tried in their order, and the first one that matches is taken. What an earlier route matches never comes to a " +
-			"later one.",
-		Change:    "Put the more special route first, or remove the one that is not used.",
-		Analyzers: []string{"IST0130", "IST0131"},
-		checkSet:  checkUnusedRoutes,
-	},
-	{
-		Code: "PR817", Title: "VirtualServices for one host", Severity: result.Warning,
-		Why: "Sidecars follow one VirtualService for a host. Where there are several, the oldest is taken and the others have no effect; only gateways merge " +
-			"them.",
-		Change:    "Put all routes of the host into one VirtualService, or let it delegate to others.",
-		Analyzers: []string{"IST0109"},
-		Issues:    []string{"istio.io/docs/ops/best-practices/traffic-management"},
-		checkSet:  checkSameHosts,
-	},
-}
 
 // checkRoutePorts looks only at Services among the objects. A destination without a port is the port that was called.
 func checkRoutePorts(s *workloadSet) []setFinding {

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -15,8 +16,8 @@ import (
 type Rule struct {
 	// Code such as PR101. The first digit is the group.
 	Code string
-	// Title describes what is wrong, in a few words.
-	Title string
+	// RuleText is what people read about it.
+	RuleText
 	// Severity is the default; empty means that the rule is off unless a policy sets it.
 	Severity result.Severity
 	// Audience is who can change what the rule finds.
@@ -24,18 +25,27 @@ type Rule struct {
 	// Mesh reports whether its findings in injected containers mostly come from a setting of the mesh, the same for
 	// all workloads.
 	Mesh bool
-	// Certain reports whether a pod with such a finding never runs, so that an injection reports it even if no
-	// policy asks for findings; see [CheckCertain].
-	Certain bool
-	// Why describes what happens, and Change what to do about it.
-	Why, Change string
+	// Always is the severity of findings that every injection reports, even if no policy asks for findings; empty for other rules. The
+	// API server rejects such a pod, or it never runs. Findings that depend on something unknown are left out; see [Always].
+	Always result.Severity
 	// Analyzers are the codes of istioctl analyze that the rule answers, such as IST0144.
 	Analyzers []string
-	// Issues are the reports that the rule answers: numbers of github.com/istio/istio, or repository#number.
-	Issues []string
 
+	// concerns reports cheaply whether check may find something in a pod; nil means that it may.
+	concerns func(*Input) bool
 	check    func(*pod) []finding
 	checkSet func(*workloadSet) []setFinding
+}
+
+// RuleText describes a rule; see rules.yaml.
+type RuleText struct {
+	// Title describes what is wrong, in a few words.
+	Title string `json:"title"`
+	// Why describes what happens, and Change what to do about it.
+	Why    string `json:"why"`
+	Change string `json:"change"`
+	// Issues are the reports that the rule answers: numbers of github.com/istio/istio, or repository#number.
+	Issues []string `json:"issues"`
 }
 
 // Groups of rules by the first digit of their code, for people who read the list.
@@ -53,36 +63,28 @@ var groups = map[byte]string{
 // Group is the heading under which the rule is described.
 func (r Rule) Group() string { return groups[r.Code[2]] }
 
-var rules = func() []Rule {
-	var all []Rule
-	for _, group := range [][]Rule{
-		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, captureRules, annotationRules, setRules, serviceRules,
-		limitRules, networkRules, trafficRules, gatewayRules, routeRules, conflictRules, referenceRules, evictionRules, shutdownRules,
-		agentRules, holdRules, proxyEndRules, qualityRules, customKindRules, substitutionRules,
-	} {
-		all = append(all, group...)
-	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].Code < all[j].Code })
-	return all
-}()
-
 // Rules returns all rules in the order of their codes.
-func Rules() []Rule { return append([]Rule(nil), rules...) }
+func Rules() []Rule { return slices.Clone(described()) }
 
 // Lookup finds a rule by its code.
 func Lookup(code string) (Rule, bool) {
-	for _, r := range rules {
-		if r.Code == code {
-			return r, true
-		}
+	if !isRule(code) {
+		return Rule{}, false
 	}
-	return Rule{}, false
+	all := described()
+	return all[slices.IndexFunc(all, func(r Rule) bool { return r.Code == code })], true
+}
+
+// isRule reports whether a rule has the code.
+func isRule(code string) bool {
+	return slices.ContainsFunc(rules, func(r Rule) bool { return r.Code == code })
 }
 
 // Severities holds the severity of each rule, and which of its findings a policy suppresses. The zero value holds
 // every rule at its default.
 type Severities struct {
 	off  bool
+	sure bool                       // findings that depend on something unknown are left out
 	rule map[string]result.Severity // "" switches the rule off
 
 	suppressions []v1alpha1.LintSuppression
@@ -91,10 +93,16 @@ type Severities struct {
 // Off switches every rule off.
 func Off() Severities { return Severities{off: true} }
 
-// Rejections holds the rules at Error that find what the API server is certain to refuse because of other objects: LimitRanges,
-// ResourceQuotas and the Pod Security level of the namespace. Every other rule is off. What it refuses by the pod alone is an error of the injection.
-func Rejections() Severities {
-	return Severities{off: true, rule: map[string]result.Severity{"PR407": result.Error, "PR408": result.Error, "PR504": result.Error}}
+// Always holds the rules whose findings every injection reports, at [Rule.Always]; every other rule is off. What the API server rejects by
+// the pod alone is an error of the injection itself. If a policy switches findings off, only errors remain.
+func Always(errorsOnly bool) Severities {
+	s := Severities{off: true, sure: true, rule: map[string]result.Severity{}}
+	for _, r := range rules {
+		if r.Always == result.Error || r.Always != "" && !errorsOnly {
+			s.rule[r.Code] = r.Always
+		}
+	}
+	return s
 }
 
 // NewSeverities reads a policy's map of codes to Error, Warning, Info or Off. A code or a word that does not exist is an
@@ -107,7 +115,7 @@ func NewSeverities(byCode map[string]string) (Severities, error) {
 	}
 	sort.Strings(codes)
 	for _, code := range codes {
-		if _, ok := Lookup(code); !ok {
+		if !isRule(code) {
 			return Severities{}, fmt.Errorf("reading the severity of rule %q: there is no such rule", code)
 		}
 		level, err := result.ParseSeverity(byCode[code])

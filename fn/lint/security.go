@@ -7,50 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var securityRules = []Rule{
-	{
-		Code: "PR501", Title: "runAsUser override with TPROXY", Severity: result.Warning, Audience: Applications,
-		Why: "With interceptionMode TPROXY the proxy has to run as user 0. A user or group set on the istio-proxy container is dropped by newer versions of the " +
-			"injector; where it is not dropped, the proxy cannot take over connections and traffic is lost.",
-		Change: "Remove runAsUser and runAsGroup from the istio-proxy container, or use REDIRECT.",
-		Issues: []string{"istio.io/docs/setup/additional-setup/sidecar-injection"},
-		check:  checkTproxyUser,
-	},
-	{
-		Code: "PR502", Title: "Proxy's own traffic is captured", Severity: result.Error, Audience: Operators, Mesh: true,
-		Why: "istio-init leaves out of the capture what one user and group send: the proxy's. The proxy runs as another user, so what it sends comes back to " +
-			"it, and nothing leaves the pod.",
-		Change: "Remove runAsUser and runAsGroup from the istio-proxy container, or use Istio 1.20 or later, which tells istio-init about them.",
-		check:  checkProxyUser,
-	},
-	{
-		Code: "PR503", Title: "Application runs as the proxy's user", Severity: result.Warning, Audience: Applications,
-		Why: "The capture leaves out what the proxy's user and group (1337 unless changed) send. An application that runs as one of them bypasses the " +
-			"proxy for everything it sends: no mutual TLS, no policy, no telemetry.",
-		Change:    "Run the application as another user and group.",
-		Analyzers: []string{"IST0144"},
-		check:     checkAppUser,
-	},
-	{
-		Code: "PR504", Title: "Forbidden by the namespace's Pod Security level", Severity: result.Error, Audience: Operators, Mesh: true,
-		Why: "The namespace enforces a Pod Security Standard that the injected containers do not meet; istio-init needs NET_ADMIN and NET_RAW, for one. The API " +
-			"server refuses the pods, and says so only on the ReplicaSet or Job.",
-		Change: "Use the Istio CNI plugin, so that istio-init is not needed; set values.global.proxy.seccompProfile for the restricted level; or change the level.",
-		Issues: []string{"11571", "35894"},
-		check:  checkPodSecurity,
-	},
-	{
-		Code: "PR505", Title: "Privileged sidecar", Severity: result.Warning, Audience: Operators, Mesh: true,
-		Why: "An injected container is privileged, or may administer the node's kernel. Whoever takes over the proxy takes over the node. It comes from " +
-			"values.global.proxy.privileged, enableCoreDump, IPTABLES_TRACE_LOGGING, or a custom template.",
-		Change: "Switch the setting off, and use it only while debugging.",
-		check:  checkPrivileged,
-	},
-}
 
 // defaultProxyID is the user and group of the proxy since 1.0.
 const defaultProxyID = 1337

@@ -12,52 +12,6 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-var serviceRules = []Rule{
-	{
-		Code: "PR801", Title: "Service port without a protocol", Severity: result.Info, Audience: Applications,
-		Why: "Neither the port's name (http, or http-web) nor appProtocol says what is spoken. Istio looks at the first bytes of each connection and takes " +
-			"it for HTTP or for plain TCP. What it cannot tell is TCP: without retries, routes and metrics by request. Ports named as metrics are left out.",
-		Change:    "Set appProtocol, or begin the port's name with the protocol: http, http2, https, grpc, tls, tcp, mongo, mysql, redis.",
-		Analyzers: []string{"IST0118"},
-		Issues:    []string{"istio.io/docs/ops/configuration/traffic-management/protocol-selection"},
-		checkSet:  checkPortProtocols,
-	},
-	{
-		Code: "PR802", Title: "Server speaks first on a port without a protocol", Severity: result.Warning, Audience: Applications,
-		Why: "Istio waits for the client's first bytes to find out the protocol of the port. The server of this protocol speaks first and the client waits for " +
-			"it, so that connections hang or begin late. For the Service ports 25, 53, 3306 and 27017 Istio takes TCP by itself; for others it does not.",
-		Change:    "Set appProtocol: tcp (or mysql, mongo), or begin the port's name with it.",
-		Analyzers: []string{"IST0118"},
-		Issues:    []string{"istio.io/docs/ops/configuration/traffic-management/protocol-selection"},
-		checkSet:  checkServerFirst,
-	},
-	{
-		Code: "PR803", Title: "Services disagree about the protocol of a port", Severity: result.Warning, Audience: Applications,
-		Why: "Two Services lead to the same port of a workload, one with HTTP and one with TCP. The proxy has one listener for the port and handles all that " +
-			"arrives as one of them.",
-		Change:    "Declare the same protocol in both Services, or use two ports.",
-		Analyzers: []string{"IST0116"},
-		Issues:    []string{"istio.io/docs/ops/deployment/application-requirements"},
-		checkSet:  checkProtocolConflicts,
-	},
-	{
-		Code: "PR804", Title: "Service selects no workload", Severity: result.Warning, Audience: Applications,
-		Why: "No pod among the files has the labels that the Service selects, and the workload of the Service's name has the same labels with another value. Without " +
-			"endpoints, each request to the Service fails.",
-		Change:   "Correct the selector of the Service or the labels of the pod template. If the pods come from elsewhere, ignore this.",
-		Issues:   []string{"istio.io/docs/reference/config/analysis/ist0127"},
-		checkSet: checkServiceSelectors,
-	},
-	{
-		Code: "PR805", Title: "Headless Service does not name a port of its StatefulSet", Severity: result.Info, Audience: Applications,
-		Why: "Pods of a StatefulSet call each other by the names that the headless Service gives them. The proxy knows only the ports that the Service names. " +
-			"Calls to another one go out as they are, without mutual TLS, and are refused where it is required.",
-		Change:   "Name every port at which the pods call each other in the headless Service. If nobody calls this one there, ignore this.",
-		Issues:   []string{"istio.io/docs/ops/configuration/traffic-management/protocol-selection"},
-		checkSet: checkHeadlessPorts,
-	},
-}
-
 // serviceFacts is a Service and the pods that it selects.
 type serviceFacts struct {
 	*objectFacts

@@ -12,36 +12,6 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-var setRules = []Rule{
-	{
-		Code: "PR701", Title: "Several injection labels on a namespace", Severity: result.Warning, Audience: Operators,
-		Why: "A namespace with both istio-injection and istio.io/rev is read by istio-injection alone; the revision has no effect, whoever set it last. It is " +
-			"how a namespace stays on the old control plane during an upgrade.",
-		Change:    "Keep one: istio-injection for the default revision, or istio.io/rev for a named one or a tag.",
-		Analyzers: []string{"IST0123"},
-		Issues:    []string{"34135"},
-		checkSet:  checkNamespaceLabels,
-	},
-	{
-		Code: "PR702", Title: "Proxy versions differ within a namespace", Severity: result.Warning,
-		Why: "Pods of one namespace have proxies of several versions: some were not injected again after an upgrade, or an annotation holds an old image. They " +
-			"behave differently, and the old ones miss fixes.",
-		Change:    "Inject all workloads of the namespace with one version; remove sidecar.istio.io/proxyImage where it is not wanted.",
-		Analyzers: []string{"IST0158", "IST0105"},
-		Issues:    []string{"34135", "33072", "31540", "51795", "17623"},
-		checkSet:  checkNamespaceVersions,
-	},
-	{
-		Code: "PR703", Title: "Namespace with ambient and sidecar labels", Severity: result.Warning, Audience: Operators,
-		Why: "The namespace is labelled for ambient mode and for sidecars. Its pods get sidecars, and ambient mode leaves pods with a sidecar alone: the ambient " +
-			"label has no effect on them.",
-		Change:    "Keep one: istio.io/dataplane-mode: ambient, or istio-injection: enabled.",
-		Analyzers: []string{"IST0123"},
-		Issues:    []string{"istio.io/docs/ambient/usage/add-workloads"},
-		checkSet:  checkAmbientLabels,
-	},
-}
-
 // Namespace is one whose labels are known.
 type Namespace struct {
 	Name   string
@@ -231,6 +201,9 @@ func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppr
 			continue
 		}
 		for _, f := range r.checkSet(s) {
+			if f.unsure && sev.sure {
+				continue
+			}
 			one := f.newResult(r, level)
 			if reason, ok := sev.suppressed(r, f.ignored, f.ref); ok {
 				one.Tags[TagReason] = reason

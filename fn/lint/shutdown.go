@@ -9,19 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var shutdownRules = []Rule{{
-	Code: "PR110", Title: "Grace period shorter than all sidecars take to stop", Severity: result.Warning,
-	Why: "The kubelet stops ordinary containers first, and then native sidecars one after the other, the last one first; their waits add up. What another " +
-		"sidecar is told to wait for (max-sigterm-delay of the Cloud SQL Auth Proxy, Dapr's shutdown times) has to fit into " +
-		"terminationGracePeriodSeconds together with the preStop hooks and the drain of Istio's proxy. Where it does not, the rest is killed with its connections.",
-	Change: "Raise spec.terminationGracePeriodSeconds above the sum, or let the sidecars wait for less.",
-	Issues: []string{"kubernetes.io/docs/concepts/workloads/pods/sidecar-containers", "github.com/GoogleCloudPlatform/cloud-sql-proxy"},
-	check:  checkStopsOfSidecars,
-}}
 
 // stopSettings are flags that set how long sidecars keep running after SIGTERM, and the equivalent variables; those
 // of one container add up. A number is seconds. Sources: cmd/root.go of the Cloud SQL Auth Proxy 2, which accepts

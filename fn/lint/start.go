@@ -7,67 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var startRules = []Rule{
-	{
-		Code: "PR201", Title: "Application may start before the proxy", Severity: result.Warning, Audience: Operators, Mesh: true,
-		Why: "Traffic is captured from the first container on, and the proxy is an ordinary container: nothing makes the application wait until it is ready. " +
-			"What the application sends before that fails.",
-		Change: "Use a native sidecar (from Istio 1.19 on), or set holdApplicationUntilProxyStarts (from 1.7 on; mesh config, proxy.istio.io/config, or " +
-			"values.global.proxy). Before 1.7, have the application wait until http://localhost:15020/healthz/ready answers.",
-		Issues: []string{"11130"},
-		check:  checkNoHold,
-	},
-	{
-		Code: "PR202", Title: "Container starts before the proxy that is to hold it", Severity: result.Warning, Audience: Operators,
-		Why: "The kubelet starts containers in the order of the list and waits for the postStart hook of each. A container in front of the proxy " +
-			"is not held by the proxy's hook.",
-		Change: "Move the proxy to the front of spec.containers, or use a native sidecar.",
-		check:  checkBeforeHold,
-	},
-	{
-		Code: "PR203", Title: "Native sidecar without startupProbe or postStart", Severity: result.Warning, Mesh: true,
-		Why: "The kubelet goes on to the next container as soon as a native sidecar runs, unless a startupProbe or a postStart hook says when it is " +
-			"ready. Without one the application may start before the sidecar can serve it.",
-		Change: "Add a startupProbe (values.global.proxy.startupProbe.enabled for Istio, which also needs a status port) or a postStart hook. If istio-proxy starts " +
-			"later than the sidecar, use an exec command for it: Istio rewrites other probes and hooks to istio-proxy, and the pod would never start (PR208).",
-		Issues: []string{"47207"},
-		check:  checkNativeReady,
-	},
-	{
-		Code: "PR204", Title: "Init container runs without network under Istio CNI", Severity: result.Warning, Audience: Applications,
-		Why: "The CNI plugin captures the pod's traffic before the first init container. Until the proxy runs, what an init container sends goes nowhere.",
-		Change: "Use a native proxy, which starts before the other init containers. Else let the init container run as user 1337, or exclude what it talks to " +
-			"(traffic.sidecar.istio.io/excludeOutboundPorts or excludeOutboundIPRanges). If Istio captures DNS requests (ISTIO_META_DNS_CAPTURE), excluded ports do " +
-			"not help, as names are not resolved: use user 1337, or exclude the addresses and connect to them by address. If it needs no network, ignore this.",
-		Issues: []string{"38354", "istio.io/docs/setup/additional-setup/cni"},
-		check:  checkInitUnderCNI,
-	},
-	{
-		Code: "PR205", Title: "Init container after istio-init", Severity: result.Warning, Mesh: true,
-		Why: "istio-init captures the pod's traffic. An init container that another injector puts after it, and before the proxy runs, has no network.",
-		Change: "Let the other injector put its init container first, or inject it at build time in front of Istio, or use a native proxy. Else let it run as user " +
-			"1337, or exclude what it talks to as for PR204. If it needs no network, ignore this.",
-		Issues: []string{"38354", "43074", "45233"},
-		check:  checkInitAfterCapture,
-	},
-	{
-		Code: "PR206", Title: "Native sidecar on a cluster that does not know it", Severity: result.Error, Audience: Operators, Mesh: true,
-		Why: "Kubernetes before 1.29 does not start sidecars among the init containers unless a feature gate is set: the init container never ends, and " +
-			"the application never starts.",
-		Change: "Set nativeSidecars to Disabled, or raise kubernetesVersion if no kubelet is older.",
-		check:  checkNativeSupported,
-	},
-	{
-		Code: "PR207", Title: "Pod without a container", Severity: result.Error,
-		Why:    "With a native sidecar, a pod whose only container was istio-proxy has nothing left in spec.containers. The API server refuses it.",
-		Change: "For a gateway use the gateway template (inject.istio.io/templates: gateway); else set sidecar.istio.io/nativeSidecar to \"false\".",
-		check:  checkNoContainer,
-	},
-}
 
 func checkNoHold(p *pod) []finding {
 	if !p.classic() || !p.capturesOutbound() {

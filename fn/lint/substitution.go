@@ -11,20 +11,6 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-var substitutionRules = []Rule{
-	{
-		Code: "PR620", Title: "Flux substitutes variables in injected text", Severity: result.Warning,
-		Why: "A Flux Kustomization with postBuild.substitute or substituteFrom replaces every ${NAME} in what it applies, injected text included. Text that is no variable " +
-			"of Flux, such as ${NAME?} in a shell command, fails the whole Kustomization (missing closing brace); other text is replaced by nothing or, with strict " +
-			"substitution, fails as well. Under a webhook the text is in pods only, which Flux does not read. Without such a Kustomization among the files the finding " +
-			"is a note.",
-		Change: "Set the annotation or label kustomize.toolkit.fluxcd.io/substitute: disabled on the workload's own metadata. Then Flux does not replace variables of the " +
-			"workload's own either. If no Kustomization with postBuild applies the workload, ignore this.",
-		Issues:   []string{"github.com/fluxcd/flux2#2148", "github.com/fluxcd/flux2#5967"},
-		checkSet: checkSubstitution,
-	},
-}
-
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
 // substituted is text of an injected container that Flux would replace.

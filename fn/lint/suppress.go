@@ -33,7 +33,7 @@ func NewPolicySeverities(l *v1alpha1.Lint) (Severities, error) {
 	}
 	for i, one := range l.Suppress {
 		for _, code := range one.Rules {
-			if _, ok := Lookup(code); !ok {
+			if !isRule(code) {
 				return Severities{}, fmt.Errorf("reading spec.lint.suppress[%d].rules: there is no rule %q", i, code)
 			}
 		}

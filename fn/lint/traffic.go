@@ -7,50 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/result"
 )
-
-var trafficRules = []Rule{
-	{
-		Code: "PR806", Title: "DestinationRule switches mutual TLS off where it is required", Severity: result.Warning,
-		Why: "The proxies of the callers follow the DestinationRule and send plain text or TLS of their own; those of the Service accept only mutual TLS, as its " +
-			"PeerAuthentication is STRICT. Every request fails.",
-		Change:   "Remove trafficPolicy.tls, or set its mode to ISTIO_MUTUAL; or make the PeerAuthentication PERMISSIVE.",
-		Issues:   []string{"istio.io/docs/ops/common-problems/network-issues"},
-		checkSet: checkDestinationTLS,
-	},
-	{
-		Code: "PR807", Title: "Subset that no DestinationRule has", Severity: result.Warning, Audience: Applications,
-		Why:       "A route to a subset that no DestinationRule of the host defines has no endpoints: requests get a 503.",
-		Change:    "Add the subset to the DestinationRule, or correct its name.",
-		Analyzers: []string{"IST0101"},
-		checkSet:  checkRouteSubsets,
-	},
-	{
-		Code: "PR808", Title: "Subset selects no pod", Severity: result.Warning, Audience: Applications,
-		Why: "None of the Service's workloads among the files has the labels of the subset. Requests to it get a 503. If the pods come from elsewhere, " +
-			"ignore this.",
-		Change:    "Correct the labels of the subset or of the pod template.",
-		Analyzers: []string{"IST0173"},
-		checkSet:  checkSubsetLabels,
-	},
-	{
-		Code: "PR809", Title: "Several Sidecars for one workload", Severity: result.Warning,
-		Why: "A workload follows one Sidecar: that with a selector for it, else the one of its namespace without a selector. Where there are several of a kind, " +
-			"which one is not defined.",
-		Change:    "Keep one Sidecar without a workloadSelector in a namespace, and one with it for each workload.",
-		Analyzers: []string{"IST0110", "IST0111"},
-		checkSet:  checkSidecars,
-	},
-	{
-		Code: "PR810", Title: "EnvoyFilter for another proxy version", Severity: result.Info,
-		Why:      "Each of its patches names a proxyVersion that no proxy it is for has: the filter has no effect, often since an upgrade.",
-		Change:   "Adapt match.proxy.proxyVersion after checking that the patch fits the new version, or remove the filter.",
-		Issues:   []string{"istio.io/docs/reference/config/networking/envoy-filter"},
-		checkSet: checkFilterVersions,
-	},
-}
 
 // serviceOf returns the Service that a host means, if it is among the objects.
 func (s *workloadSet) serviceOf(o *objectFacts, host string) *serviceFacts {
