@@ -353,7 +353,8 @@ CLUSTER_KUBERNETES ?=
 # the minor of an older control plane, one of fn/internal/upstream/kubernetes/clusters. Names of
 # the oracle's installations in PRERIG_CLUSTER_INSTALLATIONS replace those that are run by themselves; a directory in
 # PRERIG_CLUSTER_REPORT gets what differs.
-# TestGateFindsMistakes compares prerig gate with the dry run of 2,000 broken objects; PRERIG_BROKEN_N and PRERIG_BROKEN_SEED choose others.
+# TestGateFindsMistakes compares prerig gate with the dry run of 500 broken objects; PRERIG_BROKEN_N=2000 and PRERIG_BROKEN_SEED choose
+# others. TestUpgradeIsPredicted upgrades the mesh below 300 workloads; PRERIG_UPGRADE_N=2000 chooses more.
 # PRERIG_POLICIES names a directory with other people's ValidatingAdmissionPolicies to evaluate as well, such as a checked out
 # kubescape/cel-admission-library; `go test ./fn/internal/cluster -run TestPolicies -args -update` records the answers for the gate's tests.
 .PHONY: e2e-cluster

@@ -57,7 +57,7 @@ func brokenSeed() uint64 {
 func brokenCount() int {
 	n, err := strconv.Atoi(os.Getenv("PRERIG_BROKEN_N"))
 	if err != nil {
-		return 2000
+		return 500
 	}
 	return n
 }
