@@ -24,6 +24,8 @@ import (
 type Prerig struct {
 	// Program is the path of the binary, Policy that of the policy, or "" for the one that comes with it.
 	Program, Policy string
+	// Flags are further flags of inject.
+	Flags []string
 }
 
 var proxyConfigs = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1beta1", Resource: "proxyconfigs"}
@@ -88,7 +90,7 @@ func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstru
 			}
 			text = append(append(text, "---\n"...), one...)
 		}
-		injected, said, err := p.run(ctx, text, "inject", "-q", "-p", p.Policy)
+		injected, said, err := p.run(ctx, text, append([]string{"inject", "-q", "-p", p.Policy}, p.Flags...)...)
 		if err == nil {
 			out, err := decodeAll(injected)
 			if err == nil && len(out) != len(left) {
