@@ -103,7 +103,7 @@ test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 goroutines = '\bgo (func|[a-zA-Z_.]+\()|\.Parallel\(\)|RunParallel|httptest\.New|errgroup|\.Go\(func|AfterFunc|(testbed|gittest|daemon)\.'
 concurrent = $(addprefix $(module)/,$(shell git grep --untracked -lE $(goroutines) -- '*.go' | xargs -n1 dirname | sort -u))
 case_tests = $(addprefix $(module)/,examples policies fn/cmd/% fn/decide fn/internal/hermetic internal/reference pipeline/cli \
-  pipeline/cli/% pipeline/review/diff/group pipeline/internal/demo pipeline/internal/interop pipeline/render/engine/helmchart pipeline/render/derive pipeline/review)
+  pipeline/cli/% pipeline/review/diff/group pipeline/internal/demo pipeline/internal/interop pipeline/render/engine/helmchart pipeline/review)
 packages = $(shell go list ./...)
 
 race_tests = $(filter-out $(case_tests),$(filter $(concurrent),$(packages)))
@@ -276,10 +276,6 @@ helm-programs: ## Build dist/upstream/helm4 and helm3: Helm itself, to compare w
 .PHONY: helm-post-renderer
 helm-post-renderer: helm-programs ## Run prerig as the post-renderer of Helm itself.
 	$(go_test) -count=1 -run 'TestHelm' -v ./pipeline/internal/interop -args -helms $(helms)
-
-.PHONY: helm-derived
-helm-derived: ## Render charts that are not functions of their values with derived values, CHARTS=DIR.
-	$(go_test) -count=1 -timeout 30m -run 'TestDerivedChartsOfOthers' -v ./pipeline/render/engine/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE)
 
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.

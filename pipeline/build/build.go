@@ -15,7 +15,6 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/fault"
 	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -48,8 +47,6 @@ type Builder struct {
 	Repositories Repositories
 	// Charts fetches charts of repositories; nil fetches none.
 	Charts Charts
-	// Secrets has the seeds that values of charts are derived from; nil has none.
-	Secrets secret.Reader
 	// Bases bounds the remote bases that pipelines may allow; if empty, they are unbounded.
 	Bases []giturl.Pattern
 	// Cache remembers builds; nil remembers none.
@@ -120,9 +117,6 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		return built, err
 	}
 	if files, err = b.fetchCharts(ctx, p, view, files, &built.Request); err != nil {
-		return built, err
-	}
-	if err := b.deriveKeys(ctx, p, &built.Request); err != nil {
 		return built, err
 	}
 	if built.Response, err = b.renderWithCharts(ctx, p, view, files, &built.Request); err != nil {

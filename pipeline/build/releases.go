@@ -79,9 +79,6 @@ func (b *Builder) FindCharts(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 		return nil, err
 	}
 	request.Discover = true
-	if err := deriveAnything(&request); err != nil {
-		return nil, err
-	}
 	wanted := found
 	for round := range maxChartRounds {
 		before := len(request.Charts)

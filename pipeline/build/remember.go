@@ -75,7 +75,7 @@ func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files 
 // gate, whose findings name places in files that only the build reads.
 func (b *Builder) slotOf(p *v1alpha1.RenderPipeline, request render.Request) (slot string, ok bool) {
 	renderer, known := b.Renderer.(identified)
-	if b.Cache == nil || !known || request.Discover || request.DerivedKey != nil || request.ReleasesKey != nil || request.Gated() {
+	if b.Cache == nil || !known || request.Discover || request.Gated() {
 		return "", false
 	}
 	program, err := renderer.Identity()

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,13 +36,6 @@ func TestChartsOfReleases(t *testing.T) {
 	contains(t, c.run(0, "charts", "lock"), "2 charts locked", "added    web 1.1.0", "added    apps 2.0.0")
 	contains(t, c.run(2, "render"), "Application argocd/inner spec.source.chart: charts.lock.yaml has no chart web 1.0.0 of "+repository.URL)
 	contains(t, c.run(0, "charts", "lock"), "3 charts locked", "added    web 1.0.0")
-	derived := strings.Replace(build, "kubeVersion: 1.33.4,", "kubeVersion: 1.33.4, impure: Derived, derived: {secretRef: {name: seed}},", 1)
-	c.write("pipelines/derived.yaml", strings.Replace(chartPipeline(derived+"    chartRepositories: [{url: \""+repository.URL+"\"}, {url: \"oci://"+registry+"/team/*\", insecure: true}]"), "name: web", "name: derived", 1))
-	contains(t, c.run(0, "charts", "lock"), "3 charts locked") // nobody needs the seed for it
-	contains(t, c.run(2, "render", "derived"), "deriving the values of charts: ")
-	if err := os.Remove(filepath.Join(c.dir, "pipelines/derived.yaml")); err != nil {
-		t.Fatal(err)
-	}
 	before := c.lock()
 	out := c.run(0, "render")
 	contains(t, out, "name: outer-web", "namespace: shop", "version: 1.1.0", "name: inner-web", "namespace: inner", "version: 1.0.0")

@@ -103,7 +103,7 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 	p = &dryrun.Renderer{
 		Fetcher: fetcher,
 		Builder: &build.Builder{
-			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Secrets: secret.Dir{Path: l.secrets}, Version: toolVersion(version),
+			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
 			Cache: &build.Cache{Store: cache.Open(cache.Options{Dir: filepath.Join(l.cache, "builds"), MaxBytes: localCacheSize}), Check: l.noCache},
 		},
 		Secrets: secret.Dir{Path: l.secrets},

@@ -314,7 +314,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	}
 	secrets := p.secrets
 	charts := chart.New(chart.Options{StateDir: c.State, Secrets: secrets, Dialer: p.dialer, Sources: reach.Sources})
-	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Secrets: secrets, Bases: bases, Cache: p.openBuildCache(), Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: o.Version}
+	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Bases: bases, Cache: p.openBuildCache(), Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)
 	targets.Turn = promotion.TurnsOf(p.store)

@@ -35,7 +35,7 @@ func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secr
 		Catalog: p.catalog, PipelinesDir: p.c.Pipelines, Store: p.store, Queue: p.queue, Heads: heads,
 		// Unreviewed content never shares a process or a cache with published content.
 		Own: preview.Side{Fetcher: p.fetcher, Secrets: secrets, Artifacts: p.artifacts, Builder: &build.Builder{
-			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: p.fetcher, Charts: p.builder.Charts, Secrets: secrets,
+			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: p.fetcher, Charts: p.builder.Charts,
 			Bases: p.builder.Bases, Alone: true, Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: p.o.Version,
 		}},
 		Forks: preview.Side{Fetcher: forks, Builder: &build.Builder{

@@ -17,7 +17,6 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -33,16 +32,6 @@ func smallApp() map[string]string {
 		"policy/kustomization.yaml": "resources: [policy.yaml]\n",
 		"policy/policy.yaml":        fmt.Sprintf(meshPolicy, "  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: prerig-fn}\n"),
 	}
-}
-
-// derivedKey is a key of a seed.
-func derivedKey(t *testing.T, seed string) *derive.Key {
-	t.Helper()
-	key, err := derive.NewKey([]byte(strings.Repeat(seed, derive.MinSeed)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
 }
 
 // chartRelease is a request for a release of the chart in a directory.
@@ -162,11 +151,6 @@ func TestRenderersAreUsedAgain(t *testing.T) {
 			t.Errorf("%+v: %v wait, before it did %v", step, now, used)
 		}
 		used = now
-	}
-	r := chartRelease("chart")
-	r.Trust, r.DerivedKey = "one", derivedKey(t, "a")
-	if _, err := p.Render(ctx, tree.NewView(source, r.Limits.Read), r); err != nil || !slices.Equal(p.Waiting(), used) {
-		t.Errorf("a process with a key was kept, or %v", err)
 	}
 	p.Close()
 	for _, pid := range used {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -153,12 +152,6 @@ func (wantsBuilt) End()                            {}
 func decodeRequest(content []byte, in io.Reader) (request *Request, mark string, err error) {
 	var sent sentRequest
 	err = json.Unmarshal(content, &sent)
-	if err == nil && sent.DerivedKey != nil {
-		sent.Request.DerivedKey, err = derive.KeyOf(sent.DerivedKey)
-	}
-	if err == nil && sent.ReleasesKey != nil {
-		sent.Request.ReleasesKey, err = derive.KeyOf(sent.ReleasesKey)
-	}
 	if sent.Keep {
 		sent.Request.Keep = wantsBuilt{}
 	}

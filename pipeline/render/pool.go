@@ -179,7 +179,7 @@ const stepBackAfter = 3 * time.Second
 func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, request.Limits.Timeout, fmt.Errorf("%w: more than %s", ErrTimeout, request.Limits.Timeout))
 	defer cancel()
-	if request.Trust != "" && request.DerivedKey == nil && request.ReleasesKey == nil {
+	if request.Trust != "" {
 		again := repeatable(files)
 		response, done, err := p.renderAgain(ctx, again, request)
 		if done {
@@ -203,7 +203,7 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 		}
 	}()
 	mark := ""
-	if request.Trust != "" && request.DerivedKey == nil && request.ReleasesKey == nil {
+	if request.Trust != "" {
 		mark = newMark()
 	}
 	if err := worker.setLimits(request.Limits, mark != ""); err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -48,11 +47,6 @@ type Request struct {
 	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
 	// Admission configures the evaluation of policies and Pod Security; nil disables it.
 	Admission *v1alpha1.AdmissionGate `json:"admission,omitempty"`
-	// DerivedKey is the key that values of Helm and HelmCharts are derived from, with impure: Derived, and
-	// ReleasesKey the key for those of Releases; nil derives no values. Both are for the renderer only
-	// (sentRequest).
-	DerivedKey  *derive.Key `json:"-"`
-	ReleasesKey *derive.Key `json:"-"`
 	// Limits bound the render.
 	Limits Limits `json:"limits"`
 	// Given is the result of an earlier build: only the remaining steps are performed. It is sent to the renderer
@@ -199,11 +193,5 @@ func Fingerprint(record tree.Record, request *Request, version string) string {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n", record.Fingerprint(), text, version)
-	if request.DerivedKey != nil {
-		fmt.Fprintf(h, "%s\n", request.DerivedKey.Check())
-	}
-	if request.ReleasesKey != nil {
-		fmt.Fprintf(h, "releases %s\n", request.ReleasesKey.Check())
-	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

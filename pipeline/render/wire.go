@@ -132,8 +132,6 @@ func encodeAnswer(q tree.Question, a tree.Answer) []byte {
 // sentRequest is the first frame: a request with the fields that other encodings of it leave out.
 type sentRequest struct {
 	Request
-	DerivedKey  []byte `json:"derivedKey,omitempty"`
-	ReleasesKey []byte `json:"releasesKey,omitempty"`
 	// Given reports whether a build follows, Keep whether one is wanted.
 	Given bool `json:"given,omitempty"`
 	Keep  bool `json:"keep,omitempty"`
@@ -144,12 +142,6 @@ type sentRequest struct {
 // encodeRequest writes a request.
 func encodeRequest(request Request, mark string) ([]byte, error) {
 	sent := sentRequest{Request: request, Given: request.Given != nil, Keep: request.Keep != nil, Mark: mark}
-	if request.DerivedKey != nil {
-		sent.DerivedKey = request.DerivedKey.Bytes()
-	}
-	if request.ReleasesKey != nil {
-		sent.ReleasesKey = request.ReleasesKey.Bytes()
-	}
 	return json.Marshal(sent)
 }
 

@@ -9,9 +9,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"time"
-
-	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
@@ -59,37 +56,9 @@ type Helm struct {
 	// YAML, or lists, as kubectl get -o yaml prints them.
 	Captured string `json:"captured,omitempty"`
 	// Impure is how other functions with varying results, such as now, randAlphaNum and genCA, are handled if they
-	// affect the result: Refuse (the default) stops the render, Empty makes them return nothing, and Derived makes
-	// the random ones return a value derived from a seed, the release and the call.
-	// +enum=Refuse,Empty,Derived
+	// affect the result: Refuse (the default) stops the render, and Empty makes them return nothing.
+	// +enum=Refuse,Empty
 	Impure HelmImpure `json:"impure,omitempty"`
-	// Derived is what values are derived from, with impure: Derived.
-	Derived *HelmDerived `json:"derived,omitempty"`
-}
-
-// HelmDerived is what values are derived from. The same seed, release and call produce the same value in every
-// render.
-type HelmDerived struct {
-	// SecretRef names the secret with the key seed, at least 32 random bytes or as many characters. Who has it knows all values.
-	SecretRef meta.LocalObjectReference `json:"secretRef"`
-	// Time is what the clock shows, as 2026-01-31 or 2026-01-31T08:00:00Z: now returns it, and certificates begin then. Without
-	// it, functions that read the clock or make certificates are refused where they have an effect. A later time renews the
-	// certificates, and keeps their keys.
-	Time string `json:"time,omitempty"`
-}
-
-// ParseTime returns the time, nil without one.
-func (d *HelmDerived) ParseTime() (*time.Time, error) {
-	if d.Time == "" {
-		return nil, nil
-	}
-	for _, format := range []string{time.DateOnly, time.RFC3339} {
-		if at, err := time.Parse(format, d.Time); err == nil {
-			at = at.UTC()
-			return &at, nil
-		}
-	}
-	return nil, fmt.Errorf("must be a date such as 2026-01-31, or a time such as 2026-01-31T08:00:00Z, found %q", d.Time)
 }
 
 // HelmCharts is what the helmCharts of kustomizations are rendered with. Fields of an entry have precedence.
@@ -105,12 +74,9 @@ type HelmCharts struct {
 	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured.
 	Captured string `json:"captured,omitempty"`
 	// Impure is how other functions with varying results are handled if they affect the result: Refuse (the
-	// default) stops the render, Empty makes them return nothing, Derived makes the random ones return a value
-	// derived from a seed, the pipeline, the release and the call.
-	// +enum=Refuse,Empty,Derived
+	// default) stops the render, and Empty makes them return nothing.
+	// +enum=Refuse,Empty
 	Impure HelmImpure `json:"impure,omitempty"`
-	// Derived is what values are derived from, with impure: Derived.
-	Derived *HelmDerived `json:"derived,omitempty"`
 }
 
 // HelmHooks is how hooks are handled.
@@ -130,8 +96,7 @@ type HelmImpure string
 const (
 	ImpureRefuse HelmImpure = "Refuse"
 	ImpureEmpty  HelmImpure = "Empty"
-	// ImpureDerived is for functions that are random, LookupCaptured for lookup.
-	ImpureDerived  HelmImpure = "Derived"
+	// LookupCaptured is for lookup only.
 	LookupCaptured HelmImpure = "Captured"
 )
 
@@ -182,7 +147,7 @@ func (v *validator) checkHelmCharts(at string, build Build) {
 	if charts.KubeVersion != "" && (!ok || minor < OldestKubeMinor) {
 		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, charts.KubeVersion)
 	}
-	v.checkHermetic(at, hermetic{charts.Lookup, charts.Captured, charts.Impure, charts.Derived})
+	v.checkHermetic(at, hermetic{charts.Lookup, charts.Captured, charts.Impure})
 }
 
 func (v *validator) checkHelm(build Build) {
@@ -224,7 +189,7 @@ func (v *validator) checkHelm(build Build) {
 		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, helm.KubeVersion)
 	}
 	v.checkEnum(at+".hooks", string(helm.Hooks), "Keep", "Drop", "Refuse")
-	v.checkHermetic(at, hermetic{helm.Lookup, helm.Captured, helm.Impure, helm.Derived})
+	v.checkHermetic(at, hermetic{helm.Lookup, helm.Captured, helm.Impure})
 }
 
 // hermetic holds a release's settings for functions that do not depend on their arguments alone.
@@ -232,12 +197,11 @@ type hermetic struct {
 	lookup   HelmImpure
 	captured string
 	impure   HelmImpure
-	derived  *HelmDerived
 }
 
 func (v *validator) checkHermetic(at string, h hermetic) {
 	v.checkEnum(at+".lookup", string(h.lookup), "Refuse", "Empty", "Captured")
-	v.checkEnum(at+".impure", string(h.impure), "Refuse", "Empty", "Derived")
+	v.checkEnum(at+".impure", string(h.impure), "Refuse", "Empty")
 	v.checkPath(at+".captured", h.captured)
 	switch captured := h.lookup == LookupCaptured; {
 	case captured && h.captured == "":
@@ -246,17 +210,5 @@ func (v *validator) checkHermetic(at string, h hermetic) {
 		v.addError(at+".captured", "is for lookup: Captured, and lookup is %s", cmp.Or(h.lookup, ImpureRefuse))
 	case captured && !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(h.captured)):
 		v.addError(at+".captured", "must be a file of YAML or JSON (.yaml, .yml or .json), found %q", h.captured)
-	}
-	derived := h.impure == ImpureDerived
-	switch {
-	case !derived && h.derived != nil:
-		v.addError(at+".derived", "is for impure: Derived, and impure is %s", cmp.Or(h.impure, ImpureRefuse))
-	case !derived:
-	case h.derived == nil || h.derived.SecretRef.Name == "":
-		v.addError(at+".derived.secretRef", "must be given with impure: Derived: the name of a secret with the key seed; openssl rand -hex 32 makes one")
-	default:
-		if _, err := h.derived.ParseTime(); err != nil {
-			v.addError(at+".derived.time", "%s", err)
-		}
 	}
 }

@@ -48,12 +48,9 @@ type Releases struct {
 	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured.
 	Captured string `json:"captured,omitempty"`
 	// Impure is how other functions with varying results are handled if they affect the result: Refuse (the
-	// default) stops the render, Empty makes them return nothing, Derived makes the random ones return a value
-	// derived from a seed, the pipeline, the release and the call.
-	// +enum=Refuse,Empty,Derived
+	// default) stops the render, and Empty makes them return nothing.
+	// +enum=Refuse,Empty
 	Impure HelmImpure `json:"impure,omitempty"`
-	// Derived is what values are derived from, with impure: Derived.
-	Derived *HelmDerived `json:"derived,omitempty"`
 }
 
 // ReleaseRepository is a Git repository whose files are in the tree.
@@ -142,5 +139,5 @@ func (v *validator) checkReleases(at string, releases *Releases) {
 	}
 	v.checkEnum(at+".originals", string(releases.Originals), "Drop", "Suspend")
 	v.checkEnum(at+".hooks", string(releases.Hooks), "Keep", "Drop", "Refuse")
-	v.checkHermetic(at, hermetic{releases.Lookup, releases.Captured, releases.Impure, releases.Derived})
+	v.checkHermetic(at, hermetic{releases.Lookup, releases.Captured, releases.Impure})
 }

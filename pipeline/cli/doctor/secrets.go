@@ -95,12 +95,6 @@ func (l *look) checkFurtherSecrets(ctx context.Context, e catalog.Entry) {
 	if spec.Preview != nil {
 		l.checkSecret(ctx, e, "spec.preview", spec.Preview.SecretRef, secret.Purpose{})
 	}
-	if helm := spec.Build.Helm; helm != nil && helm.Derived != nil {
-		l.checkSecret(ctx, e, "spec.build.helm.derived", &helm.Derived.SecretRef, secret.Purpose{}, "seed")
-	}
-	if charts := spec.Build.HelmCharts; charts != nil && charts.Derived != nil {
-		l.checkSecret(ctx, e, "spec.build.helmCharts.derived", &charts.Derived.SecretRef, secret.Purpose{}, "seed")
-	}
 }
 
 // checkSecret reads a secret, which must have one of the keys.

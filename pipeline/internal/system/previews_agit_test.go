@@ -18,16 +18,18 @@ import (
 func TestGiteaPreviewOfAGit(t *testing.T) {
 	p := newPreviews(t, ", timeout: 1m")
 	canary := strings.Repeat("c4", 32)
-	p.write(filepath.Join(p.c.Secrets, "team", "canary", "seed"), canary)
+	p.write(filepath.Join(p.c.Secrets, "team", "canary", "password"), canary)
 	p.more(p.source, "chart", map[string]string{
-		"chart/Chart.yaml": "apiVersion: v2\nname: derived\nversion: 1.0.0\n", "chart/templates/a.yaml": deployment("chart", "image:1"),
+		"chart/Chart.yaml": "apiVersion: v2\nname: private\nversion: 1.0.0\n", "chart/templates/a.yaml": deployment("chart", "image:1"),
 	})
-	p.write(filepath.Join(p.c.Pipelines, "derived.yaml"), fmt.Sprintf(`apiVersion: prerig.dev/v1alpha1
+	p.write(filepath.Join(p.c.Pipelines, "private.yaml"), fmt.Sprintf(`apiVersion: prerig.dev/v1alpha1
 kind: RenderPipeline
-metadata: {name: derived, namespace: team}
+metadata: {name: private, namespace: team}
 spec:
   source: {git: {url: "%s/shop/config.git", ref: {branch: main}, secretRef: {name: gitea}}}
-  build: {helm: {chart: chart, namespace: shop, kubeVersion: 1.33.4, impure: Derived, derived: {secretRef: {name: canary}, time: 2026-01-31}}}
+  build:
+    helm: {chart: chart, namespace: shop, kubeVersion: 1.33.4}
+    chartRepositories: [{url: "https://charts.example.com", secretRef: {name: canary}}]
   preview: {provider: Gitea, timeout: 1m}
   interval: 10h
 `, p.proxy.URL))

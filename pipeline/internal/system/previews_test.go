@@ -243,18 +243,18 @@ func TestGiteaPreviewOfForks(t *testing.T) {
 	p.more(p.source, "chart", map[string]string{
 		"chart/Chart.yaml": "apiVersion: v2\nname: endless\nversion: 1.0.0\n", "chart/templates/a.yaml": deployment("chart", "image:1"),
 	})
-	for name, impure := range map[string]string{
-		"derived": "impure: Derived, derived: {secretRef: {name: canary}, time: 2026-01-31}", "chart": "impure: Refuse",
+	for name, repositories := range map[string]string{
+		"private": `[{url: "https://charts.example.com", secretRef: {name: canary}}]`, "chart": "[]",
 	} {
 		p.write(filepath.Join(p.c.Pipelines, name+".yaml"), fmt.Sprintf(`apiVersion: prerig.dev/v1alpha1
 kind: RenderPipeline
 metadata: {name: %s, namespace: team}
 spec:
   source: {git: {url: "%s/shop/config.git", ref: {branch: main}, secretRef: {name: gitea}}}
-  build: {helm: {chart: chart, namespace: shop, kubeVersion: 1.33.4, %s}}
+  build: {helm: {chart: chart, namespace: shop, kubeVersion: 1.33.4}, chartRepositories: %s}
   preview: {provider: Gitea, timeout: 1m, most: 2}
   interval: 10h
-`, name, p.proxy.URL, impure))
+`, name, p.proxy.URL, repositories))
 	}
 	p.eventually("waiting for both to be known", func() string {
 		if all := p.pipelines(); len(all) != 4 {

@@ -22,10 +22,10 @@ var pristineSchema = openapi.GetSchemaVersion()
 func schemaIsSet() bool { return openapi.GetSchemaVersion() != pristineSchema }
 
 // leavesNothing reports whether the process can render another source with the same result as a new process.
-// kustomize keeps the schema that a kustomization names (openapi.SetSchema) and does not forget all of it; Helm
-// does not repeat a warning; and a key should disappear with the process.
+// kustomize keeps the schema that a kustomization names (openapi.SetSchema) and does not forget all of it, and Helm
+// does not repeat a warning.
 func (w *renderWorker) leavesNothing() bool {
-	return w.request.DerivedKey == nil && w.request.ReleasesKey == nil && !w.schema && !schemaIsSet() && !helmWarned.Load()
+	return !w.schema && !schemaIsSet() && !helmWarned.Load()
 }
 
 // checkUnused rejects a build that sets a schema in a process that has rendered before: kustomize would merge the

@@ -47,7 +47,7 @@ func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
 	if w.request.Helm == nil {
 		return nil, fmt.Errorf("the request names no release")
 	}
-	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts(), Key: w.request.DerivedKey})
+	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts()})
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (g *helmGenerator) render() ([]byte, error) {
 		return nil, err
 	}
 	files := boundedAliases{g.worker.files}
-	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, Key: g.worker.request.DerivedKey, FieldName: g.nameField}
+	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, FieldName: g.nameField}
 	if release.Values, err = g.values(files, release, options); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (g *helmGenerator) release() (*v1alpha1.Helm, error) {
 	}
 	h := &v1alpha1.Helm{
 		Chart: g.Name, Namespace: g.Namespace, ReleaseName: g.ReleaseName, IncludeCRDs: &g.IncludeCRDs, KubeVersion: g.KubeVersion, APIVersions: g.ApiVersions,
-		Hooks: v1alpha1.HooksKeep, Lookup: defaults.Lookup, Captured: defaults.Captured, Impure: defaults.Impure, Derived: defaults.Derived,
+		Hooks: v1alpha1.HooksKeep, Lookup: defaults.Lookup, Captured: defaults.Captured, Impure: defaults.Impure,
 	}
 	if g.SkipHooks {
 		h.Hooks = v1alpha1.HooksDrop

@@ -44,7 +44,7 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]f
 	}
 	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion)}
 	r.set = release.New(release.Inputs{
-		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: w.lockedCharts(), Trees: w.request.Repositories, Key: w.request.ReleasesKey,
+		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: w.lockedCharts(), Trees: w.request.Repositories,
 	})
 	if items, err = splitReleaseLists(items); err != nil {
 		return nil, err

@@ -43,10 +43,6 @@ func needsSecrets(p *v1alpha1.RenderPipeline) error {
 			return needs(fmt.Sprintf("spec.build.chartRepositories[%d]", i), "charts")
 		}
 	}
-	derived := b.Helm != nil && b.Helm.Impure == v1alpha1.ImpureDerived || b.HelmCharts != nil && b.HelmCharts.Impure == v1alpha1.ImpureDerived
-	if derived {
-		return needs("impure: Derived", "what its charts make up")
-	}
 	return nil
 }
 

@@ -33,10 +33,6 @@ import (
 type impureCalls struct {
 	mode   v1alpha1.HelmImpure
 	lookup v1alpha1.HelmImpure
-	// derived makes the results of random functions, with impure: Derived.
-	derived *derivedCalls
-	// placed reports whether templates are annotated.
-	placed bool
 	// nameField returns the user-facing name of a field of the release.
 	nameField func(string) string
 	// captured answers lookup, with lookup: Captured.
@@ -51,28 +47,10 @@ type impureCalls struct {
 
 // newCalls returns calls that all return the same variant.
 func (c *chartRender) newCalls(variant int) *impureCalls {
-	calls := &impureCalls{
-		mode: c.spec.Impure, lookup: c.spec.Lookup, nameField: c.options.nameField, captured: c.captured, variant: variant, other: -1, fail: -1,
+	return &impureCalls{
+		mode: c.spec.Impure, lookup: c.spec.Lookup, nameField: c.options.nameField, captured: c.captured,
+		variant: variant, other: -1, fail: -1,
 	}
-	if c.derivation != nil {
-		calls.derived, calls.placed = &derivedCalls{derivation: c.derivation}, true
-	}
-	return calls
-}
-
-// unplaced returns the same calls, for templates that are not annotated.
-func (c *impureCalls) unplaced() *impureCalls {
-	again := *c
-	again.names, again.placed, again.derived = nil, false, &derivedCalls{derivation: c.derived.derivation}
-	return &again
-}
-
-// time returns the time that the clock shows, or nil if none is set.
-func (c *impureCalls) time() *time.Time {
-	if c.derived == nil {
-		return nil
-	}
-	return c.derived.time
 }
 
 // purposes maps each function to the reason why it is impure, for messages.
@@ -109,15 +87,8 @@ func (c *impureCalls) call(name string) (int, error) {
 
 // refusal explains why a call is rejected, and how to fix it.
 func (c *impureCalls) refusal(name string) string {
-	impure := c.nameField("impure")
-	advice := "set " + impure
-	switch {
-	case c.derived != nil && name == "getHostByName":
-		advice = "set " + impure + " to Empty"
-	case c.derived != nil: // all others are derived if a time is set
-		advice = "say in " + c.nameField("derived.time") + " what the clock shows"
-	}
-	return fmt.Sprintf("%s %s, so that each render would give something else; give the chart a value that makes the call unnecessary, or %s", name, purposes[name], advice)
+	return fmt.Sprintf("%s %s, so that each render would give something else; "+
+		"give the chart a value that makes the call unnecessary, or set %s", name, purposes[name], c.nameField("impure"))
 }
 
 // madeUpText returns a text for a variant, "" for the empty one.
@@ -156,9 +127,6 @@ func (c *impureCalls) functions() template.FuncMap {
 	maps.Copy(out, c.randomFunctions())
 	maps.Copy(out, c.certificateFunctions())
 	maps.Copy(out, c.clockFunctions())
-	if c.derived != nil {
-		maps.Copy(out, c.derived.functions(c.placed))
-	}
 	return out
 }
 
@@ -235,14 +203,11 @@ func (c *impureCalls) certificateFunctions() template.FuncMap {
 // clock returns the time for a function that reads the clock. ok is false if the function must return an empty
 // result.
 func (c *impureCalls) clock(name string) (now time.Time, ok bool, err error) {
-	if at := c.time(); at != nil {
-		return *at, true, nil
-	}
 	variant, err := c.call(name)
 	return madeUpTime(variant), variant >= 0 && err == nil, err
 }
 
-// clockFunctions are sprig's time functions (date.go), with a set or made-up time in place of the clock.
+// clockFunctions are sprig's time functions (date.go), with a made-up time in place of the clock.
 func (c *impureCalls) clockFunctions() template.FuncMap {
 	own := sprig.TxtFuncMap()
 	inZone, _ := own["dateInZone"].(func(string, any, string) string)
@@ -263,10 +228,7 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 			now, _, err := c.clock("now")
 			return now, err
 		},
-		"ago": func(value any) (string, error) {
-			if now := c.time(); now != nil {
-				return now.Sub(timeOf(value, *now)).Round(time.Second).String(), nil
-			}
+		"ago": func(any) (string, error) {
 			variant, err := c.call("ago")
 			if err != nil || variant < 0 {
 				return "", err
@@ -274,12 +236,8 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 			return (time.Duration(1+variant) * time.Hour).String(), nil
 		},
 		"durationRound": func(value any) (string, error) {
-			begin, since := value.(time.Time)
-			if !since {
+			if _, since := value.(time.Time); !since {
 				return round(value), nil
-			}
-			if now := c.time(); now != nil {
-				return round(int64(now.Sub(begin))), nil
 			}
 			variant, err := c.call("durationRound")
 			return madeUpText(variant, 2), err
@@ -292,19 +250,6 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 	}
 	out["htmlDateInZone"] = func(value any, zone string) (string, error) { return date(day, value, zone) }
 	return out
-}
-
-// timeOf returns the time that sprig reads a value as (dateAgo in its date.go), or now if the value is not a time.
-func timeOf(value any, now time.Time) time.Time {
-	switch value := value.(type) {
-	case time.Time:
-		return value
-	case int64:
-		return time.Unix(value, 0)
-	case int:
-		return time.Unix(int64(value), 0)
-	}
-	return now
 }
 
 // isTime reports whether sprig accepts a value as a time; it uses the clock for all others (dateInZone in its

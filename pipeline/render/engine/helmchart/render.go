@@ -22,7 +22,6 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -42,8 +41,6 @@ type Options struct {
 	Archives []Archive
 	// KeepTests also renders hooks that are tests, which is the default of helm template.
 	KeepTests bool
-	// Key is what values are derived from, with impure: Derived.
-	Key *derive.Key
 	// DefaultValues are in the place of the chart's own values.yaml; nil leaves that in place.
 	DefaultValues map[string]any
 	// FieldName returns the user-facing name of a field of the release, such as impure, for messages, or "" if no
@@ -66,7 +63,7 @@ func Render(ctx context.Context, files tree.Reader, spec *v1alpha1.Helm, options
 	c := &chartRender{ctx: ctx, spec: spec, options: options}
 	manifests, err := c.render(files)
 	if err != nil {
-		return nil, fmt.Errorf("rendering the chart %s: %w", spec.Chart, c.locate(errors.New(c.derivation.redact(err.Error()))))
+		return nil, fmt.Errorf("rendering the chart %s: %w", spec.Chart, c.locate(err))
 	}
 	return manifests, nil
 }
@@ -81,8 +78,7 @@ type chartRender struct {
 	values    map[string]any
 	name      string // the chart's, once it is known
 
-	derivation *derivation      // nil without impure: Derived
-	captured   *capturedObjects // nil without lookup: Captured
+	captured *capturedObjects // nil without lookup: Captured
 }
 
 // maxTried bounds how many calls are tried one by one.
@@ -94,9 +90,6 @@ func (c *chartRender) render(files tree.Reader) ([]Manifest, error) {
 		return nil, err
 	}
 	if c.values, err = readValues(files, c.spec); err != nil {
-		return nil, err
-	}
-	if c.derivation, err = newDerivation(c.spec, c.options); err != nil {
 		return nil, err
 	}
 	if c.captured, err = readCaptured(files, c.spec, c.options); err != nil {
@@ -148,19 +141,8 @@ func (c *chartRender) explainCall(number int) error {
 	return err
 }
 
-// renderOnce renders from the files on: templates can change values, and those of the chart too. An error names the place in the
-// templates as they are.
+// renderOnce renders from the files on: templates can change values, and those of the chart too.
 func (c *chartRender) renderOnce(calls *impureCalls) ([]Manifest, error) {
-	manifests, err := c.renderWith(calls)
-	if err != nil && calls.placed {
-		if _, plain := c.renderWith(calls.unplaced()); plain != nil {
-			return nil, plain
-		}
-	}
-	return manifests, err
-}
-
-func (c *chartRender) renderWith(calls *impureCalls) ([]Manifest, error) {
 	root, err := c.loadChart()
 	if err != nil {
 		return nil, err
@@ -185,9 +167,6 @@ func (c *chartRender) renderWith(calls *impureCalls) ([]Manifest, error) {
 	values, err := util.ToRenderValuesWithSchemaValidation(root, given, options, sees, c.spec.SkipSchemaValidation)
 	if err != nil {
 		return nil, err
-	}
-	if calls.placed {
-		c.derivation.annotateChart(root)
 	}
 	rendered, err := engine.Engine{CustomTemplateFuncs: calls.functions()}.RenderWithContext(c.ctx, root, values)
 	if err != nil {

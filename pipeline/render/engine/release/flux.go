@@ -119,14 +119,14 @@ func (s *Set) newSpec() *v1alpha1.Helm {
 	all := s.in.Spec
 	return &v1alpha1.Helm{
 		KubeVersion: all.KubeVersion, APIVersions: all.APIVersions, Hooks: all.Hooks,
-		Lookup: all.Lookup, Captured: all.Captured, Impure: all.Impure, Derived: all.Derived,
+		Lookup: all.Lookup, Captured: all.Captured, Impure: all.Impure,
 	}
 }
 
 // options returns the options shared by the renders of all releases. own names the fields that a release sets
 // itself, rather than the pipeline.
 func (s *Set) options(own map[string]string) helmchart.Options {
-	return helmchart.Options{Archives: s.in.Archives, Key: s.in.Key, FieldName: func(field string) string {
+	return helmchart.Options{Archives: s.in.Archives, FieldName: func(field string) string {
 		if name, ok := own[field]; ok {
 			return name
 		}

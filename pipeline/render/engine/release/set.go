@@ -15,7 +15,6 @@ import (
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/render/derive"
 	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -48,8 +47,6 @@ type Inputs struct {
 	// Files are those of the source, and Archives the charts that were fetched.
 	Files    tree.Reader
 	Archives []helmchart.Archive
-	// Key is what values are derived from, with impure: Derived.
-	Key *derive.Key
 	// Trees are the Git repositories whose files are available.
 	Trees []render.Repository
 	// Objects are those that releases can refer to.
