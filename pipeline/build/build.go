@@ -15,6 +15,7 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/fault"
 	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -35,6 +36,8 @@ type Renderer interface {
 type Builder struct {
 	// Renderer renders.
 	Renderer Renderer
+	// Validator answers with Kubernetes' own validation; nil where its program is not installed.
+	Validator gate.Validator
 	// Policies is the directory of the policies that pipelines name by file.
 	Policies string
 	// Objects are the policies that pipelines name as objects of a cluster; nil has none.

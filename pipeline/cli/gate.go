@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -156,10 +155,8 @@ func (g *gateRun) findValidator(objects int) gate.Validator {
 	if objects == 0 {
 		return nil
 	}
-	if self, err := os.Executable(); err == nil {
-		if program, ok := validation.Beside(self); ok {
-			return program
-		}
+	if validator := gate.InstalledValidator(); validator != nil {
+		return validator
 	}
 	message := "Kubernetes' own validation (selectors, ports, mounts, schedules and the like) was not checked: there is no " + validation.Name + " beside prerig"
 	g.printResults(result.Results{{Severity: result.Info, Message: message}})

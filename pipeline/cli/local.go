@@ -19,6 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
@@ -103,7 +104,7 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 	p = &dryrun.Renderer{
 		Fetcher: fetcher,
 		Builder: &build.Builder{
-			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
+			Renderer: l.pool, Validator: gate.InstalledValidator(), Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
 			Cache: &build.Cache{Store: cache.Open(cache.Options{Dir: filepath.Join(l.cache, "builds"), MaxBytes: localCacheSize}), Check: l.noCache},
 		},
 		Secrets: secret.Dir{Path: l.secrets},

@@ -31,6 +31,7 @@ import (
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/publish/externalartifact"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review/preview"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/secret/tenant"
@@ -314,7 +315,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	}
 	secrets := p.secrets
 	charts := chart.New(chart.Options{StateDir: c.State, Secrets: secrets, Dialer: p.dialer, Sources: reach.Sources})
-	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Bases: bases, Cache: p.openBuildCache(), Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: o.Version}
+	p.builder = &build.Builder{Renderer: p.pool, Validator: gate.InstalledValidator(), Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Bases: bases, Cache: p.openBuildCache(), Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)
 	targets.Turn = promotion.TurnsOf(p.store)

@@ -35,11 +35,11 @@ func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secr
 		Catalog: p.catalog, PipelinesDir: p.c.Pipelines, Store: p.store, Queue: p.queue, Heads: heads,
 		// Unreviewed content never shares a process or a cache with published content.
 		Own: preview.Side{Fetcher: p.fetcher, Secrets: secrets, Artifacts: p.artifacts, Builder: &build.Builder{
-			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: p.fetcher, Charts: p.builder.Charts,
+			Renderer: p.pool, Validator: p.builder.Validator, Policies: p.c.Policies, Limits: limits, Repositories: p.fetcher, Charts: p.builder.Charts,
 			Bases: p.builder.Bases, Alone: true, Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: p.o.Version,
 		}},
 		Forks: preview.Side{Fetcher: forks, Builder: &build.Builder{
-			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: forks, Bases: p.builder.Bases, Alone: true, Version: p.o.Version,
+			Renderer: p.pool, Validator: p.builder.Validator, Policies: p.c.Policies, Limits: limits, Repositories: forks, Bases: p.builder.Bases, Alone: true, Version: p.o.Version,
 			Charts: chart.New(chart.Options{StateDir: at("forks"), Dialer: p.dialer, Sources: reach.Sources}),
 		}},
 		WhenIdle: p.runner.WhenIdle, Host: p.openConversation, AtOnce: p.c.Previews.AtOnce, MaxKept: most, ExternalURL: p.c.ExternalURL,

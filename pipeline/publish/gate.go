@@ -85,6 +85,24 @@ func CheckGates(spec v1alpha1.RenderPipelineSpec, results result.Results, object
 	return checkSecrets(spec.Publish, objects)
 }
 
+// CheckFindings checks the severity of findings. The error is a *GateError.
+func CheckFindings(gates v1alpha1.Gates, results result.Results) error {
+	return checkResults(gates, results)
+}
+
+// WithoutKnown returns the findings that are not among the known ones: the same rule may find something in an object and in its change.
+func WithoutKnown(found, known result.Results) result.Results {
+	return slices.DeleteFunc(found, func(one result.Result) bool {
+		return slices.ContainsFunc(known, func(other result.Result) bool { return isSameFinding(one, other) })
+	})
+}
+
+func isSameFinding(a, b result.Result) bool {
+	sameObject := a.ResourceRef == nil && b.ResourceRef == nil || a.ResourceRef != nil && b.ResourceRef != nil && *a.ResourceRef == *b.ResourceRef
+	sameField := a.Field == nil && b.Field == nil || a.Field != nil && b.Field != nil && a.Field.Path == b.Field.Path
+	return sameObject && sameField && a.Message == b.Message && a.Tags[result.TagCode] == b.Tags[result.TagCode]
+}
+
 // checkResults closes the gate where a finding is as severe as the pipeline's threshold.
 func checkResults(gates v1alpha1.Gates, results result.Results) error {
 	stops := map[result.Severity]bool{result.Error: gates.Severity != v1alpha1.GateNever, result.Warning: gates.Severity == v1alpha1.GateWarning}

@@ -27,6 +27,8 @@ type GateRequest struct {
 	Catalog   []GateDocument `json:"catalog,omitempty"`
 	// Old has the objects of the documents as they were before.
 	Old []GateDocument `json:"old,omitempty"`
+	// Limits bound the check of objects that are not the caller's own; nil for none.
+	Limits *Limits `json:"-"`
 }
 
 // GateDocument is a document with objects.
@@ -96,10 +98,12 @@ type ArchiveRequest struct {
 }
 
 // CheckObjects returns what an API server would reject in the objects of a request, in a renderer of its own. The
-// objects belong to the caller, so the check has no memory or time limits.
+// objects of a caller without Limits are its own: the check has no memory or time limits then.
 func (p *Pool) CheckObjects(ctx context.Context, request GateRequest) (result.Results, error) {
 	var found result.Results
-	err := p.runTask(ctx, taskOf(frameGate, request), func(content []byte) error {
+	t := taskOf(frameGate, request)
+	t.limits = request.Limits
+	err := p.runTask(ctx, t, func(content []byte) error {
 		response, err := decodeResponse(content)
 		if err == nil {
 			found = response.Results

@@ -8,15 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
 // taken describes what is deleted together with objects of a kind, by its group and kind.
-var taken = map[string]string{
-	"/Namespace":             "with everything that is in it",
-	"/PersistentVolumeClaim": "maybe with the data of the volume",
-	"/PersistentVolume":      "maybe with its data",
-	"apiextensions.k8s.io/CustomResourceDefinition": "with every object of the kind, in all namespaces",
+func taken(kind string) string {
+	apiGroup, name, _ := strings.Cut(kind, "/")
+	return gate.Identity{Group: apiGroup, Kind: name}.Destroys()
 }
 
 // deleted lists first the objects whose deletion removes other things.
@@ -46,8 +45,8 @@ func (r *review) deleted() section {
 		byKind[kind] = append(byKind[kind], o)
 	}
 	slices.SortStableFunc(order, func(a, b string) int {
-		if (taken[a] != "") != (taken[b] != "") {
-			return map[bool]int{true: -1, false: 1}[taken[a] != ""]
+		if (taken(a) != "") != (taken(b) != "") {
+			return map[bool]int{true: -1, false: 1}[taken(a) != ""]
 		}
 		return len(byKind[b]) - len(byKind[a])
 	})
@@ -87,7 +86,7 @@ func (r *review) deletedPiece(kind string, objects []*object, added map[string]s
 		}
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
-	if why := taken[kind]; why != "" {
+	if why := taken(kind); why != "" {
 		text := func(most int) string {
 			return fmt.Sprintf("\n> [!CAUTION]\n> **%s would be deleted, %s:** %s\n", count, why, list(most))
 		}

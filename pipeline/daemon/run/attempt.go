@@ -83,6 +83,9 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := a.keepPublished(ctx); err != nil {
 		return &StageError{Stage: status.StagePublish, Err: err}
 	}
+	if err := a.checkUpdates(ctx); err != nil {
+		return publishError(err)
+	}
 	publish.PlaceFindings(a.p.Spec, a.built.Results, a.built.Objects, &a.texts)
 	if err := publish.CheckGates(a.p.Spec, a.built.Results, a.built.Objects); err != nil {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}

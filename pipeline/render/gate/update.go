@@ -168,3 +168,20 @@ var destroyed = map[string]string{
 	"/PersistentVolume":      "maybe with its data",
 	"apiextensions.k8s.io/CustomResourceDefinition": "with every object of the kind, in all namespaces",
 }
+
+// NotApplied returns why Flux leaves an object that exists as it is, or "" if it does not.
+//
+// Source: kustomize-controller 1.9, docs/spec/v1/kustomizations.md.
+func NotApplied(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	ssa, _ := annotations["kustomize.toolkit.fluxcd.io/ssa"].(string)
+	reconcile, _ := annotations["kustomize.toolkit.fluxcd.io/reconcile"].(string)
+	switch {
+	case strings.EqualFold(ssa, "IfNotPresent") || strings.EqualFold(ssa, "Ignore"):
+		return "the annotation kustomize.toolkit.fluxcd.io/ssa is " + ssa
+	case strings.EqualFold(reconcile, "disabled"):
+		return "the annotation kustomize.toolkit.fluxcd.io/reconcile is " + reconcile
+	}
+	return ""
+}

@@ -16,6 +16,14 @@ type Validator interface {
 	Ask(ctx context.Context, requests []validation.Request) ([]validation.Answer, error)
 }
 
+// InstalledValidator returns the program beside the running one that answers with Kubernetes' own validation; nil where there is none.
+func InstalledValidator() Validator {
+	if program, ok := validation.Installed(); ok {
+		return program
+	}
+	return nil
+}
+
 // Validated is what Kubernetes' own validation answers about an object.
 type Validated struct {
 	// Create are the problems of the object as a new one, and Apply those of server-side apply.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/review"
@@ -17,7 +18,7 @@ import (
 type Comparison struct {
 	// Pipelines has one entry for each that was compared.
 	Pipelines []PipelineChange `json:"pipelines"`
-	// Changes are the differences, each once, the most common first.
+	// Changes are the differences, each once, the most common first; deletions that take other objects or data along are before all.
 	Changes []group.Change `json:"changes"`
 
 	reviewed []review.Pipeline
@@ -48,6 +49,8 @@ type TargetChange struct {
 	// Error is the reason why it could not be compared, Gate the reason why the result would be rejected here.
 	Error string `json:"error,omitempty"`
 	Gate  string `json:"gate,omitempty"`
+	// Findings are about changes that the API server would reject, or drop silently.
+	Findings result.Results `json:"findings,omitempty"`
 }
 
 // Empty reports whether the comparison has no changes.
@@ -90,6 +93,7 @@ func (p *Renderer) Compare(ctx context.Context, entries []catalog.Entry, dir str
 		c.reviewed = append(c.reviewed, one.review...)
 	}
 	c.Changes = group.Changes(units)
+	destroyedFirst(c.Changes)
 	return c
 }
 
@@ -106,7 +110,7 @@ func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (Pipel
 		one.Gate = r.Gate.Error()
 	}
 	if dir != "" {
-		return p.compareDir(one, r, dir)
+		return p.compareDir(ctx, one, r, dir)
 	}
 	var units []*group.Unit
 	var reviewed []review.Pipeline
@@ -128,6 +132,7 @@ func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (Pipel
 			if refused != nil {
 				target.Gate = refused.Error()
 			}
+			p.checkUpdates(ctx, &target, r, before.Files, after)
 		}
 		if p.KeepFiles {
 			reviewed = addPlace(reviewed, p.reviewOf(r, one, &target, before.Files, after), target.Target)
@@ -138,7 +143,7 @@ func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (Pipel
 }
 
 // compareDir compares with a directory: prerig render writes into it what the first place gets.
-func (p *Renderer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
+func (p *Renderer) compareDir(ctx context.Context, one PipelineChange, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
 	target := TargetChange{Target: filepath.Join(dir, filepath.FromSlash(r.Path)), Against: "directory " + dir}
 	before, err := readDirectory(target.Target)
 	if err != nil {
@@ -148,11 +153,26 @@ func (p *Renderer) compareDir(one PipelineChange, r *Result, dir string) (Pipeli
 		return one, nil, reviewed
 	}
 	units := p.compareFiles(&target, r, before, r.Files)
+	p.checkUpdates(ctx, &target, r, before, r.Files)
 	one.Targets = append(one.Targets, target)
 	if !p.KeepFiles {
 		return one, units, nil
 	}
 	return one, units, []review.Pipeline{p.reviewOf(r, one, &target, before, r.Files)}
+}
+
+// checkUpdates finds what the API server would reject of the changes.
+func (p *Renderer) checkUpdates(ctx context.Context, target *TargetChange, r *Result, before, after map[string][]byte) {
+	found, err := p.Builder.CheckUpdates(ctx, r.Entry.Pipeline, r.Snapshot.Tree, before, after)
+	if err != nil {
+		target.Error = err.Error()
+		return
+	}
+	publish.PlaceFindings(r.Entry.Pipeline.Spec, found, r.Built.Objects, nil)
+	target.Findings = publish.WithoutKnown(found, r.Built.Results)
+	if err := publish.CheckFindings(r.Entry.Pipeline.Spec.Gates, target.Findings); err != nil && target.Gate == "" {
+		target.Gate = err.Error()
+	}
 }
 
 // compareFiles finds what differs, and counts it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
@@ -42,6 +43,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		}
 		out.WriteString(text)
 	}
+	writeFindings(&out, c.findings())
 	for i, text := range c.comparedWith() {
 		if i == 0 {
 			out.WriteString("\n")
@@ -66,6 +68,21 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	return err
 }
 
+// writeFindings writes findings about changes, as many as there is room for.
+func writeFindings(out *strings.Builder, findings result.Results) {
+	for i, one := range findings {
+		text := fmt.Sprintf("- %s\n", escapeMarkdown(cutText(one.String())))
+		if i == 0 {
+			text = "\n" + text
+		}
+		if out.Len()+len(text) > maxProblems {
+			fmt.Fprintf(out, "- and %s, which `prerig diff` shows\n", plural(len(findings)-i, "more finding"))
+			return
+		}
+		out.WriteString(text)
+	}
+}
+
 func writeChange(c group.Change, places map[string]int, open bool) string {
 	var out strings.Builder
 	tag := "<details>"
@@ -75,6 +92,9 @@ func writeChange(c group.Change, places map[string]int, open bool) string {
 	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escapeMarkdown(cutText(c.Title())))
 	for _, text := range listObjects(c, places) {
 		fmt.Fprintf(&out, "- %s\n", escapeMarkdown(cutText(text)))
+	}
+	if why := destroyedBy(c); why != "" {
+		fmt.Fprintf(&out, "\n**Deleted %s.**\n", why)
 	}
 	if legend := c.Legend(); legend != "" {
 		fmt.Fprintf(&out, "\n%s\n", escapeMarkdown(legend))

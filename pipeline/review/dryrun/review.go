@@ -6,6 +6,7 @@ package dryrun
 import (
 	"bytes"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/publish"
@@ -41,6 +42,9 @@ func (p *Renderer) reviewOf(r *Result, one PipelineChange, target *TargetChange,
 		}
 	}
 	out.Findings = review.Findings{After: r.Built.Results}
+	if target != nil {
+		out.Findings.After = slices.Concat(r.Built.Results, target.Findings)
+	}
 	out.PolicyAfter, out.ToolAfter = r.Built.Request.PolicyDigest(), p.Builder.Version
 	return out
 }

@@ -27,6 +27,9 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 		for _, text := range listObjects(change, places) {
 			fmt.Fprintf(&out, "   %s\n", text)
 		}
+		if why := destroyedBy(change); why != "" {
+			fmt.Fprintf(&out, "   %s\n", colourText(colour, red, "deleted "+why))
+		}
 		if legend := change.Legend(); legend != "" {
 			fmt.Fprintf(&out, "   %s\n", legend)
 		}
@@ -35,6 +38,9 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 			out.WriteString(paintDiff(colour, hunk.Text))
 		}
 		out.WriteString("\n")
+	}
+	for _, one := range c.findings() {
+		fmt.Fprintf(&out, "%s\n", diff.Visible(one.String()))
 	}
 	for _, p := range c.commonProblems() {
 		fmt.Fprintf(&out, "%s %s: %s\n", colourText(colour, red, p.kind+":"), p.pipelineNames(), p.text)

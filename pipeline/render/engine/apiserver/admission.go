@@ -216,7 +216,7 @@ func (a *admissionCheck) makeRequest(o gate.Object, kind request.Kind) (*request
 func (c *checker) checkUpdateAdmission(ctx context.Context, o gate.Object) {
 	a, ref := c.admission, o.Ref()
 	kind, ok := a.kinds[request.ParseKind(ref.APIVersion, ref.Kind)]
-	if !ok || a.policies.Empty() || ofOtherTools[kind.Group] || isEncrypted(o.Value) || notApplied(o) != "" {
+	if !ok || a.policies.Empty() || ofOtherTools[kind.Group] || isEncrypted(o.Value) || gate.NotApplied(o.Value) != "" {
 		return
 	}
 	if r, err := a.makeRequest(o, kind); err == nil {

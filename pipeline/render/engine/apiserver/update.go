@@ -35,7 +35,7 @@ func (c *checker) checkUpdate(ctx context.Context, o gate.Object, v gate.Validat
 	if ofOtherTools[groupOf(o.Ref().APIVersion)] || isEncrypted(o.Value) {
 		return
 	}
-	if why := notApplied(o); why != "" {
+	if why := gate.NotApplied(o.Value); why != "" {
 		c.add(o, gate.CodeUpdateIgnored, nil, "the change is not applied: "+why)
 		return
 	}
@@ -53,23 +53,6 @@ func (c *checker) checkUpdate(ctx context.Context, o gate.Object, v gate.Validat
 			c.addRejectedUpdate(o, path, message)
 		}
 	}
-}
-
-// notApplied returns why Flux leaves an object that exists as it is, or "" if it does not.
-//
-// Source: kustomize-controller 1.9, docs/spec/v1/kustomizations.md.
-func notApplied(o gate.Object) string {
-	metadata, _ := o.Value["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	ssa, _ := annotations["kustomize.toolkit.fluxcd.io/ssa"].(string)
-	reconcile, _ := annotations["kustomize.toolkit.fluxcd.io/reconcile"].(string)
-	switch {
-	case strings.EqualFold(ssa, "IfNotPresent") || strings.EqualFold(ssa, "Ignore"):
-		return "the annotation kustomize.toolkit.fluxcd.io/ssa is " + ssa
-	case strings.EqualFold(reconcile, "disabled"):
-		return "the annotation kustomize.toolkit.fluxcd.io/reconcile is " + reconcile
-	}
-	return ""
 }
 
 // addValidatedUpdate reports the answer of Kubernetes' own validation.

@@ -44,6 +44,15 @@ func Beside(executable string) (Program, bool) {
 	return Program{Command: []string{path}}, true
 }
 
+// Installed returns the program in the directory of the running one, and whether it is there.
+func Installed() (Program, bool) {
+	self, err := os.Executable()
+	if err != nil {
+		return Program{}, false
+	}
+	return Beside(self)
+}
+
 // maxRestarts is how often the program is restarted after it ended at a request.
 const maxRestarts = 3
 
