@@ -85,6 +85,7 @@ func checkWaitsForAgent(p *pod) []finding {
 			})
 		}
 	}
+	out = append(out, waitsByCommand(p)...)
 	if textOf(p.spec["restartPolicy"]) == "Never" {
 		out = append(out, p.failedHooks("and with restartPolicy Never the kubelet does not start the container again")...)
 	}
@@ -161,14 +162,14 @@ func (p *pod) longInitAfter(c container) string {
 	return ""
 }
 
-// hasHooks reports whether a pod has a probe or hook that PR208 is about.
+// hasHooks reports whether a pod has a probe, hook or init container that PR208 may be about.
 func hasHooks(in *Input) bool {
 	spec, _ := in.After["spec"].(map[string]any)
 	hooked := func(c map[string]any) bool { return mapAt(c, "lifecycle", "postStart") != nil }
 	if slices.ContainsFunc(mapsOf(spec["initContainers"]), func(c map[string]any) bool {
-		return textOf(c["name"]) != proxyName && (hooked(c) || c["startupProbe"] != nil)
+		return textOf(c["name"]) != proxyName && (hooked(c) || c["startupProbe"] != nil || asksAgent(container{fields: c}.programs()))
 	}) {
 		return true
 	}
-	return textOf(spec["restartPolicy"]) == "Never" && slices.ContainsFunc(mapsOf(spec["containers"]), hooked)
+	return slices.ContainsFunc(mapsOf(spec["containers"]), hooked)
 }

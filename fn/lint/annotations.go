@@ -62,8 +62,16 @@ func checkMisplaced(p *pod) []finding {
 // on workloads. Jaeger's operator is not among them: it reads its annotation on Deployments.
 var podDomains = []string{
 	"dapr.io/", "vault.hashicorp.com/", "linkerd.io/inject", "config.linkerd.io/", "config.alpha.linkerd.io/", "instrumentation.opentelemetry.io/",
-	"sidecar.opentelemetry.io/", "consul.hashicorp.com/connect-", "consul.hashicorp.com/transparent-proxy", "kuma.io/sidecar-", "appmesh.k8s.aws/",
-	"fluentbit.io/",
+	"sidecar.opentelemetry.io/", "consul.hashicorp.com/connect-", "consul.hashicorp.com/transparent-proxy", "consul.hashicorp.com/envoy-",
+	"consul.hashicorp.com/sidecar-proxy-", "kuma.io/sidecar-", "appmesh.k8s.aws/", "fluentbit.io/", "admission.datadoghq.com/", "ad.datadoghq.com/",
+	"openservicemesh.io/", "azure.workload.identity/inject-proxy-", "azure.workload.identity/proxy-sidecar-port", "azure.workload.identity/skip-containers",
+	"gke-gcsfuse/", "conjur.org/", "akeyless/", "oneagent.dynatrace.com/", "vault.security.banzaicloud.io/", "telegraf.influxdata.com/",
+	"operator.1password.io/inject", "org.infisical.com/inject", "injector.nsm.nginx.com/", "config.nsm.nginx.com/",
+}
+
+// podLabels are labels that injectors other than Istio's select pods by.
+var podLabels = []string{
+	"admission.datadoghq.com/enabled", "agent.datadoghq.com/sidecar", "azure.workload.identity/use", "kuma.io/sidecar-injection",
 }
 
 // misplacedOfOthers is about sidecars that are not Istio's: those that are known, and those of the policies.
@@ -80,9 +88,16 @@ func (p *pod) misplacedOfOthers() []finding {
 		}
 		out = append(out, p.newMisplaced("annotation", key, ""))
 	}
+	for _, key := range podLabels {
+		own, there := p.labels[key]
+		if value, set := p.in.ObjectLabels[key]; set && !(there && own == value) {
+			out = append(out, p.newMisplaced("label", key, ""))
+		}
+	}
 	for _, m := range p.in.Misplaced {
 		known := slices.ContainsFunc(podDomains, func(prefix string) bool { return strings.HasPrefix(m.Key, prefix) }) || istioKey(m.Key)
 		switch {
+		case m.Label && slices.Contains(podLabels, m.Key):
 		case m.Label:
 			out = append(out, p.newMisplaced("label", m.Key, m.Sidecar))
 		case !known:

@@ -12,10 +12,12 @@ import (
 )
 
 // callers are native sidecars that call a server as soon as they start, by the last part of their image's name; "*" ends a prefix. Names of
-// containers are those that the injectors of Vault, Dapr, Linkerd and OpenTelemetry use.
+// containers are those that the injectors of Vault, Dapr, Linkerd, OpenTelemetry, Consul and Datadog use.
 var (
-	callers      = []string{"vault", "vault-enterprise", "daprd", "opentelemetry-collector*", "cloud-sql-proxy", "alloydb-auth-proxy", "gce-proxy"}
-	callersNamed = []string{"vault-agent", "vault-agent-init", "daprd", "linkerd-proxy", "otc-container"}
+	callers      = []string{"vault", "vault-enterprise", "daprd", "opentelemetry-collector*", "cloud-sql-proxy", "alloydb-auth-proxy", "gce-proxy", "consul-dataplane"}
+	callersNamed = []string{"vault-agent", "vault-agent-init", "daprd", "linkerd-proxy", "otc-container", "consul-dataplane", "datadog-agent", "datadog-agent-injected"}
+	// callersOf are images whose last part alone says little.
+	callersOf = []string{"linkerd/proxy", "datadoghq/agent", "datadog/agent"}
 )
 
 // callsOut reports whether a native sidecar is known to need the network from its start.
@@ -23,6 +25,8 @@ func (c container) callsOut() bool {
 	return c.servesLocally() || slices.Contains(callersNamed, c.name) || slices.ContainsFunc(callers, func(name string) bool {
 		prefix, wild := strings.CutSuffix(name, "*")
 		return c.imageName() == prefix || wild && strings.HasPrefix(c.imageName(), prefix)
+	}) || slices.ContainsFunc(callersOf, func(end string) bool {
+		return strings.HasSuffix("/"+imageRepository(textOf(c.fields["image"])), "/"+end)
 	})
 }
 

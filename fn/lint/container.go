@@ -153,6 +153,15 @@ func (c container) distroless() bool {
 	return slices.ContainsFunc(strings.Split(imageTag(textOf(c.fields["image"])), "-"), func(part string) bool { return part == "distroless" })
 }
 
+// imageRepository returns an image without its tag and digest.
+func imageRepository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if tag := imageTag(image); tag != "" {
+		image = strings.TrimSuffix(image, ":"+tag)
+	}
+	return image
+}
+
 // imageTag returns the tag of an image, "" where it has none. A digest after the tag is left out.
 func imageTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")

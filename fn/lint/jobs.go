@@ -56,15 +56,16 @@ func (p *pod) seesAll() bool {
 
 // servesLocally reports whether the container is such a proxy.
 func (c container) servesLocally() bool {
-	image, _, _ := strings.Cut(textOf(c.fields["image"]), "@")
-	if tag := imageTag(image); tag != "" {
-		image = strings.TrimSuffix(image, ":"+tag)
-	}
+	image := imageRepository(textOf(c.fields["image"]))
 	return slices.ContainsFunc(localProxies, func(name string) bool { return strings.HasSuffix(image, name) })
 }
 
-// quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy.
-func (p *pod) quitsProxy() bool { return strings.Contains(p.said(), "quitquitquit") }
+// quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy, or, where containers see
+// each other's processes, the agent itself.
+func (p *pod) quitsProxy() bool {
+	said := p.said()
+	return strings.Contains(said, quitCall) || p.seesAll() && strings.Contains(said, "pilot-agent")
+}
 
 // said returns the text of the commands, arguments and variables of the containers besides Istio's proxy.
 func (p *pod) said() string {
