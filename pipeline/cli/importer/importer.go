@@ -128,6 +128,7 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 		Spec:       b.spec,
 	}
 	b.imp.From = b.originText()
+	b.warnOfTemplates()
 	sort.Strings(b.imp.Warnings)
 	return b.imp, nil
 }
