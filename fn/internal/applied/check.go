@@ -140,11 +140,17 @@ func (s *subject) questions() []question {
 			continue
 		}
 		out = append(out, question{s, "create", stage}, question{s, "apply", stage})
-		if stage > injected && !s.reported[injected] {
+		if stage > injected && !s.reported[injected] && !s.isRecreated() {
 			out = append(out, question{s, "update", stage})
 		}
 	}
 	return out
+}
+
+// isRecreated reports whether the server makes up the object's name, so that it is created again and never updated.
+func (s *subject) isRecreated() bool {
+	metadata, _ := s.stages[written]["metadata"].(map[string]any)
+	return metadata["name"] == nil && metadata["generateName"] != nil
 }
 
 func (r *runner) judge(q question, problems []problem) {

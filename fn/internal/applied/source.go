@@ -232,6 +232,7 @@ func installed(ctx context.Context, o Options, yield func(batch) error) error {
 				if err != nil {
 					return nil, err
 				}
+				policy.Spec.Jobs = "" // the oracle's follow the policy
 				if next {
 					upgrade(policy)
 				}
