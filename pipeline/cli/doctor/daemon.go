@@ -70,7 +70,7 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 	}
 	if l.in != nil {
 		for _, origin := range l.in.Skipped {
-			l.warn(Pipelines, origin, "not asked (--offline): its pipelines are not looked at", "prerig doctor without --offline looks at them")
+			l.warn(Pipelines, origin, "not checked (--offline): its pipelines are not read", "prerig doctor without --offline checks them")
 		}
 	}
 	if l.in != nil && l.in.Catalog != nil {
@@ -79,7 +79,7 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 			l.checkEntry(ctx, e)
 		}
 		if len(l.in.Catalog.All()) == 0 && len(l.in.Skipped) == 0 {
-			l.warn(Pipelines, pipelinesPlace(c), "there are no pipelines", "prerig init --source URL writes one")
+			l.warn(Pipelines, pipelinesPlace(c), "no pipelines found", "prerig init --source URL writes one")
 		}
 	}
 	l.ask.askAll(ctx, o)
@@ -89,7 +89,7 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 			severity, advice := l.severity(a.err)
 			f.Severity, f.Message, f.Advice = severity, a.err.Error(), cmp.Or(advice, a.advice)
 			if errors.Is(a.err, context.DeadlineExceeded) {
-				f.Message = fmt.Sprintf("no answer within %s: %s", o.Timeout, f.Message)
+				f.Message = fmt.Sprintf("no response within %s: %s", o.Timeout, f.Message)
 			}
 		}
 		l.add(f)
@@ -131,7 +131,7 @@ func (l *look) checkEntry(ctx context.Context, e catalog.Entry) {
 		l.checkTarget(e, i, to)
 	}
 	if len(e.Pipeline.Spec.Publish) == 0 {
-		l.warn(Targets, e.Key+" spec.publish", "the pipeline publishes nowhere, and only renders", "prerig init shows how an entry looks")
+		l.warn(Targets, e.Key+" spec.publish", "the pipeline only renders, and has no publish target", "prerig init writes an example entry")
 	}
 }
 
@@ -161,7 +161,7 @@ func (l *look) question(key string, a answer, pipeline string, ask func(ctx cont
 	l.asked[key] = len(l.found)
 	l.found = append(l.found, &a)
 	if l.o.Offline {
-		a.message = "not asked (--offline)"
+		a.message = "not checked (--offline)"
 		l.found[len(l.found)-1] = &a
 		return
 	}
@@ -180,7 +180,7 @@ func (l *look) checkIsolation(ctx context.Context) {
 	case err != nil:
 		l.fail(Isolation, "", fmt.Errorf("no renderer could be started: %w", err), "")
 	case found.Problem() != "":
-		l.warn(Isolation, "", found.Problem(), "now there are: "+found.String())
+		l.warn(Isolation, "", found.Problem(), "currently: "+found.String())
 	default:
 		l.good(Isolation, "", "renderers are isolated by: %s", found)
 	}
@@ -191,7 +191,7 @@ func (l *look) checkQueue(ctx context.Context) {
 		return
 	}
 	if l.o.Offline {
-		l.good(State, "nats.url", "not asked (--offline)")
+		l.good(State, "nats.url", "not checked (--offline)")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
@@ -200,5 +200,5 @@ func (l *look) checkQueue(ctx context.Context) {
 		l.fail(State, "nats.url", err, "the servers must run with JetStream, and be reached with nats.credentials and nats.ca")
 		return
 	}
-	l.good(State, "nats.url", "NATS answers, and has JetStream")
+	l.good(State, "nats.url", "NATS responds, and has JetStream")
 }

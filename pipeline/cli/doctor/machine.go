@@ -38,7 +38,7 @@ func (l *look) checkState(ctx context.Context) (running bool) {
 		l.fail(State, dir, err, "")
 		return false
 	case !info.IsDir():
-		l.fail(State, dir, errors.New("it is not a directory"), "state names another")
+		l.fail(State, dir, errors.New("it is not a directory"), "set state to another")
 		return false
 	}
 	if err := tryWriting(dir); errors.Is(err, fs.ErrPermission) {
@@ -50,7 +50,7 @@ func (l *look) checkState(ctx context.Context) (running bool) {
 		return false
 	}
 	if info.Mode().Perm()&0o007 != 0 {
-		l.warn(State, dir, "every user of this machine can look into the state directory, which has copies of repositories and a token", "chmod 700 "+dir)
+		l.warn(State, dir, "every user of this machine can read the state directory, which contains copies of repositories and a token", "chmod 700 "+dir)
 	}
 	if token, err := os.Stat(l.config.TokenFile()); err == nil && token.Mode().Perm()&othersMayRead != 0 {
 		l.warn(State, l.config.TokenFile(), "every user of this machine can read the administrator's token", "chmod 600 "+l.config.TokenFile())
@@ -61,7 +61,7 @@ func (l *look) checkState(ctx context.Context) (running bool) {
 		return false
 	}
 	connection.Close()
-	l.good(State, dir, "a daemon is running with it; prerig status --check asks how it is")
+	l.good(State, dir, "a daemon is using it; prerig status --check reports its health")
 	return true
 }
 
@@ -78,7 +78,7 @@ func (l *look) checkNewState(dir string) {
 		above = filepath.Dir(above)
 	}
 	if l.checkWritable(above) {
-		l.good(State, dir, "is made at the first start")
+		l.good(State, dir, "is created at the first start")
 		l.checkSpace(above)
 	}
 }
@@ -100,8 +100,8 @@ func (l *look) checkWritable(dir string) bool {
 		return false
 	}
 	if len(l.config.Socket()) > longestSocket {
-		l.fail(State, l.config.Socket(), fmt.Errorf("the path of the socket has %d bytes, and the system takes %d", len(l.config.Socket()), longestSocket),
-			"give a state directory with a shorter path")
+		l.fail(State, l.config.Socket(), fmt.Errorf("the path of the socket has %d bytes, and the system allows %d", len(l.config.Socket()), longestSocket),
+			"use a state directory with a shorter path")
 	}
 	return true
 }
@@ -124,8 +124,8 @@ func (l *look) checkSpace(dir string) {
 	}
 	const mib = 1 << 20
 	if space.Available < wanted {
-		l.warn(State, dir, fmt.Sprintf("%d MiB are free; the queue, previews and remembered builds may take up to %d MiB, beside the copies of repositories", space.Available/mib, wanted/mib),
-			"a larger disk, or lower nats.max_store, previews.size and build_cache.size")
+		l.warn(State, dir, fmt.Sprintf("%d MiB are free; the queue, previews and cached builds may use up to %d MiB, in addition to the copies of repositories", space.Available/mib, wanted/mib),
+			"use a larger disk, or lower nats.max_store, previews.size and build_cache.size")
 		return
 	}
 	l.good(State, dir, "%d MiB are free", space.Available/mib)
@@ -139,7 +139,7 @@ func (l *look) checkAddresses(running bool) {
 		}
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
-			l.fail(Addresses, key, err, "another program has the address, or it is not of this machine")
+			l.fail(Addresses, key, err, "another program uses the address, or it does not belong to this machine")
 			continue
 		}
 		listener.Close()
@@ -151,10 +151,10 @@ func (l *look) checkAddresses(running bool) {
 		}
 	}
 	if a := l.config.Admin; a.Listen != "" && !a.TLS.Enabled() && !server.Loopback(a.Listen) {
-		l.warn(Addresses, "admin.listen", "tokens reach "+a.Listen+" in the clear", "admin.tls gives it a certificate, or let only a proxy with TLS reach it")
+		l.warn(Addresses, "admin.listen", "tokens reach "+a.Listen+" unencrypted", "set admin.tls, or make it reachable only through a proxy with TLS")
 	}
 	if l.config.Admin.Insecure && !server.Loopback(l.config.Admin.Listen) {
-		l.warn(Addresses, "admin.insecure", "everybody who reaches "+l.config.Admin.Listen+" sees pages and metrics without a token", "admin.insecure: false")
+		l.warn(Addresses, "admin.insecure", "everyone who can reach "+l.config.Admin.Listen+" can read pages and metrics without a token", "set admin.insecure: false")
 	}
 	l.checkTokens()
 	if _, err := l.config.SignIn(slog.New(slog.DiscardHandler)); err != nil {
@@ -182,13 +182,13 @@ func (l *look) checkCertificate(key string, t config.TLS) {
 	case err != nil:
 		l.fail(Addresses, key, err, "")
 	case time.Now().After(leaf.NotAfter):
-		l.fail(Addresses, key, fmt.Errorf("the certificate %s ended on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "put a new one in its place; it is read again")
+		l.fail(Addresses, key, fmt.Errorf("the certificate %s expired on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "replace it; the new one is read without a restart")
 	default:
 		if left = time.Until(leaf.NotAfter); left < soon {
-			l.warn(Addresses, key, fmt.Sprintf("the certificate %s ends on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "put a new one in its place; it is read again")
+			l.warn(Addresses, key, fmt.Sprintf("the certificate %s expires on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "replace it; the new one is read without a restart")
 			return
 		}
-		l.good(Addresses, key, "the certificate is good until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
+		l.good(Addresses, key, "the certificate is valid until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
 	}
 }
 
@@ -222,7 +222,7 @@ const shortestWebhookSecret = 16
 // checkWebhooks looks at the receivers and their secrets.
 func (l *look) checkWebhooks() {
 	if len(l.config.Receivers) == 0 {
-		l.good(Webhooks, "receivers", "there are none: each source is looked at in its interval (10m), and on prerig reconcile")
+		l.good(Webhooks, "receivers", "none configured: each source is checked at its interval (10m), and on prerig reconcile")
 	}
 	for i, one := range l.config.Receivers {
 		where := fmt.Sprintf("receivers[%d] %s", i, one.Name)
@@ -230,12 +230,12 @@ func (l *look) checkWebhooks() {
 		own.Receivers = []config.Receiver{one}
 		found, err := own.EventReceivers(http.DefaultTransport)
 		if err != nil {
-			l.fail(Webhooks, where, err, "the sender has the same secret; openssl rand -hex 32 makes one")
+			l.fail(Webhooks, where, err, "the sender needs the same secret; openssl rand -hex 32 creates one")
 			continue
 		}
 		switch {
 		case one.Insecure:
-			l.warn(Webhooks, where, "takes deliveries that are not signed: whoever reaches it can have pipelines run", "give it a secret, which the sender has too")
+			l.warn(Webhooks, where, "accepts unsigned deliveries: anyone who can reach it can trigger pipelines", "configure a secret, and share it with the sender")
 			continue
 		case one.Secret == "":
 			l.good(Webhooks, where, "checks tokens")
@@ -246,7 +246,7 @@ func (l *look) checkWebhooks() {
 			l.secrets.note(value)
 			if len(value) < shortestWebhookSecret {
 				bad = true
-				l.warn(Webhooks, where, fmt.Sprintf("the secret has %d bytes, and can be guessed", len(value)), "openssl rand -hex 32 > "+one.Secret+", and give it to the sender")
+				l.warn(Webhooks, where, fmt.Sprintf("the secret has only %d bytes, and can be guessed", len(value)), "openssl rand -hex 32 > "+one.Secret+", and share it with the sender")
 			}
 		}
 		if info, err := os.Stat(one.Secret); err == nil && info.Mode().Perm()&othersMayRead != 0 && !closed(filepath.Dir(one.Secret)) {
@@ -254,7 +254,7 @@ func (l *look) checkWebhooks() {
 			l.warn(Webhooks, where, "every user of this machine can read "+one.Secret, "chmod 600 "+one.Secret)
 		}
 		if !bad {
-			l.good(Webhooks, where, "answers at /hook/%s, and has its secret", one.Name)
+			l.good(Webhooks, where, "receives at /hook/%s, and has its secret", one.Name)
 		}
 	}
 }

@@ -25,8 +25,8 @@ func (l *look) isOfOtherUser(ctx context.Context, dir string, owner uint32, me i
 		return false
 	}
 	l.owner = userName(int(owner))
-	l.warn(State, dir, fmt.Sprintf("a daemon answers at %s, and the directory belongs to the user %s, while this is %s: what only %[2]s may read is not looked at",
-		l.config.Listen, l.owner, userName(me)), "run the doctor as that user: sudo -u "+l.owner+" prerig doctor …")
+	l.warn(State, dir, fmt.Sprintf("a daemon responds at %s, and the directory belongs to the user %s, while this is %s: files that only %[2]s may read are not checked",
+		l.config.Listen, l.owner, userName(me)), "run doctor as that user: sudo -u "+l.owner+" prerig doctor …")
 	return true
 }
 
@@ -65,7 +65,7 @@ func userName(id int) string {
 // severity of an error: what is another user's, and hidden from this one, need not be wrong.
 func (l *look) severity(err error) (severity result.Severity, advice string) {
 	if l.owner != "" && errors.Is(err, fs.ErrPermission) {
-		return result.Warning, "only " + l.owner + " can tell: run the doctor as that user"
+		return result.Warning, "only " + l.owner + " can check this: run doctor as that user"
 	}
 	return result.Error, ""
 }

@@ -31,8 +31,8 @@ func CheckPolicies(ctx context.Context, names []string, o Options) []Finding {
 			if _, found, err := named.FindLock(images.Lock); err != nil {
 				r.fail(Policies, named.Origin, err, "")
 			} else if !found {
-				r.warn(Policies, named.Origin, "there is no ImageLock "+images.Lock+" beside it, so images are pinned only where one is among the input",
-					"prerig images pin writes it")
+				r.warn(Policies, named.Origin, "the ImageLock "+images.Lock+" is not next to it, so images are pinned only if the input contains one",
+					"create it with prerig images pin")
 			}
 		}
 		r.checkInjection(ctx, named.Origin, []*v1alpha1.InjectionPolicy{named.InjectionPolicy})
@@ -63,7 +63,7 @@ spec:
 func (r *report) checkInjection(ctx context.Context, where string, policies []*v1alpha1.InjectionPolicy) {
 	for _, p := range policies {
 		if p.Spec.From == v1alpha1.FromCluster {
-			r.good(Policies, where, "not injected with: it is completed from the cluster, which is not asked here")
+			r.good(Policies, where, "injection was not tested: it is completed from the cluster, which is not contacted here")
 			return
 		}
 	}
@@ -116,7 +116,7 @@ func describeOutcomes(outcomes []fn.Outcome) string {
 			return "is valid, and a pod that asks for a sidecar gets it"
 		}
 		if o.Reason != "" {
-			return "is valid; a pod without annotations of its own gets nothing: " + o.Reason
+			return "is valid; a pod without annotations is not injected: " + o.Reason
 		}
 	}
 	return "is valid"
@@ -130,12 +130,12 @@ func (r *report) checkVersions(where string, policies []*v1alpha1.InjectionPolic
 			continue
 		}
 		if v, ok := istio.ParseVersion(i.Version); ok && v.Minor > release.NewestMinor {
-			r.warn(Versions, where+" spec.istio.version", fmt.Sprintf("Istio %s is newer than what this prerig knows, and is followed as 1.%d", i.Version, release.NewestMinor),
-				"a newer prerig may know it")
+			r.warn(Versions, where+" spec.istio.version", fmt.Sprintf("Istio %s is newer than this prerig supports, and is treated as 1.%d", i.Version, release.NewestMinor),
+				"a newer prerig may support it")
 		}
 		if i.KubernetesVersion != "" {
 			if _, err := gate.KubernetesMinor(i.KubernetesVersion); err != nil {
-				r.warn(Versions, where+" spec.istio.kubernetesVersion", err.Error(), "injection works by the nearest version; prerig gate does not")
+				r.warn(Versions, where+" spec.istio.kubernetesVersion", err.Error(), "injection uses the nearest version; prerig gate does not")
 			}
 		}
 	}

@@ -26,11 +26,11 @@ func (l *look) checkSecretFiles() {
 	dir := l.config.Secrets
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
-		l.good(Secrets, dir, "the directory of secrets is not there, which is well as long as no pipeline names one")
+		l.good(Secrets, dir, "the directory of secrets does not exist, which is fine as long as no pipeline references a secret")
 		return
 	}
 	if closed(dir) {
-		l.good(Secrets, dir, "nobody else on this machine can look into it")
+		l.good(Secrets, dir, "no other user of this machine can read it")
 		return
 	}
 	open, total := 0, 0
@@ -56,7 +56,7 @@ func (l *look) checkSecretFiles() {
 		l.warn(Secrets, dir, fmt.Sprintf("every user of this machine can read %d of its %d files, such as %s", open, total, example), "chmod -R o-rwx "+dir)
 		return
 	}
-	l.good(Secrets, dir, "others on this machine can read none of its %d files", total)
+	l.good(Secrets, dir, "no other user of this machine can read any of its %d files", total)
 }
 
 // closed reports whether a directory cannot be entered by other users.
@@ -120,5 +120,5 @@ func (l *look) checkSecret(ctx context.Context, e catalog.Entry, field string, r
 		l.fail(Secrets, where, fmt.Errorf("the secret %s has no key %s", ref.Name, strings.Join(oneOf, " or ")), "")
 		return
 	}
-	l.good(Secrets, where, "the secret %s is there", ref.Name)
+	l.good(Secrets, where, "the secret %s exists", ref.Name)
 }

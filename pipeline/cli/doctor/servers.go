@@ -79,13 +79,13 @@ func (l *look) askGit(ctx context.Context, namespace string, src *v1alpha1.GitSo
 	case src.Ref.Branch != "":
 		name = "refs/heads/" + src.Ref.Branch
 	case name == "" && src.Ref.Commit != "":
-		return "can be read; whether it has the commit is seen when it is fetched", "", nil
+		return "can be read; the commit is only checked when it is fetched", "", nil
 	case name == "":
 		name = refs.Default
 	}
 	if _, ok := refs.ByName[name]; !ok || name == "" {
-		return "", "spec.source.git.ref says what is followed; an empty repository has nothing yet",
-			fmt.Errorf("the repository can be read, and has no %s", cmp.Or(name, "default branch"))
+		return "", "check spec.source.git.ref; an empty repository has no branches yet",
+			fmt.Errorf("the repository can be read, but has no %s", cmp.Or(name, "default branch"))
 	}
 	return "can be read, and has " + strings.TrimPrefix(name, "refs/heads/"), "", nil
 }
@@ -138,7 +138,7 @@ func adviceToPush(err error) string {
 	var refused *registryerror.Error
 	if errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden) ||
 		errors.Is(err, transport.ErrAuthorizationFailed) || errors.Is(err, transport.ErrAuthenticationRequired) {
-		return "give the pipeline a secret (secretRef) of a user who may push; nothing was pushed now"
+		return "set secretRef to a secret of a user who may push; nothing was pushed by this check"
 	}
 	return ""
 }
@@ -159,9 +159,9 @@ func (l *look) askBranch(ctx context.Context, namespace string, to v1alpha1.Publ
 		return "", err
 	}
 	defer push.Close()
-	message := "lets this user push"
+	message := "accepts pushes by this user"
 	if _, ok := push.Refs().ByName["refs/heads/"+g.Branch]; !ok {
-		message += "; the branch does not exist yet and is made"
+		message += "; the branch does not exist yet and will be created"
 	}
 	if g.PullRequest == nil {
 		return message, nil
@@ -171,9 +171,9 @@ func (l *look) askBranch(ctx context.Context, namespace string, to v1alpha1.Publ
 		return "", err
 	}
 	if _, err := host.Find(ctx, g.PullRequest.HeadFor(git.Hash{}.String()), g.Branch); err != nil {
-		return "", fmt.Errorf("asking for pull requests: %w", err)
+		return "", fmt.Errorf("listing pull requests: %w", err)
 	}
-	return message + ", and its API answers", nil
+	return message + ", and its API responds", nil
 }
 
 func (l *look) askRegistry(ctx context.Context, namespace string, to v1alpha1.Publish) (string, error) {
@@ -191,5 +191,5 @@ func (l *look) askRegistry(ctx context.Context, namespace string, to v1alpha1.Pu
 	if err := registry.CheckPush(ctx); err != nil {
 		return "", err
 	}
-	return "lets this user push", nil
+	return "accepts pushes by this user", nil
 }

@@ -57,8 +57,8 @@ func TestSignaturesByCosign(t *testing.T) {
 		{"signed", "cosign.pub", ""},
 		{"oldform", "cosign.pub", ""},
 		{"other", "other.pub", ""},
-		{"other", "cosign.pub", "none of the signatures"},
-		{"signed", "other.pub", "none of the signatures"},
+		{"other", "cosign.pub", "no signature of "},
+		{"signed", "other.pub", "no signature of "},
 	} {
 		t.Run(tc.repository+" with "+tc.key, func(t *testing.T) {
 			t.Parallel()

@@ -123,7 +123,7 @@ func newClient(o Options) (*registryClient, error) {
 	}
 	puller, err := remote.NewPuller(how...)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to ask registries: %w", err)
+		return nil, fmt.Errorf("preparing to query registries: %w", err)
 	}
 	return &registryClient{options: o, puller: puller, remote: how, rules: rules}, nil
 }
@@ -164,7 +164,7 @@ feed:
 	close(next)
 	group.Wait()
 	if ctx.Err() != nil {
-		return fmt.Errorf("asking registries: %w", context.Cause(ctx))
+		return fmt.Errorf("querying registries: %w", context.Cause(ctx))
 	}
 	return errors.Join(errs...)
 }
@@ -202,11 +202,11 @@ func explainRegistryError(ref name.Reference, err error) error {
 		case http.StatusUnauthorized:
 			return fmt.Errorf("%s needs a login; run docker login %s: %w", host, host, err)
 		case http.StatusForbidden:
-			return fmt.Errorf("%s refuses access to %s; log in as someone who may read it: %w", host, ref.Context().RepositoryStr(), err)
+			return fmt.Errorf("%s denies access to %s; log in as a user who may read it: %w", host, ref.Context().RepositoryStr(), err)
 		case http.StatusNotFound:
 			return fmt.Errorf("%s has no %s: %w", host, ref.Identifier(), err)
 		case http.StatusTooManyRequests:
-			return fmt.Errorf("%s allows no more requests for now; log in, or try later: %w", host, err)
+			return fmt.Errorf("%s limits the rate of requests; log in, or try later: %w", host, err)
 		}
 	}
 	return err

@@ -138,7 +138,7 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("lock %+v", lock.Spec)
 	}
 	o.Platforms = []string{"linux/arm64"}
-	if _, err := Pin(t.Context(), "mesh", []string{proxy, tool}, o); err == nil || !strings.Contains(err.Error(), "resolving "+tool+": it is not for linux/arm64, only for linux/amd64") {
+	if _, err := Pin(t.Context(), "mesh", []string{proxy, tool}, o); err == nil || !strings.Contains(err.Error(), "resolving "+tool+": it does not support linux/arm64, only linux/amd64") {
 		t.Errorf("a platform that is missing: %v", err)
 	}
 	states(t, lock, o, Current, Current)

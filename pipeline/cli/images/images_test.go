@@ -158,13 +158,13 @@ func TestPinPlatforms(t *testing.T) {
 	}{
 		{both, []string{"linux/amd64", "linux/arm64"}, ""},
 		{both, []string{"linux/arm"}, ""},
-		{both, []string{"linux/arm/v6"}, "it is not for linux/arm/v6, only for linux/amd64, linux/arm/v7, linux/arm64"},
+		{both, []string{"linux/arm/v6"}, "it does not support linux/arm/v6, only linux/amd64, linux/arm/v7, linux/arm64"},
 		{both, []string{"linux/s390x", "windows/amd64"}, "it is not for linux/s390x, windows/amd64, only for"},
 		{single, []string{"linux/amd64"}, ""},
-		{single, []string{"linux/amd64", "linux/arm64"}, "it is not for linux/arm64, only for linux/amd64"},
+		{single, []string{"linux/amd64", "linux/arm64"}, "it does not support linux/arm64, only linux/amd64"},
 		{arm, []string{"linux/arm/v7"}, ""},
-		{arm + "@" + armDigest, []string{"linux/amd64"}, "it is not for linux/amd64, only for linux/arm/v7"},
-		{both, []string{"amd64"}, `reading the platform "amd64": it is written as OS/ARCHITECTURE`},
+		{arm + "@" + armDigest, []string{"linux/amd64"}, "it does not support linux/amd64, only linux/arm/v7"},
+		{both, []string{"amd64"}, `reading the platform "amd64": it must be OS/ARCHITECTURE`},
 	} {
 		o := quick()
 		o.Platforms = c.platforms

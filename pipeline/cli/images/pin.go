@@ -95,7 +95,7 @@ func (c *registryClient) resolveImage(ctx context.Context, image string, want []
 		return v1alpha1.LockedImage{}, explainRegistryError(ref, err)
 	}
 	if missing := missingPlatforms(want, have); len(missing) > 0 {
-		return v1alpha1.LockedImage{}, fmt.Errorf("it is not for %s, only for %s", strings.Join(missing, ", "), strings.Join(platformNames(have), ", "))
+		return v1alpha1.LockedImage{}, fmt.Errorf("it does not support %s, only %s", strings.Join(missing, ", "), strings.Join(platformNames(have), ", "))
 	}
 	return v1alpha1.LockedImage{Image: image, Digest: desc.Digest.String(), Platforms: platformNames(have)}, nil
 }
@@ -125,7 +125,7 @@ func imagePlatforms(desc *remote.Descriptor, asked bool) ([]v1.Platform, error) 
 		return nil, nil
 	}
 	if !desc.MediaType.IsImage() {
-		return nil, fmt.Errorf("reading the platform: a manifest of the type %s has none", desc.MediaType)
+		return nil, fmt.Errorf("reading the platform: a manifest of type %s has none", desc.MediaType)
 	}
 	image, err := desc.Image()
 	if err != nil {
@@ -143,7 +143,7 @@ func parsePlatforms(list []string) ([]v1.Platform, error) {
 	for _, s := range list {
 		p, err := v1.ParsePlatform(s)
 		if err != nil || p.OS == "" || p.Architecture == "" {
-			return nil, fmt.Errorf("reading the platform %q: it is written as OS/ARCHITECTURE, such as linux/amd64", s)
+			return nil, fmt.Errorf("reading the platform %q: it must be OS/ARCHITECTURE, such as linux/amd64", s)
 		}
 		out = append(out, *p)
 	}

@@ -57,7 +57,7 @@ func newSignatureRules(list []v1alpha1.ImageVerification) (*signatureRules, erro
 	for _, v := range list {
 		r := signatureRule{pattern: v.Images}
 		if !doublestar.ValidatePattern(v.Images) {
-			return nil, fmt.Errorf("reading images.verify: the pattern %q cannot be read", v.Images)
+			return nil, fmt.Errorf("reading images.verify: invalid pattern %q", v.Images)
 		}
 		for i, text := range v.Keys {
 			key, err := parsePublicKey([]byte(text))
@@ -75,17 +75,17 @@ func newSignatureRules(list []v1alpha1.ImageVerification) (*signatureRules, erro
 func parsePublicKey(text []byte) (crypto.PublicKey, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "PUBLIC KEY" {
-		return nil, errors.New("it is not a public key in PEM, such as cosign.pub")
+		return nil, errors.New("it is not a public key in PEM format, such as cosign.pub")
 	}
 	if len(strings.TrimSpace(string(rest))) > 0 {
-		return nil, errors.New("there is more than one key in it; list them one by one")
+		return nil, errors.New("it contains more than one key; list them one by one")
 	}
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("reading the public key: %w", err)
 	}
 	if !supportsKey(key) {
-		return nil, fmt.Errorf("a key of the type %T is not supported; ECDSA, RSA and Ed25519 are", key)
+		return nil, fmt.Errorf("a key of type %T is not supported; use ECDSA, RSA or Ed25519", key)
 	}
 	return key, nil
 }
@@ -138,9 +138,9 @@ func (c *registryClient) verifySignatures(ctx context.Context, ref name.Referenc
 	for _, r := range rules {
 		if !isSignedBy(signed, r.keys, digest) {
 			if len(signed) == 0 {
-				return true, &unsignedError{fmt.Sprintf("%s is not signed, and images.verify asks for a signature of %s", digest, r.pattern)}
+				return true, &unsignedError{fmt.Sprintf("%s is not signed, and images.verify requires a signature of %s", digest, r.pattern)}
 			}
-			return true, &unsignedError{fmt.Sprintf("none of the signatures of %s is by a key that images.verify has for %s", digest, r.pattern)}
+			return true, &unsignedError{fmt.Sprintf("no signature of %s is by a key of images.verify for %s", digest, r.pattern)}
 		}
 	}
 	return true, nil
@@ -184,7 +184,7 @@ func (c *registryClient) signedStatements(ctx context.Context, digest name.Diges
 			continue
 		}
 		if read++; len(out) >= maxSignatures || read > maxSignatures {
-			return nil, fmt.Errorf("there are more than %d signatures", maxSignatures)
+			return nil, fmt.Errorf("it has more than %d signatures", maxSignatures)
 		}
 		bundles, err := c.layers(ctx, digest.Context().Digest(d.Digest.String()), bundleType)
 		if err != nil {

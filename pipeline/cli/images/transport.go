@@ -66,7 +66,7 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // roundTripOnce makes one request and reads its answer to the end within the time.
 func (t *retryTransport) roundTripOnce(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeoutCause(req.Context(), t.timeout, fmt.Errorf("%s did not answer within %s", req.URL.Host, t.timeout))
+	ctx, cancel := context.WithTimeoutCause(req.Context(), t.timeout, fmt.Errorf("%s did not respond within %s", req.URL.Host, t.timeout))
 	defer cancel()
 	attempt := req.Clone(ctx)
 	if req.GetBody != nil {
@@ -83,7 +83,7 @@ func (t *retryTransport) roundTripOnce(req *http.Request) (*http.Response, error
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return nil, contextCause(ctx, fmt.Errorf("reading the answer of %s: %w", req.URL.Host, err))
+		return nil, contextCause(ctx, fmt.Errorf("reading the response of %s: %w", req.URL.Host, err))
 	}
 	if len(data) > maxBody {
 		return nil, &tooLarge{host: req.URL.Host}
@@ -103,7 +103,7 @@ func contextCause(ctx context.Context, err error) error {
 type tooLarge struct{ host string }
 
 func (e *tooLarge) Error() string {
-	return fmt.Sprintf("the answer of %s is larger than %d MiB", e.host, maxBody>>20)
+	return fmt.Sprintf("the response of %s is larger than %d MiB", e.host, maxBody>>20)
 }
 
 // isRepeatable reports whether a request may be sent again: it asks for something, or its body can be had again (a login).

@@ -71,7 +71,7 @@ func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status,
 		out = append(out, s)
 		mu.Unlock()
 		if s.State == Unknown {
-			return fmt.Errorf("asking about %s: %s", image, s.Message)
+			return fmt.Errorf("checking %s: %s", image, s.Message)
 		}
 		return nil
 	})

@@ -49,7 +49,7 @@ func (b *policyBuilder) setInjector() {
 	if p.mesh != nil {
 		i.MeshConfig = textAt(p.mesh.Value, "data", "mesh")
 	} else {
-		b.addWarning("no ConfigMap %s with data.mesh is in the input: the mesh config is the version's default", meshName+revisionSuffix(p.revision))
+		b.addWarning("the input has no ConfigMap %s with data.mesh: the mesh config is the version's default", meshName+revisionSuffix(p.revision))
 	}
 	b.spec.Istio = i
 	b.rootNamespace()
@@ -107,7 +107,7 @@ func (b *policyBuilder) checkVersion(given string) {
 		b.spec.Istio.Version = given
 	}
 	if b.spec.Istio.Version == "" && b.known == "" {
-		b.addWarning("nothing in the input says which version of Istio this is: give it with --istio-version, or set spec.istio.version")
+		b.addWarning("the input does not contain the version of Istio: set --istio-version or spec.istio.version")
 	}
 }
 
@@ -135,7 +135,7 @@ func (b *policyBuilder) readDeployment() {
 	}
 	if b.plane.istiod == nil {
 		if len(named) > 0 {
-			b.addWarning("the templates read %s of istiod's environment, and no istiod Deployment is in the input: their defaults hold unless you set spec.istio.istiodEnv",
+			b.addWarning("the templates read %s of istiod's environment, and the input has no istiod Deployment: their defaults are used unless you set spec.istio.istiodEnv",
 				strings.Join(sortedNames(named), ", "))
 		}
 		return
@@ -148,7 +148,7 @@ func (b *policyBuilder) readDeployment() {
 		}
 		value, ok := e["value"].(string)
 		if !ok {
-			b.addWarning("%s of istiod's environment comes from elsewhere (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
+			b.addWarning("%s of istiod's environment is set by a reference (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
 			continue
 		}
 		if b.spec.Istio.IstiodEnv == nil {
@@ -229,7 +229,7 @@ func (b *policyBuilder) noteSecrets(all []*clusterObject) {
 		}
 	}
 	if n > 0 {
-		b.addNote("%s in the input left out; no Secret is needed", countText(n, "Secret"))
+		b.addNote("%s in the input ignored; no Secret is needed", countText(n, "Secret"))
 	}
 }
 
@@ -250,7 +250,7 @@ func (b *policyBuilder) originText() string {
 	case b.known != "":
 		s = "Istio " + b.known + ", " + s
 	case b.spec.Istio.Injector.BuiltIn != "":
-		s = "Istio as the built-in policy has it, " + s
+		s = "Istio as in the built-in policy, " + s
 	default:
 		s = "Istio, " + s
 	}

@@ -27,7 +27,7 @@ func (b *policyBuilder) setCloudSQL(all []*clusterObject) error {
 			continue
 		}
 		if valueAt(o.Value, "spec", "workloadSelector") == nil {
-			b.addWarning("%s has no spec.workloadSelector, and is left out: it selects nothing", o)
+			b.addWarning("%s has no spec.workloadSelector and is skipped: it selects no workload", o)
 			continue
 		}
 		meta := map[string]any{"name": o.name, "namespace": o.namespace}
@@ -49,11 +49,11 @@ func (b *policyBuilder) setCloudSQL(all []*clusterObject) error {
 	switch ours = strings.TrimPrefix(ours, cloudSQLAgent); version {
 	case ours:
 	case "":
-		b.addNote("the version of the Cloud SQL Auth Proxy Operator is not among the input: pods are those of %s on Kubernetes 1.29 or later", ours)
+		b.addNote("the input does not contain the version of the Cloud SQL Auth Proxy Operator: pods are those of %s on Kubernetes 1.29 or later", ours)
 	default:
 		values["userAgent"] = cloudSQLAgent + version
-		b.addWarning("the Cloud SQL Auth Proxy Operator is of version %s and the built-in policy of %s: set image among the values of spec.sidecars to the proxy "+
-			"that the operator's version has", version, ours)
+		b.addWarning("the Cloud SQL Auth Proxy Operator has version %s, and the built-in policy is for %s: set image in the values of spec.sidecars to the proxy "+
+			"of the operator's version", version, ours)
 	}
 	b.origins = append(b.origins, countText(len(workloads), cloudSQLKind))
 	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: cloudSQLName, Values: values})

@@ -67,7 +67,7 @@ func TestCloudSQLVersion(t *testing.T) {
 		_, imp, err := imported(clusterObjects(t, authProxyWorkloads+deployment), Options{})
 		must(t, err)
 		agent := imp.Policy.Spec.Sidecars[0].Values["userAgent"]
-		if said := strings.Contains(strings.Join(imp.Warnings, "\n"), "set image among the values"); said != warned || (agent == "cloud-sql-proxy-operator/"+tag) != warned {
+		if said := strings.Contains(strings.Join(imp.Warnings, "\n"), "set image in the values"); said != warned || (agent == "cloud-sql-proxy-operator/"+tag) != warned {
 			t.Errorf("%s: warnings %q, user agent %v", tag, imp.Warnings, agent)
 		}
 	}

@@ -109,7 +109,7 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 		}
 		err = b.istioPolicy(all, opts)
 		if installation != nil {
-			b.addNote("%s left out: the input has what is installed", installation)
+			b.addNote("%s skipped: the input has the installed objects", installation)
 		}
 	}
 	if err != nil {
@@ -165,13 +165,13 @@ func (b *policyBuilder) sidecarPolicy(all []*clusterObject) {
 	switch {
 	case len(b.spec.Namespaces) > 0:
 	case b.spec.Sidecars[0].BuiltIn == collectorSidecar:
-		b.addNote("no Namespace is in the input: pods get the collector by their own annotation sidecar.opentelemetry.io/inject. To go by those of " +
+		b.addNote("the input has no Namespace: pods get the collector by their own annotation sidecar.opentelemetry.io/inject. To use those of " +
 			"namespaces, too, import the cluster's namespaces, or list them in spec.namespaces")
 	case b.spec.Sidecars[0].BuiltIn == instrumentationSidecar:
-		b.addNote("no Namespace is in the input: pods are instrumented by their own annotations instrumentation.opentelemetry.io/inject-…. To go by those " +
+		b.addNote("the input has no Namespace: pods are instrumented by their own annotations instrumentation.opentelemetry.io/inject-…. To use those " +
 			"of namespaces, too, import the cluster's namespaces, or list them in spec.namespaces")
 	case b.spec.Sidecars[0].BuiltIn == linkerdName:
-		b.addNote("no Namespace is in the input: pods get the proxy by their own annotation linkerd.io/inject. To go by those of namespaces, too, import " +
+		b.addNote("the input has no Namespace: pods get the proxy by their own annotation linkerd.io/inject. To use those of namespaces, too, import " +
 			"the cluster's namespaces, or list them in spec.namespaces")
 	}
 	b.noteSecrets(all)
@@ -298,8 +298,8 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 // choosePlane returns the control plane that the options name, or the only one.
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
-		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, no OpenTelemetryCollector with mode sidecar, no Instrumentation, and no IstioOperator or Istio of the Sail operator, is among the %s; "+
-			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
+		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, no OpenTelemetryCollector with mode sidecar, no Instrumentation, and no IstioOperator or Istio of the Sail operator, is in the %s; "+
+			"import the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
 			injectorName, linkerdConfig, countText(objects, "object"))
 	}
 	wanted := opts.Revision

@@ -80,7 +80,7 @@ func (b *policyBuilder) setTrustAnchors(values map[string]any, config *clusterOb
 		}
 	}
 	if values[field] == nil || values[field] == "" {
-		b.addWarning("no ConfigMap %s is in the input, which has the trust anchors of Linkerd's control plane: set %s among the "+
+		b.addWarning("the input has no ConfigMap %s, which contains the trust anchors of Linkerd's control plane: set %s in the "+
 			"values of spec.sidecars, or import that ConfigMap too", linkerdAnchors, field)
 	}
 }
@@ -120,7 +120,7 @@ func (b *policyBuilder) warnUnread(at string, value any) {
 	if m, ok := value.(map[string]any); ok && at == "proxy.tracing" && isUnset(m["enabled"]) {
 		return
 	}
-	b.addWarning("%s of the ConfigMap %s is not read: the pods have what Linkerd's injector makes without it", at, linkerdConfig)
+	b.addWarning("%s of the ConfigMap %s is ignored: the pods are as Linkerd's injector would create them without it", at, linkerdConfig)
 }
 
 func isUnset(value any) bool {

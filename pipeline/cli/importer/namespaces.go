@@ -36,8 +36,8 @@ func (b *policyBuilder) setNamespaces(all []*clusterObject) {
 	b.readNamespaces(all)
 	if len(b.spec.Namespaces) == 0 {
 		b.spec.UnknownNamespace = v1alpha1.UnknownNamespaceInject
-		b.addNote("no Namespace is in the input, so the policy has unknownNamespace: Inject: pods of all namespaces are injected that do not opt out. " +
-			"To go by labels, import the cluster's namespaces too, or list them in spec.namespaces and take unknownNamespace out")
+		b.addNote("the input has no Namespace, so the policy has unknownNamespace: Inject: pods of all namespaces are injected unless they opt out. " +
+			"To use labels, import the cluster's namespaces too, or list them in spec.namespaces and remove unknownNamespace")
 	}
 }
 
@@ -101,7 +101,7 @@ func (b *policyBuilder) readContents(all []*clusterObject) {
 		slices.SortFunc(one.LimitRanges, func(a, b v1alpha1.LimitRange) int { return strings.Compare(a.Name, b.Name) })
 	}
 	if left > 0 {
-		b.addWarning("%s left out, as no Namespace of theirs is in the input: ServiceAccounts with pull secrets, LimitRanges and ProxyConfigs are listed with "+
+		b.addWarning("%s skipped, because the input lacks their Namespaces: ServiceAccounts with pull secrets, LimitRanges and ProxyConfigs are listed with "+
 			"their namespaces", countText(left, "object"))
 	}
 }

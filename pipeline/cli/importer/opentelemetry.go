@@ -33,7 +33,7 @@ func (b *policyBuilder) findCollectors(all []*clusterObject) []any {
 			continue
 		}
 		if version != collectorVersion {
-			b.addWarning("%s is left out: its apiVersion is %s; take it as %s: kubectl get opentelemetrycollectors.v1beta1.opentelemetry.io -A -o yaml",
+			b.addWarning("%s is skipped: its apiVersion is %s; read it as %s: kubectl get opentelemetrycollectors.v1beta1.opentelemetry.io -A -o yaml",
 				o, version, collectorVersion)
 			continue
 		}
@@ -61,7 +61,7 @@ func (b *policyBuilder) findInstrumentations(all []*clusterObject) []any {
 			continue
 		}
 		if version != instrumentationVersion {
-			b.addWarning("%s is left out: its apiVersion is %s; take it as %s", o, version, instrumentationVersion)
+			b.addWarning("%s is skipped: its apiVersion is %s; read it as %s", o, version, instrumentationVersion)
 			continue
 		}
 		found = append(found, reducedObject(o))
@@ -76,7 +76,7 @@ func (b *policyBuilder) setInstrumentations(objects []any) {
 	}
 	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: instrumentationSidecar, Values: map[string]any{"instrumentations": objects}})
 	b.origins = append(b.origins, countText(len(objects), instrumentationKind))
-	b.addNote("values.images of the sidecar %s are those of the operator 0.148.0, for objects that name none: set them as your operator has them",
+	b.addNote("values.images of the sidecar %s are those of the operator 0.148.0, for objects that set none: set them to those of your operator",
 		instrumentationSidecar)
 }
 
@@ -87,6 +87,6 @@ func (b *policyBuilder) setCollectors(collectors []any) {
 	}
 	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: collectorSidecar, Values: map[string]any{"collectors": collectors}})
 	b.origins = append(b.origins, countText(len(collectors), collectorKind))
-	b.addNote("values.image of the sidecar %s is that of the operator 0.148.0, for collectors that name none, and values.native is true, as for "+
-		"Kubernetes 1.29 and later: set them as your operator has them", collectorSidecar)
+	b.addNote("values.image of the sidecar %s is that of the operator 0.148.0, for collectors that set none, and values.native is true, as for "+
+		"Kubernetes 1.29 and later: set them to those of your operator", collectorSidecar)
 }

@@ -118,7 +118,7 @@ func TestInstrumentations(t *testing.T) {
 			t.Errorf("%s: -operator +Prerig:\n%s", language, diff)
 		}
 	}
-	if len(imp.Warnings) != 1 || !strings.Contains(imp.Warnings[0], "newer") || !strings.Contains(imp.Warnings[0], "take it as opentelemetry.io/v1alpha1") {
+	if len(imp.Warnings) != 1 || !strings.Contains(imp.Warnings[0], "newer") || !strings.Contains(imp.Warnings[0], "read it as opentelemetry.io/v1alpha1") {
 		t.Errorf("warnings: %q", imp.Warnings)
 	}
 }
@@ -159,7 +159,7 @@ func TestCollectors(t *testing.T) {
 	if diff := cmp.Diff(want.InitContainers, got.InitContainers, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-operator +Prerig:\n%s", diff)
 	}
-	if len(imp.Warnings) != 1 || !strings.Contains(imp.Warnings[0], "old") || !strings.Contains(imp.Warnings[0], "take it as opentelemetry.io/v1beta1") {
+	if len(imp.Warnings) != 1 || !strings.Contains(imp.Warnings[0], "old") || !strings.Contains(imp.Warnings[0], "read it as opentelemetry.io/v1beta1") {
 		t.Errorf("warnings: %q", imp.Warnings)
 	}
 }

@@ -58,7 +58,7 @@ func findInstallation(all []*clusterObject, opts Options) (*clusterObject, error
 	case 1:
 		return found[0], nil
 	}
-	return nil, fmt.Errorf("importing: %s and %s both ask for a control plane; import one of them, or choose by --revision", found[0], found[1])
+	return nil, fmt.Errorf("importing: %s and %s both define a control plane; import one of them, or choose one with --revision", found[0], found[1])
 }
 
 // operatorPolicy fills in the policy from the document.
@@ -139,12 +139,12 @@ func (o *operatorBuilder) checkVersion() error {
 	}
 	want, _ := istio.ParseVersion(o.base.Version)
 	if o.version == "" {
-		o.addWarning("%s does not say which version of Istio it is for: the policy is for %s, as the built-in one is; give another with --istio-version", o.object.ref(), want)
+		o.addWarning("%s does not contain the version of Istio: the policy is for %s, like the built-in one; set another with --istio-version", o.object.ref(), want)
 		return nil
 	}
 	got, ok := istio.ParseVersion(o.version)
 	if !ok {
-		o.addWarning("%s: %q is no version of Istio, so the policy is for %s; give another with --istio-version", o.placeText(field), o.version, want)
+		o.addWarning("%s: %q is not a version of Istio, so the policy is for %s; set another with --istio-version", o.placeText(field), o.version, want)
 		return nil
 	}
 	if got.Minor == want.Minor {
@@ -154,21 +154,21 @@ func (o *operatorBuilder) checkVersion() error {
 	if o.object.kind == sailKind {
 		render = "kubectl -n NAMESPACE get configmaps,mutatingwebhookconfigurations,deployments -o yaml | prerig import"
 	}
-	return o.fail(field, "the version is %s, and the built-in policy is for %s; import what is installed: %s", got, want, render)
+	return o.fail(field, "the version is %s, and the built-in policy is for %s; import the installed objects: %s", got, want, render)
 }
 
 // addNotes reports the parts of the document that the policy omits.
 func (o *operatorBuilder) addNotes() {
 	if valueAt(o.values, "global", "tag") == nil || valueAt(o.values, "global", "hub") == nil {
-		o.addNote("%s does not name both the hub and the tag of the images; the built-in policy's hold for the rest: %v and %v", o.object.ref(),
+		o.addNote("%s does not set both the hub and the tag of the images; the built-in policy's are used for the rest: %v and %v", o.object.ref(),
 			valueAt(o.baseValues, "global", "hub"), valueAt(o.baseValues, "global", "tag"))
 	}
 	if len(o.leftOut) > 0 {
 		slices.Sort(o.leftOut)
-		o.addNote("left out, as injected pods do not depend on it: %s", strings.Join(slices.Compact(o.leftOut), ", "))
+		o.addNote("skipped, because injected pods do not depend on it: %s", strings.Join(slices.Compact(o.leftOut), ", "))
 	}
 	if o.base.KubernetesVersion != "" && o.spec.Istio.KubernetesVersion == "" {
-		o.addNote("no Node is in the input: kubelets of Kubernetes %s or newer are assumed, which makes the proxy a native sidecar; "+
+		o.addNote("the input has no Node: kubelets of Kubernetes %s or newer are assumed, which makes the proxy a native sidecar; "+
 			"set spec.istio.kubernetesVersion for older ones", o.base.KubernetesVersion)
 	}
 }

@@ -27,7 +27,7 @@ func (o *operatorBuilder) checkFields(known map[string]bool) error {
 	for _, key := range slices.Sorted(maps.Keys(spec)) {
 		matters, ok := known[key]
 		if !ok {
-			return o.fail([]string{"spec", key}, "there is no such field; there are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return o.fail([]string{"spec", key}, "unknown field; known fields are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if !matters {
 			o.leftOut = append(o.leftOut, "spec."+key)
@@ -42,7 +42,7 @@ func (o *operatorBuilder) readOperator() error {
 		return err
 	}
 	if path := firstText(valueAt(o.object.Value, "spec", "installPackagePath")); path != "" {
-		return o.fail([]string{"spec", "installPackagePath"}, "charts of one's own cannot be read; import what they make: istioctl manifest generate -f FILE | prerig import")
+		return o.fail([]string{"spec", "installPackagePath"}, "custom charts cannot be read; import their output: istioctl manifest generate -f FILE | prerig import")
 	}
 	profile, err := o.profile(firstText(valueAt(o.object.Value, "spec", "profile"), "default"))
 	if err != nil {
@@ -79,7 +79,7 @@ func (o *operatorBuilder) readOperator() error {
 		return err
 	}
 	if valueAt(unvalidated, "global", "istioNamespace") != nil {
-		return o.fail([]string{"spec", "unvalidatedValues", "global", "istioNamespace"}, "istioctl installs into another namespace than this; set it in spec.values")
+		return o.fail([]string{"spec", "unvalidatedValues", "global", "istioNamespace"}, "istioctl installs into another namespace; set it in spec.values")
 	}
 	return o.setValues(mergedValues(values, unvalidated))
 }
@@ -142,7 +142,7 @@ func (o *operatorBuilder) checkOverlays(pilot map[string]any) error {
 		kind, name := textAt(overlay, "kind"), textAt(overlay, "name")
 		env := slices.ContainsFunc(objectsOf(overlay["patches"]), func(p map[string]any) bool { return strings.Contains(textAt(p, "path"), ".env") })
 		if kind == "ConfigMap" || kind == "MutatingWebhookConfiguration" || kind == "Deployment" && env {
-			return o.fail(field, "the overlay changes %s %s, from which the injector reads; import what comes of it: istioctl manifest generate -f FILE | prerig import", kind, name)
+			return o.fail(field, "the overlay changes %s %s, which the injector reads; import its output: istioctl manifest generate -f FILE | prerig import", kind, name)
 		}
 	}
 	for key := range pilot {
@@ -171,7 +171,7 @@ func isEnabled(value any, otherwise bool) bool {
 // setEnv sets a variable of istiod's environment.
 func (o *operatorBuilder) setEnv(name string, value any) {
 	if value == nil {
-		o.addWarning("%s of istiod's environment comes from elsewhere (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
+		o.addWarning("%s of istiod's environment is set by a reference (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
 		return
 	}
 	o.env[name] = fmt.Sprint(value)
@@ -205,7 +205,7 @@ func (o *operatorBuilder) readSail(opts Options) error {
 	namespace := firstText(valueAt(o.object.Value, "spec", "namespace"), "istio-system")
 	values := mergedValues(mergedValues(below, given), map[string]any{"revision": revision, "global": map[string]any{"istioNamespace": namespace}})
 	if firstText(values["platform"], valueAt(values, "global", "platform")) == "" {
-		o.addNote("on OpenShift the Sail operator sets values.global.platform: openshift by itself; there, say so in %s before it is imported", o.object.ref())
+		o.addNote("on OpenShift the Sail operator sets values.global.platform: openshift by itself; there, set it in %s before the import", o.object.ref())
 	}
 	return o.setValues(values)
 }
@@ -220,7 +220,7 @@ func (o *operatorBuilder) sailRevision(version string, opts Options) (string, er
 		case opts.Revision != "":
 			revision = opts.Revision
 		case !ok || v.Patch < 0:
-			return "", o.fail([]string{"spec", "version"}, "the name of the revision depends on the release that %q stands for; give it with --revision", version)
+			return "", o.fail([]string{"spec", "version"}, "the name of the revision depends on the release that %q refers to; set it with --revision", version)
 		default:
 			revision += "-v" + strings.ReplaceAll(version, ".", "-")
 		}

@@ -77,12 +77,12 @@ func (o *operatorBuilder) setValues(values map[string]any) error {
 	for _, u := range unsupportedValues {
 		path := strings.Split(u.path, ".")
 		if v := firstText(valueAt(o.values, path...)); v != "" && !slices.Contains(u.harmless, v) {
-			return o.fail(append([]string{"spec", "values"}, path...), "the value %s is not supported: %s; import what is installed: "+
+			return o.fail(append([]string{"spec", "values"}, path...), "the value %s is not supported: %s; import the installed objects: "+
 				"istioctl manifest generate -f FILE | prerig import, or the objects of the cluster", v, u.what)
 		}
 	}
 	if firstText(o.values["revision"]) == defaultRevision {
-		return o.fail([]string{"spec", "revision"}, "a revision that is called default does not inject by istio-injection; leave the field out")
+		return o.fail([]string{"spec", "revision"}, "a revision named default does not inject by istio-injection; omit the field")
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (o *operatorBuilder) overrides() map[string]any {
 // may be a default of the chart, which is not at hand.
 func (o *operatorBuilder) addTemplateValue(known map[string]any, template string, path []string) {
 	if valueAt(o.values, path...) == nil && valueAt(o.baseValues, path...) == nil {
-		o.addWarning("the template %s reads .Values.%s, which the policy does not have; if the chart has it, set it in injector.overrides", template, strings.Join(path, "."))
+		o.addWarning("the template %s reads .Values.%s, which the policy lacks; if the chart has it, set it in injector.overrides", template, strings.Join(path, "."))
 	}
 	for m := known; ; path = path[1:] {
 		if len(path) == 1 {

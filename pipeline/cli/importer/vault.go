@@ -71,7 +71,7 @@ func (b *policyBuilder) setVault(deployment *clusterObject, all []*clusterObject
 			continue
 		}
 		if e["valueFrom"] != nil {
-			b.addWarning("the variable %s of %s is not in its manifest: set %s among the values of spec.sidecars", variable, deployment, name)
+			b.addWarning("the variable %s of %s is not in its manifest: set %s in the values of spec.sidecars", variable, deployment, name)
 		}
 		// The injector treats an empty value as unset.
 		if value := textAt(e, "value"); value != "" {
@@ -79,12 +79,12 @@ func (b *policyBuilder) setVault(deployment *clusterObject, all []*clusterObject
 		}
 	}
 	if values["image"] == nil {
-		b.addWarning("%s does not set %sVAULT_IMAGE: the image of the agent is that of the built-in policy, and not of the injector's version", deployment, vaultPrefix)
+		b.addWarning("%s does not set %sVAULT_IMAGE: the image of the agent is that of the built-in policy, not that of the injector's version", deployment, vaultPrefix)
 	}
 	args, _ := container["args"].([]any)
 	for _, arg := range args {
 		if text, _ := arg.(string); strings.HasPrefix(text, "-") {
-			b.addWarning("the argument %s of %s is not read: only its variables are", text, deployment)
+			b.addWarning("the argument %s of %s is ignored: only its variables are read", text, deployment)
 		}
 	}
 	namespace := deployment.namespace
@@ -150,7 +150,7 @@ func skipRules(selector any, on string) ([]v1alpha1.SidecarRule, error) {
 	var rules []v1alpha1.SidecarRule
 	for _, r := range requirements {
 		if opposite[r.Operator] == "" {
-			return nil, fmt.Errorf("the operator %q is none of a selector", r.Operator)
+			return nil, fmt.Errorf("the operator %q is not a selector operator", r.Operator)
 		}
 		r.Operator = opposite[r.Operator]
 		rules = append(rules, v1alpha1.SidecarRule{

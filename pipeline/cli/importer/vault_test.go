@@ -69,7 +69,7 @@ func TestVaultUnread(t *testing.T) {
 		"[agent-inject, 2>&1]", "[agent-inject, -run-as-user=7]").Replace(vaultDeployment)
 	_, imp, err := imported(clusterObjects(t, text), Options{})
 	must(t, err)
-	for _, want := range []string{"the variable AGENT_INJECT_VAULT_IMAGE of ", "set image among the values", "does not set AGENT_INJECT_VAULT_IMAGE", "the argument -run-as-user=7 of "} {
+	for _, want := range []string{"the variable AGENT_INJECT_VAULT_IMAGE of ", "set image in the values", "does not set AGENT_INJECT_VAULT_IMAGE", "the argument -run-as-user=7 of "} {
 		if !strings.Contains(strings.Join(imp.Warnings, "\n"), want) {
 			t.Errorf("no warning says %q: %q", want, imp.Warnings)
 		}

@@ -42,7 +42,7 @@ func (b *policyBuilder) setWebhooks(all []*clusterObject) error {
 	}
 	b.spec.Istio.RevisionTags = sortedNames(tags)
 	if len(b.spec.Istio.Webhooks) == 0 {
-		b.addWarning("no MutatingWebhookConfiguration of Istio is in the input: which pods are injected follows the selectors that the version installs")
+		b.addWarning("the input has no MutatingWebhookConfiguration of Istio: pods are injected by the default selectors of the version")
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (b *policyBuilder) injectionURL(entry map[string]any) {
 			continue
 		}
 		if *field != "" && *field != v {
-			b.addWarning("the webhooks of the revision %s name several values for %s (%s, %s); the first is used", b.plane.revision, key, *field, v)
+			b.addWarning("the webhooks of the revision %s have several values for %s (%s, %s); the first is used", b.plane.revision, key, *field, v)
 			continue
 		}
 		*field = v
@@ -138,7 +138,7 @@ func (b *policyBuilder) injectionURL(entry map[string]any) {
 func (b *policyBuilder) proxyEnv(name, v string) {
 	env := b.spec.Istio.ProxyEnv
 	if had, ok := env[name]; ok && had != v {
-		b.addWarning("the webhooks of the revision %s name several values for %s (%s, %s); the first is used", b.plane.revision, name, had, v)
+		b.addWarning("the webhooks of the revision %s have several values for %s (%s, %s); the first is used", b.plane.revision, name, had, v)
 		return
 	}
 	if env == nil {
