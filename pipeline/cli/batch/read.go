@@ -33,7 +33,7 @@ func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
 	for _, p := range listing.Passed {
 		why := whyNotRead[p.Why]
 		if p.Why == files.Large && looksLikeObject(string(p.Head)) {
-			b.addError(p.Path, fmt.Errorf("reading %s: it has more than %d MiB, which is the most that is read of one file; split it", p.Path, files.MaxSize>>20))
+			b.addError(p.Path, fmt.Errorf("reading %s: it is larger than %d MiB, the size limit for one file; split it", p.Path, files.MaxSize>>20))
 			continue
 		}
 		b.passed = append(b.passed, passedFile{why, p.Path})

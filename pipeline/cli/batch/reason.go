@@ -30,23 +30,23 @@ var (
 	template       = &passReason{one: "template", many: "templates", instead: "render templates first, and inject the output"}
 	patch          = &passReason{one: "patch or input file of a kustomization", many: "patches or input files of kustomizations", instead: "inject the resources that they change, or the output of kustomize build", copied: true}
 	kustomization  = &passReason{one: "kustomization", many: "kustomizations", instead: "inject the resources, or the output of kustomize build", copied: true}
-	objectList     = &passReason{one: "plain list of objects", many: "plain lists of objects", instead: "kubectl reads no such list; make it the items of an object of the kind List", severity: result.Warning}
-	fragment       = &passReason{one: "workload without containers", many: "workloads without containers", instead: "no pod can be made of it, and the API server refuses it; patches and what tests expect look so", severity: result.Warning}
-	list           = &passReason{one: "file with a list", many: "files with lists", instead: "a list, such as an Ansible playbook, is no Kubernetes object"}
-	jsonLines      = &passReason{one: "file of JSON lines", many: "files of JSON lines", instead: "no Kubernetes object is in JSON lines"}
-	jsonComments   = &passReason{one: "JSON file with comments", many: "JSON files with comments", instead: "no Kubernetes object is written so"}
+	objectList     = &passReason{one: "plain list of objects", many: "plain lists of objects", instead: "kubectl does not read such lists; make it the items of an object of kind List", severity: result.Warning}
+	fragment       = &passReason{one: "workload without containers", many: "workloads without containers", instead: "it defines no pod, and the API server rejects it; patches and expected test results look like this", severity: result.Warning}
+	list           = &passReason{one: "file with a list", many: "files with lists", instead: "a list, such as an Ansible playbook, is not a Kubernetes object"}
+	jsonLines      = &passReason{one: "file of JSON lines", many: "files of JSON lines", instead: "JSON lines contain no Kubernetes objects"}
+	jsonComments   = &passReason{one: "JSON file with comments", many: "JSON files with comments", instead: "Kubernetes objects are not written this way"}
 	compose        = &passReason{one: "Docker Compose file", many: "Docker Compose files", instead: "only Kubernetes objects can be injected"}
-	openAPI        = &passReason{one: "OpenAPI document", many: "OpenAPI documents", instead: "an API is described there, and no object"}
-	rules          = &passReason{one: "file of Prometheus rules", many: "files of Prometheus rules", instead: "Prometheus reads them, and not Kubernetes"}
+	openAPI        = &passReason{one: "OpenAPI document", many: "OpenAPI documents", instead: "it describes an API, not an object"}
+	rules          = &passReason{one: "file of Prometheus rules", many: "files of Prometheus rules", instead: "they are for Prometheus, not Kubernetes"}
 	plain          = &passReason{one: "file without apiVersion and kind", many: "files without apiVersion and kind", instead: "every Kubernetes object has both"}
 	notText        = &passReason{one: "file that is not text", many: "files that are not text", instead: "manifests are UTF-8 text"}
-	unreadable     = &passReason{one: "file that is neither YAML nor JSON", many: "files that are neither YAML nor JSON", instead: "no apiVersion and kind can be read there", severity: result.Warning}
-	dangling       = &passReason{one: "link to what does not exist", many: "links to what does not exist", instead: "nothing can be read there", severity: result.Warning}
-	linked         = &passReason{one: "link to a directory", many: "links to directories", instead: "links to directories are not followed; name the directories themselves"}
+	unreadable     = &passReason{one: "file that is neither YAML nor JSON", many: "files that are neither YAML nor JSON", instead: "its apiVersion and kind cannot be read", severity: result.Warning}
+	dangling       = &passReason{one: "broken link", many: "broken links", instead: "their targets do not exist", severity: result.Warning}
+	linked         = &passReason{one: "link to a directory", many: "links to directories", instead: "links to directories are not followed; specify the directories themselves"}
 	specialFile    = &passReason{one: "named pipe, device or socket", many: "named pipes, devices or sockets", instead: "only regular files are read in a directory"}
-	dependencies   = &passReason{one: "directory of downloaded packages", many: "directories of downloaded packages", instead: "to read one, name it"}
-	results        = &passReason{one: "directory of results", many: "directories of results", instead: "what is written there is not read again"}
-	large          = &passReason{one: "file", many: "files", instead: fmt.Sprintf("a file of more than %d MiB is not read", files.MaxSize>>20), severity: result.Warning}
+	dependencies   = &passReason{one: "directory of downloaded packages", many: "directories of downloaded packages", instead: "to read one, specify it"}
+	results        = &passReason{one: "directory of results", many: "directories of results", instead: "results are not read again"}
+	large          = &passReason{one: "file", many: "files", instead: fmt.Sprintf("files larger than %d MiB are not read", files.MaxSize>>20), severity: result.Warning}
 	reasonsInOrder = []*passReason{helmTemplate, template, kustomization, patch, fragment, objectList, list, jsonLines, jsonComments, compose, openAPI, rules, plain, notText,
 		unreadable, dangling, linked, specialFile, dependencies, results, large}
 )
@@ -88,7 +88,7 @@ func (r *passReason) noteResult(places []string) result.Result {
 	if severity == "" {
 		severity = result.Info
 	}
-	return result.Result{Severity: severity, Message: fmt.Sprintf("%d %s%s %s passed over; %s", len(places), what, placesInWords(places), verb, r.instead)}
+	return result.Result{Severity: severity, Message: fmt.Sprintf("%d %s%s %s skipped; %s", len(places), what, placesInWords(places), verb, r.instead)}
 }
 
 // placesInWords describes the places in a few words.

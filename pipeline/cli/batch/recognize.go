@@ -68,9 +68,9 @@ func recognizeMeta(d *manifest.Document, meta manifest.Meta) finding {
 		}
 		return finding{}
 	case meta.APIVersion == "" && workloadKind(meta.Kind) && hasKey(text, "metadata") && hasKey(text, "spec"):
-		return finding{err: fmt.Errorf("reading %s: the object says kind %s and no apiVersion, so it is not known what it is; add the apiVersion", d, meta.Kind)}
+		return finding{err: fmt.Errorf("reading %s: the object has kind %s and no apiVersion, so its type is unknown; add the apiVersion", d, meta.Kind)}
 	case meta.Kind == "" && workloadVersion(meta.APIVersion) && hasKey(text, "metadata") && hasKey(text, "spec"):
-		return finding{err: fmt.Errorf("reading %s: the object says apiVersion %s and no kind, so it is not known what it is; add the kind", d, meta.APIVersion)}
+		return finding{err: fmt.Errorf("reading %s: the object has apiVersion %s and no kind, so its type is unknown; add the kind", d, meta.APIVersion)}
 	}
 	return finding{reason: plainReason(d.Path(), text)}
 }

@@ -78,7 +78,7 @@ func TestDetail(t *testing.T) {
   revision:    default
   templates:   sidecar, custom
   pod at:      spec.template
-  namespace:   not named, its labels are not known
+  namespace:   not named, labels unknown
   policy:      mesh
   Istio:       1.31
   sidecar:     vault: yes: its annotation asks
@@ -99,10 +99,10 @@ func TestSelect(t *testing.T) {
 		"deployment.apps/web":  "Deployment shop/web",
 		"sts/db":               "StatefulSet db",
 		"tfjob/ml/train":       "TFJob ml/train, TFJob ml/train",
-		"deployment/wep":       "finding deployment/wep: no such workload; there are: Deployment shop/web",
-		"deployment/other/web": "finding deployment/other/web: no such workload; there are: Deployment shop/web",
-		"job/web":              "finding job/web: no such workload; there are: Deployment shop/web",
-		"job/x":                "finding job/x: no such file, and no such workload among the 4 of the input",
+		"deployment/wep":       "finding deployment/wep: no such workload; similar ones: Deployment shop/web",
+		"deployment/other/web": "finding deployment/other/web: no such workload; similar ones: Deployment shop/web",
+		"job/web":              "finding job/web: no such workload; similar ones: Deployment shop/web",
+		"job/x":                "finding job/x: no such file, and no such workload among the 4 in the input",
 	} {
 		r, ok := ParseReference(s)
 		if !ok {

@@ -76,13 +76,13 @@ func (e Explanation) Select(refs []Reference) (Explanation, error) {
 			continue
 		}
 		if len(near) == 0 {
-			return out, fmt.Errorf("finding %s: no such file, and no such workload among the %d of the input", r, len(e.Workloads))
+			return out, fmt.Errorf("finding %s: no such file, and no such workload among the %d in the input", r, len(e.Workloads))
 		}
 		const most = 5
 		if len(near) > most {
 			near = append(near[:most], "…")
 		}
-		return out, fmt.Errorf("finding %s: no such workload; there are: %s", r, strings.Join(near, ", "))
+		return out, fmt.Errorf("finding %s: no such workload; similar ones: %s", r, strings.Join(near, ", "))
 	}
 	return out, nil
 }

@@ -135,10 +135,10 @@ func (n Namespace) labelWords() string {
 		name = "not named"
 	}
 	if !n.Known && n.Source != "" && n.Source != decide.SourceUnknown {
-		return name + ", which has no label about injection" + fromSource(n.Source)
+		return name + ", which has no injection label" + fromSource(n.Source)
 	}
 	if !n.Known {
-		return name + ", its labels are not known"
+		return name + ", labels unknown"
 	}
 	return name + fromSource(n.Source)
 }

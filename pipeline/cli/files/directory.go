@@ -122,7 +122,7 @@ func (d *Directory) followLinks(rel string) (string, error) {
 		return "", err
 	}
 	if !isBelow(d.real, real) {
-		return "", fmt.Errorf("a link leads to %s, which is not in %s; remove the link", real, d.name)
+		return "", fmt.Errorf("a link points to %s, which is not in %s; remove the link", real, d.name)
 	}
 	return filepath.Rel(d.real, real)
 }

@@ -111,7 +111,7 @@ func literalBraces(pattern string) string {
 // CheckPattern returns an error for a pattern that cannot match, because a bracket in it is not closed.
 func CheckPattern(pattern string) error {
 	if r, ok := parseRule(pattern); ok && !doublestar.ValidatePattern(r.pattern) {
-		return fmt.Errorf("the pattern %q cannot be read; patterns are written as in .gitignore", pattern)
+		return fmt.Errorf("invalid pattern %q; patterns use the syntax of .gitignore", pattern)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func TestAllIsExcluded(t *testing.T) {
 	dir := tree(t, "a.yaml")
 	listing, err := Read(t.Context(), []string{dir}, Options{Exclude: []string{"*"}}, func(Input) { t.Error("read") })
 	must(t, err)
-	if len(listing.Errors) != 1 || !strings.HasSuffix(listing.Errors[0].Error(), "no .yaml, .yml or .json file but what is excluded") {
+	if len(listing.Errors) != 1 || !strings.HasSuffix(listing.Errors[0].Error(), "no .yaml, .yml or .json file that is not excluded") {
 		t.Errorf("got %v", listing.Errors)
 	}
 }

@@ -79,7 +79,7 @@ func Clean(leftovers []string) (removed, kept []string, err error) {
 			continue
 		}
 		if err := os.Remove(path); err != nil {
-			errs = append(errs, fmt.Errorf("removing %s, which a run that was ended has left behind: %w", path, innerError(err)))
+			errs = append(errs, fmt.Errorf("removing %s, which an interrupted run left behind: %w", path, innerError(err)))
 			continue
 		}
 		removed = append(removed, path)

@@ -217,7 +217,7 @@ func streamDescriptor(arg string) (descriptor string, ok bool) {
 
 // specialFileError describes the type of an irregular file.
 func specialFileError(mode fs.FileMode) error {
-	what := "something else than a file"
+	what := "not a file"
 	switch {
 	case mode&fs.ModeNamedPipe != 0: // it has taken the place of a file
 		what = "a named pipe"
@@ -226,7 +226,7 @@ func specialFileError(mode fs.FileMode) error {
 	case mode&fs.ModeDevice != 0:
 		what = "a device"
 	}
-	return fmt.Errorf("it is %s, and only regular files are read; pipe what is in it to standard input", what)
+	return fmt.Errorf("it is %s, and only regular files are read; pipe its content to standard input", what)
 }
 
 func (r *fileReader) standardInput() {
@@ -278,7 +278,7 @@ func (l *lazyFile) Read(p []byte) (int, error) {
 }
 
 // errLarge means that a file is not read because it is too large.
-var errLarge = fmt.Errorf("it has more than %d MiB, which is the most that is read of one file; split it", MaxSize>>20)
+var errLarge = fmt.Errorf("it is larger than %d MiB, the size limit for one file; split it", MaxSize>>20)
 
 // readAll reads to the end, or until the context ends: a pipe may block forever.
 func (r *fileReader) readAll(in io.Reader) ([]byte, error) {

@@ -46,7 +46,7 @@ func (r *fileReader) readDirectory(root string) {
 	if w.found == 0 && len(r.Errors) == failed && r.ctx.Err() == nil {
 		but := ""
 		if w.excluded {
-			but = " but what is excluded"
+			but = " that is not excluded"
 		}
 		r.addError(root, errors.New("the directory has no .yaml, .yml or .json file"+but))
 	}

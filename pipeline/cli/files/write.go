@@ -60,7 +60,7 @@ func To(path string, data []byte) (Output, error) {
 // checkNew refuses a link to what does not exist as the place of a new file.
 func (o Output) checkNew() error {
 	if _, err := o.in.Lstat(o.target); err == nil {
-		return fmt.Errorf("writing %s: it is a symbolic link to what does not exist", o.Path)
+		return fmt.Errorf("writing %s: it is a broken symbolic link", o.Path)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func Write(ctx context.Context, outs []Output, progress func(done int)) error {
 	for i, out := range outs {
 		if err := renameStaged(staged[i], out); err != nil {
 			if undo := putBack(outs[:i]); undo != nil {
-				return fmt.Errorf("writing %s: %w; putting back what was written before it: %w", out.Path, innerError(err), undo)
+				return fmt.Errorf("writing %s: %w; restoring the files written before it: %w", out.Path, innerError(err), undo)
 			}
 			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, innerError(err))
 		}
@@ -220,7 +220,7 @@ func renameStaged(staged string, out Output) error {
 			return err
 		}
 		if now.Size() != out.was.Size() || !now.ModTime().Equal(out.was.ModTime()) || !os.SameFile(now, out.was) {
-			return errors.New("the file changed while it was worked on; run the command again")
+			return errors.New("the file changed during the run; run the command again")
 		}
 	}
 	if out.was == nil {

@@ -126,7 +126,7 @@ func TestWriteNothingWhenOneFails(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, dir string) string{
 		"a file changed meanwhile": func(t *testing.T, dir string) string {
 			must(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte("someone else's"), 0o644))
-			return "the file changed while it was worked on"
+			return "the file changed during the run"
 		},
 		"a file became a directory": func(t *testing.T, dir string) string {
 			must(t, os.Remove(filepath.Join(dir, "b.yaml")))

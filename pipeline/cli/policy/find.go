@@ -26,7 +26,7 @@ type Finder struct {
 func (f *Finder) Near(dir string) (string, error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {
-		return "", fmt.Errorf("looking for a policy: %w", err)
+		return "", fmt.Errorf("searching for a policy: %w", err)
 	}
 	found, err := f.searchUp(start)
 	if err != nil || found == "" {
@@ -63,17 +63,17 @@ func (f *Finder) findIn(dir string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		// Another policy in its place would make different decisions.
 		if _, err := os.Lstat(path); err == nil {
-			return "", fmt.Errorf("looking for a policy: %s is a link to what does not exist", DisplayPath(path))
+			return "", fmt.Errorf("searching for a policy: %s is a broken link", DisplayPath(path))
 		}
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("looking for a policy: %w", err)
+		return "", fmt.Errorf("searching for a policy: %w", err)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("looking for a policy: %s is not a regular file", DisplayPath(path))
+		return "", fmt.Errorf("searching for a policy: %s is not a regular file", DisplayPath(path))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("looking for a policy: %w", err)
+		return "", fmt.Errorf("searching for a policy: %w", err)
 	}
 	if errors.Is(mistakenFileError(path, data), errDaemon) {
 		f.Passed = append(f.Passed, DisplayPath(path))

@@ -30,7 +30,7 @@ func (k KubeInject) Given() bool { return k.InjectConfig != "" || k.Values != ""
 // configuration counts as enabled, as in kube-inject; all of its other settings apply.
 func (k KubeInject) Policy() (Named, error) {
 	if k.InjectConfig == "" {
-		return Named{}, errors.New("--injectConfigFile is missing: --valuesFile and --meshConfigFile only go with it")
+		return Named{}, errors.New("--valuesFile and --meshConfigFile require --injectConfigFile")
 	}
 	inject, err := readFlagFile("--injectConfigFile", k.InjectConfig)
 	if err != nil {
@@ -67,7 +67,7 @@ func (k KubeInject) Policy() (Named, error) {
 		}},
 	})
 	if err != nil {
-		return Named{}, fmt.Errorf("making a policy of %s: %w", k.InjectConfig, err)
+		return Named{}, fmt.Errorf("creating a policy from %s: %w", k.InjectConfig, err)
 	}
 	return Named{InjectionPolicy: p, Origin: k.flagNames()}, nil
 }

@@ -29,7 +29,7 @@ func (n Named) FindLock(name string) (lock fn.Item, ok bool, err error) {
 	dir := filepath.Dir(n.Origin)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return lock, false, fmt.Errorf("looking for the ImageLock %s beside %s: %w", name, n.Origin, err)
+		return lock, false, fmt.Errorf("searching for the ImageLock %s next to %s: %w", name, n.Origin, err)
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
@@ -43,7 +43,7 @@ func (n Named) FindLock(name string) (lock fn.Item, ok bool, err error) {
 		}
 		for _, d := range found {
 			if ok {
-				return lock, false, fmt.Errorf("looking for the ImageLock %s beside %s: it is in %s and in %s; remove one of them", name, n.Origin, lock.Path, path)
+				return lock, false, fmt.Errorf("searching for the ImageLock %s next to %s: it is in %s and in %s; remove one of them", name, n.Origin, lock.Path, path)
 			}
 			lock, ok = d, true
 		}

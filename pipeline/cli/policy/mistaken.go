@@ -13,7 +13,7 @@ import (
 )
 
 // errDaemon is the error of a file that configures the daemon, which has the same name by default.
-var errDaemon = errors.New("it is a configuration of prerig serve and not an InjectionPolicy; name the policy with -p, or give one of the two files another name")
+var errDaemon = errors.New("it is a configuration of prerig serve and not an InjectionPolicy; specify the policy with -p, or rename one of the two files")
 
 // mistakenFileError identifies a file that is easily mistaken for a policy: the daemon's configuration, or the
 // ConfigMap from which a policy can be made.
@@ -27,7 +27,7 @@ func mistakenFileError(origin string, data []byte) error {
 	case isDaemonConfig(top):
 		return errDaemon
 	case kind == "List" || kind == "ConfigMapList" || kind == "ConfigMap" && isIstioConfigMap(top):
-		return errors.New("it holds objects of a cluster and not an InjectionPolicy; make a policy of them: prerig import " + origin + " -o " + FileName)
+		return errors.New("it contains objects of a cluster and not an InjectionPolicy; create a policy from them: prerig import " + origin + " -o " + FileName)
 	}
 	return nil
 }

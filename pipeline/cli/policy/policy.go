@@ -41,7 +41,7 @@ func Load(name string) (Named, error) {
 		return parsePolicy("built-in "+name, text)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return Named{}, fmt.Errorf("reading policy %s: no such file, and no policy of that name comes with prerig (there are: %s)",
+		return Named{}, fmt.Errorf("reading policy %s: no such file, and no built-in policy of that name (built-in policies: %s)",
 			name, strings.Join(policies.Names(), ", "))
 	}
 	var pe *fs.PathError
@@ -55,7 +55,7 @@ func Load(name string) (Named, error) {
 func Default() (Named, error) {
 	text, ok := policies.Get(BuiltIn)
 	if !ok {
-		return Named{}, fmt.Errorf("looking for a policy: the built-in policy %s is missing from this build", BuiltIn)
+		return Named{}, fmt.Errorf("searching for a policy: the built-in policy %s is missing from this build", BuiltIn)
 	}
 	return parsePolicy("built-in "+BuiltIn, text)
 }
@@ -77,8 +77,8 @@ func parsePolicy(origin string, data []byte) (Named, error) {
 		return Named{}, fmt.Errorf("reading policy %s: the file is empty", origin)
 	case 1:
 	default:
-		return Named{}, fmt.Errorf("reading policy %s: a file holds one policy and this one has %d documents (the second at line %d); "+
-			"give further policies in files of their own, each with --policy", origin, len(found), found[1].Line())
+		return Named{}, fmt.Errorf("reading policy %s: a file contains one policy, and this one has %d documents (the second at line %d); "+
+			"move further policies to separate files, each with --policy", origin, len(found), found[1].Line())
 	}
 	if err := mistakenFileError(origin, data); err != nil {
 		return Named{}, fmt.Errorf("reading policy %s: %w", origin, err)

@@ -96,14 +96,14 @@ func TestNearRefusesWhatCannotBeRead(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, FileName, named("outside"))
 	for want, place := range map[string]func(path string) error{
-		"is a link to what does not exist": func(path string) error { return os.Symlink("../gone.yaml", path) },
-		"is not a regular file":            func(path string) error { return os.Mkdir(path, 0o755) },
+		"is a broken link":      func(path string) error { return os.Symlink("../gone.yaml", path) },
+		"is not a regular file": func(path string) error { return os.Mkdir(path, 0o755) },
 	} {
 		dir := filepath.Join(root, strings.ReplaceAll(want, " ", "-"))
 		if err := errors.Join(os.Mkdir(dir, 0o755), place(filepath.Join(dir, FileName))); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := (&Finder{}).Near(dir); err == nil || err.Error() != "looking for a policy: "+filepath.Join(dir, FileName)+" "+want {
+		if got, err := (&Finder{}).Near(dir); err == nil || err.Error() != "searching for a policy: "+filepath.Join(dir, FileName)+" "+want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
@@ -127,7 +127,7 @@ func TestLoadErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, tc := range map[string]struct{ path, want string }{
-		"no file":       {filepath.Join(dir, "nowhere.yaml"), "no such file, and no policy of that name comes with prerig (there are: cloud-sql-operator"},
+		"no file":       {filepath.Join(dir, "nowhere.yaml"), "no such file, and no built-in policy of that name (built-in policies: cloud-sql-operator"},
 		"a directory":   {dir, "is a directory"},
 		"empty":         {write(t, dir, "empty.yaml", "# nothing\n"), "the file is empty"},
 		"two":           {write(t, dir, "two.yaml", named("a")+"---\n"+named("b")), "2 documents (the second at line 9)"},
@@ -192,7 +192,7 @@ func TestKubeInject(t *testing.T) {
 		k    KubeInject
 		want string
 	}{
-		"no config":      {KubeInject{Values: values}, "--injectConfigFile is missing"},
+		"no config":      {KubeInject{Values: values}, "--valuesFile and --meshConfigFile require --injectConfigFile"},
 		"no file":        {KubeInject{InjectConfig: filepath.Join(dir, "nowhere")}, "nowhere of --injectConfigFile: no such file"},
 		"empty":          {KubeInject{InjectConfig: write(t, dir, "empty", "\n")}, "empty of --injectConfigFile: the file is empty"},
 		"ConfigMap keys": {KubeInject{InjectConfig: config, MeshConfig: both}, "the ConfigMap has no data.mesh"},

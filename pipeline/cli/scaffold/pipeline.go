@@ -69,7 +69,7 @@ func printFlowScalar(text string) (string, error) {
 
 var functions = template.FuncMap{"yaml": printScalar, "flow": printFlowScalar, "quoted": printQuoted}
 
-var pipelineText = template.Must(template.New("pipeline").Funcs(functions).Parse(`# Renders the manifests of a source, injects, and publishes the result whenever something changes.
+var pipelineText = template.Must(template.New("pipeline").Funcs(functions).Parse(`# Renders the manifests of a source, injects, and publishes the result on every change.
 # Every field: https://github.com/prerig/prerig/blob/main/docs/render-pipeline.md
 apiVersion: prerig.dev/v1alpha1
 kind: RenderPipeline
@@ -108,8 +108,8 @@ spec:
 {{- if .PublishURL }}
       url: {{ yaml .PublishURL }}
 {{- end }}
-      branch: {{ yaml .PublishBranch }} # Prerig's own branch; it is made if it does not exist
-      # pullRequest: {provider: GitHub, secretRef: {name: git}} # merge by hand in the place of pushing
+      branch: {{ yaml .PublishBranch }} # Prerig's own branch; it is created if it does not exist
+      # pullRequest: {provider: GitHub, secretRef: {name: git}} # merge by hand instead of pushing
 {{- end }}
 {{- if .TargetSecret }}
       {{ .TargetSecret }}
@@ -127,7 +127,7 @@ func Pipeline(o PipelineOptions) (text []byte, name string, err error) {
 	}
 	data.Name = cmp.Or(o.Name, NameOf(o.Source))
 	if len(data.Name) > 63 || !pipelineName.MatchString(data.Name) {
-		return nil, "", fmt.Errorf("%q is not a name of a pipeline: small letters, digits and -", data.Name)
+		return nil, "", fmt.Errorf("%q is not a valid pipeline name: use lowercase letters, digits and -", data.Name)
 	}
 	if data.Path == "" {
 		data.Path = "."
@@ -170,7 +170,7 @@ func secretLine(url string) string {
 func CheckSource(url string) error {
 	if isArtifact(url) {
 		if strings.Count(strings.TrimPrefix(url, "oci://"), "/") == 0 {
-			return errors.New("the URL of an artifact is oci://REGISTRY/PATH, without a tag")
+			return errors.New("the URL of an artifact must be oci://REGISTRY/PATH, without a tag")
 		}
 		return nil
 	}
@@ -190,7 +190,7 @@ func SplitPublish(source, publish string) (url, branch string, err error) {
 	if !other {
 		url, branch = "", publish
 		if strings.Contains(publish, "://") {
-			return "", "", errors.New("the branch is missing; write it behind the URL of the repository: URL#BRANCH")
+			return "", "", errors.New("the branch is missing; append it to the URL of the repository: URL#BRANCH")
 		}
 	}
 	if other {
@@ -198,7 +198,7 @@ func SplitPublish(source, publish string) (url, branch string, err error) {
 			return "", "", err
 		}
 		if branch == "" {
-			return "", "", errors.New("the branch is missing behind the # of where to publish")
+			return "", "", errors.New("the branch is missing after the # of the publish target")
 		}
 	}
 	if !other && isArtifact(source) {

@@ -65,42 +65,42 @@ var namespaceRule = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 func checkNamespaces(names []string) error {
 	for _, name := range names {
 		if !namespaceRule.MatchString(name) {
-			return fmt.Errorf("%q is not a name of a namespace: small letters, digits and -", name)
+			return fmt.Errorf("%q is not a valid namespace name: use lowercase letters, digits and -", name)
 		}
 	}
 	return nil
 }
 
 // builtInText is what is made of the built-in policy.
-var builtInText = template.Must(template.New("policy").Funcs(functions).Parse(`# What Prerig injects, and into which pods. It holds for the files beside and below it.
+var builtInText = template.Must(template.New("policy").Funcs(functions).Parse(`# What Prerig injects, and into which pods. It applies to the files next to and below it.
 # Every field: https://github.com/prerig/prerig/blob/main/docs/injection-policy.md
 apiVersion: prerig.dev/v1alpha1
 kind: InjectionPolicy
 metadata:
   name: istio
   annotations:
-    config.kubernetes.io/local-config: "true" # it is for tools, and not applied to a cluster
+    config.kubernetes.io/local-config: "true" # for tools only; not applied to a cluster
 spec:
   istio:
     # The oldest kubelet of the cluster; from 1.33 on the proxy is a native sidecar.
     kubernetesVersion: {{ quoted .KubernetesVersion }}
     injector:
-      # Istio {{ .Istio }} with its usual settings. A mesh of your own is better served by its own:
+      # Istio {{ .Istio }} with its default settings. If you have a mesh, base the policy on it:
       # prerig init --from cluster, or --from the directory of its chart.
       builtIn: istio
       # overrides: # values that differ, by the names of Istio's chart
       #   global: {hub: registry.example.com/istio}
 {{- if .Namespaces }}
-  # The namespaces whose pods get a sidecar, with the labels that they have in the cluster.
+  # The namespaces whose pods get a sidecar, with their labels in the cluster.
   namespaces:
 {{- range .Namespaces }}
   - {name: {{ flow . }}, labels: {istio-injection: enabled}}
 {{- end }}
-  # Pods of other namespaces get one only where they ask for it: Skip, Inject, or Fail.
+  # Pods of other namespaces get one only if they ask for it: Skip, Inject, or Fail.
   unknownNamespace: Skip
 {{- else }}
-  # Pods of all namespaces get a sidecar unless they opt out. To go by the labels of namespaces, as the cluster does, list them
-  # and take unknownNamespace out:
+  # Pods of all namespaces get a sidecar unless they opt out. To use the labels of namespaces, as the cluster does, list them
+  # and remove unknownNamespace:
   #   namespaces:
   #   - {name: shop, labels: {istio-injection: enabled}}
   unknownNamespace: Inject
@@ -130,7 +130,7 @@ func builtInPolicy(o PolicyOptions) ([]byte, error) {
 // importedPolicy is what was imported with what is chosen, and comments at its head.
 func importedPolicy(o PolicyOptions) ([]byte, error) {
 	p := *o.Import.Policy
-	comment := "What Prerig injects, and into which pods. It holds for the files beside and below it.\n" +
+	comment := "What Prerig injects, and into which pods. It applies to the files next to and below it.\n" +
 		"Every field: https://github.com/prerig/prerig/blob/main/docs/injection-policy.md\n" + o.Import.Comment()
 	if p.Spec.Istio != nil {
 		istio := *p.Spec.Istio
@@ -147,7 +147,7 @@ func importedPolicy(o PolicyOptions) ([]byte, error) {
 		p.Spec.Namespaces = chosenNamespaces(p.Spec.Namespaces, o.Namespaces, map[string]string{label: value})
 		p.Spec.UnknownNamespace = v1alpha1.UnknownNamespaceSkip
 		from, _, _ := strings.Cut(comment, "\nunknownNamespace:")
-		comment = from + "\nnamespaces: those whose pods get a sidecar; pods of others only where they ask for it (unknownNamespace: Skip)."
+		comment = from + "\nnamespaces: those whose pods get a sidecar; pods of others only if they ask for it (unknownNamespace: Skip)."
 	}
 	return importer.Marshal(&p, comment)
 }
