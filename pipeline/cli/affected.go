@@ -34,16 +34,16 @@ func newAffected(streams Streams, version string) *cobra.Command {
 	var repository, url string
 	cmd := newCommand("affected BASE..HEAD", "List the pipelines that a range of commits affects, as JSON")
 	cmd.Long = `List the pipelines whose result could differ between two commits of the repository in the
-current directory, as JSON. Each is rendered at the first commit; it is affected if anything
-that it read there, or looked for and did not find, is different at the second commit. No
-guess is made from the names of files.`
+current directory, as JSON. Each pipeline is rendered at the first commit; it is affected if
+anything that it read there, or looked for and did not find, differs at the second commit.
+File names are not used to guess.`
 	cmd.Example = `  prerig affected origin/main..HEAD | jq -r '.affected[].pipeline'`
 	l.addFlags(cmd)
 	cmd.Flags().StringVarP(&repository, "repository", "C", ".", "directory of the repository")
-	cmd.Flags().StringVar(&url, "url", "", "URL of the repository, as pipelines name it (default: those of its remotes)")
+	cmd.Flags().StringVar(&url, "url", "", "URL of the repository as pipelines specify it (default: the URLs of its remotes)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return fmt.Errorf("name one range of commits, BASE..HEAD, such as origin/main..HEAD; found %s", plural(len(args), "argument"))
+			return fmt.Errorf("specify one range of commits, BASE..HEAD, such as origin/main..HEAD; found %s", plural(len(args), "argument"))
 		}
 		base, head, ok := strings.Cut(args[0], "..")
 		if !ok || base == "" || head == "" || strings.HasPrefix(head, ".") {
@@ -51,7 +51,7 @@ guess is made from the names of files.`
 		}
 		repo, err := git.OpenLocal(repository)
 		if err != nil {
-			return fmt.Errorf("%w; -C names its directory", err)
+			return fmt.Errorf("%w; specify its directory with -C", err)
 		}
 		from, before, err := repo.Commit(base)
 		if err != nil {
@@ -89,7 +89,7 @@ guess is made from the names of files.`
 // missingRevisionError explains what to do about a missing revision.
 func missingRevisionError(revision string, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, plumbing.ErrReferenceNotFound) || errors.Is(err, plumbing.ErrObjectNotFound) {
-		return fmt.Errorf("finding the revision %q: the repository has no such commit; fetch it first, with its history where the clone is shallow", revision)
+		return fmt.Errorf("finding the revision %q: the repository has no such commit; fetch it first, and deepen the clone if it is shallow", revision)
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func ofRepository(all []catalog.Entry, urls []string) (out []catalog.Entry, othe
 		}
 	}
 	if len(out) == 0 && others > 0 {
-		return nil, 0, errors.New("no pipeline has this repository as its source; name it with --url as the pipelines do")
+		return nil, 0, errors.New("no pipeline uses this repository as its source; set --url to the URL that the pipelines use")
 	}
 	return out, others, nil
 }

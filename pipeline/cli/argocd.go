@@ -18,15 +18,15 @@ import (
 // contains only prerig has no shell to read it.
 func newArgoCD(streams Streams, version string) *cobra.Command {
 	var pipelines, policies string
-	cmd := newCommand("argocd-plugin", "Render an application as a plugin of Argo CD")
-	cmd.Long = `Print the manifests of one pipeline, as the generate command of a Config Management Plugin.
-Argo CD runs it in the application's directory of a checkout (ARGOCD_APP_SOURCE_PATH says
-which one); the checkout is used as the pipeline's source. The plugin's parameter "pipeline"
-names the pipeline, else the application's environment variable PIPELINE; by default it has
-the application's name, in whatever namespace the application is.`
+	cmd := newCommand("argocd-plugin", "Render an application as an Argo CD plugin")
+	cmd.Long = `Print the manifests of one pipeline, as the generate command of an Argo CD Config Management
+Plugin. Argo CD runs it in the application's directory of a checkout (ARGOCD_APP_SOURCE_PATH);
+the checkout is used as the pipeline's source. The pipeline is selected by the plugin's
+parameter "pipeline", or else by the application's environment variable PIPELINE. By default,
+it has the application's name, whatever the application's namespace.`
 	cmd.Args = cobra.NoArgs
-	cmd.Flags().StringVar(&pipelines, "pipelines", "pipelines", "directory of RenderPipeline files in the repository")
-	cmd.Flags().StringVar(&policies, "policies", "policies", "directory in the repository of the policies that pipelines name with policies[].file")
+	cmd.Flags().StringVar(&pipelines, "pipelines", "pipelines", "directory in the repository with RenderPipeline files")
+	cmd.Flags().StringVar(&policies, "policies", "policies", "directory in the repository with the policies that pipelines reference by policies[].file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		root, err := repositoryRoot(os.Getenv("ARGOCD_APP_SOURCE_PATH"))
 		if err != nil {
@@ -37,7 +37,7 @@ the application's name, in whatever namespace the application is.`
 			pipeline = applicationName(os.Getenv("ARGOCD_APP_NAME"))
 		}
 		if pipeline == "" {
-			return errors.New("looking for the pipeline: ARGOCD_APP_NAME is not set; Argo CD does that")
+			return errors.New("finding the pipeline: ARGOCD_APP_NAME is not set; Argo CD sets it")
 		}
 		render := newRender(streams, version)
 		render.SetArgs([]string{
@@ -68,7 +68,7 @@ func applicationName(told string) string {
 func repositoryRoot(path string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("looking for the repository: %w", err)
+		return "", fmt.Errorf("finding the repository: %w", err)
 	}
 	path = filepath.Clean(filepath.FromSlash(path))
 	if path == "." {
@@ -76,7 +76,7 @@ func repositoryRoot(path string) (string, error) {
 	}
 	root, ok := strings.CutSuffix(dir, string(filepath.Separator)+path)
 	if !ok {
-		return "", fmt.Errorf("looking for the repository: the working directory %s is not the application's %s", dir, path)
+		return "", fmt.Errorf("finding the repository: the working directory %s is not the application's %s", dir, path)
 	}
 	return root, nil
 }

@@ -30,14 +30,14 @@ import (
 )
 
 func newCharts(streams Streams) *cobra.Command {
-	cmd := newCommand("charts", "Lock the versions of charts that pipelines take from repositories")
-	cmd.Long = `Lock the charts that pipelines take from chart repositories and registries, so that a render
-is a function of what Git holds: charts.lock.yaml in the source has the version and the
+	cmd := newCommand("charts", "Lock the versions of charts from chart repositories")
+	cmd.Long = `Lock the charts that pipelines use from chart repositories and registries, so that a render
+depends only on the contents of Git: charts.lock.yaml in the source holds the version and the
 digest of each chart.
 
-lock adds what is missing, update moves to the newest versions, and verify compares the lock
-with what the repositories have. All three read the pipelines, and the source in the current
-directory, or where --source says. Credentials are those of the pipelines
+lock adds missing charts, update moves to the newest versions, and verify compares the lock
+with the repositories. All three read the pipelines, and the source in the current directory
+or in that of --source. The credentials are those of the pipelines
 (spec.build.chartRepositories).`
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -59,9 +59,9 @@ func newChartsRun(streams Streams, cmd *cobra.Command) *chartsRun {
 	c.completePipelines(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.pipelines, "pipelines", "pipelines", "directory of RenderPipeline files")
-	f.StringVar(&c.secrets, "secrets", "secrets", "directory of secrets, NAMESPACE/NAME/KEY")
-	f.StringVar(&c.cache, "cache", defaultCache(), "directory for what is fetched")
-	f.StringArrayVar(&c.sources, "source", nil, "directory with the source: DIR for all pipelines, or URL=DIR for those with that source; may be repeated (default: the current directory, and for pipelines with a source.dir that one)")
+	f.StringVar(&c.secrets, "secrets", "secrets", "directory of secrets, with files NAMESPACE/NAME/KEY")
+	f.StringVar(&c.cache, "cache", defaultCache(), "cache directory")
+	f.StringArrayVar(&c.sources, "source", nil, "directory with the source: DIR for all pipelines, or URL=DIR for pipelines with that source; may be repeated (default: the current directory, or the source.dir of a pipeline)")
 	for _, name := range []string{"pipelines", "secrets", "cache"} {
 		mustRegister(cmd.MarkFlagDirname(name))
 	}
@@ -70,20 +70,20 @@ func newChartsRun(streams Streams, cmd *cobra.Command) *chartsRun {
 
 func newChartsLock(streams Streams) *cobra.Command {
 	cmd := newCommand("lock [PIPELINE]...", "Lock the charts that are not locked yet")
-	cmd.Long = `Choose a version for each chart that a pipeline takes from a repository and that is not
-locked, and write it with the digest of its archive into charts.lock.yaml of the source.
-What is locked stays as long as it is in the range that is asked for. Without names of
-pipelines, charts that no pipeline asks for are taken out.
+	cmd.Long = `Choose a version for each chart that a pipeline uses from a repository and that is not locked
+yet, and write it with the digest of its archive to charts.lock.yaml in the source. A locked
+version stays as long as it is in the requested range. If no pipelines are named, charts that
+no pipeline uses are removed.
 
-Unless all charts resolve, the file is left as it is.
+If any chart fails to resolve, the file is left unchanged.
 
 Exit codes:
-  0  done
-  2  a chart does not resolve, or a pipeline, a lock or a flag is wrong`
+  0  success
+  2  a chart does not resolve, or a pipeline, a lock or a flag is invalid`
 	cmd.Example = `  prerig charts lock
   prerig charts lock --pipelines ../config/pipelines --source . team/shop`
 	c := newChartsRun(streams, cmd)
-	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not say what was locked")
+	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print what was locked")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.runLock(cmd.Context(), args, func(string) bool { return false })
 	}
@@ -91,16 +91,16 @@ Exit codes:
 }
 
 func newChartsUpdate(streams Streams) *cobra.Command {
-	cmd := newCommand("update [PIPELINE]...", "Lock the newest versions that the ranges allow")
-	cmd.Long = `Like lock, and charts that are locked get the newest version of their range.
+	cmd := newCommand("update [PIPELINE]...", "Lock the newest versions in the allowed ranges")
+	cmd.Long = `Like lock, but also moves locked charts to the newest version of their range.
 
 Exit codes:
-  0  done
-  2  a chart does not resolve, or a pipeline, a lock or a flag is wrong`
+  0  success
+  2  a chart does not resolve, or a pipeline, a lock or a flag is invalid`
 	cmd.Example = `  prerig charts update
   prerig charts update --chart podinfo`
 	c := newChartsRun(streams, cmd)
-	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not say what was locked")
+	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print what was locked")
 	cmd.Flags().StringArrayVar(&c.names, "chart", nil, "name of a chart to update; may be repeated (default: all)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.runLock(cmd.Context(), args, func(name string) bool { return len(c.names) == 0 || slices.Contains(c.names, name) })
@@ -110,23 +110,23 @@ Exit codes:
 
 func newChartsVerify(streams Streams) *cobra.Command {
 	output := "text"
-	cmd := newCommand("verify [PIPELINE]...", "Compare the lock with what the repositories have")
-	cmd.Long = `Ask the repositories for what is locked. Nothing is changed.
+	cmd := newCommand("verify [PIPELINE]...", "Compare the lock with the chart repositories")
+	cmd.Long = `Query the repositories for the locked charts. Nothing is changed.
 
-  current  the repository gives the locked archive
-  newer    it does, and there is a newer version in the range
-  changed  it gives another archive as the locked version
-  lost     it does not have the locked version any more
-  missing  a pipeline asks for a chart that is not locked
+  current  the repository has the locked archive
+  newer    the repository has the locked archive, and a newer version in the range
+  changed  the repository has a different archive for the locked version
+  lost     the repository no longer has the locked version
+  missing  a pipeline uses a chart that is not locked
 
 Exit codes:
   0  all charts are current or newer
-  1  some are changed, lost or missing
-  2  a repository could not be asked, or a pipeline, a lock or a flag is wrong`
+  1  some charts are changed, lost or missing
+  2  a repository could not be queried, or a pipeline, a lock or a flag is invalid`
 	cmd.Example = `  prerig charts verify
   prerig charts verify -o json`
 	c := newChartsRun(streams, cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, "form of the output: text or json")
+	cmd.Flags().StringVarP(&output, "output", "o", output, "output format: text or json")
 	completeChoice(cmd, "output", textOrJSONValues)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkChoice("output", output, textOrJSONValues); err != nil {
@@ -269,7 +269,7 @@ func (c *chartsRun) runLock(ctx context.Context, args []string, renew func(strin
 		return err
 	}
 	if len(found.Files) == 0 {
-		said.WriteString("no pipeline takes a chart from a repository\n")
+		said.WriteString("no pipeline uses a chart from a repository\n")
 	}
 	if !c.quiet {
 		fmt.Fprint(c.streams.Err, said.String())
@@ -315,7 +315,7 @@ func (c *chartsRun) runVerify(ctx context.Context, args []string, output string)
 	wrong := count[charts.Changed] + count[charts.Lost] + count[charts.Missing]
 	switch {
 	case count[charts.Unknown] > 0:
-		return fmt.Errorf("%s could not be asked about", plural(count[charts.Unknown], "chart"))
+		return fmt.Errorf("%s could not be checked", plural(count[charts.Unknown], "chart"))
 	case wrong > 0:
 		return findingsError{fmt.Sprintf("%d of %s not as locked", wrong, plural(len(statuses), "chart"))}
 	}

@@ -145,7 +145,7 @@ func TestChartsVerify(t *testing.T) {
 		http.Error(w, "not now", http.StatusBadGateway)
 		return true
 	}
-	contains(t, c.run(2, "charts", "verify"), "unknown  web 1.0.0", "answers 502 (Bad Gateway)", "1 chart could not be asked about")
+	contains(t, c.run(2, "charts", "verify"), "unknown  web 1.0.0", "answers 502 (Bad Gateway)", "1 chart could not be checked")
 }
 
 // A registry, and dependencies of a chart in the source: locked ones, one of the source, and a packed one.

@@ -111,7 +111,7 @@ func (w *helpWriter) Write(p []byte) (int, error) {
 }
 
 // injectHint is for those who pipe manifests into prerig without a command.
-const injectHint = "use prerig inject to inject what is piped in, and helm's --post-renderer-args inject where Helm pipes it"
+const injectHint = "use prerig inject for manifests on standard input, or --post-renderer-args inject as Helm's post-renderer"
 
 // NewRoot returns the prerig command with all its commands. A new command is one constructor in a file of its own and one
 // word in its group here.
@@ -120,24 +120,25 @@ func NewRoot(streams Streams, linked string) *cobra.Command {
 		Use:   "prerig",
 		Short: "Inject sidecars at build time, as the mesh's webhook would",
 		Long: `Prerig adds the sidecars of a service mesh to Kubernetes manifests before they reach a
-cluster, just as the mesh's admission webhook would. Injecting needs no cluster and no network.
+cluster, just as the mesh's admission webhook would. Injection needs no cluster and no
+network.
 
 Exit codes of all commands:
-  0  done
+  0  success
   1  a check found something (inject --check, lint, gate, diff, verify, doctor, status --check)
-  2  the input, the policy or a flag is wrong, or reading or writing failed`,
+  2  invalid input, policy or flag, or a read or write error`,
 		Example: `  prerig init                                               # write a first policy
   prerig inject --diff k8s/                                 # show what would change
   prerig inject -i k8s/                                     # change the files
   prerig inject -f deployment.yaml | kubectl apply -f -
-  prerig explain k8s/                                       # who is injected, and why`,
+  prerig explain k8s/                                       # show which workloads are injected, and why`,
 		Version:       version.Of(linked).Line("prerig"),
 		Args:          knownCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !streams.InTerminal { // manifests are piped in, and help must not take their place
-				return fmt.Errorf("no command given; %s; prerig --help shows all commands", injectHint)
+				return fmt.Errorf("no command specified; %s; see prerig --help for all commands", injectHint)
 			}
 			return cmd.Help()
 		},
@@ -149,18 +150,18 @@ Exit codes of all commands:
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if !cmd.HasParent() {
-			return fmt.Errorf("%w; flags come after a command: %s; see prerig --help", err, injectHint)
+			return fmt.Errorf("%w; flags must follow a command: %s; see prerig --help", err, injectHint)
 		}
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	addGroup(root, "Commands to begin with:", newInit(streams), newDoctor(streams, linked))
-	addGroup(root, "Commands for manifests:",
+	addGroup(root, "Getting Started:", newInit(streams), newDoctor(streams, linked))
+	addGroup(root, "Manifest Commands:",
 		newInject(streams), newExplain(streams), newLint(streams, linked), newGate(streams, linked), newImport(streams), newImages(streams, linked))
-	addGroup(root, "Commands for clusters:", newVerify(streams))
-	addGroup(root, "Commands for pipelines:",
+	addGroup(root, "Cluster Commands:", newVerify(streams))
+	addGroup(root, "Pipeline Commands:",
 		newRender(streams, linked), newDiff(streams, linked), newAffected(streams, linked), newCharts(streams), newArgoCD(streams, linked))
-	addGroup(root, "Commands that run the daemon:", newServe(streams, linked), newWorker(streams, linked))
-	addGroup(root, "Commands that talk to the daemon:",
+	addGroup(root, "Daemon Commands:", newServe(streams, linked), newWorker(streams, linked))
+	addGroup(root, "Daemon Client Commands:",
 		newStatus(streams), newSnapshot(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false),
 		newPromote(streams), newHold(streams), newRollback(streams), newRemove(streams), newToken(streams))
 	root.AddCommand(newVersion(streams, linked))
@@ -219,7 +220,7 @@ func needsShell(completion *cobra.Command, _ []string) error {
 	for _, c := range completion.Commands() {
 		shells = append(shells, c.Name())
 	}
-	return fmt.Errorf("name a shell, one of %s; see %s --help", strings.Join(shells, ", "), completion.CommandPath())
+	return fmt.Errorf("specify a shell, one of %s; see %s --help", strings.Join(shells, ", "), completion.CommandPath())
 }
 
 // elsewhere are commands of other programs, with what they are called here.
@@ -238,12 +239,12 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	}
 	hint := ""
 	if here, ok := elsewhere[args[0]]; ok {
-		hint = "; here it is prerig " + here
+		hint = "; use prerig " + here
 	} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		nearest := slices.MinFunc(near, func(a, b string) int { return strict.Distance(args[0], a) - strict.Distance(args[0], b) })
 		hint = "; did you mean " + nearest + "?"
 	}
-	return fmt.Errorf("there is no command %s%s; see %s --help", args[0], hint, cmd.CommandPath())
+	return fmt.Errorf("unknown command %s%s; see %s --help", args[0], hint, cmd.CommandPath())
 }
 
 // newCommand returns a command with what all of them have in common.

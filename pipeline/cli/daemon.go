@@ -39,11 +39,11 @@ func (d *daemonClient) addFlags(cmd *cobra.Command) {
 	if state == "" {
 		state = "state"
 	}
-	cmd.Flags().StringVar(&d.state, "state", state, "state directory of the daemon on this machine, whose socket is used (also PRERIG_STATE)")
-	cmd.Flags().StringVar(&d.url, "server", "", "URL of the daemon's page, instead of the socket")
+	cmd.Flags().StringVar(&d.state, "state", state, "state directory of a local daemon, to connect to its socket (also PRERIG_STATE)")
+	cmd.Flags().StringVar(&d.url, "server", "", "URL of the daemon's web page, to use instead of the socket")
 	cmd.Flags().StringVar(&d.tokenFile, "token-file", "", "file with the token for --server (default: admin.token in the state directory)")
-	cmd.Flags().StringVar(&d.caFile, "ca-file", "", "file with certificates of authorities to check --server against, beside the system's")
-	cmd.Flags().BoolVar(&d.plainHTTP, "plain-http", false, "send the token to a --server elsewhere although its URL is http://, so that others can read it on the way")
+	cmd.Flags().StringVar(&d.caFile, "ca-file", "", "file with CA certificates to verify --server, in addition to the system's")
+	cmd.Flags().BoolVar(&d.plainHTTP, "plain-http", false, "allow sending the token unencrypted to a remote http:// server")
 	mustRegister(cmd.MarkFlagFilename("ca-file"))
 	mustRegister(cmd.MarkFlagDirname("state"))
 	mustRegister(cmd.MarkFlagFilename("token-file"))
@@ -65,7 +65,7 @@ func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, a
 	}
 	request, err := http.NewRequestWithContext(ctx, method, base+path, reader)
 	if err != nil {
-		return fmt.Errorf("asking the daemon: %w", err)
+		return fmt.Errorf("calling the daemon: %w", err)
 	}
 	if d.url != "" {
 		if err := d.addToken(request); err != nil {
@@ -75,18 +75,18 @@ func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, a
 	response, err := d.client.Do(request)
 	if err != nil {
 		if d.url == "" && ctx.Err() == nil {
-			return fmt.Errorf("asking the daemon at %s: %w; is it running (prerig serve), and is --state its directory? --server names one elsewhere", filepath.Join(d.state, "prerig.sock"), innermostError(err))
+			return fmt.Errorf("calling the daemon at %s: %w; is it running (prerig serve), and is --state its directory? Use --server for a remote daemon", filepath.Join(d.state, "prerig.sock"), innermostError(err))
 		}
 		at := d.url
 		if at == "" {
 			at = filepath.Join(d.state, "prerig.sock")
 		}
-		return fmt.Errorf("asking the daemon at %s: %w", at, innermostError(err))
+		return fmt.Errorf("calling the daemon at %s: %w", at, innermostError(err))
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
 	if err != nil {
-		return fmt.Errorf("reading the daemon's answer: %w", err)
+		return fmt.Errorf("reading the daemon's response: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
 		var told struct{ Error string }
@@ -101,7 +101,7 @@ func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, a
 		return daemonError{response.StatusCode, told.Error}
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("reading the daemon's answer: %s: %w", d.notOurs("it is no JSON"), err)
+		return fmt.Errorf("reading the daemon's response: %s: %w", d.notOurs("the response is not JSON"), err)
 	}
 	return nil
 }
@@ -155,10 +155,10 @@ func (d *daemonClient) addToken(request *http.Request) error {
 	}
 	text := strings.TrimSpace(string(token))
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("reading the token: %s holds no token, which is one word", file)
+		return fmt.Errorf("reading the token: %s does not contain a token, which is a single word", file)
 	}
 	if host := request.URL.Hostname(); request.URL.Scheme == "http" && !d.plainHTTP && !server.Loopback(net.JoinHostPort(host, "0")) {
-		return fmt.Errorf("asking the daemon: the token would go to %s in the clear; use https:// (admin.tls of the daemon, or a proxy), or --plain-http if nobody can listen", host)
+		return fmt.Errorf("calling the daemon: the token would be sent to %s unencrypted; use https:// (admin.tls of the daemon, or a proxy), or --plain-http on a trusted network", host)
 	}
 	request.Header.Set("Authorization", "Bearer "+text)
 	return nil
@@ -168,11 +168,11 @@ func (d *daemonClient) addToken(request *http.Request) error {
 func trustingTransport(caFile string) (*http.Transport, error) {
 	text, err := os.ReadFile(caFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificates of authorities: %w", err)
+		return nil, fmt.Errorf("reading CA certificates: %w", err)
 	}
 	trusted, ok := trust.Authorities(text)
 	if !ok {
-		return nil, fmt.Errorf("reading the certificates of authorities: %s holds none in PEM form", caFile)
+		return nil, fmt.Errorf("reading CA certificates: %s contains none in PEM format", caFile)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = trusted
@@ -193,7 +193,7 @@ type daemonError struct {
 	text string
 }
 
-func (e daemonError) Error() string { return "asking the daemon: " + e.text }
+func (e daemonError) Error() string { return "calling the daemon: " + e.text }
 
 // getPipelines asks for all, or for some with their runs.
 func (d *daemonClient) getPipelines(ctx context.Context, names ...string) ([]server.Pipeline, error) {

@@ -20,30 +20,29 @@ import (
 
 func newDiff(streams Streams, version string) *cobra.Command {
 	var o diffOptions
-	cmd := newCommand("diff [PIPELINE...]", "Show what would change where pipelines publish to")
-	cmd.Long = `Render pipelines as the daemon would, and compare the result with what is published:
-branches (for proposals the active branch) and artifacts. A change that many objects share is
-shown once, with the list of the objects, so the upgrade of a mesh reads as a handful of
-changes, however many applications there are. <name> stands for an object's own name where
-lines differ only by that.
+	cmd := newCommand("diff [PIPELINE...]", "Show how publishing would change the targets of pipelines")
+	cmd.Long = `Render pipelines as the daemon would, and compare the result with what is published: branches
+(for proposals, the active branch) and artifacts. A change that many objects share is shown
+once, with the list of the objects, so that a mesh upgrade is a handful of changes, however
+many applications there are. <name> is a placeholder for an object's own name where lines
+differ only in that name.
 
-If the path on a branch has changed, what the pipeline leaves at the old path is shown as
-deleted. Branches that were removed from spec.publish, and pipelines that were removed, are
-not compared: only the daemon's state says what it deletes there (deletionPolicy). Of the
-directory of --against, only what belongs to pipelines that exist now is compared.
+If the path on a branch has changed, the files that the pipeline leaves at the old path are
+shown as deleted. Branches that were removed from spec.publish, and removed pipelines, are not
+compared: only the daemon's state records what it deletes there (deletionPolicy). In the
+directory of --against, only the files of existing pipelines are compared.
 
-Text and Markdown name the first objects of each change, and Markdown fits into a comment on
-a pull request; both say what they leave out. JSON has everything.
+Text and Markdown list the first objects of each change, and Markdown fits into a pull request
+comment; both report what they omit. JSON is complete.
 
--o review writes Markdown for who reviews the change: first what would be refused and deleted
-and what is newly found, then what the source and what the injection changed, apart, requests
-and limits before and after, images that moved, and where it is from. --limit is what the
-host takes.
+-o review writes Markdown for reviewers: first rejections, deletions and new findings, then
+the changes by the source and by the injection, separately, requests and limits before and
+after, changed images, and the origin. --limit sets the length that the host accepts.
 
 Exit codes, like those of diff:
-  0  nothing would change
-  1  something would change (0 with --exit-code=false)
-  2  something could not be rendered or compared, or would be refused; the rest is shown`
+  0  no differences
+  1  differences found (0 with --exit-code=false)
+  2  a pipeline could not be rendered or compared, or would be rejected; the rest is shown`
 	cmd.Example = `  prerig diff --source .                       # a pull request, checked out here
   prerig diff --source . -o markdown --exit-code=false > comment.md
   prerig diff --source . -o review --limit gitlab --exit-code=false > review.md
@@ -51,10 +50,10 @@ Exit codes, like those of diff:
 	o.addFlags(cmd)
 	o.completePipelines(cmd)
 	o.sourceFlags(cmd)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, markdown, review or json")
-	cmd.Flags().StringVar(&o.limit, "limit", "github", "for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for all")
-	cmd.Flags().StringVar(&o.against, "against", "", "directory written by prerig render -o, to compare with instead of what is published")
-	cmd.Flags().BoolVar(&o.exitCode, "exit-code", true, "exit with 1 if anything would change")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format: text, markdown, review or json")
+	cmd.Flags().StringVar(&o.limit, "limit", "github", "for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for no limit")
+	cmd.Flags().StringVar(&o.against, "against", "", "directory written by prerig render -o, to compare with instead of the published result")
+	cmd.Flags().BoolVar(&o.exitCode, "exit-code", true, "exit with 1 if there are differences")
 	mustRegister(cmd.MarkFlagDirname("against"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.runDiff(cmd.Context(), streams, version, args) }
 	return cmd

@@ -37,43 +37,44 @@ var doctorFailOn = []string{"error", "warning", "never"}
 
 func newDoctor(streams Streams, linked string) *cobra.Command {
 	d := &doctorRun{streams: streams, version: linked}
-	cmd := newCommand("doctor [POLICY]...", "Say what is wrong with policies, or with the set-up of a daemon")
-	cmd.Long = `Look at policies and at all that a daemon works with, and say what is wrong, where, and what to
-do. With a policy, a file or the name of a built-in one, only policies are looked at. Without
-one, the nearest prerig.yaml is, and, where there is a directory of pipelines or a flag or
-variable of prerig serve names something else, the set-up of a daemon:
+	cmd := newCommand("doctor [POLICY]...", "Check policies or the setup of a daemon for problems")
+	cmd.Long = `Check policies, or everything that a daemon works with, and report each problem with its place
+and a fix. If POLICY is specified, a file or the name of a built-in policy, only policies are
+checked. Otherwise the nearest prerig.yaml is checked and, if there is a directory of
+pipelines or a flag or variable of prerig serve specifies another setup, the setup of a
+daemon:
 
-  versions       what this prerig knows, and what policies ask for
+  versions       what this prerig supports, and what policies ask for
   configuration  the file, variables and flags, which are those of prerig serve
   policies       are valid, and inject a workload that asks for it
-  pipelines      are valid, and keep to the rules of the configuration
-  secrets        are there, have the keys they are needed for, and nobody else can read them
-  sources        can be read with their credentials, and have what is followed
-  targets        let the user push, and signing keys and APIs of pull requests work
-  webhooks       have secrets that nobody can guess
+  pipelines      are valid, and comply with the rules of the configuration
+  secrets        exist, have the required keys, and cannot be read by other users
+  sources        can be read with their credentials, and have the revision to follow
+  targets        accept pushes by the user; signing keys and pull request APIs work
+  webhooks       have secrets that cannot be guessed
   addresses      are free, and certificates and tokens can be read
-  isolation      what keeps renderers from this machine
-  state          the state directory can be written and has room, and NATS answers
+  isolation      what isolates renderers from this machine
+  state          the state directory is writable and has space, and NATS responds
 
-It changes nothing: a push is begun and ended before anything is sent, and the state directory
-of a daemon is only looked at, so that it may be run beside one. Values of secrets are never
-printed. What is inside of sources is not read; prerig render does that.
+Nothing is changed: a push is started and ended before anything is sent, and the state
+directory of a daemon is only read, so doctor can run next to a running daemon. Values of
+secrets are never printed. The contents of sources are not read; use prerig render for that.
 
 Exit codes:
-  0  nothing is wrong
-  1  something is: an error, or with --fail-on warning a warning
-  2  a flag is wrong`
+  0  no problem was found
+  1  an error was found, or with --fail-on warning a warning
+  2  a flag is invalid`
 	cmd.Example = `  prerig doctor
   prerig doctor mesh.yaml
   prerig doctor --config /etc/prerig/prerig.yaml
   prerig doctor --pipelines pipelines/ --secrets /run/secrets -o json`
 	f := cmd.Flags()
 	config.Flags(f)
-	f.StringVarP(&d.output, "output", "o", "text", "text or json")
-	f.StringVar(&d.failOn, "fail-on", "error", "what gives the exit code 1: error, warning or never")
-	f.BoolVarP(&d.quiet, "quiet", "q", false, "print only what is wrong")
-	f.BoolVar(&d.options.Offline, "offline", false, "ask no server")
-	f.DurationVar(&d.options.Timeout, "timeout", 30*time.Second, "how long a server may take to answer")
+	f.StringVarP(&d.output, "output", "o", "text", "output format: text or json")
+	f.StringVar(&d.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning or never")
+	f.BoolVarP(&d.quiet, "quiet", "q", false, "print problems only")
+	f.BoolVar(&d.options.Offline, "offline", false, "contact no server")
+	f.DurationVar(&d.options.Timeout, "timeout", 30*time.Second, "how long to wait for the response of a server")
 	completeChoice(cmd, "output", textOrJSONValues)
 	completeChoice(cmd, "fail-on", doctorFailOn)
 	completeDaemonFlags(cmd)
@@ -94,9 +95,9 @@ func (d *doctorRun) runDoctor(cmd *cobra.Command, names []string) error {
 	}
 	configured := configuresDaemon(cmd)
 	if len(names) > 0 && configured {
-		return errors.New("policies are looked at alone, or a daemon without naming any; leave out the policies, or the flags of the daemon")
+		return errors.New("policies and a daemon cannot be checked together; omit the policies, or the flags of the daemon")
 	}
-	bar := newBar(d.streams.Err, "looking")
+	bar := newBar(d.streams.Err, "checking")
 	d.options.Version = toolVersion(d.version)
 	d.options.Progress = func(done, total int, what string) { bar.setProgress(done, total, what) }
 	findings, err := d.findings(cmd, names, configured)
@@ -131,7 +132,7 @@ func (d *doctorRun) findings(cmd *cobra.Command, names []string, configured bool
 		return doctor.Sort(append(findings, d.daemonFindings(ctx, cmd)...)), nil
 	}
 	if near == "" {
-		return nil, errors.New("there is nothing to look at: no prerig.yaml here or above, and no directory of pipelines; prerig init writes them, POLICY or --config names others")
+		return nil, errors.New("nothing to check: no prerig.yaml in this directory or above, and no directory of pipelines; create them with prerig init, or specify POLICY or --config")
 	}
 	return findings, nil
 }
@@ -154,7 +155,7 @@ func (d *doctorRun) daemonFindings(ctx context.Context, cmd *cobra.Command) []do
 	if err != nil {
 		var out []doctor.Finding
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			out = append(out, doctor.Finding{Area: doctor.Configuration, Severity: result.Error, Message: line, Advice: "examples/daemon/prerig.yaml has every key"})
+			out = append(out, doctor.Finding{Area: doctor.Configuration, Severity: result.Error, Message: line, Advice: "see examples/daemon/prerig.yaml for every key"})
 		}
 		return out
 	}
@@ -177,7 +178,7 @@ func (d *doctorRun) tell(findings []doctor.Finding) error {
 		err = writeFindings(d.streams.Out, findings, d.streams.Colour)
 	}
 	if err != nil {
-		return fmt.Errorf("writing what was found: %w", err)
+		return fmt.Errorf("writing the findings: %w", err)
 	}
 	if errs > 0 && d.failOn != "never" || warnings > 0 && d.failOn == "warning" {
 		return findingsError{plural(errs, "error") + " and " + plural(warnings, "warning")}
@@ -219,7 +220,7 @@ func writeFindings(w io.Writer, findings []doctor.Finding, colour bool) error {
 			fmt.Fprintf(&b, "           %s\n", visibleText(f.Advice))
 		}
 		if others := len(f.Pipelines) - 1; others > 0 && f.Severity != result.Info {
-			fmt.Fprintf(&b, "           also of %s\n", visibleText(firstOf(f.Pipelines[1:], named)))
+			fmt.Fprintf(&b, "           also in %s\n", visibleText(firstOf(f.Pipelines[1:], named)))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

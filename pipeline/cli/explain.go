@@ -28,17 +28,18 @@ func newExplain(streams Streams) *cobra.Command {
 	ex := &explainRun{manifestRun: manifestRun{streams: streams}}
 	cmd := newCommand("explain [FILE|DIRECTORY|KIND/NAME]...", "Show which workloads are injected, and why")
 	cmd.Long = `Show for each workload whether it is injected, by which rule of which webhook, for which
-revision, with which templates, and what decided. Nothing is written.
+revision, with which templates, and what decided it. Nothing is written.
 
-Reads files, directories and standard input as prerig inject does. A ResourceList is explained
-with its functionConfig as the policy. KIND/NAME or KIND/NAMESPACE/NAME shows every step for
-one workload; if no file is given, the current directory is read.
+Reads files, directories and standard input as prerig inject does. The functionConfig of a
+ResourceList is its policy. KIND/NAME or KIND/NAMESPACE/NAME shows every step for one
+workload; if no file is specified, the current directory is read.
 
-A file that cannot be read is named with its error, and the others are explained.
+If a file cannot be read, its error is reported and the other files are explained.
 
 Exit codes:
-  0  done
-  2  the input, the policy or a flag is wrong, or a file cannot be read or a workload injected`
+  0  success
+  2  invalid input, policy or flag, or a file that cannot be read or a workload that cannot be
+     injected`
 	cmd.Example = `  prerig explain k8s/
   prerig explain -p mesh.yaml -f k8s/ deployment/web
   kustomize build overlays/prod | prerig explain -p mesh.yaml
@@ -47,7 +48,7 @@ Exit codes:
 	ex.versionFlag(cmd)
 	ex.completeWorkloads(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&ex.output, "output", "o", "table", "form of the output: table, json or yaml")
+	f.StringVarP(&ex.output, "output", "o", "table", "output format: table, json or yaml")
 	completeChoice(cmd, "output", explainForms)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return ex.runExplain(cmd.Context(), args) }
 	return cmd

@@ -42,34 +42,35 @@ type gateRun struct {
 
 func newGate(streams Streams, version string) *cobra.Command {
 	g := &gateRun{manifestRun: manifestRun{streams: streams}, version: version}
-	cmd := newCommand("gate [FILE|DIRECTORY]...", "Check what a cluster would refuse of the objects after injection")
-	cmd.Long = `Check the objects as they are after injection against what the API server would refuse: unknown
-fields, wrong types and values, missing fields, names and labels, kinds that the version does not
-have. Nothing is written to the manifests, and no cluster is asked.
+	cmd := newCommand("gate [FILE|DIRECTORY]...", "Check injected objects for what a cluster would reject")
+	cmd.Long = `Check the objects after injection for everything that the API server would reject: unknown
+fields, wrong types and values, missing fields, names and labels, and kinds that the version
+does not have. Manifests are not changed, and no cluster is contacted.
 
-Built-in kinds are held against the OpenAPI of the version of Kubernetes. Custom resources are
-held against their CustomResourceDefinitions, with defaults and x-kubernetes-validations, by the
-API server's own code. The program prerig-validate beside prerig also runs Kubernetes' own
-validation of built-in kinds: selectors, ports, mounts, schedules and the like. The definitions are those among the files, and those in the files and
-directories that --crds names.
+Built-in kinds are checked against the OpenAPI schema of the Kubernetes version. Custom
+resources are checked against their CustomResourceDefinitions, with defaults and
+x-kubernetes-validations, by the API server's own code. The definitions are those in the input
+and those in the files and directories of --crds. The program prerig-validate next to prerig
+also runs Kubernetes' own validation of built-in kinds: selectors, ports, mounts, schedules
+and the like.
 
-ValidatingAdmissionPolicies are evaluated with their bindings and parameters, for the objects and
-for the pods that controllers make of them: those among the files, and those that --policies
-names. Pods are held against the Pod Security levels of their Namespaces, or of --pod-security.
-What cannot be known without a cluster is a finding, policy-not-evaluated.
+ValidatingAdmissionPolicies in the input and those of --policies are evaluated with their
+bindings and parameters, for the objects and for the pods that controllers create from them.
+Pods are checked against the Pod Security levels of their Namespaces, or of --pod-security.
+Anything that cannot be determined without a cluster is a finding, policy-not-evaluated.
 
-The files are injected in memory, as prerig inject would do it. --as-is checks the files as they
-are, for example the committed output of an injection.
+The files are injected in memory, as by prerig inject. --as-is checks the files without
+injection, for example the committed output of an injection.
 
---against names what the cluster has now: a file or directory, or a revision of Git, in which the
-same files are read. Then changes are checked as updates too: immutable fields, rules with oldSelf
-of CustomResourceDefinitions, and policies about updates. Jobs and bare Pods keep what they have
-there (spec.jobs of the policy).
+--against sets the current state of the cluster: a file or directory, or a Git revision, from
+which the same files are read. Changes are then checked as updates too: immutable fields, rules
+with oldSelf of CustomResourceDefinitions, and policies for updates. Jobs and bare Pods keep
+their current state (spec.jobs of the policy).
 
 Exit codes:
   0  no finding is as severe as --fail-on
   1  a finding is as severe as --fail-on
-  2  the input, the policy or a flag is wrong, there is no object to check, or reading failed`
+  2  invalid input, policy or flag, no objects to check, or a read error`
 	cmd.Example = `  prerig gate k8s/
   prerig gate --kubernetes-version 1.34 --crds crds/ k8s/
   prerig gate --policies cluster/policies/ --pod-security baseline k8s/
@@ -80,14 +81,14 @@ Exit codes:
 	g.addFlags(cmd)
 	g.addReportFlags(cmd, "object")
 	f := cmd.Flags()
-	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: the newest that is known)"
-	f.StringArrayVar(&g.catalog, "crds", nil, "file or directory with CustomResourceDefinitions that the cluster has; may be repeated")
-	f.StringArrayVar(&g.policies, "policies", nil, "file or directory with admission policies, bindings, parameters and Namespaces that the cluster has; may be repeated")
-	f.StringVar(&g.podSecurity, "pod-security", "", "Pod Security level that Namespaces without a label enforce, such as baseline or restricted:v1.34")
+	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: the newest supported version)"
+	f.StringArrayVar(&g.catalog, "crds", nil, "file or directory with CustomResourceDefinitions of the cluster; may be repeated")
+	f.StringArrayVar(&g.policies, "policies", nil, "file or directory with admission policies, bindings, parameters and Namespaces of the cluster; may be repeated")
+	f.StringVar(&g.podSecurity, "pod-security", "", "Pod Security level of Namespaces without a label, such as baseline or restricted:v1.34")
 	f.StringVar(&g.user, "as", "", "user who applies the objects, for policies that read request.userInfo")
 	f.StringArrayVar(&g.userGroups, "as-group", nil, "group of the user who applies the objects; may be repeated")
-	f.StringVar(&g.against, "against", "", "file, directory or revision of Git with what the cluster has, to check changes as updates")
-	f.BoolVar(&g.asIs, "as-is", false, "check the files as they are, and inject nothing")
+	f.StringVar(&g.against, "against", "", "file, directory or Git revision with the current state of the cluster, to check changes as updates")
+	f.BoolVar(&g.asIs, "as-is", false, "check the files as they are, without injection")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return g.runGate(cmd.Context(), args) }
 	return cmd
 }

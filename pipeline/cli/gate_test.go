@@ -92,14 +92,14 @@ func TestGateTellsWhatItPassesOverInACatalog(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	wants(t, stdout, "policy-denied")
-	wants(t, stderr, "info: --policies: 1 template (cluster/b.yaml) was passed over; ")
+	wants(t, stderr, "info: --policies: 1 template (cluster/b.yaml) was skipped; ")
 
 	must(t, os.Remove("cluster/a.yaml"))
 	code, _, stderr = command(t, "", "gate", "--as-is", "--policies", "cluster", "k8s")
 	if code != ExitError {
 		t.Errorf("exit code %d", code)
 	}
-	wants(t, stderr, "1 template (cluster/b.yaml) was passed over", "error: reading --policies: there is no object in cluster")
+	wants(t, stderr, "1 template (cluster/b.yaml) was skipped", "error: reading --policies: there is no object in cluster")
 }
 
 // A cluster may well have no object of a kind, and kubectl says so with an empty list.

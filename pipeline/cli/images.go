@@ -28,14 +28,14 @@ import (
 const lockFile = "imagelock.yaml"
 
 func newImages(streams Streams, version string) *cobra.Command {
-	cmd := newCommand("images", "Pin images to digests, and see which tags have moved")
-	cmd.Long = `Pin the images of containers to digests, so that what runs is what was reviewed.
+	cmd := newCommand("images", "Pin images to digests, and detect moved tags")
+	cmd.Long = `Pin container images to digests, so that the images that run are those that were reviewed.
 
-pin asks the registries and writes an ImageLock file. If a policy names it (spec.images.lock),
-injecting writes its digests, offline. apply writes them into manifests without any policy.
-verify shows which tags have moved since.
+pin queries the registries and writes an ImageLock file. If a policy references it
+(spec.images.lock), injection writes its digests, offline. apply writes them into manifests
+without a policy. verify reports which tags have moved since.
 
-The credentials of docker login and podman login are used, and their helpers.`
+The credentials of docker login and podman login are used, including credential helpers.`
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(newImagesPin(streams, version), newImagesApply(streams), newImagesVerify(streams, version))
@@ -45,9 +45,9 @@ The credentials of docker login and podman login are used, and their helpers.`
 // registryFlags adds the flags that control how registries are queried.
 func registryFlags(cmd *cobra.Command, o *images.Options) {
 	f := cmd.Flags()
-	f.IntVar(&o.Jobs, "jobs", 8, "how many images to ask for at once")
-	f.DurationVar(&o.Timeout, "timeout", 20*time.Second, "time for one request")
-	f.IntVar(&o.Retry.Attempts, "attempts", 6, "how often to try a request that fails for a passing reason")
+	f.IntVar(&o.Jobs, "jobs", 8, "number of images to query at once")
+	f.DurationVar(&o.Timeout, "timeout", 20*time.Second, "timeout of one request")
+	f.IntVar(&o.Retry.Attempts, "attempts", 6, "number of attempts for a request that fails with a temporary error")
 }
 
 // imagesPin is the state of one prerig images pin.
@@ -66,32 +66,33 @@ type imagesPin struct {
 
 func newImagesPin(streams Streams, version string) *cobra.Command {
 	p := &imagesPin{manifestRun: manifestRun{streams: streams}, options: images.Options{UserAgent: "prerig/" + version}}
-	cmd := newCommand("pin [FILE|DIRECTORY]...", "Resolve the tags of images to digests, and write an ImageLock")
-	cmd.Long = `Inject the files in memory, resolve the tag of every injected image to the digest that it
-names now, and write an ImageLock file. Without files, the images are those that the policy
-injects into a plain Deployment. If the policy has images: {scope: All}, the images of the
-workloads' own containers are resolved too; --own takes these alone, without any policy.
+	cmd := newCommand("pin [FILE|DIRECTORY]...", "Resolve image tags to digests, and write an ImageLock")
+	cmd.Long = `Inject the files in memory, resolve the tag of every injected image to its current digest, and
+write an ImageLock file. Without files, the images are those that the policy injects into a
+plain Deployment. If the policy has images: {scope: All}, the images of the workloads' own
+containers are resolved too; --own resolves only these, without a policy.
 
-An image for several platforms is pinned to its index, so that each node still finds its own.
-Signatures that the policy asks for (images.verify), or --key, are verified: by key, as cosign
-makes them; transparency logs are not asked. Unless all images resolve and are signed as asked,
-the file is left as it is.
+A multi-platform image is pinned to its index, so that each node still pulls the image for its
+platform. Signatures required by the policy (images.verify) or by --key are verified by key,
+as made by cosign; transparency logs are not queried. If any image fails to resolve or lacks a
+required signature, the file is left unchanged.
 
 Exit codes:
-  0  done
-  2  an image does not resolve, lacks a platform or is not signed as asked, or the input, the policy or a flag is wrong`
+  0  success
+  2  an image does not resolve, or lacks a platform or a required signature, or the input, the
+     policy or a flag is invalid`
 	cmd.Example = `  prerig images pin -p mesh.yaml
   prerig images pin -p mesh.yaml --platform linux/amd64 --platform linux/arm64 k8s/
   prerig images pin --own k8s/
   prerig images pin --image docker.io/istio/proxyv2:1.31.0 -o -`
 	p.addFlags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&p.images, "image", nil, "further image to resolve; may be repeated. Without files and -p, only these are resolved")
-	f.BoolVar(&p.own, "own", false, "take the images of the files as they are, of all their containers, and no policy")
-	f.StringArrayVar(&p.keys, "key", nil, "cosign's public key file: one of those given has to have signed each image; may be repeated")
+	f.StringArrayVar(&p.images, "image", nil, "additional image to resolve; may be repeated. Without files and -p, only these are resolved")
+	f.BoolVar(&p.own, "own", false, "resolve the images of all containers in the files as they are, without a policy")
+	f.StringArrayVar(&p.keys, "key", nil, "cosign public key file; each image must be signed by one of the keys; may be repeated")
 	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image must support, such as linux/arm64; may be repeated")
 	f.StringVarP(&p.output, "output", "o", lockFile, "file to write, - for standard output")
-	f.StringVar(&p.name, "name", "images", "name of the ImageLock, which spec.images.lock of a policy names")
+	f.StringVar(&p.name, "name", "images", "name of the ImageLock, for spec.images.lock of a policy")
 	registryFlags(cmd, &p.options)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return p.runPin(cmd.Context(), args) }
 	return cmd
@@ -103,7 +104,7 @@ func (p *imagesPin) runPin(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(wanted) == 0 {
-		return errors.New("resolving images: nothing is injected into the input; name files with workloads that are, or images with --image")
+		return errors.New("resolving images: no workload in the input is injected; specify files with injected workloads, or images with --image")
 	}
 	byKey, err := verificationByKeys(p.keys)
 	if err != nil {
@@ -167,7 +168,7 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 // ownImages returns the images of the files as they are, and those that were named.
 func (p *imagesPin) ownImages(named []string) ([]string, error) {
 	if p.batch == nil {
-		return nil, errors.New("resolving the images of files: --own needs files or directories")
+		return nil, errors.New("resolving the images of files: --own requires files or directories")
 	}
 	p.printNotices()
 	found, report, err := p.batch.Images()

@@ -29,16 +29,16 @@ func newImagesApply(streams Streams) *cobra.Command {
 	a := &imagesApply{injectRun: injectRun{manifestRun: manifestRun{streams: streams}, wantedBy: "lock"}}
 	cmd := newCommand("apply [FILE|DIRECTORY]...", "Write the digests of an ImageLock into manifests, without a policy")
 	cmd.Long = `Write the digests of an ImageLock into the images of all containers, init containers and
-ephemeral containers of the workloads among manifests. No policy is read, nothing is injected
-and no registry is asked. An image that the lock has gets its digest behind the tag, also in
-the place of an older digest; every other byte stays.
+ephemeral containers of the workloads in the input. No policy is read, nothing is injected and
+no registry is queried. An image in the lock gets its digest after the tag, which replaces an
+older digest; every other byte is left unchanged.
 
-With a policy, spec.images with scope: All does the same while injecting.
+To do the same during injection, use a policy with spec.images and scope: All.
 
 Exit codes:
-  0  done; with --diff also if there are differences
-  1  --check: an image that the lock has does not have its digest
-  2  the input, the lock or a flag is wrong, or reading or writing failed`
+  0  success; with --diff also if there are differences
+  1  --check: an image in the lock lacks its digest
+  2  invalid input, lock or flag, or a read or write error`
 	cmd.Example = `  prerig images pin --own k8s/
   prerig images apply --diff k8s/
   prerig images apply -i k8s/
@@ -47,13 +47,13 @@ Exit codes:
 	f.StringArrayVarP(&a.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &a.exclude)
 	f.StringArrayVarP(&a.locks, "lock", "l", []string{lockFile}, "ImageLock file; may be repeated")
-	f.StringVar(&a.missing, "on-missing", "ignore", "what to do with an image that has no digest and is not in the lock: ignore, warn or fail")
+	f.StringVar(&a.missing, "on-missing", "ignore", "how to treat an image that has no digest and is not in the lock: ignore, warn or fail")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print warnings and errors only")
-	f.BoolVarP(&a.inPlace, "in-place", "i", false, "change the files: all of them, or none if anything is wrong")
-	f.StringVarP(&a.output, "output", "o", "", "file to write, or directory (one that exists, or a name that ends with /) for a file each")
-	f.BoolVar(&a.diff, "diff", false, "print a unified diff of what changes; manifests are written only with -i or -o")
-	f.BoolVar(&a.check, "check", false, "write nothing, and exit with 1 if a file does not have the digests")
-	f.StringVar(&a.colour, "color", "auto", "colours in the diff: auto, always or never")
+	f.BoolVarP(&a.inPlace, "in-place", "i", false, "change the files in place: all of them, or none if there is an error")
+	f.StringVarP(&a.output, "output", "o", "", "file to write, or directory (existing, or with a trailing /) for one file per input")
+	f.BoolVar(&a.diff, "diff", false, "print a unified diff; manifests are written only with -i or -o")
+	f.BoolVar(&a.check, "check", false, "write nothing, and exit with 1 if a file lacks the digests")
+	f.StringVar(&a.colour, "color", "auto", "when to colour the diff: auto, always or never")
 	refuseTogether(cmd, "in-place", "output", "check")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args) }
 	return cmd

@@ -74,7 +74,7 @@ func TestImagesApply(t *testing.T) {
 	if strings.Contains(readFile(t, "imagelock.yaml"), "istio") {
 		t.Errorf("an injected image is in the lock:\n%s", readFile(t, "imagelock.yaml"))
 	}
-	if code, _, stderr := command(t, "", "images", "apply", "--check", "work.yaml"); code != ExitFindings || !strings.Contains(stderr, "work.yaml:4: Deployment shop/web: differs from what the lock gives") {
+	if code, _, stderr := command(t, "", "images", "apply", "--check", "work.yaml"); code != ExitFindings || !strings.Contains(stderr, "work.yaml:4: Deployment shop/web: does not match the lock") {
 		t.Errorf("--check: exit code %d\n%s", code, stderr)
 	}
 	want := withDigests(original, host, digests)
@@ -115,7 +115,7 @@ func TestImagesApplyGoesOnAndStops(t *testing.T) {
 	if code != ExitError || stdout != original {
 		t.Errorf("exit code %d, and on standard output\n%s", code, stdout)
 	}
-	wants(t, stderr, `decoding k8s/bad.yaml:10: found the key "image" twice`, "left out of the output: k8s/bad.yaml")
+	wants(t, stderr, `decoding k8s/bad.yaml:10: found the key "image" twice`, "omitted from the output: k8s/bad.yaml")
 	before := tree(t, "k8s")
 	code, _, stderr = command(t, "", "images", "apply", "-l", "lock.yaml", "-i", "k8s")
 	if after := tree(t, "k8s"); code != ExitError || after["work.yaml"] != before["work.yaml"] {
@@ -165,7 +165,7 @@ func TestPinVerifiesSignatures(t *testing.T) {
 	if code != ExitError {
 		t.Errorf("images.verify: exit code %d", code)
 	}
-	wants(t, stderr, "verifying "+host+"/istio/proxyv2:1.31.0: sha256:", "images.verify asks for a signature of "+host+"/istio/*")
+	wants(t, stderr, "verifying "+host+"/istio/proxyv2:1.31.0: sha256:", "images.verify requires a signature of "+host+"/istio/*")
 	must(t, os.WriteFile("mesh.yaml", []byte(strings.Replace(policy, "PATTERN", "quay.io/istio/*", 1)), 0o644))
 	_, stderr = ok(t, "", "images", "pin", "-p", "mesh.yaml")
 	wants(t, stderr, "warning: images.verify: no image matches quay.io/istio/*")

@@ -141,7 +141,7 @@ func TestImages(t *testing.T) {
 		t.Errorf("injecting again: exit code %d, %s\n%s", code, stderr, cmp.Diff(stdout, again))
 	}
 	code, _, stderr = command(t, "", "images", "verify", "--attempts", "1")
-	if code != 2 || !strings.Contains(stderr, "1 image could not be asked about") {
+	if code != 2 || !strings.Contains(stderr, "1 image could not be checked") {
 		t.Errorf("verify without a registry: exit code %d, %s", code, stderr)
 	}
 }

@@ -22,27 +22,27 @@ func newImagesVerify(streams Streams, version string) *cobra.Command {
 	o := images.Options{UserAgent: "prerig/" + version}
 	output := "text"
 	var policies, keys []string
-	cmd := newCommand("verify [IMAGELOCK]...", "Show which tags of an ImageLock have moved, and which images are not signed")
-	cmd.Long = `Ask the registries whether the tags still name the digests that are locked, and verify the signatures
-of these digests where the policy asks for them (images.verify), or --key. The policy is that of -p,
-else the nearest prerig.yaml of each lock. Nothing is changed.
+	cmd := newCommand("verify [IMAGELOCK]...", "Report moved tags and unsigned images of an ImageLock")
+	cmd.Long = `Query the registries whether the tags still resolve to the locked digests, and verify the
+signatures of these digests if the policy (images.verify) or --key requires them. The policy
+is that of -p, or else the nearest prerig.yaml of each lock. Nothing is changed.
 
-  current   the tag still names the locked digest
-  moved     the tag names another digest now
+  current   the tag still resolves to the locked digest
+  moved     the tag now resolves to another digest
   gone      the registry no longer has the tag
   lost      the registry no longer has the locked digest: pods cannot pull it
-  unsigned  the locked digest is not signed as asked; signatures are by key, as cosign makes them
+  unsigned  the locked digest lacks a required signature (by key, as made by cosign)
 
 Exit codes:
   0  all tags are current
-  1  some have moved, are gone or lost, or are not signed as asked
-  2  a registry could not be asked, or the lock, the policy or a key cannot be read`
+  1  some tags have moved, are gone or lost, or lack a required signature
+  2  a registry could not be queried, or the lock, the policy or a key cannot be read`
 	cmd.Example = `  prerig images verify
   prerig images verify -p mesh.yaml --key cosign.pub
   prerig images verify -o json k8s/imagelock.yaml`
-	cmd.Flags().StringArrayVarP(&policies, "policy", "p", nil, "policy whose images.verify says what has to be signed; may be repeated")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "cosign's public key file: one of those given has to have signed each image; may be repeated")
-	cmd.Flags().StringVarP(&output, "output", "o", output, "form of the output: text or json")
+	cmd.Flags().StringArrayVarP(&policies, "policy", "p", nil, "policy whose images.verify lists the required signatures; may be repeated")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "cosign public key file; each image must be signed by one of the keys; may be repeated")
+	cmd.Flags().StringVarP(&output, "output", "o", output, "output format: text or json")
 	completeChoice(cmd, "output", textOrJSONValues)
 	registryFlags(cmd, &o)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -112,7 +112,7 @@ func verificationByKeys(files []string) ([]v1alpha1.ImageVerification, error) {
 // sayUnused warns of patterns that no image has matched.
 func sayUnused(streams Streams) func(string) {
 	return func(pattern string) {
-		fmt.Fprintf(streams.Err, "warning: images.verify: no image matches %s; a pattern is the whole name of a repository, such as docker.io/istio/*\n", pattern)
+		fmt.Fprintf(streams.Err, "warning: images.verify: no image matches %s; a pattern must match the full name of a repository, such as docker.io/istio/*\n", pattern)
 	}
 }
 
@@ -129,7 +129,7 @@ func verifyLocks(ctx context.Context, streams Streams, names []string, o images.
 		}
 		lock.Spec.Images = append(lock.Spec.Images, one.Spec.Images...)
 	}
-	b := newBar(streams.Err, "asking registries")
+	b := newBar(streams.Err, "querying registries")
 	o.Progress = b.setImageProgress
 	statuses, err := images.Verify(ctx, lock, o)
 	b.clearLine()
@@ -146,7 +146,7 @@ func verifyLocks(ctx context.Context, streams Streams, names []string, o images.
 	moved := len(statuses) - count[images.Current] - count[images.Unknown]
 	switch {
 	case count[images.Unknown] > 0:
-		return fmt.Errorf("%s could not be asked about", plural(count[images.Unknown], "image"))
+		return fmt.Errorf("%s could not be checked", plural(count[images.Unknown], "image"))
 	case moved > 0:
 		return findingsError{fmt.Sprintf("%d of %s not as locked, or not signed; run prerig images pin and review the change", moved, plural(len(statuses), "image"))}
 	}

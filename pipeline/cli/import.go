@@ -20,7 +20,7 @@ import (
 )
 
 // errValuesWithoutChart is about values without a chart to render.
-var errValuesWithoutChart = errors.New("--values is for a chart, and none is named")
+var errValuesWithoutChart = errors.New("--values requires a chart, and none is specified")
 
 // importRun is the state of one prerig import.
 type importRun struct {
@@ -45,40 +45,41 @@ type importRun struct {
 
 func newImport(streams Streams) *cobra.Command {
 	im := &importRun{streams: streams}
-	cmd := newCommand("import [FILE|DIRECTORY|CHART]...", "Make a policy from a cluster's objects or a chart")
-	cmd.Long = `Make an InjectionPolicy from the objects that decide about injection: the ConfigMaps of the
-injector and the mesh, the webhook configurations and the namespaces, and, if they are among
-the input, the istiod Deployment (for its version and the variables that templates read) and
-the nodes (for the oldest kubelet). Of Linkerd it reads the ConfigMaps linkerd-config and
-linkerd-identity-trust-roots, of Vault's injector the Deployment and the webhook
-configuration, of OpenTelemetry the OpenTelemetryCollectors with mode sidecar and the
-Instrumentations, and of Cloud SQL the AuthProxyWorkload objects. An IstioOperator, or an Istio of
-the Sail operator, becomes the built-in policy with the changes that it asks for; what the policy
-cannot have is an error. Reads files or standard input, in YAML or JSON. A chart, named by its
-directory or archive, is rendered as helm template would render it, with --values.
+	cmd := newCommand("import [FILE|DIRECTORY|CHART]...", "Create a policy from a cluster's objects or a chart")
+	cmd.Long = `Create an InjectionPolicy from the objects that control injection: the ConfigMaps of the
+injector and the mesh, the webhook configurations and the namespaces, and, if they are in the
+input, the istiod Deployment (for its version and the variables that templates read) and the
+nodes (for the oldest kubelet). For Linkerd, it reads the ConfigMaps linkerd-config and
+linkerd-identity-trust-roots; for Vault's injector, the Deployment and the webhook
+configuration; for OpenTelemetry, the OpenTelemetryCollectors with mode sidecar and the
+Instrumentations; and for Cloud SQL, the AuthProxyWorkload objects. An IstioOperator, or an
+Istio of the Sail operator, becomes the built-in policy with the requested changes; a setting
+that a policy cannot express is an error. Reads files or standard input, in YAML or JSON. A
+chart, specified by its directory or archive, is rendered as by helm template, with --values.
 
-With --kubeconfig or --context the cluster itself is read, as kubectl would read it for the pipe: of
-the namespace istio-system or --istio-namespace, or with -A of all; and of all namespaces the labels,
-ServiceAccounts with pull secrets, LimitRanges and ProxyConfigs. --watch-diff compares with a policy
-that is committed, and writes nothing: parts that an import leaves alone, comments and the name do
-not count.
+With --kubeconfig or --context, the cluster itself is read, with the same content that kubectl
+would pipe: from the namespace istio-system or --istio-namespace, or with -A from all; and
+from all namespaces the labels, ServiceAccounts with pull secrets, LimitRanges and
+ProxyConfigs. --watch-diff compares with a committed policy and writes nothing; the parts that
+an import leaves alone, comments and the name are ignored.
 
-Secrets are never written, and no certificates but those that pods have: Linkerd's trust
-anchors, and the CA that Vault's injector is given. The same objects give the same policy, in any
-order. Run it again when the mesh changes: the diff shows what changed. Where -o names a policy,
-the parts that an import never writes are kept, such as lint, workloads and runtimeWebhook; its
-comments are not. Any other file that is there is not replaced, nor a policy that cannot be read.
+Secrets are never written, nor certificates except those that pods have: Linkerd's trust
+anchors, and the CA of Vault's injector. The same objects produce the same policy, in any
+order. Run it again when the mesh changes: the diff shows what changed. If -o is an existing
+policy, the parts that an import never writes are kept, such as lint, workloads and
+runtimeWebhook; its comments are not. Other existing files are not replaced, nor is a policy
+that cannot be read.
 
 Exit codes:
-  0  done
-  1  with --watch-diff: the policy is not what is imported now
-  2  the input has no control plane or several, or reading or writing failed`
+  0  success
+  1  --watch-diff: the policy differs from the import
+  2  the input has no control plane or more than one, or a read or write error`
 	cmd.Example = `  # from a cluster
   kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml \
     | prerig import -o prerig.yaml
   prerig import --kubeconfig ~/.kube/config -o prerig.yaml
 
-  # in CI: is the committed policy what the cluster has?
+  # in CI: does the committed policy match the cluster?
   prerig import --context production --watch-diff prerig.yaml
 
   # from a chart
@@ -91,7 +92,7 @@ Exit codes:
   # Vault's injector
   kubectl get deployments,mutatingwebhookconfigurations,namespaces -A -o yaml | prerig import -o prerig.yaml
 
-  # what istioctl install is given
+  # from the input of istioctl install
   prerig import istio-operator.yaml -o prerig.yaml
 
   # one of several revisions
@@ -102,14 +103,14 @@ Exit codes:
 	f.StringVarP(&im.output, "output", "o", "", "file to write (default: standard output)")
 	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, if there are several")
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, if there are several")
-	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not say it")
+	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not contain it")
 	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision, or linkerd, vault-agent or cloud-sql-operator)")
-	f.StringArrayVar(&im.valuesFiles, "values", nil, "file with values of a chart; may be repeated")
-	f.StringVar(&im.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34, for which a chart is rendered, too (default: that of the nodes, and "+chartKubernetes+" for a chart)")
-	f.StringVar(&im.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig; empty with --context: those that kubectl reads")
-	f.StringVar(&im.kubeContext, "context", "", "read the cluster of this context of the kubeconfig (default: the current one)")
+	f.StringArrayVar(&im.valuesFiles, "values", nil, "values file for a chart; may be repeated")
+	f.StringVar(&im.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34; also the version that a chart is rendered for (default: that of the nodes, and "+chartKubernetes+" for a chart)")
+	f.StringVar(&im.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig; with --context, the default is kubectl's own")
+	f.StringVar(&im.kubeContext, "context", "", "read the cluster of this kubeconfig context (default: the current context)")
 	f.BoolVarP(&im.all, "all-namespaces", "A", false, "read all namespaces of the cluster, and the objects of operators")
-	f.StringVar(&im.watchDiff, "watch-diff", "", "policy to compare with: print the difference, exit with 1 if there is one")
+	f.StringVar(&im.watchDiff, "watch-diff", "", "policy to compare with; prints the difference and exits with 1 if there is one")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
@@ -126,13 +127,13 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 	names := append(append([]string(nil), im.files...), args...)
 	switch {
 	case im.cluster && len(names) > 0:
-		return errors.New("files and a cluster cannot be imported together; leave out the files, or --kubeconfig and --context")
+		return errors.New("files and a cluster cannot be imported together; omit the files, or --kubeconfig and --context")
 	case im.all && !im.cluster:
-		return errors.New("--all-namespaces is for a cluster; give --kubeconfig or --context")
+		return errors.New("--all-namespaces requires a cluster; set --kubeconfig or --context")
 	case im.watchDiff != "" && im.output != "":
-		return errors.New("--watch-diff writes no policy, so --output cannot be given with it")
+		return errors.New("--watch-diff writes no policy and cannot be used with --output")
 	case im.kubernetes != "" && !v1alpha1.IsKubernetesVersion(im.kubernetes):
-		return fmt.Errorf("--kubernetes-version %s is not a version of Kubernetes, such as 1.34", im.kubernetes)
+		return fmt.Errorf("--kubernetes-version %s is not a Kubernetes version, such as 1.34", im.kubernetes)
 	}
 	read := func() ([]importer.Object, error) { return im.readFiles(ctx, names) }
 	if im.cluster {
@@ -147,7 +148,7 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 	case err != nil:
 		return err
 	case im.needsNoKubernetes(imp):
-		return errors.New("--kubernetes-version is for Istio and charts, and there is neither")
+		return errors.New("--kubernetes-version applies to Istio and charts, and the input has neither")
 	}
 	if im.watchDiff != "" {
 		im.printMessages(imp)
@@ -184,7 +185,7 @@ func (im *importRun) needsNoKubernetes(imp *importer.Import) bool {
 func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importer.Object, err error) {
 	if len(names) == 0 {
 		if im.streams.InTerminal {
-			return nil, errors.New("no input: pipe the output of kubectl get -o yaml or of helm template, name files, or give --kubeconfig; see prerig import --help")
+			return nil, errors.New("no input: pipe the output of kubectl get -o yaml or of helm template, specify files, or set --kubeconfig; see prerig import --help")
 		}
 		names = []string{"-"}
 	}
@@ -268,7 +269,7 @@ func (im *importRun) printMessages(imp *importer.Import) {
 		fmt.Fprintln(im.streams.Err, "info: "+n)
 	}
 	if len(im.kept) > 0 {
-		fmt.Fprintf(im.streams.Err, "info: kept of the policy that was in %s: %s\n", im.output, strings.Join(im.kept, ", "))
+		fmt.Fprintf(im.streams.Err, "info: kept from the previous policy in %s: %s\n", im.output, strings.Join(im.kept, ", "))
 	}
 	fmt.Fprintln(im.streams.Err, "imported: "+imp.From)
 }

@@ -89,7 +89,7 @@ func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error)
 
 // unreadText reports that a resource may not be read.
 func unreadText(resource string) string {
-	return resource + " may not be read, and what they tell is not in the policy"
+	return resource + " may not be read, so the policy does not reflect them"
 }
 
 // isExtra reports whether a resource is one that many clusters do not have.
@@ -132,7 +132,7 @@ func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy
 	if _, err := im.streams.Out.Write(shown); err != nil {
 		return fmt.Errorf("writing standard output: %w", err)
 	}
-	return findingsError{name + " is not what is imported now; write it anew with -o " + name + ", which keeps what an import leaves to you"}
+	return findingsError{name + " differs from the import; update it with -o " + name + ", which keeps the parts that an import does not write"}
 }
 
 // committedPolicy reads the policy of a file that an imported one is compared with, without the parts of its spec that an

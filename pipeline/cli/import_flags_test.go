@@ -23,11 +23,11 @@ func TestImportTakesTheVersionOfKubernetes(t *testing.T) {
 		if p, err := v1alpha1.Parse([]byte(out)); err != nil || p.Spec.Istio.KubernetesVersion != "1.32" {
 			t.Errorf("%s: %v\n%s", from, err, out)
 		}
-		if strings.Contains(said, "no Node is in the input") {
+		if strings.Contains(said, "the input has no Node") {
 			t.Errorf("%s: %s", from, said)
 		}
 		_, said = runCode(t, 2, "import", from, "--kubernetes-version", "nope")
-		wants(t, said, "error: --kubernetes-version nope is not a version of Kubernetes, such as 1.34\n")
+		wants(t, said, "error: --kubernetes-version nope is not a Kubernetes version, such as 1.34\n")
 	}
 }
 
@@ -37,9 +37,9 @@ func TestImportRefusesFlagsThatSayNothing(t *testing.T) {
 	must(t, err)
 	emptyProject(t, "")
 	_, said := runCode(t, 2, "import", "--context", "nowhere", "--values", "values.yaml")
-	wants(t, said, "--values is for a chart")
+	wants(t, said, "--values requires a chart")
 	_, said = runCode(t, 2, "import", linkerd, "--kubernetes-version", "1.34")
-	wants(t, said, "--kubernetes-version is for Istio and charts")
+	wants(t, said, "--kubernetes-version applies to Istio and charts")
 }
 
 // TestInitNeedsNoVersionOfKubernetes where what is injected is not Istio: it says so, and goes on.
@@ -47,7 +47,7 @@ func TestInitNeedsNoVersionOfKubernetes(t *testing.T) {
 	linkerd, err := filepath.Abs(filepath.Join("importer", "testdata", "cases", "linkerd", "input.yaml"))
 	must(t, err)
 	emptyProject(t, "")
-	const note = "info: --kubernetes-version is for Istio and charts, and not in this policy\n"
+	const note = "info: --kubernetes-version applies to Istio and charts, and is not in this policy\n"
 	out, said := runCode(t, 0, "init", "--from", linkerd)
 	if strings.Contains(out+said, note) {
 		t.Errorf("it was not given: %s", out+said)

@@ -26,7 +26,7 @@ var importedKeys = map[string]bool{"from": true, "istio": true, "namespaces": tr
 var leftKeys = []string{"runtimeWebhook", "admission"}
 
 // errNoPolicy is the cause of an error about a file that holds other things than a policy.
-var errNoPolicy = errors.New("there is no InjectionPolicy in it")
+var errNoPolicy = errors.New("it contains no InjectionPolicy")
 
 // readPolicyObject returns the policy of a file, which must contain exactly one, and the number of other documents
 // in the file.
@@ -47,7 +47,7 @@ func readPolicyObject(name string, text []byte) (found map[string]any, others in
 			others++
 			continue
 		case found != nil:
-			return nil, 0, fmt.Errorf("reading %s: it has several policies", name)
+			return nil, 0, fmt.Errorf("reading %s: it contains more than one policy", name)
 		}
 		found = obj
 	}
@@ -121,14 +121,14 @@ func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	if err == nil {
 		parsed, err = parsePolicy(old)
 	}
-	const instead = "remove it, or name another file with -o"
+	const instead = "remove it, or choose another file with -o"
 	switch {
 	case errors.Is(err, errNoPolicy):
-		return fmt.Errorf("writing %s: the file is there and is no InjectionPolicy; %s", im.output, instead)
+		return fmt.Errorf("writing %s: the file exists and is not an InjectionPolicy; %s", im.output, instead)
 	case err != nil:
-		return fmt.Errorf("writing %s: what was set by hand in the file that is there could not be kept; mend it, %s: %w", im.output, instead, err)
+		return fmt.Errorf("writing %s: the manual settings in the existing file cannot be kept; fix it, %s: %w", im.output, instead, err)
 	case others > 0:
-		return fmt.Errorf("writing %s: the file that is there has %s beside the policy, which would be gone; put them elsewhere, or name another file with -o",
+		return fmt.Errorf("writing %s: the existing file has %s besides the policy, which would be lost; move them to another file, or choose another file with -o",
 			im.output, plural(others, "document"))
 	}
 	written, err := importer.Marshal(imp.Policy, "")

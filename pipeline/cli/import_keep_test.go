@@ -22,7 +22,7 @@ func TestImportKeepsWhatItLeavesToPeople(t *testing.T) {
 	changed += "  lint: {disabled: true}\n  workloads:\n  - {apiVersion: example.com/v1, kind: Fleet, podTemplate: spec.template}\n  unknownNamespace: Inject\n"
 	must(t, os.WriteFile(policy, []byte(changed), 0o600))
 	_, stderr := ok(t, "", "import", input, "-o", policy)
-	if want := "info: kept of the policy that was in " + policy + ": metadata.annotations[example.com/owner], spec.istio.admission, spec.istio.runtimeWebhook, spec.lint, spec.workloads\n"; !strings.Contains(stderr, want) {
+	if want := "info: kept from the previous policy in " + policy + ": metadata.annotations[example.com/owner], spec.istio.admission, spec.istio.runtimeWebhook, spec.lint, spec.workloads\n"; !strings.Contains(stderr, want) {
 		t.Errorf("it is not told, want %q:\n%s", want, stderr)
 	}
 	got := readFile(t, policy)
@@ -70,16 +70,16 @@ func TestImportReplacesNothingThatWouldBeLost(t *testing.T) {
 	const policy = "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: x}\nspec: "
 	web := deployment("web", "shop")
 	for name, tc := range map[string]struct{ text, want string }{
-		"a Deployment":                {web, "error: writing out.yaml: the file is there and is no InjectionPolicy; remove it, or name another file with -o\n"},
+		"a Deployment":                {web, "error: writing out.yaml: the file exists and is not an InjectionPolicy; remove it, or choose another file with -o\n"},
 		"comments":                    {"# what we know of the mesh\n", "is no InjectionPolicy"},
 		"comments and markers":        {"---\n# what we know of the mesh\n---\n", "is no InjectionPolicy"},
 		"a List":                      {"apiVersion: v1\nkind: List\nitems: []\n", "is no InjectionPolicy"},
-		"no YAML":                     {"a: [\n", "error: writing out.yaml: what was set by hand in the file that is there could not be kept; mend it, remove it, or name another file with -o: decoding out.yaml"},
+		"no YAML":                     {"a: [\n", "error: writing out.yaml: the manual settings in the existing file cannot be kept; fix it, remove it, or choose another file with -o: decoding out.yaml"},
 		"no text":                     {"\xff\xfe\x00", "could not be kept"},
 		"a policy with a slip":        {policy + "{lints: {}}\n", "could not be kept"},
 		"a policy with a key twice":   {policy + "{istio: {}, istio: {}}\n", "could not be kept"},
-		"two policies":                {policy + "{istio: {}}\n---\n" + policy + "{istio: {}}\n", "it has several policies"},
-		"a policy and something else": {policy + "{istio: {}}\n---\n" + web, "the file that is there has 1 document beside the policy, which would be gone"},
+		"two policies":                {policy + "{istio: {}}\n---\n" + policy + "{istio: {}}\n", "it contains more than one policy"},
+		"a policy and something else": {policy + "{istio: {}}\n---\n" + web, "the existing file has 1 document besides the policy, which would be lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, os.WriteFile("out.yaml", []byte(tc.text), 0o600))

@@ -59,41 +59,42 @@ type initRun struct {
 
 func newInit(streams Streams) *cobra.Command {
 	in := &initRun{streams: streams, importing: importRun{streams: streams}}
-	cmd := newCommand("init [DIRECTORY]", "Write a first policy, and a pipeline if wanted")
-	cmd.Long = `Write a policy for the manifests below a directory, . by default, and a RenderPipeline where a
-source is given. On a terminal it asks for what no flag says, in four questions at most; Enter
-takes the answer in brackets, and --yes takes all of them. Elsewhere it asks nothing.
+	cmd := newCommand("init [DIRECTORY]", "Write a first policy, and optionally a pipeline")
+	cmd.Long = `Write a policy for the manifests below a directory, . by default, and a RenderPipeline if a
+source is specified. On a terminal, init asks for the settings that no flag sets, in four
+questions at most; Enter accepts the answer in brackets, and --yes accepts all of them.
+Without a terminal, it asks nothing.
 
-The policy is made of the one that comes with Prerig (--from built-in), of the cluster that
-kubectl would speak to (--from cluster), or of istiod's chart or its rendered manifests
-(--from PATH: the chart's directory or archive, or files), as prerig import does. It is not
-for one mesh only: a cluster's Linkerd, Vault and OpenTelemetry are imported too.
+The policy is based on the built-in one (--from built-in), on the cluster that kubectl would
+use (--from cluster), or on istiod's chart or its rendered manifests (--from PATH: the chart's
+directory or archive, or files), as with prerig import. It is not limited to one mesh:
+Linkerd, Vault and OpenTelemetry in a cluster are imported too.
 
-Nothing is overwritten without --force, and either all files are written or none. A policy
-that is there already is kept where only a pipeline is asked for.`
-	cmd.Example = `  prerig init                                   # asks
+Nothing is overwritten without --force, and either all files are written or none. An existing
+policy is kept if only a pipeline is requested.`
+	cmd.Example = `  prerig init                                   # asks questions
   prerig init k8s/ --yes                        # the built-in policy, for all namespaces
   prerig init k8s/ --from cluster --context production
   prerig init k8s/ --from charts/istiod --values mesh-values.yaml --kubernetes-version 1.34
   prerig init k8s/ --yes --source . --publish rendered`
 	f := cmd.Flags()
-	f.StringVar(&in.from, "from", fromBuiltIn, "what the policy is made of: built-in, cluster, or a chart or manifests by their path")
-	f.StringArrayVar(&in.valuesFiles, "values", nil, "file with values of the chart that --from names; may be repeated")
-	f.StringSliceVar(&in.namespaces, "namespaces", nil, "namespaces whose pods are injected (default: all, or what is imported)")
+	f.StringVar(&in.from, "from", fromBuiltIn, "base of the policy: built-in, cluster, or the path of a chart or of manifests")
+	f.StringArrayVar(&in.valuesFiles, "values", nil, "values file for the chart of --from; may be repeated")
+	f.StringSliceVar(&in.namespaces, "namespaces", nil, "namespaces whose pods are injected (default: all, or those of the import)")
 	f.StringVar(&in.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34")
-	f.StringVar(&in.importing.options.Version, "istio-version", "", "version of Istio, if what is imported does not say it")
+	f.StringVar(&in.importing.options.Version, "istio-version", "", "version of Istio, if the import does not contain it")
 	f.StringVar(&in.importing.options.Revision, "revision", "", "revision of the control plane, if there are several")
 	f.StringVar(&in.importing.options.Namespace, "istio-namespace", "", "namespace of the control plane")
-	f.StringVar(&in.importing.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, with --from cluster (default: those that kubectl reads)")
-	f.StringVar(&in.importing.kubeContext, "context", "", "context of the kubeconfig (default: the current one)")
-	f.StringVar(&in.source, "source", "", "write a pipeline, too, that renders this: the URL of a Git repository, oci://REGISTRY/PATH, or . for this repository")
-	f.StringVar(&in.branch, "branch", "", "branch of the source to follow (default: the repository's own)")
+	f.StringVar(&in.importing.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, with --from cluster (default: kubectl's own)")
+	f.StringVar(&in.importing.kubeContext, "context", "", "kubeconfig context (default: the current context)")
+	f.StringVar(&in.source, "source", "", "also write a pipeline that renders this source: the URL of a Git repository, oci://REGISTRY/PATH, or . for this repository")
+	f.StringVar(&in.branch, "branch", "", "branch of the source to follow (default: the repository's default branch)")
 	f.StringVar(&in.publish, "publish", "rendered", "where the pipeline publishes: a branch of the source's repository, URL#BRANCH, or oci://REGISTRY/PATH")
-	f.StringVar(&in.name, "name", "", "name of the pipeline (default: that of the source)")
-	f.StringVarP(&in.output, "output", "o", policy.FileName, "file of the policy")
-	f.StringVar(&in.pipelines, "pipelines", "pipelines", "directory of the pipeline's file")
-	f.BoolVar(&in.force, "force", false, "replace files that are there")
-	f.BoolVarP(&in.noAsking, "yes", "y", false, "ask nothing: what no flag says is as it stands in brackets")
+	f.StringVar(&in.name, "name", "", "name of the pipeline (default: the name of the source)")
+	f.StringVarP(&in.output, "output", "o", policy.FileName, "policy file to write")
+	f.StringVar(&in.pipelines, "pipelines", "pipelines", "directory for the pipeline file")
+	f.BoolVar(&in.force, "force", false, "replace existing files")
+	f.BoolVarP(&in.noAsking, "yes", "y", false, "accept all defaults without asking")
 	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
 	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("kubeconfig"))
@@ -115,7 +116,7 @@ that is there already is kept where only a pipeline is asked for.`
 
 func (in *initRun) runInit(ctx context.Context) error {
 	if err := isDirectory("DIRECTORY", in.dir); err != nil {
-		return fmt.Errorf("looking for the manifests: %s is not a directory", in.dir)
+		return fmt.Errorf("finding the manifests: %s is not a directory", in.dir)
 	}
 	in.repository = findOwnRepository(".")
 	if err := in.checkFlags(); err != nil {
@@ -141,7 +142,7 @@ func (in *initRun) runInit(ctx context.Context) error {
 		outs = append(outs, *in.pipeline)
 	}
 	if len(outs) == 0 {
-		return fmt.Errorf("there is nothing to write: %s is there already and is kept; --force replaces it, --source writes a pipeline for it", in.output)
+		return fmt.Errorf("nothing to write: %s already exists and is kept; use --force to replace it, or --source to write a pipeline for it", in.output)
 	}
 	if err := files.Write(ctx, outs, nil); err != nil {
 		return err
@@ -184,11 +185,11 @@ func (in *initRun) readImport(ctx context.Context) error {
 		return err
 	}
 	if slices.Contains(im.unread, "namespaces") && len(in.namespaces) == 0 {
-		return errors.New("namespaces of the cluster may not be read, so it is not known into which to inject: name them by --namespaces, or ask for the right to list them")
+		return errors.New("the namespaces of the cluster may not be read, so the namespaces to inject into are unknown; set --namespaces, or request permission to list them")
 	}
 	in.imported, err = im.makePolicy(objects)
 	if err == nil && im.needsNoKubernetes(in.imported) { // a cluster has it, whatever it injects
-		in.imported.Notes = append(in.imported.Notes, "--kubernetes-version is for Istio and charts, and not in this policy")
+		in.imported.Notes = append(in.imported.Notes, "--kubernetes-version applies to Istio and charts, and is not in this policy")
 	}
 	return err
 }
@@ -233,7 +234,7 @@ func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
 // newFile is a file that may be written.
 func (in *initRun) newFile(path string, text []byte) (*files.Output, error) {
 	if _, err := os.Lstat(path); err == nil && !in.force {
-		return nil, fmt.Errorf("%s is there already; --force replaces it", path)
+		return nil, fmt.Errorf("%s already exists; use --force to replace it", path)
 	}
 	out, err := files.To(path, text)
 	return &out, err
@@ -252,14 +253,14 @@ func (in *initRun) tellNext() {
 				fmt.Fprintf(&b, "%s: %s\n", result.Warning, w)
 			}
 			for _, n := range in.imported.Notes {
-				if len(in.namespaces) > 0 && strings.HasPrefix(n, "no Namespace is in the input") {
+				if len(in.namespaces) > 0 && strings.HasPrefix(n, "the input has no Namespace") {
 					continue // set by the user
 				}
 				fmt.Fprintf(&b, "%s: %s\n", result.Info, n)
 			}
 		}
 	} else {
-		fmt.Fprintf(&b, "kept %s, which is there already\n", in.output)
+		fmt.Fprintf(&b, "kept %s, which already exists\n", in.output)
 	}
 	if in.pipeline != nil {
 		fmt.Fprintf(&b, "wrote %s\n", in.pipeline.Path)
@@ -268,13 +269,13 @@ func (in *initRun) tellNext() {
 	var steps [][2]string
 	dir, by := shellWord(filepath.ToSlash(in.dir)), ""
 	if in.policyIsFound() {
-		steps = append(steps, [2]string{"prerig doctor" + in.directories(), "is all of it in order?"})
+		steps = append(steps, [2]string{"prerig doctor" + in.directories(), "check everything"})
 	} else {
 		by = "-p " + shellWord(in.output) + " "
-		steps = append(steps, [2]string{"prerig doctor" + in.directories() + " " + shellWord(in.output), "is all of it in order?"})
+		steps = append(steps, [2]string{"prerig doctor" + in.directories() + " " + shellWord(in.output), "check everything"})
 	}
-	steps = append(steps, [2]string{"prerig explain " + by + dir, "which workloads are injected, and why"},
-		[2]string{"prerig inject --diff " + by + dir, "what would change"})
+	steps = append(steps, [2]string{"prerig explain " + by + dir, "show which workloads are injected, and why"},
+		[2]string{"prerig inject --diff " + by + dir, "show what would change"})
 	if in.pipeline != nil {
 		steps = append(steps, in.pipelineSteps()...)
 	} else {
@@ -317,7 +318,7 @@ func (in *initRun) pipelineSteps() (steps [][2]string) {
 	if in.isOfOwnRepository() {
 		render += " --source " + shellWord(cmp.Or(in.repository.fromHere(), "."))
 	}
-	return append(steps, [2]string{render + " " + in.pipelineName, "what the pipeline gives"},
+	return append(steps, [2]string{render + " " + in.pipelineName, "show the pipeline's result"},
 		[2]string{"prerig serve" + flags, "render and publish on every change, once these files are committed"})
 }
 
@@ -337,7 +338,7 @@ func (in *initRun) originText() string {
 	if in.imported != nil {
 		return in.imported.From
 	}
-	return "the built-in policy of Istio"
+	return "the built-in Istio policy"
 }
 
 // shellWord quotes a text so that a shell reads it as one word.

@@ -58,7 +58,7 @@ func (in *initRun) askAll(ctx context.Context) error {
 			continue
 		}
 		if !said {
-			fmt.Fprintln(in.streams.Err, "Enter takes what stands in brackets, Ctrl-C stops; nothing is written before the last answer.")
+			fmt.Fprintln(in.streams.Err, "Enter accepts the answer in brackets, Ctrl-C stops; nothing is written before the last answer.")
 			said = true
 		}
 		if err := in.ask(ctx, lines, *q); err != nil {
@@ -79,7 +79,7 @@ func (in *initRun) ask(ctx context.Context, lines <-chan string, q question) err
 		case answer, ok := <-lines:
 			if !ok {
 				fmt.Fprintln(in.streams.Err)
-				return errors.New("the answers ended; nothing was written. --yes asks nothing")
+				return errors.New("the input ended before the last answer; nothing was written. Use --yes to accept all defaults")
 			}
 			if answer = strings.TrimSpace(answer); answer == "" {
 				answer = q.usual
@@ -94,7 +94,7 @@ func (in *initRun) ask(ctx context.Context, lines <-chan string, q question) err
 			fmt.Fprintln(in.streams.Err, "  "+strings.ReplaceAll(err.Error(), "\n", "\n  "))
 		}
 	}
-	return fmt.Errorf("no answer to --%s could be used; nothing was written", q.flag)
+	return fmt.Errorf("no valid answer for --%s; nothing was written", q.flag)
 }
 
 // readLines reads lines in the background, so that waiting for one can be cancelled. The reader ends with the
@@ -115,13 +115,13 @@ func (in *initRun) askFrom(ctx context.Context) *question {
 	if in.keepPolicy {
 		return nil
 	}
-	cluster := "that of your kubeconfig"
+	cluster := "from your kubeconfig"
 	if name := currentContext(); name != "" {
-		cluster = "now " + visibleText(name)
+		cluster = "currently " + visibleText(name)
 	}
 	return &question{flag: "from", usual: fromBuiltIn,
-		text: "What is the policy made of?\n" +
-			"  built-in  Istio as Prerig knows it, with its usual settings\n" +
+		text: "What should the policy be based on?\n" +
+			"  built-in  Istio as shipped with Prerig, with default settings\n" +
 			"  cluster   the control plane of kubectl's current context (" + cluster + ")\n" +
 			"  PATH      istiod's chart (directory or .tgz), or its rendered manifests",
 		take: func(answer string) error {
@@ -150,7 +150,7 @@ func (in *initRun) askNamespaces(context.Context) *question {
 		return nil // the import contains the answer
 	}
 	return &question{flag: "namespaces", usual: allNamespaces,
-		text: "Whose pods get a sidecar? Names of namespaces, with blanks between them, or all of them.",
+		text: "Which namespaces get sidecars? Enter names separated by spaces, or all.",
 		take: func(answer string) error {
 			in.namespaces = nil
 			if answer == allNamespaces {
@@ -199,7 +199,7 @@ func (in *initRun) askPublish(context.Context) *question {
 		source, _ = in.repository.remote()
 	}
 	return &question{flag: "publish", usual: "rendered",
-		text: "Where does it publish? A branch of the source's repository, URL#BRANCH of another, or oci://REGISTRY/PATH.",
+		text: "Where should it publish? A branch of the source's repository, URL#BRANCH of another, or oci://REGISTRY/PATH.",
 		take: func(answer string) error {
 			in.publish = answer
 			_, _, err := scaffold.SplitPublish(source, answer)

@@ -28,9 +28,9 @@ func (in *initRun) checkFlags() error {
 	}
 	switch {
 	case in.from != fromCluster && (given("kubeconfig") || given("context")):
-		return errors.New("--kubeconfig and --context are for a cluster; give --from cluster")
+		return errors.New("--kubeconfig and --context require --from cluster")
 	case in.source == "" && !in.asks() && (given("branch") || given("publish") || given("name") || given("pipelines")):
-		return errors.New("--branch, --publish, --name and --pipelines are about a pipeline; give its --source")
+		return errors.New("--branch, --publish, --name and --pipelines apply to a pipeline; set --source")
 	}
 	if given("from") || !in.asks() {
 		if err := in.checkFrom(); err != nil {
@@ -47,7 +47,7 @@ func (in *initRun) checkFrom() error {
 	}
 	for _, flag := range []string{"values", "revision", "istio-version", "istio-namespace"} {
 		if in.cmd.Flags().Changed(flag) {
-			return fmt.Errorf("--%s is about what is imported, and the policy is made of the built-in one; give --from %s, or --from with a chart or manifests", flag, fromCluster)
+			return fmt.Errorf("--%s applies to an import, and the policy is based on the built-in one; set --from %s, or --from with a chart or manifests", flag, fromCluster)
 		}
 	}
 	return nil
@@ -57,10 +57,10 @@ func (in *initRun) checkFrom() error {
 // are not written.
 func (in *initRun) checkValues() error {
 	if in.kubernetes != "" && !v1alpha1.IsKubernetesVersion(in.kubernetes) {
-		return fmt.Errorf("--kubernetes-version %s is not a version of Kubernetes, such as 1.34", in.kubernetes)
+		return fmt.Errorf("--kubernetes-version %s is not a Kubernetes version, such as 1.34", in.kubernetes)
 	}
 	if in.branch != "" && in.branch == in.publish {
-		return fmt.Errorf("--publish %s is the branch that is rendered from; take another branch", in.publish)
+		return fmt.Errorf("--publish %s is the branch of the source; choose another branch", in.publish)
 	}
 	return nil
 }
@@ -72,11 +72,11 @@ func (in *initRun) checkThere() error {
 	}
 	for _, flag := range []string{"from", "namespaces", "values", "kubernetes-version", "istio-version", "revision", "istio-namespace"} {
 		if in.cmd.Flags().Changed(flag) {
-			return fmt.Errorf("%s is there already, and --%s asks for another one; --force replaces it, -o writes a file beside it", in.output, flag)
+			return fmt.Errorf("%s already exists, and --%s requires a new one; use --force to replace it, or -o to write another file", in.output, flag)
 		}
 	}
 	if _, err := policy.Load(in.output); err != nil {
-		return fmt.Errorf("%s is there already and is no policy; --force replaces it, -o writes another file: %w", in.output, err)
+		return fmt.Errorf("%s already exists and is not a policy; use --force to replace it, or -o to write another file: %w", in.output, err)
 	}
 	in.keepPolicy = true
 	return nil

@@ -36,7 +36,7 @@ func findOwnRepository(dir string) *ownRepository {
 // remote returns the URL of the first remote that a daemon can reach, without credentials in it.
 func (r *ownRepository) remote() (string, error) {
 	if r == nil {
-		return "", errors.New("the current directory is in no Git repository; give the URL of the source")
+		return "", errors.New("the current directory is not in a Git repository; specify the URL of the source")
 	}
 	for _, one := range r.urls {
 		clean := withoutCredentials(one)
@@ -44,7 +44,7 @@ func (r *ownRepository) remote() (string, error) {
 			return clean, nil
 		}
 	}
-	return "", errors.New("this repository has no remote that a daemon could reach (https://, http://, ssh:// or user@host:path); give the URL of the source")
+	return "", errors.New("this repository has no remote that a daemon could reach (https://, http://, ssh:// or user@host:path); specify the URL of the source")
 }
 
 // withoutCredentials is the URL without a user and a password, which https URLs of remotes may have.

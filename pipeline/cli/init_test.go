@@ -254,14 +254,14 @@ func TestInitRefusesFlagsAboutWhatIsNotImported(t *testing.T) {
 	} {
 		emptyProject(t, "")
 		_, said := runCode(t, 2, append([]string{"init", "--yes"}, args...)...)
-		wants(t, said, "error: "+args[len(args)-2]+" is about what is imported, and the policy is made of the built-in one; give --from cluster")
+		wants(t, said, "error: "+args[len(args)-2]+" applies to an import, and the policy is based on the built-in one; set --from cluster")
 		if _, err := os.Stat("prerig.yaml"); err == nil {
 			t.Errorf("%q: a policy was written", args)
 		}
 	}
 	emptyProject(t, "")
 	_, said := runCode(t, 2, "init", "--from", "cluster", "--values", "nope.yaml")
-	wants(t, said, "--values is for a chart")
+	wants(t, said, "--values requires a chart")
 }
 
 // TestInitAsks answers at a terminal.
@@ -347,7 +347,7 @@ func TestInitAsksLess(t *testing.T) {
 func TestInitNamesFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--kubernetes-version abc is not a version of Kubernetes": {"--kubernetes-version", "abc"},
-		"--publish main is the branch that is rendered from":      {"--source", "https://git.example.com/x/a.git", "--branch", "main", "--publish", "main"},
+		"--publish main is the branch of the source":              {"--source", "https://git.example.com/x/a.git", "--branch", "main", "--publish", "main"},
 		"--from must be built-in, cluster, or the path":           {"--from", "charts/istiod"},
 	} {
 		emptyProject(t, "")

@@ -39,33 +39,35 @@ type injectRun struct {
 func newInject(streams Streams) *cobra.Command {
 	in := &injectRun{manifestRun: manifestRun{streams: streams}, wantedBy: "policy"}
 	cmd := newCommand("inject [FILE|DIRECTORY]...", "Inject sidecars into manifests")
-	cmd.Long = `Inject sidecars into the workloads among manifests, and leave every other byte as it is.
+	cmd.Long = `Inject sidecars into the workloads in manifests, and leave every other byte unchanged.
 
 Reads files, the .yaml, .yml and .json files below directories, or standard input. Every
-manifest that was read, injected or not, goes to standard output in the order of the input,
-or to where -o or -i says.
+manifest that was read, injected or not, is written to standard output in the order of the
+input, or to the destination of -o or -i.
 
-A directory may hold other things: charts, templates, kustomizations, playbooks, data. These
-are skipped, with one line for each kind; if you name such a file itself, it is an error.
-Hidden files and downloaded packages (node_modules, vendor) are not read, nor is what
---exclude or a .prerigignore file names, by the rules of .gitignore.
+A directory may contain other files: charts, templates, kustomizations, playbooks, data. These
+are skipped, with one message for each kind; specifying such a file explicitly is an error.
+Hidden files and downloaded packages (node_modules, vendor) are not read, nor are files that
+match --exclude or a .prerigignore file, which follow the rules of .gitignore.
 
-Kustomizations of the same repository that address by position, or replace, a list that is
-changed would patch something else afterwards: -i and --check fail and name them.
+Kustomizations in the same repository that address a changed list by position, or replace it,
+would patch other elements afterwards: -i and --check fail and list them.
 
-The decision for each workload, with its reason, goes to standard error, one line each. If
-anything is wrong in any file, -i and -o FILE write nothing at all, and nothing is written if
-a workload cannot be injected. A file that cannot be read is otherwise left out, whole, and
-the rest goes on; --diff and --check show all that can be told. The exit code is 2 then.
+The decision for each workload, with its reason, is printed to standard error, one line each.
+If there is an error in any file, -i and -o FILE write nothing at all, and nothing is written
+if a workload cannot be injected. Otherwise a file that cannot be read is omitted as a whole,
+and the other files are processed; --diff and --check show everything that can be determined.
+The exit code is then 2.
 
 Exit codes:
-  0  done; with --diff also if there are differences
-  1  --check: the input is not what the injection would give
-  2  the input, the policy or a flag is wrong, or reading or writing failed
+  0  success; with --diff also if there are differences
+  1  --check: the input differs from the result of the injection
+  2  invalid input, policy or flag, or a read or write error
 
-A Job's template is immutable, and so is most of a Pod's spec. Jobs and bare Pods that carry an
-injection keep it as long as their own spec is unchanged (spec.jobs of the policy). If the input is
-what a build prints, name what is published with --published: its Jobs and Pods are kept then.
+A Job's template is immutable, as is most of a Pod's spec. Jobs and bare Pods that carry an
+injection keep it as long as their own spec is unchanged (spec.jobs of the policy). If the
+input is the output of a build, specify the published manifests with --published to keep their
+Jobs and Pods.
 
 --filename, --output, --injectConfigFile, --valuesFile, --meshConfigFile and --revision mean
 the same as in istioctl kube-inject (but its -i is --istioNamespace).`
@@ -77,28 +79,28 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
   prerig inject -p mesh.yaml --diff k8s/
   prerig inject -p mesh.yaml -i k8s/
 
-  # in CI: fail if a committed file is not what the policy gives
+  # in CI: fail if a committed file does not match the policy
   prerig inject -p mesh.yaml --check --diff k8s/
 
-  # render into a file that is committed, and keep its Jobs as they are
+  # render into a committed file, and leave its Jobs unchanged
   kustomize build overlays/prod | prerig inject -p mesh.yaml --published rendered.yaml -o rendered.yaml
 
-  # take the injection out again
+  # remove the injection
   prerig inject -p mesh.yaml --remove -i k8s/
 
-  # with the files that istioctl kube-inject takes
+  # with the files of istioctl kube-inject
   prerig inject --injectConfigFile inject-config.yaml --valuesFile inject-values.yaml \
     --meshConfigFile mesh-config.yaml --filename deployment.yaml`
 	in.addFlags(cmd)
 	in.versionFlag(cmd)
 	f := cmd.Flags()
-	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files: all of them, or none if anything is wrong")
-	f.StringVarP(&in.output, "output", "o", "", "file to write, or directory (one that exists, or a name that ends with /) for a file each")
-	f.BoolVar(&in.diff, "diff", false, "print a unified diff of what changes; manifests are written only with -i or -o")
-	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input is not what the injection would give")
-	f.BoolVar(&in.remove, "remove", false, "take out what was injected")
-	f.StringVar(&in.against, "published", "", "file or directory with what is published, whose Jobs and bare Pods keep their injection")
-	f.StringVar(&in.colour, "color", "auto", "colours in the diff: auto, always or never")
+	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files in place: all of them, or none if there is an error")
+	f.StringVarP(&in.output, "output", "o", "", "file to write, or directory (existing, or with a trailing /) for one file per input")
+	f.BoolVar(&in.diff, "diff", false, "print a unified diff; manifests are written only with -i or -o")
+	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input differs from the result of the injection")
+	f.BoolVar(&in.remove, "remove", false, "remove the injection")
+	f.StringVar(&in.against, "published", "", "file or directory with the published manifests, whose Jobs and bare Pods keep their injection")
+	f.StringVar(&in.colour, "color", "auto", "when to colour the diff: auto, always or never")
 	completeChoice(cmd, "color", colourValues)
 	refuseTogether(cmd, "in-place", "output", "check")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return in.runInject(cmd.Context(), args) }
@@ -162,12 +164,12 @@ func (in *injectRun) replacesByDefault() bool {
 				continue
 			}
 			refused = true
-			fmt.Fprintf(in.streams.Err, "error: %s:%d: %s: it carries the proxy %s, and the built-in policy, which is only taken because no %s was found, has %s\n",
+			fmt.Fprintf(in.streams.Err, "error: %s:%d: %s: it has the proxy %s, and the built-in policy, which is used only because no %s was found, has %s\n",
 				o.File.Path, o.File.Line, o.Ref, o.EarlierImage, policy.FileName, o.Image)
 		}
 	}
 	if refused {
-		fmt.Fprintf(in.streams.Err, "to go on, name the policy that is meant with -p, or put it at the repository's root as %s; -p %s takes the built-in one\n", policy.FileName, policy.BuiltIn)
+		fmt.Fprintf(in.streams.Err, "to continue, specify the intended policy with -p, or save it in the root of the repository as %s; use -p %s for the built-in one\n", policy.FileName, policy.BuiltIn)
 	}
 	return refused
 }
@@ -190,7 +192,7 @@ func (in *injectRun) printDiff(b *batch.Batch) error {
 	for _, f := range b.Files {
 		patch, hidden := visiblePatch(f.Diff())
 		if hidden {
-			fmt.Fprintf(in.streams.Err, "%s: the diff has characters that cannot be seen, written as <U+202E>, and cannot be applied as a patch\n", f.Input.Path)
+			fmt.Fprintf(in.streams.Err, "%s: the diff has invisible characters, shown as <U+202E>, and cannot be applied as a patch\n", f.Input.Path)
 		}
 		if wantsColour(in.colour, in.streams) {
 			patch = diff.Colour(patch)
@@ -258,7 +260,7 @@ func (in *injectRun) filesInPlace(b *batch.Batch) ([]files.Output, error) {
 	var errs []error
 	for _, f := range b.Files {
 		if f.Input.Stdin() {
-			errs = append(errs, fmt.Errorf("writing in place: %s is not a file; name the files to change", inputName(f.Input)))
+			errs = append(errs, fmt.Errorf("writing in place: %s is not a file; specify the files to change", inputName(f.Input)))
 			continue
 		}
 		if !f.Changed() {
@@ -266,7 +268,7 @@ func (in *injectRun) filesInPlace(b *batch.Batch) ([]files.Output, error) {
 		}
 		if target, leaves := f.Input.Leaves(); leaves {
 			in.unwritten++
-			fmt.Fprintf(in.streams.Err, "warning: %s: not changed, as it is a link to %s, which is not in %s; name the file itself to change it\n", f.Input.Path, target, f.Input.Root)
+			fmt.Fprintf(in.streams.Err, "warning: %s: not changed, because it is a link to %s, which is not in %s; specify the file itself to change it\n", f.Input.Path, target, f.Input.Root)
 			continue
 		}
 		if n := f.Input.Names(); n > 1 {
@@ -291,10 +293,10 @@ func inputName(in files.Input) string {
 func (in *injectRun) removeLeftovers(b *batch.Batch) error {
 	removed, kept, err := files.Clean(b.Leftovers())
 	if n := len(removed); n > 0 && !in.quiet {
-		fmt.Fprintf(in.streams.Err, "info: removed %s that a run which was killed had left, such as %s\n", plural(n, "temporary file"), removed[0])
+		fmt.Fprintf(in.streams.Err, "info: removed %s left by a killed run, such as %s\n", plural(n, "temporary file"), removed[0])
 	}
 	if n := len(kept); n > 0 {
-		fmt.Fprintf(in.streams.Err, "warning: %s of another run, such as %s, may still be in use and %s left; remove what is there when no prerig is running\n",
+		fmt.Fprintf(in.streams.Err, "warning: %s of another run, such as %s, may still be in use and %s kept; remove them when no prerig is running\n",
 			plural(n, "temporary file"), kept[0], map[bool]string{true: "was", false: "were"}[n == 1])
 	}
 	return err
@@ -313,12 +315,12 @@ func (in *injectRun) outputFiles(b *batch.Batch, dir *files.Directory) ([]files.
 	from := map[string]string{}
 	put := func(input files.Input, data []byte) {
 		if input.Stdin() {
-			errs = append(errs, fmt.Errorf("writing into the directory %s: standard input has no file name; give a file with -o", in.output))
+			errs = append(errs, fmt.Errorf("writing into the directory %s: standard input has no file name; specify a file with -o", in.output))
 			return
 		}
 		path := filepath.Join(in.output, input.Rel)
 		if other, taken := from[path]; taken {
-			errs = append(errs, fmt.Errorf("writing %s: both %s and %s would go there", path, other, input.Path))
+			errs = append(errs, fmt.Errorf("writing %s: both %s and %s would be written there", path, other, input.Path))
 			return
 		}
 		from[path] = input.Path
@@ -381,13 +383,13 @@ func (in *injectRun) checkVerdict(report *fn.Report) error {
 	var found []string
 	for _, o := range report.Outcomes {
 		if o.Changed {
-			found = append(found, fmt.Sprintf("%s:%d: %s: differs from what the "+in.wantedBy+" gives", o.File.Path, o.File.Line, o.Ref))
+			found = append(found, fmt.Sprintf("%s:%d: %s: does not match the "+in.wantedBy, o.File.Path, o.File.Line, o.Ref))
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	found = append(slices.Compact(found), "To mend it, run the same command with -i in place of --check, and commit what it writes.")
+	found = append(slices.Compact(found), "To fix it, run the same command with -i instead of --check, and commit the result.")
 	return findingsError{strings.Join(found, "\n")}
 }
 

@@ -77,6 +77,6 @@ func (in *injectRun) sayLeftOut(b *batch.Batch) {
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintln(in.streams.Err, "left out of the output: "+strings.Join(names, ", "))
+		fmt.Fprintln(in.streams.Err, "omitted from the output: "+strings.Join(names, ", "))
 	}
 }

@@ -42,9 +42,9 @@ func TestSpecialFilesInADirectory(t *testing.T) {
 	must(t, os.Symlink("..", "d/sub/up"))
 	_, stderr := ok(t, "", "inject", "-p", "tiny.yaml", "-i", "d")
 	wants(t, stderr,
-		"info: 3 named pipes, devices or sockets below d/ were passed over",
-		"warning: 2 links to what does not exist below d/ were passed over",
-		"info: 1 link to a directory (d/sub/up) was passed over",
+		"info: 3 named pipes, devices or sockets below d/ were skipped",
+		"warning: 2 broken links below d/ were skipped",
+		"info: 1 link to a directory (d/sub/up) was skipped",
 		"1 injected; 1 of 1 file changed")
 	for _, name := range []string{"d/zero.yaml", "/dev/zero"} {
 		code, _, stderr := command(t, "", "inject", "-p", "tiny.yaml", name)
@@ -64,7 +64,7 @@ func TestASocketIsNoManifest(t *testing.T) {
 	if code != ExitError {
 		t.Errorf("exit code %d", code)
 	}
-	wants(t, stderr, "error: reading s.yaml: it is a socket", "Deployment shop/web spec.template: injected", "left out of the output: s.yaml")
+	wants(t, stderr, "error: reading s.yaml: it is a socket", "Deployment shop/web spec.template: injected", "omitted from the output: s.yaml")
 }
 
 // TestStreamsThatTheShellOpens reads /dev/stdin and what <(command) gives.
@@ -192,7 +192,7 @@ func TestInPlaceStaysInTheDirectory(t *testing.T) {
 	must(t, os.Symlink("../out/o.yaml", "s/l.yaml"))
 	must(t, os.Symlink("own.yaml", "s/within.yaml"))
 	_, stderr := ok(t, "", "inject", "-q", "-p", "tiny.yaml", "-i", "s")
-	wants(t, stderr, "warning: s/l.yaml: not changed, as it is a link to ", "out/o.yaml, which is not in s; name the file itself to change it")
+	wants(t, stderr, "warning: s/l.yaml: not changed, because it is a link to ", "out/o.yaml, which is not in s; specify the file itself to change it")
 	if readFile(t, "out/o.yaml") != original {
 		t.Error("the file outside of the directory was changed")
 	}
@@ -243,7 +243,7 @@ func TestLeftoversAreTold(t *testing.T) {
 	arrange(t)
 	must(t, os.WriteFile(".web.yaml.prerig-25648-0", nil, 0o644))
 	_, stderr := ok(t, "", "inject", "-q", "-p", "tiny.yaml", "-i", "web.yaml")
-	wants(t, stderr, "warning: 1 temporary file of another run, such as .web.yaml.prerig-25648-0, may still be in use and was left; remove what is there when no prerig is running")
+	wants(t, stderr, "warning: 1 temporary file of another run, such as .web.yaml.prerig-25648-0, may still be in use and was kept; remove them when no prerig is running")
 }
 
 // TestLargeFiles makes sparse files: nothing is to read all of them.
@@ -264,8 +264,8 @@ func TestLargeFiles(t *testing.T) {
 	if code != ExitError {
 		t.Errorf("exit code %d", code)
 	}
-	wants(t, stderr, "warning: 1 file (d/data.json) was passed over; a file of more than 256 MiB is not read",
-		"error: reading d/web.yaml: it has more than 256 MiB, which is the most that is read of one file; split it", "nothing was written")
+	wants(t, stderr, "warning: 1 file (d/data.json) was skipped; files larger than 256 MiB are not read",
+		"error: reading d/web.yaml: it is larger than 256 MiB, the size limit for one file; split it", "nothing was written")
 	_, _, stderr = command(t, "", "inject", "-p", "tiny.yaml", "d/data.json")
 	wants(t, stderr, "error: reading d/data.json: it has more than 256 MiB")
 }

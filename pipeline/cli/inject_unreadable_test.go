@@ -48,7 +48,7 @@ func TestInjectGoesOnPastUnreadableFiles(t *testing.T) {
 	want, _ := ok(t, "", "inject", "-p", "tiny.yaml", "k8s/web.yaml")
 	code, got, stderr := command(t, "", "inject", "-p", "tiny.yaml", "k8s")
 	wantsBroken(t, code, stderr)
-	wants(t, stderr, "left out of the output: k8s/bad.yaml, k8s/part.yaml, k8s/twice.yaml\n")
+	wants(t, stderr, "omitted from the output: k8s/bad.yaml, k8s/part.yaml, k8s/twice.yaml\n")
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -65,7 +65,7 @@ func TestInjectGoesOnPastUnreadableFiles(t *testing.T) {
 
 	code, _, stderr = command(t, "", "inject", "-p", "tiny.yaml", "--check", "k8s")
 	wantsBroken(t, code, stderr)
-	wants(t, stderr, "Deployment shop/web: differs from what the policy gives")
+	wants(t, stderr, "Deployment shop/web: does not match the policy")
 }
 
 // TestUnreadableFilesStopWhatIsAllOrNothing is about the files that are changed, and one file for all.

@@ -38,31 +38,30 @@ type lintRun struct {
 
 func newLint(streams Streams, version string) *cobra.Command {
 	l := &lintRun{manifestRun: manifestRun{streams: streams}, version: version}
-	cmd := newCommand("lint [FILE|DIRECTORY]...", "Check what is risky in injected pods")
-	cmd.Long = `Check the pods as they are after injection: how they start, end and complete, what they ask for,
-what they may do, and what their annotations say. Nothing is written to the manifests.
+	cmd := newCommand("lint [FILE|DIRECTORY]...", "Check injected pods for risks")
+	cmd.Long = `Check the pods after injection: how they start, stop and complete, what they request, what
+they are allowed to do, and their annotations. Manifests are not changed.
 
-The files are injected in memory, as prerig inject would do it, and the result is checked.
---as-is checks the files as they are, for example the committed output of an injection; of a
-policy given with -p it uses only what is said about rules, versions, namespaces and kinds.
+The files are injected in memory, as by prerig inject, and the result is checked. --as-is
+checks the files without injection, for example the committed output of an injection; from a
+policy specified with -p, it uses only the settings for rules, versions, namespaces and kinds.
 
-Findings go to standard output with the file and line of the field. What a setting of the mesh
-leads to in many workloads is said once, with the workloads. The severity of a rule is set in
-the policy (spec.lint.rules) or with --rule; --profile chooses the rules for those who can
-change something.
+Findings are printed to standard output with the file and line of the field. A finding that a
+mesh setting causes in many workloads is printed once, with the workloads. The severity of a
+rule is set in the policy (spec.lint.rules) or with --rule; --profile selects the rules by who
+can fix their findings.
 
-A finding that is accepted is suppressed with its reason by an annotation on the object,
-` + lint.IgnoreAnnotation + `.CODE: REASON, or in the policy (spec.lint.suppress). --baseline holds
-back what was there before, and tells which of it is gone.
+An accepted finding is suppressed, with its reason, by an annotation on the object,
+` + lint.IgnoreAnnotation + `.CODE: REASON, or in the policy (spec.lint.suppress). --baseline hides
+known findings, and reports those that no longer occur.
 
-A file that cannot be read does not keep the others from being checked: its error is among the
-findings, and the exit code is 2.
+A file that cannot be read does not prevent the other files from being checked: its error is
+reported with the findings, and the exit code is 2.
 
 Exit codes:
   0  no finding is as severe as --fail-on
   1  a finding is as severe as --fail-on
-  2  the input, the policy or a flag is wrong, there is no workload to check, or reading or
-     writing failed`
+  2  invalid input, policy or flag, no workloads to check, or a read or write error`
 	cmd.Example = `  prerig lint -p mesh.yaml k8s/
   prerig lint --as-is --fail-on warning rendered/
   prerig lint -o sarif k8s/ > prerig.sarif
@@ -74,11 +73,11 @@ Exit codes:
 	l.addFlags(cmd)
 	l.addReportFlags(cmd, "workload")
 	f := cmd.Flags()
-	f.StringVar(&l.profile, "profile", "all", "rules to check: operator (those of the mesh and its policies), application (those of manifests) or all")
-	f.StringVar(&l.baseline, "baseline", "", "file of findings that are known and not reported")
-	f.StringVar(&l.writeBaseline, "write-baseline", "", "write the findings into this file for --baseline, and exit with 0")
+	f.StringVar(&l.profile, "profile", "all", "rules to check: operator (mesh and policies), application (manifests) or all")
+	f.StringVar(&l.baseline, "baseline", "", "file with known findings, which are not reported")
+	f.StringVar(&l.writeBaseline, "write-baseline", "", "write the findings to this file for --baseline, and exit with 0")
 	refuseTogether(cmd, "baseline", "write-baseline")
-	f.BoolVar(&l.asIs, "as-is", false, "check the files as they are, and inject nothing")
+	f.BoolVar(&l.asIs, "as-is", false, "check the files as they are, without injection")
 	f.StringVar(&l.istio, "istio-version", "", "with --as-is: version of the control plane, such as 1.31")
 	f.StringVar(&l.explain, "explain", "", "describe one rule and exit")
 	completeChoice(cmd, "profile", lint.Profiles)
@@ -182,7 +181,7 @@ func (l *lintRun) printRules() error {
 	if l.explain != "" {
 		r, ok := lint.Lookup(strings.ToUpper(l.explain))
 		if !ok {
-			return fmt.Errorf("explaining rule %s: there is no such rule; --list-rules lists them", l.explain)
+			return fmt.Errorf("explaining rule %s: no such rule; --list-rules lists them", l.explain)
 		}
 		_, err := fmt.Fprint(l.streams.Out, r.Explain())
 		return err

@@ -22,7 +22,7 @@ func (l *lintRun) readBaseline() (*baseline.Baseline, error) {
 	}
 	data, err := os.ReadFile(l.baseline)
 	if err != nil {
-		return nil, fmt.Errorf("reading the baseline: %w; --write-baseline writes one", err)
+		return nil, fmt.Errorf("reading the baseline: %w; create one with --write-baseline", err)
 	}
 	b, err := baseline.Parse(data)
 	if err != nil {
@@ -59,13 +59,13 @@ func (l *lintRun) applyBaseline(known *baseline.Baseline, found result.Results) 
 	fresh, n, gone := known.Filter(found)
 	for i, e := range gone {
 		if more := len(gone) - i; i == named && more > 1 && !l.verbose {
-			fmt.Fprintf(l.streams.Err, "info: and %d more (-v names them)\n", more)
+			fmt.Fprintf(l.streams.Err, "info: and %d more (-v lists them)\n", more)
 			break
 		}
-		fmt.Fprintf(l.streams.Err, "info: %s: gone: %s\n", l.baseline, e)
+		fmt.Fprintf(l.streams.Err, "info: %s: no longer found: %s\n", l.baseline, e)
 	}
 	if len(gone) > 0 {
-		fmt.Fprintf(l.streams.Err, "info: %s of the baseline %s not found any more; --write-baseline takes them out\n",
+		fmt.Fprintf(l.streams.Err, "info: %s of the baseline %s no longer found; --write-baseline removes them\n",
 			plural(len(gone), "finding"), map[bool]string{true: "was", false: "were"}[len(gone) == 1])
 	}
 	return fresh, &format.Baseline{Known: n, Gone: append([]baseline.Entry{}, gone...)}

@@ -45,10 +45,10 @@ type localPipelines struct {
 func (l *localPipelines) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.pipelines, "pipelines", "pipelines", "directory of RenderPipeline files")
-	f.StringVar(&l.policies, "policies", "policies", "directory of the policies that pipelines name with policies[].file")
-	f.StringVar(&l.secrets, "secrets", "secrets", "directory of secrets, NAMESPACE/NAME/KEY")
-	f.StringVar(&l.cache, "cache", defaultCache(), "directory for what is fetched")
-	f.IntVarP(&l.jobs, "jobs", "j", 0, "how many renders run at once (default: one for each processor)")
+	f.StringVar(&l.policies, "policies", "policies", "directory of the policies that pipelines reference by policies[].file")
+	f.StringVar(&l.secrets, "secrets", "secrets", "directory of secrets, with files NAMESPACE/NAME/KEY")
+	f.StringVar(&l.cache, "cache", defaultCache(), "cache directory")
+	f.IntVarP(&l.jobs, "jobs", "j", 0, "number of concurrent renders (default: one per processor)")
 	for _, name := range []string{"pipelines", "policies", "secrets", "cache"} {
 		mustRegister(cmd.MarkFlagDirname(name))
 	}
@@ -56,8 +56,8 @@ func (l *localPipelines) addFlags(cmd *cobra.Command) {
 
 func (l *localPipelines) sourceFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&l.sources, "source", nil, "directory to use as the source: DIR for all pipelines, or URL=DIR for those with that source, mounted ones too; may be repeated")
-	f.StringArrayVar(&l.revisions, "revision", nil, "commit or digest of the source, as in the trailers; MOUNTPATH=REVISION for a further source (default: what the pipeline follows)")
+	f.StringArrayVar(&l.sources, "source", nil, "directory to use as the source: DIR for all pipelines, or URL=DIR for pipelines with that source, including mounted ones; may be repeated")
+	f.StringArrayVar(&l.revisions, "revision", nil, "commit or digest of the source, as in the commit trailers; MOUNTPATH=REVISION for a mounted source (default: what the pipeline follows)")
 }
 
 // localCacheSize bounds the builds that are remembered, in bytes.
@@ -74,7 +74,7 @@ func defaultCache() string {
 // openDryRun reads the pipelines and returns their renderer. Call closing at the end.
 func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.Renderer, closing func(), err error) {
 	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
-		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; name it with --pipelines", l.pipelines)
+		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; specify it with --pipelines", l.pipelines)
 	}
 	if l.jobs < 0 {
 		return nil, nil, fmt.Errorf("the flag --jobs must not be negative, found %d", l.jobs)
@@ -137,7 +137,7 @@ func (l *localPipelines) standIns() (map[string]string, error) {
 			return nil, fmt.Errorf("reading the flag --source: no pipeline in %s has the source %s", l.pipelines, given)
 		}
 		if url == "" && l.hasMainRevision() {
-			return nil, fmt.Errorf("the flags --source %s and --revision cannot be given together: a directory has no revisions", dir)
+			return nil, fmt.Errorf("the flags --source %s and --revision cannot be used together: a directory has no revisions", dir)
 		}
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
@@ -177,7 +177,7 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 	var out []catalog.Entry
 	all := l.catalog.All()
 	if len(all) == 0 {
-		return nil, fmt.Errorf("there are no pipelines in %s", l.pipelines)
+		return nil, fmt.Errorf("no pipelines in %s", l.pipelines)
 	}
 	known := make([]string, 0, len(all))
 	for _, e := range all {
@@ -188,7 +188,7 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no pipeline %s in %s%s", name, l.pipelines, suggestNames(name, known))
+			return nil, fmt.Errorf("no pipeline %s in %s%s", name, l.pipelines, suggestNames(name, known))
 		}
 	}
 	return out, nil

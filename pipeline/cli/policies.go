@@ -131,7 +131,7 @@ func (r *manifestRun) chooseNearest() error {
 		}
 	}
 	for _, path := range finder.Passed {
-		fmt.Fprintf(r.streams.Err, "warning: %s: passed over: it is a configuration of prerig serve and not an InjectionPolicy; give one of the two another name, or name the policy with -p\n", path)
+		fmt.Fprintf(r.streams.Err, "warning: %s: skipped: it is a configuration of prerig serve and not an InjectionPolicy; rename one of the two, or specify the policy with -p\n", path)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (r *manifestRun) sayPolicies() {
 			}
 		}
 		if g.byDefault {
-			line += " (no " + policy.FileName + " was found; prerig import makes one, -p names one)"
+			line += " (no " + policy.FileName + " was found; create one with prerig import, or specify one with -p)"
 		}
 		if g.byDefault || !r.quiet {
 			fmt.Fprintln(r.streams.Err, "policy: "+line)
@@ -217,7 +217,7 @@ func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy) (*v1alpha1.Inj
 	changed, err := v1alpha1.Parse(text)
 	var wrong *v1alpha1.PolicyError
 	if errors.As(err, &wrong) && len(wrong.Problems) > 0 {
-		return nil, fmt.Errorf("setting what the flags say in policy %s: %s", p.Metadata.Name, wrong.Problems[0])
+		return nil, fmt.Errorf("applying the flags to policy %s: %s", p.Metadata.Name, wrong.Problems[0])
 	}
 	return changed, err
 }
@@ -273,7 +273,7 @@ func (r *manifestRun) printNotices() {
 	for _, f := range r.batch.Files {
 		for _, name := range f.Policies() {
 			if !r.isFollowed(f.Input.Path) {
-				fmt.Fprintf(r.streams.Err, "warning: %s: InjectionPolicy %s is not followed; name the file with --policy\n", f.Input.Path, name)
+				fmt.Fprintf(r.streams.Err, "warning: %s: InjectionPolicy %s is not applied; specify the file with --policy\n", f.Input.Path, name)
 			}
 		}
 	}

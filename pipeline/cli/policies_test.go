@@ -106,7 +106,7 @@ func TestTheDefaultPolicyReplacesNothing(t *testing.T) {
 	if code != ExitError || readFile(t, "web.yaml") != injected {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	for _, want := range []string{"error: web.yaml:2: Deployment shop/web: it carries the proxy example.com/istio/proxyv2:1.31.0", "has docker.io/istio/proxyv2:1.", "nothing was written", "-p istio"} {
+	for _, want := range []string{"error: web.yaml:2: Deployment shop/web: it has the proxy example.com/istio/proxyv2:1.31.0", "has docker.io/istio/proxyv2:1.", "nothing was written", "-p istio"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("it does not say %q:\n%s", want, stderr)
 		}
@@ -162,7 +162,7 @@ func TestTheDaemonsConfigurationIsNoPolicy(t *testing.T) {
 	must(t, os.Mkdir(".git", 0o755))
 	writeFiles(t, map[string]string{"prerig.yaml": "pipelines: pipelines\nstate: /var/lib/prerig\n"})
 	_, stderr := ok(t, "", "inject", "web.yaml")
-	if !strings.Contains(stderr, "warning: prerig.yaml: passed over: it is a configuration of prerig serve and not an InjectionPolicy") || !strings.Contains(stderr, "policy: built-in istio (no prerig.yaml was found") {
+	if !strings.Contains(stderr, "warning: prerig.yaml: skipped: it is a configuration of prerig serve and not an InjectionPolicy") || !strings.Contains(stderr, "policy: built-in istio (no prerig.yaml was found") {
 		t.Errorf("got\n%s", stderr)
 	}
 	code, _, stderr := command(t, "", "inject", "-p", "prerig.yaml", "web.yaml")
@@ -176,7 +176,7 @@ func TestNoCommand(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		want string
-	}{{nil, "error: no command given"}, {[]string{"-p", "mesh.yaml"}, "error: unknown shorthand flag"}, {[]string{"--policy=mesh.yaml"}, "error: unknown flag"}} {
+	}{{nil, "error: no command specified"}, {[]string{"-p", "mesh.yaml"}, "error: unknown shorthand flag"}, {[]string{"--policy=mesh.yaml"}, "error: unknown flag"}} {
 		code, out, stderr := command(t, "kind: Pod\n", test.args...)
 		if code != ExitError || out != "" || !strings.HasPrefix(stderr, test.want) || !strings.Contains(stderr, "prerig inject") ||
 			!strings.Contains(stderr, "--post-renderer-args inject") {
@@ -191,12 +191,12 @@ func TestCommandsOfOtherPrograms(t *testing.T) {
 		args []string
 		want string
 	}{
-		"istioctl's":         {[]string{"kube-inject", "-f", "x.yaml"}, "there is no command kube-inject; here it is prerig inject; see"},
-		"linkerd's":          {[]string{"uninject", "-f", "x.yaml"}, "there is no command uninject; here it is prerig inject --remove; see"},
+		"istioctl's":         {[]string{"kube-inject", "-f", "x.yaml"}, "unknown command kube-inject; use prerig inject; see"},
+		"linkerd's":          {[]string{"uninject", "-f", "x.yaml"}, "unknown command uninject; use prerig inject --remove; see"},
 		"a slip":             {[]string{"injct", "-f", "x.yaml"}, "did you mean inject?"},
-		"a namespace":        {[]string{"inject", "--istioNamespace", "istio-system", "web.yaml"}, "--istioNamespace is not supported, as prerig never asks a cluster"},
-		"a cluster":          {[]string{"inject", "--context", "prod", "web.yaml"}, "--context is not supported, as prerig never asks a cluster"},
-		"a cluster's config": {[]string{"inject", "--kubeconfig", "prod", "web.yaml"}, "--kubeconfig is not supported, as prerig never asks a cluster"},
+		"a namespace":        {[]string{"inject", "--istioNamespace", "istio-system", "web.yaml"}, "--istioNamespace is not supported, because this command contacts no cluster"},
+		"a cluster":          {[]string{"inject", "--context", "prod", "web.yaml"}, "--context is not supported, because this command contacts no cluster"},
+		"a cluster's config": {[]string{"inject", "--kubeconfig", "prod", "web.yaml"}, "--kubeconfig is not supported, because this command contacts no cluster"},
 	} {
 		if code, out, stderr := command(t, "", tc.args...); code != ExitError || out != "" || !strings.Contains(stderr, tc.want) {
 			t.Errorf("%s: exit code %d\n%s", name, code, stderr)

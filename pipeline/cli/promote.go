@@ -24,18 +24,18 @@ import (
 func newPromote(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.Request
-	cmd := newCommand("promote PIPELINE...", "Let what waits of pipelines go on now")
-	cmd.Long = `Let what waits of pipelines go on now, whatever their policies for merging wait for: pipelines
-that are on hold publish their newest result again, and pull requests that they wait in are merged,
-or if they are waves whose turn has not come, opened. That is for exactly the commit that waits
-now. The host's own rules, such as protected branches, hold all the same, and so does the skew
-that Istio supports between waves.`
+	cmd := newCommand("promote PIPELINE...", "Release pipelines that are on hold or waiting to merge")
+	cmd.Long = `Release pipelines now, whatever their merge policies wait for: pipelines that are on hold
+publish their newest result again, and pull requests with their results are merged, or opened
+if they are waves whose turn has not come. This applies only to the commit that is waiting
+now. The host's own rules, such as protected branches, and the version skew that Istio
+supports between waves still apply.`
 	cmd.Example = `  prerig promote team/shop`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
+			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
 		}
 		request.Pipelines = args
 		var answer server.PromoteAnswer
@@ -43,13 +43,13 @@ that Istio supports between waves.`
 			return d.unknownNameError(cmd.Context(), args, err)
 		}
 		if len(answer.Released) > 0 {
-			fmt.Fprintf(streams.Err, "not on hold any more: %s\n", strings.Join(answer.Released, ", "))
+			fmt.Fprintf(streams.Err, "no longer on hold: %s\n", strings.Join(answer.Released, ", "))
 		}
 		for _, head := range answer.Groups {
-			fmt.Fprintf(streams.Err, "goes on: the pull request from %s\n", head)
+			fmt.Fprintf(streams.Err, "released: the pull request from %s\n", head)
 		}
 		if len(answer.Released)+len(answer.Groups) == 0 {
-			fmt.Fprintln(streams.Err, "nothing is on hold, and no pull request waits")
+			fmt.Fprintln(streams.Err, "nothing is on hold, and no pull request is waiting")
 		}
 		return nil
 	}
@@ -59,16 +59,16 @@ that Istio supports between waves.`
 func newHold(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.Request
-	cmd := newCommand("hold PIPELINE...", "Keep pipelines from publishing, and what waits of them from being merged")
-	cmd.Long = `Keep pipelines of a running daemon from publishing until prerig promote or prerig resume. Prerig
-does not merge pull requests that hold results of them, either; people can.`
+	cmd := newCommand("hold PIPELINE...", "Put pipelines on hold: publish nothing, merge nothing")
+	cmd.Long = `Keep pipelines of a running daemon from publishing until prerig promote or prerig resume.
+Prerig does not merge pull requests with their results either; people can.`
 	cmd.Example = `  prerig hold team/shop --reason "the new proxy leaks memory"`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
-	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, as others are shown it")
+	cmd.Flags().StringVar(&request.Reason, "reason", "", "reason that is shown to others")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
+			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
 		}
 		request.Pipelines = args
 		var answer server.Answer
@@ -84,29 +84,29 @@ does not merge pull requests that hold results of them, either; people can.`
 func newRollback(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.Request
-	cmd := newCommand("rollback PIPELINE...", "Take back what was published last of pipelines")
-	cmd.Long = `Take back exactly what one publish has changed, by default the last of each pipeline: a commit
-gives all files that it changed the bytes that they had before, or where the pipeline publishes by
-pull request, a pull request does. Files that were changed once more since are left alone, and then
-nothing is taken back.
+	cmd := newCommand("rollback PIPELINE...", "Undo the last publish of pipelines")
+	cmd.Long = `Undo exactly the changes of one publish, by default the last one of each pipeline: a commit,
+or a pull request if the pipeline publishes by pull request, restores the previous bytes of
+all files that the publish changed. If one of them was changed again since, nothing is rolled
+back.
 
-All pipelines that the publish had changed are put on hold, so that the newer result is not
-published again at once. prerig promote ends that.
+All pipelines that the publish changed are put on hold, so that the newer result is not
+published again at once. prerig promote ends the hold.
 
 Exit codes:
   0  done, or a pull request is open
-  1  refused, as something was changed since
-  2  it could not be asked for, or is tried again`
+  1  rejected, because something changed since
+  2  the request failed, or is being retried`
 	cmd.Example = `  prerig rollback team/shop
   prerig rollback team/shop --dry-run
   prerig rollback team/shop --commit 4f2a90c`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
-	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print the commit, the pipelines and the difference, and change nothing")
-	cmd.Flags().StringVar(&request.Commit, "commit", "", "the commit of the published branch to take back, instead of the last one of the pipeline")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print the commit, the pipelines and the diff, and change nothing")
+	cmd.Flags().StringVar(&request.Commit, "commit", "", "commit of the published branch to undo, instead of the last one of the pipeline")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
+			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
 		}
 		request.Pipelines = args
 		var answer server.RollbackAnswer
@@ -124,7 +124,7 @@ Exit codes:
 // tellPlans prints what rollbacks would do. A daemon that is older than the command has done them.
 func tellPlans(streams Streams, answer server.RollbackAnswer) error {
 	if len(answer.Rollbacks) > 0 {
-		fmt.Fprintln(streams.Err, "the daemon knows no dry run, and has rolled back")
+		fmt.Fprintln(streams.Err, "the daemon does not support dry runs, and has rolled back")
 		return tellRollbacks(streams, answer)
 	}
 	refused := false
@@ -132,7 +132,7 @@ func tellPlans(streams Streams, answer server.RollbackAnswer) error {
 		fmt.Fprintf(streams.Err, "%.12s at %s, %q, %s; on hold afterwards: %s\n", p.Commit, p.Target, p.Subject, plural(p.Files, "file"), strings.Join(p.Pipelines, ", "))
 		if p.Diff == nil {
 			refused = true
-			fmt.Fprintf(streams.Err, "it would be refused: %s\n", oneLine(p.Message))
+			fmt.Fprintf(streams.Err, "it would be rejected: %s\n", oneLine(p.Message))
 			continue
 		}
 		for _, f := range p.Diff.Files {
@@ -148,7 +148,7 @@ func tellPlans(streams Streams, answer server.RollbackAnswer) error {
 		}
 	}
 	if refused {
-		return findingsError{"a rollback would be refused"}
+		return findingsError{"a rollback would be rejected"}
 	}
 	return nil
 }
@@ -162,9 +162,9 @@ func tellRollbacks(streams Streams, answer server.RollbackAnswer) error {
 	}
 	switch {
 	case refused:
-		return findingsError{"a rollback was refused"}
+		return findingsError{"a rollback was rejected"}
 	case again:
-		return errors.New("rolling back: it is tried again; prerig status shows what becomes of it")
+		return errors.New("rolling back: not done yet and being retried; prerig status shows the outcome")
 	}
 	fmt.Fprintf(streams.Err, "on hold until prerig promote: %s\n", strings.Join(answer.Pipelines, ", "))
 	return nil
@@ -175,15 +175,15 @@ func describeRollback(r status.Rollback) string {
 	switch r.State {
 	case status.RollbackDone:
 		if r.Result != "" {
-			return fmt.Sprintf("taken back by %.12s", r.Result)
+			return fmt.Sprintf("rolled back by %.12s", r.Result)
 		}
-		return "taken back"
+		return "rolled back"
 	case status.RollbackOpen:
 		return oneLine(r.Message) + ": " + r.URL
 	case status.RollbackClosed, status.RollbackRefused:
-		return "not taken back: " + oneLine(r.Message)
+		return "not rolled back: " + oneLine(r.Message)
 	}
-	return "asked for; " + oneLine(r.Message)
+	return "requested; " + oneLine(r.Message)
 }
 
 // tellPromotions prints the state of waves and merges, and the rollbacks that are pending or less than an hour old.

@@ -23,22 +23,22 @@ func newReconcile(streams Streams) *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	cmd := newCommand("reconcile PIPELINE... | --all", "Run pipelines now")
-	cmd.Long = `Ask a running daemon to look at the sources of pipelines now. With --wait, wait until it has,
-and fail if one of the pipelines is not Ready then.`
+	cmd.Long = `Ask a running daemon to check the sources of pipelines now. With --wait, wait until it is
+done, and fail if one of the pipelines is not Ready.`
 	cmd.Example = `  prerig reconcile team/shop --wait
   prerig reconcile --all --force`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
-	cmd.Flags().BoolVar(&request.Force, "force", false, "render and publish although nothing has changed, which also puts back what others have changed")
+	cmd.Flags().BoolVar(&request.Force, "force", false, "render and publish even if nothing has changed, which also reverts changes by others")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "longest time to wait")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "maximum time to wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && !request.All {
-			return errors.New("no pipeline is named: name some, or give --all")
+			return errors.New("no pipeline specified: name pipelines, or set --all")
 		}
 		if len(args) > 0 && request.All {
-			return errors.New("pipelines are named and --all is given: only one of them can be meant")
+			return errors.New("pipelines and --all cannot be used together")
 		}
 		if wait && timeout <= 0 {
 			return fmt.Errorf("the flag --timeout must be more than 0, found %s", timeout)
@@ -49,7 +49,7 @@ and fail if one of the pipelines is not Ready then.`
 			return d.unknownNameError(cmd.Context(), args, err)
 		}
 		if !wait {
-			fmt.Fprintf(streams.Err, "asked for %s\n", plural(len(answer.Pipelines), "pipeline"))
+			fmt.Fprintf(streams.Err, "requested %s\n", plural(len(answer.Pipelines), "pipeline"))
 			return nil
 		}
 		return awaitAll(cmd.Context(), streams, &d, answer, timeout)
@@ -108,7 +108,7 @@ func lookPause(took time.Duration) time.Duration {
 // notInTime returns an error with the pipelines still waited for when ctx was done.
 func notInTime(ctx context.Context, waiting, of int, timeout time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("waiting for %d of %d pipelines: not done within %s (--timeout); prerig status shows how far they are", waiting, of, timeout)
+		return fmt.Errorf("waiting for %d of %d pipelines: not done within %s (--timeout); prerig status shows their progress", waiting, of, timeout)
 	}
 	return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, of, ctx.Err())
 }
@@ -139,14 +139,16 @@ func (d *daemonClient) getRequested(ctx context.Context, names []string) ([]serv
 }
 
 func newSuspend(streams Streams, suspended bool) *cobra.Command {
-	use, short, word := "resume PIPELINE... | --held", "Let suspended pipelines run again", "resumed"
-	long := `Let pipelines that were stopped by prerig suspend run again. What changed meanwhile is rendered.
-If the daemon's state was damaged, it does not know any more which were stopped, and holds all of
-them. Suspend those that are to stay so once more, and then let the others run with --held.`
+	use, short, word := "resume PIPELINE... | --held", "Resume suspended pipelines", "resumed"
+	long := `Resume pipelines that were stopped by prerig suspend. Changes made meanwhile are rendered. If
+the daemon's state was damaged, the daemon no longer knows which pipelines were stopped, and
+holds all of them. Suspend those that must stay stopped again, and then resume the others with
+--held.`
 	if suspended {
 		use, short, word = "suspend PIPELINE...", "Stop pipelines until they are resumed", "suspended"
-		long = `Stop pipelines of a running daemon until prerig resume. What they have published stays. This is
-kept in the daemon's state directory; spec.suspend in the pipeline's file lasts without it.`
+		long = `Stop pipelines of a running daemon until prerig resume. Published results stay. The suspension
+is kept in the daemon's state directory; spec.suspend in the pipeline's file is independent of
+it.`
 	}
 	var d daemonClient
 	request := server.Request{Suspended: suspended}
@@ -155,11 +157,11 @@ kept in the daemon's state directory; spec.suspend in the pipeline's file lasts 
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	if !suspended {
-		cmd.Flags().BoolVar(&request.Held, "held", false, "all that are held because state was lost")
+		cmd.Flags().BoolVar(&request.Held, "held", false, "all pipelines that are held because state was lost")
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && !request.Held {
-			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
+			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
 		}
 		request.Pipelines, request.All = args, len(args) == 0
 		var answer server.Answer

@@ -21,23 +21,24 @@ import (
 func newRemove(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.RemoveRequest
-	cmd := newCommand("remove PIPELINE... | --all", "Confirm the removal of pipelines that are gone")
+	cmd := newCommand("remove PIPELINE... | --all", "Confirm the removal of missing pipelines")
 	cmd.Long = `Confirm that a running daemon may remove pipelines that are no longer in its directory or
 repository. Usually it removes them by itself after a while. If more than removals.max_share
-percent of all pipelines went at once, or the last one, it waits for this command, because a
-directory that is not mounted looks the same. prerig status lists the pipelines that wait.
+percent of all pipelines, or the last one, disappeared at once, it waits for this command,
+because a directory that is not mounted looks the same. prerig status lists the waiting
+pipelines.
 
-The deletionPolicy of a pipeline decides about the files that it has published: they stay, or
-those that it owns are deleted. With --orphan they stay in any case.`
+The deletionPolicy of a pipeline determines what happens to the files that it has published:
+they stay, or those that it owns are deleted. With --orphan they always stay.`
 	cmd.Example = `  prerig remove team/shop
   prerig remove --all --orphan`
 	d.addFlags(cmd)
 	d.completeRemovals(cmd)
-	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines that are gone")
-	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "leave the published files, whatever deletionPolicy says")
+	cmd.Flags().BoolVar(&request.All, "all", false, "all missing pipelines")
+	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "keep the published files, regardless of deletionPolicy")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 0) != request.All {
-			return errors.New("name pipelines, or give --all")
+			return errors.New("name pipelines, or set --all")
 		}
 		request.Pipelines = args
 		var answer server.Answer
@@ -67,7 +68,7 @@ func catalogNotes(w io.Writer, c server.Catalog) error {
 		fmt.Fprintf(w, "\nThe daemon is not ready: %s\n", oneLine(c.Problem))
 	}
 	if c.Revision != "" {
-		fmt.Fprintf(w, "\nPipelines are from %s at %s, looked at %s.\n", c.Source, shortRevision(c.Revision), timeSince(c.Checked))
+		fmt.Fprintf(w, "\nPipelines are from %s at %s, checked %s.\n", c.Source, shortRevision(c.Revision), timeSince(c.Checked))
 	}
 	for _, one := range c.Catalogs {
 		fmt.Fprintf(w, "\nPipelines of %s are from %s", one.Name, one.Source)
@@ -75,13 +76,13 @@ func catalogNotes(w io.Writer, c server.Catalog) error {
 			fmt.Fprintf(w, " at %s", shortRevision(one.Revision))
 		}
 		if one.Checked.IsZero() {
-			fmt.Fprintln(w, ", which was not read yet.")
+			fmt.Fprintln(w, ", which has not been read yet.")
 			continue
 		}
-		fmt.Fprintf(w, ", looked at %s.\n", timeSince(one.Checked))
+		fmt.Fprintf(w, ", checked %s.\n", timeSince(one.Checked))
 	}
 	if c.Error != "" {
-		fmt.Fprintf(w, "\nThe pipelines cannot be read now; these are the last ones that could: %s\n", oneLine(c.Error))
+		fmt.Fprintf(w, "\nThe pipelines cannot be read now; the last readable ones are used: %s\n", oneLine(c.Error))
 	}
 	if len(c.Removals) > 0 {
 		table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

@@ -69,7 +69,7 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	status("no pipeline is left at all")
-	if code, _, text := prerig(t, "remove", "--state", state); code != 2 || !strings.Contains(text, "give --all") {
+	if code, _, text := prerig(t, "remove", "--state", state); code != 2 || !strings.Contains(text, "set --all") {
 		t.Errorf("no name: exit code %d, %s", code, text)
 	}
 	if code, _, text := prerig(t, "remove", "team/web", "--orphan", "--state", state); code != 0 || !strings.Contains(text, "confirmed the removal of team/web") {

@@ -21,15 +21,16 @@ func newRender(streams Streams, version string) *cobra.Command {
 	var snapshots []string
 	var verbose bool
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
-	cmd.Long = `Render pipelines once, by the same steps as the daemon, and publish nothing. The result goes
-to standard output or, with -o, to a directory as it would be on the branch: what an earlier
-render of a pipeline has written there and is not in its result any more is removed, and all
-other files are left alone. Jobs and bare Pods keep the injection that they have there, or in the
-directory of --against, as long as their own spec is unchanged (spec.jobs of the policy). The trailers of a rendered commit name the command that gives the
-same result again.
+	cmd.Long = `Render pipelines once, with the same steps as the daemon, and publish nothing. The result goes
+to standard output or, with -o, to a directory, laid out as on the branch: files that an
+earlier render of a pipeline wrote there and that are no longer in its result are removed, and
+all other files are left alone. Jobs and bare Pods keep the injection that they have there, or
+in the directory of --against, as long as their own spec is unchanged (spec.jobs of the
+policy). The trailers of a rendered commit contain the command that reproduces the result.
 
-A policy that says from: Cluster is rendered with the --snapshot of the cluster that a result was
-made of: a file that prerig snapshot has written, or a digest, which the daemon is asked for.`
+A policy with from: Cluster is rendered with the --snapshot of the cluster that a result was
+rendered with: a file that prerig snapshot has written, or a digest, which is requested from
+the daemon.`
 	cmd.Example = `  prerig render team/shop --revision main@sha1:f0e1d2…
   prerig render team/shop --revision main@sha1:f0e1d2… --snapshot mesh.yaml
   prerig render --source . -o rendered/`
@@ -37,11 +38,11 @@ made of: a file that prerig snapshot has written, or a digest, which the daemon 
 	l.completePipelines(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
-	cmd.Flags().StringVar(&against, "against", "", "directory with what is published, whose Jobs and bare Pods keep their injection (default: that of -o)")
-	cmd.Flags().StringArrayVar(&snapshots, "snapshot", nil, "file or digest of what the cluster had, for a policy that says from: Cluster; may be repeated")
+	cmd.Flags().StringVar(&against, "against", "", "directory with the published manifests, whose Jobs and bare Pods keep their injection (default: the directory of -o)")
+	cmd.Flags().StringArrayVar(&snapshots, "snapshot", nil, "file or digest of a cluster snapshot, for a policy with from: Cluster; may be repeated")
 	d.addFlags(cmd)
-	cmd.Flags().BoolVar(&l.noCache, "no-cache", false, "build everything, and fail where that gives something else than a build that is remembered")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; otherwise one that many objects share is printed once, with their number")
+	cmd.Flags().BoolVar(&l.noCache, "no-cache", false, "build everything, and fail if a result differs from the cached build")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; by default, a finding that many objects share is printed once, with their number")
 	mustRegister(cmd.MarkFlagDirname("output"))
 	mustRegister(cmd.MarkFlagDirname("against"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -96,7 +96,7 @@ func removeStale(told io.Writer, dir *files.Directory, name string, stale []stri
 		}
 	}
 	if len(removed) > 0 {
-		fmt.Fprintf(told, "info: removed %s of earlier renders: %s\n", plural(len(removed), "file"), strings.Join(removed, ", "))
+		fmt.Fprintf(told, "info: removed %s from earlier renders: %s\n", plural(len(removed), "file"), strings.Join(removed, ", "))
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (l *localPipelines) tellUnknown(told io.Writer, dir *files.Directory, name 
 		for i, file := range unknown {
 			unknown[i] = filepath.Join(name, filepath.FromSlash(file))
 		}
-		fmt.Fprintf(told, "warning: not in the result of %s, and not known to be left of an earlier one: %s; remove what is not your own\n",
+		fmt.Fprintf(told, "warning: not in the result of %s, and not known to be left over from an earlier one: %s; remove files that are not your own\n",
 			r.Entry.Key, strings.Join(unknown, ", "))
 	}
 }
@@ -152,7 +152,7 @@ func checkNoOverlap(results []dryrun.Result) error {
 			at := path.Join(r.Path, name)
 			other, ok := seen[at]
 			if ok && !bytes.Equal(other.content, r.Files[name]) {
-				return fmt.Errorf("writing the results: %s and %s both have %s; name the pipelines of one branch, and write those of each branch into a directory of their own", other.pipeline, r.Entry.Key, at)
+				return fmt.Errorf("writing the results: %s and %s both have %s; specify the pipelines of one branch, and write each branch to its own directory", other.pipeline, r.Entry.Key, at)
 			}
 			seen[at] = from{r.Entry.Key, r.Files[name]}
 		}

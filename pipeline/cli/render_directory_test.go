@@ -64,7 +64,7 @@ func TestRenderRemovesWhatItWroteEarlier(t *testing.T) {
 	put(t, "mine", dir, "web/README.md")
 	put(t, application("own", "app:1"), dir, "web/shop/deployment-own.yaml")
 	repository.Commit("less", map[string]string{"apps/web/more.yaml": "# nothing\n", "apps/cart/more.yaml": "a: [\n"})
-	if stderr := render(ExitError); !strings.Contains(stderr, "removed 1 file of earlier renders: "+filepath.Join(dir, "web/shop/deployment-more.yaml")) {
+	if stderr := render(ExitError); !strings.Contains(stderr, "removed 1 file from earlier renders: "+filepath.Join(dir, "web/shop/deployment-more.yaml")) {
 		t.Errorf("it is not told:\n%s", stderr)
 	}
 	if exists(dir, "web/shop/deployment-more.yaml") {

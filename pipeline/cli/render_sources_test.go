@@ -77,8 +77,8 @@ func TestSeveralSources(t *testing.T) {
 	shows("local", "--source", apps.Work, "--source", platform.URL+"="+local)
 	for _, tc := range [][]string{
 		{"no pipeline in " + pipelines + " mounts a source at deploy/other", "--revision", "deploy/other=main@sha1:" + first},
-		{"the revision of that source is given twice", "--revision", "deploy/platform=" + first, "--revision", "deploy/platform=" + second},
-		{"the revision of that source is given twice", "--revision", begin, "--revision", begin},
+		{"the revision of that source is set twice", "--revision", "deploy/platform=" + first, "--revision", "deploy/platform=" + second},
+		{"the revision of that source is set twice", "--revision", begin, "--revision", begin},
 	} {
 		if out := run(2, append([]string{"render", "web"}, tc[1:]...)...); !strings.Contains(out, tc[0]) {
 			t.Errorf("%v: got %s", tc[1:], out)

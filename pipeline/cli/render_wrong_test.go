@@ -29,7 +29,7 @@ func TestWrongFlagsOfRendering(t *testing.T) {
 		"a negative number of jobs":           {[]string{"render", "--jobs", "-3"}, "the flag --jobs must not be negative, found -3"},
 		"a negative number of jobs of diff":   {[]string{"diff", "-j", "-1"}, "the flag --jobs must not be negative, found -1"},
 		"a directory for a source that is no": {[]string{"render", "--source", "https://git.example/typo.git=" + dir}, "has the source https://git.example/typo.git"},
-		"a revision of a directory":           {[]string{"render", "--source", dir, "--revision", "main@sha1:00"}, "--source " + dir + " and --revision cannot be given together"},
+		"a revision of a directory":           {[]string{"render", "--source", dir, "--revision", "main@sha1:00"}, "--source " + dir + " and --revision cannot be used together"},
 		"a source that is no directory":       {[]string{"diff", "--source", repository.URL + "=" + dir + "/nowhere"}, "/nowhere is not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestWrongFlagsOfRendering(t *testing.T) {
 }
 
 func TestACommandThatIsNearlyOne(t *testing.T) {
-	for typed, want := range map[string]string{"renderr": "did you mean render?", "statsu": "did you mean status?", "serv": "did you mean serve?", "photograph": "there is no command photograph; see"} {
+	for typed, want := range map[string]string{"renderr": "did you mean render?", "statsu": "did you mean status?", "serv": "did you mean serve?", "photograph": "unknown command photograph; see"} {
 		if code, _, stderr := prerig(t, typed); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s", typed, code, stderr)
 		}
@@ -52,8 +52,8 @@ func TestACommandThatIsNearlyOne(t *testing.T) {
 // TestHelpAndCompletionOfWhatIsNoCommand must not look as if they had worked: a shell reads the output of completion.
 func TestHelpAndCompletionOfWhatIsNoCommand(t *testing.T) {
 	for typed, want := range map[string]string{
-		"help nope": "there is no command nope", "help rendr": "did you mean render?", "help images nope": "there is no command nope; see prerig images --help",
-		"completion": "name a shell, one of bash, fish, powershell, zsh", "completion foo": `"foo"`,
+		"help nope": "unknown command nope", "help rendr": "did you mean render?", "help images nope": "unknown command nope; see prerig images --help",
+		"completion": "specify a shell, one of bash, fish, powershell, zsh", "completion foo": `"foo"`,
 	} {
 		if code, out, stderr := prerig(t, strings.Fields(typed)...); code != ExitError || out != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s%s", typed, code, out, stderr)
@@ -97,15 +97,15 @@ func TestWrongFlagsForADaemon(t *testing.T) {
 		want string
 	}{
 		"no time between looks":    {[]string{"status", "--watch", "--every", "0"}, "the flag --every must be more than 0, found 0s"},
-		"a check without an end":   {[]string{"status", "--watch", "--check"}, "the flags --watch and --check cannot be given together"},
+		"a check without an end":   {[]string{"status", "--watch", "--check"}, "the flags --watch and --check cannot be used together"},
 		"a server without scheme":  {[]string{"status", "--server", "127.0.0.1:8081"}, `the flag --server must be a URL that begins with http:// or https://, found "127.0.0.1:8081"`},
 		"names and all":            {[]string{"reconcile", "web", "--all"}, "only one of them can be meant"},
 		"no time to wait":          {[]string{"reconcile", "web", "--wait", "--timeout", "-1s"}, "the flag --timeout must be more than 0, found -1s"},
 		"a server that is another": {[]string{"status", "--server", other.URL}, "404 Not Found; is " + other.URL + " the address of its page"},
 		"a server with pages":      {[]string{"status", "--server", other.URL, "--token-file", file("page")}, "is " + other.URL + " the address of its page"},
 		"a server in between":      {[]string{"status", "--server", other.URL, "--token-file", file("x")}, "502 Bad Gateway"},
-		"a file that is no token":  {[]string{"status", "--server", other.URL, "--token-file", file("a: b\nc: d\n")}, "holds no token"},
-		"an empty token":           {[]string{"status", "--server", other.URL, "--token-file", file("\n")}, "holds no token"},
+		"a file that is no token":  {[]string{"status", "--server", other.URL, "--token-file", file("a: b\nc: d\n")}, "does not contain a token"},
+		"an empty token":           {[]string{"status", "--server", other.URL, "--token-file", file("\n")}, "does not contain a token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, stderr := prerig(t, append(c.args, "--state", state)...)

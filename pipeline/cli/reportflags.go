@@ -36,12 +36,12 @@ var failOnValues = []string{"error", "warning", "info", "never"}
 // addReportFlags adds the flags of a command that checks things of a kind, such as "workload".
 func (r *reportFlags) addReportFlags(cmd *cobra.Command, checked string) {
 	f := cmd.Flags()
-	f.StringVarP(&r.output, "output", "o", "text", "form of the output: text, json or sarif")
+	f.StringVarP(&r.output, "output", "o", "text", "output format: text, json or sarif")
 	f.StringVar(&r.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning, info or never")
 	f.StringArrayVar(&r.rules, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
-	f.BoolVar(&r.allowEmpty, "allow-empty", false, "do not fail if there is no "+checked+" to check")
+	f.BoolVar(&r.allowEmpty, "allow-empty", false, "succeed if there is no "+checked+" to check")
 	f.BoolVar(&r.list, "list-rules", false, "list the rules and exit")
-	f.StringVar(&r.colour, "color", "auto", "colours in text: auto, always or never")
+	f.StringVar(&r.colour, "color", "auto", "when to colour text: auto, always or never")
 	completeChoice(cmd, "output", format.Names)
 	completeChoice(cmd, "fail-on", failOnValues)
 	completeChoice(cmd, "color", colourValues)
@@ -70,7 +70,7 @@ func (r *reportFlags) ruleSeverities(example string) (map[string]string, error) 
 	for _, text := range r.rules {
 		code, severity, ok := strings.Cut(text, "=")
 		if !ok {
-			return nil, fmt.Errorf("--rule is %q; it is written as CODE=SEVERITY, such as %s", text, example)
+			return nil, fmt.Errorf("--rule is %q; it must be CODE=SEVERITY, such as %s", text, example)
 		}
 		out[code] = severity
 	}
@@ -84,7 +84,7 @@ func (r *reportFlags) verdict(found result.Results, unchecked, count int, checke
 	case unchecked > 0:
 		return fmt.Errorf("not everything was checked, because of %s", plural(unchecked, "error"))
 	case count == 0 && !r.allowEmpty:
-		return errors.New("no " + checked + " was found, so nothing was checked; name other files, or give --allow-empty where that is right")
+		return errors.New("no " + checked + " was found, so nothing was checked; specify other files, or set --allow-empty if this is expected")
 	}
 	n := 0
 	for _, one := range found {

@@ -49,7 +49,7 @@ func (l *localPipelines) checkRevisions() error {
 			return fmt.Errorf("reading the flag --revision: no pipeline in %s mounts a source at %s", l.pipelines, name)
 		}
 		if seen[at] {
-			return fmt.Errorf("the flag --revision %s: the revision of that source is given twice", given)
+			return fmt.Errorf("the flag --revision %s: the revision of that source is set twice", given)
 		}
 		seen[at] = true
 	}

@@ -53,16 +53,16 @@ func (r *manifestRun) addFlags(cmd *cobra.Command) {
 	excludeFlag(cmd, &r.exclude)
 	f.StringArrayVarP(&r.policies, "policy", "p", nil,
 		"InjectionPolicy: a file, or the name of a built-in one; may be repeated (default: "+policy.FileName+
-			" beside the file or above it in its repository, else the built-in "+policy.BuiltIn+")")
+			" next to the file or above it in its repository, otherwise the built-in "+policy.BuiltIn+")")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print warnings and errors only")
-	f.BoolVarP(&r.verbose, "verbose", "v", false, "name every workload, even if many have the same reason")
-	f.StringVarP(&r.namespace, "namespace", "n", "", "namespace of objects that do not name one")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "list every workload, even if many have the same reason")
+	f.StringVarP(&r.namespace, "namespace", "n", "", "namespace of objects that do not set one")
 	f.StringVar(&r.target, "target-namespace", "", "namespace that all objects will get, like Flux's targetNamespace; used for decisions, not written")
 	f.StringVar(&r.revision, "revision", "", "revision of the control plane")
 	f.StringVar(&r.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34")
-	f.StringVar(&r.kubeInject.InjectConfig, "injectConfigFile", "", "injector's configuration, as istioctl kube-inject takes it")
-	f.StringVar(&r.kubeInject.Values, "valuesFile", "", "injector's values, as istioctl kube-inject takes them")
-	f.StringVar(&r.kubeInject.MeshConfig, "meshConfigFile", "", "mesh config, as istioctl kube-inject takes it")
+	f.StringVar(&r.kubeInject.InjectConfig, "injectConfigFile", "", "injector configuration, as for istioctl kube-inject")
+	f.StringVar(&r.kubeInject.Values, "valuesFile", "", "injector values, as for istioctl kube-inject")
+	f.StringVar(&r.kubeInject.MeshConfig, "meshConfigFile", "", "mesh config, as for istioctl kube-inject")
 	mustRegister(cmd.RegisterFlagCompletionFunc("policy", completePolicies))
 	for _, name := range []string{"filename", "injectConfigFile", "valuesFile", "meshConfigFile"} {
 		mustRegister(cmd.MarkFlagFilename(name, "yaml", "yml", "json"))
@@ -76,7 +76,7 @@ func (r *manifestRun) addFlags(cmd *cobra.Command) {
 // excludeFlag adds the flag for what is not read below directories.
 func excludeFlag(cmd *cobra.Command, patterns *[]string) {
 	cmd.Flags().StringArrayVar(patterns, "exclude", nil,
-		"pattern, as in .gitignore, of what not to read below a directory; may be repeated")
+		"pattern, as in .gitignore, of files to skip below a directory; may be repeated")
 	addCheck(cmd, func() error {
 		for _, pattern := range *patterns {
 			if err := files.CheckPattern(pattern); err != nil {
@@ -89,19 +89,19 @@ func excludeFlag(cmd *cobra.Command, patterns *[]string) {
 
 // versionFlag adds the flag for the version of Istio that is followed.
 func (r *manifestRun) versionFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.istio, "istio-version", "", "version of Istio to follow, such as 1.31, if the configuration does not say it")
+	cmd.Flags().StringVar(&r.istio, "istio-version", "", "version of Istio to follow, such as 1.31, if the configuration does not contain it")
 }
 
 // clusterOnly are the flags of istioctl kube-inject that make it contact a cluster. They are recognized, so that
 // the author of a migrated script learns what to do instead.
 var clusterOnly = map[string]string{
-	"injectConfigMapName": "save the ConfigMap and give it with --injectConfigFile, or make a policy of it with prerig import",
-	"meshConfigMapName":   "save the ConfigMap and give it with --meshConfigFile, or make a policy of it with prerig import",
-	"webhookConfig":       "make a policy of the cluster's objects with prerig import",
-	"operatorFileName":    "render the chart and make a policy of the result: helm template istiod … | prerig import",
-	"istioNamespace":      "the policy says which namespace the control plane is in; prerig import makes it",
-	"context":             "make a policy of the cluster's objects with kubectl --context … get … | prerig import",
-	"kubeconfig":          "make a policy of the cluster's objects with kubectl --kubeconfig … get … | prerig import",
+	"injectConfigMapName": "save the ConfigMap and pass it with --injectConfigFile, or create a policy from it with prerig import",
+	"meshConfigMapName":   "save the ConfigMap and pass it with --meshConfigFile, or create a policy from it with prerig import",
+	"webhookConfig":       "create a policy from the cluster's objects with prerig import",
+	"operatorFileName":    "render the chart and create a policy from the result: helm template istiod … | prerig import",
+	"istioNamespace":      "the policy contains the namespace of the control plane; create it with prerig import",
+	"context":             "create a policy from the cluster's objects with kubectl --context … get … | prerig import",
+	"kubeconfig":          "create a policy from the cluster's objects with kubectl --kubeconfig … get … | prerig import",
 }
 
 func (r *manifestRun) clusterFlags(cmd *cobra.Command) {
@@ -112,7 +112,7 @@ func (r *manifestRun) clusterFlags(cmd *cobra.Command) {
 	addCheck(cmd, func() error {
 		for _, name := range slices.Sorted(maps.Keys(clusterOnly)) {
 			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s is not supported, as prerig never asks a cluster; %s", name, clusterOnly[name])
+				return fmt.Errorf("--%s is not supported, because this command contacts no cluster; %s", name, clusterOnly[name])
 			}
 		}
 		return nil
@@ -129,7 +129,7 @@ func refuseTogether(cmd *cobra.Command, names ...string) {
 			}
 		}
 		if len(given) > 1 {
-			return fmt.Errorf("%s cannot be given together", strings.Join(given, " and "))
+			return fmt.Errorf("%s cannot be used together", strings.Join(given, " and "))
 		}
 		return nil
 	})
@@ -161,7 +161,7 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 	names := append(append([]string(nil), r.files...), args...)
 	if len(names) == 0 {
 		if r.streams.InTerminal {
-			return nil, errors.New("no input: name files or directories, or pipe manifests to standard input")
+			return nil, errors.New("no input: specify files or directories, or pipe manifests to standard input")
 		}
 		names = []string{"-"}
 	}
@@ -172,7 +172,7 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 		return nil, err
 	}
 	if len(b.Files) == 1 && b.Files[0].Input.Stdin() && b.Files[0].Blank() {
-		return nil, errors.New("standard input is empty: what was to write into it has failed or found nothing")
+		return nil, errors.New("standard input is empty; did the command before the pipe fail?")
 	}
 	r.batch = b
 	return b, nil
@@ -200,7 +200,7 @@ func (r *manifestRun) printResults(rs result.Results) {
 				continue // already printed
 			}
 			if n > named {
-				line = fmt.Sprintf("info: %d workloads: %s (-v names them)", n, res.Message)
+				line = fmt.Sprintf("info: %d workloads: %s (-v lists them)", n, res.Message)
 			} else {
 				alike[res.Message] = n
 			}

@@ -21,26 +21,26 @@ import (
 )
 
 func newServe(streams Streams, version string) *cobra.Command {
-	cmd := newCommand("serve", "Render and publish pipelines when something changes")
+	cmd := newCommand("serve", "Render and publish pipelines on every change")
 	cmd.Long = `Receive events, render the pipelines that they affect and publish the results, until
-interrupted. Pipelines are RenderPipeline objects in a directory, which is watched, or in a
-Git repository (--pipelines-git-url), which is checked on its push events and regularly, or
-in the cluster that this runs in (--kubernetes). No other service is needed; with --nats-url,
+interrupted. Pipelines are RenderPipeline objects in a directory, which is watched, in a Git
+repository (--pipelines-git-url), which is checked regularly and on push events, or in the
+cluster that the daemon runs in (--kubernetes). No other service is required; with --nats-url,
 any number of workers share the work.
 
-Each pipeline runs once at the start and publishes to where its file says. To see a result
-beforehand, use prerig render; prerig status and the page on --admin-listen show what
-happened. Webhooks are received at /hook/NAME on --listen, for each receiver in the
+Each pipeline runs once at startup and publishes to the targets in its file. To see a result
+beforehand, use prerig render; prerig status and the page on --admin-listen show the outcome
+of runs. Webhooks are received at /hook/NAME on --listen, for each receiver in the
 configuration file:
 
   receivers:
   - {name: github, provider: github, secret: hooks/github.key}
 
-Without receivers, the source of each pipeline is checked in its interval (10m), and when
-prerig reconcile asks.
+Without receivers, the source of each pipeline is checked at its interval (10m), and on prerig
+reconcile.
 
 Every flag is also a key of the configuration file and an environment variable: --nats-url is
-nats: {url: …} and PRERIG_NATS_URL. A flag wins over a variable, and a variable over the file.
+nats: {url: …} and PRERIG_NATS_URL. Flags override variables, and variables override the file.
 The file has more keys; examples/daemon/prerig.yaml lists them all.`
 	cmd.Example = `  prerig serve --pipelines pipelines/ --state /var/lib/prerig
   prerig serve --pipelines-git-url https://git.example.com/org/apps.git --pipelines-git-path pipelines
@@ -49,10 +49,10 @@ The file has more keys; examples/daemon/prerig.yaml lists them all.`
 }
 
 func newWorker(streams Streams, version string) *cobra.Command {
-	cmd := newCommand("worker", "Do the work that a prerig serve elsewhere has planned")
+	cmd := newCommand("worker", "Run the jobs that a prerig serve elsewhere has planned")
 	cmd.Long = `Take jobs from the queue of a prerig serve, render and publish, until interrupted. A worker
-needs the same pipelines, policies and secrets, and the URL of the NATS servers. Pipelines in
-a Git repository are read at the same commit as by prerig serve.`
+requires the same pipelines, policies and secrets, and the URL of the NATS servers. Pipelines
+in a Git repository are read at the same commit as by prerig serve.`
 	cmd.Example = `  prerig worker --nats-url nats://nats:4222 --pipelines pipelines/ --state /var/lib/prerig`
 	return daemonCommand(cmd, streams, version, daemon.Work)
 }

@@ -18,11 +18,11 @@ func newWorker(streams Streams, version string) *cobra.Command { return onLinuxO
 
 // onLinuxOnly replaces a command of the daemon, which renders untrusted input: only Linux isolates that.
 func onLinuxOnly(name string) *cobra.Command {
-	cmd := newCommand(name, "Not on this system: the daemon runs on Linux")
+	cmd := newCommand(name, "Not available on this system: the daemon runs on Linux only")
 	cmd.DisableFlagParsing = true
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return fmt.Errorf("prerig %s runs on Linux only, and this is %s: use the image or a Linux machine; "+
-			"prerig render and prerig diff show here what it would publish", name, runtime.GOOS)
+			"prerig render and prerig diff show what it would publish", name, runtime.GOOS)
 	}
 	return cmd
 }

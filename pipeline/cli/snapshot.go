@@ -20,12 +20,12 @@ import (
 func newSnapshot(streams Streams) *cobra.Command {
 	var d daemonClient
 	var output string
-	cmd := newCommand("snapshot DIGEST", "Print the policy that a result was rendered with, as the cluster was then")
-	cmd.Long = `Print what a policy that says from: Cluster was completed to: an InjectionPolicy that says all by
-itself. The digest stands in the trailer Prerig-Cluster-Snapshot of rendered commits and in the
-status of pipelines. The daemon keeps what is published and what stands in the history.
+	cmd := newCommand("snapshot DIGEST", "Print the cluster snapshot that a result was rendered with")
+	cmd.Long = `Print the complete InjectionPolicy that a policy with from: Cluster was resolved to. Its
+digest is in the trailer Prerig-Cluster-Snapshot of rendered commits and in the status of
+pipelines. The daemon keeps the snapshots of published results and of those in the history.
 
-With prerig render --snapshot the same result can be made again, whatever the cluster has now.`
+prerig render --snapshot reproduces the same result, whatever the cluster has now.`
 	cmd.Example = `  prerig snapshot sha256:f0e1d2… -o mesh.yaml
   prerig render team/shop --revision main@sha1:… --snapshot mesh.yaml`
 	cmd.Args = cobra.ExactArgs(1)
@@ -62,7 +62,7 @@ func (d *daemonClient) getSnapshot(ctx context.Context, digest string) ([]byte, 
 		return nil, err
 	}
 	if mesh.DigestOf([]byte(answer.Policy)) != digest {
-		return nil, fmt.Errorf("what the daemon keeps as the snapshot %s is something else", digest)
+		return nil, fmt.Errorf("the snapshot %s of the daemon does not match its digest", digest)
 	}
 	return []byte(answer.Policy), nil
 }

@@ -44,20 +44,20 @@ func newStatus(streams Streams) *cobra.Command {
 
   Ready      the last run succeeded
   New        has not run yet
-  Failing    failed, and is tried again
+  Failing    failed, and is retried
   Stalled    failed, and needs a change
-  Drifted    others have changed what it has published
+  Drifted    others have changed the published files
   Invalid    its file is not a valid pipeline
-  Suspended  stopped, by its file or by prerig suspend
+  Suspended  stopped by its file or by prerig suspend
 
-Below the list stand the repository of the pipelines, if they are read from one, and the
-pipelines that are gone (see prerig remove), what waits for a merge, rollbacks, and the pull
-requests that are previewed (spec.preview).
+The list is followed by the repository of the pipelines, if they are read from one, missing
+pipelines (see prerig remove), pending merges, rollbacks, and the pull requests that are
+previewed (spec.preview).
 
 Exit codes:
-  0  done
-  1  --check: a pipeline that is shown is Invalid, Failing, Stalled or Drifted, the pipelines
-     cannot be read, or the daemon is not ready
+  0  success
+  1  --check: a listed pipeline is Invalid, Failing, Stalled or Drifted, the pipelines cannot
+     be read, or the daemon is not ready
   2  the daemon cannot be reached`
 	cmd.Example = `  prerig status
   prerig status --failing --check
@@ -66,12 +66,12 @@ Exit codes:
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
-	f.StringSliceVar(&o.states, "only", nil, "only pipelines in these states: "+strings.Join(states, ", "))
-	f.BoolVar(&o.failing, "failing", false, "only pipelines that are "+strings.Join(failing, ", "))
-	f.BoolVar(&o.check, "check", false, "exit with 1 if one that is shown is "+strings.Join(failing, ", "))
-	f.BoolVarP(&o.watch, "watch", "w", false, "keep showing it until interrupted; if the output is not a terminal, only what is new")
-	f.DurationVar(&o.every, "every", 2*time.Second, "how often to look with --watch")
+	f.StringVarP(&o.output, "output", "o", "text", "output format: text, json or yaml")
+	f.StringSliceVar(&o.states, "only", nil, "show only pipelines in these states: "+strings.Join(states, ", "))
+	f.BoolVar(&o.failing, "failing", false, "show only pipelines that are "+strings.Join(failing, ", "))
+	f.BoolVar(&o.check, "check", false, "exit with 1 if a listed pipeline is "+strings.Join(failing, ", "))
+	f.BoolVarP(&o.watch, "watch", "w", false, "keep showing the state until interrupted; if the output is not a terminal, print only changes")
+	f.DurationVar(&o.every, "every", 2*time.Second, "polling interval of --watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.runStatus(cmd.Context(), streams, &d, args) }
 	return cmd
 }
@@ -130,13 +130,13 @@ func (o *statusOptions) checkValues() error {
 		o.states = append(o.states, failing...)
 	}
 	if o.watch && o.check {
-		return errors.New("the flags --watch and --check cannot be given together: what is watched has no end to check at")
+		return errors.New("the flags --watch and --check cannot be used together: a watch never ends, so nothing can be checked")
 	}
 	if o.watch && o.every <= 0 {
 		return fmt.Errorf("the flag --every must be more than 0, found %s", o.every)
 	}
 	if o.watch && o.output != "text" {
-		return fmt.Errorf("the flag --watch shows text, not %s", o.output)
+		return fmt.Errorf("the flag --watch supports text only, not %s", o.output)
 	}
 	return nil
 }

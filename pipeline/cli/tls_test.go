@@ -96,7 +96,7 @@ func TestCommandsOverTLS(t *testing.T) {
 	if code, _, stderr := command(t, "", "status", "--server", "https://"+page, "--token-file", token); code != 2 || !strings.Contains(stderr, "certificate signed by unknown authority") {
 		t.Errorf("without the authority: code %d\n%s", code, stderr)
 	}
-	if code, _, stderr := command(t, "", "status", "--server", "https://"+page, "--ca-file", token, "--token-file", token); code != 2 || !strings.Contains(stderr, "holds none in PEM form") {
+	if code, _, stderr := command(t, "", "status", "--server", "https://"+page, "--ca-file", token, "--token-file", token); code != 2 || !strings.Contains(stderr, "contains none in PEM format") {
 		t.Errorf("an authority that is none: code %d\n%s", code, stderr)
 	}
 	for name, address := range map[string]string{"hooks": hooks, "page": page} {
@@ -186,10 +186,10 @@ func TestTokensStayOutOfTheClear(t *testing.T) {
 	token := filepath.Join(dir, "token")
 	must(t, os.WriteFile(token, []byte("a-token-of-some-length\n"), 0o600))
 	code, _, stderr := command(t, "", "status", "--server", "http://prerig.invalid:8081", "--token-file", token)
-	if code != 2 || !strings.Contains(stderr, "the token would go to prerig.invalid in the clear") {
+	if code != 2 || !strings.Contains(stderr, "the token would be sent to prerig.invalid unencrypted") {
 		t.Errorf("code %d\n%s", code, stderr)
 	}
-	if code, _, stderr := command(t, "", "status", "--server", "http://prerig.invalid:8081", "--token-file", token, "--plain-http"); code != 2 || strings.Contains(stderr, "in the clear") {
+	if code, _, stderr := command(t, "", "status", "--server", "http://prerig.invalid:8081", "--token-file", token, "--plain-http"); code != 2 || strings.Contains(stderr, "unencrypted") {
 		t.Errorf("where it is asked for: code %d\n%s", code, stderr)
 	}
 	got := &lockedBuffer{}

@@ -17,9 +17,9 @@ import (
 )
 
 func newToken(streams Streams) *cobra.Command {
-	cmd := newCommand("token", "Make tokens for the daemon's page, API and metrics")
-	cmd.Long = `Make tokens that say who somebody is and what they may do. The daemon knows only their hashes,
-which are in the file or directory that admin.tokens in its configuration names.`
+	cmd := newCommand("token", "Create tokens for the daemon's page, API and metrics")
+	cmd.Long = `Create tokens that identify a user and grant a role. The daemon knows only their hashes, which
+are in the file or directory of admin.tokens in its configuration.`
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(newTokenCreate(streams))
@@ -30,32 +30,32 @@ func newTokenCreate(streams Streams) *cobra.Command {
 	var role, file string
 	var namespaces []string
 	var lasts time.Duration
-	cmd := newCommand("create NAME --role ROLE", "Make a token and the entry that lets the daemon know it")
-	cmd.Long = `Make a token. It is printed to standard output, this once; nobody can find it out later. Its
+	cmd := newCommand("create NAME --role ROLE", "Create a token and its entry for the daemon")
+	cmd.Long = `Create a token. It is printed to standard output only once, and cannot be recovered later. Its
 entry, with its hash, is appended to --file, or printed to standard error.
 
-  metrics     reads /metrics
-  read        looks at pipelines, their runs and their diffs
-  operate     also reconciles, suspends and resumes
-  administer  also confirms removals
+  metrics     can read /metrics
+  read        can view pipelines, their runs and their diffs
+  operate     can also reconcile, suspend and resume
+  administer  can also confirm removals
 
-With --namespace, all else is as if it did not exist. Such a token does not read metrics. To end
-a token, remove its entry; the daemon follows the file.`
+With --namespace, a token cannot see that other namespaces exist, and cannot read metrics. To
+revoke a token, remove its entry; the daemon follows the file.`
 	cmd.Example = `  prerig token create shop-ci --role operate --namespace shop --file tokens.yaml
   prerig token create prometheus --role metrics --file tokens.yaml > prometheus.token`
 	f := cmd.Flags()
-	f.StringVar(&role, "role", "", "metrics, read, operate or administer")
-	f.StringSliceVar(&namespaces, "namespace", nil, "namespace that it is for; may be repeated (default: all)")
-	f.StringVar(&file, "file", "", "file of tokens to append the entry to")
-	f.DurationVar(&lasts, "expires-in", 0, "how long it lasts, such as 720h (default: until its entry is removed)")
+	f.StringVar(&role, "role", "", "role of the token: metrics, read, operate or administer")
+	f.StringSliceVar(&namespaces, "namespace", nil, "namespace that the token is limited to; may be repeated (default: all)")
+	f.StringVar(&file, "file", "", "token file to append the entry to")
+	f.DurationVar(&lasts, "expires-in", 0, "lifetime, such as 720h (default: until its entry is removed)")
 	mustRegister(cmd.MarkFlagFilename("file", "yaml", "yml"))
 	completeChoice(cmd, "role", []string{"metrics", "read", "operate", "administer"})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return errors.New("name one token, for the log: prerig token create NAME --role ROLE")
+			return errors.New("specify one name, which identifies the token in the log: prerig token create NAME --role ROLE")
 		}
 		if role == "" {
-			return errors.New("the flag --role must be given: metrics, read, operate or administer")
+			return errors.New("the flag --role is required: metrics, read, operate or administer")
 		}
 		if lasts < 0 {
 			return fmt.Errorf("the flag --expires-in must be more than 0, found %s", lasts)
@@ -75,7 +75,7 @@ a token, remove its entry; the daemon follows the file.`
 		if file != "" {
 			err = appendEntry(file, text)
 		} else {
-			_, err = fmt.Fprintf(streams.Err, "Put this into the file of tokens (admin.tokens):\n\n%s\n", text)
+			_, err = fmt.Fprintf(streams.Err, "Add this to the token file (admin.tokens):\n\n%s\n", text)
 		}
 		if err == nil {
 			_, err = fmt.Fprintln(streams.Out, secret)

@@ -56,20 +56,22 @@ var failStateValues = []string{"changed", "foreign", "older", "removed", "resize
 
 func newVerify(streams Streams) *cobra.Command {
 	r := &verifyRun{streams: streams}
-	cmd := newCommand("verify [FILE]...", "Compare the pods of a cluster with what was committed")
-	cmd.Long = `Compare each pod of a cluster with the workload that was committed for it. The pod's owners lead
-to the workload; of its template is made what the API server and the controllers of Kubernetes
-would make of it, and that is what the pod is held against.
+	cmd := newCommand("verify [FILE]...", "Compare the pods of a cluster with the committed manifests")
+	cmd.Long = `Compare each pod of a cluster with the workload that was committed for it. The pod's owners
+lead to the workload; its template is turned into the pod that the API server and the
+controllers of Kubernetes would create, and the two are compared.
 
-A pod is as committed, resized in place, of an older commit, of a workload that was removed,
-changed, or not from Git at all. Of a changed or resized pod each field is told, with who changed it
-as far as the objects tell: the workload itself, a webhook at admission, or somebody later.
---audit-log names the API server's audit log, which tells which webhook it was.
+A pod is reported as committed, resized in place, from an older commit, from a removed
+workload, changed, or not from Git. For a changed or resized pod, every differing field is
+listed with who changed it, if the objects show that: the workload itself, a webhook at
+admission, or someone later. --audit-log specifies the API server's audit log, which identifies
+the webhook.
 
-What was committed is read from a repository or a directory (--rendered, --revision, --path). The
-cluster is read with list requests only, by the kubeconfig that kubectl would use or --kubeconfig;
-docs/verify.md has the rights that it takes. FILEs are what kubectl get -o yaml or -o json has
-saved instead, - for standard input. Pods that have finished are not compared.
+The committed manifests are read from a repository or a directory (--rendered, --revision,
+--path). The cluster is read with list requests only, using kubectl's kubeconfig or
+--kubeconfig; docs/verify.md lists the required permissions. FILEs are saved output of kubectl
+get -o yaml or -o json to read instead of a cluster, - for standard input. Pods that have
+finished are not compared.
 
 Exit codes:
   0  no pod is in one of the states of --fail-on
@@ -80,24 +82,24 @@ Exit codes:
   kubectl get pods,replicasets,jobs -A -o yaml --show-managed-fields | prerig verify --rendered . -
   prerig verify --rendered . -o json | jq '.pods[] | select(.state == "Changed")'`
 	f := cmd.Flags()
-	f.StringVar(&r.rendered, "rendered", ".", "directory of what was committed, best in a Git repository")
-	f.StringVar(&r.revision, "revision", "", "branch or commit that the cluster is to have (default: HEAD)")
+	f.StringVar(&r.rendered, "rendered", ".", "directory of the committed manifests, preferably in a Git repository")
+	f.StringVar(&r.revision, "revision", "", "branch or commit that the cluster should have (default: HEAD)")
 	f.StringArrayVar(&r.paths, "path", nil, "directory below --rendered to read; may be repeated")
-	f.IntVar(&r.history, "history", 50, "how many older commits to look at")
-	f.StringVar(&r.namespace, "default-namespace", "default", "namespace of committed objects that name none")
-	f.StringArrayVarP(&r.policies, "policy", "p", nil, "policy whose spec.workloads tells of further kinds with pods; may be repeated")
-	f.StringVar(&r.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: what kubectl would read)")
-	f.StringVar(&r.kubeContext, "context", "", "context of the kubeconfig (default: the current one)")
+	f.IntVar(&r.history, "history", 50, "number of older commits to read")
+	f.StringVar(&r.namespace, "default-namespace", "default", "namespace of committed objects that do not set one")
+	f.StringArrayVarP(&r.policies, "policy", "p", nil, "policy whose spec.workloads lists further kinds with pods; may be repeated")
+	f.StringVar(&r.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: kubectl's own)")
+	f.StringVar(&r.kubeContext, "context", "", "kubeconfig context (default: the current context)")
 	f.StringArrayVarP(&r.files, "filename", "f", nil, "file with saved objects of the cluster, - for standard input; may be repeated")
-	f.StringVar(&r.kubernetes, "kubernetes-version", "", "version of the cluster that saved objects are of, such as 1.34 (default: the newest that is known)")
+	f.StringVar(&r.kubernetes, "kubernetes-version", "", "version of the cluster of the saved objects, such as 1.34 (default: the newest supported version)")
 	f.StringArrayVar(&r.audit, "audit-log", nil, "audit log of the API server, as JSON lines; may be repeated")
 	f.StringArrayVarP(&r.namespaces, "namespace", "n", nil, "compare the pods of this namespace; may be repeated (default: those of the committed workloads)")
 	f.BoolVarP(&r.all, "all-namespaces", "A", false, "compare the pods of all namespaces")
-	f.StringArrayVar(&r.ignore, "ignore", nil, `field that may differ, with * for any text, such as 'metadata.annotations["example.com/*"]'; may be repeated`)
+	f.StringArrayVar(&r.ignore, "ignore", nil, `field that may differ, with * as a wildcard, such as 'metadata.annotations["example.com/*"]'; may be repeated`)
 	f.StringArrayVar(&r.sidecars, "sidecar", nil, "container whose versions are counted; may be repeated (default: the sidecars that prerig knows)")
 	f.StringSliceVar(&r.failOn, "fail-on", []string{"changed", "foreign"}, "exit with 1 for pods in these states: "+strings.Join(failStateValues, ", "))
-	f.StringVarP(&r.output, "output", "o", "text", "text or json")
-	f.BoolVarP(&r.verbose, "verbose", "v", false, "show the pods that are as committed too")
+	f.StringVarP(&r.output, "output", "o", "text", "output format: text or json")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "also show the pods that are as committed")
 	mustRegister(cmd.MarkFlagDirname("rendered"))
 	completeChoice(cmd, "output", textOrJSONValues)
 	completeChoice(cmd, "fail-on", failStateValues)

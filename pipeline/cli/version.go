@@ -14,12 +14,12 @@ import (
 
 func newVersion(streams Streams, linked string) *cobra.Command {
 	cmd := newCommand("version", "Print the version")
-	cmd.Long = `Print the version, the commit with its date, Go's version, the platform, and the newest Istio
-whose injection is known.`
+	cmd.Long = `Print the version, the commit with its date, the Go version, the platform, and the newest
+Istio version whose injection is supported.`
 	cmd.Example = `  prerig version
   prerig version -o json`
 	cmd.Args = cobra.NoArgs
-	output := cmd.Flags().StringP("output", "o", "text", "how to print it: text or json")
+	output := cmd.Flags().StringP("output", "o", "text", "output format: text or json")
 	completeChoice(cmd, "output", textOrJSONValues)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := checkChoice("output", *output, textOrJSONValues); err != nil {

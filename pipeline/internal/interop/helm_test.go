@@ -206,7 +206,7 @@ func TestHelmPostRendererFails(t *testing.T) {
 		fails("missing.yaml", h.with(templateShop, "-p", "missing.yaml")...)
 		fails("--no-such-flag", h.with(templateShop, "--no-such-flag")...)
 		if h.major == "3" {
-			fails("no command given; use prerig inject", append(slices.Clone(templateShop), "--post-renderer", "prerig")...)
+			fails("no command specified; use prerig inject", append(slices.Clone(templateShop), "--post-renderer", "prerig")...)
 			flags := []string{"--post-renderer", "prerig", "--post-renderer-args", "-p", "--post-renderer-args", "mesh.yaml"}
 			fails("--post-renderer-args inject", append(slices.Clone(templateShop), flags...)...)
 		}
