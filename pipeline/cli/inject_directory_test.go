@@ -36,7 +36,7 @@ func TestInjectWritesNothingThroughLinks(t *testing.T) {
 		must(t, os.Symlink(to, at))
 		into, _, _ := strings.Cut(at, "/")
 		code, _, stderr := command(t, "", "inject", "-p", "tiny.yaml", "-o", into+"/", "k8s")
-		if code != ExitError || !strings.Contains(stderr, "a link leads to") {
+		if code != ExitError || !strings.Contains(stderr, "a link points to") {
 			t.Errorf("%s: exit code %d\n%s", at, code, stderr)
 		}
 		if got := readFile(t, theirs); got != "theirs" {

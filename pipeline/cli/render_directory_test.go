@@ -26,7 +26,7 @@ func TestRenderWritesNothingThroughLinks(t *testing.T) {
 			}
 			must(t, os.Symlink(to, filepath.Join(dir, link)))
 			code, _, stderr := prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", cache)
-			if code != ExitError || !strings.Contains(stderr, "a link leads to") {
+			if code != ExitError || !strings.Contains(stderr, "a link points to") {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
 			for _, file := range []string{theirs, filepath.Join(outside, "deployment-web.yaml")} {
