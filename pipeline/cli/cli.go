@@ -120,8 +120,7 @@ func NewRoot(streams Streams, linked string) *cobra.Command {
 		Use:   "prerig",
 		Short: "Inject sidecars at build time, as the mesh's webhook would",
 		Long: `Prerig adds the sidecars of a service mesh to Kubernetes manifests before they reach a
-cluster, just as the mesh's admission webhook would. Injection needs no cluster and no
-network.
+cluster, just as the mesh's admission webhook would. Injecting needs no cluster and no network.
 
 Exit codes of all commands:
   0  success

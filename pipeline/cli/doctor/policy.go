@@ -63,7 +63,7 @@ spec:
 func (r *report) checkInjection(ctx context.Context, where string, policies []*v1alpha1.InjectionPolicy) {
 	for _, p := range policies {
 		if p.Spec.From == v1alpha1.FromCluster {
-			r.good(Policies, where, "injection was not tested: it is completed from the cluster, which is not contacted here")
+			r.good(Policies, where, "injection was not tested: the policy is completed from the cluster, which is not contacted here")
 			return
 		}
 	}
