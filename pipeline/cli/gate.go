@@ -63,9 +63,9 @@ The files are injected in memory, as by prerig inject. --as-is checks the files 
 injection, for example the committed output of an injection.
 
 --against sets the current state of the cluster: a file or directory, or a Git revision, from
-which the same files are read. Changes are then checked as updates too: immutable fields, rules
-with oldSelf of CustomResourceDefinitions, and policies for updates. Jobs and bare Pods keep
-their current state (spec.jobs of the policy).
+which the same files are read. Changes are then checked as updates too: immutable fields,
+rules with oldSelf of CustomResourceDefinitions, and policies for updates. Jobs and bare Pods
+keep their current state (spec.jobs of the policy).
 
 Exit codes:
   0  no finding is as severe as --fail-on
