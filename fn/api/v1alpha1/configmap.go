@@ -17,7 +17,7 @@ func isConfigMap(obj map[string]any) bool {
 
 // ConfigMapKeys returns the keys that a v1 ConfigMap may have as the functionConfig, with the field of the policy
 // that each of them sets. kpt makes such a ConfigMap from "kpt fn eval -- key=value" and from configMap in a
-// Kptfile. If neither builtIn nor configMap is set, builtIn is istio.
+// Kptfile. One without any key is rejected. If neither builtIn nor configMap is set, builtIn is istio.
 func ConfigMapKeys() map[string]string {
 	keys := make(map[string]string, len(configMapPaths))
 	for k, path := range configMapPaths {
@@ -60,6 +60,11 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 	data, ok := obj["data"].(map[string]any)
 	if !ok && obj["data"] != nil {
 		ps.WrongType([]any{"data"}, obj["data"], "a map")
+		return p
+	}
+	if len(data) == 0 {
+		ps.add([]any{"data"}, "is empty: a ConfigMap is a policy only with at least one of the keys %s; for anything else write an %s",
+			strings.Join(slices.Sorted(maps.Keys(configMapPaths)), ", "), Kind)
 		return p
 	}
 	if data["builtIn"] == nil && data["configMap"] == nil {
