@@ -6,13 +6,11 @@ package engine
 import (
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
-	"github.com/prerig/prerig/fn/strict"
-	"github.com/prerig/prerig/policies"
+	"github.com/prerig/prerig/fn/istio/builtin"
 )
 
 // compiledIstio caches the compiled configuration of a policy for the next run of an Injector: parsing its
@@ -24,20 +22,16 @@ type compiledIstio struct {
 	builtIn  *v1alpha1.InjectionPolicy // that the policy names, once it was read
 }
 
-// builtInPolicy returns the built-in policy that a policy names. It must not be modified.
-func (c *compiledIstio) builtInPolicy(name string) (*v1alpha1.InjectionPolicy, error) {
+// builtInPolicy returns the built-in policy istio for a version. It must not be modified.
+func (c *compiledIstio) builtInPolicy(v istio.Version) (*v1alpha1.InjectionPolicy, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.builtIn != nil {
+	if c.builtIn != nil && c.builtIn.Spec.Istio.Version == v.String() {
 		return c.builtIn, nil
 	}
-	text, ok := policies.Get(name)
-	if !ok {
-		return nil, fmt.Errorf("finding the built-in policy %q%s: there are %s", name, strict.DidYouMean(name, policies.Names()), strings.Join(policies.Names(), ", "))
-	}
-	p, err := readBuiltIn(text)
+	p, err := readBuiltIn(builtin.Policy(v))
 	if err != nil {
-		return nil, fmt.Errorf("reading the built-in policy %s: %w", name, err)
+		return nil, fmt.Errorf("reading the built-in policy %s: %w", builtin.Name, err)
 	}
 	c.builtIn = p
 	return p, nil

@@ -11,11 +11,14 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/builtin"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
+	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/policies"
 )
 
 // compiledPolicy is a policy that is ready to be applied.
@@ -182,25 +185,31 @@ func injectorConfig(spec *v1alpha1.Istio, s *cluster, o *istio.Options, compiled
 	return cm.data("config"), cm.data("values"), nil
 }
 
+// builtIn returns the configuration of a built-in policy for the version that the options or the overrides say.
 func builtIn(name string, o *istio.Options, compiled *compiledIstio) (config, values string, err error) {
-	p, err := compiled.builtInPolicy(name)
+	if name != builtin.Name {
+		if _, there := policies.Get(name); there {
+			return "", "", fmt.Errorf("reading the built-in policy %s: it does not inject Istio", name)
+		}
+		return "", "", fmt.Errorf("finding the built-in policy %q%s: there are %s", name, strict.DidYouMean(name, policies.Names()), strings.Join(policies.Names(), ", "))
+	}
+	choice, err := builtin.Choose(o.Version, o.Overrides)
 	if err != nil {
 		return "", "", err
 	}
-	if p.Spec.Istio == nil || p.Spec.Istio.Injector.Config == "" {
-		return "", "", fmt.Errorf("reading the built-in policy %s: it does not inject Istio", name)
+	p, err := compiled.builtInPolicy(choice.Version)
+	if err != nil {
+		return "", "", err
 	}
 	b := p.Spec.Istio
-	if o.Version == "" {
-		o.Version = b.Version
-	}
-	o.Known = o.Version == b.Version
+	o.Version, o.VersionFrom, o.Known = b.Version, choice.From, true
 	if o.KubernetesVersion == "" {
 		o.KubernetesVersion = b.KubernetesVersion
 	}
 	if o.Mesh == "" {
 		o.Mesh = b.MeshConfig
 	}
+	o.Doubts = choice.Warnings
 	return b.Injector.Config, b.Injector.Values, nil
 }
 

@@ -4,12 +4,14 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/builtin"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -57,21 +59,24 @@ func TestBuiltInTemplatesAreRight(t *testing.T) {
 	}
 }
 
-// A version of the user's own may not fit the built-in templates.
-func TestBuiltInIsNotKnownForAnotherVersion(t *testing.T) {
-	o := istio.Options{Version: "1.27"}
-	if _, _, err := builtIn("istio", &o, &compiledIstio{}); err != nil {
-		t.Fatal(err)
+// A version that the built-in templates are not made for is rejected before any of them is read.
+func TestBuiltInRejectsAnotherVersion(t *testing.T) {
+	for version, overrides := range map[string]map[string]any{"1.27": nil, "": {"global": map[string]any{"tag": "1.27.3"}}, "1.33": nil} {
+		o := istio.Options{Version: version, Overrides: overrides}
+		if _, _, err := builtIn("istio", &o, &compiledIstio{}); err == nil || !strings.Contains(err.Error(), "the built-in policy covers Istio 1.28 to 1.32; import") {
+			t.Errorf("version %q, overrides %v: %v", version, overrides, err)
+		}
 	}
-	if o.Known {
-		t.Error("the configuration counts as known for a version that it is not made for")
+	for name, want := range map[string]string{"fluent-bit": "it does not inject Istio", "istoi": "did you mean istio?"} {
+		if _, _, err := builtIn(name, &istio.Options{}, &compiledIstio{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
 // TestABuiltInPolicyIsReadOnce for an Injector, whatever it is run over, and never changed.
 func TestABuiltInPolicyIsReadOnce(t *testing.T) {
-	text, _ := policies.Get("istio")
-	want, err := readBuiltIn(text)
+	want, err := readBuiltIn(builtin.Policy(istio.Version{Minor: builtin.DefaultMinor, Patch: -1}))
 	if err != nil {
 		t.Fatal(err)
 	}

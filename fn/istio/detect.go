@@ -75,8 +75,9 @@ func detectVersion(explicit string, c *Config, v Values, hasValues bool) (Detect
 }
 
 // assumePatch notes the assumption about the patch release: the newest known one if the patch is unknown and
-// something depends on it, or that a newer one behaves like the newest known.
-func (d *Detection) assumePatch(c *Config) {
+// something depends on it, or that a newer one behaves like the newest known. A configuration that is known is made for the
+// newest patch release.
+func (d *Detection) assumePatch(c *Config, known bool) {
 	v, assumed := d.Version, release.Newest(d.Version.Minor)
 	if v.Minor < OldestMinor || v.Minor > NewestMinor {
 		return
@@ -84,7 +85,7 @@ func (d *Detection) assumePatch(c *Config) {
 	if !v.Release().Known() {
 		d.Notes = append(d.Notes, fmt.Sprintf("Istio %s is newer than %s, the newest 1.%d whose injector is known: it is taken to behave the same", v, assumed, v.Minor))
 	}
-	if v.Patch >= 0 {
+	if v.Patch >= 0 || known {
 		return
 	}
 	if depends := dependsOnPatch(v.Minor, strings.Join(templateTexts(c), "\n")); len(depends) > 0 {

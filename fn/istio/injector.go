@@ -46,10 +46,13 @@ const (
 type Options struct {
 	// Version of Istio, such as 1.31; empty to find it in the configuration.
 	Version string
+	// VersionFrom is the source of Version, as text; empty means the policy. Doubts are warnings about it.
+	VersionFrom string
+	Doubts      []string
 	// Config is data.config and Values data.values of the ConfigMap istio-sidecar-injector, Mesh is data.mesh of the ConfigMap
 	// istio, verbatim. Values and Mesh may be empty.
 	Config, Values, Mesh string
-	// Known reports whether the configuration is known to be valid, as that of a built-in policy is. Templates that
+	// Known reports whether the configuration is known to be valid and made for the version, as that of a built-in policy is. Templates that
 	// pods only get on request are then not parsed before a pod requests one.
 	Known bool
 	// Overrides are merged over the values.
@@ -121,8 +124,11 @@ func New(o Options) (*Injector, error) {
 	if in.detection, err = detectVersion(o.Version, in.config, in.values, hasValues); err != nil {
 		return nil, err
 	}
-	in.detection.assumePatch(in.config)
-	in.warnings = append(in.warnings, in.detection.Warnings...)
+	if o.VersionFrom != "" {
+		in.detection.From = o.VersionFrom
+	}
+	in.detection.assumePatch(in.config, o.Known)
+	in.warnings = slices.Concat(o.Doubts, in.detection.Warnings)
 	in.profile, _ = ProfileOf(in.detection.Version)
 	if in.profile.Has(feature.TemplatesMerged) && !hasValues {
 		return nil, fmt.Errorf("reading the injector's values: there are none; give data.values of the ConfigMap istio-sidecar-injector")

@@ -38,7 +38,7 @@ func (r *manifestRun) loadPolicies() error {
 	}
 	for _, g := range r.groups {
 		for i, p := range g.policies {
-			changed, err := r.overridePolicy(p)
+			changed, err := r.overridePolicy(p, g.origins[i])
 			if err != nil {
 				return err
 			}
@@ -192,9 +192,9 @@ func (r *manifestRun) sayPolicies() {
 	}
 }
 
-// overridePolicy applies flags to a policy. The result is read like any policy, so that a flag cannot set a value
-// that a file could not.
-func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
+// overridePolicy applies flags to a policy of an origin. The result is read like any policy, so that a flag cannot set a value
+// that a file could not. The built-in policy istio follows the version that a flag says.
+func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy, origin string) (*v1alpha1.InjectionPolicy, error) {
 	if r.namespace == "" && r.target == "" && r.revision == "" && r.istio == "" && r.kubernetes == "" {
 		return p, nil
 	}
@@ -207,6 +207,9 @@ func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy) (*v1alpha1.Inj
 	set(&p.Spec.TargetNamespace, r.target)
 	if p.Spec.Istio != nil {
 		set(&p.Spec.Istio.Revision, r.revision)
+		if r.istio != "" && origin == policy.BuiltInOrigin {
+			p.Spec.Istio.Injector, p.Spec.Istio.MeshConfig = v1alpha1.Injector{BuiltIn: policy.BuiltIn}, ""
+		}
 		set(&p.Spec.Istio.Version, r.istio)
 		set(&p.Spec.Istio.KubernetesVersion, r.kubernetes)
 	}

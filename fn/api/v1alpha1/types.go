@@ -200,7 +200,8 @@ type Injector struct {
 	// ConfigMap names the ConfigMap among the items. It defaults to istio-sidecar-injector, with the revision, if
 	// any, as a suffix.
 	ConfigMap *ConfigMapRef `json:"configMap,omitempty"`
-	// BuiltIn names a policy that comes with Prerig, such as istio, whose configuration and values are used.
+	// BuiltIn names a policy that comes with Prerig, such as istio, whose configuration and values are used. That of istio is
+	// made for Istio 1.28 to 1.32, as the version or the tag among the overrides says, and other versions are rejected.
 	BuiltIn string `json:"builtIn,omitempty"`
 	// Overrides are merged over the values: the settings that a user would change.
 	Overrides map[string]any `json:"overrides,omitempty"`

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
-	"github.com/prerig/prerig/policies"
+	"github.com/prerig/prerig/fn/istio/builtin"
 )
 
 // The kinds that ask for an installation: istioctl's, and that of the Sail operator.
@@ -64,7 +64,7 @@ func findInstallation(all []*clusterObject, opts Options) (*clusterObject, error
 // operatorPolicy fills in the policy from the document.
 func (b *policyBuilder) operatorPolicy(object *clusterObject, all []*clusterObject, opts Options) error {
 	o := &operatorBuilder{policyBuilder: b, object: object, env: map[string]string{}, version: opts.Version}
-	if err := o.readBase(); err != nil {
+	if err := o.readBase(istio.Version{Minor: builtin.DefaultMinor, Patch: -1}); err != nil {
 		return err
 	}
 	read := o.readOperator
@@ -87,10 +87,9 @@ func (b *policyBuilder) operatorPolicy(object *clusterObject, all []*clusterObje
 	return nil
 }
 
-// readBase reads the built-in policy.
-func (o *operatorBuilder) readBase() error {
-	text, _ := policies.Get(meshName)
-	p, err := v1alpha1.Parse(text)
+// readBase reads the built-in policy for a version.
+func (o *operatorBuilder) readBase(v istio.Version) error {
+	p, err := v1alpha1.Parse(builtin.Policy(v))
 	if err != nil {
 		return fmt.Errorf("reading the built-in policy %s: %w", meshName, err)
 	}
@@ -131,7 +130,7 @@ func (o *clusterObject) ref() string {
 	return strings.TrimSpace(o.kind + " " + o.name)
 }
 
-// checkVersion refuses a version whose sidecar the built-in policy does not make.
+// checkVersion reads the built-in policy of the document's version, and refuses a version that it does not cover.
 func (o *operatorBuilder) checkVersion() error {
 	field := []string{"spec", "tag"}
 	if o.object.kind == sailKind {
@@ -147,14 +146,14 @@ func (o *operatorBuilder) checkVersion() error {
 		o.addWarning("%s: %q is not a version of Istio, so the policy is for %s; set another with --istio-version", o.placeText(field), o.version, want)
 		return nil
 	}
-	if got.Minor == want.Minor {
-		return nil
+	if builtin.Covers(got) {
+		return o.readBase(got)
 	}
 	render := "istioctl manifest generate -f FILE | prerig import, with the istioctl of that version"
 	if o.object.kind == sailKind {
 		render = "kubectl -n NAMESPACE get configmaps,mutatingwebhookconfigurations,deployments -o yaml | prerig import"
 	}
-	return o.fail(field, "the version is %s, and the built-in policy is for %s; import the installed objects: %s", got, want, render)
+	return o.fail(field, "the version is %s, and the built-in policy covers %s; import the installed objects: %s", got, builtin.Covered(), render)
 }
 
 // addNotes reports the parts of the document that the policy omits.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/builtin"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -106,8 +107,14 @@ func (o *operatorBuilder) setIstio() error {
 		i.RevisionTags = append(i.RevisionTags, fmt.Sprint(tag))
 	}
 	o.spec.Istio = i
-	if v, ok := istio.ParseVersion(o.version); ok && v.Patch >= 0 {
-		i.Version = fmt.Sprintf("1.%d.%d", v.Minor, v.Patch)
+	if v, ok := istio.ParseVersion(o.version); ok {
+		i.Version = v.Short()
+		if v.Patch >= 0 {
+			i.Version = fmt.Sprintf("1.%d.%d", v.Minor, v.Patch)
+		}
+	}
+	if _, err := builtin.Choose(i.Version, overrides); err != nil {
+		return fmt.Errorf("importing %s: %w", o.object.ref(), err)
 	}
 	o.setIstiodEnv()
 	path := map[string]any{"url": valueAt(o.values, "istiodRemote", "injectionURL"), "service": map[string]any{"path": valueAt(o.values, "istiodRemote", "injectionPath")}}

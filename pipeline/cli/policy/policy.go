@@ -24,6 +24,9 @@ const FileName = "prerig.yaml"
 // BuiltIn is the policy that is used if no file is found either.
 const BuiltIn = "istio"
 
+// BuiltInOrigin is the origin of that policy.
+const BuiltInOrigin = "built-in " + BuiltIn
+
 // Named is a policy with a description of its origin.
 type Named struct {
 	*v1alpha1.InjectionPolicy
@@ -57,7 +60,7 @@ func Default() (Named, error) {
 	if !ok {
 		return Named{}, fmt.Errorf("searching for a policy: the built-in policy %s is missing from this build", BuiltIn)
 	}
-	return parsePolicy("built-in "+BuiltIn, text)
+	return parsePolicy(BuiltInOrigin, text)
 }
 
 // parsePolicy reads one policy. A file is one object, as kustomize and kpt want it.

@@ -170,8 +170,8 @@ func TestNothingIsMarked(t *testing.T) {
 // TestFileDiff: what an upgrade and the end of an injection change are lines of an injection on both sides.
 func TestFileDiff(t *testing.T) {
 	text := deployment("web", "", "")
-	plain, old := injected(t, text, ""), injected(t, text, "  istio: {injector: {builtIn: istio, overrides: {global: {tag: 1.0.1}}}}\n")
-	now := strings.Replace(injected(t, text, "  istio: {injector: {builtIn: istio, overrides: {global: {tag: 1.0.2}}}}\n"), "app:1", "app:2", 1)
+	plain, old := injected(t, text, ""), injected(t, text, "  istio: {injector: {builtIn: istio, overrides: {global: {tag: 1.31.0}}}}\n")
+	now := strings.Replace(injected(t, text, "  istio: {injector: {builtIn: istio, overrides: {global: {tag: 1.31.1}}}}\n"), "app:1", "app:2", 1)
 	// lines gives the changed lines of one side, and how many of them are marked.
 	count := func(before, after string) (changed, marked int) {
 		one := (&Runner{}).fileDiff(t.Context(), "f", []byte(before), []byte(after))
