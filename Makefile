@@ -316,6 +316,12 @@ oracle: defaulter injector ## Compare with Istio's own injector on workloads mad
 oracle-built-in: defaulter injector ## Compare the built-in policy istio with Istio's own injector, ORACLE_N=500 ORACLE_SEED=1.
 	$(go_run) ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -built-in -n $(ORACLE_N) -seed $(ORACLE_SEED)
 
+# CHARTS is the directory manifests of Istio's sources at a release, and VERSION the release, such as 1.30.3.
+.PHONY: oracle-built-in-chart
+oracle-built-in-chart: defaulter injector ## Compare the built-in policy istio with the chart of a release, CHARTS=DIR VERSION=1.30.3 ORACLE_N=500 ORACLE_SEED=1.
+	$(go_run) ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -built-in -by-chart -charts $(abspath $(CHARTS)) -version $(VERSION) \
+	  -n $(ORACLE_N) -seed $(ORACLE_SEED)
+
 # Each version installs its own charts, which are in its module.
 .PHONY: oracle-older
 oracle-older: defaulter injectors ## Compare with the injectors of older versions of Istio, ORACLE_N=500 ORACLE_SEED=1.

@@ -99,6 +99,8 @@ type cluster struct {
 	// builtIn reports whether Prerig uses its built-in policy istio, with the installation's values over the
 	// policy's own.
 	builtIn bool
+	// byChart reports whether Prerig with the chart's configuration takes the place of the webhook.
+	byChart bool
 }
 
 // render returns the clusters as set up by the installations.
@@ -122,7 +124,7 @@ func render(ctx context.Context, o Options) ([]*cluster, error) {
 		if a.Error != "" {
 			return nil, fmt.Errorf("rendering Istio's chart for the installation %s: %s", o.Installations[n].Name, a.Error)
 		}
-		out[n] = &cluster{Installation: o.Installations[n], env: map[string]string{}, raw: o.Raw, builtIn: o.BuiltIn}
+		out[n] = &cluster{Installation: o.Installations[n], env: map[string]string{}, raw: o.Raw, builtIn: o.BuiltIn, byChart: o.ByChart}
 		if err := out[n].read(a.Manifests); err != nil {
 			return nil, fmt.Errorf("reading the manifests of the installation %s: %w", o.Installations[n].Name, err)
 		}

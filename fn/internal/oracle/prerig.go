@@ -94,7 +94,13 @@ func (c *cluster) overrides() (map[string]any, error) {
 	}
 	written, _ := all["global"].(map[string]any)
 	global, _ := out["global"].(map[string]any)
-	out["global"] = withDefaults(global, map[string]any{"hub": written["hub"], "tag": written["tag"]})
+	images := map[string]any{}
+	for _, key := range []string{"hub", "tag", "variant"} { // a profile may set the variant
+		if written[key] != nil {
+			images[key] = written[key]
+		}
+	}
+	out["global"] = withDefaults(global, images)
 	return out, nil
 }
 

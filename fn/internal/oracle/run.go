@@ -81,10 +81,15 @@ func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []i
 			raw[i], _ = plain(pod).(map[string]any)
 		}
 	}
-	if read, err = c.clusterWay(ctx, tools, read, raw); err != nil {
+	if c.byChart {
+		err = c.chartWay(ctx, tools, read, raw)
+	} else {
+		read, err = c.clusterWay(ctx, tools, read, raw)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := c.prerigWay(ctx, tools, read); err != nil {
+	if _, err := c.prerigWay(ctx, tools, read); err != nil {
 		return nil, err
 	}
 	if err := validate(ctx, tools, read); err != nil {
@@ -94,6 +99,12 @@ func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []i
 		if err := k.judge(); err != nil {
 			return nil, fmt.Errorf("comparing the case %s: %w", k.Name(), err)
 		}
+		if c.builtIn {
+			k.exceptBuiltIn()
+		}
+	}
+	if c.byChart {
+		return cases, nil // an earlier injection was taken out on both ways
 	}
 	return cases, c.judgeAfterRemoval(ctx, tools, read)
 }
@@ -216,22 +227,39 @@ func create(ctx context.Context, tools Tools, cases []*Case) error {
 	return nil
 }
 
+// chartWay is clusterWay for a release whose injector is not at hand: Prerig injects with the configuration that the release's
+// chart installs. That is the same as the release's webhook as far as the golden files of its minor show.
+func (c *cluster) chartWay(ctx context.Context, tools Tools, cases []*Case, pods []map[string]any) error {
+	chart := *c
+	chart.builtIn = false
+	answers, err := chart.prerigWay(ctx, tools, cases)
+	if err != nil {
+		return err
+	}
+	for i, k := range cases {
+		k.Webhook, k.injected = pods[i], answers[i].injected
+		k.Cluster, k.ClusterRefused = k.Prerig, k.PrerigRefused
+		k.Prerig, k.PrerigRefused = nil, ""
+	}
+	return nil
+}
+
 // prerigWay injects into the workloads and makes their pods.
-func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) error {
+func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) ([]made, error) {
 	workloads := make([]map[string]any, len(cases))
 	for i, k := range cases {
 		workloads[i] = k.Workload
 	}
 	answers, err := c.prerig(ctx, v1alpha1.ModeInject, workloads)
 	if err != nil {
-		return fmt.Errorf("injecting as the installation %s: %w", c.Name, err)
+		return nil, fmt.Errorf("injecting as the installation %s: %w", c.Name, err)
 	}
 	for i, a := range answers {
 		workloads[i] = a.workload
 	}
 	pods, refusals, err := tools.pods(ctx, workloads)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, k := range cases {
 		switch {
@@ -243,7 +271,7 @@ func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) err
 			k.Prerig = pods[i]
 		}
 	}
-	return nil
+	return answers, nil
 }
 
 // validate checks whether the API server accepts the cluster's pods for which Prerig rejects the workload: Prerig

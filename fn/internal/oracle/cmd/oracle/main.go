@@ -3,7 +3,7 @@
 
 // Command oracle compares Prerig with Istio's own injector; see package oracle.
 //
-//	oracle -tools DIR [-n 500] [-seed 1] [-built-in] [-installation NAME] [-case INSTALLATION/SEED/NUMBER]
+//	oracle -tools DIR [-n 500] [-seed 1] [-built-in [-by-chart]] [-installation NAME] [-case INSTALLATION/SEED/NUMBER]
 //
 // It exits with 1 if it finds differences that are not listed.
 package main
@@ -46,6 +46,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.Charts, "charts", "", "directory manifests of another Istio")
 	flags.BoolVar(&o.Raw, "raw", false, "give the webhook pods that no API server has defaulted")
 	flags.BoolVar(&o.BuiltIn, "built-in", false, "compare the policy istio that comes with Prerig, with the installations' values over its own")
+	flags.BoolVar(&o.ByChart, "by-chart", false, "with -built-in: compare with the chart's configuration, in place of an injector of the version")
 	only := flags.String("installation", "", "compare only this installation")
 	one := flags.String("case", "", "show one case whole: INSTALLATION/SEED/NUMBER")
 	if err := flags.Parse(args); err != nil {
