@@ -20,6 +20,7 @@ var mustNotLink = map[string][]string{
 		"sigs.k8s.io/kustomize/api/krusty", "sigs.k8s.io/kustomize/api/internal/target", "sigs.k8s.io/kustomize/api/internal/plugins",
 		"sigs.k8s.io/kustomize/api/internal/loader", "sigs.k8s.io/kustomize/api/internal/accumulator",
 		"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/discovery",
+		"google.golang.org/grpc", "github.com/grpc-ecosystem", "google.golang.org/genproto", "github.com/cloudevents", "go.uber.org/zap",
 	},
 	"pipeline/cmd/prerig-render": {
 		module + "pipeline/cli", module + "pipeline/daemon", module + "pipeline/server", module + "pipeline/daemon/queue", module + "pipeline/publish",

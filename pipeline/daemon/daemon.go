@@ -248,7 +248,7 @@ func openComponents(ctx context.Context, c *config.Config, o Options, worker boo
 		return nil, nil, err
 	}
 	telemetry.TellTraceErrors(o.Log)
-	stopTracing, err := telemetry.Trace(ctx, c.Tracing, o.Version)
+	stopTracing, err := telemetry.Trace(c.Tracing, o.Version)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
@@ -21,7 +20,7 @@ import (
 
 // Trace sends traces to the configured collector, and does not trace without one. The returned function sends the
 // remaining traces.
-func Trace(ctx context.Context, c config.Tracing, version string) (stop func(context.Context) error, err error) {
+func Trace(c config.Tracing, version string) (stop func(context.Context) error, err error) {
 	if c.Endpoint == "" {
 		return func(context.Context) error { return nil }, nil
 	}
@@ -33,12 +32,8 @@ func Trace(ctx context.Context, c config.Tracing, version string) (stop func(con
 	if !strings.HasSuffix(endpoint, "/v1/traces") {
 		endpoint += "/v1/traces"
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint), otlptracehttp.WithHeaders(headers))
-	if err != nil {
-		return nil, fmt.Errorf("setting up traces: %w", err)
-	}
 	about := resource.NewSchemaless(attribute.String("service.name", "prerig"), attribute.String("service.version", version))
-	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about),
+	provider := trace.NewTracerProvider(trace.WithBatcher(newExporter(endpoint, headers)), trace.WithResource(about),
 		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(c.Ratio))))
 	otel.SetTracerProvider(provider)
 	return provider.Shutdown, nil

@@ -242,7 +242,7 @@ func TestTrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := collect(t)
-			stop, err := telemetry.Trace(t.Context(), config.Tracing{Endpoint: c.URL + test.suffix, Ratio: test.ratio}, "1")
+			stop, err := telemetry.Trace(config.Tracing{Endpoint: c.URL + test.suffix, Ratio: test.ratio}, "1")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +257,7 @@ func TestTrace(t *testing.T) {
 		})
 	}
 	otel.SetTracerProvider(before)
-	stop, err := telemetry.Trace(t.Context(), config.Tracing{Ratio: 1}, "1")
+	stop, err := telemetry.Trace(config.Tracing{Ratio: 1}, "1")
 	if err != nil || stop(t.Context()) != nil || otel.GetTracerProvider() != before {
 		t.Errorf("without a collector: %v", err)
 	}
@@ -272,7 +272,7 @@ func TestHeadersAreNotQuoted(t *testing.T) {
 		if text != "" {
 			write(t, text, file)
 		}
-		_, err := telemetry.Trace(t.Context(), config.Tracing{Endpoint: "http://127.0.0.1:1", Headers: file, Ratio: 1}, "1")
+		_, err := telemetry.Trace(config.Tracing{Endpoint: "http://127.0.0.1:1", Headers: file, Ratio: 1}, "1")
 		if err == nil || strings.Contains(err.Error(), collected) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v", name, err)
 		}

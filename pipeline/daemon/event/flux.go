@@ -6,7 +6,9 @@ package event
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +38,7 @@ func parseFlux(_ http.Header, body []byte) ([]Change, error) {
 		return nil, nil
 	}
 	c := &FluxChange{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Revision: p.Metadata["revision"]}
-	for _, key := range sortedKeys(p.Metadata) {
+	for _, key := range slices.Sorted(maps.Keys(p.Metadata)) {
 		if c.Revision == "" && strings.HasSuffix(key, "/revision") {
 			c.Revision = p.Metadata[key]
 		}

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -80,7 +82,7 @@ func Providers() []string {
 	for p := range senders {
 		names[string(p)] = ""
 	}
-	return sortedKeys(names)
+	return slices.Sorted(maps.Keys(names))
 }
 
 // signatureOrToken accepts an HMAC over the body if X-Signature is present, otherwise a bearer token.

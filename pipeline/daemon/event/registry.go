@@ -6,7 +6,9 @@ package event
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -118,7 +120,7 @@ func parseQuay(_ http.Header, body []byte) ([]Change, error) {
 		if err := json.Unmarshal(p.UpdatedTags, &digests); err != nil {
 			return nil, fmt.Errorf("reading a Quay event: updated_tags is neither a list nor a map")
 		}
-		tags = sortedKeys(digests)
+		tags = slices.Sorted(maps.Keys(digests))
 	}
 	var out []Change
 	for _, t := range tags {
