@@ -136,6 +136,8 @@ func (in *Injector) RunEach(ctx context.Context, items []Item, take func(i int, 
 	report.Results = append(report.Results, guessedNamespace(report.Outcomes)...)
 	found, suppressed := in.lintSet(units, plans, surroundings)
 	report.Results, report.Suppressed = append(report.Results, found...), append(report.Suppressed, suppressed...)
+	report.Results.Bound()
+	report.Suppressed.Bound()
 	return report, nil
 }
 

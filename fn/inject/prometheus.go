@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/podmap"
@@ -189,7 +190,7 @@ func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 			text, _ := r.pod.annotation(key)
 			targets, ok := parseTargets(text)
 			if !ok {
-				r.warnings = append(r.warnings, fmt.Sprintf("annotation %s: an entry of %q has no port, so all are ignored", key, text))
+				r.warnings = append(r.warnings, fmt.Sprintf("annotation %s: an entry of %s has no port, so all are ignored", key, foreign.Quote(text)))
 				continue
 			}
 			for _, t := range targets {
@@ -241,7 +242,7 @@ func parseTargets(text string) (targets []scrapeTarget, ok bool) {
 func applicationPort(port string, status int32) error {
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 1 || n > 65535 {
-		return fmt.Errorf("%q is not a port", port)
+		return fmt.Errorf("%s is not a port", foreign.Quote(port))
 	}
 	if n == int(status) {
 		return fmt.Errorf("port %d is the agent's own", n)

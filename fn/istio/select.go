@@ -6,6 +6,8 @@ package istio
 import (
 	"fmt"
 	"strings"
+
+	"github.com/prerig/prerig/fn/foreign"
 )
 
 // TemplatesAnnotationName is the annotation with which a pod chooses its templates.
@@ -32,8 +34,8 @@ func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 		for _, expanded := range in.expandAlias(name) {
 			t := in.templates[expanded]
 			if t == nil {
-				return nil, fmt.Errorf("selecting templates: %q is not among the templates of the injector's configuration, which are %s; prerig import takes a mesh's own into the policy",
-					expanded, strings.Join(in.TemplateNames(), ", "))
+				return nil, fmt.Errorf("selecting templates: %s is not among the templates of the injector's configuration, which are %s; prerig import takes a mesh's own into the policy",
+					foreign.Quote(expanded), strings.Join(in.TemplateNames(), ", "))
 			}
 			if t.later != nil {
 				var err error

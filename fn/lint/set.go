@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -304,7 +305,7 @@ func checkNamespaceVersions(s *workloadSet) []setFinding {
 			out = append(out, setFinding{
 				ref: pod.ref, file: pod.file, ignored: pod.ignored, container: proxyName,
 				field:   &result.Field{Path: pod.field, CurrentValue: pod.image},
-				message: fmt.Sprintf("the proxy is %s, and %d of %d proxies in namespace %s are %s", release, count[common], len(pods), name, common),
+				message: fmt.Sprintf("the proxy is %s, and %d of %d proxies in namespace %s are %s", foreign.Text(release, foreign.MaxValue), count[common], len(pods), name, foreign.Text(common, foreign.MaxValue)),
 			})
 		}
 	}

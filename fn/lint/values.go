@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
@@ -78,7 +79,7 @@ func checkValues(p *pod) []finding {
 		}
 		out = append(out, finding{
 			path: annotationPath(key), current: value,
-			message: fmt.Sprintf("annotation %s is %q, and not %s: %s", key, value, check.want, effect),
+			message: fmt.Sprintf("annotation %s is %s, and not %s: %s", key, foreign.Quote(value), check.want, effect),
 		})
 	}
 	return append(out, p.injectValues(plane, known)...)
@@ -107,7 +108,7 @@ func (p *pod) injectValues(plane versionNumber, known bool) []finding {
 		}
 		out = append(out, finding{
 			path: place.path, current: value, proposed: meant,
-			message: fmt.Sprintf("%s %s is %q, and not \"true\" or \"false\": %s", place.what, key, value, effect),
+			message: fmt.Sprintf("%s %s is %s, and not \"true\" or \"false\": %s", place.what, key, foreign.Quote(value), effect),
 		})
 	}
 	return out

@@ -6,6 +6,8 @@ package podmap
 import (
 	"errors"
 	"fmt"
+
+	"github.com/prerig/prerig/fn/foreign"
 )
 
 // checkStrings makes sure that a value is a map of strings. Null is the empty string, as the API server reads it.
@@ -45,7 +47,7 @@ func Describe(v any) string {
 	case int64, float64, int:
 		return fmt.Sprintf("the number %v", v)
 	case string:
-		return fmt.Sprintf("the string %q", v)
+		return "the string " + foreign.Quote(v)
 	case []any:
 		return "a list"
 	default:

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/prerig/prerig/fn/foreign"
 )
 
 // TypedContainer returns a container as Kubernetes' Go type.
@@ -57,7 +59,7 @@ func wrongQuantity(s *Schema, v any) *FieldError {
 			return nil
 		}
 		if _, err := resource.ParseQuantity(text); err != nil {
-			return fmt.Errorf("%q is not a quantity such as 100m or 128Mi", text)
+			return fmt.Errorf("%s is not a quantity such as 100m or 128Mi", foreign.Quote(text))
 		}
 		return nil
 	})

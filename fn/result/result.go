@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/prerig/prerig/fn/foreign"
 )
 
 // Severity of a result. The empty value is never written: the specification reads it as error.
@@ -159,6 +161,18 @@ func (rs Results) Worst() Severity {
 		}
 	}
 	return worst
+}
+
+// maxMessage bounds a message in bytes. The longest ones of Prerig itself have a quarter of that.
+const maxMessage = 4 << 10
+
+// Bound cuts messages that are too long to be read. They would quote the user's files in full.
+func (rs Results) Bound() {
+	for i := range rs {
+		if len(rs[i].Message) > maxMessage {
+			rs[i].Message = foreign.Text(rs[i].Message, maxMessage)
+		}
+	}
 }
 
 // Sort orders by severity, errors first, and keeps the order among equals.

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/sidecar/opentelemetry"
@@ -46,7 +47,7 @@ func requireValue(message string, v any) (any, error) {
 func durationSeconds(text string) (int64, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration", text)
+		return 0, fmt.Errorf("%s is not a duration", foreign.Quote(text))
 	}
 	return int64(math.Ceil(d.Seconds())), nil
 }
@@ -55,7 +56,7 @@ func durationSeconds(text string) (int64, error) {
 func durationMilliseconds(text string) (int64, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration", text)
+		return 0, fmt.Errorf("%s is not a duration", foreign.Quote(text))
 	}
 	return d.Milliseconds(), nil
 }
@@ -64,7 +65,7 @@ func durationMilliseconds(text string) (int64, error) {
 func wholeQuantity(text string) (int64, error) {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a quantity", text)
+		return 0, fmt.Errorf("%s is not a quantity", foreign.Quote(text))
 	}
 	return q.Value(), nil
 }

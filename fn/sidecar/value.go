@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -109,7 +110,7 @@ func (p *compiledParameter) parseScalar(text string) (any, error) {
 	case typeBool:
 		v, err := strconv.ParseBool(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a bool; write true or false", text)
+			return nil, fmt.Errorf("%s is not a bool; write true or false", foreign.Quote(text))
 		}
 		return v, nil
 	case typeDuration, typeQuantity:
@@ -128,25 +129,25 @@ func (p *compiledParameter) parseMeasure(text string) (any, error) {
 	case typeInt:
 		v, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a whole number", text)
+			return nil, fmt.Errorf("%s is not a whole number", foreign.Quote(text))
 		}
 		return v, nil
 	case typeNumber:
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("%q is not a number", text)
+			return nil, fmt.Errorf("%s is not a number", foreign.Quote(text))
 		}
 		return v, nil
 	case typeDuration:
 		v, err := time.ParseDuration(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a duration such as 30s or 1m30s", text)
+			return nil, fmt.Errorf("%s is not a duration such as 30s or 1m30s", foreign.Quote(text))
 		}
 		return v, nil
 	case typeQuantity:
 		v, err := resource.ParseQuantity(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a quantity such as 100m or 64Mi", text)
+			return nil, fmt.Errorf("%s is not a quantity such as 100m or 64Mi", foreign.Quote(text))
 		}
 		return v, nil
 	}
@@ -156,10 +157,10 @@ func (p *compiledParameter) parseMeasure(text string) (any, error) {
 // checkText checks enum and pattern.
 func (p *compiledParameter) checkText(text string) error {
 	if len(p.spec.Enum) > 0 && !slices.Contains(p.spec.Enum, text) {
-		return fmt.Errorf("%q is not one of %s", text, strings.Join(p.spec.Enum, ", "))
+		return fmt.Errorf("%s is not one of %s", foreign.Quote(text), strings.Join(p.spec.Enum, ", "))
 	}
 	if p.pattern != nil && !p.pattern.MatchString(text) {
-		return fmt.Errorf("%q does not match %s", text, p.spec.Pattern)
+		return fmt.Errorf("%s does not match %s", foreign.Quote(text), p.spec.Pattern)
 	}
 	return nil
 }
