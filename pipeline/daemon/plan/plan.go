@@ -72,6 +72,7 @@ type Planner struct {
 	intervals   map[string]time.Time // sources that the timer is at, and since which tick
 	polled      map[string]time.Time // when a look at a source ended last
 	expected    map[string]time.Time // since when a source is expected to be polled
+	rests       map[string]rest      // sources that keep failing
 	timing      time.Time            // when the timer began
 }
 
@@ -180,6 +181,7 @@ func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begu
 		}
 		groups[key] = append(groups[key], e)
 	}
+	order = byTurns(order, func(key string) string { return groups[key][0].Scope().Team() })
 	return collectJobs(len(order), cmp.Or(p.batchWait, batchWait), func(i int, answered func()) []queue.Job {
 		cause := cause
 		cause.answered = answered
@@ -188,6 +190,19 @@ func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begu
 		}
 		return p.planSourceSafely(ctx, order[i], groups[order[i]], begun, cause)
 	})
+}
+
+// byTurns orders sources so that teams take turns: the many slow sources of one do not keep those of others waiting.
+func byTurns(sources []string, teamOf func(source string) string) []string {
+	turn, seen := map[string]int{}, map[string]int{}
+	for _, source := range sources {
+		team := teamOf(source)
+		turn[source] = seen[team]
+		seen[team]++
+	}
+	out := slices.Clone(sources)
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(turn[a], turn[b]) })
+	return out
 }
 
 // planTimeout bounds the look at one source and what is worked out of it for its pipelines.

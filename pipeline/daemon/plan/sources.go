@@ -22,6 +22,9 @@ func (p *Planner) fetchSafely(ctx context.Context, key string, e catalog.Entry) 
 	if !errors.Is(err, watchdog.ErrOverdue) {
 		p.notePolled(key)
 	}
+	if ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		p.notePollResult(key, err != nil)
+	}
 	return snapshot, err
 }
 
@@ -77,5 +80,6 @@ func (p *Planner) leaveText(key string) {
 	delete(p.settled, key)
 	delete(p.polled, key)
 	delete(p.expected, key)
+	delete(p.rests, key)
 	p.unresponsive.forget(key)
 }

@@ -51,7 +51,8 @@ func (p *Planner) planInterval(ctx context.Context, due []string, now time.Time)
 }
 
 // beginInterval leaves out pipelines of sources that an earlier interval is still at, and notes that this one is at the others. Those left
-// out have their turn with the first tick after that: their next interval could fall into another look, and each one after it.
+// out have their turn with the first tick after that: their next interval could fall into another look, and each one after it. Those of a
+// source that rests have it with the next interval.
 func (p *Planner) beginInterval(due []string, now time.Time) []string {
 	due = slices.Concat(due, p.postponed)
 	slices.Sort(due)
@@ -65,6 +66,10 @@ func (p *Planner) beginInterval(due []string, now time.Time) []string {
 		}
 		source := p.sourceKey(e)
 		p.mu.Lock()
+		if p.isResting(source, time.Now()) {
+			p.mu.Unlock()
+			continue
+		}
 		if _, at := p.intervals[source]; !at {
 			if p.intervals == nil {
 				p.intervals = map[string]time.Time{}
