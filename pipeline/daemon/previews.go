@@ -63,7 +63,13 @@ func (p *components) openConversation(ctx context.Context, pipeline *v1alpha1.Re
 	if err != nil {
 		return nil, fmt.Errorf("reading the secret %s: %w", want.SecretRef.Name, err)
 	}
-	return pullrequest.OpenConversation(pullrequest.Options{Provider: want.Provider, Repository: url, API: want.URL, Credentials: credentials, Dialer: p.dialer})
+	return pullrequest.OpenConversation(pullrequest.Options{
+		Provider: want.Provider, Repository: url, API: want.URL, Credentials: credentials, Dialer: p.dialer,
+		IsFor: func(ctx context.Context, url string) error {
+			_, err := secret.Read(ctx, p.secrets, pipeline.Metadata.Namespace, want.SecretRef, secret.At(url))
+			return err
+		},
+	})
 }
 
 // runPreviews previews pull requests until ctx is done.

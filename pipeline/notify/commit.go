@@ -152,7 +152,7 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 	if err != nil {
 		return err
 	}
-	err = n.postWithRetries(ctx, at, h, data, stops{r.Replaced, r.Hurry})
+	err = n.postWithRetries(n.permitOf(ctx, r.Namespace, &c.SecretRef, false), at, h, data, stops{r.Replaced, r.Hurry})
 	// GitLab refuses a state that the status has already, where that is pending.
 	if e := (*answerError)(nil); c.Provider == giturl.GitLab && r.Waits && errors.As(err, &e) && e.code == http.StatusBadRequest && strings.Contains(e.text, "Cannot transition status") {
 		return nil

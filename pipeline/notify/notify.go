@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ type Notifier struct {
 // New returns a notifier that tries each notification a few times. The dialer connects to servers; nil uses one
 // with the default rules.
 func New(secrets secret.Reader, dialer *egress.Dialer) *Notifier {
-	client := &http.Client{Transport: egress.OrDefault(dialer).Transport(), Timeout: 15 * time.Second, CheckRedirect: sameCall}
+	client := &http.Client{Transport: egress.PerRequest(egress.OrDefault(dialer).Transport()), Timeout: 15 * time.Second, CheckRedirect: sameCall}
 	return &Notifier{client: client, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
 }
 
@@ -140,7 +141,7 @@ func (n *Notifier) notifyFlux(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	}
 	h := http.Header{"Content-Type": {"application/json"}}
 	signBody(h, token, body)
-	return n.postWithRetries(ctx, e.URL, h, body, stops{hurry: r.Hurry})
+	return n.postWithRetries(n.permitOf(ctx, r.Namespace, e.SecretRef, true), e.URL, h, body, stops{hurry: r.Hurry})
 }
 
 // cloudEvent sends a CloudEvent in the binary mode of the HTTP binding. The event's id is the run's, so that a
@@ -168,7 +169,17 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 		h.Set("Ce-Time", r.Run.Finished.UTC().Format(time.RFC3339))
 	}
 	signBody(h, token, body)
-	return n.postWithRetries(ctx, e.URL, h, body, stops{hurry: r.Hurry})
+	return n.postWithRetries(n.permitOf(ctx, r.Namespace, e.SecretRef, true), e.URL, h, body, stops{hurry: r.Hurry})
+}
+
+// permitOf returns a context whose calls are redirected only to URLs that the secret is for.
+func (n *Notifier) permitOf(ctx context.Context, namespace string, ref *meta.LocalObjectReference, signs bool) context.Context {
+	return egress.WithPermit(ctx, func(ctx context.Context, at *url.URL) error {
+		if _, err := n.readToken(ctx, namespace, ref, secret.Purpose{URL: at.String(), Signs: signs}); err != nil {
+			return &egress.NotPermittedError{Host: at.Host}
+		}
+		return nil
+	})
 }
 
 // readToken returns the key "token" of a secret; nil without a reference.
@@ -211,9 +222,9 @@ type stops struct{ replaced, hurry <-chan struct{} }
 
 // postWithRetries sends the body until it is answered with success, or with a refusal that a repetition will not change, or until
 // it is stopped. That does not end a try which is under way: the server may do it after the next one.
-func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Header, body []byte, stop stops) error {
+func (n *Notifier) postWithRetries(ctx context.Context, to string, h http.Header, body []byte, stop stops) error {
 	for try := 1; ; try++ {
-		again, err := n.postOnce(ctx, url, h, body)
+		again, err := n.postOnce(ctx, to, h, body)
 		if err == nil || !again || try >= n.tries {
 			return err
 		}
@@ -256,8 +267,8 @@ func waitForTry(ctx context.Context, wait time.Duration, stop stops) (stopped bo
 	}
 }
 
-func (n *Notifier) postOnce(ctx context.Context, url string, h http.Header, body []byte) (again bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (n *Notifier) postOnce(ctx context.Context, to string, h http.Header, body []byte) (again bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return false, errors.New("the URL cannot be used")
 	}

@@ -64,7 +64,7 @@ func (n *Notifier) Verified(ctx context.Context, e *v1alpha1.Endpoint, namespace
 		"Ce-Time":        {v.At.UTC().Format(time.RFC3339)},
 	}
 	signBody(h, token, body)
-	if err := n.postWithRetries(ctx, e.URL, h, body, stops{}); err != nil {
+	if err := n.postWithRetries(n.permitOf(ctx, namespace, e.SecretRef, true), e.URL, h, body, stops{}); err != nil {
 		return fmt.Errorf("sending what was found in the cluster %s: %w", v.Cluster, err)
 	}
 	return nil

@@ -44,7 +44,13 @@ func NewHosts(secrets secret.Reader, dialer *egress.Dialer) Hosts {
 		if err != nil {
 			return nil, fmt.Errorf("reading the secret %s: %w", want.SecretRef.Name, err)
 		}
-		return pullrequest.Open(pullrequest.Options{Provider: want.Provider, Repository: to.URL, API: want.URL, Credentials: credentials, Dialer: dialer})
+		return pullrequest.Open(pullrequest.Options{
+			Provider: want.Provider, Repository: to.URL, API: want.URL, Credentials: credentials, Dialer: dialer,
+			IsFor: func(ctx context.Context, url string) error {
+				_, err := secret.Read(ctx, secrets, namespace, want.SecretRef, secret.At(url))
+				return err
+			},
+		})
 	}
 }
 

@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"path"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/queue"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -42,6 +44,14 @@ type Entry struct {
 	problem string       // Err without a revision
 	origin  *origin      // that it was read from
 	scope   source.Scope // without a namespace
+	// notified is where notifications may be redirected to.
+	notified egress.Reach
+}
+
+// BindNotifications returns a context for notifications of the pipeline, which are redirected only to where its author
+// may have them sent.
+func (e Entry) BindNotifications(ctx context.Context) context.Context {
+	return egress.WithReach(ctx, e.notified)
 }
 
 // Source returns the pipeline's source with a local directory made absolute: it is relative to the pipeline's file, which is

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/secret/tenant"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/gitname"
@@ -75,6 +76,7 @@ func (e *Entry) applyTenant(all []tenant.Tenant) {
 	if t.Sources != nil {
 		e.scope = source.Scope{Submodules: t.Sources, Whose: t.Whose()}
 	}
+	e.notified = egress.Reach{Allowed: t.Notifications, Whose: t.Whose(), Setting: "the tenant's notifications"}
 	if e.Pipeline == nil {
 		if !e.isObject() && !e.Opaque && (!ok || !t.Owns(v1alpha1.NamespaceOf(e.Key))) {
 			e.Key = e.File + "#" + e.Key

@@ -58,7 +58,7 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 	if a.r.ExternalURL != "" {
 		told.Page = a.r.ExternalURL + "/runs?pipeline=" + url.QueryEscape(a.entry.Key) + "&run=" + last.ID
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx = a.entry.BindNotifications(context.WithoutCancel(ctx))
 	for i, to := range a.p.Spec.Notify {
 		if last.Repeats > 0 && a.state.Told.Run != last.ID && !calls(to, told) {
 			continue

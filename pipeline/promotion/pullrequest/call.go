@@ -15,10 +15,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/internal/process/backoff"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/internal/process/trust"
 )
@@ -41,7 +43,22 @@ type api struct {
 	header http.Header
 	// query is added to all calls, such as api-version=7.0.
 	query string
+	// isFor returns an error where the credentials are not for a URL; nil where they are for all that is below root.
+	isFor func(ctx context.Context, url string) error
 	now   func() time.Time
+}
+
+// permit allows redirects of calls within the host's API, as far as the credentials are for them: the server may have
+// other applications, and the API other repositories.
+func (a *api) permit(ctx context.Context, at *url.URL) error {
+	below := at.Scheme + "://" + at.Host + at.EscapedPath()
+	if !strings.HasPrefix(below, strings.TrimSuffix(a.root, "/")+"/") || path.Clean(at.Path) != strings.TrimSuffix(at.Path, "/") {
+		return errElsewhere
+	}
+	if a.isFor != nil && a.isFor(ctx, below) != nil {
+		return &egress.NotPermittedError{Host: at.Host}
+	}
+	return nil
 }
 
 const (
@@ -68,7 +85,7 @@ func sameCall(next *http.Request, before []*http.Request) error {
 // newClient returns a client that connects to what the dialer's rules allow.
 func newClient(dialer *egress.Dialer, ca []byte) (*http.Client, error) {
 	dialer = egress.OrDefault(dialer)
-	transport := dialer.Transport()
+	var transport http.RoundTripper = dialer.Transport()
 	if len(ca) > 0 {
 		trusted, ok := trust.Authorities(ca)
 		if !ok {
@@ -79,12 +96,12 @@ func newClient(dialer *egress.Dialer, ca []byte) (*http.Client, error) {
 			ForceAttemptHTTP2: true, IdleConnTimeout: 10 * time.Second, TLSHandshakeTimeout: 10 * time.Second, TLSClientConfig: trusted,
 		})
 	}
-	return &http.Client{Transport: transport, Timeout: callTimeout, CheckRedirect: sameCall}, nil
+	return &http.Client{Transport: egress.PerRequest(transport), Timeout: callTimeout, CheckRedirect: sameCall}, nil
 }
 
 // call makes one call below the repository. in is sent as JSON where it is not nil, and the answer read into out where that is not.
-func (a *api) call(ctx context.Context, doing, method, path string, in, out any) (http.Header, error) {
-	return a.callAt(ctx, doing, method, a.at+path, in, out)
+func (a *api) call(ctx context.Context, doing, method, below string, in, out any) (http.Header, error) {
+	return a.callAt(ctx, doing, method, a.at+below, in, out)
 }
 
 // Of calls that only read, which may be made again without harm.
@@ -122,7 +139,7 @@ func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out an
 		e.Err = err
 		return nil, e
 	}
-	response, err := a.client.Do(request)
+	response, err := a.client.Do(request.WithContext(egress.WithPermit(ctx, a.permit)))
 	if err != nil {
 		e.Err = withoutURL(err)
 		e.Temporary = mayPass(ctx, err)
@@ -130,7 +147,9 @@ func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out an
 	}
 	defer response.Body.Close()
 	e.Status = response.StatusCode
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	lease := budget.Memory(ctx, a.server)
+	defer lease.Release()
+	body, err := budget.ReadAll(ctx, lease, response.Body, maxAnswer)
 	switch {
 	case err != nil:
 		e.Err, e.Temporary = fmt.Errorf("reading the answer: %w", err), mayPass(ctx, err)

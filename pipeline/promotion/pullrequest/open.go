@@ -64,7 +64,7 @@ func Open(o Options) (Host, error) {
 	}
 	_, path := u.Web()
 	c := o.Credentials
-	a := &api{root: strings.TrimSuffix(at, u.RepositoryURL(provider, "/")), at: at, server: server.Host, repository: path, client: client, now: time.Now}
+	a := &api{root: strings.TrimSuffix(at, u.RepositoryURL(provider, "/")), at: at, server: server.Host, repository: path, client: client, isFor: o.IsFor, now: time.Now}
 	for _, secret := range []string{c.Token, c.Password} {
 		if secret != "" {
 			a.secrets = append(a.secrets, secret)

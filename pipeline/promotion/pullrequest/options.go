@@ -5,6 +5,7 @@ package pullrequest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -23,6 +24,9 @@ type Options struct {
 	API string
 	// Credentials of the one who acts at the host.
 	Credentials Credentials
+	// IsFor returns an error where the credentials are not for a URL that the host redirects to; nil allows all of
+	// the host's API.
+	IsFor func(ctx context.Context, url string) error
 	// Dialer connects to the host; if nil, a dialer with the default rules is used.
 	Dialer *egress.Dialer
 }

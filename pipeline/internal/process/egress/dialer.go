@@ -125,9 +125,13 @@ func (f *forwarder) DialContext(ctx context.Context, network, address string) (n
 	return f.d.dialer.DialContext(ctx, network, address)
 }
 
+// maxHeader bounds the header of an answer, in bytes. Servers that send so much are not worth the default of 10 MiB.
+const maxHeader = 256 << 10
+
 // Guard makes a transport connect through the dialer, and through the proxies of the environment if these are set.
 // A proxy resolves names itself, so only literal addresses in a URL are checked before it is called.
 func (d *Dialer) Guard(t *http.Transport) *http.Transport {
+	t.MaxResponseHeaderBytes = maxHeader
 	t.Proxy = func(request *http.Request) (*url.URL, error) {
 		chosen, err := http.ProxyFromEnvironment(request)
 		if err != nil || chosen == nil {

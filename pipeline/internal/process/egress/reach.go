@@ -55,5 +55,6 @@ func CheckURL(ctx context.Context, at *url.URL) error {
 // isOutOfReach reports whether an error is about a URL that must not be read.
 func isOutOfReach(err error) bool {
 	var out *OutOfReachError
-	return errors.As(err, &out)
+	var not *NotPermittedError
+	return errors.As(err, &out) || errors.As(err, &not)
 }
