@@ -16,6 +16,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon/plan"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/server/access"
 )
@@ -28,9 +29,12 @@ func listenHooks(c *config.Config) (net.Listener, error) {
 	return hooks, nil
 }
 
+// maxKeys bounds the keys that senders sign deliveries with, in bytes. Those of Google have two kilobytes.
+const maxKeys = 1 << 20
+
 // openServer makes what answers on the addresses.
 func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
-	receivers, err := p.c.EventReceivers(p.dialer.Transport())
+	receivers, err := p.c.EventReceivers(egress.BoundAnswers(p.dialer.Transport(), maxKeys))
 	if err != nil {
 		return nil, err
 	}

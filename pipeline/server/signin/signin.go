@@ -18,6 +18,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/internal/process/trust"
 	"github.com/prerig/prerig/pipeline/server/access"
 )
@@ -92,7 +94,7 @@ func New(o Options) (*Provider, error) {
 		return nil, err
 	}
 	return &Provider{
-		o: o, client: &http.Client{Transport: transport, Timeout: callTimeout},
+		o: o, client: &http.Client{Transport: egress.BoundAnswers(&providerTransport{transport, o.Issuer}, maxAnswer), Timeout: callTimeout, CheckRedirect: sameServer},
 		sessions: newSessions(o.Session), attempts: attempts, calls: make(chan struct{}, callsAtOnce),
 	}, nil
 }
@@ -178,7 +180,7 @@ func (p *Provider) Finish(r *http.Request) (who access.Principal, cookie *http.C
 		return who, nil, "", err
 	}
 	if problem := query.Get("error"); problem != "" {
-		return who, nil, "", fmt.Errorf("signing in: the provider says %q", problem)
+		return who, nil, "", fmt.Errorf("signing in: the provider says %s", foreign.Quote(problem))
 	}
 	found, err := p.provider(r.Context())
 	if err != nil {
