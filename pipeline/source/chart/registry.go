@@ -82,7 +82,7 @@ func (r *registryRepository) readLayer(ctx context.Context, registry *oci.Regist
 	defer lease.Release()
 	content, err := budget.ReadAll(ctx, lease, body, r.options.Limits.Archive)
 	if err != nil {
-		return nil, err
+		return nil, oci.HideContent(err)
 	}
 	if int64(len(content)) > r.options.Limits.Archive {
 		return nil, &tooLargeError{"the chart's archive", r.options.Limits.Archive}

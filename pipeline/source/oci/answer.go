@@ -123,12 +123,14 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 
 // isTooPlain reports whether a request would use plain http without permission. The library contacts registries on
 // private addresses and on this machine that way, with credentials, if https does not answer. A store that the
-// registry redirects to may use it: it receives no credentials, and its content is compared with the digest.
+// registry redirects to may use it to be read: it receives no credentials, and its content is compared with the
+// digest. What is published is never sent so.
 func (a *answerChecker) isTooPlain(request *http.Request) bool {
 	if a.insecure || request.URL.Scheme != "http" {
 		return false
 	}
-	return strings.EqualFold(request.URL.Host, a.repository.RegistryStr()) || request.Header.Get("Authorization") != ""
+	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
+	return !reads || strings.EqualFold(request.URL.Host, a.repository.RegistryStr()) || request.Header.Get("Authorization") != ""
 }
 
 // asksForToken reports whether a request is not for the repository's own API, nor for what that has redirected to. The address of the
@@ -165,6 +167,25 @@ func tokenOf(body []byte) ([]byte, error) {
 		return nil, errors.New("the token service that the registry names gives no token")
 	}
 	return json.Marshal(token)
+}
+
+// errOtherContent is about content that is not what the registry calls it.
+var errOtherContent = errors.New("the content is not what the registry calls it")
+
+// HideContent replaces an error that describes content which has another digest or format than expected. A registry
+// may redirect to a server that the daemon can reach and the author of a pipeline cannot, whose content the digest
+// and the length would reveal. The texts are those of go-containerregistry 0.22 and encoding/json.
+func HideContent(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, part := range []string{"error verifying", "does not match requested digest", "does not match expected size", "invalid character", "cannot unmarshal"} {
+		if strings.Contains(text, part) {
+			return errOtherContent
+		}
+	}
+	return err
 }
 
 // codesOf returns an error response with its known codes and our messages, or nil if it has no known code.

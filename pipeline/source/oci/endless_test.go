@@ -4,6 +4,9 @@
 package oci_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
@@ -57,5 +60,50 @@ func TestEndlessManifestsAreCutShort(t *testing.T) {
 	// What is on its way counts, too.
 	if sent.Load() > 64<<20 || configurations.Load() != 0 {
 		t.Errorf("%d bytes of a manifest were sent, and %d configurations asked for", sent.Load(), configurations.Load())
+	}
+}
+
+// TestALayerEndsWhereItsManifestDeclares: an archive of some bytes is followed by zeros without an end. Reading them
+// until the step's time is over would occupy a processor.
+func TestALayerEndsWhereItsManifestDeclares(t *testing.T) {
+	var archive bytes.Buffer
+	zipped := gzip.NewWriter(&archive)
+	if err := tar.NewWriter(zipped).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(archive.Bytes()))
+	var sent atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.Contains(r.URL.Path, "/manifests/"):
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			fmt.Fprintf(w, `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"x","size":2,"digest":%q},`+
+				`"layers":[{"mediaType":"application/vnd.cncf.flux.content.v1.tar+gzip","size":%d,"digest":%[1]q}]}`, digest, archive.Len())
+		case strings.Contains(r.URL.Path, "/blobs/"):
+			_, _ = w.Write(archive.Bytes())
+			for strings.Contains(r.URL.Path, "endless") && sent.Load() < 1<<30 {
+				n, err := w.Write(make([]byte, 64<<10))
+				if sent.Add(int64(n)); err != nil {
+					return
+				}
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	for name, want := range map[string]string{"whole": "", "endless": "more than the"} {
+		registry, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/"+name, nil, true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = registry.Pull(t.Context(), oci.Ref{Tag: "latest"}, "", oci.DefaultLimits())
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if sent.Load() > 64<<20 {
+		t.Errorf("%d bytes of the layer were sent", sent.Load())
 	}
 }

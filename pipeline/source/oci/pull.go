@@ -81,7 +81,7 @@ func (r *Registry) Resolve(ctx context.Context, ref Ref) (*Artifact, error) {
 			return &Artifact{Digest: manifest.Digest.String(), Tag: ref.Tag}, nil
 		}
 	}
-	return nil, fmt.Errorf("asking for %s: %w", reference, err)
+	return nil, fmt.Errorf("asking for %s: %w", reference, HideContent(err))
 }
 
 // mayAnswerGet reports whether a registry may answer to GET what it has not answered to HEAD. Some registries, and
@@ -127,7 +127,7 @@ func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits L
 	}
 	artifact, err := r.pullArtifact(ctx, reference, mediaType, limits)
 	if err != nil {
-		return nil, fmt.Errorf("pulling %s: %w", reference, err)
+		return nil, fmt.Errorf("pulling %s: %w", reference, HideContent(err))
 	}
 	artifact.Tag = ref.Tag
 	return artifact, nil
@@ -168,13 +168,19 @@ func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, m
 	}()
 	lease := budget.Memory(ctx, r.Repository.RegistryStr())
 	defer lease.Release()
-	files, err := unpackArchive(ctx, lease, io.LimitReader(content, limits.LayerBytes), builder, limits.Tree)
+	// The library reads a blob to its end, whatever its size. One byte more than the manifest declares shows that it
+	// is larger.
+	blob := &io.LimitedReader{R: content, N: chosen.Size + 1}
+	files, err := unpackArchive(ctx, lease, blob, builder, limits.Tree)
 	if err != nil {
 		return nil, err
 	}
 	// An archive may end before its layer does, and it is at the layer's end that its digest is compared.
-	if _, err := io.Copy(io.Discard, content); err != nil {
+	if _, err := io.Copy(io.Discard, blob); err != nil {
 		return nil, err
+	}
+	if blob.N == 0 {
+		return nil, fmt.Errorf("the layer has more than the %d bytes that the manifest declares", chosen.Size)
 	}
 	artifact := &Artifact{
 		Digest: descriptor.Digest.String(), Tree: files,
