@@ -30,9 +30,11 @@ publish their newest result again, and pull requests with their results are merg
 if they are waves whose turn has not come. This applies only to the commit that is waiting
 now. The host's own rules, such as protected branches, and the version skew that Istio
 supports between waves still apply.`
-	cmd.Example = `  prerig promote team/shop`
+	cmd.Example = `  prerig promote team/shop
+  prerig promote team/shop --dry-run`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print what would be released, without changing anything")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
@@ -42,11 +44,18 @@ supports between waves still apply.`
 		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/promote", request, &answer); err != nil {
 			return d.unknownNameError(cmd.Context(), args, err)
 		}
+		if request.DryRun && !answer.DryRun {
+			fmt.Fprintln(streams.Err, "the daemon does not support --dry-run, and has promoted")
+		}
+		onHold, released := "no longer on hold", "released"
+		if answer.DryRun {
+			onHold, released = "would no longer be on hold", "would be released"
+		}
 		if len(answer.Released) > 0 {
-			fmt.Fprintf(streams.Err, "no longer on hold: %s\n", strings.Join(answer.Released, ", "))
+			fmt.Fprintf(streams.Err, "%s: %s\n", onHold, strings.Join(answer.Released, ", "))
 		}
 		for _, head := range answer.Groups {
-			fmt.Fprintf(streams.Err, "released: the pull request from %s\n", head)
+			fmt.Fprintf(streams.Err, "%s: the pull request from %s\n", released, head)
 		}
 		if len(answer.Released)+len(answer.Groups) == 0 {
 			fmt.Fprintln(streams.Err, "nothing is on hold, and no pull request is waiting")
@@ -135,22 +144,27 @@ func tellPlans(streams Streams, answer server.RollbackAnswer) error {
 			fmt.Fprintf(streams.Err, "it would be rejected: %s\n", oneLine(p.Message))
 			continue
 		}
-		for _, f := range p.Diff.Files {
-			for line := range strings.Lines(f.Patch) {
-				fmt.Fprintln(streams.Out, diff.Visible(strings.TrimSuffix(line, "\n")))
-			}
-			if f.LinesLeftOut > 0 {
-				fmt.Fprintf(streams.Err, "%s: %s more\n", oneLine(f.Path), plural(f.LinesLeftOut, "line"))
-			}
-		}
-		if p.Diff.LeftOut > 0 {
-			fmt.Fprintf(streams.Err, "%s more\n", plural(p.Diff.LeftOut, "file"))
-		}
+		tellDiff(streams, p.Diff)
 	}
 	if refused {
 		return findingsError{"a rollback would be rejected"}
 	}
 	return nil
+}
+
+// tellDiff prints a difference as text, and what was left out of it.
+func tellDiff(streams Streams, d *status.Diff) {
+	for _, f := range d.Files {
+		for line := range strings.Lines(f.Patch) {
+			fmt.Fprintln(streams.Out, diff.Visible(strings.TrimSuffix(line, "\n")))
+		}
+		if f.LinesLeftOut > 0 {
+			fmt.Fprintf(streams.Err, "%s: %s more\n", oneLine(f.Path), plural(f.LinesLeftOut, "line"))
+		}
+	}
+	if d.LeftOut > 0 {
+		fmt.Fprintf(streams.Err, "%s more\n", plural(d.LeftOut, "file"))
+	}
 }
 
 // tellRollbacks prints the outcome of rollbacks.

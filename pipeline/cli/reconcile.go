@@ -26,11 +26,13 @@ func newReconcile(streams Streams) *cobra.Command {
 	cmd.Long = `Ask a running daemon to check the sources of pipelines now. With --wait, wait until it is
 done, and fail if one of the pipelines is not Ready.`
 	cmd.Example = `  prerig reconcile team/shop --wait
+  prerig reconcile team/shop --force --dry-run
   prerig reconcile --all --force`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
 	cmd.Flags().BoolVar(&request.Force, "force", false, "render and publish even if nothing has changed, which also reverts changes by others")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "with --force, print what would be reverted, without changing anything")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "maximum time to wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -43,18 +45,37 @@ done, and fail if one of the pipelines is not Ready.`
 		if wait && timeout <= 0 {
 			return fmt.Errorf("the flag --timeout must be more than 0, found %s", timeout)
 		}
+		if request.DryRun && (!request.Force || wait) {
+			return errors.New("--dry-run shows what --force puts back, and goes with --force and without --wait")
+		}
 		request.Pipelines = args
-		var answer server.Answer
+		var answer server.ReconcileAnswer
 		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/reconcile", request, &answer); err != nil {
 			return d.unknownNameError(cmd.Context(), args, err)
+		}
+		if request.DryRun {
+			tellPutBack(streams, answer.Plans)
+			return nil
 		}
 		if !wait {
 			fmt.Fprintf(streams.Err, "requested %s\n", plural(len(answer.Pipelines), "pipeline"))
 			return nil
 		}
-		return awaitAll(cmd.Context(), streams, &d, answer, timeout)
+		return awaitAll(cmd.Context(), streams, &d, answer.Answer, timeout)
 	}
 	return cmd
+}
+
+// tellPutBack prints what a forced reconcile would undo of what others have changed.
+func tellPutBack(streams Streams, plans []server.ReconcilePlan) {
+	for _, p := range plans {
+		if p.Diff == nil || len(p.Diff.Files)+p.Diff.LeftOut == 0 {
+			fmt.Fprintf(streams.Err, "%s: nothing was changed by others\n", oneLine(p.Pipeline))
+			continue
+		}
+		fmt.Fprintf(streams.Err, "%s: would put back %s\n", oneLine(p.Pipeline), plural(len(p.Diff.Files)+p.Diff.LeftOut, "file"))
+		tellDiff(streams, p.Diff)
+	}
 }
 
 // awaitAll waits until every pipeline has handled the request.

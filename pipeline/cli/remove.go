@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/prune"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
@@ -31,24 +33,45 @@ pipelines.
 The deletionPolicy of a pipeline determines what happens to the files that it has published:
 they stay, or those that it owns are deleted. With --orphan they always stay.`
 	cmd.Example = `  prerig remove team/shop
+  prerig remove --all --dry-run
   prerig remove --all --orphan`
 	d.addFlags(cmd)
 	d.completeRemovals(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all missing pipelines")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print what would be removed, without changing anything")
 	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "keep the published files, regardless of deletionPolicy")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 0) != request.All {
 			return errors.New("name pipelines, or set --all")
 		}
 		request.Pipelines = args
-		var answer server.Answer
+		var answer server.RemoveAnswer
 		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/remove", request, &answer); err != nil {
 			return err
+		}
+		if request.DryRun {
+			tellRemovals(streams, answer.Plans)
+			return nil
 		}
 		fmt.Fprintf(streams.Err, "confirmed the removal of %s\n", strings.Join(answer.Pipelines, ", "))
 		return nil
 	}
 	return cmd
+}
+
+// tellRemovals prints what would become of the files of pipelines that are gone.
+func tellRemovals(streams Streams, plans []prune.Removal) {
+	for _, one := range plans {
+		what := "would be forgotten, and its files would stay"
+		if one.Policy == v1alpha1.DeletionDelete {
+			what = "would be removed, and the files that it owns deleted"
+		}
+		at := ""
+		if len(one.Targets) > 0 {
+			at = " at " + oneLine(strings.Join(one.Targets, ", "))
+		}
+		fmt.Fprintf(streams.Err, "%s %s%s\n", oneLine(one.Pipeline), what, at)
+	}
 }
 
 // getCatalog asks where the daemon has the pipelines from.

@@ -25,22 +25,9 @@ type Promoted struct {
 // apply. may is called for all pipelines that wait in these groups before any change is made. The token is used to
 // request runs of the pipelines that were on hold.
 func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token string, may func(pipeline string) error) (done Promoted, err error) {
-	_, groups := p.units()
-	waiting := map[string]*status.Decision{}
-	for key, g := range groups {
-		decided := g.waitingOf(pipelines)
-		if decided == nil {
-			continue
-		}
-		waiting[key] = decided
-		for _, m := range g.members {
-			if m.published == nil || m.published.PullRequest == nil {
-				continue
-			}
-			if err := may(m.key); err != nil {
-				return done, fmt.Errorf("promoting what waits on %s: %w", g.head, err)
-			}
-		}
+	groups, waiting, err := p.findWaiting(pipelines, may)
+	if err != nil {
+		return done, err
 	}
 	if done.Released, err = p.Release(ctx, pipelines, token); err != nil {
 		return done, err
@@ -56,6 +43,46 @@ func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token st
 	p.forgetTries()
 	p.Wake()
 	return done, nil
+}
+
+// PlanPromote returns what Promote would change, without changing it.
+func (p *Promoter) PlanPromote(pipelines []string, may func(pipeline string) error) (plan Promoted, err error) {
+	groups, waiting, err := p.findWaiting(pipelines, may)
+	if err != nil {
+		return plan, err
+	}
+	for _, key := range pipelines {
+		if p.Store.Control(key).OnHold != nil {
+			plan.Released = append(plan.Released, key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(waiting)) {
+		plan.Groups = append(plan.Groups, groups[key].head)
+	}
+	return plan, nil
+}
+
+// findWaiting returns all groups, and by their keys what is decided about those in which results of pipelines wait.
+// may is called for all pipelines that wait in these.
+func (p *Promoter) findWaiting(pipelines []string, may func(pipeline string) error) (map[string]*group, map[string]*status.Decision, error) {
+	_, groups := p.units()
+	waiting := map[string]*status.Decision{}
+	for key, g := range groups {
+		decided := g.waitingOf(pipelines)
+		if decided == nil {
+			continue
+		}
+		waiting[key] = decided
+		for _, m := range g.members {
+			if m.published == nil || m.published.PullRequest == nil {
+				continue
+			}
+			if err := may(m.key); err != nil {
+				return nil, nil, fmt.Errorf("promoting what waits on %s: %w", g.head, err)
+			}
+		}
+	}
+	return groups, waiting, nil
 }
 
 // waitingOf returns the subject of a decision to promote: what waits with results of some of the pipelines, or was

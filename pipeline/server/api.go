@@ -69,7 +69,8 @@ type Request struct {
 	Reason string `json:"reason,omitempty"`
 	// Commit is the publish that is taken back, in full or its first digits, "" for the last one. For rollback.
 	Commit string `json:"commit,omitempty"`
-	// DryRun makes the daemon report what it would do, without doing it. For rollback.
+	// DryRun makes the daemon report what it would do, without doing it. For promote, rollback, and reconcile with
+	// Force.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Held is about those only that are held because state was lost. For suspend.
 	Held bool `json:"held,omitempty"`

@@ -36,6 +36,15 @@ type RemoveRequest struct {
 	All       bool     `json:"all,omitempty"`
 	// Orphan leaves their files in place, whatever their deletion policies.
 	Orphan bool `json:"orphan,omitempty"`
+	// DryRun makes the daemon report what it would remove, without removing it.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// RemoveAnswer is the answer to a RemoveRequest.
+type RemoveAnswer struct {
+	Answer
+	// Plans are what a dry run would remove.
+	Plans []prune.Removal `json:"plans,omitempty"`
 }
 
 // showCatalog reports where the pipelines are from and the state of their sources.
@@ -71,6 +80,10 @@ func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	err := checkRemovable(who, names)
+	if err == nil && request.DryRun {
+		s.planRemovals(w, request, names)
+		return
+	}
 	if err == nil {
 		err = s.Keeper.Confirm(r.Context(), names, request.Orphan)
 	}
@@ -87,7 +100,7 @@ func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.Log.Info("removals were confirmed", "pipelines", names, "orphan", request.Orphan)
 		s.record(r, "remove", names, access.Done, "")
-		writeJSON(w, Answer{Pipelines: names})
+		writeJSON(w, RemoveAnswer{Answer: Answer{Pipelines: names}})
 	}
 }
 

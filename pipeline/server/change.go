@@ -26,6 +26,10 @@ func (s *Server) reconcilePipelines(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if request.DryRun {
+		s.planReconcile(w, r, request, keys)
+		return
+	}
 	token, err := s.requestRuns(r.Context(), keys, request.Force)
 	if !s.recordChange(w, r, "reconcile", keys, err) {
 		return
@@ -72,7 +76,7 @@ func (s *Server) queueRun(ctx context.Context, key string, force bool, token str
 // suspendPipelines stops pipelines or lets them run again, which looks at them at once.
 func (s *Server) suspendPipelines(w http.ResponseWriter, r *http.Request) {
 	request, keys, ok := s.readRequest(w, r, suspendAction)
-	if !ok {
+	if !ok || refusesDryRun(w, request) {
 		return
 	}
 	change := s.setSuspended

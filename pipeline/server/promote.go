@@ -25,6 +25,8 @@ type PromoteAnswer struct {
 	// or opened next, whatever the policies wait for.
 	Released []string `json:"released,omitempty"`
 	Groups   []string `json:"groups,omitempty"`
+	// DryRun reports that nothing was changed, and that this is what would be.
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // RollbackAnswer is the answer to a request to roll back: Pipelines are all that are on hold because of it.
@@ -80,11 +82,20 @@ func (s *Server) promotionsFor(who access.Principal) Promotions {
 
 // promotePipelines ends the hold of pipelines, and lets what waits of them go on.
 func (s *Server) promotePipelines(w http.ResponseWriter, r *http.Request) {
-	_, keys, ok := s.readPromotion(w, r, "promote")
+	request, keys, ok := s.readPromotion(w, r, "promote")
 	if !ok {
 		return
 	}
 	who := principal(r)
+	if request.DryRun {
+		plan, err := s.Promoter.PlanPromote(keys, s.mayOperate(who))
+		if err != nil {
+			writeError(w, codeOfPromotion(err), shownToOthers(err))
+			return
+		}
+		writeJSON(w, PromoteAnswer{Answer: Answer{Pipelines: keys}, Released: plan.Released, Groups: plan.Groups, DryRun: true})
+		return
+	}
 	now := time.Now().UTC()
 	token := newToken(now)
 	// Who hangs up has still asked for it, and half of it would be done.
@@ -105,7 +116,7 @@ func (s *Server) promotePipelines(w http.ResponseWriter, r *http.Request) {
 // holdPipelines puts pipelines on hold.
 func (s *Server) holdPipelines(w http.ResponseWriter, r *http.Request) {
 	request, keys, ok := s.readPromotion(w, r, "hold")
-	if !ok {
+	if !ok || refusesDryRun(w, request) {
 		return
 	}
 	if !s.answerPromotion(w, r, "hold", keys, s.Promoter.Hold(r.Context(), keys, principal(r).Name, request.Reason)) {
