@@ -546,6 +546,10 @@ E2E_KILLS ?= 30
 e2e-pipeline: ## Test the daemon at full size: E2E_KILLS=30 and ten times as many pushes in each of many troubles, a thousand pipelines; needs git.
 	PRERIG_E2E=full PRERIG_E2E_KILLS=$(E2E_KILLS) $(go_test) -count=1 -timeout 60m -v ./pipeline/internal/system
 
+.PHONY: e2e-hostile
+e2e-hostile: ## Run a daemon with 100 hostile sources beside 100 honest ones for ten minutes, and measure memory and delays; needs git.
+	PRERIG_E2E=hostile $(go_test) -count=1 -timeout 40m -v -run TestHonestSourcesBesideHostileOnes ./pipeline/internal/system
+
 # Hugo has a module file of its own. Building it the first time takes two minutes, and the site then a second.
 .PHONY: site
 site: ## Build the documentation as a site in dist/site, and follow all of its links.

@@ -93,3 +93,78 @@ func peak(dir string) uint64 {
 	}
 	return 0
 }
+
+// ticks is the unit of the processor times in /proc (USER_HZ, which is 100 on all architectures of Go).
+const ticks = 10 * time.Millisecond
+
+// procStat is what is read of a process in /proc: its parent, and its processor time with that of the children that
+// have ended, in ticks.
+type procStat struct {
+	parent string
+	used   int64
+}
+
+func readStat(pid string) (s procStat) {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	_, after, found := bytes.Cut(text, []byte(") "))
+	fields := strings.Fields(string(after))
+	if err != nil || !found || len(fields) < 15 {
+		return s
+	}
+	s.parent = fields[1]
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+		n, _ := strconv.ParseInt(field, 10, 64)
+		s.used += n
+	}
+	return s
+}
+
+// usedHere is the processor time of this process and all that it has started, in ticks.
+func usedHere() (used int64) {
+	all := map[string]procStat{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		pid := filepath.Base(dir)
+		all[pid] = readStat(pid)
+	}
+	self := fmt.Sprint(os.Getpid())
+	for pid, stat := range all {
+		for at := pid; at != "" && at != "0"; at = all[at].parent {
+			if at == self {
+				used += stat.used
+				break
+			}
+		}
+	}
+	return used
+}
+
+// usedByAll is the processor time that is used on the machine, in ticks, without what waits for disks.
+func usedByAll(t *testing.T) (used int64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Skip("the machine does not say how busy it is")
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, field := range strings.Fields(line)[1:] {
+		n, _ := strconv.ParseInt(field, 10, 64)
+		if i != 3 && i != 4 && i < 8 { // idle, iowait; guests are counted twice
+			used += n
+		}
+	}
+	return used
+}
+
+// watchOthers begins to measure, and returns what reports whether others have used more than a tenth of the machine
+// since: times that are measured meanwhile do not count.
+func watchOthers(t *testing.T) (busy func() bool) {
+	t.Helper()
+	all, here, began := usedByAll(t), usedHere(), time.Now()
+	return func() bool {
+		others := time.Duration(usedByAll(t)-all-(usedHere()-here)) * ticks
+		whole := time.Since(began) * time.Duration(runtime.NumCPU())
+		t.Logf("others used %.0f%% of the machine", 100*float64(others)/float64(whole))
+		return others > whole/10
+	}
+}
