@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
