@@ -24,7 +24,7 @@ var agentPaths = map[string]string{
 }
 
 // callOfAgent returns the probe or hook of the container that cannot succeed before istio-proxy runs.
-func (p *pod) callOfAgent(c container, at ...string) (agentCall, bool) {
+func callOfAgent(p *pod, c container, at ...string) (agentCall, bool) {
 	call := agentCall{at: at}
 	handler, _ := c.field(at...).(map[string]any)
 	path, known := agentPaths[call.name()]
@@ -38,11 +38,11 @@ func (p *pod) callOfAgent(c container, at ...string) (agentCall, bool) {
 		return call, false
 	}
 	call.port = port
-	return call, p.capturedBefore(c) && port != p.statusPort() && p.capturesInbound(port)
+	return call, capturedBefore(p, c) && port != statusPort(p) && capturesInbound(p, port)
 }
 
 // capturedBefore reports whether the pod's inbound traffic is captured already when the container starts.
-func (p *pod) capturedBefore(c container) bool {
+func capturedBefore(p *pod, c container) bool {
 	mode := p.interceptionMode()
 	if !p.sidecar() || mode == "NONE" || p.in.Facts.CNI == Unknown && p.capture == nil {
 		return false
@@ -74,20 +74,20 @@ func checkWaitsForAgent(p *pod) []finding {
 			continue
 		}
 		for _, at := range [][]string{startupCall, postStart} {
-			call, waits := p.callOfAgent(c, at...)
+			call, waits := callOfAgent(p, c, at...)
 			if !waits {
 				continue
 			}
 			out = append(out, finding{
 				path: c.path + "." + strings.Join(at, "."), container: c.name,
 				message: fmt.Sprintf("the pod never starts: the %s of native sidecar %s %s, and the kubelet starts %s only after it has succeeded; %s",
-					call.name(), c.name, call.needs(), proxyName, p.waysOut(c)),
+					call.name(), c.name, call.needs(), proxyName, waysOut(p, c)),
 			})
 		}
 	}
 	out = append(out, waitsByCommand(p)...)
 	if textOf(p.spec["restartPolicy"]) == "Never" {
-		out = append(out, p.failedHooks("and with restartPolicy Never the kubelet does not start the container again")...)
+		out = append(out, failedHooks(p, "and with restartPolicy Never the kubelet does not start the container again")...)
 	}
 	return out
 }
@@ -101,19 +101,19 @@ func (a agentCall) needs() string {
 }
 
 // waysOut describes the remedies for a native sidecar that waits for the agent.
-func (p *pod) waysOut(c container) string {
+func waysOut(p *pod, c container) string {
 	off := "set sidecar.istio.io/rewriteAppHTTPProbers: \"false\""
-	if p.capturedBefore(c) {
+	if capturedBefore(p, c) {
 		off += " and add the port to traffic.sidecar.istio.io/excludeInboundPorts"
 	}
 	return "let a native " + proxyName + " start first, use an exec command, or " + off
 }
 
 // failedHooks are the postStart hooks of ordinary containers that the kubelet calls before it starts the proxy.
-func (p *pod) failedHooks(effect string) []finding {
+func failedHooks(p *pod, effect string) []finding {
 	var out []finding
 	for _, c := range p.regular {
-		call, waits := p.callOfAgent(c, postStart...)
+		call, waits := callOfAgent(p, c, postStart...)
 		if !waits || !p.precedesProxy(c) {
 			continue
 		}
@@ -129,14 +129,14 @@ func (p *pod) failedHooks(effect string) []finding {
 func checkFailsBeforeAgent(p *pod) []finding {
 	var out []finding
 	if textOf(p.spec["restartPolicy"]) != "Never" {
-		out = p.failedHooks("and starts it again after a delay")
+		out = failedHooks(p, "and starts it again after a delay")
 	}
 	for _, c := range p.inits {
 		if !c.native() || !p.precedesProxy(c) {
 			continue
 		}
-		call, fails := p.callOfAgent(c, livenessCall...)
-		next := p.longInitAfter(c)
+		call, fails := callOfAgent(p, c, livenessCall...)
+		next := longInitAfter(p, c)
 		if !fails || next == "" {
 			continue
 		}
@@ -150,7 +150,7 @@ func checkFailsBeforeAgent(p *pod) []finding {
 }
 
 // longInitAfter names the first potentially long-running init container between c and the proxy.
-func (p *pod) longInitAfter(c container) string {
+func longInitAfter(p *pod, c container) string {
 	for _, next := range p.inits[c.index+1:] {
 		if next.name == proxyName {
 			return ""

@@ -54,8 +54,8 @@ func checkMisplaced(p *pod) []finding {
 		}
 		out = append(out, finding{object: true, path: annotationPath(key), current: p.in.ObjectAnnotations[key], message: message})
 	}
-	out = append(out, p.misplacedOfOthers()...)
-	return append(out, p.misplacedLabels()...)
+	out = append(out, misplacedOfOthers(p)...)
+	return append(out, misplacedLabels(p)...)
 }
 
 // podDomains are annotations, or the beginnings of their names, that injectors other than Istio's read on pods, and some on namespaces, but not
@@ -75,7 +75,7 @@ var podLabels = []string{
 }
 
 // misplacedOfOthers is about sidecars that are not Istio's: those that are known, and those of the policies.
-func (p *pod) misplacedOfOthers() []finding {
+func misplacedOfOthers(p *pod) []finding {
 	if p.in.Field == "" {
 		return nil // a Pod has no other metadata
 	}
@@ -86,12 +86,12 @@ func (p *pod) misplacedOfOthers() []finding {
 		if !known || there && own == p.in.ObjectAnnotations[key] {
 			continue
 		}
-		out = append(out, p.newMisplaced("annotation", key, ""))
+		out = append(out, newMisplaced(p.in, "annotation", key, ""))
 	}
 	for _, key := range podLabels {
 		own, there := p.labels[key]
 		if value, set := p.in.ObjectLabels[key]; set && !(there && own == value) {
-			out = append(out, p.newMisplaced("label", key, ""))
+			out = append(out, newMisplaced(p.in, "label", key, ""))
 		}
 	}
 	for _, m := range p.in.Misplaced {
@@ -99,28 +99,28 @@ func (p *pod) misplacedOfOthers() []finding {
 		switch {
 		case m.Label && slices.Contains(podLabels, m.Key):
 		case m.Label:
-			out = append(out, p.newMisplaced("label", m.Key, m.Sidecar))
+			out = append(out, newMisplaced(p.in, "label", m.Key, m.Sidecar))
 		case !known:
-			out = append(out, p.newMisplaced("annotation", m.Key, m.Sidecar))
+			out = append(out, newMisplaced(p.in, "annotation", m.Key, m.Sidecar))
 		}
 	}
 	return out
 }
 
 // newMisplaced is about a label or annotation of the workload's own metadata. The sidecar is that of a policy which reads it on pods.
-func (p *pod) newMisplaced(what, key, sidecar string) finding {
-	f := finding{object: true, path: annotationPath(key), current: p.in.ObjectAnnotations[key]}
+func newMisplaced(in *Input, what, key, sidecar string) finding {
+	f := finding{object: true, path: annotationPath(key), current: in.ObjectAnnotations[key]}
 	if what == "label" {
-		f.path, f.current = labelPath(key), p.in.ObjectLabels[key]
+		f.path, f.current = labelPath(key), in.ObjectLabels[key]
 	}
-	f.message = fmt.Sprintf("%s %s has no effect on the metadata of a %s: it belongs in %s.metadata", what, key, p.in.Kind, p.in.Field)
+	f.message = fmt.Sprintf("%s %s has no effect on the metadata of a %s: it belongs in %s.metadata", what, key, in.Kind, in.Field)
 	if sidecar != "" {
 		f.message += ", where sidecar " + sidecar + " reads it"
 	}
 	return f
 }
 
-func (p *pod) misplacedLabels() []finding {
+func misplacedLabels(p *pod) []finding {
 	var out []finding
 	const inject, namespace = "sidecar.istio.io/inject", "istio-injection"
 	if v, ok := p.in.ObjectLabels[inject]; ok && p.labels[inject] != v {

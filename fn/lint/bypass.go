@@ -62,13 +62,13 @@ func (c container) remotePorts() []string {
 
 // capturesDNS reports whether the proxy answers the pod's DNS requests. Rules for that leave out the proxy's own user only: excluded ports
 // do not count. Source: handleCaptureByOwnerGroup and ConfigureRules of tools/istio-iptables in Istio 1.31.
-func (p *pod) capturesDNS() bool {
-	v, _ := p.proxy.env("ISTIO_META_DNS_CAPTURE")
+func capturesDNS(proxy *container) bool {
+	v, _ := proxy.env("ISTIO_META_DNS_CAPTURE")
 	return v == "true"
 }
 
 // excludesPorts reports whether the ports that the container needs are not captured; where they are not known, whether any port is left out.
-func (p *pod) excludesPorts(c container) bool {
+func excludesPorts(p *pod, c container) bool {
 	excluded := fieldsOf(p.trafficSetting("-o", "excludeOutboundPorts", ""))
 	needed := c.remotePorts()
 	missing := slices.ContainsFunc(needed, func(port string) bool { return !slices.Contains(excluded, port) })
@@ -77,7 +77,7 @@ func (p *pod) excludesPorts(c container) bool {
 
 // excludesAddresses reports whether addresses are not captured. Those of a cloud's metadata server are left out in many meshes as a whole and
 // are not what an init container is about.
-func (p *pod) excludesAddresses() bool {
+func excludesAddresses(p *pod) bool {
 	return slices.ContainsFunc(fieldsOf(p.trafficSetting("-x", "excludeOutboundIPRanges", "")), func(text string) bool {
 		prefix, err := netip.ParsePrefix(text)
 		return err == nil && !prefix.Addr().IsLinkLocalUnicast() && !prefix.Addr().IsLoopback()
@@ -85,15 +85,15 @@ func (p *pod) excludesAddresses() bool {
 }
 
 // bypassesProxy reports whether settings of the pod keep the traffic of the container out of the capture.
-func (p *pod) bypassesProxy(c container) bool {
-	return p.excludesAddresses() || p.excludesPorts(c) && !p.capturesDNS()
+func bypassesProxy(p *pod, c container) bool {
+	return excludesAddresses(p) || excludesPorts(p, c) && !capturesDNS(p.proxy)
 }
 
 // bypassAdvice describes what is missing from an ineffective exclusion.
-func (p *pod) bypassAdvice(c container) string {
+func bypassAdvice(p *pod, c container) string {
 	needed := c.remotePorts()
 	switch {
-	case p.capturesDNS():
+	case capturesDNS(p.proxy):
 		return "; its DNS requests are captured too, so that excludeOutboundPorts does not help: let it run as user 1337"
 	case len(needed) > 0:
 		return fmt.Sprintf("; set traffic.sidecar.istio.io/excludeOutboundPorts: %q, or let it run as user 1337", strings.Join(needed, ","))

@@ -17,16 +17,16 @@ var (
 	endlessIfInjected = []string{"otel-collector", "fluent-bit"}
 )
 
-// endless reports whether the container is such a sidecar.
-func (p *pod) endless(c container) bool {
-	return slices.Contains(endlessSidecars, c.name) || p.injected[c.name] && slices.Contains(endlessIfInjected, c.name)
+// isEndless reports whether the container is such a sidecar.
+func isEndless(injected map[string]bool, c container) bool {
+	return slices.Contains(endlessSidecars, c.name) || injected[c.name] && slices.Contains(endlessIfInjected, c.name)
 }
 
 // mayEndSidecar reports whether something could end one of the endless sidecars: a call that the application makes, another container that
 // sees its process, or its own settings. An endpoint that is switched on counts as called, as the application's own code may do it, and
 // one that is switched off as not called. Collectors and shippers have none.
-func (p *pod) mayEndSidecar(c container) bool {
-	if p.seesAll() || textOf(c.fields["image"]) == "" {
+func mayEndSidecar(p *pod, c container) bool {
+	if seesAll(p) || textOf(c.fields["image"]) == "" {
 		return true
 	}
 	switch c.name {
@@ -35,7 +35,7 @@ func (p *pod) mayEndSidecar(c container) bool {
 	case "linkerd-proxy":
 		// Older proxies have no switch: the endpoint is always enabled.
 		enabled, ok := c.env("LINKERD2_PROXY_SHUTDOWN_ENDPOINT_ENABLED")
-		return enabled == "true" || !ok && p.endsLinkerd()
+		return enabled == "true" || !ok && endsLinkerd(p.said())
 	case "vault-agent":
 		return c.vaultAgentMayEnd()
 	}
@@ -43,8 +43,7 @@ func (p *pod) mayEndSidecar(c container) bool {
 }
 
 // endsLinkerd reports whether the application asks the proxy's endpoint to end it, or has linkerd-await do so.
-func (p *pod) endsLinkerd() bool {
-	said := p.said()
+func endsLinkerd(said string) bool {
 	_, options, found := strings.Cut(said, "linkerd-await")
 	return strings.Contains(said, "/shutdown") ||
 		found && (strings.Contains(options, "--shutdown") || slices.Contains(strings.Fields(options), "-S"))

@@ -11,7 +11,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// ending is what rules on a set need of how a pod ends.
+// endingOf is what rules on a set need of how a pod ends.
 type ending struct {
 	// closes is the container whose server closes its listeners at once, without a preStop hook, or empty if none
 	// does.
@@ -21,7 +21,7 @@ type ending struct {
 	proxyEnd time.Duration
 }
 
-func (p *pod) ending() ending {
+func endingOf(p *pod) ending {
 	var out ending
 	if p.sidecar() && len(checkListenerClosesAtOnce(p)) == 0 {
 		for _, c := range p.apps() {
@@ -34,7 +34,7 @@ func (p *pod) ending() ending {
 	if p.proxy != nil && slices.Contains(p.proxy.stringList("args"), "router") {
 		h := p.proxy.lifecycleHook("preStop")
 		out.gateway = !h.exists || h.wait > 0 // the duration of any other hook is unknown
-		out.proxyEnd = h.wait + p.drain()
+		out.proxyEnd = h.wait + drainTime(p)
 	}
 	return out
 }

@@ -45,7 +45,7 @@ func checkInjectFalseCNI(p *pod) []finding {
 }
 
 // capturesInbound reports whether traffic to a port is redirected to the proxy.
-func (p *pod) capturesInbound(port int64) bool {
+func capturesInbound(p *pod, port int64) bool {
 	text := strconv.FormatInt(port, 10)
 	exclude := fieldsOf(p.trafficSetting("-d", "excludeInboundPorts", ""))
 	if slices.Contains(exclude, text) {
@@ -56,7 +56,7 @@ func (p *pod) capturesInbound(port int64) bool {
 }
 
 // statusPort returns the agent's port, which rewritten probes target.
-func (p *pod) statusPort() int64 {
+func statusPort(p *pod) int64 {
 	if n, err := strconv.ParseInt(p.annotations["status.sidecar.istio.io/port"], 10, 64); err == nil {
 		return n
 	}
@@ -86,7 +86,7 @@ func checkProbes(p *pod) []finding {
 		for _, at := range kubeletCalls {
 			handler, _ := c.field(at...).(map[string]any)
 			kind, port := networkHandler(c, handler)
-			if kind == "" || port == p.statusPort() || !p.capturesInbound(port) {
+			if kind == "" || port == statusPort(p) || !capturesInbound(p, port) {
 				continue
 			}
 			effect := "it is refused where mutual TLS is strict"
@@ -156,16 +156,16 @@ func checkContainerNames(p *pod) []finding {
 	if len(p.injected) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(p.problemsOf(podvalidation.CodeContainer), func(f finding) bool {
+	return slices.DeleteFunc(problemsOf(p, podvalidation.CodeContainer), func(f finding) bool {
 		return f.current == nil && !p.injected[f.container]
 	})
 }
 
 // checkRejected reports what else the API server rejects in the injected containers, and in what injection has added to the pod.
-func checkRejected(p *pod) []finding { return p.addedProblems(podvalidation.CodeRejected) }
+func checkRejected(p *pod) []finding { return addedProblems(p, podvalidation.CodeRejected) }
 
 // proxyVersion reads the minor version from the image's tag. Images that are not Istio's own have versions of their own.
-func (p *pod) proxyVersion() (versionNumber, bool) {
+func proxyVersion(p *pod) (versionNumber, bool) {
 	if p.proxy == nil {
 		return versionNumber{}, false
 	}
@@ -185,7 +185,7 @@ func (p *pod) proxyVersion() (versionNumber, bool) {
 const SupportedSkew = 1
 
 func checkProxySkew(p *pod) []finding {
-	proxy, ok := p.proxyVersion()
+	proxy, ok := proxyVersion(p)
 	if !ok {
 		return nil
 	}

@@ -15,7 +15,7 @@ func checkJobCompletes(p *pod) []finding {
 	}
 	var out []finding
 	for _, c := range p.regular {
-		if p.outlivesApp(c) {
+		if outlivesApp(p, c) {
 			out = append(out, finding{
 				path: c.path, container: c.name,
 				message: fmt.Sprintf("%s does not complete: container %s is not a native sidecar and goes on when the application has ended", p.in.Kind, c.name),
@@ -27,14 +27,14 @@ func checkJobCompletes(p *pod) []finding {
 
 // outlivesApp reports whether an ordinary container is known never to end and has nothing that ends it. Other
 // containers may well end by themselves.
-func (p *pod) outlivesApp(c container) bool {
+func outlivesApp(p *pod, c container) bool {
 	switch {
 	case c.servesLocally():
-		return !p.mayEnd(c)
-	case p.endless(c):
-		return !p.mayEndSidecar(c)
+		return !mayEnd(p, c)
+	case isEndless(p.injected, c):
+		return !mayEndSidecar(p, c)
 	}
-	return p.proxy != nil && c.name == proxyName && !p.proxy.init && len(p.apps()) > 0 && !p.quitsProxy()
+	return p.proxy != nil && c.name == proxyName && !p.proxy.init && len(p.apps()) > 0 && !quitsProxy(p)
 }
 
 // localProxies are images of proxies that serve the application in their pod and never end by themselves: those of Google's
@@ -43,13 +43,13 @@ var localProxies = []string{"/cloud-sql-connectors/cloud-sql-proxy", "/cloudsql-
 
 // mayEnd reports whether something could end such a proxy: its own endpoint, a command of the user's around it, or another container
 // that sees its process. It is also yes for one that has the pod for itself.
-func (p *pod) mayEnd(c container) bool {
-	return p.seesAll() || p.quitsProxy() || len(c.stringList("command")) > 0 || slices.Contains(c.stringList("args"), "--quitquitquit")
+func mayEnd(p *pod, c container) bool {
+	return seesAll(p) || quitsProxy(p) || len(c.stringList("command")) > 0 || slices.Contains(c.stringList("args"), "--quitquitquit")
 }
 
 // seesAll reports whether no container is isolated from the others: the pod has only one, or they see each other's
 // processes.
-func (p *pod) seesAll() bool {
+func seesAll(p *pod) bool {
 	shared, _ := p.spec["shareProcessNamespace"].(bool)
 	return len(p.regular) < 2 || shared
 }
@@ -62,9 +62,9 @@ func (c container) servesLocally() bool {
 
 // quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy, or, where containers see
 // each other's processes, the agent itself.
-func (p *pod) quitsProxy() bool {
+func quitsProxy(p *pod) bool {
 	said := p.said()
-	return strings.Contains(said, quitCall) || p.seesAll() && strings.Contains(said, "pilot-agent")
+	return strings.Contains(said, quitCall) || seesAll(p) && strings.Contains(said, "pilot-agent")
 }
 
 // said returns the text of the commands, arguments and variables of the containers besides Istio's proxy.

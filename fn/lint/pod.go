@@ -71,7 +71,7 @@ func newPod(in *Input) *pod {
 	}
 	p.findInjected()
 	p.findProxy()
-	p.problems = sync.OnceValue(func() []podvalidation.Problem { return podvalidation.Check(in.After, p.validation()) })
+	p.problems = sync.OnceValue(func() []podvalidation.Problem { return podvalidation.Check(in.After, validationOptions(p.in)) })
 	return p
 }
 

@@ -54,13 +54,13 @@ func checkPodSecurity(p *pod) []finding {
 	}
 	defaulted := defaultedPod(p.in.After, p.in.Facts.KubernetesVersion)
 	after := forbiddenBy(evaluator, standard, defaulted)
-	before := forbiddenBy(evaluator, standard, defaultedPod(p.withoutInjected(), p.in.Facts.KubernetesVersion))
+	before := forbiddenBy(evaluator, standard, defaultedPod(withoutInjected(p), p.in.Facts.KubernetesVersion))
 	var out []finding
 	for _, check := range sortedKeys(after) {
 		if detail, ok := before[check]; ok && detail == after[check] {
 			continue
 		}
-		name, path := p.blame(evaluator, standard, check, defaulted)
+		name, path := blameFor(p, evaluator, standard, check, defaulted)
 		out = append(out, finding{
 			path: path, container: name,
 			message: fmt.Sprintf("the namespace enforces the Pod Security level %s, which forbids it: %s", level, after[check]),
@@ -119,7 +119,7 @@ func typedPod(pod map[string]any) (*metav1.ObjectMeta, *corev1.PodSpec, error) {
 }
 
 // withoutInjected returns the user's own pod: the original where it is known, and in any case without the injected containers.
-func (p *pod) withoutInjected() map[string]any {
+func withoutInjected(p *pod) map[string]any {
 	base := p.in.After
 	if p.in.Before != nil {
 		base = p.in.Before
@@ -143,8 +143,8 @@ func withContainers(pod map[string]any, keep func(name string) bool) map[string]
 	return map[string]any{"metadata": pod["metadata"], "spec": spec}
 }
 
-// blame finds the injected container, or the volume, that violates a check by itself.
-func (p *pod) blame(evaluator policy.Evaluator, level psa.LevelVersion, check string, pod map[string]any) (name, path string) {
+// blameFor finds the injected container, or the volume, that violates a check by itself.
+func blameFor(p *pod, evaluator policy.Evaluator, level psa.LevelVersion, check string, pod map[string]any) (name, path string) {
 	for _, c := range p.all() {
 		if !p.injected[c.name] {
 			continue
@@ -157,7 +157,7 @@ func (p *pod) blame(evaluator policy.Evaluator, level psa.LevelVersion, check st
 	}
 	spec, _ := pod["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
-	known := p.ownVolumes()
+	known := ownVolumes(p.in)
 	for i, volume := range volumes {
 		m, _ := volume.(map[string]any)
 		only := map[string]any{"metadata": pod["metadata"], "spec": map[string]any{"volumes": []any{volume}}}
@@ -181,8 +181,8 @@ func containerFieldOf(check string) string {
 }
 
 // ownVolumes names the volumes that the user's own pod has; none where that pod is not known.
-func (p *pod) ownVolumes() map[string]bool {
-	spec, _ := p.in.Before["spec"].(map[string]any)
+func ownVolumes(in *Input) map[string]bool {
+	spec, _ := in.Before["spec"].(map[string]any)
 	list, _ := spec["volumes"].([]any)
 	out := map[string]bool{}
 	for _, volume := range list {

@@ -16,7 +16,7 @@ var always = lazyregexp.New(`\btrap\b|\bexit\s+"?\$`)
 const quitCall = "quitquitquit"
 
 func checkProxyEndsForGood(p *pod) []finding {
-	if !p.classic() || !p.endsForGood() {
+	if !p.classic() || !endsForGood(p.restartPolicy()) {
 		return nil
 	}
 	var out []finding
@@ -28,7 +28,7 @@ func checkProxyEndsForGood(p *pod) []finding {
 		})
 	}
 	for _, c := range p.apps() {
-		if path, why := p.quitsTooEarly(c); why != "" {
+		if path, why := quitsTooEarly(p, c); why != "" {
 			out = append(out, finding{
 				path: path, container: c.name,
 				message: fmt.Sprintf("container %s ends the proxy %s, and restartPolicy %s does not start the proxy again", c.name, why, p.restartPolicy()),
@@ -47,11 +47,11 @@ func (p *pod) restartPolicy() string {
 }
 
 // endsForGood reports whether a container that ends with code 0 is not started again.
-func (p *pod) endsForGood() bool { return p.restartPolicy() != "Always" }
+func endsForGood(restartPolicy string) bool { return restartPolicy != "Always" }
 
 // quitsTooEarly describes when a container ends the proxy although it will still need it, or returns "" if it does
 // not. A container that is not restarted (Never) has no further use for the proxy once its command has ended.
-func (p *pod) quitsTooEarly(c container) (path, why string) {
+func quitsTooEarly(p *pod, c container) (path, why string) {
 	if strings.Contains(c.hookText("postStart"), quitCall) {
 		return c.path + ".lifecycle.postStart", "as it starts, in its postStart hook"
 	}

@@ -9,33 +9,33 @@ import (
 	"github.com/prerig/prerig/fn/podvalidation"
 )
 
-// validation returns the options for the Kubernetes that validates the pod.
-func (p *pod) validation() podvalidation.Options {
-	v, _ := parseVersion(p.in.Facts.KubernetesVersion)
+// validationOptions returns the options for the Kubernetes that validates the pod.
+func validationOptions(in *Input) podvalidation.Options {
+	v, _ := parseVersion(in.Facts.KubernetesVersion)
 	return podvalidation.Options{Minor: v.minor}
 }
 
 // problemsOf are the findings of a rule whose problems the injection reports, too, in all containers.
-func (p *pod) problemsOf(code string) []finding { return findingsOf(p.problems(), code) }
+func problemsOf(p *pod, code string) []finding { return findingsOf(p.problems(), code) }
 
 // addedProblems are the same without those that the pod had before the injection. Where that is not known they are those of the injected
 // containers, and of the pod as a whole if it has any.
-func (p *pod) addedProblems(code string) []finding {
+func addedProblems(p *pod, code string) []finding {
 	if len(p.injected) == 0 {
 		return nil
 	}
 	problems := p.problems()
 	if len(problems) > 0 && p.in.Before != nil {
-		problems = podvalidation.Added(p.in.Before, p.in.After, p.validation())
+		problems = podvalidation.Added(p.in.Before, p.in.After, validationOptions(p.in))
 	}
 	return findingsOf(slices.DeleteFunc(slices.Clone(problems), func(one podvalidation.Problem) bool {
-		return one.Volume != "" && p.mayMount() || p.in.Before == nil && one.Container != "" && !p.injected[one.Container]
+		return one.Volume != "" && mayMount(p.in) || p.in.Before == nil && one.Container != "" && !p.injected[one.Container]
 	}), code)
 }
 
 // mayMount reports whether a volume that a container mounts may not be in the pod template: it is of a StatefulSet's claims, or a controller adds it.
-func (p *pod) mayMount() bool {
-	return p.in.Kind == "StatefulSet" || !slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, p.in.APIVersion)
+func mayMount(in *Input) bool {
+	return in.Kind == "StatefulSet" || !slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, in.APIVersion)
 }
 
 func findingsOf(problems []podvalidation.Problem, code string) (out []finding) {

@@ -75,7 +75,7 @@ func checkAnnotationRequests(p *pod) []finding {
 	return out
 }
 
-func checkRequestAboveLimit(p *pod) []finding { return p.problemsOf(podvalidation.CodeAboveLimit) }
+func checkRequestAboveLimit(p *pod) []finding { return problemsOf(p, podvalidation.CodeAboveLimit) }
 
 // ownResources returns the resources of the pod as a whole, or nil if it has none that Kubernetes reads at pod
 // level, or if the Kubernetes in question is known not to read them yet: they are on by default from 1.34 on.
@@ -96,10 +96,10 @@ func (p *pod) ownResources() map[string]any {
 	return nil
 }
 
-// requests reports whether the pod as a whole requests a resource. Kubernetes uses its limit as the request only if
+// podRequests reports whether the pod as a whole requests a resource. Kubernetes uses its limit as the request only if
 // no container requests anything: otherwise their sum is the pod's request. Source: defaultPodRequests in
 // pkg/apis/core/v1/defaults.go of Kubernetes.
-func (p *pod) requests(name string) bool {
+func podRequests(p *pod, name string) bool {
 	own := p.ownResources()
 	if mapAt(own, "requests")[name] != nil {
 		return true
@@ -121,7 +121,7 @@ func checkNoRequests(p *pod) []finding {
 		}
 		var missing []string
 		for _, name := range []string{"cpu", "memory"} {
-			if !says(mapAt(c.fields, "resources"), "requests", name) && !p.requests(name) {
+			if !says(mapAt(c.fields, "resources"), "requests", name) && !podRequests(p, name) {
 				missing = append(missing, name)
 			}
 		}
@@ -135,10 +135,10 @@ func checkNoRequests(p *pod) []finding {
 	return out
 }
 
-func checkQuantities(p *pod) []finding { return p.problemsOf(podvalidation.CodeQuantity) }
+func checkQuantities(p *pod) []finding { return problemsOf(p, podvalidation.CodeQuantity) }
 
 // checkPodResources reports what the injected containers ask for beyond the resources of the pod as a whole.
-func checkPodResources(p *pod) []finding { return p.addedProblems(podvalidation.CodePodResources) }
+func checkPodResources(p *pod) []finding { return addedProblems(p, podvalidation.CodePodResources) }
 
 func quantityOf(v any) (resource.Quantity, bool) {
 	switch v.(type) {

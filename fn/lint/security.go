@@ -14,7 +14,7 @@ const defaultProxyID = 1337
 
 // proxyIDs returns the user and group that the capture excludes: those passed to istio-init, or otherwise the
 // proxy's own.
-func (p *pod) proxyIDs() (uid, gid int64) {
+func proxyIDs(p *pod) (uid, gid int64) {
 	uid, gid = defaultProxyID, defaultProxyID
 	if p.proxy != nil {
 		if id, ok := integerOf(p.proxy.field("securityContext", "runAsUser")); ok && id != 0 {
@@ -92,7 +92,7 @@ func checkAppUser(p *pod) []finding {
 	if !p.sidecar() || p.interceptionMode() == "NONE" {
 		return nil
 	}
-	uid, gid := p.proxyIDs()
+	uid, gid := proxyIDs(p)
 	var out []finding
 	for _, c := range p.apps() {
 		if p.injected[c.name] {

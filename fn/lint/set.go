@@ -79,12 +79,12 @@ func Summarize(in Input) (Summary, bool) {
 		file:    in.File,
 		ignored: p.suppressions(),
 		labels:  p.labels,
-		ports:   p.namedPorts(),
+		ports:   namedPorts(p.regular),
 		sidecar: p.sidecar(),
 
-		template: in.Field, replicas: in.Replicas, ending: p.ending(), substituted: p.findSubstituted(),
+		template: in.Field, replicas: in.Replicas, ending: endingOf(p), substituted: findSubstituted(p),
 
-		containers: p.containerSummaries(), resources: p.ownResources(),
+		containers: containerSummaries(p), resources: p.ownResources(),
 	}
 	if p.proxy != nil {
 		s.proxy, s.image, s.field = true, textOf(p.proxy.fields["image"]), p.proxy.path+".image"
@@ -95,7 +95,7 @@ func Summarize(in Input) (Summary, bool) {
 	return s, true
 }
 
-func (p *pod) containerSummaries() []containerSummary {
+func containerSummaries(p *pod) []containerSummary {
 	prefix := ""
 	if p.in.Field != "" {
 		prefix = p.in.Field + "."
@@ -117,9 +117,9 @@ func (p *pod) containerSummaries() []containerSummary {
 }
 
 // namedPorts are the ports of the containers that have a name.
-func (p *pod) namedPorts() map[string]int64 {
+func namedPorts(regular []container) map[string]int64 {
 	var out map[string]int64
-	for _, c := range p.regular {
+	for _, c := range regular {
 		list, _ := c.fields["ports"].([]any)
 		for _, item := range list {
 			m, _ := item.(map[string]any)

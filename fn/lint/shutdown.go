@@ -53,7 +53,7 @@ func checkStopsOfSidecars(p *pod) []finding {
 		hook, wait := c.lifecycleHook("preStop").wait, c.stopWait()
 		others = others || wait > 0
 		if p.proxy != nil && c.name == p.proxy.name {
-			wait = p.drain()
+			wait = drainTime(p)
 		}
 		if c.native() {
 			natives += wait

@@ -15,15 +15,15 @@ func checkNoHold(p *pod) []finding {
 	}
 	h := p.proxy.lifecycleHook("postStart")
 	switch {
-	case !h.waits() && p.appsWait():
+	case !h.waits() && appsWait(p.apps()):
 		return nil
-	case !h.exists && p.holds() && p.proxy.lifecycleHook("preStop").exists:
+	case !h.exists && holdIsSet(p) && p.proxy.lifecycleHook("preStop").exists:
 		return []finding{{
 			path: p.proxy.path + ".lifecycle", container: proxyName,
 			message: "the application may start before the proxy is ready: holdApplicationUntilProxyStarts is set, and the proxy's own lifecycle " +
 				"(values.global.proxy.lifecycle) takes the place of the hook that it sets; add postStart with pilot-agent wait to that lifecycle",
 		}}
-	case !h.exists && p.istioBefore(7):
+	case !h.exists && istioBefore(p.in, 7):
 		return []finding{{
 			path: p.proxy.path, container: proxyName,
 			message: "the application may start before the proxy is ready: this version of Istio has nothing that holds it, so it has to wait by itself until http://localhost:15020/healthz/ready answers",
@@ -42,16 +42,16 @@ func checkNoHold(p *pod) []finding {
 	return nil
 }
 
-// holds reports whether holdApplicationUntilProxyStarts is set: by the proxy's config, or by the values, which shows in the place of the proxy.
+// holdIsSet reports whether holdApplicationUntilProxyStarts is set: by the proxy's config, or by the values, which shows in the place of the proxy.
 // The injector puts it in front of the application then and behind it otherwise. Source: reorderPod in pkg/kube/inject/webhook.go of Istio 1.31.
-func (p *pod) holds() bool {
+func holdIsSet(p *pod) bool {
 	set, _ := p.proxyConfig["holdApplicationUntilProxyStarts"].(bool)
 	return set || p.proxy.index == 0 && p.in.Before != nil && p.before[proxyName] == nil
 }
 
 // appsWait reports whether every container of the application asks the agent or Envoy by itself whether the proxy is ready.
-func (p *pod) appsWait() bool {
-	for _, c := range p.apps() {
+func appsWait(apps []container) bool {
+	for _, c := range apps {
 		said := strings.Join(append(c.stringList("command"), c.stringList("args")...), "\n")
 		if !strings.Contains(said, "15020/healthz/ready") && !strings.Contains(said, "15021/healthz/ready") {
 			return false
@@ -61,8 +61,8 @@ func (p *pod) appsWait() bool {
 }
 
 // istioBefore reports whether the version of Istio is known and before 1.minor.
-func (p *pod) istioBefore(minor int) bool {
-	v, ok := parseVersion(p.in.Facts.IstioVersion)
+func istioBefore(in *Input, minor int) bool {
+	v, ok := parseVersion(in.Facts.IstioVersion)
 	return ok && v.before(minor)
 }
 
@@ -136,7 +136,7 @@ func (p *pod) trafficSetting(flag, annotation, otherwise string) string {
 }
 
 // unproxied returns the init containers that end before the proxy runs, have their traffic captured, and are not left out of it.
-func (p *pod) unproxied(from int) []container {
+func unproxied(p *pod, from int) []container {
 	until := len(p.inits)
 	if p.native() {
 		until = p.position(p.inits, proxyName)
@@ -144,7 +144,7 @@ func (p *pod) unproxied(from int) []container {
 	var out []container
 	for i := from; i < until; i++ {
 		c := p.inits[i]
-		if c.native() && !c.callsOut() || p.istioOwn(c) || p.excludedUser(c) || p.bypassesProxy(c) {
+		if c.native() && !c.callsOut() || p.istioOwn(c) || excludedUser(p, c) || bypassesProxy(p, c) {
 			continue
 		}
 		out = append(out, c)
@@ -158,8 +158,8 @@ func (p *pod) istioOwn(c container) bool {
 }
 
 // excludedUser reports whether the capture leaves the container alone as it does the proxy.
-func (p *pod) excludedUser(c container) bool {
-	uid, gid := p.proxyIDs()
+func excludedUser(p *pod, c container) bool {
+	uid, gid := proxyIDs(p)
 	if id, _, ok := p.runAs(c, "runAsUser"); ok && id == uid {
 		return true
 	}
@@ -172,10 +172,10 @@ func checkInitUnderCNI(p *pod) []finding {
 		return nil
 	}
 	var out []finding
-	for _, c := range p.unproxied(0) {
+	for _, c := range unproxied(p, 0) {
 		out = append(out, finding{
 			path: c.path, container: c.name,
-			message: fmt.Sprintf("%s runs while its traffic is captured and the proxy does not run yet: what it sends fails%s", c.described(), p.bypassAdvice(c)),
+			message: fmt.Sprintf("%s runs while its traffic is captured and the proxy does not run yet: what it sends fails%s", c.described(), bypassAdvice(p, c)),
 		})
 	}
 	return out
@@ -186,10 +186,10 @@ func checkInitAfterCapture(p *pod) []finding {
 		return nil
 	}
 	var out []finding
-	for _, c := range p.unproxied(p.position(p.inits, p.capture.name) + 1) {
+	for _, c := range unproxied(p, p.position(p.inits, p.capture.name)+1) {
 		out = append(out, finding{
 			path: c.path, container: c.name,
-			message: fmt.Sprintf("%s comes after %s and before the proxy: its traffic is captured and goes nowhere%s", c.described(), p.capture.name, p.bypassAdvice(c)),
+			message: fmt.Sprintf("%s comes after %s and before the proxy: its traffic is captured and goes nowhere%s", c.described(), p.capture.name, bypassAdvice(p, c)),
 		})
 	}
 	return out

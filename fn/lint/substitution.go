@@ -17,7 +17,7 @@ const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 type substituted struct{ container, path, text string }
 
 // findSubstituted returns the first text with ${ in a container that injection brought.
-func (p *pod) findSubstituted() *substituted {
+func findSubstituted(p *pod) *substituted {
 	if p.in.ObjectAnnotations[substituteKey] == "disabled" || p.in.ObjectLabels[substituteKey] == "disabled" {
 		return nil
 	}

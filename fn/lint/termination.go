@@ -20,13 +20,13 @@ const (
 )
 
 // exitOnZero reports whether the agent waits for the last connection.
-func (p *pod) exitOnZero() bool {
-	v, _ := p.proxy.env("EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
+func exitOnZero(proxy *container) bool {
+	v, _ := proxy.env("EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
 	return v == "true" || v == "1" || v == "True" || v == "TRUE" || v == "t" || v == "T"
 }
 
 // terminationDrain is the time that the agent sleeps after SIGTERM, and where it is set.
-func (p *pod) terminationDrain() (d time.Duration, set bool) {
+func terminationDrain(p *pod) (d time.Duration, set bool) {
 	if s, ok := p.proxyConfig["terminationDrainDuration"].(string); ok {
 		if d, err := time.ParseDuration(s); err == nil {
 			return d, true
@@ -40,8 +40,8 @@ func (p *pod) terminationDrain() (d time.Duration, set bool) {
 	return defaultTerminationDrain, false
 }
 
-func (p *pod) minimumDrain() time.Duration {
-	if s, ok := p.proxy.env("MINIMUM_DRAIN_DURATION"); ok {
+func minimumDrain(proxy *container) time.Duration {
+	if s, ok := proxy.env("MINIMUM_DRAIN_DURATION"); ok {
 		if d, err := time.ParseDuration(s); err == nil {
 			return d
 		}
@@ -49,15 +49,15 @@ func (p *pod) minimumDrain() time.Duration {
 	return defaultMinimumDrain
 }
 
-// drain returns the minimum time from SIGTERM to the proxy's end.
-func (p *pod) drain() time.Duration {
+// drainTime returns the minimum time from SIGTERM to the proxy's end.
+func drainTime(p *pod) time.Duration {
 	switch {
 	case p.proxy.lifecycleHook("preStop").drains():
 		return 0
-	case p.exitOnZero():
-		return p.minimumDrain()
+	case exitOnZero(p.proxy):
+		return minimumDrain(p.proxy)
 	}
-	d, _ := p.terminationDrain()
+	d, _ := terminationDrain(p)
 	return d
 }
 
@@ -74,7 +74,7 @@ func checkGracePeriod(p *pod) []finding {
 		}
 	}
 	own := p.proxy.lifecycleHook("preStop").wait
-	drain := p.drain()
+	drain := drainTime(p)
 	need, what := own+drain, fmt.Sprintf("the proxy's preStop hook (%s) and drain (%s) take", formatSeconds(own), formatSeconds(drain))
 	if own == 0 {
 		what = fmt.Sprintf("the proxy's drain (%s) takes", formatSeconds(drain))
@@ -104,21 +104,21 @@ func checkGracePeriod(p *pod) []finding {
 }
 
 func checkIgnoredDrain(p *pod) []finding {
-	if p.proxy == nil || !p.exitOnZero() || p.proxy.lifecycleHook("preStop").drains() {
+	if p.proxy == nil || !exitOnZero(p.proxy) || p.proxy.lifecycleHook("preStop").drains() {
 		return nil
 	}
-	d, set := p.terminationDrain()
+	d, set := terminationDrain(p)
 	if !set {
 		return nil
 	}
 	return []finding{{
 		path: p.proxy.path + ".env", container: proxyName,
-		message: fmt.Sprintf("terminationDrainDuration is %s, but EXIT_ON_ZERO_ACTIVE_CONNECTIONS is set: the proxy drains for %s (MINIMUM_DRAIN_DURATION) and then until the last connection ends", formatSeconds(d), formatSeconds(p.minimumDrain())),
+		message: fmt.Sprintf("terminationDrainDuration is %s, but EXIT_ON_ZERO_ACTIVE_CONNECTIONS is set: the proxy drains for %s (MINIMUM_DRAIN_DURATION) and then until the last connection ends", formatSeconds(d), formatSeconds(minimumDrain(p.proxy))),
 	}}
 }
 
 func checkTwoWaits(p *pod) []finding {
-	if p.proxy == nil || !p.exitOnZero() {
+	if p.proxy == nil || !exitOnZero(p.proxy) {
 		return nil
 	}
 	h := p.proxy.lifecycleHook("preStop")
@@ -187,7 +187,7 @@ func (c container) closesAtOnce() bool {
 
 // checkListenerClosesAtOnce covers hooks that PR104 accepts.
 func checkListenerClosesAtOnce(p *pod) []finding {
-	if !p.classic() || p.exitOnZero() || len(checkListenerWait(p)) > 0 {
+	if !p.classic() || exitOnZero(p.proxy) || len(checkListenerWait(p)) > 0 {
 		return nil
 	}
 	h := p.proxy.lifecycleHook("preStop")
@@ -228,7 +228,7 @@ func checkDistrolessHook(p *pod) []finding {
 }
 
 func checkProxyEndsFirst(p *pod) []finding {
-	end, known := p.earliestEnd()
+	end, known := earliestEnd(p)
 	if !known {
 		return nil
 	}
@@ -240,7 +240,7 @@ func checkProxyEndsFirst(p *pod) []finding {
 		}
 		message := fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod is told to stop: the application has no network from then on",
 			c.name, formatSeconds(h.wait), formatSeconds(end))
-		if p.exitOnZero() && !p.proxy.lifecycleHook("preStop").drains() {
+		if exitOnZero(p.proxy) && !p.proxy.lifecycleHook("preStop").drains() {
 			message = fmt.Sprintf("the preStop hook of %s takes %s, and the proxy may end %s after the pod is told to stop, as soon as no connection is open: the application "+
 				"has no network from then on; set MINIMUM_DRAIN_DURATION to more than the hook takes", c.name, formatSeconds(h.wait), formatSeconds(end))
 		}
@@ -250,7 +250,7 @@ func checkProxyEndsFirst(p *pod) []finding {
 }
 
 func checkProxyMayEndFirst(p *pod) []finding {
-	end, known := p.classicEnd()
+	end, known := classicEnd(p)
 	grace, _ := p.gracePeriod()
 	if !known || p.completes() || end >= grace || len(checkProxyEndsFirst(p)) > 0 {
 		return nil
@@ -263,15 +263,15 @@ func checkProxyMayEndFirst(p *pod) []finding {
 
 // classicEnd returns when an ordinary sidecar ends after the pod is asked to stop, or false if it waits for
 // something.
-func (p *pod) classicEnd() (time.Duration, bool) {
-	if p.proxy == nil || p.exitOnZero() {
+func classicEnd(p *pod) (time.Duration, bool) {
+	if p.proxy == nil || exitOnZero(p.proxy) {
 		return 0, false
 	}
-	return p.earliestEnd()
+	return earliestEnd(p)
 }
 
 // earliestEnd is when an ordinary sidecar may end at the earliest: with EXIT_ON_ZERO_ACTIVE_CONNECTIONS, after the least drain.
-func (p *pod) earliestEnd() (time.Duration, bool) {
+func earliestEnd(p *pod) (time.Duration, bool) {
 	if !p.classic() {
 		return 0, false
 	}
@@ -279,7 +279,7 @@ func (p *pod) earliestEnd() (time.Duration, bool) {
 	if h.loop || h.exists && h.wait == 0 && !h.drains() {
 		return 0, false
 	}
-	return h.wait + p.drain(), true
+	return h.wait + drainTime(p), true
 }
 
 func checkSettingsAfterDrain(p *pod) []finding {
@@ -287,10 +287,10 @@ func checkSettingsAfterDrain(p *pod) []finding {
 		return nil
 	}
 	var set []string
-	if _, ok := p.terminationDrain(); ok {
+	if _, ok := terminationDrain(p); ok {
 		set = append(set, "terminationDrainDuration")
 	}
-	if p.exitOnZero() {
+	if exitOnZero(p.proxy) {
 		set = append(set, "EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
 	}
 	if _, ok := p.proxy.env("MINIMUM_DRAIN_DURATION"); ok {

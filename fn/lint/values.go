@@ -82,11 +82,11 @@ func checkValues(p *pod) []finding {
 			message: fmt.Sprintf("annotation %s is %s, and not %s: %s", key, foreign.Quote(value), check.want, effect),
 		})
 	}
-	return append(out, p.injectValues(plane, known)...)
+	return append(out, injectValues(p, plane, known)...)
 }
 
 // injectValues looks at the words that older versions took for a yes or a no.
-func (p *pod) injectValues(plane versionNumber, known bool) []finding {
+func injectValues(p *pod, plane versionNumber, known bool) []finding {
 	const key = "sidecar.istio.io/inject"
 	var out []finding
 	for _, place := range []struct {
