@@ -46,7 +46,7 @@ func (w *podWork) keep(plans []*compiledPolicy, record workloadRecord, written w
 		w.reportReplacement(published[0])
 		return pod
 	}
-	kept := &keptPod{published[i], w.keptPod(published[i])}
+	kept := &keptPod{published[i], w.keptPod(published[i], pod)}
 	same := podmap.Equal(kept.becomes, pod) && w.keepsPins(kept, pod, plans)
 	if followsPolicy(plans) {
 		if !same && !w.sameForServer(kept.publishedPod, pod, kept.unpinned) {
@@ -142,8 +142,8 @@ func (w *podWork) keepsPins(kept *keptPod, pod map[string]any, plans []*compiled
 }
 
 // keptPod returns the pod that an object gets which is kept: a Job's template as published. A Pod has its own metadata, images and other
-// fields that can change from the source.
-func (w *podWork) keptPod(p *publishedPod) map[string]any {
+// fields that can change from the source. injected is the result of the policies as they are now.
+func (w *podWork) keptPod(p *publishedPod, injected map[string]any) map[string]any {
 	if !w.isBarePod() || p.inPlace {
 		return p.unpinned
 	}
@@ -151,9 +151,10 @@ func (w *podWork) keptPod(p *publishedPod) map[string]any {
 	own, _ := w.original["metadata"].(map[string]any)
 	published, _ := p.unpinned["metadata"].(map[string]any)
 	before, _ := p.original["metadata"].(map[string]any)
+	again, _ := injected["metadata"].(map[string]any)
 	meta := maps.Clone(own)
 	for _, key := range []string{"labels", "annotations"} {
-		if texts := withAdded(own[key], before[key], published[key]); texts != nil {
+		if texts := withAdded(own[key], before[key], published[key], again[key]); texts != nil {
 			meta[key] = texts
 		}
 	}
@@ -201,14 +202,19 @@ func withImages(pod map[string]any, images map[string]string) map[string]any {
 }
 
 // withAdded returns labels or annotations of an object with what an injection has added to or changed in its
-// earlier ones. It returns nil if the result is empty.
-func withAdded(own, before, injected any) map[string]any {
+// earlier ones. What those seem to have had already counts as added if the object does not have it and an injection
+// adds it again. It returns nil if the result is empty.
+func withAdded(own, before, injected, again any) map[string]any {
 	had, _ := before.(map[string]any)
 	has, _ := injected.(map[string]any)
+	adds, _ := again.(map[string]any)
 	texts, _ := own.(map[string]any)
 	var out map[string]any
 	for key, value := range has {
-		if old, ok := had[key]; ok && podmap.Equal(old, value) {
+		old, ok := had[key]
+		_, mine := texts[key]
+		_, added := adds[key]
+		if ok && podmap.Equal(old, value) && (mine || !added) {
 			continue
 		}
 		if out == nil {

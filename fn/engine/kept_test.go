@@ -320,6 +320,28 @@ func TestAKeeperKeepsWhatOthersInjected(t *testing.T) {
 	}
 }
 
+// TestAKeptPodKeepsTheMetadataOfItsTemplates: a custom template's annotation, which looks like the Pod's own in what is published, stays.
+func TestAKeptPodKeepsTheMetadataOfItsTemplates(t *testing.T) {
+	t.Parallel()
+	with := func(tag string) *v1alpha1.InjectionPolicy {
+		p := ofTag(tag, "")
+		p.Spec.Istio.Injector.Overrides["sidecarInjectorWebhook"] = map[string]any{
+			"defaultTemplates": []any{"sidecar", "own"},
+			"templates": map[string]any{
+				"own": "metadata: {annotations: {example.com/own: \"1\", container.apparmor.security.beta.kubernetes.io/istio-proxy: runtime/default}}",
+			},
+		}
+		return p
+	}
+	published := injectedOnce(t, with("1.31.1"), ownPod)
+	if !strings.Contains(published, `example.com/own: "1"`) {
+		t.Fatal(published)
+	}
+	if got, r := publishedRun(t, with("1.31.2"), published, ownPod); got != published {
+		t.Errorf("%s\n%s", results(r), cmp.Diff(published, got))
+	}
+}
+
 // TestAKeeperLeavesPinsOfAPod keeps the images of a Pod's own containers as the build has pinned them.
 func TestAKeeperLeavesPinsOfAPod(t *testing.T) {
 	t.Parallel()
