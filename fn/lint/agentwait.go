@@ -11,7 +11,8 @@ import (
 )
 
 var (
-	// agentAddress is where pilot-agent and Envoy answer in the pod: status and merged metrics, the health check, Envoy's administration.
+	// agentAddress is where pilot-agent and Envoy answer in the pod: status and merged metrics, the health check,
+	// Envoy's administration.
 	agentAddress = lazyregexp.New(`\bpilot-agent\s+wait\b|(?:localhost|127\.0\.0\.1|\[::1\]):(?:15000|15020|15021)\b`)
 	// givesUp are words of a loop that may end although what it waits for has not come.
 	givesUp = lazyregexp.New(`\b(?:break|exit|timeout|return)\b`)
@@ -43,9 +44,9 @@ func (c container) execCommand(at ...string) []string {
 	return container{fields: mapAt(handler, "exec")}.stringList("command")
 }
 
-// waitsByCommand finds the containers in front of istio-proxy that run a command which waits for it. The kubelet starts istio-proxy only after
-// an ordinary init container has ended, the startupProbe or postStart hook of a native sidecar has succeeded, or the postStart hook of an
-// ordinary container has ended.
+// waitsByCommand finds the containers in front of istio-proxy that run a command which waits for it. The kubelet
+// starts istio-proxy only after an ordinary init container has ended, the startupProbe or postStart hook of a
+// native sidecar has succeeded, or the postStart hook of an ordinary container has ended.
 func waitsByCommand(p *pod) []finding {
 	if !p.sidecar() {
 		return nil

@@ -103,7 +103,8 @@ func isReplacement(r result.Result) bool {
 	return strings.Contains(r.Message, "must be replaced: its own spec has changed")
 }
 
-// changeOwn returns documents in which each Job and Pod has another variable in a container of its own, which no update may add.
+// changeOwn returns documents in which each Job and Pod has another variable in a container of its own, which no
+// update may add.
 func changeOwn(items []fn.Item) []fn.Item {
 	out := slices.Clone(items)
 	for i, item := range items {
