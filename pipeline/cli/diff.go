@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/pipeline/render/gate/validation"
 	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
@@ -86,6 +87,9 @@ func (o *diffOptions) runDiff(ctx context.Context, streams Streams, version stri
 	entries, err := o.choosePipelines(args)
 	if err != nil {
 		return err
+	}
+	if p.Builder.Validator == nil {
+		fmt.Fprintln(streams.Err, "info: immutable fields were not checked: there is no "+validation.Name+" beside prerig")
 	}
 	p.KeepFiles = o.output == "review"
 	c := p.Compare(ctx, entries, o.against)

@@ -38,6 +38,8 @@ type gateRun struct {
 	userGroups  []string
 	asIs        bool
 	against     string // what the cluster has
+
+	constraints []fn.Item // LimitRanges and ResourceQuotas that flags name
 }
 
 func newGate(streams Streams, version string) *cobra.Command {
@@ -150,6 +152,10 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	return g.verdict(found, len(unchecked), count, "object")
 }
 
+// unvalidatedText is for who has no program that answers with Kubernetes' own validation.
+const unvalidatedText = "Kubernetes' own validation (selectors, ports, mounts, schedules and the like) was not checked: there is no " +
+	validation.Name + " beside prerig"
+
 // findValidator returns the program beside this one that answers with Kubernetes' own validation, or nil if it does
 // not exist. One line then names what is not checked, if any objects are.
 func (g *gateRun) findValidator(objects int) gate.Validator {
@@ -159,8 +165,7 @@ func (g *gateRun) findValidator(objects int) gate.Validator {
 	if validator := gate.InstalledValidator(); validator != nil {
 		return validator
 	}
-	message := "Kubernetes' own validation (selectors, ports, mounts, schedules and the like) was not checked: there is no " + validation.Name + " beside prerig"
-	g.printResults(result.Results{{Severity: result.Info, Message: message}})
+	g.printResults(result.Results{{Severity: result.Info, Message: unvalidatedText}})
 	return nil
 }
 
@@ -226,6 +231,9 @@ func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) 
 	empty := true
 	for _, item := range b.Items() {
 		empty = empty && item.Doc.Empty()
+		if isConstraint(item) {
+			g.constraints = append(g.constraints, item)
+		}
 		if err := input.add(item.Doc, item.Doc, item.Path); err != nil {
 			errs = append(errs, fmt.Errorf("reading %s: %w", flag, err))
 		}
@@ -288,6 +296,7 @@ func (g *gateRun) gateObjects(ctx context.Context) (input gateInput, unchecked r
 		}
 		p.Spec.Lint.Disabled = true
 	}
+	g.shareConstraints()
 	report, err := g.runPolicies(ctx, v1alpha1.ModeInject)
 	if err != nil {
 		return input, nil, err
@@ -303,6 +312,25 @@ func (g *gateRun) gateObjects(ctx context.Context) (input gateInput, unchecked r
 		unchecked = append(unchecked, input.addItems(added, added)...)
 	}
 	return input, unchecked, nil
+}
+
+// isConstraint reports whether an item is a LimitRange or ResourceQuota, which may reject injected pods.
+func isConstraint(item fn.Item) bool {
+	meta, ok := item.Doc.Peek()
+	return ok && meta.APIVersion == "v1" && (meta.Kind == "LimitRange" || meta.Kind == "ResourceQuota")
+}
+
+// shareConstraints shows every policy the LimitRanges and ResourceQuotas of all files, and of those that flags name.
+func (g *gateRun) shareConstraints() {
+	for i, group := range g.groups {
+		group.batch.Locks = append(group.batch.Locks, g.constraints...)
+		for j, other := range g.groups {
+			if j != i {
+				items := slices.DeleteFunc(other.batch.Items(), func(item fn.Item) bool { return !isConstraint(item) })
+				group.batch.Locks = append(group.batch.Locks, items...)
+			}
+		}
+	}
 }
 
 func (g *gateRun) printRules() error {

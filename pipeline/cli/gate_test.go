@@ -112,3 +112,17 @@ func TestGateReadsCatalogsFromStandardInput(t *testing.T) {
 		}
 	}
 }
+
+// TestGateHoldsInjectedPodsAgainstLimitsOfTheCatalog names a LimitRange and a ResourceQuota that the cluster has.
+func TestGateHoldsInjectedPodsAgainstLimitsOfTheCatalog(t *testing.T) {
+	arrangeCatalog(t, map[string]string{
+		"cluster/limits.yaml": "apiVersion: v1\nkind: LimitRange\nmetadata: {name: small, namespace: shop}\nspec: {limits: [{type: Container, max: {cpu: 50m}}]}\n",
+		"k8s/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec:\n  containers:\n" +
+			"  - {name: web, image: nginx, resources: {requests: {cpu: 10m}, limits: {cpu: 20m}}}\n",
+	})
+	code, stdout, _ := command(t, "", "gate", "-p", "istio", "--policies", "cluster", "k8s")
+	if code != ExitFindings {
+		t.Errorf("exit code %d", code)
+	}
+	wants(t, stdout, "error: k8s/pod.yaml:", "[PR407]", "above 50m of LimitRange shop/small")
+}

@@ -26,7 +26,7 @@ type Batch struct {
 	// Files are those that are worked on.
 	Files []*File
 
-	// Locks are ImageLocks that the injector reads beside the files, because the policy names them.
+	// Locks are what the injector reads beside the files: ImageLocks that the policy names, and constraints of a cluster.
 	Locks []fn.Item
 
 	beside   []files.Input // kustomizations and their patches

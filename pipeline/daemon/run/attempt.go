@@ -83,6 +83,9 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := a.keepPublished(ctx); err != nil {
 		return &StageError{Stage: status.StagePublish, Err: err}
 	}
+	if err := a.r.Builder.CheckGates(ctx, a.p, a.snapshot.Tree, a.built.Response); err != nil {
+		return &StageError{Stage: status.StageGate, Err: err}
+	}
 	if err := a.checkUpdates(ctx); err != nil {
 		return publishError(err)
 	}

@@ -126,6 +126,9 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 	if err = p.keepPublished(ctx, r); err != nil {
 		return err
 	}
+	if err = p.Builder.CheckGates(ctx, pipeline, r.Snapshot.Tree, r.Built.Response); err != nil {
+		return err
+	}
 	publish.PlaceFindings(pipeline.Spec, r.Built.Results, r.Built.Objects, nil)
 	r.Gate = publish.CheckGates(pipeline.Spec, r.Built.Results, r.Built.Objects)
 	var to v1alpha1.Publish
