@@ -78,8 +78,8 @@ var changes = []struct{ name, object, from, to, want string }{
 	{"invalid change", "apiVersion: apps/v1\nkind: Deployment\nspec: {selector: {matchLabels: {app: a}}, template: " + pod + "}\n", "name: a, image", "name: A, image", "spec.template.spec.containers[0].name"},
 }
 
-// named returns an object of changes with the name.
-func named(object, name, annotations string) string {
+// withName returns an object of changes with the name.
+func withName(object, name, annotations string) string {
 	head, rest, _ := strings.Cut(object, "\nkind: ")
 	kind, rest, _ := strings.Cut(rest, "\n")
 	return head + "\nkind: " + kind + "\nmetadata: {name: " + strings.ToLower(strings.NewReplacer(" ", "-", "'", "").Replace(name)) + annotations + "}\n" + rest
@@ -93,8 +93,8 @@ func writeChanges(t *testing.T, annotations string) {
 	}
 	for _, c := range changes {
 		file := strings.ReplaceAll(c.name, " ", "-") + ".yaml"
-		must(t, os.WriteFile("old/"+file, []byte(named(c.object, c.name, annotations)), 0o644))
-		must(t, os.WriteFile("new/"+file, []byte(named(strings.ReplaceAll(c.object, c.from, c.to), c.name, annotations)), 0o644))
+		must(t, os.WriteFile("old/"+file, []byte(withName(c.object, c.name, annotations)), 0o644))
+		must(t, os.WriteFile("new/"+file, []byte(withName(strings.ReplaceAll(c.object, c.from, c.to), c.name, annotations)), 0o644))
 	}
 	must(t, os.WriteFile("old/gone.yaml", []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: gone}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: gone}\n"), 0o644))
 }
@@ -156,7 +156,7 @@ func TestGateAgainstARevision(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	job := named(changes[0].object, "migrate", "")
+	job := withName(changes[0].object, "migrate", "")
 	must(t, os.MkdirAll("k8s/sub", 0o755))
 	must(t, os.WriteFile("k8s/sub/job.yaml", []byte(job), 0o644))
 	git("init", "-q")

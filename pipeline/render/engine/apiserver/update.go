@@ -49,7 +49,7 @@ func (c *checker) checkUpdate(ctx context.Context, o gate.Object, v gate.Validat
 		reported := slices.ContainsFunc(c.results[first:], func(r result.Result) bool {
 			return r.Message == message && (r.Field == nil && name == "" || r.Field != nil && r.Field.Path == name)
 		})
-		if !reported && !hasPlaceholder(o.Value, path) {
+		if !reported && !waitsForValues(o, path) {
 			c.addRejectedUpdate(o, path, message)
 		}
 	}
@@ -59,13 +59,13 @@ func (c *checker) checkUpdate(ctx context.Context, o gate.Object, v gate.Validat
 func (c *checker) addValidatedUpdate(o gate.Object, v gate.Validated) {
 	for _, p := range v.Update {
 		path := updatePath(o, p)
-		if !hasPlaceholder(o.Value, path) {
+		if !waitsForValues(o, path) {
 			c.addRejectedUpdate(o, path, updateMessage(o, p, path))
 		}
 	}
 	for _, text := range v.Ignored {
 		path := fieldPath(text, o.Value)
-		if !hasPlaceholder(o.Value, path) {
+		if !waitsForValues(o, path) {
 			c.add(o, gate.CodeUpdateIgnored, path, "the API server keeps the value that the object has, and ignores the change without an error")
 		}
 	}
@@ -225,4 +225,48 @@ func (c *checker) validateCustomUpdate(ctx context.Context, object, old map[stri
 		errs = append(errs, broken...)
 	}
 	return errs
+}
+
+// waitsForValues reports whether the change of a field is only in values that a later tool fills in, so that nothing is known of it.
+func waitsForValues(o gate.Object, path []any) bool {
+	var value, old any = o.Value, o.Old
+	for _, key := range path {
+		value, old = gate.Child(value, key), gate.Child(old, key)
+	}
+	return !reflect.DeepEqual(value, old) && onlyPlaceholdersDiffer(value, old)
+}
+
+// onlyPlaceholdersDiffer reports whether every difference of two values is in a text with a placeholder.
+func onlyPlaceholdersDiffer(value, old any) bool {
+	fields, isMap := value.(map[string]any)
+	oldFields, wasMap := old.(map[string]any)
+	if isMap && wasMap {
+		for key := range oldFields {
+			if _, stays := fields[key]; !stays && !containsPlaceholder(oldFields[key]) {
+				return false
+			}
+		}
+		for key, item := range fields {
+			if !onlyPlaceholdersDiffer(item, oldFields[key]) {
+				return false
+			}
+		}
+		return true
+	}
+	items, isList := value.([]any)
+	oldItems, wasList := old.([]any)
+	if isList && wasList && len(items) == len(oldItems) {
+		for i := range items {
+			if !onlyPlaceholdersDiffer(items[i], oldItems[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	if reflect.DeepEqual(value, old) {
+		return true
+	}
+	text, _ := value.(string)
+	oldText, _ := old.(string)
+	return isPlaceholder(text) || isPlaceholder(oldText)
 }

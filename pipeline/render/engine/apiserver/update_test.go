@@ -173,6 +173,15 @@ func TestIgnoredChangesAreWarnings(t *testing.T) {
 	compareFindings(t, checkChange(t, strings.Replace(old, "None", `"${IP}"`, 1), old, ignores), nil)
 }
 
+// TestPlaceholdersHideNoOtherChange changes the image of a Job whose template has values that are filled in elsewhere.
+func TestPlaceholdersHideNoOtherChange(t *testing.T) {
+	t.Parallel()
+	const old = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b, args: [$(POD), \"${X}\"]}]}}}\n"
+	rejects := updateAnswers{validation.Answer{Known: true, Problems: []validation.Problem{{Field: "spec.template", Type: validation.TypeImmutable, Message: "field is immutable"}}}}
+	compareFindings(t, checkChange(t, strings.Replace(old, "image: b", "image: c", 1), old, rejects), []string{"4 update-rejected: spec.template"})
+	compareFindings(t, checkChange(t, strings.Replace(old, "${X}", "${Y}", 1), old, rejects), nil)
+}
+
 // TestJobsThatEndByThemselvesAreWarnings is about a Job that may be deleted before the next one is applied.
 func TestJobsThatEndByThemselvesAreWarnings(t *testing.T) {
 	t.Parallel()
