@@ -45,6 +45,8 @@ const (
 	CodeUpdateIgnored  = "update-ignored"
 	CodeUpdateDeletes  = "update-deletes"
 
+	CodeInjectionAltered = "injection-altered"
+
 	CodePolicyDenied    = "policy-denied"
 	CodePolicyWarning   = "policy-warning"
 	CodePolicyAudit     = "policy-audit"
@@ -137,6 +139,11 @@ var rules = []Rule{
 		CodeUpdateDeletes, "A deletion that takes other objects or data along", result.Warning,
 		"With a Namespace everything in it is deleted, with a CustomResourceDefinition every object of its kind, and with a claim or volume maybe the data.",
 		"Keep the object, or exclude it from pruning, unless that is meant.",
+	},
+	{
+		CodeInjectionAltered, "An injected pod that is not as the injection recorded it", result.Error,
+		"The proxy of such a pod lacks its volumes, runs another image, or does not start; the API server may accept the pod all the same.",
+		"Inject the output of the build instead of its bases, or patch by the names of containers and volumes instead of their positions.",
 	},
 	{
 		CodePolicyDenied, "A ValidatingAdmissionPolicy denies it", result.Error,

@@ -53,6 +53,9 @@ func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.R
 		if object.Old != nil {
 			c.checkUpdate(ctx, object, validated, first)
 		}
+		if !o.SkipSchemas && !o.UpdatesOnly {
+			c.checkInjection(object)
+		}
 		switch {
 		case o.SkipAdmission:
 		case o.UpdatesOnly:
