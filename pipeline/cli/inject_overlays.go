@@ -35,8 +35,8 @@ func (in *injectRun) findOverlays(ctx context.Context, b *batch.Batch) (*overlay
 	return overlay.Find(ctx, paths)
 }
 
-// checkOverlays returns what would break in kustomizations. It is an error where the files are, or are to be, injected in
-// place, and a warning where their diff is only shown.
+// checkOverlays returns what would break in kustomizations. It is an error where the files are, or are to be, injected
+// in place, and a warning where their diff is only shown.
 func (in *injectRun) checkOverlays(overlays *overlay.Set, b *batch.Batch, report *fn.Report) result.Results {
 	found := overlays.Check(report.Outcomes, b.Items())
 	if in.inPlace || in.check {

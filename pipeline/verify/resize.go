@@ -15,8 +15,8 @@ const resizeSubresource = "resize"
 // pkg/utils/annotations of its module in kubernetes/autoscaler, VpaInPlaceUpdatedLabel).
 const vpaAnnotation = "vpaInPlaceUpdated"
 
-// resizes returns the managers that have resized a pod in place. An entry without a time, or with one before the pod was
-// created, is of another pod.
+// resizes returns the managers that have resized a pod in place. An entry without a time, or with one before the pod
+// was created, is of another pod.
 func resizes(pod map[string]any) []manager {
 	return slices.DeleteFunc(managers(pod), func(m manager) bool {
 		return m.subresource != resizeSubresource || m.time.IsZero() || m.time.Before(created(pod))
@@ -61,7 +61,10 @@ func resizableFields(c change) [][]step {
 	fields := leaves(c.path, c.found)
 	for _, field := range fields {
 		rest := field[depth:]
-		if len(rest) != 2 || rest[0].key != "requests" && rest[0].key != "limits" || rest[1].key != "cpu" && rest[1].key != "memory" {
+		if len(rest) != 2 || rest[0].key != "requests" && rest[0].key != "limits" {
+			return nil
+		}
+		if resource := rest[1].key; resource != "cpu" && resource != "memory" {
 			return nil
 		}
 	}
@@ -110,7 +113,8 @@ func maybeResized(pod map[string]any, changes []change) string {
 			return ""
 		}
 	}
-	return "only cpu and memory differ, as after a resize in place; managedFields would prove one, so save the pods with --show-managed-fields"
+	return "only cpu and memory differ, as after a resize in place; managedFields would prove one, " +
+		"so save the pods with --show-managed-fields"
 }
 
 // ownerDiffers describes how the template of a resized pod's owner differs from the commit.

@@ -35,7 +35,7 @@ func (c clash) why() string {
 	return "and the injection changes what is in it"
 }
 
-// clashes returns where an edit of an object meets the injection, which makes after of before. at is the place of the pod.
+// clashes returns where an edit of an object meets the injection, which makes after of before. at is where the pod is.
 func (e edit) clashes(before, after any, at []any) []clash {
 	if e.merge == nil {
 		return e.pathClash(before, after)
@@ -62,7 +62,8 @@ func (e edit) pathClash(before, after any) []clash {
 		}
 		key, value, byKey := keyOf(part)
 		if !byKey && !sameOrder(old, list) {
-			return []clash{{path: e.path[:i], how: "addresses " + strings.Join(e.path[max(0, i-1):i+1], "/") + " by its position", before: before, after: after}}
+			how := "addresses " + strings.Join(e.path[max(0, i-1):i+1], "/") + " by its position"
+			return []clash{{path: e.path[:i], how: how, before: before, after: after}}
 		}
 		if part == "*" {
 			return nil
@@ -80,10 +81,11 @@ func (e edit) pathClash(before, after any) []clash {
 	if e.reads || !replaced(before, after) {
 		return nil
 	}
-	return []clash{{path: e.path, how: "replaces " + e.path[len(e.path)-1] + " as a whole", before: before, after: after}}
+	how := "replaces " + e.path[len(e.path)-1] + " as a whole"
+	return []clash{{path: e.path, how: how, before: before, after: after}}
 }
 
-// replaced reports whether to write a whole value loses what the injection has made of it: a list or map that it changed.
+// replaced reports whether writing a whole value loses what the injection has made of it, a list or map.
 func replaced(before, after any) bool {
 	switch after.(type) {
 	case map[string]any, []any:

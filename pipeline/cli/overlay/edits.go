@@ -21,7 +21,8 @@ type edit struct {
 	// path is that of a JSON patch, a replacement or a variable; with reads the value there is only read.
 	path  []string
 	reads bool
-	// merge is a strategic merge patch, of the text in. plain reports whether kustomize may know merge keys of custom kinds.
+	// merge is a strategic merge patch, of the text in. knowsKinds reports whether kustomize may know the merge keys of
+	// custom kinds.
 	merge      map[string]any
 	in         text
 	knowsKinds bool
@@ -79,14 +80,21 @@ func (r *editReader) patch(from text, p map[string]any, at ...any) {
 		case d.list != nil && selected:
 			r.operations(d, to)
 		case d.obj != nil && selected:
-			r.add(edit{target: to, what: "the patch", file: d.file, line: d.line(), merge: d.obj, in: d, knowsKinds: r.knowsKinds})
+			r.merge(d, to)
 		case d.obj != nil:
-			r.add(edit{target: targetOf(d.obj), what: "the patch", file: d.file, line: d.line(), merge: d.obj, in: d, knowsKinds: r.knowsKinds})
+			r.merge(d, targetOf(d.obj))
 		}
 	}
 }
 
 func (r *editReader) add(e edit) { r.out = append(r.out, e) }
+
+// merge adds a strategic merge patch.
+func (r *editReader) merge(d text, to target) {
+	r.add(edit{
+		target: to, what: "the patch", file: d.file, line: d.line(), merge: d.obj, in: d, knowsKinds: r.knowsKinds,
+	})
+}
 
 // merges reads a list of strategic merge patches, which are files or inline.
 func (r *editReader) merges(from text, field string) {
@@ -102,7 +110,7 @@ func (r *editReader) merges(from text, field string) {
 func (r *editReader) mergeDocs(docs []text) {
 	for _, d := range docs {
 		if d.obj != nil {
-			r.add(edit{target: targetOf(d.obj), what: "the patch", file: d.file, line: d.line(), merge: d.obj, in: d, knowsKinds: r.knowsKinds})
+			r.merge(d, targetOf(d.obj))
 		}
 	}
 }
@@ -165,7 +173,8 @@ func (r *editReader) replacement(from text, m map[string]any, at ...any) {
 			to.rejects = append(to.rejects, newTarget(one))
 		}
 		for j, path := range texts(t["fieldPaths"]) {
-			r.add(edit{target: to, what: "the replacement", file: from.file, line: from.line(within("targets", i, "fieldPaths", j)...), path: splitFieldPath(path)})
+			line := from.line(within("targets", i, "fieldPaths", j)...)
+			r.add(edit{target: to, what: "the replacement", file: from.file, line: line, path: splitFieldPath(path)})
 		}
 	}
 }
@@ -182,9 +191,12 @@ func (r *editReader) variables(from text) {
 		field, _ := m["fieldref"].(map[string]any)
 		if path, ok := field["fieldPath"].(string); ok && object != nil {
 			path = position.ReplaceAllString(path, ".$1")
-			r.add(edit{target: targetOf(map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": map[string]any{
-				"name": object["name"], "namespace": object["namespace"],
-			}}), what: "the variable", file: from.file, line: from.line("vars", i, "fieldref", "fieldPath"), path: splitFieldPath(path), reads: true})
+			to := targetOf(map[string]any{
+				"apiVersion": object["apiVersion"], "kind": object["kind"],
+				"metadata": map[string]any{"name": object["name"], "namespace": object["namespace"]},
+			})
+			line := from.line("vars", i, "fieldref", "fieldPath")
+			r.add(edit{target: to, what: "the variable", file: from.file, line: line, path: splitFieldPath(path), reads: true})
 		}
 	}
 }
@@ -212,8 +224,8 @@ func (r *editReader) transformers(from text) {
 	}
 }
 
-// splitFieldPath returns the parts of the path of a replacement: they are separated by dots, except in brackets and after
-// a backslash (source: SmarterPathSplitter of sigs.k8s.io/kustomize/kyaml/utils v0.21.2).
+// splitFieldPath returns the parts of the path of a replacement. They are separated by dots, except in brackets and
+// after a backslash (source: SmarterPathSplitter of sigs.k8s.io/kustomize/kyaml/utils v0.21.2).
 func splitFieldPath(path string) []string {
 	var out []string
 	var part strings.Builder

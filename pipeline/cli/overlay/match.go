@@ -43,7 +43,7 @@ func newTarget(v any) target {
 // targetOf is the object of a patch.
 func targetOf(obj map[string]any) target { return target{object: obj} }
 
-// exactTarget is the object of the source of a replacement, whose fields are no regular expressions, and may be missing.
+// exactTarget is the object of the source of a replacement. Its fields may be missing, and are no regular expressions.
 func exactTarget(source map[string]any) target {
 	quoted := map[string]any{}
 	for _, key := range []string{"group", "version", "kind", "name", "namespace"} {
@@ -81,7 +81,8 @@ func resourceOf(obj map[string]any, by []*kustomization) object {
 	if !found {
 		group, version = "", apiVersion
 	}
-	out := object{group: group, version: version, labels: stringMap(meta["labels"]), annotations: stringMap(meta["annotations"])}
+	out := object{group: group, version: version}
+	out.labels, out.annotations = stringMap(meta["labels"]), stringMap(meta["annotations"])
 	out.kind, _ = obj["kind"].(string)
 	name, _ := meta["name"].(string)
 	namespace, _ := meta["namespace"].(string)
@@ -133,7 +134,8 @@ func (t target) matches(o object) bool {
 		return t.isObject(o)
 	}
 	if t.selector == nil || !t.regex.MatchGvk(resid.Gvk{Group: o.group, Version: o.version, Kind: o.kind}) ||
-		!slices.ContainsFunc(o.names, t.regex.MatchName) || !slices.ContainsFunc(o.namespaces, t.regex.MatchNamespace) ||
+		!slices.ContainsFunc(o.names, t.regex.MatchName) ||
+		!slices.ContainsFunc(o.namespaces, t.regex.MatchNamespace) ||
 		!selects(t.selector.LabelSelector, o.labels) || !selects(t.selector.AnnotationSelector, o.annotations) {
 		return false
 	}

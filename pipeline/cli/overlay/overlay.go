@@ -115,7 +115,8 @@ func (s *Set) checkObject(obj map[string]any, o fn.Outcome) result.Results {
 			out = append(out, result.Result{
 				Severity: result.Error, ResourceRef: &ref, Field: &result.Field{Path: c.field()},
 				File: &result.File{Path: u.edit.file, Line: cmp.Or(c.line, u.edit.line)},
-				Message: fmt.Sprintf("%s %s, %s; instead of %s, inject the output of kustomize build %s, or run prerig there as a transformer",
+				Message: fmt.Sprintf(
+					"%s %s, %s; instead of %s, inject the output of kustomize build %s, or run prerig there as a transformer",
 					u.edit.what, c.how, c.why(), o.File.Path, k.name),
 			})
 		}
@@ -138,7 +139,8 @@ func objectOf(doc *manifest.Document, ref result.ResourceRef) map[string]any {
 	items, _ := obj["items"].([]any)
 	for _, item := range items {
 		one, _ := item.(map[string]any)
-		if of := result.RefTo(one); of.Kind == ref.Kind && of.Name == ref.Name && (of.Namespace == ref.Namespace || of.Namespace == "") {
+		of := result.RefTo(one)
+		if of.Kind == ref.Kind && of.Name == ref.Name && (of.Namespace == ref.Namespace || of.Namespace == "") {
 			return one
 		}
 	}
@@ -195,5 +197,6 @@ func absolute(path string) string {
 
 // isRemote reports whether an entry of resources is a URL of something that is fetched.
 func isRemote(entry string) bool {
-	return strings.Contains(entry, "://") || strings.Contains(entry, "?ref=") || strings.HasPrefix(entry, "git@") || strings.HasPrefix(entry, "github.com")
+	return strings.Contains(entry, "://") || strings.Contains(entry, "?ref=") ||
+		strings.HasPrefix(entry, "git@") || strings.HasPrefix(entry, "github.com/")
 }

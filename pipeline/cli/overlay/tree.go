@@ -81,13 +81,16 @@ func repositoryOf(dir string) string {
 	}
 }
 
-// isShared reports whether a directory holds more than what belongs together: the root, temporary files, all homes or one.
+// isShared reports whether a directory holds unrelated things: it is the root, that of temporary files, or has or is a home.
 func isShared(dir string) bool {
 	home, _ := os.UserHomeDir()
-	return dir == filepath.Dir(dir) || dir == absolute(os.TempDir()) || home != "" && (dir == home || dir == filepath.Dir(home))
+	if home != "" && (dir == home || dir == filepath.Dir(home)) {
+		return true
+	}
+	return dir == filepath.Dir(dir) || dir == absolute(os.TempDir())
 }
 
-// walk reads the kustomizations of a directory and those below it, except in hidden directories and downloaded packages.
+// walk reads the kustomizations of a directory and of those below it, except hidden ones and downloaded packages.
 func (t *tree) walk(ctx context.Context, dir string) {
 	if t.left <= 0 || ctx.Err() != nil {
 		return

@@ -79,19 +79,22 @@ func (a *alteration) checkNames() {
 		key, what string
 		names     []string
 	}{
-		{"initContainers", "init container", a.recorded.InitContainers}, {"containers", "container", a.recorded.Containers},
-		{"volumes", "volume", a.recorded.Volumes}, {"imagePullSecrets", "pull secret", a.recorded.ImagePullSecrets},
+		{"initContainers", "init container", a.recorded.InitContainers},
+		{"containers", "container", a.recorded.Containers},
+		{"volumes", "volume", a.recorded.Volumes},
+		{"imagePullSecrets", "pull secret", a.recorded.ImagePullSecrets},
 	} {
 		for _, name := range list.names {
 			if _, there := named(a.spec[list.key], name); there < 0 {
-				a.report(fmt.Sprintf("the injection recorded the %s %s, and the pod does not have it", list.what, name), list.key)
+				message := fmt.Sprintf("the injection recorded the %s %s, and the pod does not have it", list.what, name)
+				a.report(message, list.key)
 			}
 		}
 	}
 }
 
-// checkContainers reports injected containers of one list that have the image of an own container, or lost the user that
-// they ran as. Other fields of a proxy may be those of a user's own definition of it.
+// checkContainers reports injected containers of one list that have the image of an own container, or lost the user
+// that they ran as. Other fields of a proxy may be those of a user's own definition of it.
 func (a *alteration) checkContainers(key string, names []string) {
 	for _, name := range names {
 		container, i := named(a.spec[key], name)
@@ -100,7 +103,8 @@ func (a *alteration) checkContainers(key string, names []string) {
 		}
 		image, _ := container["image"].(string)
 		if own := a.ownerOfImage(image); own != "" {
-			a.report(fmt.Sprintf("the injected container %s has the image %s, which is that of the container %s", name, image, own), key, i, "image")
+			message := fmt.Sprintf("the injected container %s has the image %s, which is that of the container %s", name, image, own)
+			a.report(message, key, i, "image")
 		}
 		context, _ := container["securityContext"].(map[string]any)
 		// Templates set both or none, except that proxies of Istio 1.2 with TPROXY have no user.
@@ -108,13 +112,14 @@ func (a *alteration) checkContainers(key string, names []string) {
 		added, _ := capabilities["add"].([]any)
 		transparent := name == "istio-proxy" && slices.Contains(added, any("NET_ADMIN"))
 		if context["runAsUser"] == nil && context["runAsGroup"] != nil && !transparent {
-			a.report(fmt.Sprintf("the injected container %s has a runAsGroup and no runAsUser: the injection sets both", name), key, i, "securityContext")
+			message := fmt.Sprintf("the injected container %s has a runAsGroup and no runAsUser: the injection sets both", name)
+			a.report(message, key, i, "securityContext")
 		}
 	}
 }
 
-// ownerOfImage returns the container of the pod itself that has an image of the same repository, unless it is the image of
-// a proxy: a pod may use that in a container of its own.
+// ownerOfImage returns the container of the pod itself that has an image of the same repository, unless it is the image
+// of a proxy: a pod may use that in a container of its own.
 func (a *alteration) ownerOfImage(image string) string {
 	repository := repositoryOf(image)
 	if repository == "" || strings.Contains(path.Base(repository), "proxy") {
