@@ -41,11 +41,18 @@ type tree struct {
 	visited  map[string]bool
 	relative bool // names are relative to the working directory
 	left     int
+
+	// paths remembers absolute, and includers the kustomizations that include a component, by its directory.
+	paths     map[string]string
+	includers map[string][]*kustomization
 }
 
 // readTrees reads the kustomizations of the work trees that files are in.
 func readTrees(ctx context.Context, paths []string, relative bool) *tree {
-	t := &tree{found: map[string]*kustomization{}, visited: map[string]bool{}, relative: relative}
+	t := &tree{
+		found: map[string]*kustomization{}, visited: map[string]bool{}, relative: relative,
+		paths: map[string]string{}, includers: map[string][]*kustomization{},
+	}
 	starts := map[string]bool{}
 	for _, path := range paths {
 		dir := filepath.Dir(path)
@@ -62,6 +69,11 @@ func readTrees(ctx context.Context, paths []string, relative bool) *tree {
 		t.left = maxOutside
 		for level, at := 0, dir; level < levelsOutside && !isShared(at); level, at = level+1, filepath.Dir(at) {
 			t.walk(ctx, at)
+		}
+	}
+	for _, k := range t.inOrder() {
+		for _, dir := range t.directories(k, "components") {
+			t.includers[dir] = append(t.includers[dir], k)
 		}
 	}
 	return t
@@ -139,6 +151,14 @@ func (t *tree) display(path string) string {
 	return path
 }
 
+func (t *tree) absolute(path string) string {
+	if known, ok := t.paths[path]; ok {
+		return known
+	}
+	t.paths[path] = absolute(path)
+	return t.paths[path]
+}
+
 func (t *tree) inOrder() []*kustomization {
 	var out []*kustomization
 	for _, k := range t.found {
@@ -153,8 +173,8 @@ func (t *tree) inOrder() []*kustomization {
 func (t *tree) appliesTo(k *kustomization) []*kustomization {
 	out := []*kustomization{k}
 	for i := 0; i < len(out); i++ {
-		for _, other := range t.inOrder() {
-			if slices.Contains(t.directories(other, "components"), out[i].dir) && !slices.Contains(out, other) {
+		for _, other := range t.includers[out[i].dir] {
+			if !slices.Contains(out, other) {
 				out = append(out, other)
 			}
 		}
@@ -167,7 +187,10 @@ func (t *tree) directories(k *kustomization, fields ...string) []string {
 	var out []string
 	for _, field := range fields {
 		for _, entry := range texts(k.obj[field]) {
-			if dir := absolute(filepath.Join(k.dir, entry)); !isRemote(entry) && t.found[dir] != nil {
+			if isRemote(entry) {
+				continue
+			}
+			if dir := t.absolute(filepath.Join(k.dir, entry)); t.found[dir] != nil {
 				out = append(out, dir)
 			}
 		}
@@ -192,7 +215,7 @@ func (t *tree) resources(k *kustomization, wanted map[string]bool, through []*ku
 		if isRemote(entry) {
 			continue
 		}
-		if file := absolute(filepath.Join(k.dir, entry)); wanted[file] {
+		if file := t.absolute(filepath.Join(k.dir, entry)); wanted[file] {
 			out = append(out, resource{file: file, by: through})
 		}
 	}
