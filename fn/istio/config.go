@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +95,7 @@ func (c *Config) unmarshal(text string) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(js, c); err != nil {
 		return err
 	}
-	for _, name := range sortedKeys(templates) {
+	for _, name := range slices.Sorted(maps.Keys(templates)) {
 		text, ok := templates[name].(string)
 		if !ok && templates[name] != nil {
 			return fmt.Errorf("templates[%s] is not text", name)

@@ -5,6 +5,7 @@ package istio
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/template"
@@ -188,7 +189,7 @@ func templateTexts(c *Config) []string {
 		return []string{c.Template}
 	}
 	var out []string
-	for _, name := range sortedKeys(c.Templates) {
+	for _, name := range slices.Sorted(maps.Keys(c.Templates)) {
 		out = append(out, c.Templates[name])
 	}
 	return out

@@ -318,5 +318,3 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 
 // Release releases the memory of a rendered template.
 func (in *Injector) Release(r Rendered) { in.outputs.Put(r.out) }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,6 +5,7 @@ package istio
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/template/parse"
@@ -64,7 +65,7 @@ func (in *Injector) checkOverrides(base Values) error {
 
 // unreadKey returns an error about the first key, in order, that is never read.
 func unreadKey(over, base map[string]any, read readValues, at []string) error {
-	for _, key := range sortedKeys(over) {
+	for _, key := range slices.Sorted(maps.Keys(over)) {
 		path := append(at[:len(at):len(at)], key)
 		below, isRead := read[key]
 		under, there := base[key]
@@ -81,7 +82,7 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 				where = "below " + strings.Join(at, ".")
 			}
 			return fmt.Errorf("reading injector.overrides.%s: the values do not have it and no template reads it, so it would change nothing; the keys %s are %s",
-				strings.Join(path, "."), where, strings.Join(sortedKeys(known), ", "))
+				strings.Join(path, "."), where, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if there && !isOfOneForm(over[key], under) {
 			return fmt.Errorf("reading injector.overrides.%s: must be %s, as in the values", strings.Join(path, "."), form(under))

@@ -4,6 +4,7 @@
 package istio
 
 import (
+	"maps"
 	"slices"
 	"sync"
 )
@@ -31,7 +32,7 @@ func (in *Injector) parseAll() error {
 	if in.detection.Generation != GenerationC {
 		texts = map[string]string{defaultTemplate: in.config.Template}
 	}
-	names := sortedKeys(texts)
+	names := slices.Sorted(maps.Keys(texts))
 	parsed, errs := make([]*Template, len(names)), make([]error, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {

@@ -5,6 +5,8 @@ package istio
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
@@ -14,7 +16,7 @@ import (
 const TemplatesAnnotationName = "inject.istio.io/templates"
 
 // TemplateNames are the names of all templates in order.
-func (in *Injector) TemplateNames() []string { return sortedKeys(in.templates) }
+func (in *Injector) TemplateNames() []string { return slices.Sorted(maps.Keys(in.templates)) }
 
 // Select returns the templates for a pod with these annotations: those of inject.istio.io/templates, or the default
 // ones, with aliases expanded once.

@@ -6,6 +6,7 @@ package istio
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"text/template"
@@ -151,7 +152,7 @@ func (u templateUsage) checkFunctions(l *language) error {
 	if l.lenient {
 		return nil
 	}
-	for _, name := range sortedKeys(u.functions) {
+	for _, name := range slices.Sorted(maps.Keys(u.functions)) {
 		if l.functions[name] == nil && !textTemplateFunctions[name] && !isNearSpan(functionSpans(name), l.profile.release) {
 			at := u.functions[name]
 			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",

@@ -106,7 +106,7 @@ func TestUsageOfHelpers(t *testing.T) {
 		`{{ $ = .Values }}{{ $.ProxyUID }}`: "Values",
 	} {
 		u := usageOf(template.Must(template.New("sidecar").Parse(text)))
-		if got := strings.Join(sortedKeys(u.fields), " "); got != want {
+		if got := strings.Join(slices.Sorted(maps.Keys(u.fields)), " "); got != want {
 			t.Errorf("%s reads the fields %q, want %q", text, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ package strict
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func (r *valueReader) decodeValue(at []any, v any, target reflect.Value) {
 func (r *valueReader) decodeStruct(at []any, m map[string]any, target reflect.Value) {
 	info := r.infoOf(target.Type())
 	given := map[string]bool{}
-	for _, key := range sortedKeys(m) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
 		f, ok := info.fields[r.foldKey(key)]
 		switch {
 		case !ok && info.open:
@@ -120,7 +121,7 @@ func (r *valueReader) foldKey(key string) string {
 // checkEnums checks a text, or every text of a map.
 func (r *valueReader) checkEnums(at []any, v reflect.Value, enum []string) {
 	if m, ok := v.Interface().(map[string]string); ok {
-		for _, key := range sortedKeys(m) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
 			r.checkEnum(Child(at, key), m[key], enum)
 		}
 		return
@@ -145,7 +146,7 @@ func (r *valueReader) decodeMap(at []any, v any, target reflect.Value) {
 		return
 	}
 	out := reflect.MakeMapWithSize(target.Type(), len(m))
-	for _, key := range sortedKeys(m) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
 		e := reflect.New(target.Type().Elem()).Elem()
 		r.decodeValue(Child(at, key), m[key], e)
 		out.SetMapIndex(reflect.ValueOf(key), e)

@@ -4,7 +4,6 @@
 package strict
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -58,5 +57,3 @@ func (r *valueReader) suggest(at []any, key string, info *typeInfo) string {
 	}
 	return "; known fields are " + strings.Join(slices.Sorted(slices.Values(info.order)), ", ")
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

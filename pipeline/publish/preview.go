@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -71,7 +73,7 @@ func (t *Targets) PreviewRollback(ctx context.Context, namespace string, to v1al
 		return "", nil, err
 	}
 	shown := &preview{target: to.Target()}
-	for _, name := range sortedKeys(r.files) {
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		if isMeta(name) {
 			continue
 		}

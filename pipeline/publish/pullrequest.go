@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -231,7 +233,7 @@ func (r *round) want(changes []Change) error {
 			delete(waits, c.Pipeline)
 		}
 	}
-	for _, name := range sortedKeys(waits) {
+	for _, name := range slices.Sorted(maps.Keys(waits)) {
 		c := waits[name]
 		if r.p.OfOneCommit && len(changes) > 0 {
 			c.Origin = changes[0].Origin

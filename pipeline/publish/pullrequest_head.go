@@ -355,10 +355,8 @@ func (r *round) isDeclined(ctx context.Context) (bool, error) {
 // contentDigest is equal for pull requests that change the same files to the same.
 func (r *round) contentDigest() string {
 	sum := sha256.New()
-	for _, name := range sortedKeys(r.differs) {
+	for _, name := range slices.Sorted(maps.Keys(r.differs)) {
 		fmt.Fprintf(sum, "%s\x00%s\n", name, r.differs[name].New)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:32]
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -150,8 +151,8 @@ func publicationOf(draft *git.Draft, at, before *git.Commit) (*Publication, erro
 			}
 		}
 	}
-	p.Pipelines = sortedKeys(named)
-	for _, name := range sortedKeys(p.Files) {
+	p.Pipelines = slices.Sorted(maps.Keys(named))
+	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
 		if p.owners[name] == "" {
 			p.unowned = append(p.unowned, name)
 		}
@@ -210,7 +211,7 @@ func (p *Publication) isThere(draft *git.Draft, root git.Hash, pipeline string) 
 func (p *Publication) restored(draft *git.Draft, root git.Hash) (map[string]git.Hash, error) {
 	out := map[string]git.Hash{}
 	var changed []string
-	for _, name := range sortedKeys(p.Files) {
+	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
 		now, err := draft.File(root, name)
 		if err != nil {
 			return nil, err

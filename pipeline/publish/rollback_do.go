@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -229,7 +230,7 @@ func (r *takingBack) edited(ctx context.Context, tip git.Hash) (string, error) {
 func (r *takingBack) body(ctx context.Context) (string, error) {
 	var change review.Change
 	index := map[string]int{}
-	for _, name := range sortedKeys(r.files) {
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		owner := r.of.owners[name]
 		if strings.HasPrefix(name, metaDir+"/") || owner == "" {
 			continue

@@ -6,6 +6,7 @@ package opentelemetry
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -49,7 +50,7 @@ func enabledComponents(config map[string]any, kind string) ([]string, error) {
 		}
 		from = list
 	} else {
-		for _, name := range sortedKeys(pipelines) {
+		for _, name := range slices.Sorted(maps.Keys(pipelines)) {
 			list, ok := pipelines[name][kind].([]any)
 			if !ok && pipelines[name][kind] != nil {
 				return nil, fmt.Errorf("config.service.pipelines.%s.%s is not a list", name, kind)
@@ -65,7 +66,7 @@ func enabledComponents(config map[string]any, kind string) ([]string, error) {
 		}
 		names[name] = true
 	}
-	return sortedKeys(names), nil
+	return slices.Sorted(maps.Keys(names)), nil
 }
 
 // section returns the components of a kind, or nil if none exist.
@@ -167,9 +168,9 @@ func protocolsOf(settings map[string]any, at string, known map[string]endpoint) 
 		return nil, fmt.Errorf("%s.protocols is not a map", at)
 	}
 	out := map[string]map[string]any{}
-	for _, name := range sortedKeys(protocols) {
+	for _, name := range slices.Sorted(maps.Keys(protocols)) {
 		if _, ok := known[name]; !ok {
-			return nil, fmt.Errorf("%s.protocols.%s: unknown protocol; the operator knows %v", at, name, sortedKeys(known))
+			return nil, fmt.Errorf("%s.protocols.%s: unknown protocol; the operator knows %v", at, name, slices.Sorted(maps.Keys(known)))
 		}
 		settings, ok := protocols[name].(map[string]any)
 		if !ok && protocols[name] != nil {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func ReadCollector(spec map[string]any) (map[string]any, error) {
 
 // checkConfig rejects keys that the custom resource does not have: the API server removes them silently.
 func checkConfig(config map[string]any) error {
-	for _, key := range sortedKeys(config) {
+	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if !slices.Contains([]string{"receivers", "exporters", "processors", "connectors", "extensions", "service"}, key) {
 			return fmt.Errorf("config.%s is not a field of an OpenTelemetryCollector", key)
 		}
@@ -63,7 +64,7 @@ func checkConfig(config map[string]any) error {
 		}
 	}
 	service, _ := config["service"].(map[string]any)
-	for _, key := range sortedKeys(service) {
+	for _, key := range slices.Sorted(maps.Keys(service)) {
 		if !slices.Contains([]string{"extensions", "telemetry", "pipelines"}, key) {
 			return fmt.Errorf("config.service.%s is not a field of an OpenTelemetryCollector", key)
 		}
@@ -193,7 +194,7 @@ func protocolPorts(name, at string, settings map[string]any, known map[string]en
 		return nil, err
 	}
 	var ports []containerPort
-	for _, protocol := range sortedKeys(set) {
+	for _, protocol := range slices.Sorted(maps.Keys(set)) {
 		port, err := endpointPort(set[protocol], at+".protocols."+protocol, known[protocol].port)
 		if err != nil {
 			return nil, err

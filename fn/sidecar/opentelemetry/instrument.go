@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -226,7 +227,7 @@ func (p *instrumented) objectFor(value string) (map[string]any, error) {
 func checkInstrumentation(spec map[string]any) error {
 	known := []string{"exporter", "resource", "propagators", "sampler", "defaults", "env", "imagePullPolicy", "java", "nodejs", "python", "dotnet", "go",
 		"apacheHttpd", "nginx"}
-	for _, key := range sortedKeys(spec) {
+	for _, key := range slices.Sorted(maps.Keys(spec)) {
 		if !slices.Contains(known, key) {
 			return fmt.Errorf("spec.%s is not a field of an Instrumentation of the operator 0.148.0", key)
 		}

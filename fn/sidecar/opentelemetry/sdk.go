@@ -5,6 +5,7 @@ package opentelemetry
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -78,7 +79,7 @@ func (t *target) addSDK() error {
 		attributes["k8s.node.name"] = "$(" + nodeName + ")"
 	}
 	var parts []string
-	for _, key := range sortedKeys(attributes) {
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
 		parts = append(parts, key+"="+attributes[key])
 	}
 	text := strings.Join(parts, ",")

@@ -5,6 +5,7 @@ package pullrequest
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -122,19 +123,10 @@ func gather(v any, under string, depth int, parts *[]string) {
 		if known || depth == 0 {
 			return
 		}
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			gather(v[key], key, depth+1, parts)
 		}
 	}
-}
-
-func sortedKeys(m map[string]any) []string {
-	var out []string
-	for key := range m {
-		out = append(out, key)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // scrub removes credentials from a message of a host.
