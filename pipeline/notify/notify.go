@@ -19,7 +19,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -282,19 +281,7 @@ func (n *Notifier) postOnce(ctx context.Context, to string, h http.Header, body 
 	if resp.StatusCode/100 == 2 {
 		return false, nil
 	}
-	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, &answerError{resp.StatusCode, string(text), askedWait(resp.Header)}
-}
-
-// askedWait returns how long a server asks clients to wait, or 0 if it does not.
-func askedWait(h http.Header) time.Duration {
-	after := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(after, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(after); err == nil {
-		return max(0, time.Until(at))
-	}
-	return 0
+	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, &answerError{resp.StatusCode, string(text), backoff.RetryAfter(resp.Header)}
 }
 
 // answerError is a response that is not a success. It omits the server's text, which may repeat the request.

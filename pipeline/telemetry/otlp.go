@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -118,21 +117,9 @@ func (e *exporter) send(ctx context.Context, body []byte) (wait time.Duration, e
 	err = fmt.Errorf("sending to %s: %s: %s", e.endpoint, response.Status, strings.TrimSpace(string(reply)))
 	switch response.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return retryAfter(response.Header), &retryError{err}
+		return backoff.RetryAfter(response.Header), &retryError{err}
 	}
 	return 0, err
-}
-
-// retryAfter returns how long Retry-After asks to wait, 0 without it.
-func retryAfter(h http.Header) time.Duration {
-	value := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return time.Until(at)
-	}
-	return 0
 }
 
 // rejectedSpans returns an error if a collector reports that it dropped spans

@@ -15,17 +15,9 @@ func isConfigMap(obj map[string]any) bool {
 	return obj["apiVersion"] == "v1" && obj["kind"] == "ConfigMap"
 }
 
-// ConfigMapKeys returns the keys that a v1 ConfigMap may have as the functionConfig, with the field of the policy
-// that each of them sets. kpt makes such a ConfigMap from "kpt fn eval -- key=value" and from configMap in a
-// Kptfile. One without any key is rejected. If neither builtIn nor configMap is set, builtIn is istio.
-func ConfigMapKeys() map[string]string {
-	keys := make(map[string]string, len(configMapPaths))
-	for k, path := range configMapPaths {
-		keys[k] = strings.Join(path, ".")
-	}
-	return keys
-}
-
+// configMapPaths are the keys that a v1 ConfigMap may have as the functionConfig, with the path of the field of the policy that each of
+// them sets. kpt makes such a ConfigMap from "kpt fn eval -- key=value" and from configMap in a Kptfile. One without any
+// key is rejected. If neither builtIn nor configMap is set, builtIn is istio.
 var configMapPaths = map[string][]string{
 	"mode":              {"spec", "mode"},
 	"record":            {"spec", "record"},

@@ -38,7 +38,7 @@ func readObject(data []byte) (*strict.Document, map[string]any, error) {
 // FromObject reads a policy from an object of maps, lists and scalars (int64 and float64 for numbers), as it comes in a
 // ResourceList. It is defaulted and validated. Problems come back as a *PolicyError without lines; see FromLocated.
 //
-// A v1 ConfigMap, as "kpt fn eval -- key=value" makes one, is read with the keys of ConfigMapKeys.
+// A v1 ConfigMap, as "kpt fn eval -- key=value" makes one, is read with the keys of configMapPaths.
 func FromObject(obj map[string]any) (*InjectionPolicy, error) { return read(obj, nil, nil) }
 
 // Located is an object that knows where its fields are in a file, such as a document of package manifest.

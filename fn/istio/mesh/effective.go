@@ -6,7 +6,6 @@ package mesh
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/prerig/prerig/fn/istio/feature"
 )
@@ -29,12 +28,6 @@ type Resource struct {
 
 // RevisionLabel names the control plane that reads a resource.
 const RevisionLabel = "istio.io/rev"
-
-// IsResource reports whether an object is a ProxyConfig resource.
-func IsResource(obj map[string]any) bool {
-	version, _ := obj["apiVersion"].(string)
-	return obj["kind"] == "ProxyConfig" && strings.HasPrefix(version, "networking.istio.io/")
-}
 
 // resourceSpec has the fields of the resource's spec.
 type resourceSpec struct {

@@ -244,17 +244,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestRetryAfter reads both forms of the header.
-func TestRetryAfter(t *testing.T) {
-	for text, want := range map[string]time.Duration{"3": 3 * time.Second, "": 0, "soon": 0, time.Now().Add(time.Minute).UTC().Format(http.TimeFormat): time.Minute} {
-		got := retryAfter(&http.Response{Header: http.Header{"Retry-After": {text}}})
-		if (got - want).Abs() > 2*time.Second {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
-	}
-	if retryAfter(nil) != 0 {
-		t.Error("no answer asks for no wait")
-	}
+// TestPermanentErrors checks which errors are not tried again.
+func TestPermanentErrors(t *testing.T) {
 	if !isPermanent(&tooLarge{}) || isPermanent(errors.New("connection reset")) {
 		t.Error("permanent errors")
 	}

@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/internal/process/backoff"
@@ -55,8 +54,10 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 		wait := backoff.Delay(t.retry.First, t.retry.Max, attempt)
-		if asked := retryAfter(resp); asked > 0 {
-			wait = min(asked, t.retry.Max)
+		if resp != nil {
+			if asked := backoff.RetryAfter(resp.Header); asked > 0 {
+				wait = min(asked, t.retry.Max)
+			}
 		}
 		if err := backoff.Wait(ctx, wait); err != nil {
 			return nil, err
@@ -120,19 +121,4 @@ func isPermanent(err error) bool {
 	var large *tooLarge
 	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &authority) || errors.As(err, &host) ||
 		errors.As(err, &invalid) || errors.As(err, &large) || errors.Is(err, http.ErrSchemeMismatch)
-}
-
-// retryAfter reads the header of that name: seconds, or a date.
-func retryAfter(resp *http.Response) time.Duration {
-	if resp == nil {
-		return 0
-	}
-	text := resp.Header.Get("Retry-After")
-	if n, err := strconv.Atoi(text); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return time.Until(at)
-	}
-	return 0
 }

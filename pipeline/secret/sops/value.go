@@ -9,7 +9,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -23,11 +22,6 @@ const (
 	sealStart = "ENC[AES256_GCM,"
 	sealEnd   = "]"
 )
-
-// IsSealed reports whether a value is one that SOPS has encrypted.
-func IsSealed(value string) bool {
-	return strings.HasPrefix(value, sealStart) && strings.HasSuffix(value, sealEnd)
-}
 
 // valueCipher encrypts single values. Its vectors are derived from what is encrypted.
 type valueCipher struct {
