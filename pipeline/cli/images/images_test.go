@@ -159,7 +159,7 @@ func TestPinPlatforms(t *testing.T) {
 		{both, []string{"linux/amd64", "linux/arm64"}, ""},
 		{both, []string{"linux/arm"}, ""},
 		{both, []string{"linux/arm/v6"}, "it does not support linux/arm/v6, only linux/amd64, linux/arm/v7, linux/arm64"},
-		{both, []string{"linux/s390x", "windows/amd64"}, "it is not for linux/s390x, windows/amd64, only for"},
+		{both, []string{"linux/s390x", "windows/amd64"}, "it does not support linux/s390x, windows/amd64, only"},
 		{single, []string{"linux/amd64"}, ""},
 		{single, []string{"linux/amd64", "linux/arm64"}, "it does not support linux/arm64, only linux/amd64"},
 		{arm, []string{"linux/arm/v7"}, ""},

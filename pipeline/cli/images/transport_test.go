@@ -135,7 +135,7 @@ func TestSlow(t *testing.T) {
 	o.Retry.Attempts = 3
 	start := time.Now()
 	_, err = Pin(t.Context(), "mesh", []string{host + "/app:1"}, o)
-	if err == nil || !strings.Contains(err.Error(), "did not answer within 1s (tried 3 times)") {
+	if err == nil || !strings.Contains(err.Error(), "did not respond within 1s (tried 3 times)") {
 		t.Errorf("slow for ever: %v", err)
 	}
 	if took := time.Since(start); took > time.Minute {
