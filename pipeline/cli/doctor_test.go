@@ -153,7 +153,7 @@ func TestDoctorFinds(t *testing.T) {
 		}, doctor.Targets, "", "", false},
 		"small disk": {0, func(t *testing.T, _ *gittest.Server) {
 			replaceIn(t, "prerig.yaml", "max_store: 16Mi", "max_store: 1000000Gi")
-		}, doctor.State, "may take up to 1024000032 MiB", "", true},
+		}, doctor.State, "may use up to 1024000032 MiB", "", true},
 		"state is a file": {1, func(t *testing.T, _ *gittest.Server) { writeFile(t, "state", "") }, doctor.State, "not a directory", "", true},
 		"address is taken": {1, func(t *testing.T, _ *gittest.Server) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -184,7 +184,7 @@ func TestInitSources(t *testing.T) {
 func TestInitQuotesVersions(t *testing.T) {
 	for _, version := range []string{`1.3"4`, "1.34 # new", "{1.34}", "1.34\n", "1"} {
 		emptyProject(t, "")
-		if _, said := runCode(t, 2, "init", "--kubernetes-version", version); !strings.Contains(said, "is not a version of Kubernetes, such as") {
+		if _, said := runCode(t, 2, "init", "--kubernetes-version", version); !strings.Contains(said, "is not a Kubernetes version, such as") {
 			t.Errorf("%q: %s", version, said)
 		}
 		if _, err := os.Stat("prerig.yaml"); err == nil {
@@ -346,7 +346,7 @@ func TestInitAsksLess(t *testing.T) {
 // What is wrong with a flag is said of the flag, not of a line of a file that was not written.
 func TestInitNamesFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--kubernetes-version abc is not a version of Kubernetes": {"--kubernetes-version", "abc"},
+		"--kubernetes-version abc is not a Kubernetes version": {"--kubernetes-version", "abc"},
 		"--publish main is the branch of the source":              {"--source", "https://git.example.com/x/a.git", "--branch", "main", "--publish", "main"},
 		"--from must be built-in, cluster, or the path":           {"--from", "charts/istiod"},
 	} {

@@ -40,7 +40,6 @@ var forbidden = map[string]string{
 	"crypto/rand":                        "chance",
 	"hash/maphash":                       "chance",
 	"io/ioutil":                          "files",
-	"embed":                              "files, which only policies and schemas hold",
 	"expvar":                             "the process",
 	"log":                                "a global logger",
 	"log/slog":                           "a global logger",
