@@ -114,7 +114,7 @@ func TestImages(t *testing.T) {
 		t.Errorf("verify as JSON: exit code %d, %s", code, stdout)
 	}
 	code, _, stderr = command(t, "", "images", "pin", "-p", "mesh.yaml", "--platform", "linux/arm64", "--attempts", "1")
-	if after, _ := os.ReadFile("imagelock.yaml"); code != 2 || !strings.Contains(stderr, "it is not for linux/arm64") || !bytes.Equal(after, lock) {
+	if after, _ := os.ReadFile("imagelock.yaml"); code != 2 || !strings.Contains(stderr, "it does not support linux/arm64") || !bytes.Equal(after, lock) {
 		t.Errorf("a platform that is missing: exit code %d, %s, lock changed: %v", code, stderr, !bytes.Equal(after, lock))
 	}
 

@@ -71,13 +71,13 @@ func TestImportReplacesNothingThatWouldBeLost(t *testing.T) {
 	web := deployment("web", "shop")
 	for name, tc := range map[string]struct{ text, want string }{
 		"a Deployment":                {web, "error: writing out.yaml: the file exists and is not an InjectionPolicy; remove it, or choose another file with -o\n"},
-		"comments":                    {"# what we know of the mesh\n", "is no InjectionPolicy"},
-		"comments and markers":        {"---\n# what we know of the mesh\n---\n", "is no InjectionPolicy"},
-		"a List":                      {"apiVersion: v1\nkind: List\nitems: []\n", "is no InjectionPolicy"},
+		"comments":                    {"# what we know of the mesh\n", "is not an InjectionPolicy"},
+		"comments and markers":        {"---\n# what we know of the mesh\n---\n", "is not an InjectionPolicy"},
+		"a List":                      {"apiVersion: v1\nkind: List\nitems: []\n", "is not an InjectionPolicy"},
 		"no YAML":                     {"a: [\n", "error: writing out.yaml: the manual settings in the existing file cannot be kept; fix it, remove it, or choose another file with -o: decoding out.yaml"},
-		"no text":                     {"\xff\xfe\x00", "could not be kept"},
-		"a policy with a slip":        {policy + "{lints: {}}\n", "could not be kept"},
-		"a policy with a key twice":   {policy + "{istio: {}, istio: {}}\n", "could not be kept"},
+		"no text":                     {"\xff\xfe\x00", "cannot be kept"},
+		"a policy with a slip":        {policy + "{lints: {}}\n", "cannot be kept"},
+		"a policy with a key twice":   {policy + "{istio: {}, istio: {}}\n", "cannot be kept"},
 		"two policies":                {policy + "{istio: {}}\n---\n" + policy + "{istio: {}}\n", "it contains more than one policy"},
 		"a policy and something else": {policy + "{istio: {}}\n---\n" + web, "the existing file has 1 document besides the policy, which would be lost"},
 	} {

@@ -267,5 +267,5 @@ func TestLargeFiles(t *testing.T) {
 	wants(t, stderr, "warning: 1 file (d/data.json) was skipped; files larger than 256 MiB are not read",
 		"error: reading d/web.yaml: it is larger than 256 MiB, the size limit for one file; split it", "nothing was written")
 	_, _, stderr = command(t, "", "inject", "-p", "tiny.yaml", "d/data.json")
-	wants(t, stderr, "error: reading d/data.json: it has more than 256 MiB")
+	wants(t, stderr, "error: reading d/data.json: it is larger than 256 MiB")
 }

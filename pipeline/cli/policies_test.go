@@ -129,7 +129,7 @@ func TestAPolicyAmongTheFilesDoesNotGoToTheCluster(t *testing.T) {
 		"k8s/mixed.yaml": deployment("b", "shop") + "---\n" + other + "---\n" + deployment("c", "shop"),
 	})
 	out, stderr := ok(t, "", "inject", "k8s")
-	if strings.Contains(out, "prerig.dev") || strings.Count(out, "kind: Deployment") != 3 || !strings.Contains(stderr, "InjectionPolicy other is not followed") {
+	if strings.Contains(out, "prerig.dev") || strings.Count(out, "kind: Deployment") != 3 || !strings.Contains(stderr, "InjectionPolicy other is not applied") {
 		t.Errorf("the stream:\n%s\n%s", out, stderr)
 	}
 	ok(t, "", "inject", "-o", "out/", "k8s")

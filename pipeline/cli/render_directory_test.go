@@ -127,7 +127,7 @@ func TestRenderNamesWhatNobodyHasRecorded(t *testing.T) {
 	old := put(t, application("old", "app:1"), dir, "web/shop/deployment-old.yaml")
 	put(t, "<<<<<<< HEAD\n", dir, ".prerig/pipelines/team__web.record")
 	code, _, stderr := prerig(t, "render", "team/web", "-o", dir, "--pipelines", pipelines, "--cache", t.TempDir())
-	if want := "warning: not in the result of team/web, and not known to be left of an earlier one: " + old + "; "; code != ExitOK || !strings.Contains(stderr, want) {
+	if want := "warning: not in the result of team/web, and not known to be left over from an earlier one: " + old + "; "; code != ExitOK || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, want %q\n%s", code, want, stderr)
 	}
 	if !exists(old) || !exists(dir, "web/cart/shop/deployment-cart.yaml") {

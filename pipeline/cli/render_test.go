@@ -111,7 +111,7 @@ func TestRenderDiffAndAffected(t *testing.T) {
 	if len(found.Affected) != 2 || found.Affected[0].Pipeline != "team/cart" || found.Affected[1].Pipeline != "team/web" || found.LookedAt != 3 {
 		t.Errorf("%+v", found)
 	}
-	if code, _, err := prerig(t, append([]string{"render", "team/none"}, common...)...); code != 2 || !strings.Contains(err, "there is no pipeline team/none") {
+	if code, _, err := prerig(t, append([]string{"render", "team/none"}, common...)...); code != 2 || !strings.Contains(err, "no pipeline team/none") {
 		t.Errorf("exit code %d, %s", code, err)
 	}
 }

@@ -99,7 +99,7 @@ func TestWrongFlagsForADaemon(t *testing.T) {
 		"no time between looks":    {[]string{"status", "--watch", "--every", "0"}, "the flag --every must be more than 0, found 0s"},
 		"a check without an end":   {[]string{"status", "--watch", "--check"}, "the flags --watch and --check cannot be used together"},
 		"a server without scheme":  {[]string{"status", "--server", "127.0.0.1:8081"}, `the flag --server must be a URL that begins with http:// or https://, found "127.0.0.1:8081"`},
-		"names and all":            {[]string{"reconcile", "web", "--all"}, "only one of them can be meant"},
+		"names and all":            {[]string{"reconcile", "web", "--all"}, "pipelines and --all cannot be used together"},
 		"no time to wait":          {[]string{"reconcile", "web", "--wait", "--timeout", "-1s"}, "the flag --timeout must be more than 0, found -1s"},
 		"a server that is another": {[]string{"status", "--server", other.URL}, "404 Not Found; is " + other.URL + " the address of its page"},
 		"a server with pages":      {[]string{"status", "--server", other.URL, "--token-file", file("page")}, "is " + other.URL + " the address of its page"},
