@@ -16,6 +16,9 @@ func TestADryRunChangesNothing(t *testing.T) {
 	if code, body := n.ask(t, "operator", "/api/v1/hold", `{"pipelines": ["shop/web"], "reason": "it leaks"}`); code != http.StatusOK {
 		t.Fatal(code, body)
 	}
+	if err := n.store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for _, one := range []struct {
 		who, path, body string
 		code            int

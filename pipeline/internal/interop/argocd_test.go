@@ -143,7 +143,7 @@ func TestArgoCDPlugin(t *testing.T) {
 	}
 	t.Run("a pipeline that is not there", func(t *testing.T) {
 		stdout, stderr, err := shell(t, filepath.Join(root, app.Spec.Source.Path), environment(t, none, "other"), generate...)
-		if err == nil || stdout != "" || !strings.Contains(stderr, "there is no pipeline other") {
+		if err == nil || stdout != "" || !strings.Contains(stderr, "no pipeline other") {
 			t.Errorf("err %v, output %q, errors %q", err, stdout, stderr)
 		}
 	})

@@ -156,7 +156,7 @@ func TestHostileRegistry(t *testing.T) {
 				return true
 			}
 			return false
-		}, "sha256"},
+		}, "not what the registry calls it"},
 		"endless tags": {func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.HasSuffix(r.URL.Path, "/tags/list") {
 				w.Header().Set("Link", `</v2/charts/web/tags/list?n=1>; rel="next"`)

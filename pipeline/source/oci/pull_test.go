@@ -197,7 +197,7 @@ func TestContentIsNotWhatTheDigestSays(t *testing.T) {
 	}
 	push(t, r, oci.LayerMediaType, genuine)
 	swap = true
-	if _, err := r.Pull(context.Background(), oci.Ref{Tag: "latest"}, "", oci.DefaultLimits()); err == nil || !strings.Contains(err.Error(), "sha256") {
+	if _, err := r.Pull(context.Background(), oci.Ref{Tag: "latest"}, "", oci.DefaultLimits()); err == nil || !strings.Contains(err.Error(), "not what the registry calls it") {
 		t.Errorf("got %v", err)
 	}
 }
