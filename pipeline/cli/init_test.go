@@ -347,8 +347,8 @@ func TestInitAsksLess(t *testing.T) {
 func TestInitNamesFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--kubernetes-version abc is not a Kubernetes version": {"--kubernetes-version", "abc"},
-		"--publish main is the branch of the source":              {"--source", "https://git.example.com/x/a.git", "--branch", "main", "--publish", "main"},
-		"--from must be built-in, cluster, or the path":           {"--from", "charts/istiod"},
+		"--publish main is the branch of the source":           {"--source", "https://git.example.com/x/a.git", "--branch", "main", "--publish", "main"},
+		"--from must be built-in, cluster, or the path":        {"--from", "charts/istiod"},
 	} {
 		emptyProject(t, "")
 		if _, said := runCode(t, 2, append([]string{"init"}, args...)...); !strings.Contains(said, want) {
