@@ -356,7 +356,7 @@ CLUSTER_KUBERNETES ?=
 # the oracle's installations in PRERIG_CLUSTER_INSTALLATIONS replace those that are run by themselves; a directory in
 # PRERIG_CLUSTER_REPORT gets what differs.
 # TestGateFindsMistakes compares prerig gate with the dry run of 500 broken objects; PRERIG_BROKEN_N=2000 and PRERIG_BROKEN_SEED choose
-# others. TestUpgradeIsPredicted upgrades the mesh below 300 workloads; PRERIG_UPGRADE_N=2000 chooses more.
+# others.
 # PRERIG_POLICIES names a directory with other people's ValidatingAdmissionPolicies to evaluate as well, such as a checked out
 # kubescape/cel-admission-library; `go test ./fn/internal/cluster -run TestPolicies -args -update` records the answers for the gate's tests.
 .PHONY: e2e-cluster
@@ -364,6 +364,11 @@ e2e-cluster: validator ## Compare with a real cluster on workloads made up from 
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
 	  $(go_test) -count=1 -timeout 60m -v ./fn/internal/cluster
 	$(if $(CLUSTER_KUBERNETES),,PRERIG_CLUSTER=full $(go_test) -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system)
+
+.PHONY: e2e-upgrade
+e2e-upgrade: validator ## Upgrade the mesh below workloads of a real cluster, also through Flux: PRERIG_UPGRADE_N=300.
+	PRERIG_CLUSTER=full PRERIG_UPGRADE=full $(go_test) -count=1 -timeout 60m -run TestUpgradeIsPredicted -v ./fn/internal/cluster
+	PRERIG_CLUSTER=full PRERIG_UPGRADE=full $(go_test) -count=1 -timeout 60m -run TestInClusterFluxUpgradesTheMesh -v ./pipeline/internal/system
 
 # 10,000 workloads for the comparison and a tenth of them for each further one; about 1,000 pods on each version of Kubernetes in which
 # prerig verify is to find nothing, and 50 of each kind of tampering that it is to find. It takes hours.
