@@ -75,13 +75,20 @@ func (u *upgrade) policy(t *testing.T, tag, jobs string) string {
 	t.Helper()
 	var namespaces []any
 	for _, n := range u.namespaces {
-		namespaces = append(namespaces, map[string]any{"name": n.Name, "labels": n.Labels, "annotations": n.Annotations})
+		one := map[string]any{"name": n.Name}
+		if len(n.Labels) > 0 {
+			one["labels"] = n.Labels
+		}
+		if len(n.Annotations) > 0 {
+			one["annotations"] = n.Annotations
+		}
+		namespaces = append(namespaces, one)
 	}
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "prerig.dev/v1alpha1", "kind": "InjectionPolicy", "metadata": map[string]any{"name": "mesh"},
 		"spec": map[string]any{
-			"jobs": jobs, "kubernetesVersion": kubernetesVersion(), "namespaces": namespaces,
-			"istio": map[string]any{"injector": map[string]any{
+			"jobs": jobs, "namespaces": namespaces,
+			"istio": map[string]any{"kubernetesVersion": kubernetesVersion(), "injector": map[string]any{
 				"builtIn": "istio", "overrides": map[string]any{"global": map[string]any{"tag": tag}},
 			}},
 		},
