@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -142,7 +143,7 @@ func (u *upgrade) publish(t *testing.T, objects map[string]*unstructured.Unstruc
 	t.Helper()
 	p := publication{map[string]*unstructured.Unstructured{}, ""}
 	var text []byte
-	for _, name := range sortedNames(objects) {
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		obj := objects[name]
 		if err := u.apply(t.Context(), obj, false); err != nil {
 			t.Errorf("applying %s for the first time: %v", name, err)
@@ -210,7 +211,7 @@ func (u *upgrade) compare(t *testing.T, mode string, before, after map[string]*u
 	t.Helper()
 	predicted := u.predict(t, before, after)
 	rejected, wrong, kinds := 0, 0, map[string]int{}
-	for _, name := range sortedNames(after) {
+	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if before[name] == nil {
 			continue
 		}
@@ -240,7 +241,7 @@ func (u *upgrade) compare(t *testing.T, mode string, before, after map[string]*u
 func (u *upgrade) predict(t *testing.T, before, after map[string]*unstructured.Unstructured) map[string][]gateFinding {
 	t.Helper()
 	dirs := [2]string{t.TempDir(), t.TempDir()}
-	names := sortedNames(after)
+	names := slices.Sorted(maps.Keys(after))
 	for i, objects := range []map[string]*unstructured.Unstructured{before, after} {
 		for n, name := range names {
 			if objects[name] == nil {
@@ -278,15 +279,6 @@ func (u *upgrade) predict(t *testing.T, before, after map[string]*unstructured.U
 		found[names[n]] = append(found[names[n]], f)
 	}
 	return found
-}
-
-func sortedNames(objects map[string]*unstructured.Unstructured) []string {
-	var names []string
-	for name := range objects {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // withNames returns the workloads that can be applied, which need a name.
