@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -152,18 +151,13 @@ func extractPath(view sourcetree.Reader, name, dir string) error {
 			if err != nil {
 				return err
 			}
-		case isManifestName(e.Path):
+		case manifest.IsFileName(e.Path):
 			if err := extractFile(view, e.Path, dir); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func isManifestName(name string) bool {
-	ext := path.Ext(name)
-	return ext == ".yaml" || ext == ".yml" || ext == ".json"
 }
 
 func extractFile(view sourcetree.Reader, name, dir string) error {

@@ -10,10 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/fn/manifest"
 )
 
 // maxFile bounds one file of pipelines.
@@ -54,7 +55,7 @@ func (p *parsedFiles) readDir(dir string) ([]Entry, error) {
 			}
 			return nil
 		}
-		if d.IsDir() || !isManifest(path) {
+		if d.IsDir() || !manifest.IsFileName(path) {
 			return nil
 		}
 		found = append(found, &foundFile{path: path, name: relativePath(dir, path)})
@@ -101,11 +102,6 @@ func (p *parsedFiles) readFound(found []*foundFile) (out []Entry) {
 // unreadableEntry returns the entry of a file or directory that cannot be read at all.
 func unreadableEntry(name string, err error) []Entry {
 	return []Entry{{Key: name, File: name, Digest: errorText(err), Err: err, Opaque: true}}
-}
-
-// isManifest reports whether a file of this name is read.
-func isManifest(name string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
 func relativePath(dir, path string) string {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -58,7 +59,7 @@ func (r *treeReader) readDirectory(dir string) error {
 		case strings.HasPrefix(e.Name, "."):
 		case e.Mode == tree.Dir:
 			err = r.readDirectory(name)
-		case e.Mode != tree.Submodule && isManifest(e.Name):
+		case e.Mode != tree.Submodule && manifest.IsFileName(e.Name):
 			err = r.readFile(name, e.Mode == tree.Link)
 		}
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,7 +86,7 @@ func Keep(ctx context.Context, response *render.Response, files map[string][]byt
 func ReadFiles(name string) ([]*manifest.Document, error) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(name, func(at string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || at != name && !isManifest(at) {
+		if err != nil || !d.Type().IsRegular() || at != name && !manifest.IsFileName(at) {
 			return err
 		}
 		files[at], err = os.ReadFile(at)
@@ -107,16 +106,11 @@ func ReadFiles(name string) ([]*manifest.Document, error) {
 	return docs, nil
 }
 
-func isManifest(name string) bool {
-	ext := path.Ext(name)
-	return ext == ".yaml" || ext == ".yml" || ext == ".json"
-}
-
 // documentsOf returns the documents of manifests, in the order of their files.
 func documentsOf(files map[string][]byte) []*manifest.Document {
 	var docs []*manifest.Document
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if !isManifest(name) {
+		if !manifest.IsFileName(name) {
 			continue
 		}
 		if file, err := manifest.Parse("", files[name]); err == nil {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
@@ -107,7 +106,7 @@ func differing(before, after map[string][]byte) map[string]bool {
 // readState reads the objects of the files that are wanted. What cannot be read is left out: it is no object.
 func readState(files map[string][]byte, wanted func(name string, text []byte) bool) (out state) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if !isManifest(name) || !wanted(name, files[name]) {
+		if !manifest.IsFileName(name) || !wanted(name, files[name]) {
 			continue
 		}
 		file, err := manifest.Parse("", files[name])
@@ -122,15 +121,6 @@ func readState(files map[string][]byte, wanted func(name string, text []byte) bo
 		}
 	}
 	return out
-}
-
-func isManifest(name string) bool {
-	for _, ending := range []string{".yaml", ".yml", ".json"} {
-		if strings.HasSuffix(name, ending) {
-			return true
-		}
-	}
-	return false
 }
 
 // pair sets the old state of the objects.
@@ -240,7 +230,7 @@ func collectFiles(source tree.Reader, name string, files map[string][]byte) erro
 	}
 	for _, e := range entries {
 		at, err := source.Lookup(e.Path)
-		if err != nil || at.Path != e.Path || !e.Dir && !isManifest(e.Path) {
+		if err != nil || at.Path != e.Path || !e.Dir && !manifest.IsFileName(e.Path) {
 			continue
 		}
 		if err := collectFiles(source, e.Path, files); err != nil {

@@ -24,8 +24,7 @@ func (c *Comparison) findings() (out result.Results) {
 			}
 		}
 	}
-	rank := map[result.Severity]int{result.Error: 0, result.Warning: 1, result.Info: 2}
-	slices.SortStableFunc(out, func(a, b result.Result) int { return rank[a.Severity] - rank[b.Severity] })
+	out.Sort()
 	return out
 }
 

@@ -20,6 +20,7 @@ import (
 
 	gogit "github.com/go-git/go-git/v5"
 
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -137,7 +138,7 @@ func openDirectory(ctx context.Context, dir string, o Options) (verify.History, 
 	root := os.DirFS(dir)
 	for _, from := range h.options.Paths {
 		err := fs.WalkDir(root, path.Clean(filepath.ToSlash(from)), func(name string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && isManifest(name) {
+			if err == nil && d.Type().IsRegular() && manifest.IsFileName(name) {
 				first.files[name] = name
 			}
 			return err
@@ -163,15 +164,6 @@ func newHistory(o Options) *history {
 		return view.Read(name)
 	}
 	return h
-}
-
-// isManifest reports whether a file may hold objects.
-func isManifest(name string) bool {
-	switch path.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return true
-	}
-	return false
 }
 
 // state is what was committed at one time.
@@ -228,7 +220,7 @@ func (s *state) list(name string) error {
 			if err := s.list(below); err != nil {
 				return err
 			}
-		case (e.Mode == tree.File || e.Mode == tree.Executable) && isManifest(e.Name):
+		case (e.Mode == tree.File || e.Mode == tree.Executable) && manifest.IsFileName(e.Name):
 			s.files[below] = e.ID
 		}
 	}
