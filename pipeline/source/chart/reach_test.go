@@ -97,7 +97,7 @@ func TestALockReachesNoOtherRepositoryOfTheServer(t *testing.T) {
 	} {
 		n := newNeighbours(t)
 		err := n.fetch(t, n.URL+path)
-		if err == nil || !chart.IsPermanent(err) || strings.Contains(err.Error(), "404") || strings.Contains(err.Error(), "sha256") {
+		if err == nil || !chart.IsPermanent(err) || strings.Contains(err.Error(), "404 (") || strings.Contains(err.Error(), "sha256") {
 			t.Errorf("%s: got %v", path, err)
 		}
 		for asked := range n.asked {
