@@ -10,24 +10,24 @@ func (s Server) DefaultContainer(c map[string]any) {
 		image, _ := c["image"].(string)
 		c["imagePullPolicy"] = s.pullPolicy(image)
 	}
-	orText(c, "terminationMessagePath", "/dev/termination-log")
-	orText(c, "terminationMessagePolicy", "File")
-	each(c["ports"], func(port map[string]any) { orText(port, "protocol", "TCP") })
-	each(c["env"], s.defaultVariable)
+	setTextIfMissing(c, "terminationMessagePath", "/dev/termination-log")
+	setTextIfMissing(c, "terminationMessagePolicy", "File")
+	forEachMapElement(c["ports"], func(port map[string]any) { setTextIfMissing(port, "protocol", "TCP") })
+	forEachMapElement(c["env"], s.defaultVariable)
 	// Kubernetes writes the resources of a container even if it has none.
 	if c["resources"] == nil {
 		c["resources"] = map[string]any{}
 	}
-	in(c, "resources", func(resources map[string]any) {
-		canonical(resources, "limits")
-		canonical(resources, "requests")
+	visitMapField(c, "resources", func(resources map[string]any) {
+		canonicalizeFieldQuantities(resources, "limits")
+		canonicalizeFieldQuantities(resources, "requests")
 	})
 	for _, key := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-		in(c, key, defaultProbe)
+		visitMapField(c, key, defaultProbe)
 	}
-	in(c, "lifecycle", func(lifecycle map[string]any) {
+	visitMapField(c, "lifecycle", func(lifecycle map[string]any) {
 		for _, key := range []string{"postStart", "preStop"} {
-			in(lifecycle, key, func(handler map[string]any) { in(handler, "httpGet", defaultHTTPGet) })
+			visitMapField(lifecycle, key, func(handler map[string]any) { visitMapField(handler, "httpGet", defaultHTTPGet) })
 		}
 	})
 }
@@ -41,26 +41,26 @@ func (s Server) pullPolicy(image string) string {
 }
 
 func (s Server) defaultVariable(env map[string]any) {
-	in(env, "valueFrom", func(from map[string]any) {
-		in(from, "fieldRef", defaultFieldRef)
-		if s.has(fileKeyOptional) {
-			in(from, "fileKeyRef", func(ref map[string]any) { orAbsent(ref, "optional", false) })
+	visitMapField(env, "valueFrom", func(from map[string]any) {
+		visitMapField(from, "fieldRef", defaultFieldRef)
+		if s.isRuleInEffect(fileKeyOptional) {
+			visitMapField(from, "fileKeyRef", func(ref map[string]any) { setValueIfAbsent(ref, "optional", false) })
 		}
 	})
 }
 
-func defaultFieldRef(ref map[string]any) { orText(ref, "apiVersion", "v1") }
+func defaultFieldRef(ref map[string]any) { setTextIfMissing(ref, "apiVersion", "v1") }
 
 func defaultProbe(probe map[string]any) {
-	orNumber(probe, "timeoutSeconds", 1)
-	orNumber(probe, "periodSeconds", 10)
-	orNumber(probe, "successThreshold", 1)
-	orNumber(probe, "failureThreshold", 3)
-	in(probe, "httpGet", defaultHTTPGet)
-	in(probe, "grpc", func(grpc map[string]any) { orAbsent(grpc, "service", "") })
+	setNumberIfMissing(probe, "timeoutSeconds", 1)
+	setNumberIfMissing(probe, "periodSeconds", 10)
+	setNumberIfMissing(probe, "successThreshold", 1)
+	setNumberIfMissing(probe, "failureThreshold", 3)
+	visitMapField(probe, "httpGet", defaultHTTPGet)
+	visitMapField(probe, "grpc", func(grpc map[string]any) { setValueIfAbsent(grpc, "service", "") })
 }
 
 func defaultHTTPGet(get map[string]any) {
-	orText(get, "path", "/")
-	orText(get, "scheme", "HTTP")
+	setTextIfMissing(get, "path", "/")
+	setTextIfMissing(get, "scheme", "HTTP")
 }

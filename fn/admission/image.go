@@ -32,11 +32,11 @@ func (s Server) validName(name string) bool {
 	if !more {
 		return validPath("library/" + name)
 	}
-	capitals := strings.ToLower(first) != first && s.has(registryNames)
+	capitals := strings.ToLower(first) != first && s.isRuleInEffect(registryNames)
 	if first != "localhost" && !strings.ContainsAny(first, ".:") && !capitals {
 		return validPath(name) // no registry
 	}
-	if validRegistry(first) && (first[0] != '[' || s.has(registryNames)) {
+	if validRegistry(first) && (first[0] != '[' || s.isRuleInEffect(registryNames)) {
 		if (first == "docker.io" || first == "index.docker.io") && !strings.Contains(rest, "/") {
 			rest = "library/" + rest
 		}

@@ -19,12 +19,12 @@ type LimitRange struct {
 func NewLimitRange(obj map[string]any) LimitRange {
 	out := LimitRange{Limits: map[string]any{}, Requests: map[string]any{}}
 	spec, _ := obj["spec"].(map[string]any)
-	each(spec["limits"], func(item map[string]any) {
+	forEachMapElement(spec["limits"], func(item map[string]any) {
 		if item["type"] != "Container" {
 			return
 		}
 		field := func(key string) map[string]any {
-			canonical(item, key)
+			canonicalizeFieldQuantities(item, key)
 			values, _ := item[key].(map[string]any)
 			return values
 		}
@@ -68,7 +68,7 @@ func (l LimitRange) fillResources(c map[string]any) {
 			resources[key] = own
 		}
 		for name, v := range values {
-			orAbsent(own, name, v)
+			setValueIfAbsent(own, name, v)
 		}
 	}
 }

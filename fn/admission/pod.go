@@ -12,27 +12,27 @@ func (s Server) Default(pod map[string]any) {
 	if !ok {
 		return
 	}
-	each(spec["volumes"], s.defaultVolume)
+	forEachMapElement(spec["volumes"], s.defaultVolume)
 	// The keys of the lists of containers, which the requests of the whole pod depend on.
 	for _, key := range []string{"initContainers", "containers"} {
-		each(spec[key], func(c map[string]any) {
+		forEachMapElement(spec[key], func(c map[string]any) {
 			s.DefaultContainer(c)
 			requestLimits(c)
 		})
 	}
-	each(spec["ephemeralContainers"], s.DefaultContainer)
-	canonical(spec, "overhead")
+	forEachMapElement(spec["ephemeralContainers"], s.DefaultContainer)
+	canonicalizeFieldQuantities(spec, "overhead")
 	if resources, ok := spec["resources"].(map[string]any); ok {
-		canonical(resources, "limits")
-		canonical(resources, "requests")
-		if s.has(podRequests) {
+		canonicalizeFieldQuantities(resources, "limits")
+		canonicalizeFieldQuantities(resources, "requests")
+		if s.isRuleInEffect(podRequests) {
 			defaultPodResources(spec, resources)
 		}
 	}
 	s.defaultSpec(spec)
 	for _, l := range s.limits {
 		for _, key := range []string{"containers", "initContainers"} {
-			each(spec[key], l.fillResources)
+			forEachMapElement(spec[key], l.fillResources)
 		}
 	}
 }
@@ -44,14 +44,14 @@ func (s Server) DefaultTemplate(template map[string]any) {
 	if !ok {
 		return
 	}
-	each(spec["volumes"], s.defaultVolume)
+	forEachMapElement(spec["volumes"], s.defaultVolume)
 	for _, key := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		each(spec[key], s.DefaultContainer)
+		forEachMapElement(spec[key], s.DefaultContainer)
 	}
-	canonical(spec, "overhead")
-	in(spec, "resources", func(resources map[string]any) {
-		canonical(resources, "limits")
-		canonical(resources, "requests")
+	canonicalizeFieldQuantities(spec, "overhead")
+	visitMapField(spec, "resources", func(resources map[string]any) {
+		canonicalizeFieldQuantities(resources, "limits")
+		canonicalizeFieldQuantities(resources, "requests")
 	})
 	defaultPodSpec(spec)
 	mirrorAccount(spec)
@@ -59,9 +59,9 @@ func (s Server) DefaultTemplate(template map[string]any) {
 
 // defaultPodSpec sets what the specs of Pods and of templates have in common.
 func defaultPodSpec(spec map[string]any) {
-	orText(spec, "dnsPolicy", "ClusterFirst")
-	orText(spec, "restartPolicy", "Always")
-	orText(spec, "schedulerName", "default-scheduler")
+	setTextIfMissing(spec, "dnsPolicy", "ClusterFirst")
+	setTextIfMissing(spec, "restartPolicy", "Always")
+	setTextIfMissing(spec, "schedulerName", "default-scheduler")
 	if spec["securityContext"] == nil {
 		spec["securityContext"] = map[string]any{}
 	}
@@ -78,13 +78,13 @@ func defaultPodSpec(spec map[string]any) {
 // defaultSpec sets the spec's own fields.
 func (s Server) defaultSpec(spec map[string]any) {
 	defaultPodSpec(spec)
-	if s.has(serviceLinks) && spec["enableServiceLinks"] == nil {
+	if s.isRuleInEffect(serviceLinks) && spec["enableServiceLinks"] == nil {
 		spec["enableServiceLinks"] = true
 	}
 	mirrorAccount(spec)
 	if host, _ := spec["hostNetwork"].(bool); host {
 		for _, key := range []string{"initContainers", "containers"} {
-			each(spec[key], useHostPorts)
+			forEachMapElement(spec[key], useHostPorts)
 		}
 	}
 }
@@ -102,15 +102,15 @@ func mirrorAccount(spec map[string]any) {
 
 // useHostPorts sets the host port of each port of a container in the host's network to the same number.
 func useHostPorts(c map[string]any) {
-	each(c["ports"], func(port map[string]any) {
-		if none(port["hostPort"]) && port["containerPort"] != nil {
+	forEachMapElement(c["ports"], func(port map[string]any) {
+		if isUnsetOrZero(port["hostPort"]) && port["containerPort"] != nil {
 			port["hostPort"] = port["containerPort"]
 		}
 	})
 }
 
-// each calls do with the elements of a list that are maps.
-func each(list any, do func(map[string]any)) {
+// forEachMapElement calls do with the elements of a list that are maps.
+func forEachMapElement(list any, do func(map[string]any)) {
 	elements, _ := list.([]any)
 	for _, e := range elements {
 		if m, ok := e.(map[string]any); ok {
@@ -119,33 +119,33 @@ func each(list any, do func(map[string]any)) {
 	}
 }
 
-// in calls do with a field that is a map.
-func in(m map[string]any, key string, do func(map[string]any)) {
+// visitMapField calls do with a field that is a map.
+func visitMapField(m map[string]any, key string, do func(map[string]any)) {
 	if sub, ok := m[key].(map[string]any); ok {
 		do(sub)
 	}
 }
 
-// orText sets a text if it is missing.
-func orText(m map[string]any, key, value string) {
+// setTextIfMissing sets a text if it is missing.
+func setTextIfMissing(m map[string]any, key, value string) {
 	if v := m[key]; v == nil || v == "" {
 		m[key] = value
 	}
 }
 
-// orNumber sets a number if it is missing.
-func orNumber(m map[string]any, key string, value int64) {
-	if none(m[key]) {
+// setNumberIfMissing sets a number if it is missing.
+func setNumberIfMissing(m map[string]any, key string, value int64) {
+	if isUnsetOrZero(m[key]) {
 		m[key] = value
 	}
 }
 
-// orAbsent sets a value only if the key is absent: the field distinguishes an empty value from an unset one.
-func orAbsent(m map[string]any, key string, value any) {
+// setValueIfAbsent sets a value only if the key is absent: the field distinguishes an empty value from an unset one.
+func setValueIfAbsent(m map[string]any, key string, value any) {
 	if m[key] == nil {
 		m[key] = value
 	}
 }
 
-// none reports whether a number is missing or 0.
-func none(v any) bool { return v == nil || v == int64(0) || v == float64(0) }
+// isUnsetOrZero reports whether a number is missing or 0.
+func isUnsetOrZero(v any) bool { return v == nil || v == int64(0) || v == float64(0) }

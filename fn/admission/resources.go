@@ -10,24 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// canonical writes the quantities in a field of a map as Kubernetes writes them, 1000m as 1, and rounds them up to a
-// thousandth, and null as the 0 that Kubernetes reads it as. What is no quantity stays.
-func canonical(m map[string]any, key string) {
+// canonicalizeFieldQuantities writes the quantities in a field of a map as Kubernetes writes them, 1000m as 1, and
+// rounds them up to a thousandth, and null as the 0 that Kubernetes reads it as. What is no quantity stays.
+func canonicalizeFieldQuantities(m map[string]any, key string) {
 	list, _ := m[key].(map[string]any)
 	for name, v := range list {
 		if v == nil {
 			list[name] = "0"
 			continue
 		}
-		if q, ok := quantity(v); ok {
+		if q, ok := parseQuantityValue(v); ok {
 			q.RoundUp(resource.Milli)
 			list[name] = q.String()
 		}
 	}
 }
 
-// quantity reads a value of a map as a quantity.
-func quantity(v any) (resource.Quantity, bool) {
+// parseQuantityValue reads a value of a map as a quantity.
+func parseQuantityValue(v any) (resource.Quantity, bool) {
 	switch v.(type) {
 	case string, int64, float64:
 		q, err := resource.ParseQuantity(fmt.Sprint(v))
@@ -104,14 +104,14 @@ func defaultPodResources(spec, own map[string]any) {
 // k8s.io/component-helpers/resource).
 func sumOfContainers(spec map[string]any, key string) map[string]resource.Quantity {
 	total, sidecars, start := map[string]resource.Quantity{}, map[string]resource.Quantity{}, map[string]resource.Quantity{}
-	each(spec["containers"], func(c map[string]any) { addTo(total, c, key) })
-	each(spec["initContainers"], func(c map[string]any) {
+	forEachMapElement(spec["containers"], func(c map[string]any) { addContainerResources(total, c, key) })
+	forEachMapElement(spec["initContainers"], func(c map[string]any) {
 		at := map[string]resource.Quantity{}
 		if c["restartPolicy"] == "Always" {
-			addTo(total, c, key)
-			addTo(sidecars, c, key)
+			addContainerResources(total, c, key)
+			addContainerResources(sidecars, c, key)
 		} else {
-			addTo(at, c, key)
+			addContainerResources(at, c, key)
 		}
 		for name, q := range sidecars {
 			sum := at[name]
@@ -124,12 +124,12 @@ func sumOfContainers(spec map[string]any, key string) map[string]resource.Quanti
 	return total
 }
 
-// addTo adds a container's limits or requests.
-func addTo(sum map[string]resource.Quantity, c map[string]any, key string) {
+// addContainerResources adds a container's limits or requests.
+func addContainerResources(sum map[string]resource.Quantity, c map[string]any, key string) {
 	resources, _ := c["resources"].(map[string]any)
 	list, _ := resources[key].(map[string]any)
 	for name, v := range list {
-		q, ok := quantity(v)
+		q, ok := parseQuantityValue(v)
 		if !ok {
 			continue
 		}

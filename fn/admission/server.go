@@ -59,4 +59,4 @@ var since = map[rule]int{
 	imageVolumePolicy: 35,
 }
 
-func (s Server) has(r rule) bool { return s.minor == 0 || s.minor >= since[r] }
+func (s Server) isRuleInEffect(r rule) bool { return s.minor == 0 || s.minor >= since[r] }

@@ -18,61 +18,61 @@ func (s Server) defaultVolume(v map[string]any) {
 		v["emptyDir"] = map[string]any{}
 		return
 	}
-	in(v, "hostPath", func(path map[string]any) { orAbsent(path, "type", "") })
-	in(v, "secret", defaultMode)
-	in(v, "configMap", defaultMode)
-	in(v, "downwardAPI", func(api map[string]any) {
+	visitMapField(v, "hostPath", func(path map[string]any) { setValueIfAbsent(path, "type", "") })
+	visitMapField(v, "secret", defaultMode)
+	visitMapField(v, "configMap", defaultMode)
+	visitMapField(v, "downwardAPI", func(api map[string]any) {
 		defaultMode(api)
 		defaultItems(api)
 	})
-	in(v, "projected", defaultProjected)
-	in(v, "iscsi", func(iscsi map[string]any) { orText(iscsi, "iscsiInterface", "default") })
-	in(v, "rbd", func(rbd map[string]any) {
-		orText(rbd, "pool", "rbd")
-		orText(rbd, "user", "admin")
-		orText(rbd, "keyring", "/etc/ceph/keyring")
+	visitMapField(v, "projected", defaultProjected)
+	visitMapField(v, "iscsi", func(iscsi map[string]any) { setTextIfMissing(iscsi, "iscsiInterface", "default") })
+	visitMapField(v, "rbd", func(rbd map[string]any) {
+		setTextIfMissing(rbd, "pool", "rbd")
+		setTextIfMissing(rbd, "user", "admin")
+		setTextIfMissing(rbd, "keyring", "/etc/ceph/keyring")
 	})
-	in(v, "azureDisk", func(disk map[string]any) {
-		orAbsent(disk, "cachingMode", "ReadWrite")
-		orAbsent(disk, "fsType", "ext4")
-		orAbsent(disk, "readOnly", false)
-		orAbsent(disk, "kind", "Shared")
+	visitMapField(v, "azureDisk", func(disk map[string]any) {
+		setValueIfAbsent(disk, "cachingMode", "ReadWrite")
+		setValueIfAbsent(disk, "fsType", "ext4")
+		setValueIfAbsent(disk, "readOnly", false)
+		setValueIfAbsent(disk, "kind", "Shared")
 	})
-	in(v, "scaleIO", func(scale map[string]any) {
-		orText(scale, "storageMode", "ThinProvisioned")
-		orText(scale, "fsType", "xfs")
+	visitMapField(v, "scaleIO", func(scale map[string]any) {
+		setTextIfMissing(scale, "storageMode", "ThinProvisioned")
+		setTextIfMissing(scale, "fsType", "xfs")
 	})
-	in(v, "ephemeral", func(ephemeral map[string]any) { in(ephemeral, "volumeClaimTemplate", defaultClaim) })
-	if s.has(imageVolumePolicy) {
-		in(v, "image", func(image map[string]any) {
+	visitMapField(v, "ephemeral", func(ephemeral map[string]any) { visitMapField(ephemeral, "volumeClaimTemplate", defaultClaim) })
+	if s.isRuleInEffect(imageVolumePolicy) {
+		visitMapField(v, "image", func(image map[string]any) {
 			reference, _ := image["reference"].(string)
-			orText(image, "pullPolicy", s.pullPolicy(reference))
+			setTextIfMissing(image, "pullPolicy", s.pullPolicy(reference))
 		})
 	}
 }
 
-func defaultMode(source map[string]any) { orAbsent(source, "defaultMode", fileMode) }
+func defaultMode(source map[string]any) { setValueIfAbsent(source, "defaultMode", fileMode) }
 
 // defaultItems sets the defaults of the files of a downward API volume.
 func defaultItems(source map[string]any) {
-	each(source["items"], func(item map[string]any) { in(item, "fieldRef", defaultFieldRef) })
+	forEachMapElement(source["items"], func(item map[string]any) { visitMapField(item, "fieldRef", defaultFieldRef) })
 }
 
 func defaultProjected(projected map[string]any) {
 	defaultMode(projected)
-	each(projected["sources"], func(source map[string]any) {
-		in(source, "downwardAPI", defaultItems)
-		in(source, "serviceAccountToken", func(token map[string]any) { orAbsent(token, "expirationSeconds", tokenSeconds) })
+	forEachMapElement(projected["sources"], func(source map[string]any) {
+		visitMapField(source, "downwardAPI", defaultItems)
+		visitMapField(source, "serviceAccountToken", func(token map[string]any) { setValueIfAbsent(token, "expirationSeconds", tokenSeconds) })
 	})
 }
 
 // defaultClaim sets the defaults of a claim that is made for the pod alone.
 func defaultClaim(template map[string]any) {
-	in(template, "spec", func(spec map[string]any) {
-		orAbsent(spec, "volumeMode", "Filesystem")
-		in(spec, "resources", func(resources map[string]any) {
-			canonical(resources, "limits")
-			canonical(resources, "requests")
+	visitMapField(template, "spec", func(spec map[string]any) {
+		setValueIfAbsent(spec, "volumeMode", "Filesystem")
+		visitMapField(spec, "resources", func(resources map[string]any) {
+			canonicalizeFieldQuantities(resources, "limits")
+			canonicalizeFieldQuantities(resources, "requests")
 		})
 	})
 }

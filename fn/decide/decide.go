@@ -118,8 +118,8 @@ func New(o Options) (*Decider, error) {
 }
 
 func (d *Decider) compileWebhook(c v1alpha1.Webhook) (compiledWebhook, error) {
-	revision := orDefault(c.Revision)
-	own := orDefault(d.options.Revision)
+	revision := revisionOrDefault(c.Revision)
+	own := revisionOrDefault(d.options.Revision)
 	h := compiledWebhook{match: Match{Config: c.Name, Revision: revision, Source: d.source}, ours: c.Revision == "" || revision == own}
 	if h.ours {
 		h.match.Revision = own
@@ -162,14 +162,14 @@ func (t *stepTrace) add(s Step) {
 }
 
 func (d *Decider) decideTraced(p Pod, t *stepTrace) Decision {
-	v := d.view(p)
-	call := d.call(v, t)
+	v := d.selectorViewForPod(p)
+	call := d.evaluateWebhookCall(v, t)
 	verdict := d.injectRequired(p, v, t)
 
 	out := Decision{Namespace: p.Namespace, Others: call.others}
 	switch {
 	case call.answer == No:
-		d.notCalled(&out, v)
+		d.explainUncalledWebhook(&out, v)
 	case !verdict.inject:
 		out.Code, out.Reason, out.Deciding = verdict.code, verdict.reason, verdict.fact
 		out.Webhook = call.match
@@ -197,7 +197,7 @@ func (d *Decider) decideTraced(p Pod, t *stepTrace) Decision {
 // unknownNamespace decides for a pod when the webhook is called or not depending on unknown labels of the
 // namespace.
 func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict) {
-	what := p.unknownWords()
+	what := p.describeUnknownNamespace()
 	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: p.Namespace.Source}
 	own := "the pod does not opt out"
 	if verdict.fact != nil {
@@ -206,7 +206,7 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict
 	switch {
 	case d.unknown == v1alpha1.UnknownNamespaceFail:
 		out.Failed, out.Code = true, CodeNamespaceUnknownFail
-		out.Reason = what + "; " + d.giveNamespace(p.Namespace)
+		out.Reason = what + "; " + d.namespaceHint(p.Namespace)
 	case d.unknown == v1alpha1.UnknownNamespaceSkip:
 		out.Code = CodeNamespaceUnknownSkip
 		out.Reason = what + ", and the policy skips such workloads"
@@ -228,7 +228,7 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict
 // otherRevision returns the revision that the pod's own label asks for, if the pod is injected without any webhook that asks for that label.
 func (d *Decider) otherRevision(out *Decision, p Pod) string {
 	asked := p.Labels[labelRevision]
-	if !out.Inject || out.Webhook != nil || asked == "" || asked == orDefault(d.options.Revision) || slices.Contains(d.options.RevisionTags, asked) {
+	if !out.Inject || out.Webhook != nil || asked == "" || asked == revisionOrDefault(d.options.Revision) || slices.Contains(d.options.RevisionTags, asked) {
 		return ""
 	}
 	return asked
@@ -247,7 +247,7 @@ func (d *Decider) addWarnings(out *Decision, p Pod) {
 	}
 	if other := d.otherRevision(out, p); other != "" {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the pod's label istio.io/rev asks for the revision %s, and the policy injects the proxy of revision %s; "+
-			"use a policy for revision %s, list it in revisionTags if it is a tag of this revision, or remove the label", other, orDefault(d.options.Revision), other))
+			"use a policy for revision %s, list it in revisionTags if it is a tag of this revision, or remove the label", other, revisionOrDefault(d.options.Revision), other))
 	}
 	if p.Namespace.Known && p.Namespace.Labels[labelInjection] != "" && p.Namespace.Labels[labelRevision] != "" {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("namespace %s has both labels, istio-injection=%s and istio.io/rev=%s; the first one wins",

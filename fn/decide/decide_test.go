@@ -84,8 +84,8 @@ func TestSeed004(t *testing.T) {
 func TestReasons(t *testing.T) {
 	stock := Options{Release: release.Newest(31)}
 	own := Options{Release: release.Newest(31), WebhookSource: "webhooks.yaml", Webhooks: []v1alpha1.Webhook{
-		{Name: "mine", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("pods", all(in("team", "a", "b")), all(missing("batch")))}},
-		{Name: "theirs", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("pods", all(in("team", "c")), nil)}},
+		{Name: "mine", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("pods", selectorRequiringAll(keyInValues("team", "a", "b")), selectorRequiringAll(keyDoesNotExist("batch")))}},
+		{Name: "theirs", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("pods", selectorRequiringAll(keyInValues("team", "c")), nil)}},
 	}}
 	nowhere := pod("", "")
 	nowhere.Namespace = Namespace{}
@@ -161,7 +161,7 @@ func TestUnknownNamespace(t *testing.T) {
 	host := unknown("shop", "")
 	host.HostNetwork = true
 	everyone := []v1alpha1.Webhook{{Name: "all", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("all", nil, nil)}}}
-	byName := []v1alpha1.Webhook{{Name: "named", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("named", all(in(labelNamespaceName, "shop")), nil)}}}
+	byName := []v1alpha1.Webhook{{Name: "named", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("named", selectorRequiringAll(keyInValues(labelNamespaceName, "shop")), nil)}}}
 	for _, tc := range []struct {
 		name string
 		o    Options

@@ -18,11 +18,11 @@ const (
 
 // Says reports whether labels of a namespace affect injection: one of them is a label that a rule of the webhooks
 // selects, or the label that adds the namespace to the ambient mesh.
-func (d *Decider) Says(labels map[string]string) bool { return len(d.speaking(labels)) > 0 }
+func (d *Decider) Says(labels map[string]string) bool { return len(d.labelKeysUsedBy(labels)) > 0 }
 
 // Said returns the labels of a namespace that affect injection, for people.
 func (d *Decider) Said(labels map[string]string) string {
-	keys := d.speaking(labels)
+	keys := d.labelKeysUsedBy(labels)
 	if len(keys) == 0 {
 		return "no label about injection"
 	}
@@ -32,8 +32,8 @@ func (d *Decider) Said(labels map[string]string) string {
 	return strings.Join(keys, " and ")
 }
 
-// speaking returns the keys of such labels in order.
-func (d *Decider) speaking(labels map[string]string) []string {
+// labelKeysUsedBy returns the keys of such labels in order.
+func (d *Decider) labelKeysUsedBy(labels map[string]string) []string {
 	var keys []string
 	if labels[labelDataplane] == ambient {
 		keys = append(keys, labelDataplane)
@@ -61,8 +61,8 @@ func (d *Decider) Settle(ns Namespace, declared bool) Namespace {
 	return ns
 }
 
-// unknownWords describes what is not known about the namespace of a pod.
-func (p Pod) unknownWords() string {
+// describeUnknownNamespace describes what is not known about the namespace of a pod.
+func (p Pod) describeUnknownNamespace() string {
 	ns := p.Namespace
 	switch {
 	case ns.Name == "":
@@ -74,13 +74,13 @@ func (p Pod) unknownWords() string {
 	}
 }
 
-// giveNamespace returns the text to write so that a namespace is known, in a form that can be copied.
-func (d *Decider) giveNamespace(ns Namespace) string {
+// namespaceHint returns the text to write so that a namespace is known, in a form that can be copied.
+func (d *Decider) namespaceHint(ns Namespace) string {
 	if ns.Name == "" {
 		return "give it with -n NAMESPACE, or add defaultNamespace: NAMESPACE, or unknownNamespace: Inject (or Skip), to the policy's spec"
 	}
 	label := labelInjection + ": enabled"
-	if own := orDefault(d.options.Revision); own != defaultRevision {
+	if own := revisionOrDefault(d.options.Revision); own != defaultRevision {
 		label = labelRevision + ": " + own
 	}
 	return "add namespaces: [{name: " + ns.Name + ", labels: {" + label + "}}], or unknownNamespace: Inject (or Skip), to the policy's spec"

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// notCalled explains why no webhook of the policy's revision is called. It looks for the label on which that hangs by
-// asking again with that label changed, so that it holds for every version's rules and for a user's own.
-func (d *Decider) notCalled(out *Decision, v selectorView) {
+// explainUncalledWebhook explains why no webhook of the policy's revision is called. It looks for the label on which
+// that hangs by asking again with that label changed, so that it holds for every version's rules and for a user's own.
+func (d *Decider) explainUncalledWebhook(out *Decision, v selectorView) {
 	if len(out.Others) > 0 {
 		m := out.Others[0]
 		out.Code, out.Revision = CodeOtherRevision, m.Revision
-		out.Reason = fmt.Sprintf("the webhook rule %s matches the pod for revision %s, and the policy injects revision %s", m, m.Revision, orDefault(d.options.Revision))
+		out.Reason = fmt.Sprintf("the webhook rule %s matches the pod for revision %s, and the policy injects revision %s", m, m.Revision, revisionOrDefault(d.options.Revision))
 		return
 	}
 	p := v.pod
@@ -33,13 +33,13 @@ func (d *Decider) notCalled(out *Decision, v selectorView) {
 		out.Code, out.Deciding = CodeNamespaceLabel, &Fact{Level: LevelNamespace, Kind: "label", Key: key, Value: value, Source: ns.Source}
 		out.Reason = fmt.Sprintf("namespace %s is labelled %s=%s", ns.Name, key, value)
 		if key == labelRevision {
-			out.Reason += ", which is not " + d.names()
+			out.Reason += ", which is not " + d.policyRevisionNames()
 		}
 		return
 	}
-	if value, ok := p.Labels[labelRevision]; ok && d.wouldCall(p, v, labelChanges{pod: map[string]*string{labelRevision: pointerTo(orDefault(d.options.Revision))}}) {
+	if value, ok := p.Labels[labelRevision]; ok && d.wouldCallWithLabels(p, v, labelChanges{pod: map[string]*string{labelRevision: pointerTo(revisionOrDefault(d.options.Revision))}}) {
 		out.Code, out.Deciding = CodePodLabel, &Fact{Level: LevelPod, Kind: "label", Key: labelRevision, Value: value, Source: sourceWorkload}
-		out.Reason = fmt.Sprintf("the pod is labelled %s=%s, which is not %s", labelRevision, value, d.names())
+		out.Reason = fmt.Sprintf("the pod is labelled %s=%s, which is not %s", labelRevision, value, d.policyRevisionNames())
 		return
 	}
 	if d.noLabel(out, p, v) {
@@ -52,12 +52,12 @@ func (d *Decider) notCalled(out *Decision, v selectorView) {
 // labelChanges are labels to try: a value, or nil for none.
 type labelChanges struct{ namespace, pod map[string]*string }
 
-// wouldCall asks the webhooks again with other labels.
-func (d *Decider) wouldCall(p Pod, v selectorView, c labelChanges) bool {
+// wouldCallWithLabels asks the webhooks again with other labels.
+func (d *Decider) wouldCallWithLabels(p Pod, v selectorView, c labelChanges) bool {
 	p.Labels = withChanges(p.Labels, c.pod)
 	p.Namespace.Labels = withChanges(p.Namespace.Labels, c.namespace)
 	p.Namespace.Known = p.Namespace.Known || v.namespace.all
-	return d.call(d.view(p), nil).answer != No
+	return d.evaluateWebhookCall(d.selectorViewForPod(p), nil).answer != No
 }
 
 func withChanges(m map[string]string, change map[string]*string) map[string]string {
@@ -83,25 +83,25 @@ func pointerTo(s string) *string { return &s }
 // podRefuses reports whether the pod's label sidecar.istio.io/inject keeps every webhook away, whatever the namespace.
 func (d *Decider) podRefuses(p Pod) bool {
 	p.Namespace = Namespace{Name: p.Namespace.Name}
-	if d.call(d.view(p), nil).answer != No {
+	if d.evaluateWebhookCall(d.selectorViewForPod(p), nil).answer != No {
 		return false
 	}
 	p.Labels = withChanges(p.Labels, map[string]*string{labelInject: nil})
-	return d.call(d.view(p), nil).answer != No
+	return d.evaluateWebhookCall(d.selectorViewForPod(p), nil).answer != No
 }
 
 // labelDecides reports whether another value of a namespace's label, or its absence, would have the webhook called, if need be
 // together with the policy's revision on the namespace.
 func (d *Decider) labelDecides(p Pod, v selectorView, key string) bool {
-	own := pointerTo(orDefault(d.options.Revision))
+	own := pointerTo(revisionOrDefault(d.options.Revision))
 	values := map[string][]*string{
 		labelInjection: {pointerTo("enabled"), nil},
 		labelRevision:  {own, nil},
 		labelEnv:       {pointerTo(d.options.Settings.Namespace), nil},
 	}[key]
 	for _, value := range values {
-		if d.wouldCall(p, v, labelChanges{namespace: map[string]*string{key: value}}) ||
-			key == labelInjection && d.wouldCall(p, v, labelChanges{namespace: map[string]*string{key: value, labelRevision: own}}) {
+		if d.wouldCallWithLabels(p, v, labelChanges{namespace: map[string]*string{key: value}}) ||
+			key == labelInjection && d.wouldCallWithLabels(p, v, labelChanges{namespace: map[string]*string{key: value, labelRevision: own}}) {
 			return true
 		}
 	}
@@ -110,9 +110,9 @@ func (d *Decider) labelDecides(p Pod, v selectorView, key string) bool {
 
 // noLabel explains a call that fails for want of a label: it finds the one that would do.
 func (d *Decider) noLabel(out *Decision, p Pod, v selectorView) bool {
-	own := orDefault(d.options.Revision)
+	own := revisionOrDefault(d.options.Revision)
 	for _, l := range [][2]string{{labelInjection, "enabled"}, {labelRevision, own}, {labelEnv, d.options.Settings.Namespace}} {
-		if d.wouldCall(p, v, labelChanges{namespace: map[string]*string{l[0]: &l[1]}}) {
+		if d.wouldCallWithLabels(p, v, labelChanges{namespace: map[string]*string{l[0]: &l[1]}}) {
 			out.Code = CodeNoLabel
 			out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: l[0], Missing: true, Source: p.Namespace.Source}
 			out.Reason = fmt.Sprintf("namespace %s lacks the label %s=%s, and the pod does not ask for injection by a label", p.Namespace.Name, l[0], l[1])
@@ -124,7 +124,7 @@ func (d *Decider) noLabel(out *Decision, p Pod, v selectorView) bool {
 	}
 	for _, l := range [][2]string{{labelInject, "true"}, {labelRevision, own}} {
 		for _, ns := range []map[string]*string{nil, {labelInjection: pointerTo("enabled")}, {labelRevision: &own}} {
-			if d.wouldCall(p, v, labelChanges{namespace: ns, pod: map[string]*string{l[0]: &l[1]}}) {
+			if d.wouldCallWithLabels(p, v, labelChanges{namespace: ns, pod: map[string]*string{l[0]: &l[1]}}) {
 				out.Code = CodeNoLabel
 				out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: l[0], Missing: true, Source: sourceWorkload}
 				out.Reason = fmt.Sprintf("the pod lacks the label %s=%s, which the webhook asks for", l[0], l[1])
@@ -135,9 +135,9 @@ func (d *Decider) noLabel(out *Decision, p Pod, v selectorView) bool {
 	return false
 }
 
-// names are the values of istio.io/rev that mean the policy's revision.
-func (d *Decider) names() string {
-	s := "the policy's revision " + orDefault(d.options.Revision)
+// policyRevisionNames returns the values of istio.io/rev that mean the policy's revision.
+func (d *Decider) policyRevisionNames() string {
+	s := "the policy's revision " + revisionOrDefault(d.options.Revision)
 	if len(d.options.RevisionTags) > 0 {
 		s += " or one of its tags (" + strings.Join(d.options.RevisionTags, ", ") + ")"
 	}

@@ -60,14 +60,14 @@ func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVe
 		step("ignored namespaces", No, p.Namespace.Name+" is ignored")
 		return injectorVerdict{false, CodeIgnoredNamespace, "the injector ignores namespace " + p.Namespace.Name, &Fact{Level: LevelNamespace, Kind: "name", Key: p.Namespace.Name, Source: sourceWorkload}}
 	}
-	step("ignored namespaces", Undecided, orNone(p.Namespace.Name)+" is not ignored")
+	step("ignored namespaces", Undecided, nameOrUnknownNamespace(p.Namespace.Name)+" is not ignored")
 
 	if own, answer := d.podAsks(p); own != nil {
 		step(labelInject, answer, own.String())
 		switch answer {
 		case Yes:
 			if d.badPolicy() {
-				return d.policy(step)
+				return d.evaluateDefaultPolicy(step)
 			}
 			return injectorVerdict{true, CodePodAsks, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
 		case No:
@@ -76,13 +76,13 @@ func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVe
 	} else {
 		step(labelInject, Undecided, "the pod does not set it to true or false")
 	}
-	if out := d.selectors(v, step); out != nil {
+	if out := d.evaluateInjectorSelectors(v, step); out != nil {
 		if out.inject && d.badPolicy() {
-			return d.policy(step)
+			return d.evaluateDefaultPolicy(step)
 		}
 		return *out
 	}
-	return d.policy(step)
+	return d.evaluateDefaultPolicy(step)
 }
 
 // podAsks reads the pod's own label or annotation; nil if it has neither.
@@ -114,8 +114,8 @@ func (d *Decider) podAsks(p Pod) (*Fact, Answer) {
 	return f, No
 }
 
-// selectors asks neverInjectSelector and alwaysInjectSelector.
-func (d *Decider) selectors(v selectorView, step func(string, Answer, string)) *injectorVerdict {
+// evaluateInjectorSelectors asks neverInjectSelector and alwaysInjectSelector.
+func (d *Decider) evaluateInjectorSelectors(v selectorView, step func(string, Answer, string)) *injectorVerdict {
 	if !d.profile.selectors {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (d *Decider) badPolicy() bool {
 	return d.options.Policy != "enabled" && d.options.Policy != "disabled"
 }
 
-func (d *Decider) policy(step func(string, Answer, string)) injectorVerdict {
+func (d *Decider) evaluateDefaultPolicy(step func(string, Answer, string)) injectorVerdict {
 	policy := d.options.Policy
 	f := &Fact{Level: LevelInjector, Kind: "setting", Key: "policy", Value: policy, Source: sourceConfig}
 	switch {
@@ -168,7 +168,7 @@ func (d *Decider) policy(step func(string, Answer, string)) injectorVerdict {
 	return injectorVerdict{false, CodePolicyDisabled, fmt.Sprintf("the injector's policy is %q, which is neither enabled nor disabled, so that it injects nothing", policy), f}
 }
 
-func orNone(name string) string {
+func nameOrUnknownNamespace(name string) string {
 	if name == "" {
 		return "the unknown namespace"
 	}

@@ -63,19 +63,19 @@ func BuiltIn(r release.Release, revision string, tags []string, s Settings) []v1
 	if s.Namespace != "istio-system" {
 		name += "-" + s.Namespace
 	}
-	out := []v1alpha1.Webhook{{Name: name, Revision: orDefault(revision), Webhooks: revisionRules(features, revision, s)}}
+	out := []v1alpha1.Webhook{{Name: name, Revision: revisionOrDefault(revision), Webhooks: revisionRules(features, revision, s)}}
 	for _, tag := range tags {
 		if !features.Has(feature.RevisionTags) {
 			break
 		}
-		out = append(out, v1alpha1.Webhook{Name: tagPrefix + tag, Revision: orDefault(revision), Webhooks: tagRules(features, tag, s)})
+		out = append(out, v1alpha1.Webhook{Name: tagPrefix + tag, Revision: revisionOrDefault(revision), Webhooks: tagRules(features, tag, s)})
 	}
 	return out
 }
 
 const tagPrefix = "istio-revision-tag-"
 
-func orDefault(revision string) string {
+func revisionOrDefault(revision string) string {
 	if revision == "" {
 		return defaultRevision
 	}
@@ -118,14 +118,14 @@ const ruleName = "sidecar-injector.istio.io"
 // selectedRules take what istio.io/rev selects, on the namespace or on the pod.
 func selectedRules(prefix, revision string, s Settings) []v1alpha1.WebhookRule {
 	onNamespace := newWebhookRule(prefix+"namespace."+ruleName,
-		all(in(labelRevision, revision), missing(labelInjection)),
-		all(notIn(labelInject, "false")))
+		selectorRequiringAll(keyInValues(labelRevision, revision), keyDoesNotExist(labelInjection)),
+		selectorRequiringAll(keyNotInValues(labelInject, "false")))
 	onPod := newWebhookRule(prefix+"object."+ruleName,
-		all(missing(labelRevision), missing(labelInjection)),
-		all(notIn(labelInject, "false"), in(labelRevision, revision)))
+		selectorRequiringAll(keyDoesNotExist(labelRevision), keyDoesNotExist(labelInjection)),
+		selectorRequiringAll(keyNotInValues(labelInject, "false"), keyInValues(labelRevision, revision)))
 	if s.PreferPod {
-		onNamespace.ObjectSelector = all(notIn(labelInject, "false"), missing(labelRevision))
-		onPod.NamespaceSelector = all(missing(labelInjection))
+		onNamespace.ObjectSelector = selectorRequiringAll(keyNotInValues(labelInject, "false"), keyDoesNotExist(labelRevision))
+		onPod.NamespaceSelector = selectorRequiringAll(keyDoesNotExist(labelInjection))
 	}
 	return []v1alpha1.WebhookRule{onNamespace, onPod}
 }
@@ -135,20 +135,20 @@ func selectedRules(prefix, revision string, s Settings) []v1alpha1.WebhookRule {
 func defaultRules(features feature.Set, s Settings) []v1alpha1.WebhookRule {
 	rules := []v1alpha1.WebhookRule{
 		newWebhookRule("namespace."+ruleName,
-			all(in(labelInjection, "enabled")),
-			all(notIn(labelInject, "false"))),
+			selectorRequiringAll(keyInValues(labelInjection, "enabled")),
+			selectorRequiringAll(keyNotInValues(labelInject, "false"))),
 		newWebhookRule("object."+ruleName,
-			all(missing(labelInjection), missing(labelRevision)),
-			all(in(labelInject, "true"), missing(labelRevision))),
+			selectorRequiringAll(keyDoesNotExist(labelInjection), keyDoesNotExist(labelRevision)),
+			selectorRequiringAll(keyInValues(labelInject, "true"), keyDoesNotExist(labelRevision))),
 	}
 	if !s.EnableNamespacesByDefault {
 		return rules
 	}
-	auto := all(missing(labelInjection), missing(labelRevision))
+	auto := selectorRequiringAll(keyDoesNotExist(labelInjection), keyDoesNotExist(labelRevision))
 	if features.Has(feature.AutoLeavesSystem) {
-		auto.MatchExpressions = append(auto.MatchExpressions, notIn(labelNamespaceName, systemNamespaces...))
+		auto.MatchExpressions = append(auto.MatchExpressions, keyNotInValues(labelNamespaceName, systemNamespaces...))
 	}
-	return append(rules, newWebhookRule("auto."+ruleName, auto, all(missing(labelInject), missing(labelRevision))))
+	return append(rules, newWebhookRule("auto."+ruleName, auto, selectorRequiringAll(keyDoesNotExist(labelInject), keyDoesNotExist(labelRevision))))
 }
 
 // legacyRule is the single rule of 1.0 to 1.8, and of 1.9 and 1.10 with legacy selectors.
@@ -156,28 +156,28 @@ func legacyRule(features feature.Set, revision string, s Settings) v1alpha1.Webh
 	r := v1alpha1.WebhookRule{Name: ruleName}
 	switch {
 	case s.EnableNamespacesByDefault && features.Has(feature.WebhookOfHelm):
-		r.NamespaceSelector = all(notIn(labelInjection, "disabled"))
+		r.NamespaceSelector = selectorRequiringAll(keyNotInValues(labelInjection, "disabled"))
 	case s.EnableNamespacesByDefault:
-		r.NamespaceSelector = all(notIn(labelName, s.Namespace), notIn(labelInjection, "disabled"), missing(labelEnv), missing(labelRevision))
+		r.NamespaceSelector = selectorRequiringAll(keyNotInValues(labelName, s.Namespace), keyNotInValues(labelInjection, "disabled"), keyDoesNotExist(labelEnv), keyDoesNotExist(labelRevision))
 	case revision != "" && features.Has(feature.WebhookOfRevision):
-		r.NamespaceSelector = all(missing(labelInjection), in(labelRevision, revision))
+		r.NamespaceSelector = selectorRequiringAll(keyDoesNotExist(labelInjection), keyInValues(labelRevision, revision))
 	case revision != "" && !features.Has(feature.WebhookOfHelm):
-		r.NamespaceSelector = all(notIn(labelInjection, "disabled"), in(labelRevision, revision))
+		r.NamespaceSelector = selectorRequiringAll(keyNotInValues(labelInjection, "disabled"), keyInValues(labelRevision, revision))
 	case features.Has(feature.WebhookOfInjectLabel) && s.InjectLabel != "" && s.InjectLabel != labelInjection:
-		r.NamespaceSelector = all(in(labelEnv, s.Namespace))
+		r.NamespaceSelector = selectorRequiringAll(keyInValues(labelEnv, s.Namespace))
 	default:
-		r.NamespaceSelector = all(in(labelInjection, "enabled"))
+		r.NamespaceSelector = selectorRequiringAll(keyInValues(labelInjection, "enabled"))
 	}
 	if features.Has(feature.WebhookOfHelm) || !s.ObjectSelector {
 		return r
 	}
 	switch {
 	case s.AutoInject:
-		r.ObjectSelector = all(notIn(labelInject, "false"))
+		r.ObjectSelector = selectorRequiringAll(keyNotInValues(labelInject, "false"))
 	case revision != "" && features.Has(feature.WebhookOfRevision):
-		r.ObjectSelector = all(missing(labelInject), in(labelRevision, revision))
+		r.ObjectSelector = selectorRequiringAll(keyDoesNotExist(labelInject), keyInValues(labelRevision, revision))
 	default:
-		r.ObjectSelector = all(in(labelInject, "true"))
+		r.ObjectSelector = selectorRequiringAll(keyInValues(labelInject, "true"))
 	}
 	return r
 }
@@ -186,18 +186,18 @@ func newWebhookRule(name string, namespace, object *v1alpha1.LabelSelector) v1al
 	return v1alpha1.WebhookRule{Name: name, NamespaceSelector: namespace, ObjectSelector: object}
 }
 
-func all(list ...v1alpha1.LabelSelectorRequirement) *v1alpha1.LabelSelector {
+func selectorRequiringAll(list ...v1alpha1.LabelSelectorRequirement) *v1alpha1.LabelSelector {
 	return &v1alpha1.LabelSelector{MatchExpressions: list}
 }
 
-func in(key string, values ...string) v1alpha1.LabelSelectorRequirement {
+func keyInValues(key string, values ...string) v1alpha1.LabelSelectorRequirement {
 	return v1alpha1.LabelSelectorRequirement{Key: key, Operator: "In", Values: values}
 }
 
-func notIn(key string, values ...string) v1alpha1.LabelSelectorRequirement {
+func keyNotInValues(key string, values ...string) v1alpha1.LabelSelectorRequirement {
 	return v1alpha1.LabelSelectorRequirement{Key: key, Operator: "NotIn", Values: values}
 }
 
-func missing(key string) v1alpha1.LabelSelectorRequirement {
+func keyDoesNotExist(key string) v1alpha1.LabelSelectorRequirement {
 	return v1alpha1.LabelSelectorRequirement{Key: key, Operator: "DoesNotExist"}
 }

@@ -49,7 +49,7 @@ func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 	if d.clusterInjects(p) == No {
 		return Mark{Safe: true, Message: "the cluster's webhook does not match the pod, so no mark is needed"}
 	}
-	cni := d.plugged(injected)
+	cni := d.usesCNIPlugin(injected)
 	for _, m := range marks {
 		if cni && (m.Labels[labelInject] != "" || m.Annotations[labelInject] != "") {
 			continue
@@ -69,18 +69,18 @@ func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 	if cni {
 		why = "Istio's CNI plugin redirects the pod's traffic and would stop with " + labelInject + "=false, so the pod is not marked"
 	}
-	m.Message = why + "; " + d.keepAway(p)
+	m.Message = why + "; " + d.describeWebhookExclusion(p)
 	return m
 }
 
-// keepAway describes how to keep the webhook away from a pod that cannot be marked.
-func (d *Decider) keepAway(p Pod) string {
+// describeWebhookExclusion describes how to keep the webhook away from a pod that cannot be marked.
+func (d *Decider) describeWebhookExclusion(p Pod) string {
 	selector := fmt.Sprintf("put neverInjectSelector [{matchLabels: {%s: \"true\"}}] into the injector's configuration, of the cluster and of the policy", LabelInjected)
 	if own, answer := d.podAsks(p); own != nil && answer == Yes {
 		selector = fmt.Sprintf("give the cluster's MutatingWebhookConfiguration and the policy's webhooks an objectSelector that leaves out %s=true, as the pod's own %s %s=%s goes before neverInjectSelector",
 			LabelInjected, own.Kind, own.Key, own.Value)
 	}
-	fact := d.call(d.view(p), nil).fact
+	fact := d.evaluateWebhookCall(d.selectorViewForPod(p), nil).fact
 	switch {
 	case fact != nil && fact.Level == LevelPod:
 		return fmt.Sprintf("it comes for the pod's own label %s=%s; to keep it away %s", fact.Key, fact.Value, selector)
@@ -119,9 +119,9 @@ func (m Mark) String() string {
 	return s
 }
 
-// plugged reports whether Istio's CNI plugin redirects the pod's traffic. Only then does the pod have no
+// usesCNIPlugin reports whether Istio's CNI plugin redirects the pod's traffic. Only then does the pod have no
 // istio-init, and istio-validation checks that the plugin has done its work.
-func (d *Decider) plugged(pod map[string]any) bool {
+func (d *Decider) usesCNIPlugin(pod map[string]any) bool {
 	list, _ := mapOf(pod["spec"])["initContainers"].([]any)
 	validation := false
 	for _, c := range list {
@@ -138,11 +138,11 @@ func (d *Decider) plugged(pod map[string]any) bool {
 // clusterInjects reports whether some webhook of the cluster matches the pod and its injector would inject it.
 // Unknown means that the answer depends on a namespace whose labels are not known.
 func (d *Decider) clusterInjects(p Pod) Answer {
-	v := d.view(p)
+	v := d.selectorViewForPod(p)
 	if !d.injectRequired(p, v, nil).inject {
 		return No
 	}
-	c := d.call(v, nil)
+	c := d.evaluateWebhookCall(v, nil)
 	if len(c.others) > 0 {
 		return Yes
 	}
@@ -158,7 +158,7 @@ func (d *Decider) Reinjects(p Pod) (Answer, string) {
 		return No, ""
 	}
 	who, matches := "the cluster's webhook", "also matches"
-	if c := d.call(d.view(p), nil); c.match != nil {
+	if c := d.evaluateWebhookCall(d.selectorViewForPod(p), nil); c.match != nil {
 		who += " " + c.match.String()
 	} else if len(c.others) > 0 {
 		who += " " + c.others[0].String()

@@ -46,7 +46,7 @@ func TestMarkFor(t *testing.T) {
 	asksByAnnotation := pod("istio-injection=enabled", "app=a")
 	asksByAnnotation.Annotations = set("sidecar.istio.io/inject=true")
 	nowhere := Pod{Labels: set("app=a"), Namespace: Namespace{Name: "shop"}}
-	ownWebhook := []v1alpha1.Webhook{{Name: "mine", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("r", all(in(labelInjection, "enabled")), all(missing(LabelInjected)))}}}
+	ownWebhook := []v1alpha1.Webhook{{Name: "mine", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("r", selectorRequiringAll(keyInValues(labelInjection, "enabled")), selectorRequiringAll(keyDoesNotExist(LabelInjected)))}}}
 	for _, tc := range []struct {
 		name         string
 		o            Options

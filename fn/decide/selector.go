@@ -69,8 +69,8 @@ type knownLabels struct {
 	all    bool
 }
 
-// ask returns Yes, No or Unknown, and the requirement that does not hold or is not known.
-func (s selector) ask(k knownLabels) (Answer, *requirement) {
+// evaluateKnownLabels returns Yes, No or Unknown, and the requirement that does not hold or is not known.
+func (s selector) evaluateKnownLabels(k knownLabels) (Answer, *requirement) {
 	answer, which := Yes, (*requirement)(nil)
 	for i := range s.requirements {
 		r := &s.requirements[i]
@@ -85,8 +85,8 @@ func (s selector) ask(k knownLabels) (Answer, *requirement) {
 	return answer, which
 }
 
-// why describes what a requirement wants and what the labels are.
-func (r *requirement) why(whose Level, k knownLabels) string {
+// describeMismatch describes what a requirement wants and what the labels are.
+func (r *requirement) describeMismatch(whose Level, k knownLabels) string {
 	has := "it does not have it"
 	if !k.all && !k.labels.Has(r.Key()) {
 		has = "its labels are not known"
@@ -96,8 +96,8 @@ func (r *requirement) why(whose Level, k knownLabels) string {
 	return fmt.Sprintf("the %s %s; %s", whose, r.text, has)
 }
 
-// positive returns the requirement that a match depends on: one that needs a label to be present.
-func (s selector) positive() *requirement {
+// positiveRequirement returns the requirement that a match depends on: one that needs a label to be present.
+func (s selector) positiveRequirement() *requirement {
 	for i := range s.requirements {
 		switch s.requirements[i].Operator() {
 		case selection.In, selection.Equals, selection.DoubleEquals, selection.Exists:

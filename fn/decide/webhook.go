@@ -16,7 +16,7 @@ type selectorView struct {
 	namespace knownLabels
 }
 
-func (d *Decider) view(p Pod) selectorView {
+func (d *Decider) selectorViewForPod(p Pod) selectorView {
 	v := selectorView{pod: p, labels: knownLabels{labels: podLabels(p), all: true}}
 	v.namespace = knownLabels{labels: labels.Set(p.Namespace.Labels), all: p.Namespace.Known}
 	if !p.Namespace.Known {
@@ -79,14 +79,15 @@ type webhookCall struct {
 	fact    *Fact
 }
 
-// call asks every rule of every configuration, as the API server does: each entry that matches is called.
-func (d *Decider) call(v selectorView, t *stepTrace) webhookCall {
+// evaluateWebhookCall asks every rule of every configuration, as the API server does: each entry that matches is
+// called.
+func (d *Decider) evaluateWebhookCall(v selectorView, t *stepTrace) webhookCall {
 	out := webhookCall{answer: No}
 	for i := range d.hooks {
 		h := &d.hooks[i]
 		for j := range h.rules {
 			r := &h.rules[j]
-			answer := d.askRule(h, r, v, t)
+			answer := d.evaluateHookRule(h, r, v, t)
 			if answer == No {
 				continue
 			}
@@ -99,7 +100,7 @@ func (d *Decider) call(v selectorView, t *stepTrace) webhookCall {
 				}
 			case h.ours && out.match == nil:
 				out.answer, out.match = Yes, &m
-				out.because, out.fact = r.restsOn(v)
+				out.because, out.fact = r.decidingLabel(v)
 			default:
 				out.others = append(out.others, m)
 			}
@@ -108,9 +109,9 @@ func (d *Decider) call(v selectorView, t *stepTrace) webhookCall {
 	return out
 }
 
-func (d *Decider) askRule(h *compiledWebhook, r *hookRule, v selectorView, t *stepTrace) Answer {
-	namespace, n := r.namespace.ask(v.namespace)
-	object, o := r.object.ask(v.labels)
+func (d *Decider) evaluateHookRule(h *compiledWebhook, r *hookRule, v selectorView, t *stepTrace) Answer {
+	namespace, n := r.namespace.evaluateKnownLabels(v.namespace)
+	object, o := r.object.evaluateKnownLabels(v.labels)
 	answer := Yes
 	switch {
 	case namespace == No || object == No:
@@ -124,13 +125,13 @@ func (d *Decider) askRule(h *compiledWebhook, r *hookRule, v selectorView, t *st
 	s := Step{Stage: "webhook", What: h.match.Config + " " + r.name, Answer: answer}
 	switch {
 	case namespace == No:
-		s.Because = n.why(LevelNamespace, v.namespace)
+		s.Because = n.describeMismatch(LevelNamespace, v.namespace)
 	case object == No:
-		s.Because = o.why(LevelPod, v.labels)
+		s.Because = o.describeMismatch(LevelPod, v.labels)
 	case namespace == Unknown:
-		s.Because = n.why(LevelNamespace, v.namespace)
+		s.Because = n.describeMismatch(LevelNamespace, v.namespace)
 	default:
-		s.Because, _ = r.restsOn(v)
+		s.Because, _ = r.decidingLabel(v)
 		if !h.ours {
 			s.Because += "; it calls revision " + h.match.Revision + ", not the policy's"
 		}
@@ -139,13 +140,13 @@ func (d *Decider) askRule(h *compiledWebhook, r *hookRule, v selectorView, t *st
 	return answer
 }
 
-// restsOn names the label that a match depends on.
-func (r *hookRule) restsOn(v selectorView) (string, *Fact) {
-	if q := r.namespace.positive(); q != nil && v.namespace.labels.Has(q.Key()) {
+// decidingLabel names the label that a match depends on.
+func (r *hookRule) decidingLabel(v selectorView) (string, *Fact) {
+	if q := r.namespace.positiveRequirement(); q != nil && v.namespace.labels.Has(q.Key()) {
 		f := &Fact{Level: LevelNamespace, Kind: "label", Key: q.Key(), Value: v.namespace.labels[q.Key()], Source: v.pod.Namespace.Source}
 		return f.String(), f
 	}
-	if q := r.object.positive(); q != nil && v.labels.labels.Has(q.Key()) {
+	if q := r.object.positiveRequirement(); q != nil && v.labels.labels.Has(q.Key()) {
 		f := &Fact{Level: LevelPod, Kind: "label", Key: q.Key(), Value: v.labels.labels[q.Key()], Source: sourceWorkload}
 		return f.String(), f
 	}

@@ -49,12 +49,12 @@ type namedLimits struct {
 
 // clusterObject is an object together with its unit.
 type clusterObject struct {
-	unit *unit
+	unit *documentUnit
 	obj  map[string]any
 }
 
 // readCluster reads the few objects among the units that matter to others. It does not decode the rest.
-func readCluster(units []*unit) *cluster {
+func readCluster(units []*documentUnit) *cluster {
 	s := &cluster{namespaces: map[string][]clusterObject{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]namedLimits{}}
 	for _, u := range units {
 		s.decides = s.decides || lint.Decides(u.meta.APIVersion, u.meta.Kind)
@@ -71,7 +71,7 @@ func readCluster(units []*unit) *cluster {
 			u.broken = true
 			continue
 		}
-		s.add(u, obj)
+		s.addClusterObject(u, obj)
 	}
 	return s
 }
@@ -102,7 +102,7 @@ func isConstraint(m manifest.Meta) bool {
 	return m.APIVersion == "v1" && (m.Kind == "LimitRange" || m.Kind == "ResourceQuota")
 }
 
-func (s *cluster) add(u *unit, obj map[string]any) {
+func (s *cluster) addClusterObject(u *documentUnit, obj map[string]any) {
 	switch u.meta.Kind {
 	case "Deployment":
 		if version, ok := lint.ControlPlane(obj); ok {
@@ -117,7 +117,7 @@ func (s *cluster) add(u *unit, obj map[string]any) {
 	case "MutatingWebhookConfiguration":
 		s.webhooks = append(s.webhooks, obj)
 	case "ServiceAccount":
-		s.accounts[accountKey{u.meta.Namespace, u.meta.Name}] = accountFrom(obj)
+		s.accounts[accountKey{u.meta.Namespace, u.meta.Name}] = readServiceAccount(obj)
 	case "LimitRange":
 		s.limits[u.meta.Namespace] = append(s.limits[u.meta.Namespace], namedLimits{u.meta.Name, admission.NewLimitRange(obj)})
 	case "ImageLock":
@@ -125,8 +125,8 @@ func (s *cluster) add(u *unit, obj map[string]any) {
 	}
 }
 
-// accountFrom reads a ServiceAccount.
-func accountFrom(obj map[string]any) inject.Account {
+// readServiceAccount reads a ServiceAccount.
+func readServiceAccount(obj map[string]any) inject.Account {
 	out := inject.Account{Known: true}
 	list, _ := obj["imagePullSecrets"].([]any)
 	for _, e := range list {
@@ -144,20 +144,20 @@ func (s *cluster) addNamespace(f clusterObject) {
 	name := f.unit.meta.Name
 	f.unit.readOrigin(f.obj)
 	annotations := func(f clusterObject) map[string]string {
-		out := f.texts("annotations")
+		out := f.metadataStringMap("annotations")
 		maps.DeleteFunc(out, func(key, _ string) bool { return isOrchestrators(key) })
 		return out
 	}
 	same := func(other clusterObject) bool {
-		return maps.Equal(f.texts("labels"), other.texts("labels")) && maps.Equal(annotations(f), annotations(other))
+		return maps.Equal(f.metadataStringMap("labels"), other.metadataStringMap("labels")) && maps.Equal(annotations(f), annotations(other))
 	}
 	if name != "" && !slices.ContainsFunc(s.namespaces[name], same) {
 		s.namespaces[name] = append(s.namespaces[name], f)
 	}
 }
 
-// texts returns the labels or the annotations of an object.
-func (f clusterObject) texts(key string) map[string]string {
+// metadataStringMap returns the labels or the annotations of an object.
+func (f clusterObject) metadataStringMap(key string) map[string]string {
 	meta, _ := f.obj["metadata"].(map[string]any)
 	return stringMap(meta[key])
 }
@@ -188,21 +188,21 @@ func (s *cluster) configMap(name, namespace string) (*clusterObject, error) {
 	}
 	places := make([]string, len(fit))
 	for i, f := range fit {
-		places[i] = f.unit.ref().String()
+		places[i] = f.unit.resourceReference().String()
 	}
 	return nil, fmt.Errorf("finding the ConfigMap %s among the items: there are %d (%s); name the namespace in injector.configMap", name, len(fit), strings.Join(places, ", "))
 }
 
-// data returns a key of a ConfigMap's data.
-func (f *clusterObject) data(key string) string {
+// configMapValue returns a key of a ConfigMap's data.
+func (f *clusterObject) configMapValue(key string) string {
 	data, _ := f.obj["data"].(map[string]any)
 	text, _ := data[key].(string)
 	return text
 }
 
-// source describes where an object is, for people.
-func (f clusterObject) source() string {
-	if file := f.unit.file(); file != nil && file.Line > 0 {
+// describeSource describes where an object is, for people.
+func (f clusterObject) describeSource() string {
+	if file := f.unit.fileLocation(); file != nil && file.Line > 0 {
 		return fmt.Sprintf("%s:%d", file.Path, file.Line)
 	} else if file != nil {
 		return file.Path

@@ -13,7 +13,7 @@ import (
 
 // collectOutcomes adds the units' outcomes to the report, in input order, and passes the documents that were not
 // settled before to take.
-func (in *Injector) collectOutcomes(report *Report, units []*unit, take func(int, *manifest.Document)) {
+func (in *Injector) collectOutcomes(report *Report, units []*documentUnit, take func(int, *manifest.Document)) {
 	for _, u := range units {
 		report.Outcomes = append(report.Outcomes, u.outcomes...)
 		report.Results = append(report.Results, u.results...)
@@ -34,9 +34,9 @@ func (in *Injector) collectOutcomes(report *Report, units []*unit, take func(int
 	}
 }
 
-// give passes the changed document to take if other units can no longer change it: an element becomes part of its
-// list, and an object of a sidecar may have to be removed.
-func (u *unit) give(take func(int, *manifest.Document)) {
+// releaseChangedDocument passes the changed document to take if other units can no longer change it: an element becomes
+// part of its list, and an object of a sidecar may have to be removed.
+func (u *documentUnit) releaseChangedDocument(take func(int, *manifest.Document)) {
 	if u.changed == nil || u.item < 0 || u.doc.Contains(sidecar.ObjectAnnotation) {
 		return
 	}
@@ -45,9 +45,9 @@ func (u *unit) give(take func(int, *manifest.Document)) {
 }
 
 // topLevel returns the units that are not elements of another.
-func topLevel(units []*unit) []*unit {
-	inner := map[*unit]bool{}
-	var out []*unit
+func topLevel(units []*documentUnit) []*documentUnit {
+	inner := map[*documentUnit]bool{}
+	var out []*documentUnit
 	for _, u := range units {
 		for _, e := range u.elements {
 			inner[e] = true
@@ -60,7 +60,7 @@ func topLevel(units []*unit) []*unit {
 }
 
 // assembleDocument returns the document of a unit with its changed elements put back.
-func assembleDocument(u *unit) (*manifest.Document, error) {
+func assembleDocument(u *documentUnit) (*manifest.Document, error) {
 	if u.dropped {
 		return &manifest.Document{}, nil
 	}

@@ -37,8 +37,9 @@ func (c *compiledIstio) builtInPolicy(v istio.Version) (*v1alpha1.InjectionPolic
 	return p, nil
 }
 
-// get returns the injector of a configuration, and keeps it where that is asked for: not one with objects of the items.
-func (c *compiledIstio) get(o istio.Options, keep bool) (*istio.Injector, error) {
+// injectorForOptions returns the injector of a configuration, and keeps it where that is asked for: not one with
+// objects of the items.
+func (c *compiledIstio) injectorForOptions(o istio.Options, keep bool) (*istio.Injector, error) {
 	if !keep {
 		return istio.New(o)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// unit is one object: a document, or an element of a list that is a document.
-type unit struct {
+// documentUnit is one object: a document, or an element of a list that is a document.
+type documentUnit struct {
 	doc   *manifest.Document
 	path  string
 	index int
@@ -26,7 +26,7 @@ type unit struct {
 	typed  manifest.Meta
 	byList bool
 	// elements are the units of a list; broken reports whether the document cannot be read.
-	elements []*unit
+	elements []*documentUnit
 	broken   bool
 
 	// What becomes of it.
@@ -42,17 +42,17 @@ type unit struct {
 }
 
 // flattenItems returns the units of all items, those of lists included, in their order.
-func flattenItems(items []Item) []*unit {
-	units := make([]*unit, 0, len(items))
+func flattenItems(items []Item) []*documentUnit {
+	units := make([]*documentUnit, 0, len(items))
 	for i, item := range items {
-		units = append(units, openUnit(&unit{doc: item.Doc, path: item.Path, index: item.Index, item: i})...)
+		units = append(units, openUnit(&documentUnit{doc: item.Doc, path: item.Path, index: item.Index, item: i})...)
 	}
 	return units
 }
 
 // openUnit returns the unit, and after it the units of its elements where it is a list.
-func openUnit(u *unit) []*unit {
-	units := []*unit{u}
+func openUnit(u *documentUnit) []*documentUnit {
+	units := []*documentUnit{u}
 	if u.doc.Empty() {
 		return units
 	}
@@ -84,15 +84,15 @@ func openUnit(u *unit) []*unit {
 	}
 	typed := meta.Element()
 	for _, doc := range elements {
-		e := openUnit(&unit{doc: doc, path: u.path, index: u.index, item: -1, typed: typed})
+		e := openUnit(&documentUnit{doc: doc, path: u.path, index: u.index, item: -1, typed: typed})
 		u.elements = append(u.elements, e[0])
 		units = append(units, e...)
 	}
 	return units
 }
 
-// object returns the object of the unit, including the apiVersion and kind that only its list specifies.
-func (u *unit) object() (map[string]any, error) {
+// objectWithListType returns the object of the unit, including the apiVersion and kind that only its list specifies.
+func (u *documentUnit) objectWithListType() (map[string]any, error) {
 	obj, err := u.doc.Object()
 	if err == nil && u.byList {
 		obj = maps.Clone(obj)
@@ -101,9 +101,9 @@ func (u *unit) object() (map[string]any, error) {
 	return obj, err
 }
 
-// rewritten returns a document of the unit edited so that it is an object. What only its list specifies is not
+// rewriteDocument returns a document of the unit edited so that it is an object. What only its list specifies is not
 // written into it.
-func (u *unit) rewritten(from *manifest.Document, obj map[string]any) (*manifest.Document, error) {
+func (u *documentUnit) rewriteDocument(from *manifest.Document, obj map[string]any) (*manifest.Document, error) {
 	if u.byList {
 		obj = maps.Clone(obj)
 		delete(obj, "apiVersion")
@@ -112,16 +112,16 @@ func (u *unit) rewritten(from *manifest.Document, obj map[string]any) (*manifest
 	return from.With(obj)
 }
 
-// ref names the object.
-func (u *unit) ref() result.ResourceRef {
+// resourceReference names the object.
+func (u *documentUnit) resourceReference() result.ResourceRef {
 	return result.ResourceRef{APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: u.meta.Namespace}
 }
 
 // addResult adds a result about the object, with the place of the field where it is known.
-func (u *unit) addResult(severity result.Severity, field, message string) {
-	r := result.Result{Message: message, Severity: severity, File: u.file()}
+func (u *documentUnit) addResult(severity result.Severity, field, message string) {
+	r := result.Result{Message: message, Severity: severity, File: u.fileLocation()}
 	if u.meta.Kind != "" {
-		ref := u.ref()
+		ref := u.resourceReference()
 		r.ResourceRef = &ref
 	}
 	if field != "" && r.ResourceRef != nil {
@@ -132,15 +132,15 @@ func (u *unit) addResult(severity result.Severity, field, message string) {
 }
 
 // setLine sets the line of a result to that of its field; an info keeps the line of the object.
-func (u *unit) setLine(r *result.Result) {
+func (u *documentUnit) setLine(r *result.Result) {
 	if r.Field != nil && r.Severity != result.Info {
-		r.File = u.fileAt(r.File, r.Field.Path)
+		r.File = u.fileLocationOfField(r.File, r.Field.Path)
 	}
 }
 
-// fileAt returns a place in the unit's file with the line of a field, or of the nearest field around it that is in the document. One
-// without a line stays as it is.
-func (u *unit) fileAt(file *result.File, field string) *result.File {
+// fileLocationOfField returns a place in the unit's file with the line of a field, or of the nearest field around it
+// that is in the document. One without a line stays as it is.
+func (u *documentUnit) fileLocationOfField(file *result.File, field string) *result.File {
 	if file == nil || file.Line == 0 {
 		return file
 	}
@@ -154,9 +154,9 @@ func (u *unit) fileAt(file *result.File, field string) *result.File {
 	return &f
 }
 
-// file returns where the object is, or nil if unknown. The lines of a ResourceList mean little to a user, so
+// fileLocation returns where the object is, or nil if unknown. The lines of a ResourceList mean little to a user, so
 // objects from one have the path that the orchestrator noted on them, and no line.
-func (u *unit) file() *result.File {
+func (u *documentUnit) fileLocation() *result.File {
 	if u.path == "" {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (u *unit) file() *result.File {
 }
 
 // readOrigin reads the path and index that the orchestrator noted on an object of a ResourceList.
-func (u *unit) readOrigin(obj map[string]any) {
+func (u *documentUnit) readOrigin(obj map[string]any) {
 	if u.path != "" {
 		return
 	}
@@ -185,7 +185,9 @@ func (u *unit) readOrigin(obj map[string]any) {
 }
 
 // addError adds an error about the object.
-func (u *unit) addError(field string, err error) { u.addResult(result.Error, field, err.Error()) }
+func (u *documentUnit) addError(field string, err error) {
+	u.addResult(result.Error, field, err.Error())
+}
 
 // metaOf returns the metadata that Peek could not determine.
 func metaOf(obj map[string]any) (m manifest.Meta) {

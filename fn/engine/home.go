@@ -26,9 +26,10 @@ type home struct {
 	declared bool
 }
 
-// homes returns what is known about the namespace of a name: one home for each Namespace among the items with
-// content of its own, or what the policy lists, or a home of which only the name is known. It returns at least one.
-func (pl *compiledPolicy) homes(name string, s *cluster) []home {
+// namespaceCandidates returns what is known about the namespace of a name: one home for each Namespace among the items
+// with content of its own, or what the policy lists, or a home of which only the name is known. It returns at least
+// one.
+func (pl *compiledPolicy) namespaceCandidates(name string, s *cluster) []home {
 	spec := &pl.policy.Spec
 	switch {
 	case spec.TargetNamespace != "":
@@ -37,7 +38,7 @@ func (pl *compiledPolicy) homes(name string, s *cluster) []home {
 		name = spec.DefaultNamespace
 	}
 	var listed home
-	n, isListed := pl.listed(name)
+	n, isListed := pl.listedNamespace(name)
 	if isListed {
 		ns := inject.Namespace{Name: name, Labels: n.Labels, Annotations: n.Annotations, Known: true}
 		listed = home{Namespace: ns, source: "policy " + pl.policy.Metadata.Name}
@@ -58,20 +59,20 @@ func (pl *compiledPolicy) homes(name string, s *cluster) []home {
 // declaredHome reads a Namespace among the items. What it leaves out is taken from the policy's list, so that the
 // decision for a pod is the same whether or not the file with its Namespace is among the input.
 func (pl *compiledPolicy) declaredHome(f clusterObject, name string, listed home, isListed bool) home {
-	ns := inject.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), Known: true}
+	ns := inject.Namespace{Name: name, Labels: f.metadataStringMap("labels"), Annotations: f.metadataStringMap("annotations"), Known: true}
 	if !isListed {
-		return home{Namespace: ns, source: f.source(), declared: true}
+		return home{Namespace: ns, source: f.describeSource(), declared: true}
 	}
-	ns.Annotations = mergeTexts(listed.Annotations, ns.Annotations)
+	ns.Annotations = mergeStringMaps(listed.Annotations, ns.Annotations)
 	if pl.decider != nil && pl.decider.Says(ns.Labels) {
-		return home{Namespace: ns, source: f.source()}
+		return home{Namespace: ns, source: f.describeSource()}
 	}
-	ns.Labels = mergeTexts(listed.Labels, ns.Labels)
+	ns.Labels = mergeStringMaps(listed.Labels, ns.Labels)
 	return home{Namespace: ns, source: listed.source}
 }
 
-// mergeTexts returns the texts of a map with those of another one put over them.
-func mergeTexts(m, more map[string]string) map[string]string {
+// mergeStringMaps returns the texts of a map with those of another one put over them.
+func mergeStringMaps(m, more map[string]string) map[string]string {
 	out := maps.Clone(m)
 	if out == nil {
 		out = map[string]string{}
@@ -82,7 +83,7 @@ func mergeTexts(m, more map[string]string) map[string]string {
 
 // decideInjection decides for a pod in the namespace that it will live in, with every step where they are wanted. It fails where
 // Namespaces of that name do not agree about the pod.
-func (w *podWork) decideInjection(pl *compiledPolicy, pod map[string]any, owner workload.Owner, homes []home) (decide.Pod, decide.Decision, error) {
+func (w *podInjection) decideInjection(pl *compiledPolicy, pod map[string]any, owner workload.Owner, homes []home) (decide.Pod, decide.Decision, error) {
 	ask := pl.decider.Decide
 	if w.in.trace {
 		ask = pl.decider.Explain
@@ -105,7 +106,7 @@ func (w *podWork) decideInjection(pl *compiledPolicy, pod map[string]any, owner 
 			return asked, first, namespacesDisagree(homes[0], h, pl.decider.Said(homes[0].Labels), pl.decider.Said(h.Labels))
 		}
 		if key, differ := openShiftDiffers(homes[0], h); differ && decision.Inject {
-			return asked, first, namespacesDisagree(homes[0], h, describeText(homes[0].Annotations, key), describeText(h.Annotations, key))
+			return asked, first, namespacesDisagree(homes[0], h, describeMapEntry(homes[0].Annotations, key), describeMapEntry(h.Annotations, key))
 		}
 	}
 	return asked, first, nil
@@ -132,7 +133,7 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-func describeText(m map[string]string, key string) string {
+func describeMapEntry(m map[string]string, key string) string {
 	if v, ok := m[key]; ok {
 		return key + "=" + v
 	}
@@ -174,16 +175,16 @@ func guessedNamespace(outcomes []Outcome) result.Results {
 }
 
 // sidecarHomes returns the requests of a sidecar, one for each Namespace of the workload's namespace.
-func (w *podWork) sidecarHomes(pl *compiledPolicy) []sidecar.Namespace {
+func (w *podInjection) sidecarHomes(pl *compiledPolicy) []sidecar.Namespace {
 	var out []sidecar.Namespace
-	for _, h := range pl.homes(w.unit.meta.Namespace, w.cluster) {
+	for _, h := range pl.namespaceCandidates(w.unit.meta.Namespace, w.cluster) {
 		out = append(out, sidecar.Namespace{Name: h.Name, Labels: h.Labels, Annotations: h.Annotations, Known: h.Known, Declared: h.declared})
 	}
 	return out
 }
 
 // decideSidecar decides for a sidecar. It fails where Namespaces of the workload's namespace do not agree about the pod.
-func (w *podWork) decideSidecar(pl *compiledPolicy, s *sidecar.Sidecar, req sidecar.Request) (sidecar.Decision, error) {
+func (w *podInjection) decideSidecar(pl *compiledPolicy, s *sidecar.Sidecar, req sidecar.Request) (sidecar.Decision, error) {
 	first, err := s.Decide(req)
 	if err != nil {
 		return first, err
@@ -195,7 +196,7 @@ func (w *podWork) decideSidecar(pl *compiledPolicy, s *sidecar.Sidecar, req side
 			return first, err
 		}
 		if decision.Inject != first.Inject || decision.Fail != first.Fail {
-			homes := pl.homes(w.unit.meta.Namespace, w.cluster)
+			homes := pl.namespaceCandidates(w.unit.meta.Namespace, w.cluster)
 			return first, namespacesDisagree(homes[0], homes[i+1], "what "+describeDecision(first)+" the sidecar "+s.Name(), "what "+describeDecision(decision)+" it")
 		}
 	}

@@ -109,23 +109,23 @@ func withoutEmpty(v any) any {
 
 // sameForServer reports whether two pods are equal in everything that the API server treats as immutable, with and
 // without its defaults.
-func (w *podWork) sameForServer(published *publishedPod, own, other map[string]any) bool {
-	if podmap.Equal(w.immutable(w.obj, own), w.immutable(published.object, other)) {
+func (w *podInjection) sameForServer(published *publishedPod, own, other map[string]any) bool {
+	if podmap.Equal(w.immutablePodFields(w.obj, own), w.immutablePodFields(published.object, other)) {
 		return true
 	}
-	return podmap.Equal(w.immutable(w.obj, w.defaulted(own)), w.immutable(published.object, w.defaulted(other)))
+	return podmap.Equal(w.immutablePodFields(w.obj, w.applyPodDefaults(own)), w.immutablePodFields(published.object, w.applyPodDefaults(other)))
 }
 
-// immutable returns what cannot change of an object that has a pod.
-func (w *podWork) immutable(obj, pod map[string]any) map[string]any {
+// immutablePodFields returns what cannot change of an object that has a pod.
+func (w *podInjection) immutablePodFields(obj, pod map[string]any) map[string]any {
 	if w.isBarePod() {
 		return immutablePod(pod)
 	}
 	return immutableJob(obj, pod)
 }
 
-// defaulted returns a pod with what the API server sets.
-func (w *podWork) defaulted(pod map[string]any) map[string]any {
+// applyPodDefaults returns a pod with what the API server sets.
+func (w *podInjection) applyPodDefaults(pod map[string]any) map[string]any {
 	pod = podmap.CopyMap(pod)
 	if w.isBarePod() {
 		admission.Server{}.Default(pod)
@@ -174,6 +174,6 @@ func MayBeReplaced(obj map[string]any) bool {
 }
 
 // isKeptTemplate reports whether a template of an object is one that can hardly change.
-func isKeptTemplate(u *unit, t workload.Template) bool {
+func isKeptTemplate(u *documentUnit, t workload.Template) bool {
 	return isKeptKind(u.meta) && (len(t.Path) == 0 || t.Field == "spec.template")
 }

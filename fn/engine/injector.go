@@ -122,9 +122,9 @@ func (in *Injector) RunEach(ctx context.Context, items []Item, take func(i int, 
 	if report.Failed() {
 		return report, ctx.Err()
 	}
-	work := func(u *unit) {
-		in.workOn(u, plans, surroundings)
-		u.give(take)
+	work := func(u *documentUnit) {
+		in.processUnit(u, plans, surroundings)
+		u.releaseChangedDocument(take)
 	}
 	if err := in.forEachUnit(ctx, units, work); err != nil {
 		return report, err
@@ -142,7 +142,7 @@ func (in *Injector) RunEach(ctx context.Context, items []Item, take func(i int, 
 }
 
 // forEachUnit calls do for every unit on all workers.
-func (in *Injector) forEachUnit(ctx context.Context, units []*unit, do func(*unit)) error {
+func (in *Injector) forEachUnit(ctx context.Context, units []*documentUnit, do func(*documentUnit)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(in.workers, len(units)) {

@@ -30,10 +30,10 @@ func followsPolicy(plans []*compiledPolicy) bool {
 	return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.policy.Spec.Jobs == v1alpha1.JobsFollow })
 }
 
-// keep decides whether a Job or bare Pod stays as it was published. pod is the result of the policies, and before
-// is the state before they were applied: their messages are retracted for a pod that is kept. It returns the pod
-// that the object gets.
-func (w *podWork) keep(plans []*compiledPolicy, record workloadRecord, written workload.Template, pod map[string]any, before unitState) map[string]any {
+// keepPublishedWorkload decides whether a Job or bare Pod stays as it was published. pod is the result of the policies,
+// and before is the state before they were applied: their messages are retracted for a pod that is kept. It returns the
+// pod that the object gets.
+func (w *podInjection) keepPublishedWorkload(plans []*compiledPolicy, record workloadRecord, written workload.Template, pod map[string]any, before unitState) map[string]any {
 	if w.in.mode == v1alpha1.ModeRemove || !isKeptTemplate(w.unit, w.template) || MayBeReplaced(w.obj) {
 		return pod
 	}
@@ -47,10 +47,10 @@ func (w *podWork) keep(plans []*compiledPolicy, record workloadRecord, written w
 		return pod
 	}
 	kept := &keptPod{published[i], w.keptPod(published[i], pod)}
-	same := podmap.Equal(kept.becomes, pod) && w.keepsPins(kept, pod, plans)
+	same := podmap.Equal(kept.becomes, pod) && w.wouldPinSame(kept, pod, plans)
 	if followsPolicy(plans) {
 		if !same && !w.sameForServer(kept.publishedPod, pod, kept.unpinned) {
-			w.unit.addResult(result.Warning, w.template.Field, w.immutableText()+", and spec.jobs is Follow: the API server rejects this change of the "+w.unit.meta.Kind+
+			w.unit.addResult(result.Warning, w.template.Field, w.describeImmutableFields()+", and spec.jobs is Follow: the API server rejects this change of the "+w.unit.meta.Kind+
 				" that is published; let it be replaced by the annotation "+HowToReplace+", or set spec.jobs to KeepPublished")
 		}
 		return pod
@@ -59,7 +59,7 @@ func (w *podWork) keep(plans []*compiledPolicy, record workloadRecord, written w
 	if same {
 		return kept.becomes
 	}
-	needed := slices.DeleteFunc(slices.Clone(w.unit.objects), func(o wantedObject) bool { return !w.unit.needs(metaOf(o.obj)) })
+	needed := slices.DeleteFunc(slices.Clone(w.unit.objects), func(o wantedObject) bool { return !w.unit.keptPodReferences(metaOf(o.obj)) })
 	w.unit.results, w.unit.objects = before.results, append(slices.Clip(before.objects), needed...)
 	o := w.outcome
 	o.Action, o.Templates, o.Sidecars = Kept, nil, nil
@@ -73,10 +73,10 @@ type unitState struct {
 	objects []wantedObject
 }
 
-func (u *unit) state() unitState { return unitState{u.results, u.objects} }
+func (u *documentUnit) snapshotState() unitState { return unitState{u.results, u.objects} }
 
-// immutableText describes what cannot change.
-func (w *podWork) immutableText() string {
+// describeImmutableFields describes what cannot change.
+func (w *podInjection) describeImmutableFields() string {
 	if w.isBarePod() {
 		return "a Pod's spec is immutable but for images"
 	}
@@ -84,8 +84,8 @@ func (w *podWork) immutableText() string {
 }
 
 // keptReason describes why a pod is kept.
-func (w *podWork) keptReason(kept *keptPod) string {
-	reason := w.immutableText()
+func (w *podInjection) keptReason(kept *keptPod) string {
+	reason := w.describeImmutableFields()
 	switch {
 	case !kept.restored.injected:
 		reason += ", and the " + w.unit.meta.Kind + " is published without an injection"
@@ -105,7 +105,7 @@ func (w *podWork) keptReason(kept *keptPod) string {
 // isUnchanged reports whether an object's own spec is the published one, as far as the API server treats it as
 // immutable. pod is the result of the policies. If the published pod does not reveal its own part exactly, it is
 // enough that both lose the same by the injection, or that what may have been its own makes them equal.
-func (w *podWork) isUnchanged(p *publishedPod, pod map[string]any) bool {
+func (w *podInjection) isUnchanged(p *publishedPod, pod map[string]any) bool {
 	if p.inPlace {
 		if p.record.own == "" {
 			return true // no evidence
@@ -135,15 +135,15 @@ func (w *podWork) isUnchanged(p *publishedPod, pod map[string]any) bool {
 	return false
 }
 
-// keepsPins reports whether a pod that is published would be pinned in the same way now.
-func (w *podWork) keepsPins(kept *keptPod, pod map[string]any, plans []*compiledPolicy) bool {
-	scratch := &unit{doc: w.unit.doc, meta: w.unit.meta, path: w.unit.path, index: w.unit.index}
+// wouldPinSame reports whether a pod that is published would be pinned in the same way now.
+func (w *podInjection) wouldPinSame(kept *keptPod, pod map[string]any, plans []*compiledPolicy) bool {
+	scratch := &documentUnit{doc: w.unit.doc, meta: w.unit.meta, path: w.unit.path, index: w.unit.index}
 	return w.isBarePod() || podmap.Equal(w.in.pinOwn(scratch, w.template, w.original, pod, plans), kept.pod)
 }
 
 // keptPod returns the pod that an object gets which is kept: a Job's template as published. A Pod has its own metadata, images and other
 // fields that can change from the source. injected is the result of the policies as they are now.
-func (w *podWork) keptPod(p *publishedPod, injected map[string]any) map[string]any {
+func (w *podInjection) keptPod(p *publishedPod, injected map[string]any) map[string]any {
 	if !w.isBarePod() || p.inPlace {
 		return p.unpinned
 	}
@@ -154,7 +154,7 @@ func (w *podWork) keptPod(p *publishedPod, injected map[string]any) map[string]a
 	again, _ := injected["metadata"].(map[string]any)
 	meta := maps.Clone(own)
 	for _, key := range []string{"labels", "annotations"} {
-		if texts := withAdded(own[key], before[key], published[key], again[key]); texts != nil {
+		if texts := withInjectedMetadata(own[key], before[key], published[key], again[key]); texts != nil {
 			meta[key] = texts
 		}
 	}
@@ -173,11 +173,11 @@ func (w *podWork) keptPod(p *publishedPod, injected map[string]any) map[string]a
 	images, had := pin.Images(w.original), pin.Images(p.original)
 	now := pin.Images(p.unpinned)
 	maps.DeleteFunc(images, func(name, image string) bool { return had[name] == "" || had[name] == image || now[name] != had[name] })
-	return withImages(out, images)
+	return withContainerImages(out, images)
 }
 
-// withImages returns a pod in which some containers have other images, by the names of the containers.
-func withImages(pod map[string]any, images map[string]string) map[string]any {
+// withContainerImages returns a pod in which some containers have other images, by the names of the containers.
+func withContainerImages(pod map[string]any, images map[string]string) map[string]any {
 	spec, _ := pod["spec"].(map[string]any)
 	spec = maps.Clone(spec)
 	for _, key := range []string{"initContainers", "containers"} {
@@ -201,10 +201,10 @@ func withImages(pod map[string]any, images map[string]string) map[string]any {
 	return pod
 }
 
-// withAdded returns labels or annotations of an object with what an injection has added to or changed in its
+// withInjectedMetadata returns labels or annotations of an object with what an injection has added to or changed in its
 // earlier ones. What those seem to have had already counts as added if the object does not have it and an injection
 // adds it again. It returns nil if the result is empty.
-func withAdded(own, before, injected, again any) map[string]any {
+func withInjectedMetadata(own, before, injected, again any) map[string]any {
 	had, _ := before.(map[string]any)
 	has, _ := injected.(map[string]any)
 	adds, _ := again.(map[string]any)
@@ -229,10 +229,10 @@ func withAdded(own, before, injected, again any) map[string]any {
 }
 
 // reportReplacement reports that an object has to be replaced, because its own spec has changed.
-func (w *podWork) reportReplacement(p *publishedPod) {
+func (w *podInjection) reportReplacement(p *publishedPod) {
 	field := w.template.Field
 	if !p.inPlace {
-		field = firstDifference(w.immutable(p.object, p.original), w.immutable(w.obj, w.original))
+		field = firstDifference(w.immutablePodFields(p.object, p.original), w.immutablePodFields(w.obj, w.original))
 		if !w.isBarePod() {
 			field = joinField("spec", field)
 		}
@@ -241,6 +241,6 @@ func (w *podWork) reportReplacement(p *publishedPod) {
 	if p.inPlace {
 		since = "injected"
 	}
-	w.unit.addResult(result.Warning, field, "the "+w.unit.meta.Kind+" must be replaced: its own spec has changed since it was "+since+", and "+w.immutableText()+
+	w.unit.addResult(result.Warning, field, "the "+w.unit.meta.Kind+" must be replaced: its own spec has changed since it was "+since+", and "+w.describeImmutableFields()+
 		"; it is injected again, and the API server rejects it while the old one is there: delete that first, or annotate it with "+HowToReplace)
 }

@@ -14,11 +14,11 @@ import (
 // dropMounts removes mounts from the original whose volumes were removed with their sidecars and are not in the
 // resulting pod. A mount of a volume that comes back stays, as any other edit does. It reports whether it removed
 // any.
-func (w *podWork) dropMounts(becomes map[string]any) bool {
+func (w *podInjection) dropMounts(becomes map[string]any) bool {
 	var gone []string
 	spec, _ := becomes["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
-	has := append(podmap.Names(volumes), claimsOf(w.obj)...)
+	has := append(podmap.Names(volumes), volumeClaimNames(w.obj)...)
 	for _, r := range w.restored.sidecars {
 		for _, name := range r.Volumes {
 			if !slices.Contains(has, name) {
@@ -33,8 +33,8 @@ func (w *podWork) dropMounts(becomes map[string]any) bool {
 	return len(w.restored.dropped) > 0
 }
 
-// claimsOf returns the names of the volumes that a StatefulSet's pods have of its claims.
-func claimsOf(workload map[string]any) []string {
+// volumeClaimNames returns the names of the volumes that a StatefulSet's pods have of its claims.
+func volumeClaimNames(workload map[string]any) []string {
 	spec, _ := workload["spec"].(map[string]any)
 	var out []string
 	for _, claim := range podmap.Maps(spec["volumeClaimTemplates"]) {
@@ -47,7 +47,7 @@ func claimsOf(workload map[string]any) []string {
 }
 
 // reportLeftovers names what sidecars that were taken out may have left in the pod, and what went with them.
-func (w *podWork) reportLeftovers() {
+func (w *podInjection) reportLeftovers() {
 	notes := w.restored.dropped
 	for _, r := range w.restored.sidecars {
 		notes = append(notes, r.Leftovers(w.template.Pod, w.original)...)

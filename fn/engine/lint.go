@@ -25,7 +25,7 @@ func lintingPlan(plans []*compiledPolicy) (pl *compiledPolicy, severities lint.S
 }
 
 // lintPod checks the pod by the rules of the first policy that asks for it, and an injected one in any case by those that every injection checks.
-func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
+func (w *podInjection) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	pl, severities, all := lintingPlan(plans)
 	if pl == nil || !all && w.in.mode == v1alpha1.ModeRemove {
 		return
@@ -33,8 +33,8 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	input := w.lintInput(obj, pod, pl, plans)
 	if all || w.outcome.Action == Injected {
 		found, suppressed := lint.Check(input, severities)
-		w.locate(found)
-		w.locate(suppressed)
+		w.locateFindings(found)
+		w.locateFindings(suppressed)
 		w.unit.results = append(w.unit.results, found...)
 		w.unit.suppressed = append(w.unit.suppressed, suppressed...)
 	}
@@ -47,7 +47,7 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 }
 
 // summarizeRejected keeps what the rules about all workloads read of a pod that is an error, so that a reference to it is not reported as well.
-func (w *podWork) summarizeRejected(obj, pod map[string]any, plans []*compiledPolicy) {
+func (w *podInjection) summarizeRejected(obj, pod map[string]any, plans []*compiledPolicy) {
 	pl, _, all := lintingPlan(plans)
 	if !all {
 		return
@@ -57,25 +57,25 @@ func (w *podWork) summarizeRejected(obj, pod map[string]any, plans []*compiledPo
 	}
 }
 
-// locate adds the lines of what results are about. The file may have a container elsewhere than the injected pod has it. A finding has its
-// line at any severity.
-func (w *podWork) locate(list result.Results) {
+// locateFindings adds the lines of what results are about. The file may have a container elsewhere than the injected
+// pod has it. A finding has its line at any severity.
+func (w *podInjection) locateFindings(list result.Results) {
 	for i := range list {
-		list[i].File = w.unit.fileAt(list[i].File, lint.PathIn(w.template.Pod, w.template.Field, list[i]))
+		list[i].File = w.unit.fileLocationOfField(list[i].File, lint.PathIn(w.template.Pod, w.template.Field, list[i]))
 	}
 }
 
 // lintInput is what rules read of the pod.
-func (w *podWork) lintInput(obj, pod map[string]any, pl *compiledPolicy, plans []*compiledPolicy) lint.Input {
+func (w *podInjection) lintInput(obj, pod map[string]any, pl *compiledPolicy, plans []*compiledPolicy) lint.Input {
 	input := lint.Input{
 		APIVersion: w.unit.meta.APIVersion, Kind: w.unit.meta.Kind, Name: w.unit.meta.Name, Namespace: w.unit.meta.Namespace,
-		Field: w.template.Field, Before: w.original, After: pod, Injected: addedContainers(w.original, pod), File: w.unit.file(),
+		Field: w.template.Field, Before: w.original, After: pod, Injected: addedContainers(w.original, pod), File: w.unit.fileLocation(),
 		Unquoted: w.unquoted,
 	}
 	if pl.lints {
-		input.Misplaced = w.misplaced(plans)
+		input.Misplaced = w.findMisplacedMetadata(plans)
 	}
-	ns := pl.homes(w.unit.meta.Namespace, w.cluster)[0]
+	ns := pl.namespaceCandidates(w.unit.meta.Namespace, w.cluster)[0]
 	input.Namespace, input.NamespaceLabels, input.NamespaceKnown = ns.Name, ns.Labels, ns.Known
 	if w.template.Field != "" {
 		input.Replicas = lint.Replicas(obj)
@@ -91,8 +91,8 @@ func (w *podWork) lintInput(obj, pod map[string]any, pl *compiledPolicy, plans [
 	return input
 }
 
-// misplaced returns what the workload's own metadata has in vain for the sidecars of the policies.
-func (w *podWork) misplaced(plans []*compiledPolicy) (out []lint.Misplaced) {
+// findMisplacedMetadata returns what the workload's own metadata has in vain for the sidecars of the policies.
+func (w *podInjection) findMisplacedMetadata(plans []*compiledPolicy) (out []lint.Misplaced) {
 	for _, pl := range plans {
 		for _, s := range pl.sidecars {
 			for _, m := range s.Misplaced(w.sidecarRequest(pl)) {
@@ -105,7 +105,7 @@ func (w *podWork) misplaced(plans []*compiledPolicy) (out []lint.Misplaced) {
 
 // lintSet runs the checks that need all workloads together. An object that rules read and that cannot be decoded is
 // an error, as its findings are unknown; a removal has no findings and ignores it.
-func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppressed result.Results) {
+func (in *Injector) lintSet(units []*documentUnit, plans []*compiledPolicy, s *cluster) (found, suppressed result.Results) {
 	pl, severities, all := lintingPlan(plans)
 	if pl == nil || !all && (in.mode == v1alpha1.ModeRemove || !s.decides) {
 		return nil, nil
@@ -120,7 +120,7 @@ func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) 
 	}
 	var unread result.Results
 	var around lint.Surroundings
-	of := map[*result.File]*unit{} // objects beside the workloads
+	of := map[*result.File]*documentUnit{} // objects beside the workloads
 	for _, u := range units {
 		if !all && !u.decides(custom) {
 			continue
@@ -143,14 +143,14 @@ func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) 
 	}
 	for _, name := range s.namespaceNames() {
 		f := s.namespaces[name][0]
-		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), File: f.unit.file()})
+		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.metadataStringMap("labels"), Annotations: f.metadataStringMap("annotations"), File: f.unit.fileLocation()})
 	}
 	around.Namespaces = append(around.Namespaces, listedNamespaces(units, pl, s)...)
 	found, suppressed = lint.CheckSet(summaries, around, severities)
 	for _, list := range []result.Results{found, suppressed} {
 		for j := range list {
 			if u, field := of[list[j].File], list[j].Field; u != nil && field != nil {
-				list[j].File = u.fileAt(list[j].File, field.Path)
+				list[j].File = u.fileLocationOfField(list[j].File, field.Path)
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func (in *Injector) lintSet(units []*unit, plans []*compiledPolicy, s *cluster) 
 }
 
 // decides reports whether rules that every injection checks read the object. Large definitions are read for the kinds of the workloads only.
-func (u *unit) decides(custom map[string]bool) bool {
+func (u *documentUnit) decides(custom map[string]bool) bool {
 	if !lint.Decides(u.meta.APIVersion, u.meta.Kind) {
 		return false
 	}
@@ -174,7 +174,7 @@ func (u *unit) decides(custom map[string]bool) bool {
 }
 
 // lintedObject returns the object that a unit is, if rules read its kind.
-func (u *unit) lintedObject(pl *compiledPolicy, s *cluster) (_ lint.Object, ok bool, err error) {
+func (u *documentUnit) lintedObject(pl *compiledPolicy, s *cluster) (_ lint.Object, ok bool, err error) {
 	if u.broken || !lint.ReadsKind(u.meta.APIVersion, u.meta.Kind) {
 		return lint.Object{}, false, nil
 	}
@@ -184,17 +184,17 @@ func (u *unit) lintedObject(pl *compiledPolicy, s *cluster) (_ lint.Object, ok b
 	}
 	u.readOrigin(obj)
 	return lint.Object{
-		APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: pl.homes(u.meta.Namespace, s)[0].Name,
-		Object: obj, File: u.file(),
+		APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: pl.namespaceCandidates(u.meta.Namespace, s)[0].Name,
+		Object: obj, File: u.fileLocation(),
 	}, true, nil
 }
 
 // listedNamespaces returns the namespaces that a policy lists and that are not among the input. Of a policy that was completed from a
 // cluster these are all that the cluster has, and only those that hold objects: others are not what the objects' authors may look at.
-func listedNamespaces(units []*unit, plan *compiledPolicy, s *cluster) (out []lint.Namespace) {
+func listedNamespaces(units []*documentUnit, plan *compiledPolicy, s *cluster) (out []lint.Namespace) {
 	homes := map[string]bool{}
 	for _, u := range units {
-		homes[plan.homes(u.meta.Namespace, s)[0].Name] = true
+		homes[plan.namespaceCandidates(u.meta.Namespace, s)[0].Name] = true
 	}
 	for _, n := range plan.policy.Spec.Namespaces {
 		if _, ok := s.namespaces[n.Name]; !ok && (homes[n.Name] || !plan.isCompleted()) {

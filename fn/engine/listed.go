@@ -16,8 +16,8 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// listed returns what the policy lists of a namespace; false where it does not list it.
-func (pl *compiledPolicy) listed(name string) (v1alpha1.Namespace, bool) {
+// listedNamespace returns what the policy lists of a namespace; false where it does not list it.
+func (pl *compiledPolicy) listedNamespace(name string) (v1alpha1.Namespace, bool) {
 	all := pl.policy.Spec.Namespaces
 	i := slices.IndexFunc(all, func(n v1alpha1.Namespace) bool { return n.Name == name })
 	if i < 0 {
@@ -26,16 +26,16 @@ func (pl *compiledPolicy) listed(name string) (v1alpha1.Namespace, bool) {
 	return all[i], true
 }
 
-// account returns the service account of a pod of an object that lies in a namespace as it is written: that of the
-// items, in this namespace or in the one that it will live in, or otherwise the one that the policy lists.
-func (pl *compiledPolicy) account(s *cluster, pod map[string]any, written, resolved string) inject.Account {
+// resolveServiceAccount returns the service account of a pod of an object that lies in a namespace as it is written:
+// that of the items, in this namespace or in the one that it will live in, or otherwise the one that the policy lists.
+func (pl *compiledPolicy) resolveServiceAccount(s *cluster, pod map[string]any, written, resolved string) inject.Account {
 	name := inject.AccountOf(pod)
 	for _, namespace := range []string{written, resolved} {
 		if a, ok := s.accounts[accountKey{namespace, name}]; ok {
 			return a
 		}
 	}
-	namespace, ok := pl.listed(resolved)
+	namespace, ok := pl.listedNamespace(resolved)
 	for _, one := range namespace.ServiceAccounts {
 		if one.Name == name {
 			return inject.Account{Known: true, PullSecrets: one.ImagePullSecrets}
@@ -50,9 +50,9 @@ func (pl *compiledPolicy) isCompleted() bool {
 	return pl.policy.Metadata.Annotations[v1alpha1.CompletedAnnotation] != ""
 }
 
-// limits returns the LimitRanges of the namespace that an object's manifest names, or otherwise of the one that it
-// will live in, plus those that the policy lists and the items do not have.
-func (pl *compiledPolicy) limits(s *cluster, written, resolved string) []admission.LimitRange {
+// resolveLimitRanges returns the LimitRanges of the namespace that an object's manifest names, or otherwise of the one
+// that it will live in, plus those that the policy lists and the items do not have.
+func (pl *compiledPolicy) resolveLimitRanges(s *cluster, written, resolved string) []admission.LimitRange {
 	own := s.limits[written]
 	if len(own) == 0 {
 		own = s.limits[resolved]
@@ -111,14 +111,14 @@ func (pl *compiledPolicy) labelsOf(objects []map[string]any, s *cluster) map[str
 	for _, obj := range objects {
 		metadata, _ := obj["metadata"].(map[string]any)
 		name, _ := metadata["namespace"].(string)
-		homes := pl.homes(name, s)
+		homes := pl.namespaceCandidates(name, s)
 		if len(homes) != 1 || homes[0].Name != name || len(homes[0].Labels) == 0 {
 			continue
 		}
 		if out == nil {
 			out = map[string]map[string]string{}
 		}
-		out[name] = mergeTexts(map[string]string{corev1.LabelMetadataName: name}, homes[0].Labels)
+		out[name] = mergeStringMaps(map[string]string{corev1.LabelMetadataName: name}, homes[0].Labels)
 	}
 	return out
 }

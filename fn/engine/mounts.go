@@ -14,7 +14,7 @@ import (
 // checkMounts rejects a finished pod in which a sidecar's container mounts a missing volume. Only the finished pod
 // can be checked: a sidecar may mount what a later one adds. If a webhook for pods, or a controller other than
 // Kubernetes' own, may still add the volume, it is a warning.
-func (w *podWork) checkMounts(pod map[string]any) error {
+func (w *podInjection) checkMounts(pod map[string]any) error {
 	known := w.knownVolumes(pod)
 	containers := containersByName(pod)
 	for _, r := range w.sidecars.records {
@@ -38,10 +38,10 @@ func (w *podWork) checkMounts(pod map[string]any) error {
 
 // knownVolumes returns the names of the volumes of the pod, of the workload's claims, and of what the app itself
 // mounts: the latter exist, wherever they come from, or the app does not run without the sidecar either.
-func (w *podWork) knownVolumes(pod map[string]any) []string {
+func (w *podInjection) knownVolumes(pod map[string]any) []string {
 	spec, _ := pod["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
-	known := append(podmap.Names(volumes), claimsOf(w.obj)...)
+	known := append(podmap.Names(volumes), volumeClaimNames(w.obj)...)
 	for _, c := range containersByName(w.original) {
 		for _, m := range podmap.Maps(c["volumeMounts"]) {
 			if name, _ := m["name"].(string); name != "" {
@@ -54,7 +54,7 @@ func (w *podWork) knownVolumes(pod map[string]any) []string {
 
 // refusesMounts reports whether the API server surely refuses the workload for a mount without a volume. It looks at the pod templates
 // of its own kinds before any webhook for pods does, but not at a StatefulSet's.
-func (w *podWork) refusesMounts() bool {
+func (w *podInjection) refusesMounts() bool {
 	switch w.unit.meta.APIVersion {
 	case "v1", "apps/v1", "batch/v1":
 		return !w.isBarePod() && w.unit.meta.Kind != "StatefulSet"

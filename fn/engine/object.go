@@ -24,14 +24,14 @@ type addedObject struct {
 	obj      map[string]any
 	owner    result.ResourceRef
 	sidecars []string
-	// there reports whether the items contain it.
-	there bool
+	// exists reports whether the items contain it.
+	exists bool
 }
 
 // addObjects reconciles the objects that sidecars add with the items: one that an earlier run added is replaced, or
 // removed if no sidecar wants it any more, and missing ones are returned. If a workload has failed it does not
 // change any, as the full set of wanted objects is unknown.
-func (in *Injector) addObjects(units []*unit) (added []*manifest.Document, results result.Results) {
+func (in *Injector) addObjects(units []*documentUnit) (added []*manifest.Document, results result.Results) {
 	for _, u := range units {
 		if u.results.Worst() == result.Error && in.mode != v1alpha1.ModeCheck {
 			return nil, nil
@@ -48,14 +48,14 @@ func (in *Injector) addObjects(units []*unit) (added []*manifest.Document, resul
 	}
 	for _, meta := range slices.SortedFunc(maps.Keys(wanted), compareMeta) {
 		w := wanted[meta]
-		if w.there {
+		if w.exists {
 			continue
 		}
 		if in.mode == v1alpha1.ModeCheck {
 			results = append(results, w.errorResult("it is missing: the sidecar "+strings.Join(w.sidecars, ", ")+" of "+w.owner.String()+" adds it; run the injection and commit its output"))
 			continue
 		}
-		file, err := manifest.Parse("", manifest.Marshal(w.withMark(nil)))
+		file, err := manifest.Parse("", manifest.Marshal(w.withOwnershipMark(nil)))
 		if err != nil || len(file.Docs) != 1 {
 			results = append(results, w.errorResult(fmt.Sprintf("writing the object: %v", err)))
 			continue
@@ -66,7 +66,7 @@ func (in *Injector) addObjects(units []*unit) (added []*manifest.Document, resul
 }
 
 // wantedObjects collects what the workloads' sidecars add. What several add in the same way is one object.
-func (in *Injector) wantedObjects(units []*unit) (map[manifest.Meta]*addedObject, result.Results) {
+func (in *Injector) wantedObjects(units []*documentUnit) (map[manifest.Meta]*addedObject, result.Results) {
 	wanted := map[manifest.Meta]*addedObject{}
 	var results result.Results
 	for _, u := range units {
@@ -100,11 +100,11 @@ func (in *Injector) wantedObjects(units []*unit) (map[manifest.Meta]*addedObject
 }
 
 // alignObject compares an item with what is wanted. What a pod refers to that is kept stays with it.
-func (in *Injector) alignObject(u *unit, wanted map[manifest.Meta]*addedObject, units []*unit) {
+func (in *Injector) alignObject(u *documentUnit, wanted map[manifest.Meta]*addedObject, units []*documentUnit) {
 	w := wanted[u.meta]
 	if in.asIs {
 		if w != nil {
-			w.there = true
+			w.exists = true
 		}
 		return
 	}
@@ -122,27 +122,27 @@ func (in *Injector) alignObject(u *unit, wanted map[manifest.Meta]*addedObject, 
 	_, marked := stringMap(meta["annotations"])[sidecar.ObjectAnnotation]
 	switch {
 	case w == nil && !marked:
-	case w == nil && slices.ContainsFunc(units, func(other *unit) bool { return other.needs(u.meta) }):
+	case w == nil && slices.ContainsFunc(units, func(other *documentUnit) bool { return other.keptPodReferences(u.meta) }):
 	case w == nil && in.mode == v1alpha1.ModeCheck:
 		u.addResult(result.Error, "", "no sidecar adds this object any more; run the injection and commit its output")
 	case w == nil:
 		u.dropped = true
 		u.addResult(result.Info, "", "taken out: no sidecar adds this object any more")
 	case !marked:
-		w.there = true
+		w.exists = true
 		u.addResult(result.Error, "", fmt.Sprintf("the sidecar %s of %s adds an object of this name, and this one is not the sidecar's (it has no annotation %s); rename one of them",
 			strings.Join(w.sidecars, ", "), w.owner, sidecar.ObjectAnnotation))
-	case w.there:
+	case w.exists:
 		u.addResult(result.Error, "", "this object of a sidecar is there twice; remove one of them")
 	default:
-		w.there = true
-		in.replaceObject(u, w.withMark(meta))
+		w.exists = true
+		in.replaceObject(u, w.withOwnershipMark(meta))
 	}
 }
 
 // replaceObject edits an object of an earlier run.
-func (in *Injector) replaceObject(u *unit, want map[string]any) {
-	changed, err := u.rewritten(u.doc, want)
+func (in *Injector) replaceObject(u *documentUnit, want map[string]any) {
+	changed, err := u.rewriteDocument(u.doc, want)
 	switch {
 	case err != nil:
 		u.addError("", fmt.Errorf("writing the object of a sidecar: %w", err))
@@ -154,8 +154,8 @@ func (in *Injector) replaceObject(u *unit, want map[string]any) {
 	}
 }
 
-// withMark returns the object with the mark, and with what orchestrators note on the existing object.
-func (w *addedObject) withMark(there map[string]any) map[string]any {
+// withOwnershipMark returns the object with the mark, and with what orchestrators note on the existing object.
+func (w *addedObject) withOwnershipMark(there map[string]any) map[string]any {
 	out := maps.Clone(w.obj)
 	meta, _ := out["metadata"].(map[string]any)
 	meta = maps.Clone(meta)

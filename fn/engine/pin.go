@@ -22,7 +22,7 @@ const pinnedKey = "(images)"
 type pinnedImages map[string]map[string]pin.Original
 
 // pinOwn pins the images of a pod's own containers, where a policy wants that. original is the pod before any injection.
-func (in *Injector) pinOwn(u *unit, t workload.Template, original, pod map[string]any, plans []*compiledPolicy) map[string]any {
+func (in *Injector) pinOwn(u *documentUnit, t workload.Template, original, pod map[string]any, plans []*compiledPolicy) map[string]any {
 	if in.mode == v1alpha1.ModeRemove {
 		return pod
 	}
@@ -37,19 +37,20 @@ func (in *Injector) pinOwn(u *unit, t workload.Template, original, pod map[strin
 		}
 		var missing result.Results
 		pod, missing = pin.Apply(pod, own, pl.lock, pin.OnMissing(images.OnMissing))
-		(&podWork{unit: u, template: t}).addResults(missing)
+		(&podInjection{unit: u, template: t}).addResults(missing)
 	}
 	return pod
 }
 
-// unpin removes the digests that an earlier run has written from a pod's own images. A removal reports it.
-func (in *Injector) unpin(t *workload.Template, pinned pinnedImages) (restored bool) {
+// removePinnedDigests removes the digests that an earlier run has written from a pod's own images. A removal reports
+// it.
+func (in *Injector) removePinnedDigests(t *workload.Template, pinned pinnedImages) (restored bool) {
 	t.Pod, restored = pin.Restore(t.Pod, pinned[t.Field])
 	return restored && in.mode == v1alpha1.ModeRemove
 }
 
 // reportUnpinned reports that digests were removed from the pod processed last.
-func (u *unit) reportUnpinned(field string) {
+func (u *documentUnit) reportUnpinned(field string) {
 	const message = "the digests of its own images were taken out"
 	if o := &u.outcomes[len(u.outcomes)-1]; o.Action == Skipped {
 		o.Action, o.Reason = Removed, message

@@ -18,10 +18,10 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// podWork is the way of one pod template through the policies.
-type podWork struct {
+// podInjection is the way of one pod template through the policies.
+type podInjection struct {
 	in       *Injector
-	unit     *unit
+	unit     *documentUnit
 	template workload.Template
 	cluster  *cluster
 	outcome  *Outcome
@@ -38,25 +38,25 @@ type podWork struct {
 
 // injectTemplate returns the pod of one template without any injection, and as it should be. written is the template as it was written,
 // record is the workload's record of its pods. ok is false where an error was recorded.
-func (in *Injector) injectTemplate(u *unit, t, written workload.Template, obj map[string]any, record workloadRecord, plans []*compiledPolicy, s *cluster) (original, pod map[string]any, ok bool) {
+func (in *Injector) injectTemplate(u *documentUnit, t, written workload.Template, obj map[string]any, record workloadRecord, plans []*compiledPolicy, s *cluster) (original, pod map[string]any, ok bool) {
 	o := in.newOutcome(u, t.Field, Skipped, "no policy injects anything")
-	w := &podWork{in: in, unit: u, template: t, cluster: s, outcome: &o, obj: obj}
+	w := &podInjection{in: in, unit: u, template: t, cluster: s, outcome: &o, obj: obj}
 	w.restored.undo = record.pods[t.Field]
-	before := u.state()
+	before := u.snapshotState()
 	pod, err := w.restoreAndInject(plans)
 	if err != nil {
 		o.Action, o.Reason = Failed, err.Error()
 		u.outcomes = append(u.outcomes, o)
 		var rejected *rejectedError
 		if errors.As(err, &rejected) {
-			rejected.addTo(u, t.Field)
+			rejected.addProblemResults(u, t.Field)
 			w.summarizeRejected(obj, rejected.pod, plans)
 		} else {
 			u.addError(podField(t, err), withoutField(err))
 		}
 		return nil, nil, false
 	}
-	pod = w.keep(plans, record, written, pod, before)
+	pod = w.keepPublishedWorkload(plans, record, written, pod, before)
 	if in.asIs && o.Action != Kept {
 		return w.original, pod, true
 	}
@@ -75,7 +75,7 @@ func (in *Injector) injectTemplate(u *unit, t, written workload.Template, obj ma
 
 // restoreAndInject removes earlier injections, and applies the policies to the original. So the outcome does not
 // depend on what was injected before, nor with which policy or version.
-func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, error) {
+func (w *podInjection) restoreAndInject(plans []*compiledPolicy) (map[string]any, error) {
 	if err := w.findOriginal(plans); err != nil {
 		return nil, err
 	}
@@ -94,27 +94,27 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 		}
 		return w.template.Pod, nil
 	}
-	pod, err := w.attempt(w.original, plans)
+	pod, err := w.applyPoliciesToOriginal(w.original, plans)
 	if err == nil && w.dropMounts(pod.after) {
-		pod, err = w.attempt(w.original, plans)
+		pod, err = w.applyPoliciesToOriginal(w.original, plans)
 	}
 	if err == nil && w.onlyOrdersVolumes(pod.after) {
 		pod.after = w.template.Pod
 	}
 	if err == nil && podmap.Equal(pod.after, w.template.Pod) {
-		return w.takeKept(pod, w.withoutLeftovers(plans)), nil
+		return w.adoptUnchangedAttempt(pod, w.withoutLeftovers(plans)), nil
 	}
 	if !w.restored.isDoubtful() {
-		return w.takeAttempt(pod), err
+		return w.adoptAttempt(pod), err
 	}
-	if same := w.tryUnchanged(plans, pod); same != nil {
-		return w.takeKept(same, pod.after), nil
+	if same := w.attemptUnchangedPod(plans, pod); same != nil {
+		return w.adoptUnchangedAttempt(same, pod.after), nil
 	}
-	return w.takeAttempt(pod), err
+	return w.adoptAttempt(pod), err
 }
 
 // applyPlan applies one policy to a pod.
-func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]any, error) {
+func (w *podInjection) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]any, error) {
 	if pl.istio == nil {
 		return pod, nil
 	}
@@ -137,10 +137,10 @@ func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 	if w.outcome.Action == Injected {
 		return nil, fmt.Errorf("two policies inject Istio's proxy, the second is %s; leave one of them out or narrow them by namespace", pl.policy.Metadata.Name)
 	}
-	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Controller: w.controller(), Namespace: homes[0].Namespace, KeepListed: true,
-		RecordNulls: w.isBarePod() && keepsRecords([]*compiledPolicy{pl}),
-		Account:     pl.account(w.cluster, pod, w.unit.meta.Namespace, homes[0].Name),
-		Limits:      pl.limits(w.cluster, w.unit.meta.Namespace, homes[0].Name)})
+	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Controller: w.owningController(), Namespace: homes[0].Namespace, KeepListed: true,
+		RecordNulls: w.isBarePod() && anyPolicyRecords([]*compiledPolicy{pl}),
+		Account:     pl.resolveServiceAccount(w.cluster, pod, w.unit.meta.Namespace, homes[0].Name),
+		Limits:      pl.resolveLimitRanges(w.cluster, w.unit.meta.Namespace, homes[0].Name)})
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +163,8 @@ func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 	return w.markAndPin(pl, asked, got.Pod)
 }
 
-// controller returns the workload that makes the pod; the zero value for a Pod.
-func (w *podWork) controller() inject.Controller {
+// owningController returns the workload that makes the pod; the zero value for a Pod.
+func (w *podInjection) owningController() inject.Controller {
 	if w.isBarePod() {
 		return inject.Controller{}
 	}
@@ -173,7 +173,7 @@ func (w *podWork) controller() inject.Controller {
 }
 
 // reportDropped names the entries that a webhook would write besides the one that counts.
-func (w *podWork) reportDropped(dropped []podmap.Dropped) {
+func (w *podInjection) reportDropped(dropped []podmap.Dropped) {
 	for _, d := range dropped {
 		w.unit.addResult(result.Info, joinField(w.template.Field, d.Field), fmt.Sprintf("the injection sets %s %d times, and only the last is written: "+
 			"the container gets no other, and server-side apply rejects a list with two entries of one key", d.Key, d.Count))
@@ -181,13 +181,13 @@ func (w *podWork) reportDropped(dropped []podmap.Dropped) {
 }
 
 // resolveNamespace returns the owner of the pod, and what is known about its namespace.
-func (w *podWork) resolveNamespace(pl *compiledPolicy) (workload.Owner, []home) {
+func (w *podInjection) resolveNamespace(pl *compiledPolicy) (workload.Owner, []home) {
 	owner := w.template.OwnerFor(pl.istio.Profile().Release())
 	name := owner.Namespace
 	if name == "" {
 		name = w.unit.meta.Namespace
 	}
-	homes := pl.homes(name, w.cluster)
+	homes := pl.namespaceCandidates(name, w.cluster)
 	owner.Namespace = homes[0].Name
 	return owner, homes
 }
@@ -196,7 +196,7 @@ func (w *podWork) resolveNamespace(pl *compiledPolicy) (workload.Owner, []home) 
 const proxyContainer = "istio-proxy"
 
 // markAndPin marks the pod for the cluster's webhook, and pins the images of what was injected.
-func (w *podWork) markAndPin(pl *compiledPolicy, asked decide.Pod, pod map[string]any) (map[string]any, error) {
+func (w *podInjection) markAndPin(pl *compiledPolicy, asked decide.Pod, pod map[string]any) (map[string]any, error) {
 	switch pl.policy.Spec.Istio.RuntimeWebhook {
 	case v1alpha1.RuntimeWebhookDisable:
 		mark := pl.decider.MarkFor(asked, pod)
@@ -225,12 +225,12 @@ func (w *podWork) markAndPin(pl *compiledPolicy, asked decide.Pod, pod map[strin
 }
 
 // addResults adds results whose field is a path below the pod template.
-func (w *podWork) addResults(rs result.Results) {
+func (w *podInjection) addResults(rs result.Results) {
 	for _, r := range rs {
-		ref := w.unit.ref()
+		ref := w.unit.resourceReference()
 		r.ResourceRef = &ref
 		if r.File == nil {
-			r.File = w.unit.file()
+			r.File = w.unit.fileLocation()
 		}
 		if r.Field != nil {
 			at := *r.Field
@@ -242,7 +242,7 @@ func (w *podWork) addResults(rs result.Results) {
 }
 
 // reportOutcome reports the outcome for the pod: every workload gets a decision with its reason.
-func (w *podWork) reportOutcome(pod map[string]any) {
+func (w *podInjection) reportOutcome(pod map[string]any) {
 	o := w.outcome
 	if o.Action == Skipped && w.restored.injected {
 		o.Action, o.Reason = Removed, "an earlier injection was removed: "+o.Reason
@@ -260,7 +260,7 @@ func (w *podWork) reportOutcome(pod map[string]any) {
 // reportDoubts lists what is unknown about the original. What was removed because injection sets it anyway may have
 // been the pod's own only if no record of the workload's exists, which a Pod cannot have. If the pod does not
 // change, only possible errors in it count.
-func (w *podWork) reportDoubts(changed bool) {
+func (w *podInjection) reportDoubts(changed bool) {
 	removed := &w.restored.removed
 	for _, n := range removed.Unknown {
 		severity := result.Warning
@@ -287,7 +287,7 @@ func (w *podWork) reportDoubts(changed bool) {
 
 // reportListed names the containers that were removed because the status annotation lists them as injected. A
 // template of the user's own that still injects them has added them again.
-func (w *podWork) reportListed(pod map[string]any) {
+func (w *podInjection) reportListed(pod map[string]any) {
 	left := containersByName(pod)
 	for _, name := range w.restored.removed.Listed {
 		if _, there := left[name]; !there {
@@ -300,7 +300,7 @@ func (w *podWork) reportListed(pod map[string]any) {
 const statusAnnotation = "sidecar.istio.io/status"
 
 // reportForeignStatus names a status annotation that no injection wrote, where that matters and it is still in the pod.
-func (w *podWork) reportForeignStatus() {
+func (w *podInjection) reportForeignStatus() {
 	if !hasStatus(w.original) || w.restored.injected || w.outcome.Action != Injected && w.in.mode != v1alpha1.ModeRemove {
 		return
 	}

@@ -109,10 +109,10 @@ func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (war
 			return nil, err
 		}
 		if cm != nil {
-			o.Mesh = cm.data("mesh")
+			o.Mesh = cm.configMapValue("mesh")
 		}
 	}
-	if pl.istio, err = compiled.get(o, len(s.proxyConfigs) == 0); err != nil {
+	if pl.istio, err = compiled.injectorForOptions(o, len(s.proxyConfigs) == 0); err != nil {
 		return nil, err
 	}
 	return pl.istio.Warnings(), pl.prepareDecision(s)
@@ -179,10 +179,10 @@ func injectorConfig(spec *v1alpha1.Istio, s *cluster, o *istio.Options, compiled
 		return "", "", errors.New("there is no injector configuration: the policy has neither injector.config nor injector.builtIn, and " +
 			"the ConfigMap " + name + " is not among the items; write a policy that has it with prerig import, or use injector.builtIn: istio")
 	}
-	if cm.data("config") == "" {
-		return "", "", fmt.Errorf("reading %s: data.config is missing or empty", cm.unit.ref())
+	if cm.configMapValue("config") == "" {
+		return "", "", fmt.Errorf("reading %s: data.config is missing or empty", cm.unit.resourceReference())
 	}
-	return cm.data("config"), cm.data("values"), nil
+	return cm.configMapValue("config"), cm.configMapValue("values"), nil
 }
 
 // builtIn returns the configuration of a built-in policy for the version that the options or the overrides say.

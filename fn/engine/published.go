@@ -67,7 +67,7 @@ func newPublishedObjects(docs []*manifest.Document) *publishedObjects {
 		if u.broken || u.elements != nil || !isKeptKind(u.meta) && !marked {
 			continue
 		}
-		obj, err := u.object()
+		obj, err := u.objectWithListType()
 		switch {
 		case err != nil:
 		case isKeptKind(u.meta):
@@ -109,7 +109,7 @@ type publishedPod struct {
 
 // readPublished removes the injection from a published object. It returns nil for one that cannot be read.
 func (in *Injector) readPublished(obj map[string]any, names func(string) bool) *publishedPod {
-	rest, record, err := takeUndo(obj)
+	rest, record, err := splitUndoRecord(obj)
 	if err != nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (in *Injector) readPublished(obj map[string]any, names func(string) bool) *
 
 // publishedOf returns the published state of the pod's object: all objects of its name, or otherwise the input
 // itself if it carries an injection and the published state is unknown.
-func (w *podWork) publishedOf(plans []*compiledPolicy, record workloadRecord, written workload.Template) []*publishedPod {
+func (w *podInjection) publishedOf(plans []*compiledPolicy, record workloadRecord, written workload.Template) []*publishedPod {
 	if w.in.published == nil {
 		if !w.restored.injected {
 			return nil
@@ -141,27 +141,27 @@ func (w *podWork) publishedOf(plans []*compiledPolicy, record workloadRecord, wr
 	}
 	var found []*publishedPod
 	for _, obj := range w.in.published.pods[publishedKeyOf(w.unit.meta)] {
-		if p := w.in.readPublished(obj, namesOf(plans)); p != nil {
+		if p := w.in.readPublished(obj, containerNamePredicate(plans)); p != nil {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// mentions reports whether a value holds a text.
-func mentions(v any, text string) bool {
+// containsText reports whether a value holds a text.
+func containsText(v any, text string) bool {
 	switch v := v.(type) {
 	case string:
 		return v == text
 	case map[string]any:
 		for _, one := range v {
-			if mentions(one, text) {
+			if containsText(one, text) {
 				return true
 			}
 		}
 	case []any:
 		for _, one := range v {
-			if mentions(one, text) {
+			if containsText(one, text) {
 				return true
 			}
 		}
@@ -170,12 +170,12 @@ func mentions(v any, text string) bool {
 }
 
 // keptObjects returns the objects that sidecars have added for pods that are kept, out of those that are published.
-func (in *Injector) keptObjects(u *unit) (out []wantedObject) {
+func (in *Injector) keptObjects(u *documentUnit) (out []wantedObject) {
 	if u.kept == nil || in.published == nil {
 		return nil
 	}
 	for _, obj := range in.published.added {
-		if !u.needs(metaOf(obj)) {
+		if !u.keptPodReferences(metaOf(obj)) {
 			continue
 		}
 		obj = podmap.CopyMap(obj)
@@ -186,12 +186,12 @@ func (in *Injector) keptObjects(u *unit) (out []wantedObject) {
 		if len(annotations) == 0 {
 			delete(meta, "annotations")
 		}
-		out = append(out, wantedObject{obj: obj, sidecar: name, owner: u.ref()})
+		out = append(out, wantedObject{obj: obj, sidecar: name, owner: u.resourceReference()})
 	}
 	return out
 }
 
-// needs reports whether the pod of a unit that is kept refers to an object.
-func (u *unit) needs(m manifest.Meta) bool {
-	return u.kept != nil && m.Name != "" && m.Namespace == u.meta.Namespace && mentions(u.kept.pod["spec"], m.Name)
+// keptPodReferences reports whether the pod of a unit that is kept refers to an object.
+func (u *documentUnit) keptPodReferences(m manifest.Meta) bool {
+	return u.kept != nil && m.Name != "" && m.Namespace == u.meta.Namespace && containsText(u.kept.pod["spec"], m.Name)
 }

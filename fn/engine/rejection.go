@@ -33,8 +33,8 @@ func (e *rejectedError) Error() string {
 	return text
 }
 
-// addTo adds an error for each problem of the pod template to the unit's results.
-func (e *rejectedError) addTo(u *unit, field string) {
+// addProblemResults adds an error for each problem of the pod template to the unit's results.
+func (e *rejectedError) addProblemResults(u *documentUnit, field string) {
 	for _, p := range e.problems {
 		u.addResult(result.Error, joinField(field, p.Field), p.Message)
 		if last := &u.results[len(u.results)-1]; last.Tags == nil {
@@ -47,7 +47,7 @@ func (e *rejectedError) addTo(u *unit, field string) {
 
 // checkAccepted returns a *rejectedError where the API server is certain to reject the injected pod for something that the original does
 // not have. Mounts in the containers of sidecars are left to checkMounts.
-func (w *podWork) checkAccepted(pod map[string]any, plans []*compiledPolicy) error {
+func (w *podInjection) checkAccepted(pod map[string]any, plans []*compiledPolicy) error {
 	if w.outcome.Action != Injected && len(w.sidecars.records) == 0 {
 		return nil
 	}
@@ -63,11 +63,11 @@ func (w *podWork) checkAccepted(pod map[string]any, plans []*compiledPolicy) err
 }
 
 // isBuiltIn reports whether the workload is of one of Kubernetes' own kinds, whose pods only a webhook changes.
-func (w *podWork) isBuiltIn() bool {
+func (w *podInjection) isBuiltIn() bool {
 	return slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, w.unit.meta.APIVersion)
 }
 
-func (w *podWork) isOfSidecar(container string) bool {
+func (w *podInjection) isOfSidecar(container string) bool {
 	for _, r := range w.sidecars.records {
 		if slices.Contains(r.InitContainers, container) || slices.Contains(r.Containers, container) {
 			return true
@@ -79,7 +79,7 @@ func (w *podWork) isOfSidecar(container string) bool {
 // mayMount reports whether a mount without a volume is not certain to be rejected: the volume is of the workload's
 // claims, or the application mounts it, too. For a kind that is not Kubernetes' own, a controller may add it, and a
 // warning reports that.
-func (w *podWork) mayMount(p podvalidation.Problem) bool {
+func (w *podInjection) mayMount(p podvalidation.Problem) bool {
 	switch {
 	case w.isOfSidecar(p.Container) || slices.Contains(w.knownVolumes(nil), p.Volume):
 		return true
@@ -105,7 +105,7 @@ func kubernetesMinor(plans []*compiledPolicy) int {
 
 // workloadProblems returns what the API server rejects in the workload for what the injection has changed in the pod: labels that its selector
 // selects, and a restart policy that its kind does not have.
-func (w *podWork) workloadProblems(pod map[string]any) (out []podvalidation.Problem) {
+func (w *podInjection) workloadProblems(pod map[string]any) (out []podvalidation.Problem) {
 	if w.isBarePod() {
 		return nil
 	}

@@ -38,8 +38,8 @@ func (r *restoredPod) isDoubtful() bool {
 }
 
 // findOriginal finds the original.
-func (w *podWork) findOriginal(plans []*compiledPolicy) error {
-	r, original, err := restorePod(w.template.Pod, w.template.Owner, w.restored.undo, restoreOptions{names: namesOf(plans), bare: w.isBarePod()})
+func (w *podInjection) findOriginal(plans []*compiledPolicy) error {
+	r, original, err := restorePod(w.template.Pod, w.template.Owner, w.restored.undo, restoreOptions{names: containerNamePredicate(plans), bare: w.isBarePod()})
 	w.restored, w.original = r, original
 	return err
 }
@@ -104,8 +104,8 @@ func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how
 	return r, rest, nil
 }
 
-// namesOf returns a predicate that reports whether a template of a policy names a container.
-func namesOf(plans []*compiledPolicy) func(string) bool {
+// containerNamePredicate returns a predicate that reports whether a template of a policy names a container.
+func containerNamePredicate(plans []*compiledPolicy) func(string) bool {
 	return func(container string) bool {
 		return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool {
 			i := pl.policy.Spec.Istio
@@ -141,23 +141,24 @@ func namesContainer(template, container string) bool {
 
 // attempt is one way through the policies, from one original.
 type attempt struct {
-	podWork
-	unit    unit
+	podInjection
+	unit    documentUnit
 	outcome Outcome
 	after   map[string]any
 }
 
-// attempt applies the policies to an original. It reports and records no results before they are settled.
+// applyPoliciesToOriginal applies the policies to an original. It reports and records no results before they are
+// settled.
 //
 // A bare Pod may have a status annotation that no injection wrote: the injection replaces it, as the webhook does,
 // and has no other place to remember it. If injecting again would therefore produce a different Pod, the original
 // is recorded in it.
-func (w *podWork) attempt(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
+func (w *podInjection) applyPoliciesToOriginal(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
 	a, err := w.attemptOnce(original, plans)
-	if err != nil || !w.isBarePod() || !hasStatus(original) || a.outcome.Action != Injected || !keepsRecords(plans) {
+	if err != nil || !w.isBarePod() || !hasStatus(original) || a.outcome.Action != Injected || !anyPolicyRecords(plans) {
 		return a, err
 	}
-	_, found, err := restorePod(a.after, w.template.Owner, nil, restoreOptions{names: namesOf(plans), bare: true})
+	_, found, err := restorePod(a.after, w.template.Owner, nil, restoreOptions{names: containerNamePredicate(plans), bare: true})
 	if err != nil {
 		return nil, err
 	}
@@ -169,17 +170,17 @@ func (w *podWork) attempt(original map[string]any, plans []*compiledPolicy) (*at
 }
 
 // attemptOnce applies the policies to an original, without checking whether injecting again yields the same.
-func (w *podWork) attemptOnce(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
-	a := &attempt{podWork: *w, unit: *w.unit, outcome: *w.outcome}
+func (w *podInjection) attemptOnce(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
+	a := &attempt{podInjection: *w, unit: *w.unit, outcome: *w.outcome}
 	a.unit.results, a.unit.objects = slices.Clip(a.unit.results), slices.Clip(a.unit.objects)
-	a.podWork.unit, a.podWork.outcome, a.podWork.original = &a.unit, &a.outcome, original
+	a.podInjection.unit, a.podInjection.outcome, a.podInjection.original = &a.unit, &a.outcome, original
 	var err error
-	a.after, err = a.injectAll(plans)
+	a.after, err = a.applyAllPolicies(plans)
 	return a, err
 }
 
 // isBarePod reports whether the pod is a Pod of its own, and no workload's.
-func (w *podWork) isBarePod() bool { return len(w.template.Path) == 0 }
+func (w *podInjection) isBarePod() bool { return len(w.template.Path) == 0 }
 
 // hasStatus reports whether a pod has Istio's status annotation. An original has it only where no injection wrote it.
 func hasStatus(pod map[string]any) bool {
@@ -188,27 +189,27 @@ func hasStatus(pod map[string]any) bool {
 	return there
 }
 
-// takeAttempt adopts an attempt's messages and findings, and returns its pod.
-func (w *podWork) takeAttempt(a *attempt) map[string]any {
+// adoptAttempt adopts an attempt's messages and findings, and returns its pod.
+func (w *podInjection) adoptAttempt(a *attempt) map[string]any {
 	u, o := w.unit, w.outcome
 	*u, *o = a.unit, a.outcome
-	*w = a.podWork
+	*w = a.podInjection
 	w.unit, w.outcome = u, o
 	return a.after
 }
 
-// tryUnchanged checks whether the pod already is the result of the policies, if what may have been its own is left
-// in it. It returns nil if the pod has to change.
-func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt {
+// attemptUnchangedPod checks whether the pod already is the result of the policies, if what may have been its own is
+// left in it. It returns nil if the pod has to change.
+func (w *podInjection) attemptUnchangedPod(plans []*compiledPolicy, first *attempt) *attempt {
 	if first.after != nil && !podmap.Equal(imagesByName(first.after), imagesByName(w.template.Pod)) {
 		return nil // another version: no original yields the present pod
 	}
 	for _, keep := range w.waysToKeep() {
-		_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoreOptions{names: namesOf(plans), keep: keep, bare: w.isBarePod()})
+		_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoreOptions{names: containerNamePredicate(plans), keep: keep, bare: w.isBarePod()})
 		if err != nil {
 			return nil
 		}
-		if a, err := w.attempt(least, plans); err == nil && podmap.Equal(a.after, w.template.Pod) {
+		if a, err := w.applyPoliciesToOriginal(least, plans); err == nil && podmap.Equal(a.after, w.template.Pod) {
 			return a
 		}
 	}
@@ -217,7 +218,7 @@ func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt
 
 // waysToKeep returns what may have been the pod's own in an original that is tried: all of it, all but what templates see, or, of a bare
 // Pod, one field alone. Templates see the annotations and containers of the original, so that all together may be too much.
-func (w *podWork) waysToKeep() []inject.Keep {
+func (w *podInjection) waysToKeep() []inject.Keep {
 	ways := []inject.Keep{inject.KeepAll, inject.KeepMost}
 	if !w.isBarePod() {
 		return ways
@@ -234,26 +235,26 @@ func (w *podWork) waysToKeep() []inject.Keep {
 
 // withoutLeftovers returns what a bare Pod would be without what an earlier injection may have set and no other
 // would. It returns nil if the Pod has no such leftovers.
-func (w *podWork) withoutLeftovers(plans []*compiledPolicy) map[string]any {
+func (w *podInjection) withoutLeftovers(plans []*compiledPolicy) map[string]any {
 	if !w.isBarePod() || len(w.restored.removed.Unknown) == 0 {
 		return nil
 	}
-	how := restoreOptions{names: namesOf(plans), doubtful: true, bare: true}
+	how := restoreOptions{names: containerNamePredicate(plans), doubtful: true, bare: true}
 	_, without, err := restorePod(w.template.Pod, w.template.Owner, nil, how)
 	if err != nil {
 		return nil
 	}
-	if a, err := w.attempt(without, plans); err == nil && !podmap.Equal(a.after, w.template.Pod) {
+	if a, err := w.applyPoliciesToOriginal(without, plans); err == nil && !podmap.Equal(a.after, w.template.Pod) {
 		return a.after
 	}
 	return nil
 }
 
-// takeKept is takeAttempt for a pod that stays as it is although injecting into the known original yields other,
-// nil for none: a warning names the first field in which they differ, as an earlier injection with other settings
-// may have set it.
-func (w *podWork) takeKept(a *attempt, other map[string]any) map[string]any {
-	after := w.takeAttempt(a)
+// adoptUnchangedAttempt is adoptAttempt for a pod that stays as it is although injecting into the known original yields
+// other, nil for none: a warning names the first field in which they differ, as an earlier injection with other
+// settings may have set it.
+func (w *podInjection) adoptUnchangedAttempt(a *attempt, other map[string]any) map[string]any {
+	after := w.adoptAttempt(a)
 	if other != nil {
 		field := joinField(w.template.Field, firstDifference(w.template.Pod, other))
 		w.unit.addResult(result.Warning, field,
@@ -264,7 +265,7 @@ func (w *podWork) takeKept(a *attempt, other map[string]any) map[string]any {
 
 // onlyOrdersVolumes reports whether a bare Pod differs from the present one only in the order of its volumes, which
 // has no meaning. The order came from volumes of the Pod's own under Istio's names, which is not recorded anywhere.
-func (w *podWork) onlyOrdersVolumes(after map[string]any) bool {
+func (w *podInjection) onlyOrdersVolumes(after map[string]any) bool {
 	return w.isBarePod() && w.restored.injected && podmap.Equal(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
 }
 
@@ -294,8 +295,8 @@ func imagesByName(pod map[string]any) map[string]any {
 	return out
 }
 
-// injectAll applies all policies, in their order.
-func (w *podWork) injectAll(plans []*compiledPolicy) (map[string]any, error) {
+// applyAllPolicies applies all policies, in their order.
+func (w *podInjection) applyAllPolicies(plans []*compiledPolicy) (map[string]any, error) {
 	if err := w.chooseSidecars(plans); err != nil {
 		return nil, err
 	}

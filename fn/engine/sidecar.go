@@ -67,7 +67,7 @@ func removeRecords(pod map[string]any, records []sidecar.Record, outside bool) (
 
 // chooseSidecars decides for every sidecar of every policy. All of them look at the original, so that none depends on
 // another.
-func (w *podWork) chooseSidecars(plans []*compiledPolicy) error {
+func (w *podInjection) chooseSidecars(plans []*compiledPolicy) error {
 	by := map[string]string{}
 	for _, pl := range plans {
 		for _, s := range pl.sidecars {
@@ -95,7 +95,7 @@ func (w *podWork) chooseSidecars(plans []*compiledPolicy) error {
 }
 
 // sidecarRequest builds a sidecar's request for the pod.
-func (w *podWork) sidecarRequest(pl *compiledPolicy) sidecar.Request {
+func (w *podInjection) sidecarRequest(pl *compiledPolicy) sidecar.Request {
 	meta, _ := w.obj["metadata"].(map[string]any)
 	m := w.unit.meta
 	return sidecar.Request{
@@ -108,7 +108,7 @@ func (w *podWork) sidecarRequest(pl *compiledPolicy) sidecar.Request {
 }
 
 // injectSidecars injects the chosen sidecars of one side of Istio.
-func (w *podWork) injectSidecars(pod map[string]any, outside bool) (map[string]any, error) {
+func (w *podInjection) injectSidecars(pod map[string]any, outside bool) (map[string]any, error) {
 	for _, c := range w.sidecars.chosen {
 		if c.sidecar.Outside() != outside {
 			continue
@@ -122,7 +122,7 @@ func (w *podWork) injectSidecars(pod map[string]any, outside bool) (map[string]a
 	return pod, nil
 }
 
-func (w *podWork) injectSidecar(c chosenSidecar, pod map[string]any) (map[string]any, error) {
+func (w *podInjection) injectSidecar(c chosenSidecar, pod map[string]any) (map[string]any, error) {
 	c.request.Pod = pod
 	got, err := c.sidecar.Inject(c.request)
 	if err != nil {
@@ -148,19 +148,19 @@ func (w *podWork) injectSidecar(c chosenSidecar, pod map[string]any) (map[string
 	}
 	w.sidecars.records = append(w.sidecars.records, record)
 	for _, obj := range got.Objects {
-		w.sidecars.objects = append(w.sidecars.objects, wantedObject{obj: obj, sidecar: c.sidecar.Name(), owner: w.unit.ref()})
+		w.sidecars.objects = append(w.sidecars.objects, wantedObject{obj: obj, sidecar: c.sidecar.Name(), owner: w.unit.resourceReference()})
 	}
 	return next, nil
 }
 
 // skipSidecar notes that a sidecar's template left the pod alone.
-func (w *podWork) skipSidecar(name, reason string) {
+func (w *podInjection) skipSidecar(name, reason string) {
 	i := slices.IndexFunc(w.outcome.Sidecars, func(o SidecarOutcome) bool { return o.Name == name && o.Inject })
 	w.outcome.Sidecars[i].Inject, w.outcome.Sidecars[i].Reason = false, reason
 }
 
 // finishSidecars leaves the records in the pod, and reports what was done and why.
-func (w *podWork) finishSidecars(pod map[string]any) (map[string]any, error) {
+func (w *podInjection) finishSidecars(pod map[string]any) (map[string]any, error) {
 	w.unit.objects = append(w.unit.objects, w.sidecars.objects...)
 	o := w.outcome
 	var names, skipped []string
@@ -188,7 +188,7 @@ func (w *podWork) finishSidecars(pod map[string]any) (map[string]any, error) {
 
 // reportRemoved warns of injections that were removed from the pod although no policy of this run has them: running
 // one policy after the other leaves only the last one's injection.
-func (w *podWork) reportRemoved(plans []*compiledPolicy) {
+func (w *podInjection) reportRemoved(plans []*compiledPolicy) {
 	if w.in.mode == v1alpha1.ModeRemove {
 		return
 	}

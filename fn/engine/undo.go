@@ -39,16 +39,16 @@ type workloadRecord struct {
 	own string
 }
 
-// copyTo adds a record to another, and returns the pod that it is about.
-func (r workloadRecord) copyTo(other *workloadRecord, pod map[string]any) map[string]any {
+// mergeIntoRecord adds a record to another, and returns the pod that it is about.
+func (r workloadRecord) mergeIntoRecord(other *workloadRecord, pod map[string]any) map[string]any {
 	maps.Copy(other.pods, r.pods)
 	maps.Copy(other.images, r.images)
 	other.own = r.own
 	return pod
 }
 
-// takeUndo returns the object without its record, and the record.
-func takeUndo(obj map[string]any) (rest map[string]any, found workloadRecord, err error) {
+// splitUndoRecord returns the object without its record, and the record.
+func splitUndoRecord(obj map[string]any) (rest map[string]any, found workloadRecord, err error) {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	text, ok := annotations[undoAnnotation].(string)
@@ -115,23 +115,23 @@ func withAnnotations(obj map[string]any, annotations any, there bool) map[string
 	return out
 }
 
-// recordOf returns the record of a template that was injected. A Pod gets none: the Pod itself must not differ from
-// the webhook's output.
-func (in *Injector) recordOf(t workload.Template, plans []*compiledPolicy, original, injected map[string]any) (*podmap.Undo, error) {
-	if in.mode == v1alpha1.ModeRemove || !keepsRecords(plans) || len(t.Path) == 0 {
+// newWorkloadRecord returns the record of a template that was injected. A Pod gets none: the Pod itself must not differ
+// from the webhook's output.
+func (in *Injector) newWorkloadRecord(t workload.Template, plans []*compiledPolicy, original, injected map[string]any) (*podmap.Undo, error) {
+	if in.mode == v1alpha1.ModeRemove || !anyPolicyRecords(plans) || len(t.Path) == 0 {
 		return nil, nil
 	}
-	return undoOf(t, original, injected)
+	return computeUndo(t, original, injected)
 }
 
-// keepsRecords reports whether any policy wants to record what injected pods do not reveal.
-func keepsRecords(plans []*compiledPolicy) bool {
+// anyPolicyRecords reports whether any policy wants to record what injected pods do not reveal.
+func anyPolicyRecords(plans []*compiledPolicy) bool {
 	return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.policy.Spec.Record != v1alpha1.RecordNone })
 }
 
-// undoOf returns what reverts the rest of an injection: the difference between the original and the part of it
+// computeUndo returns what reverts the rest of an injection: the difference between the original and the part of it
 // found in the injected pod. It returns nil if they are equal.
-func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Undo, error) {
+func computeUndo(t workload.Template, original, injected map[string]any) (*podmap.Undo, error) {
 	_, found, err := restorePod(injected, t.Owner, nil, restoreOptions{})
 	if err != nil {
 		return nil, err
@@ -151,8 +151,8 @@ func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Und
 	return &undo, nil
 }
 
-// withUndo returns the object with the record of its pods.
-func withUndo(obj map[string]any, of workloadRecord) (map[string]any, error) {
+// withUndoRecord returns the object with the record of its pods.
+func withUndoRecord(obj map[string]any, of workloadRecord) (map[string]any, error) {
 	if len(of.pods)+len(of.images) == 0 && of.own == "" {
 		return obj, nil
 	}
@@ -189,9 +189,9 @@ func withUndo(obj map[string]any, of workloadRecord) (map[string]any, error) {
 	return withAnnotations(obj, annotations, true), nil
 }
 
-// withoutUndo returns the object without its record, to compare it with another.
-func withoutUndo(obj map[string]any) map[string]any {
-	if rest, _, err := takeUndo(obj); err == nil {
+// withoutUndoRecord returns the object without its record, to compare it with another.
+func withoutUndoRecord(obj map[string]any) map[string]any {
+	if rest, _, err := splitUndoRecord(obj); err == nil {
 		return rest
 	}
 	return obj

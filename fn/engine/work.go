@@ -19,13 +19,13 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// workOn injects into the pod templates of one object. Failures become results, and the object stays unchanged.
-func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
+// processUnit injects into the pod templates of one object. Failures become results, and the object stays unchanged.
+func (in *Injector) processUnit(u *documentUnit, plans []*compiledPolicy, s *cluster) {
 	if u.broken || u.elements != nil || in.asIs && !isKeptKind(u.meta) {
 		return
 	}
 	if _, ok := in.registry.Lookup(u.meta.APIVersion, u.meta.Kind); !ok {
-		in.reportSuspect(u)
+		in.reportSuspectWorkflow(u)
 		return
 	}
 	defer func() {
@@ -36,7 +36,7 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 			u.changed = nil
 		}
 	}()
-	obj, err := u.object()
+	obj, err := u.objectWithListType()
 	if err != nil {
 		u.setFailed(in, "", err)
 		return
@@ -54,22 +54,22 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 
 // injectTemplates injects into each pod template of an object, and returns the object without any injection and the one that is wanted. It
 // returns false where something went wrong, which the unit has then.
-func (in *Injector) injectTemplates(u *unit, obj map[string]any, plans []*compiledPolicy, s *cluster) (original, wanted map[string]any, ok bool) {
-	rest, record, err := takeUndo(obj)
+func (in *Injector) injectTemplates(u *documentUnit, obj map[string]any, plans []*compiledPolicy, s *cluster) (original, wanted map[string]any, ok bool) {
+	rest, record, err := splitUndoRecord(obj)
 	if err != nil {
-		in.noTemplate(u, err)
+		in.reportMissingTemplate(u, err)
 		return nil, nil, false
 	}
 	templates, err := in.registry.Templates(rest)
 	if err != nil {
-		in.noTemplate(u, err)
+		in.reportMissingTemplate(u, err)
 		return nil, nil, false
 	}
 	original, wanted = rest, rest
 	becomes := workloadRecord{pods: map[string]*podmap.Undo{}, images: pinnedImages{}}
 	for _, t := range templates {
 		written := t
-		unpinned := in.unpin(&t, record.images)
+		unpinned := in.removePinnedDigests(&t, record.images)
 		before, after, ok := in.injectTemplate(u, t, written, rest, record, plans, s)
 		if !ok {
 			return nil, nil, false
@@ -78,7 +78,7 @@ func (in *Injector) injectTemplates(u *unit, obj map[string]any, plans []*compil
 			u.reportUnpinned(t.Field)
 		}
 		if in.asIs {
-			wanted = t.Write(wanted, u.asWritten(written, record, before, after, &becomes))
+			wanted = t.Write(wanted, u.podToWrite(written, record, before, after, &becomes))
 			continue
 		}
 		pod, err := in.finishTemplate(u, t, rest, before, after, plans, &becomes)
@@ -91,47 +91,47 @@ func (in *Injector) injectTemplates(u *unit, obj map[string]any, plans []*compil
 	if in.asIs && u.kept == nil {
 		return obj, obj, true
 	}
-	if wanted, err = withUndo(wanted, becomes); err != nil {
+	if wanted, err = withUndoRecord(wanted, becomes); err != nil {
 		u.setFailed(in, "", fmt.Errorf("recording the original pod: %w", err))
 		return nil, nil, false
 	}
 	return original, wanted, true
 }
 
-// asWritten returns the pod to write: the kept one if the unit is kept, otherwise the pod as written. The images of
+// podToWrite returns the pod to write: the kept one if the unit is kept, otherwise the pod as written. The images of
 // a Pod's own containers stay pinned as they were.
-func (u *unit) asWritten(written workload.Template, record workloadRecord, before, after map[string]any, becomes *workloadRecord) map[string]any {
+func (u *documentUnit) podToWrite(written workload.Template, record workloadRecord, before, after map[string]any, becomes *workloadRecord) map[string]any {
 	switch {
 	case u.kept == nil:
 		return written.Pod
 	case len(written.Path) > 0:
-		return u.kept.record.copyTo(becomes, u.kept.pod)
+		return u.kept.record.mergeIntoRecord(becomes, u.kept.pod)
 	}
 	pinned := pin.Images(written.Pod)
 	maps.DeleteFunc(pinned, func(name, _ string) bool { return !slices.Contains(pin.Own(before, after), name) })
-	return record.copyTo(becomes, withImages(after, pinned))
+	return record.mergeIntoRecord(becomes, withContainerImages(after, pinned))
 }
 
 // finishTemplate pins the images of a pod's own containers, and notes what the record needs of the pod. It returns the pod to write.
-func (in *Injector) finishTemplate(u *unit, t workload.Template, obj, before, after map[string]any, plans []*compiledPolicy, record *workloadRecord) (map[string]any, error) {
+func (in *Injector) finishTemplate(u *documentUnit, t workload.Template, obj, before, after map[string]any, plans []*compiledPolicy, record *workloadRecord) (map[string]any, error) {
 	if u.kept != nil && len(t.Path) > 0 {
-		return u.kept.record.copyTo(record, u.kept.pod), nil
+		return u.kept.record.mergeIntoRecord(record, u.kept.pod), nil
 	}
 	pod := in.pinOwn(u, t, before, after, plans)
-	if !keepsRecords(plans) {
+	if !anyPolicyRecords(plans) {
 		return pod, nil
 	}
 	if o := pin.Originals(after, pod); o != nil {
 		record.images[t.Field] = o
 	}
-	undo, err := in.recordOf(t, plans, before, after)
+	undo, err := in.newWorkloadRecord(t, plans, before, after)
 	if undo != nil {
 		record.pods[t.Field] = undo
 	}
 	if err == nil && in.mode != v1alpha1.ModeRemove && isKeptTemplate(u, t) && len(t.Path) > 0 && u.outcomes[len(u.outcomes)-1].Action == Injected {
 		var back map[string]any
 		// What is found of the original the next time is what counts.
-		if _, back, err = restorePod(after, t.Owner, undo, restoreOptions{names: namesOf(plans)}); err == nil {
+		if _, back, err = restorePod(after, t.Owner, undo, restoreOptions{names: containerNamePredicate(plans)}); err == nil {
 			record.own, err = jobDigest(obj, back)
 		}
 	}
@@ -156,9 +156,9 @@ func checkNames(obj map[string]any) (field string, err error) {
 	return "", nil
 }
 
-// reportSuspect reports an object of an unknown kind that looks as if pods are made of it, so that no workload is
-// silently skipped. Only documents with the words of a pod template are read.
-func (in *Injector) reportSuspect(u *unit) {
+// reportSuspectWorkflow reports an object of an unknown kind that looks as if pods are made of it, so that no workload
+// is silently skipped. Only documents with the words of a pod template are read.
+func (in *Injector) reportSuspectWorkflow(u *documentUnit) {
 	if in.mode == v1alpha1.ModeRemove || !workload.MayMakePods(u.meta.APIVersion) {
 		return
 	}
@@ -167,7 +167,7 @@ func (in *Injector) reportSuspect(u *unit) {
 			return
 		}
 	}
-	obj, err := u.object()
+	obj, err := u.objectWithListType()
 	if err != nil {
 		return // it passes through as it is
 	}
@@ -188,17 +188,17 @@ func (in *Injector) reportSuspect(u *unit) {
 
 // writeUnit edits the document to match wanted. An earlier injection is removed from the text first, so that the
 // bytes too depend on the original alone.
-func (in *Injector) writeUnit(u *unit, obj, original, wanted map[string]any) {
+func (in *Injector) writeUnit(u *documentUnit, obj, original, wanted map[string]any) {
 	if podmap.Equal(obj, wanted) {
 		return
 	}
 	from := u.doc
 	if !podmap.Equal(obj, original) {
-		if restored, err := u.rewritten(u.doc, original); err == nil {
+		if restored, err := u.rewriteDocument(u.doc, original); err == nil {
 			from = restored
 		}
 	}
-	changed, err := u.rewritten(from, wanted)
+	changed, err := u.rewriteDocument(from, wanted)
 	if err != nil {
 		u.setFailed(in, "", fmt.Errorf("writing the injection: %w", err))
 		return
@@ -210,7 +210,7 @@ func (in *Injector) writeUnit(u *unit, obj, original, wanted map[string]any) {
 		u.outcomes[i].Changed = true
 	}
 	if in.mode == v1alpha1.ModeCheck {
-		field := firstDifference(withoutUndo(obj), withoutUndo(wanted))
+		field := firstDifference(withoutUndoRecord(obj), withoutUndoRecord(wanted))
 		if field == "" {
 			field = firstDifference(obj, wanted)
 		}
@@ -220,8 +220,8 @@ func (in *Injector) writeUnit(u *unit, obj, original, wanted map[string]any) {
 	u.changed = changed
 }
 
-// noTemplate reports why a workload has no pod template here.
-func (in *Injector) noTemplate(u *unit, err error) {
+// reportMissingTemplate reports why a workload has no pod template here.
+func (in *Injector) reportMissingTemplate(u *documentUnit, err error) {
 	var elsewhere *workload.ElsewhereError
 	if errors.As(err, &elsewhere) {
 		u.outcomes = append(u.outcomes, in.newOutcome(u, elsewhere.Field, Skipped, elsewhere.Error()))
@@ -237,14 +237,14 @@ func (in *Injector) noTemplate(u *unit, err error) {
 }
 
 // setFailed records the error and the outcome.
-func (u *unit) setFailed(in *Injector, field string, err error) {
+func (u *documentUnit) setFailed(in *Injector, field string, err error) {
 	u.outcomes = []Outcome{in.newOutcome(u, field, Failed, err.Error())}
 	u.addError(field, err)
 }
 
-func (in *Injector) newOutcome(u *unit, field string, action Action, reason string) Outcome {
-	o := Outcome{Ref: u.ref(), Field: field, Action: action, Reason: reason}
-	if f := u.file(); f != nil {
+func (in *Injector) newOutcome(u *documentUnit, field string, action Action, reason string) Outcome {
+	o := Outcome{Ref: u.resourceReference(), Field: field, Action: action, Reason: reason}
+	if f := u.fileLocation(); f != nil {
 		o.File = *f
 	}
 	return o

@@ -30,7 +30,7 @@ var (
 func Bound(m template.FuncMap) {
 	for name, size := range sizes {
 		if fn, ok := m[name]; ok {
-			m[name] = boundedBy(fn, size)
+			m[name] = withSizeCheck(fn, size)
 		}
 	}
 	for _, name := range []string{"set", "append", "mustAppend", "push", "mustPush", "prepend", "mustPrepend", "concat", "list", "tuple",
@@ -48,7 +48,7 @@ func Bound(m template.FuncMap) {
 // weighArguments wraps a function of any arguments and fails if they are too large.
 func weighArguments[T any](fn func(...any) T) func(...any) (T, error) {
 	return func(args ...any) (out T, err error) {
-		if err := weighAll(args); err != nil {
+		if err := sumArgumentWeights(args); err != nil {
 			return out, err
 		}
 		return fn(args...), nil
@@ -63,7 +63,7 @@ var printing = map[string]func(...any) string{
 
 // boundedPrintf is printf. Widths and precisions can produce any amount of text.
 func boundedPrintf(format string, args ...any) (string, error) {
-	if err := weighAll(args); err != nil {
+	if err := sumArgumentWeights(args); err != nil {
 		return "", err
 	}
 	size, number := len(format), 0
@@ -100,7 +100,7 @@ var sizes = map[string]func(args []reflect.Value) error{
 			return nil
 		}
 		var w weight
-		if err := w.add(list.Interface()); err != nil {
+		if err := w.addValueWeight(list.Interface()); err != nil {
 			return err
 		}
 		return tooLong(float64(list.Len()), float64(len(textOf(a[0]))))
@@ -167,8 +167,8 @@ func textOf(v reflect.Value) string {
 	return ""
 }
 
-// boundedBy returns fn with a check by size that fails before fn runs.
-func boundedBy(fn any, size func([]reflect.Value) error) any {
+// withSizeCheck returns fn with a check by size that fails before fn runs.
+func withSizeCheck(fn any, size func([]reflect.Value) error) any {
 	return wrapFunction(fn, func(args []reflect.Value, call func() any) (any, error) {
 		if err := size(args); err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func boundedResult(name string, fn any) any {
 		return weighArguments(fn)
 	}
 	return wrapFunction(fn, func(args []reflect.Value, call func() any) (any, error) {
-		if name == "set" && len(args) == 3 && holds(args[2], args[0].Pointer(), 0) {
+		if name == "set" && len(args) == 3 && containsMapPointer(args[2], args[0].Pointer(), 0) {
 			return nil, errCircle
 		}
 		var w weight
@@ -196,7 +196,7 @@ func boundedResult(name string, fn any) any {
 			if !arg.IsValid() {
 				continue
 			}
-			if err := w.add(arg.Interface()); err != nil {
+			if err := w.addValueWeight(arg.Interface()); err != nil {
 				return nil, err
 			}
 		}
@@ -220,8 +220,9 @@ func boundedResult(name string, fn any) any {
 // maxHeld is how deep holds looks. Values of templates are a few levels deep.
 const maxHeld = 100
 
-// holds reports whether a value is, or has somewhere below it, the map at p. What is too deep counts as if it had.
-func holds(v reflect.Value, p uintptr, depth int) bool {
+// containsMapPointer reports whether a value is, or has somewhere below it, the map at p. What is too deep counts as if
+// it had.
+func containsMapPointer(v reflect.Value, p uintptr, depth int) bool {
 	for v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
@@ -234,7 +235,7 @@ func holds(v reflect.Value, p uintptr, depth int) bool {
 			return true
 		}
 		for it := v.MapRange(); it.Next(); {
-			if holds(it.Value(), p, depth+1) {
+			if containsMapPointer(it.Value(), p, depth+1) {
 				return true
 			}
 		}
@@ -243,7 +244,7 @@ func holds(v reflect.Value, p uintptr, depth int) bool {
 			return false
 		}
 		for i := range v.Len() {
-			if holds(v.Index(i), p, depth+1) {
+			if containsMapPointer(v.Index(i), p, depth+1) {
 				return true
 			}
 		}

@@ -32,8 +32,8 @@ type stepMark struct {
 	template   string
 }
 
-// of returns the mark of a text, if it is one.
-func (m Marks) of(text []byte) (stepMark, bool) {
+// markOfText returns the mark of a text, if it is one.
+func (m Marks) markOfText(text []byte) (stepMark, bool) {
 	if len(text) > 0 || cap(text) == 0 {
 		return stepMark{}, false
 	}
@@ -62,7 +62,7 @@ func NewOutput(maxBytes int, marks Marks) *Output {
 // Write receives text, or an empty text that may represent steps.
 func (o *Output) Write(p []byte) (int, error) {
 	if len(p) == 0 {
-		m, ok := o.Marks.of(p)
+		m, ok := o.Marks.markOfText(p)
 		if !ok {
 			return 0, nil
 		}
@@ -101,7 +101,7 @@ func (m Marks) Count(t *template.Template) {
 		if len(sub.Root.Nodes) > 0 && m.IsMark(sub.Root.Nodes[0]) {
 			continue
 		}
-		stepCounter{marks: m, name: sub.ParseName}.markList(sub.Root, firstLine(sub.Tree))
+		stepCounter{marks: m, name: sub.ParseName}.insertListMarks(sub.Root, firstLine(sub.Tree))
 	}
 }
 
@@ -109,7 +109,7 @@ func (m Marks) Count(t *template.Template) {
 func (m Marks) IsMark(n parse.Node) bool {
 	text, ok := n.(*parse.TextNode)
 	if ok {
-		_, ok = m.of(text.Text)
+		_, ok = m.markOfText(text.Text)
 	}
 	return ok
 }
@@ -146,8 +146,8 @@ type stepCounter struct {
 	name  string
 }
 
-// markList puts the mark at the beginning of a list, and into the loops in it.
-func (c stepCounter) markList(l *parse.ListNode, line int) {
+// insertListMarks puts the mark at the beginning of a list, and into the loops in it.
+func (c stepCounter) insertListMarks(l *parse.ListNode, line int) {
 	text := make([]byte, 1)
 	c.marks[&text[0]] = stepMark{cost: 1 + c.countList(l), line: line, template: c.name}
 	l.Nodes = slices.Insert(l.Nodes, 0, parse.Node(&parse.TextNode{NodeType: parse.NodeText, Pos: l.Pos, Text: text[:0]}))
@@ -171,7 +171,7 @@ func (c stepCounter) countList(l *parse.ListNode) int {
 			calls += c.countCalls(n.Pipe) + c.countList(n.List) + c.countList(n.ElseList)
 		case *parse.RangeNode:
 			calls += c.countCalls(n.Pipe) + c.countList(n.ElseList)
-			c.markList(n.List, n.Line)
+			c.insertListMarks(n.List, n.Line)
 		}
 	}
 	return calls

@@ -7,36 +7,36 @@ package gotemplate
 // element that a list has twice counts twice, because it is printed twice.
 type weight struct{ bytes, elements int }
 
-func weighAll(args []any) error {
+func sumArgumentWeights(args []any) error {
 	var w weight
 	for _, arg := range args {
-		if err := w.add(arg); err != nil {
+		if err := w.addValueWeight(arg); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *weight) add(v any) error {
+func (w *weight) addValueWeight(v any) error {
 	switch v := v.(type) {
 	case string:
 		w.bytes += len(v)
 	case []any:
 		for _, e := range v {
-			if err := w.element(e); err != nil {
+			if err := w.addListElement(e); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for k, e := range v {
 			w.bytes += len(k)
-			if err := w.element(e); err != nil {
+			if err := w.addListElement(e); err != nil {
 				return err
 			}
 		}
 	case []string:
 		for _, e := range v {
-			if err := w.element(e); err != nil {
+			if err := w.addListElement(e); err != nil {
 				return err
 			}
 		}
@@ -47,9 +47,9 @@ func (w *weight) add(v any) error {
 	return nil
 }
 
-func (w *weight) element(v any) error {
+func (w *weight) addListElement(v any) error {
 	if w.elements++; w.elements > maxListed {
 		return errTooMany
 	}
-	return w.add(v)
+	return w.addValueWeight(v)
 }

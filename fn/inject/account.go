@@ -33,23 +33,23 @@ func nameAccount(p *pod) {
 // calls the webhook. If the injection has added its own, the API server no longer does so and they must be written
 // out; otherwise they are omitted like a default.
 func (r *run) addPullSecrets() {
-	if len(r.seen.list(pullSecretsKey)) > 0 || len(r.req.Account.PullSecrets) == 0 {
+	if len(r.admitted.specListMaps(pullSecretsKey)) > 0 || len(r.req.Account.PullSecrets) == 0 {
 		return
 	}
 	var list []any
 	for _, name := range r.req.Account.PullSecrets {
 		list = append(list, map[string]any{"name": name})
 	}
-	r.seen.spec[pullSecretsKey] = list
+	r.admitted.spec[pullSecretsKey] = list
 }
 
 // warnOfPullSecrets warns of a pod that has no pull secrets but those of Istio, where it is not known which ones its service
 // account has: they are lost.
 func (r *run) warnOfPullSecrets() {
-	if r.req.Account.Known || len(r.seen.list(pullSecretsKey)) > 0 || len(r.pod.list(pullSecretsKey)) == 0 {
+	if r.req.Account.Known || len(r.admitted.specListMaps(pullSecretsKey)) > 0 || len(r.pod.specListMaps(pullSecretsKey)) == 0 {
 		return
 	}
 	r.warnings = append(r.warnings, fmt.Sprintf(
 		"the pod now has Istio's imagePullSecrets, so the cluster no longer adds those of its service account %s; if it has some, give the ServiceAccount with the input or name its secrets in the pod",
-		AccountOf(r.user)))
+		AccountOf(r.written)))
 }

@@ -18,12 +18,13 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// appendAll injects a configuration of generation A or B: its one template prints lists of containers, volumes and pull
-// secrets, which are added to the pod's (source: createPatch and InjectionData in pkg/kube/inject of Istio 1.0 to 1.8).
-func (r *run) appendAll(p *pod) error {
+// appendFormerGeneration injects a configuration of generation A or B: its one template prints lists of containers,
+// volumes and pull secrets, which are added to the pod's (source: createPatch and InjectionData in pkg/kube/inject of
+// Istio 1.0 to 1.8).
+func (r *run) appendFormerGeneration(p *pod) error {
 	r.pod = p
 	r.removeFormer()
-	r.before = p.copy()
+	r.before = p.deepCopy()
 	if err := r.findProxyConfig(); err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func (r *run) appendAll(p *pod) error {
 	if r.profile.Has(feature.ApplyConcurrency) {
 		applyConcurrency(spec.Containers)
 	}
-	lists, err := spec.lists()
+	lists, err := spec.containerListMaps()
 	if err != nil {
 		return err
 	}
@@ -71,18 +72,18 @@ var legacyNames = map[string][]string{
 // 1.8). The annotation at this point is one that no injection wrote: Remove has removed the others.
 func (r *run) removeFormer() {
 	r.replaced = map[string][]string{}
-	s, ok := r.pod.status()
+	s, ok := r.pod.readStatusAnnotation()
 	former := map[string][]string{
 		initContainersKey: s.InitContainers, containersKey: s.Containers, "volumes": s.Volumes, pullSecretsKey: s.ImagePullSecrets,
 	}
-	if !ok || !s.lists() || r.req.KeepListed {
+	if !ok || !s.listsAnything() || r.req.KeepListed {
 		former = legacyNames
-		if podmap.Find(r.pod.list(containersKey), proxyContainer) != nil {
+		if podmap.Find(r.pod.specListMaps(containersKey), proxyContainer) != nil {
 			r.warnings = append(r.warnings, fmt.Sprintf("the pod's own container %s is replaced, as Istio %s does", proxyContainer, r.in.Detection().Version.Short()))
 		}
 	}
 	for key, gone := range former {
-		list := r.pod.list(key)
+		list := r.pod.specListMaps(key)
 		if kept := podmap.WithoutNames(list, gone); len(kept) < len(list) {
 			r.pod.setList(key, kept)
 			r.replaced[key] = gone
@@ -129,7 +130,7 @@ func (r *run) appendedStatus(lists map[string][]any) (string, error) {
 
 // addLists adds the template's lists to the pod's: at the end, but for what has to be first.
 func (r *run) addLists(lists map[string][]any, spec *appended) error {
-	hold, err := r.holds()
+	hold, err := r.holdsApplicationStart()
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (r *run) addLists(lists map[string][]any, spec *appended) error {
 	r.copyServiceAccount(podmap.Find(lists[containersKey], proxyContainer))
 	for _, key := range injectedKeys {
 		for _, e := range lists[key] {
-			list := r.pod.list(key)
+			list := r.pod.specListMaps(key)
 			if m, _ := e.(map[string]any); first[key] != "" && m["name"] == first[key] {
 				r.pod.spec[key] = append([]any{e}, list...)
 			} else {
@@ -165,7 +166,7 @@ func (r *run) copyServiceAccount(proxy map[string]any) {
 		return
 	}
 	var found map[string]any
-	for _, e := range r.pod.list(containersKey) {
+	for _, e := range r.pod.specListMaps(containersKey) {
 		c, _ := e.(map[string]any)
 		mounts, _ := c["volumeMounts"].([]any)
 		for _, e := range mounts {
@@ -185,19 +186,19 @@ func (r *run) setAppendedMetadata(spec *appended, status string) {
 	if r.profile.Has(feature.ApplyRedirectAnnot) {
 		for k, v := range spec.PodRedirectAnnot {
 			if v != "" {
-				r.pod.set("annotations", k, v)
+				r.pod.setMetadataValue("annotations", k, v)
 			}
 		}
 	}
-	r.pod.set("annotations", statusAnnotation, status)
+	r.pod.setMetadataValue("annotations", statusAnnotation, status)
 	if r.profile.Has(feature.InjectedAnnotations) {
 		for k, v := range r.in.Config().InjectedAnnotations {
-			r.pod.set("annotations", k, cmp.Or(r.scraped[k], v)) // createPatch sets the metrics' annotations over the injected ones
+			r.pod.setMetadataValue("annotations", k, cmp.Or(r.scraped[k], v)) // createPatch sets the metrics' annotations over the injected ones
 		}
 	}
 	for k, v := range r.appendedLabels() {
 		if have, _ := r.pod.label(k); have == "" {
-			r.pod.set("labels", k, v)
+			r.pod.setMetadataValue("labels", k, v)
 		}
 	}
 }
@@ -216,7 +217,7 @@ func (r *run) appendedLabels() map[string]string {
 		out["istio.io/rev"] = r.in.Revision()
 	}
 	if r.profile.Has(feature.LabelNetwork) {
-		if network := networkOf(r.proxy()); network != "" {
+		if network := networkOf(r.injectedProxyContainer()); network != "" {
 			out[networkLabel] = network
 		}
 	}
@@ -255,7 +256,7 @@ var statusPortFlag = lazyregexp.New(`^-{1,2}statusPort(?:=(\d+))?$`)
 // appendProbers makes the agent answer the probes of the pod's containers (source: pkg/kube/inject/app_probe.go of Istio
 // 1.1 to 1.8).
 func (r *run) appendProbers(spec *appended) error {
-	proxy := r.proxy()
+	proxy := r.injectedProxyContainer()
 	if !r.profile.Has(feature.ProbeRewrite) || proxy == nil || !r.appendWantsRewrite(spec) {
 		return nil
 	}
@@ -263,9 +264,9 @@ func (r *run) appendProbers(spec *appended) error {
 	if err != nil {
 		return err
 	}
-	probers, targets := map[string]prober{}, r.probed()
+	probers, targets := map[string]prober{}, r.containersWithProbes()
 	for _, c := range targets {
-		if err := r.collect(c, port, probers); err != nil {
+		if err := r.collectContainerProbers(c, port, probers); err != nil {
 			return err
 		}
 	}
@@ -280,7 +281,7 @@ func (r *run) appendProbers(spec *appended) error {
 		return nil
 	}
 	for _, c := range targets {
-		r.rewrite(c, port)
+		r.rewriteContainerProbes(c, port)
 	}
 	return nil
 }
@@ -288,7 +289,7 @@ func (r *run) appendProbers(spec *appended) error {
 // appendedProbersText is the value of the variable: up to 1.4 an entry is the HTTP action itself.
 func (r *run) appendedProbersText(probers map[string]prober) (string, error) {
 	if r.profile.Has(feature.ProberNested) {
-		return probersText(probers)
+		return marshalProbers(probers)
 	}
 	flat := map[string]*corev1.HTTPGetAction{}
 	for path, p := range probers {
@@ -317,7 +318,7 @@ func (r *run) agentPort(proxy map[string]any) (port int64, known bool, err error
 		for i, e := range list {
 			args[i], _ = e.(string)
 		}
-		n := argument(args, statusPortFlag)
+		n := parseNumericFlag(args, statusPortFlag)
 		return int64(n), n >= 0, nil
 	}
 	if text, ok := r.pod.annotation(statusPortAnnotation); ok {

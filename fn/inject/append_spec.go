@@ -40,7 +40,7 @@ func (r *run) renderAppended() (*appended, error) {
 		return nil, err
 	}
 	t := templates[0]
-	data, err := r.data()
+	data, err := r.newTemplateData()
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func dropNewFields(containers []corev1.Container) {
 	}
 }
 
-// lists returns the spec's lists as maps.
-func (a *appended) lists() (map[string][]any, error) {
+// containerListMaps returns the spec's lists as maps.
+func (a *appended) containerListMaps() (map[string][]any, error) {
 	out := map[string][]any{}
 	var err error
 	if out[initContainersKey], err = toMaps(a.InitContainers); err != nil {
@@ -118,7 +118,7 @@ var concurrencyFlag = lazyregexp.New(`^-{1,2}concurrency(?:=(\d+))?$`)
 // arguments do not set one (source: pkg/kube/inject/concurrency.go).
 func applyConcurrency(containers []corev1.Container) {
 	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == proxyContainer })
-	if i < 0 || argument(containers[i].Args, concurrencyFlag) > 0 {
+	if i < 0 || parseNumericFlag(containers[i].Args, concurrencyFlag) > 0 {
 		return
 	}
 	c := &containers[i]
@@ -130,8 +130,8 @@ func applyConcurrency(containers []corev1.Container) {
 	}
 }
 
-// argument returns the numeric value of a flag, or -1 if the flag is missing or has no number.
-func argument(args []string, flag *lazyregexp.Regexp) int {
+// parseNumericFlag returns the numeric value of a flag, or -1 if the flag is missing or has no number.
+func parseNumericFlag(args []string, flag *lazyregexp.Regexp) int {
 	for i, arg := range args {
 		m := flag.FindStringSubmatch(strings.TrimSpace(arg))
 		if m == nil {

@@ -102,12 +102,12 @@ func TestAppendByVersion(t *testing.T) {
 			checkAppendedLabels(t, p, minor)
 			checkAppendedProbes(t, p, minor)
 			checkAppendedStatus(t, p, in)
-			proxy := p.proxy(false)
+			proxy := p.findProxyContainer(false)
 			args := fmt.Sprint(proxy["args"])
 			if got := strings.Contains(args, "--concurrency 2"); got != (minor >= 1) {
 				t.Errorf("arguments %s", args)
 			}
-			if _, ok := podmap.Find(p.list(initContainersKey), "istio-init")["restartPolicy"]; ok {
+			if _, ok := podmap.Find(p.specListMaps(initContainersKey), "istio-init")["restartPolicy"]; ok {
 				t.Error("istio-init has a restartPolicy, which did not exist then")
 			}
 			if _, ok := mapAt(proxy, "securityContext")["fsGroup"]; ok {
@@ -121,7 +121,7 @@ func TestAppendByVersion(t *testing.T) {
 			if got := context["fsGroup"] == int64(1337); got != (minor >= 6) || context["runAsUser"] != int64(1000) {
 				t.Errorf("security context %v", context)
 			}
-			if got := podmap.Names(p.list("imagePullSecrets")); !cmp.Equal(got, []string{"own", "registry"}) {
+			if got := podmap.Names(p.specListMaps("imagePullSecrets")); !cmp.Equal(got, []string{"own", "registry"}) {
 				t.Errorf("pull secrets %v", got)
 			}
 			_, redirect := p.annotation("sidecar.istio.io/interceptionMode")
@@ -160,7 +160,7 @@ func checkAppendedLabels(t *testing.T, p *pod, minor int) {
 
 func checkAppendedProbes(t *testing.T, p *pod, minor int) {
 	t.Helper()
-	env, _ := p.proxy(false)["env"].([]any)
+	env, _ := p.findProxyContainer(false)["env"].([]any)
 	got, _ := podmap.Find(env, probersEnv)["value"].(string)
 	want := ""
 	switch {
@@ -172,7 +172,7 @@ func checkAppendedProbes(t *testing.T, p *pod, minor int) {
 	if got != want {
 		t.Errorf("probers %s\nwant %s", got, want)
 	}
-	web := podmap.Find(p.list(containersKey), "web")
+	web := podmap.Find(p.specListMaps(containersKey), "web")
 	ready := mapAt(mapAt(web, "readinessProbe"), "httpGet")
 	start := mapAt(mapAt(web, "startupProbe"), "httpGet")
 	if minor >= 1 && (ready["path"] != "/app-health/web/readyz" || ready["port"] != int64(15020) || ready["scheme"] != "HTTP") {
@@ -208,17 +208,17 @@ func TestAppendPlaces(t *testing.T) {
 		if minor >= 7 {
 			containers = []string{"istio-proxy", "web"}
 		}
-		if got := podmap.Names(p.list(containersKey)); !cmp.Equal(got, containers) {
+		if got := podmap.Names(p.specListMaps(containersKey)); !cmp.Equal(got, containers) {
 			t.Errorf("1.%d: containers %v", minor, got)
 		}
-		if got := podmap.Names(p.list(initContainersKey)); !cmp.Equal(got, inits) {
+		if got := podmap.Names(p.specListMaps(initContainersKey)); !cmp.Equal(got, inits) {
 			t.Errorf("1.%d: init containers %v", minor, got)
 		}
 	}
 	hold := `{"metadata": {"annotations": {"proxy.istio.io/config": "holdApplicationUntilProxyStarts: true"}}, "spec": {"containers": [{"name": "web"}]}}`
 	for minor, want := range map[int]string{7: "web", 8: "istio-proxy"} {
 		p, _ := newPod(appendTo(t, appendInjector(t, minor, "", "", "", nil), hold))
-		if got := podmap.Names(p.list(containersKey))[0]; got != want {
+		if got := podmap.Names(p.specListMaps(containersKey))[0]; got != want {
 			t.Errorf("1.%d with the pod's annotation: %s is first", minor, got)
 		}
 	}
@@ -261,7 +261,7 @@ func TestAppendAnnotations(t *testing.T) {
 	if got := fmt.Sprint(p.spec["dnsConfig"]); got != "map[searches:[{{ .Values.init }}.global]]" {
 		t.Errorf("dnsConfig %s", got)
 	}
-	if env, _ := p.proxy(false)["env"].([]any); len(env) != 0 {
+	if env, _ := p.findProxyContainer(false)["env"].([]any); len(env) != 0 {
 		t.Errorf("environment %v", env)
 	}
 	p, _ = newPod(appendTo(t, appendInjector(t, 3, "", values, "injectedAnnotations: {psp: strict}\n", nil), bare))
@@ -270,13 +270,13 @@ func TestAppendAnnotations(t *testing.T) {
 	}
 	on := strings.Replace(bare, `{"spec"`, `{"metadata": {"annotations": {"sidecar.istio.io/rewriteAppHTTPProbers": "true"}}, "spec"`, 1)
 	p, _ = newPod(appendTo(t, appendInjector(t, 2, "", values, "", nil), on))
-	if mapAt(mapAt(podmap.Find(p.list(containersKey), "web"), "livenessProbe"), "httpGet")["port"] != int64(15020) {
+	if mapAt(mapAt(podmap.Find(p.specListMaps(containersKey), "web"), "livenessProbe"), "httpGet")["port"] != int64(15020) {
 		t.Error("the pod's annotation does not turn the rewrite on")
 	}
 	quiet := `{"spec": {"containers": [{"name": "web"}]}}`
 	for minor, want := range map[int]bool{7: true, 8: false} {
 		p, _ = newPod(appendTo(t, appendInjector(t, minor, "", "", "", nil), quiet))
-		env, _ := p.proxy(false)["env"].([]any)
+		env, _ := p.findProxyContainer(false)["env"].([]any)
 		if got := podmap.Find(env, probersEnv) != nil; got != want {
 			t.Errorf("1.%d without probes: the variable is there: %t", minor, got)
 		}

@@ -24,7 +24,7 @@ func (r *run) blameAnnotation(err error) error {
 		return err
 	}
 	for _, a := range objectAnnotations {
-		text, ok := r.seen.annotation(a.name)
+		text, ok := r.admitted.annotation(a.name)
 		if !ok {
 			continue
 		}

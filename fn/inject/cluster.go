@@ -28,7 +28,7 @@ func firstNonEmpty(values ...string) string {
 
 // setClusterEnvs puts the variables at the end of the proxy's, in order of their names, in place of those of the template.
 func (r *run) setClusterEnvs() {
-	proxy := r.proxy()
+	proxy := r.injectedProxyContainer()
 	if proxy == nil || len(r.envs) == 0 {
 		return
 	}
@@ -47,8 +47,10 @@ func (r *run) setClusterEnvs() {
 	proxy["env"] = kept
 }
 
-// proxy is the injected istio-proxy, or nil.
-func (r *run) proxy() map[string]any { return r.pod.proxy(r.profile.Has(feature.NativeSidecars)) }
+// injectedProxyContainer returns the injected istio-proxy, or nil.
+func (r *run) injectedProxyContainer() map[string]any {
+	return r.pod.findProxyContainer(r.profile.Has(feature.NativeSidecars))
+}
 
 func envVar(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
 

@@ -106,7 +106,7 @@ func (r *run) warnOfController(t *istio.Template) {
 func (r *run) dropIdentity(t *istio.Template, patch map[string]any) error {
 	delete(patch, "status")
 	meta, _ := patch["metadata"].(map[string]any)
-	own := map[string]string{"namespace": r.namespace()}
+	own := map[string]string{"namespace": r.podNamespace()}
 	for _, key := range []string{"name", "generateName"} {
 		own[key], _ = r.pod.meta[key].(string)
 	}

@@ -120,7 +120,7 @@ func FuzzOverlay(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := p.typed(); err != nil {
+		if _, err := p.decodeTypedPod(); err != nil {
 			return
 		}
 		plain := map[string]any{"metadata": podmap.CopyMap(p.meta), "spec": podmap.CopyMap(p.spec)}
@@ -132,15 +132,15 @@ func FuzzOverlay(f *testing.F) {
 		if err := podmap.FitPatch(podmap.PodSchema(), ours); err != nil {
 			return
 		}
-		gotErr := p.overlay(ours)
+		gotErr := p.applyStrategicMerge(ours)
 		if wantErr != nil || gotErr != nil {
 			return // a field that Kubernetes' types do not know is an error there and not here
 		}
 		wanted := &pod{}
 		wanted.meta, _ = want["metadata"].(map[string]any)
 		wanted.spec, _ = want["spec"].(map[string]any)
-		a, errA := p.typed()
-		b, errB := wanted.typed()
+		a, errA := p.decodeTypedPod()
+		b, errB := wanted.decodeTypedPod()
 		if errA != nil || errB != nil {
 			return
 		}

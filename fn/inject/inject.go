@@ -77,36 +77,36 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	if err := validateAnnotations(in, pod.annotations()); err != nil {
 		return Result{}, err
 	}
-	r := &run{in: in, profile: in.Profile(), req: req, user: removed.Pod, seen: pod}
+	r := &run{in: in, profile: in.Profile(), req: req, written: removed.Pod, admitted: pod}
 	for _, n := range removed.Unknown {
 		r.warnings = append(r.warnings, "injecting again: "+n.String())
 	}
 	if in.APIServer() != nil {
-		fillIn(in.APIServer().WithLimits(req.Limits), pod)
+		applyAdmissionDefaults(in.APIServer().WithLimits(req.Limits), pod)
 		r.addPullSecrets()
 	}
-	if err := r.inject(); err != nil {
+	if err := r.injectPodCopy(); err != nil {
 		return Result{}, r.blameAnnotation(err)
 	}
-	dropped, err := podmap.KeepLast(pod.parts(), r.pod.parts())
+	dropped, err := podmap.KeepLast(pod.podMapParts(), r.pod.podMapParts())
 	if err != nil {
 		return Result{}, err
 	}
 	out := r.pod
 	if in.APIServer() == nil {
-		out.writeNulls(r.user)
+		out.writeNulls(r.written)
 	} else {
 		r.warnOfPullSecrets()
-		user, seen := r.withoutReplaced()
-		out = withoutDefaults(in.APIServer().WithLimits(req.Limits), user, seen, r.pod)
+		user, seen := r.withoutReplacedElements()
+		out = removeDefaultedFields(in.APIServer().WithLimits(req.Limits), user, seen, r.pod)
 	}
-	return Result{Pod: out.object(), Warnings: r.warnings, Unquoted: r.unquoted, Dropped: dropped}, nil
+	return Result{Pod: out.toPodObject(), Warnings: r.warnings, Unquoted: r.unquoted, Dropped: dropped}, nil
 }
 
-// inject injects into a copy of the pod that the webhook sees.
-func (r *run) inject() error {
+// injectPodCopy injects into a copy of the pod that the webhook sees.
+func (r *run) injectPodCopy() error {
 	if r.in.Detection().Generation != istio.GenerationC {
-		return r.appendAll(r.seen.copy())
+		return r.appendFormerGeneration(r.admitted.deepCopy())
 	}
-	return r.merge(r.seen.copy())
+	return r.mergeRenderedTemplates(r.admitted.deepCopy())
 }

@@ -14,13 +14,13 @@ import (
 // setMetadata sets the network's label, the status and the annotations that the configuration puts on every pod.
 func (r *run) setMetadata() error {
 	if network, ok := r.envs[networkEnv]; ok && r.profile.Has(feature.LabelNetwork) {
-		r.pod.set("labels", networkLabel, network)
+		r.pod.setMetadataValue("labels", networkLabel, network)
 	}
 	s := status{
-		InitContainers:   r.injected.names(initContainersKey),
-		Containers:       r.injected.names(containersKey),
-		Volumes:          r.injected.names("volumes"),
-		ImagePullSecrets: r.injected.names("imagePullSecrets"),
+		InitContainers:   r.injected.containerNames(initContainersKey),
+		Containers:       r.injected.containerNames(containersKey),
+		Volumes:          r.injected.containerNames("volumes"),
+		ImagePullSecrets: r.injected.containerNames("imagePullSecrets"),
 	}
 	if r.profile.Has(feature.StatusRevision) {
 		revision := r.in.Revision()
@@ -30,9 +30,9 @@ func (r *run) setMetadata() error {
 	if err != nil {
 		return fmt.Errorf("writing the annotation %s: %w", statusAnnotation, err)
 	}
-	r.pod.set("annotations", statusAnnotation, string(text))
+	r.pod.setMetadataValue("annotations", statusAnnotation, string(text))
 	for name, value := range r.in.Config().InjectedAnnotations {
-		r.pod.set("annotations", name, value)
+		r.pod.setMetadataValue("annotations", name, value)
 	}
 	return nil
 }
@@ -45,28 +45,29 @@ const (
 	toLast  listEnd = false
 )
 
-// reorder puts the containers in the order in which they have to start (source: reorderPod in pkg/kube/inject/webhook.go).
-func (r *run) reorder() error {
-	hold, err := r.holds()
+// reorderContainers puts the containers in the order in which they have to start (source: reorderPod in
+// pkg/kube/inject/webhook.go).
+func (r *run) reorderContainers() error {
+	hold, err := r.holdsApplicationStart()
 	if err != nil {
 		return err
 	}
-	r.move(containersKey, proxyContainer, listEnd(hold))
-	if podmap.Find(r.pod.list(initContainersKey), proxyContainer) != nil && r.profile.Has(feature.NativeSidecars) {
+	r.moveContainerTo(containersKey, proxyContainer, listEnd(hold))
+	if podmap.Find(r.pod.specListMaps(initContainersKey), proxyContainer) != nil && r.profile.Has(feature.NativeSidecars) {
 		for _, name := range []string{coreDumpContainer, proxyContainer, validationContainer, initContainer} {
-			r.move(initContainersKey, name, toFirst)
+			r.moveContainerTo(initContainersKey, name, toFirst)
 		}
 		return nil
 	}
-	r.move(initContainersKey, validationContainer, toFirst)
-	r.move(initContainersKey, initContainer, toLast)
-	r.move(initContainersKey, coreDumpContainer, toLast)
+	r.moveContainerTo(initContainersKey, validationContainer, toFirst)
+	r.moveContainerTo(initContainersKey, initContainer, toLast)
+	r.moveContainerTo(initContainersKey, coreDumpContainer, toLast)
 	return nil
 }
 
-// holds reports whether the proxy has to come first, according to the mesh config with the pod's annotation, or the
-// values.
-func (r *run) holds() (bool, error) {
+// holdsApplicationStart reports whether the proxy has to come first, according to the mesh config with the pod's
+// annotation, or the values.
+func (r *run) holdsApplicationStart() (bool, error) {
 	if r.in.Values().Bool("global", "proxy", "holdApplicationUntilProxyStarts") {
 		return true, nil
 	}
@@ -87,9 +88,9 @@ func (r *run) holds() (bool, error) {
 	return pc.GetHoldApplicationUntilProxyStarts().GetValue(), nil
 }
 
-// move puts the container of a name first or last in its list.
-func (r *run) move(key, name string, to listEnd) {
-	list := r.pod.list(key)
+// moveContainerTo puts the container of a name first or last in its list.
+func (r *run) moveContainerTo(key, name string, to listEnd) {
+	list := r.pod.specListMaps(key)
 	c := podmap.Find(list, name)
 	if c == nil {
 		return

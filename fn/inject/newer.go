@@ -48,11 +48,11 @@ func fieldsNewerThan(known int) (out [][]string) {
 	return out
 }
 
-// dropNewer removes fields that the control plane's Kubernetes types lack from lists of containers, which is the
+// dropNewerFields removes fields that the control plane's Kubernetes types lack from lists of containers, which is the
 // effect of decoding a template or the annotation proxy.istio.io/overrides into those types. Templates of 1.10 set
 // the pod's restartPolicy on istio-init, a field to which Kubernetes later assigned another meaning. It modifies
 // the containers.
-func dropNewer(p *istio.Profile, lists ...[]any) {
+func dropNewerFields(p *istio.Profile, lists ...[]any) {
 	for _, field := range fieldsNewerThan(feature.KubernetesTypes(p.Release())) {
 		for _, containers := range lists {
 			dropPath(containers, field)
@@ -60,16 +60,16 @@ func dropNewer(p *istio.Profile, lists ...[]any) {
 	}
 }
 
-// withoutNewer returns a pod whose containers have no fields that the control plane's Kubernetes types lack. It
+// withoutNewerFields returns a pod whose containers have no fields that the control plane's Kubernetes types lack. It
 // does not modify the pod, and returns it unchanged if it has no such fields.
-func withoutNewer(p *istio.Profile, seen *pod) *pod {
+func withoutNewerFields(p *istio.Profile, seen *pod) *pod {
 	if !slices.ContainsFunc(fieldsNewerThan(feature.KubernetesTypes(p.Release())), func(path []string) bool {
-		return hasPath(seen.list(containersKey), path) || hasPath(seen.list(initContainersKey), path)
+		return hasPath(seen.specListMaps(containersKey), path) || hasPath(seen.specListMaps(initContainersKey), path)
 	}) {
 		return seen
 	}
-	out := seen.copy()
-	dropNewer(p, out.list(containersKey), out.list(initContainersKey))
+	out := seen.deepCopy()
+	dropNewerFields(p, out.specListMaps(containersKey), out.specListMaps(initContainersKey))
 	return out
 }
 

@@ -28,7 +28,9 @@ type overrides struct {
 	Containers, InitContainers []any
 }
 
-func (o overrides) empty() bool { return len(o.Containers) == 0 && len(o.InitContainers) == 0 }
+func (o overrides) hasNoContainers() bool {
+	return len(o.Containers) == 0 && len(o.InitContainers) == 0
+}
 
 // typedOverrides is the JSON of the annotation proxy.istio.io/overrides.
 type typedOverrides struct {
@@ -79,7 +81,7 @@ func overridesOf(p *pod) (overrides, error) {
 // knownOverrides is overridesOf without the fields that a version's Kubernetes types do not have.
 func knownOverrides(profile *istio.Profile, p *pod) (overrides, error) {
 	o, err := overridesOf(p)
-	dropNewer(profile, o.Containers, o.InitContainers)
+	dropNewerFields(profile, o.Containers, o.InitContainers)
 	return o, err
 }
 
@@ -96,8 +98,8 @@ func containerMap(c *corev1.Container) (map[string]any, error) {
 	return out, nil
 }
 
-// of returns the containers of one of the pod's lists.
-func (o overrides) of(key string) []any {
+// containersForKey returns the containers of one of the pod's lists.
+func (o overrides) containersForKey(key string) []any {
 	if key == initContainersKey {
 		return o.InitContainers
 	}
@@ -117,15 +119,15 @@ func (r *run) reapplyOverrides() error {
 	}
 	applied := map[string]*[]any{containersKey: {}, initContainersKey: {}}
 	for _, key := range []string{containersKey, initContainersKey} {
-		for _, name := range r.injected.names(key) {
-			own := r.ownContainer(key, name, existing, slices.Contains(listed[key], name))
-			if err := r.reapply(key, own, applied[key]); err != nil {
+		for _, name := range r.injected.containerNames(key) {
+			own := r.overridingUserContainer(key, name, existing, slices.Contains(listed[key], name))
+			if err := r.reapplyUserContainer(key, own, applied[key]); err != nil {
 				return err
 			}
 		}
 	}
 	all := overrides{Containers: *applied[containersKey], InitContainers: *applied[initContainersKey]}
-	if _, before := r.before.annotation(statusAnnotation); before || all.empty() {
+	if _, before := r.before.annotation(statusAnnotation); before || all.hasNoContainers() {
 		return nil
 	}
 	return r.recordOverrides(all)
@@ -167,40 +169,40 @@ func (r *run) listedContainers() (map[string][]string, error) {
 	return out, nil
 }
 
-// ownContainer returns the user's container that overrides a template's container of the same name, or nil.
+// overridingUserContainer returns the user's container that overrides a template's container of the same name, or nil.
 // Containers that an earlier injection added are not the user's. A pod that still has its injection keeps what the
 // annotation records, whereas the webhook forgets it (since 1.17) or mistakes what it injected for the user's (up
 // to 1.16): injection has to be idempotent.
-func (r *run) ownContainer(key, name string, existing overrides, listed bool) map[string]any {
+func (r *run) overridingUserContainer(key, name string, existing overrides, listed bool) map[string]any {
 	if r.foreignStatus() && listed {
 		return nil
 	}
-	if own := podmap.Find(existing.of(key), name); own != nil {
+	if own := podmap.Find(existing.containersForKey(key), name); own != nil {
 		return own
 	}
-	was, _ := r.before.status()
+	was, _ := r.before.readStatusAnnotation()
 	switch {
 	case key == containersKey && (r.foreignStatus() || !slices.Contains(was.Containers, name)):
-		return podmap.Find(r.before.list(key), name)
+		return podmap.Find(r.before.specListMaps(key), name)
 	case key == initContainersKey && (r.foreignStatus() || !slices.Contains(was.InitContainers, name)):
-		return r.ownInit(name)
+		return r.overridingInitContainer(name)
 	}
 	return nil
 }
 
-// ownInit is the pod's own container that a template's init container of the name overrides. A proxy that is native in the
-// template is an ordinary container in the pod.
-func (r *run) ownInit(name string) map[string]any {
+// overridingInitContainer is the pod's own container that a template's init container of the name overrides. A proxy
+// that is native in the template is an ordinary container in the pod.
+func (r *run) overridingInitContainer(name string) map[string]any {
 	if r.profile.Has(feature.NativeSidecars) {
-		if own := podmap.Find(r.before.list(containersKey), name); own != nil {
+		if own := podmap.Find(r.before.specListMaps(containersKey), name); own != nil {
 			return own
 		}
 	}
-	return podmap.Find(r.before.list(initContainersKey), name)
+	return podmap.Find(r.before.specListMaps(initContainersKey), name)
 }
 
-// reapply merges one container of the user over the pod's.
-func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
+// reapplyUserContainer merges one container of the user over the pod's.
+func (r *run) reapplyUserContainer(key string, own map[string]any, applied *[]any) error {
 	if own == nil {
 		return nil
 	}
@@ -216,11 +218,11 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 	}
 	canonicalResources(c)
 	mine := podmap.CopyMap(c)
-	dropNewer(r.profile, []any{c})
+	dropNewerFields(r.profile, []any{c})
 	*applied = append(*applied, c)
-	resetDivisors(mine, podmap.Find(r.pod.list(key), fmt.Sprint(c["name"])))
+	resetDivisors(mine, podmap.Find(r.pod.specListMaps(key), fmt.Sprint(c["name"])))
 	patch := map[string]any{"spec": map[string]any{key: []any{mine}}}
-	if err := r.pod.overlay(patch); err != nil {
+	if err := r.pod.applyStrategicMerge(patch); err != nil {
 		return fmt.Errorf("merging the pod's own container %v: %w", c["name"], err)
 	}
 	return nil
@@ -295,13 +297,13 @@ func (r *run) recordOverrides(applied overrides) error {
 			if err != nil {
 				return fmt.Errorf("writing the annotation %s: %w", overridesAnnotation, err)
 			}
-			*list.to = append(*list.to, r.withNulls(text, c.Name))
+			*list.to = append(*list.to, r.withExplicitNulls(text, c.Name))
 		}
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
 		return fmt.Errorf("writing the annotation %s: %w", overridesAnnotation, err)
 	}
-	r.pod.set("annotations", overridesAnnotation, string(text))
+	r.pod.setMetadataValue("annotations", overridesAnnotation, string(text))
 	return nil
 }

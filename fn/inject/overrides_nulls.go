@@ -11,9 +11,9 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// withNulls returns the JSON of an annotation container including the fields that are null in the user's container,
-// if the request asks for them to be recorded. Decoding the annotation into Kubernetes' types drops them.
-func (r *run) withNulls(container []byte, name string) json.RawMessage {
+// withExplicitNulls returns the JSON of an annotation container including the fields that are null in the user's
+// container, if the request asks for them to be recorded. Decoding the annotation into Kubernetes' types drops them.
+func (r *run) withExplicitNulls(container []byte, name string) json.RawMessage {
 	if !r.req.RecordNulls {
 		return container
 	}
@@ -21,7 +21,7 @@ func (r *run) withNulls(container []byte, name string) json.RawMessage {
 	if json.Unmarshal(container, &written) != nil {
 		return container
 	}
-	spec, _ := r.user["spec"].(map[string]any)
+	spec, _ := r.written["spec"].(map[string]any)
 	for _, key := range []string{containersKey, initContainersKey} {
 		list, _ := spec[key].([]any)
 		own := podmap.Find(list, name)
@@ -91,7 +91,7 @@ func (o overrides) addNulls(p *pod) {
 		return
 	}
 	for _, key := range []string{containersKey, initContainersKey} {
-		for i, e := range o.of(key) {
+		for i, e := range o.containersForKey(key) {
 			c, _ := e.(map[string]any)
 			if i >= len(noted[key]) || noted[key][i]["name"] != c["name"] {
 				continue

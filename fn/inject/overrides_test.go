@@ -53,7 +53,7 @@ func expectProxy(t *testing.T, got Result, err error, image, refused string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := p.proxy(false)["image"]; found != image {
+	if found := p.findProxyContainer(false)["image"]; found != image {
 		t.Errorf("the proxy's image is %v, want %s", found, image)
 	}
 }
@@ -110,8 +110,8 @@ func TestOverridesHaveTheFieldsOfTheirTime(t *testing.T) {
 			if text, _ := p.annotation(overridesAnnotation); text != c.want {
 				t.Errorf("the annotation is\n%s, want\n%s", text, c.want)
 			}
-			if mount, _ := podmap.Find(p.proxy(false)["volumeMounts"].([]any), "v")["bindMountOptions"].([]any); len(mount) != 1 {
-				t.Errorf("the user's own container has lost a field: %v", p.proxy(false))
+			if mount, _ := podmap.Find(p.findProxyContainer(false)["volumeMounts"].([]any), "v")["bindMountOptions"].([]any); len(mount) != 1 {
+				t.Errorf("the user's own container has lost a field: %v", p.findProxyContainer(false))
 			}
 		})
 	}

@@ -35,7 +35,7 @@ type pod struct {
 func newPod(obj map[string]any) (*pod, error) { return newPodWith(obj, podmap.CopyMap) }
 
 // borrowPod copies a pod except for containers with Istio's names: they are large, and are mostly removed anyway.
-// They must not be modified before ownContainers.
+// They must not be modified before copyBorrowedContainers.
 func borrowPod(obj map[string]any) (*pod, error) { return newPodWith(obj, copyBorrowing) }
 
 // copyBorrowing copies the spec of a pod, but for Istio's containers.
@@ -53,7 +53,7 @@ func copyBorrowing(spec map[string]any) map[string]any {
 		containers := make([]any, len(list))
 		for i, e := range list {
 			containers[i] = e
-			if !borrowed(e) {
+			if !isBorrowedContainer(e) {
 				containers[i] = podmap.CopyValue(e)
 			}
 		}
@@ -62,19 +62,19 @@ func copyBorrowing(spec map[string]any) map[string]any {
 	return out
 }
 
-// borrowed reports whether borrowPod does not copy a container.
-func borrowed(container any) bool {
+// isBorrowedContainer reports whether borrowPod does not copy a container.
+func isBorrowedContainer(container any) bool {
 	c, _ := container.(map[string]any)
 	name, _ := c["name"].(string)
-	return isIstios(name)
+	return isIstioContainer(name)
 }
 
-// ownContainers copies the containers that borrowPod has not copied.
-func (p *pod) ownContainers() {
+// copyBorrowedContainers copies the containers that borrowPod has not copied.
+func (p *pod) copyBorrowedContainers() {
 	for _, key := range []string{containersKey, initContainersKey} {
-		list := p.list(key)
+		list := p.specListMaps(key)
 		for i, e := range list {
-			if borrowed(e) {
+			if isBorrowedContainer(e) {
 				list[i] = podmap.CopyValue(e)
 			}
 		}
@@ -87,15 +87,16 @@ func newPodWith(obj map[string]any, copySpec func(map[string]any) map[string]any
 	return &pod{meta: parts.Meta, spec: parts.Spec, extra: parts.Extra}, err
 }
 
-// parts are the pod's maps, not copied.
-func (p *pod) parts() podmap.Parts { return podmap.Parts{Meta: p.meta, Spec: p.spec} }
+// podMapParts returns the pod's maps, not copied.
+func (p *pod) podMapParts() podmap.Parts { return podmap.Parts{Meta: p.meta, Spec: p.spec} }
 
-// check makes sure that what the injection reads has the right shape.
-func (p *pod) check() error { return p.parts().Check() }
+// validateShape makes sure that what the injection reads has the right shape.
+func (p *pod) validateShape() error { return p.podMapParts().Check() }
 
-// overlay merges a patch into the pod with Kubernetes' rules for pods. The pod and the patch are used up: both are changed.
-func (p *pod) overlay(patch map[string]any) error {
-	parts := p.parts()
+// applyStrategicMerge merges a patch into the pod with Kubernetes' rules for pods. The pod and the patch are used up:
+// both are changed.
+func (p *pod) applyStrategicMerge(patch map[string]any) error {
+	parts := p.podMapParts()
 	if err := parts.Overlay(patch); err != nil {
 		return err
 	}
@@ -103,17 +104,18 @@ func (p *pod) overlay(patch map[string]any) error {
 	return nil
 }
 
-// typed is the pod as Kubernetes' Go types, which templates read. Fields that the types do not have are not in it.
-func (p *pod) typed() (*corev1.Pod, error) { return p.parts().Typed() }
+// decodeTypedPod returns the pod as Kubernetes' Go types, which templates read. Fields that the types do not have are
+// not in it.
+func (p *pod) decodeTypedPod() (*corev1.Pod, error) { return p.podMapParts().Typed() }
 
-// object returns the pod as one map. The pod must not be used after that.
-func (p *pod) object() map[string]any {
+// toPodObject returns the pod as one map. The pod must not be used after that.
+func (p *pod) toPodObject() map[string]any {
 	p.extra["metadata"], p.extra["spec"] = p.meta, p.spec
 	return p.extra
 }
 
-// copy copies the pod.
-func (p *pod) copy() *pod {
+// deepCopy copies the pod.
+func (p *pod) deepCopy() *pod {
 	return &pod{meta: podmap.CopyMap(p.meta), spec: podmap.CopyMap(p.spec), extra: p.extra}
 }
 
@@ -164,8 +166,8 @@ func (p *pod) writeNulls(user map[string]any) {
 	}
 }
 
-// set puts a string into metadata's labels or annotations.
-func (p *pod) set(kind, name, value string) {
+// setMetadataValue puts a string into metadata's labels or annotations.
+func (p *pod) setMetadataValue(kind, name, value string) {
 	m, ok := p.meta[kind].(map[string]any)
 	if !ok {
 		m = map[string]any{}
@@ -174,15 +176,15 @@ func (p *pod) set(kind, name, value string) {
 	m[name] = value
 }
 
-// unset removes a key from the labels or annotations.
-func (p *pod) unset(kind, name string) {
+// removeMetadataValue removes a key from the labels or annotations.
+func (p *pod) removeMetadataValue(kind, name string) {
 	if m, ok := p.meta[kind].(map[string]any); ok {
 		delete(m, name)
 	}
 }
 
-// list is a list of maps of the spec, such as the containers.
-func (p *pod) list(key string) []any {
+// specListMaps returns a list of maps of the spec, such as the containers.
+func (p *pod) specListMaps(key string) []any {
 	l, _ := p.spec[key].([]any)
 	return l
 }
@@ -194,21 +196,21 @@ func (p *pod) setList(key string, l []any) {
 	}
 }
 
-// proxy returns the istio-proxy container. It searches only the containers if native is false, and the init
-// containers too otherwise.
-func (p *pod) proxy(native bool) map[string]any {
-	if c := podmap.Find(p.list(containersKey), proxyContainer); c != nil || !native {
+// findProxyContainer returns the istio-proxy container. It searches only the containers if native is false, and the
+// init containers too otherwise.
+func (p *pod) findProxyContainer(native bool) map[string]any {
+	if c := podmap.Find(p.specListMaps(containersKey), proxyContainer); c != nil || !native {
 		return c
 	}
-	return podmap.Find(p.list(initContainersKey), proxyContainer)
+	return podmap.Find(p.specListMaps(initContainersKey), proxyContainer)
 }
 
-// named is the pod's container or init container that has the name of another one, or nil.
-func (p *pod) named(other any) map[string]any {
+// findContainerNamed returns the pod's container or init container that has the name of another one, or nil.
+func (p *pod) findContainerNamed(other any) map[string]any {
 	m, _ := other.(map[string]any)
 	name, _ := m["name"].(string)
-	if c := podmap.Find(p.list(containersKey), name); c != nil {
+	if c := podmap.Find(p.specListMaps(containersKey), name); c != nil {
 		return c
 	}
-	return podmap.Find(p.list(initContainersKey), name)
+	return podmap.Find(p.specListMaps(initContainersKey), name)
 }

@@ -47,15 +47,15 @@ var checks = []check{
 
 // rewriteProbes makes the agent answer the kubelet's probes of the application, which cannot speak mutual TLS.
 func (r *run) rewriteProbes() error {
-	proxy := r.proxy()
+	proxy := r.injectedProxyContainer()
 	if proxy == nil || !r.wantsRewrite() {
 		return nil
 	}
 	port := int64(r.in.Mesh().GetDefaultConfig().GetStatusPort())
 	probers := map[string]prober{}
-	targets := r.probed()
+	targets := r.containersWithProbes()
 	for _, c := range targets {
-		if err := r.collect(c, port, probers); err != nil {
+		if err := r.collectContainerProbers(c, port, probers); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (r *run) rewriteProbes() error {
 		port = own
 	}
 	for _, c := range targets {
-		r.rewrite(c, port)
+		r.rewriteContainerProbes(c, port)
 	}
 	return nil
 }
@@ -87,8 +87,8 @@ func (r *run) wantsRewrite() bool {
 	return r.in.Values().Bool("sidecarInjectorWebhook", "rewriteAppHTTPProbe")
 }
 
-// probed are the containers whose probes are rewritten.
-func (r *run) probed() []map[string]any {
+// containersWithProbes returns the containers whose probes are rewritten.
+func (r *run) containersWithProbes() []map[string]any {
 	var out []map[string]any
 	add := func(list []any) {
 		for _, e := range list {
@@ -98,14 +98,15 @@ func (r *run) probed() []map[string]any {
 		}
 	}
 	if r.profile.Has(feature.ProberInitContainers) {
-		add(r.pod.list(initContainersKey))
+		add(r.pod.specListMaps(initContainersKey))
 	}
-	add(r.pod.list(containersKey))
+	add(r.pod.specListMaps(containersKey))
 	return out
 }
 
-// each calls do with every check of the container that the version rewrites: the map that holds it, and the agent's path.
-func (r *run) each(c map[string]any, do func(holder map[string]any, k check, path string) error) error {
+// forEachRewrittenProbe calls do with every check of the container that the version rewrites: the map that holds it,
+// and the agent's path.
+func (r *run) forEachRewrittenProbe(c map[string]any, do func(holder map[string]any, k check, path string) error) error {
 	name, _ := c["name"].(string)
 	for _, k := range checks {
 		if !r.profile.Has(k.feature) {
@@ -125,12 +126,12 @@ func (r *run) each(c map[string]any, do func(holder map[string]any, k check, pat
 	return nil
 }
 
-// collect adds the probers of a container, with the container's named ports as numbers. A name that the container does not
-// have is left out, although its probe is rewritten all the same. What an earlier injection rewrote is known by its path,
-// and by the agent's port.
-func (r *run) collect(c map[string]any, statusPort int64, probers map[string]prober) error {
+// collectContainerProbers adds the probers of a container, with the container's named ports as numbers. A name that the
+// container does not have is left out, although its probe is rewritten all the same. What an earlier injection rewrote
+// is known by its path, and by the agent's port.
+func (r *run) collectContainerProbers(c map[string]any, statusPort int64, probers map[string]prober) error {
 	_, before := r.pod.annotation(statusAnnotation)
-	return r.each(c, func(holder map[string]any, k check, path string) error {
+	return r.forEachRewrittenProbe(c, func(holder map[string]any, k check, path string) error {
 		p, err := r.readProber(holder[k.field])
 		if err != nil {
 			return &podmap.FieldError{Field: fmt.Sprintf("containers[%v].%s", c["name"], k.field), Err: err}
@@ -213,21 +214,21 @@ func (r *run) setProbers(proxy map[string]any, probers map[string]prober) error 
 				return nil
 			}
 			maps.Copy(probers, existing)
-			out, err := probersText(probers)
+			out, err := marshalProbers(probers)
 			if err == nil {
 				e["value"] = out
 			}
 			return err
 		}
 	}
-	text, err := probersText(probers)
+	text, err := marshalProbers(probers)
 	if err == nil {
 		addEnv(proxy, probersEnv, text)
 	}
 	return err
 }
 
-func probersText(probers map[string]prober) (string, error) {
+func marshalProbers(probers map[string]prober) (string, error) {
 	text, err := json.Marshal(probers)
 	if err != nil {
 		return "", fmt.Errorf("writing %s: %w", probersEnv, err)
@@ -235,10 +236,10 @@ func probersText(probers map[string]prober) (string, error) {
 	return string(text), nil
 }
 
-// rewrite points a container's probes at the agent. The agent speaks HTTP with the kubelet, whatever it speaks with the
-// application.
-func (r *run) rewrite(c map[string]any, port int64) {
-	_ = r.each(c, func(holder map[string]any, k check, path string) error {
+// rewriteContainerProbes points a container's probes at the agent. The agent speaks HTTP with the kubelet, whatever it
+// speaks with the application.
+func (r *run) rewriteContainerProbes(c map[string]any, port int64) {
+	_ = r.forEachRewrittenProbe(c, func(holder map[string]any, k check, path string) error {
 		p, _ := holder[k.field].(map[string]any)
 		httpGet, isHTTP := p["httpGet"].(map[string]any)
 		_, isTCP := p["tcpSocket"].(map[string]any)

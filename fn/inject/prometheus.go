@@ -47,7 +47,7 @@ type scrapeTarget struct {
 	Path string `json:"path"`
 }
 
-func (s scrapeSettings) empty() bool {
+func (s scrapeSettings) isEmpty() bool {
 	return s.Scrape == "" && s.Path == "" && s.Port == "" && len(s.Targets) == 0
 }
 
@@ -59,8 +59,8 @@ func prometheusSpelling(p *istio.Profile) spelling {
 	return spelling{variants: p.Has(feature.PrometheusVariants), targets: p.Has(feature.PrometheusScrapeTargets)}
 }
 
-// keys are the pod's annotations that are the setting, in order.
-func (s spelling) keys(p *pod, setting string) []string {
+// matchingAnnotationKeys returns the pod's annotations that are the setting, in order.
+func (s spelling) matchingAnnotationKeys(p *pod, setting string) []string {
 	annotations, _ := p.meta["annotations"].(map[string]any)
 	if !s.variants {
 		if _, ok := annotations[prometheusPrefix+setting]; ok {
@@ -94,20 +94,20 @@ func asLabelName(s string) string {
 	}, s)
 }
 
-// get returns a setting. If it is written in several spellings the webhook picks an arbitrary one; here the last in
-// order wins.
-func (s spelling) get(p *pod, setting string) (string, bool) {
-	keys := s.keys(p, setting)
+// scrapeSettingValue returns a setting. If it is written in several spellings the webhook picks an arbitrary one; here
+// the last in order wins.
+func (s spelling) scrapeSettingValue(p *pod, setting string) (string, bool) {
+	keys := s.matchingAnnotationKeys(p, setting)
 	if len(keys) == 0 {
 		return "", false
 	}
 	return p.annotation(keys[len(keys)-1])
 }
 
-// refuses reports whether the pod opts out of scraping. Values that are neither true nor false are ignored.
-func (s spelling) refuses(p *pod) bool {
+// optsOutOfScraping reports whether the pod opts out of scraping. Values that are neither true nor false are ignored.
+func (s spelling) optsOutOfScraping(p *pod) bool {
 	refuses := false
-	for _, key := range s.keys(p, prometheusScrape) {
+	for _, key := range s.matchingAnnotationKeys(p, prometheusScrape) {
 		text, _ := p.annotation(key)
 		if scrape, err := strconv.ParseBool(text); err == nil {
 			refuses = !scrape
@@ -116,18 +116,18 @@ func (s spelling) refuses(p *pod) bool {
 	return refuses
 }
 
-// clear removes all of the settings.
-func (s spelling) clear(p *pod) {
+// removeScrapeSettings removes all of the settings.
+func (s spelling) removeScrapeSettings(p *pod) {
 	for _, setting := range []string{prometheusScrape, prometheusPath, prometheusPort} {
-		for _, key := range s.keys(p, setting) {
-			p.unset("annotations", key)
+		for _, key := range s.matchingAnnotationKeys(p, setting) {
+			p.removeMetadataValue("annotations", key)
 		}
 	}
 	if !s.targets {
 		return
 	}
 	for _, key := range annotationsLike(p, targetsAnnotation) {
-		p.unset("annotations", key)
+		p.removeMetadataValue("annotations", key)
 	}
 }
 
@@ -137,29 +137,29 @@ func (r *run) mergePrometheus() error {
 		return nil
 	}
 	s := prometheusSpelling(r.profile)
-	if s.variants && s.refuses(r.pod) {
+	if s.variants && s.optsOutOfScraping(r.pod) {
 		return nil
 	}
 	port := statusPort(r.in)
-	if got, ok := s.get(r.pod, prometheusPort); ok && got == port && r.profile.Has(feature.PrometheusSkipOwnPort) {
+	if got, ok := s.scrapeSettingValue(r.pod, prometheusPort); ok && got == port && r.profile.Has(feature.PrometheusSkipOwnPort) {
 		return nil
 	}
 	settings, err := r.scrapeSettings(s)
 	if err != nil {
 		return err
 	}
-	if proxy := r.proxy(); proxy != nil && !settings.empty() {
+	if proxy := r.injectedProxyContainer(); proxy != nil && !settings.isEmpty() {
 		text, err := json.Marshal(settings)
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", prometheusEnv, err)
 		}
 		addEnv(proxy, prometheusEnv, string(text))
 	}
-	s.clear(r.pod)
+	s.removeScrapeSettings(r.pod)
 	r.scraped = map[string]string{}
 	for setting, value := range map[string]string{prometheusPort: port, prometheusPath: mergedPath, prometheusScrape: "true"} {
 		r.scraped[prometheusPrefix+setting] = value
-		r.pod.set("annotations", prometheusPrefix+setting, value)
+		r.pod.setMetadataValue("annotations", prometheusPrefix+setting, value)
 	}
 	return nil
 }
@@ -178,9 +178,9 @@ func (r *run) wantsMerge() bool {
 // path, for agents that do not support targets.
 func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 	var out scrapeSettings
-	out.Scrape, _ = s.get(r.pod, prometheusScrape)
-	out.Path, _ = s.get(r.pod, prometheusPath)
-	out.Port, _ = s.get(r.pod, prometheusPort)
+	out.Scrape, _ = s.scrapeSettingValue(r.pod, prometheusScrape)
+	out.Path, _ = s.scrapeSettingValue(r.pod, prometheusPath)
+	out.Port, _ = s.scrapeSettingValue(r.pod, prometheusPort)
 	status := r.in.Mesh().GetDefaultConfig().GetStatusPort()
 	fail := func(key string, err error) (scrapeSettings, error) {
 		return out, &podmap.FieldError{Field: "metadata.annotations[" + key + "]", Err: err}
@@ -207,7 +207,7 @@ func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 	}
 	if out.Port != "" && r.profile.Has(feature.PrometheusPortChecked) {
 		if err := applicationPort(out.Port, status); err != nil {
-			keys := s.keys(r.pod, prometheusPort)
+			keys := s.matchingAnnotationKeys(r.pod, prometheusPort)
 			return fail(keys[len(keys)-1], err)
 		}
 	}
@@ -259,12 +259,12 @@ func (r *run) setSecurePort() {
 	if !r.profile.Has(feature.PrometheusSecurePort) || len(annotationsLike(r.pod, securePortAnnotation)) > 0 {
 		return
 	}
-	env, _ := r.proxy()["env"].([]any)
+	env, _ := r.injectedProxyContainer()["env"].([]any)
 	for _, e := range env {
 		m, _ := e.(map[string]any)
 		port, _ := m["value"].(string)
 		if m["name"] == securePortEnv && port != "" && port != "0" {
-			r.pod.set("annotations", securePortAnnotation, port)
+			r.pod.setMetadataValue("annotations", securePortAnnotation, port)
 			return
 		}
 	}

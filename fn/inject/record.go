@@ -15,7 +15,7 @@ const RecordAnnotation = "prerig.dev/original"
 
 // RecordOriginal returns the injected pod with the record of the original in an annotation. Neither argument is changed.
 func RecordOriginal(original, injected map[string]any) (map[string]any, error) {
-	text, err := recordOf(original, injected)
+	text, err := marshalUndoRecord(original, injected)
 	if err != nil {
 		return nil, fmt.Errorf("recording the original pod: %w", err)
 	}
@@ -23,12 +23,12 @@ func RecordOriginal(original, injected map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.set("annotations", RecordAnnotation, text)
-	return p.object(), nil
+	p.setMetadataValue("annotations", RecordAnnotation, text)
+	return p.toPodObject(), nil
 }
 
-// recordOf is the value of the annotation: the JSON of a podmap.Undo.
-func recordOf(original, injected map[string]any) (string, error) {
+// marshalUndoRecord is the value of the annotation: the JSON of a podmap.Undo.
+func marshalUndoRecord(original, injected map[string]any) (string, error) {
 	undo, err := podmap.NewUndo(original, injected)
 	if err != nil {
 		return "", err
@@ -56,8 +56,8 @@ func restoreRecord(p *pod) (Removed, bool, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p.unset("annotations", RecordAnnotation)
-	injected := p.object()
+	p.removeMetadataValue("annotations", RecordAnnotation)
+	injected := p.toPodObject()
 	if undo, _, err = KeepEdits(undo, injected, nil); err != nil {
 		return fail(err)
 	}

@@ -37,9 +37,9 @@ func TestRecord(t *testing.T) {
 		t.Error(diff)
 	}
 	p, _ := newPod(recorded)
-	podmap.Find(p.list(containersKey), "web")["image"] = "web:2"
-	p.set("labels", "team", "shop")
-	out, err = Remove(RemoveRequest{Pod: p.object()})
+	podmap.Find(p.specListMaps(containersKey), "web")["image"] = "web:2"
+	p.setMetadataValue("labels", "team", "shop")
+	out, err = Remove(RemoveRequest{Pod: p.toPodObject()})
 	if err != nil {
 		t.Fatal(err)
 	}

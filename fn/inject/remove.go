@@ -113,18 +113,18 @@ func Remove(req RemoveRequest) (Removed, error) {
 		return out, err
 	}
 	if _, ok := p.annotation(statusAnnotation); !ok {
-		p.ownContainers()
-		return Removed{Pod: p.object()}, nil
+		p.copyBorrowedContainers()
+		return Removed{Pod: p.toPodObject()}, nil
 	}
 	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, doubtful: req.Doubtful, keep: req.Keep, bare: req.Bare}
 	if !r.readStatus() {
-		p.ownContainers()
-		return Removed{Pod: p.object()}, nil
+		p.copyBorrowedContainers()
+		return Removed{Pod: p.toPodObject()}, nil
 	}
-	if err := r.run(); err != nil {
+	if err := r.removeInjection(); err != nil {
 		return Removed{}, err
 	}
-	return Removed{Pod: p.object(), Injected: true, Assumed: r.assumed, Unknown: r.unknown, Listed: r.listed}, nil
+	return Removed{Pod: p.toPodObject(), Injected: true, Assumed: r.assumed, Unknown: r.unknown, Listed: r.listed}, nil
 }
 
 // removal removes one injection.
@@ -147,51 +147,52 @@ type removal struct {
 	listed           []string
 }
 
-// assume notes a field that has two possible former values which mean the same.
-func (r *removal) assume(field, reason string) {
+// recordAssumption notes a field that has two possible former values which mean the same.
+func (r *removal) recordAssumption(field, reason string) {
 	r.assumed = append(r.assumed, Note{Field: field, Reason: reason})
 }
 
-// take reports whether to take out a field that the injection is known to set to the value that it has, and notes it.
-func (r *removal) take(field, reason string) bool {
-	if r.keeps(field) {
+// takeKnownField reports whether to take out a field that the injection is known to set to the value that it has, and
+// notes it.
+func (r *removal) takeKnownField(field, reason string) bool {
+	if r.mustKeepField(field) {
 		return false
 	}
-	r.assume(field, reason)
+	r.recordAssumption(field, reason)
 	return true
 }
 
-// keeps reports whether a field stays in place, as it may have been the pod's own.
-func (r *removal) keeps(field string) bool { return r.keep != nil && r.keep(field) }
+// mustKeepField reports whether a field stays in place, as it may have been the pod's own.
+func (r *removal) mustKeepField(field string) bool { return r.keep != nil && r.keep(field) }
 
-func (r *removal) cannotKnow(field, reason string) {
+func (r *removal) recordUnknownValue(field, reason string) {
 	r.unknown = append(r.unknown, Note{Field: field, Reason: reason})
 }
 
-// cannotTell is cannotKnow for facts that no record contains either.
-func (r *removal) cannotTell(field, reason string) {
+// recordUnknowableValue is recordUnknownValue for facts that no record contains either.
+func (r *removal) recordUnknowableValue(field, reason string) {
 	r.unknown = append(r.unknown, Note{Field: field, Reason: reason, Unrecorded: true})
 }
 
-func (r *removal) run() error {
+func (r *removal) removeInjection() error {
 	r.readProxy()
 	lost := r.proxy == nil && (slices.Contains(r.status.Containers, proxyContainer) || slices.Contains(r.status.InitContainers, proxyContainer))
-	r.writer.read(r)
+	r.writer.detectWriterVersion(r)
 	own, err := overridesOf(r.pod)
 	if err != nil {
 		return err
 	}
 	own.addNulls(r.pod)
-	r.noteReplaced()
+	r.recordDiscardedValues()
 	r.noteOpenShift(own)
 	for i := range own.Containers {
-		own.Containers[i] = r.ownContainer(own.Containers[i])
+		own.Containers[i] = r.userOverrideContainer(own.Containers[i])
 	}
 	for i := range own.InitContainers {
-		own.InitContainers[i] = r.ownContainer(own.InitContainers[i])
+		own.InitContainers[i] = r.userOverrideContainer(own.InitContainers[i])
 	}
 	r.removeContainers(own)
-	r.pod.ownContainers()
+	r.pod.copyBorrowedContainers()
 	r.restoreProbes()
 	r.removeVolumes()
 	r.removePullSecrets()
@@ -211,7 +212,7 @@ func (r *removal) run() error {
 // readProxy keeps what the injected proxy knows about the pod.
 func (r *removal) readProxy() {
 	r.env = map[string]string{}
-	r.proxy = r.pod.proxy(true)
+	r.proxy = r.pod.findProxyContainer(true)
 	if r.proxy == nil {
 		return
 	}
@@ -225,14 +226,14 @@ func (r *removal) readProxy() {
 	}
 }
 
-// noteReplaced notes the fields whose former values Istio up to 1.8 discards.
-func (r *removal) noteReplaced() {
+// recordDiscardedValues notes the fields whose former values Istio up to 1.8 discards.
+func (r *removal) recordDiscardedValues() {
 	if !r.writer.appended {
 		return
 	}
 	const reason = "if the pod had %s of its own, Istio up to 1.8 overwrote it, and it cannot be restored"
-	r.assume("spec.containers", fmt.Sprintf(reason, "a container istio-proxy"))
-	r.assume("spec.initContainers", fmt.Sprintf(reason, "a container istio-init or enable-core-dump"))
+	r.recordAssumption("spec.containers", fmt.Sprintf(reason, "a container istio-proxy"))
+	r.recordAssumption("spec.initContainers", fmt.Sprintf(reason, "a container istio-init or enable-core-dump"))
 }
 
 // sharedUsers is the start of the user ID range that OpenShift assigns to namespaces.
@@ -244,19 +245,19 @@ func (r *removal) noteOpenShift(own overrides) {
 	user, _ := context["runAsUser"].(int64)
 	for key, list := range map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers} {
 		if user >= sharedUsers && podmap.Find(list, proxyContainer) != nil {
-			r.cannotKnow("spec."+key+"[istio-proxy].securityContext", "on OpenShift injection takes out the user and group that the cluster gave to the namespace")
+			r.recordUnknownValue("spec."+key+"[istio-proxy].securityContext", "on OpenShift injection takes out the user and group that the cluster gave to the namespace")
 		}
 	}
 }
 
-// ownContainer returns a container of the overrides annotation as the user wrote it.
-func (r *removal) ownContainer(noted any) any {
-	injected := r.pod.named(noted)
-	return asWritten(ownAsWritten(withImage(noted, injected), injected))
+// userOverrideContainer returns a container of the overrides annotation as the user wrote it.
+func (r *removal) userOverrideContainer(noted any) any {
+	injected := r.pod.findContainerNamed(noted)
+	return withoutTypedZeros(ownAsWritten(withRestoredImage(noted, injected), injected))
 }
 
-// asWritten returns a container of the overrides annotation without what Go's types print.
-func asWritten(v any) any {
+// withoutTypedZeros returns a container of the overrides annotation without what Go's types print.
+func withoutTypedZeros(v any) any {
 	c, _ := v.(map[string]any)
 	c = podmap.CopyMap(c)
 	if resources, ok := c["resources"].(map[string]any); ok && len(resources) == 0 {

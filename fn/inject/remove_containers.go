@@ -17,41 +17,41 @@ func (r *removal) removeContainers(own overrides) {
 	for _, key := range []string{containersKey, initContainersKey} {
 		for _, name := range lists[key] {
 			if mine := podmap.Find(back[key], name); mine != nil {
-				r.putBack(key, name, mine)
+				r.restoreUserContainer(key, name, mine)
 				continue
 			}
-			if r.mayRemove(key, name) {
-				r.setOrDrop(key, r.withoutOne(r.pod.list(key), name))
+			if r.canRemoveContainer(key, name) {
+				r.setOrDrop(key, r.removeOneNamed(r.pod.specListMaps(key), name))
 			}
 		}
 	}
 }
 
-// mayRemove reports whether a container that the status annotation lists is known to be injected: it is one of Istio's, or a
-// template that the pod or the configuration names adds it.
-func (r *removal) mayRemove(key, name string) bool {
-	if isIstios(name) || name == bootstrapContainer || podmap.Find(r.pod.list(key), name) == nil {
+// canRemoveContainer reports whether a container that the status annotation lists is known to be injected: it is one of
+// Istio's, or a template that the pod or the configuration names adds it.
+func (r *removal) canRemoveContainer(key, name string) bool {
+	if isIstioContainer(name) || name == bootstrapContainer || podmap.Find(r.pod.specListMaps(key), name) == nil {
 		return true
 	}
 	if r.all || r.writer.custom || r.names != nil && r.names(name) {
 		r.listed = append(r.listed, name)
 		return true
 	}
-	r.cannotKnow("spec."+key+"["+name+"]", "it stays, although the annotation "+statusAnnotation+" lists it as injected: none of Istio's templates has it, and no other template is known that does; take it out if it was injected")
+	r.recordUnknownValue("spec."+key+"["+name+"]", "it stays, although the annotation "+statusAnnotation+" lists it as injected: none of Istio's templates has it, and no other template is known that does; take it out if it was injected")
 	return false
 }
 
-// withoutOne returns a list without the element of a name. From Istio 1.9 the name is unique; before, the injected
+// removeOneNamed returns a list without the element of a name. From Istio 1.9 the name is unique; before, the injected
 // one is nearest to where it was added, which is the end, except for istio-validation, which comes first in most
 // versions and identifies itself.
-func (r *removal) withoutOne(list []any, name string) []any {
+func (r *removal) removeOneNamed(list []any, name string) []any {
 	if !r.writer.appended {
 		return podmap.Without(list, name)
 	}
 	named := func(e any) bool { return hasName(e, name) }
 	at := slices.IndexFunc(list, named)
 	if name == validationContainer {
-		if i := slices.IndexFunc(list, func(e any) bool { return named(e) && validates(e) }); i >= 0 {
+		if i := slices.IndexFunc(list, func(e any) bool { return named(e) && isValidationContainer(e) }); i >= 0 {
 			at = i
 		}
 	} else {
@@ -67,9 +67,9 @@ func (r *removal) withoutOne(list []any, name string) []any {
 	return slices.Delete(slices.Clone(list), at, at+1)
 }
 
-// validates reports whether an init container does what the one of Istio's templates does: look whether the redirection that
-// the CNI plugin sets up works.
-func validates(e any) bool {
+// isValidationContainer reports whether an init container does what the one of Istio's templates does: look whether the
+// redirection that the CNI plugin sets up works.
+func isValidationContainer(e any) bool {
 	c, _ := e.(map[string]any)
 	for _, key := range []string{"command", "args"} {
 		if list, _ := c[key].([]any); slices.Contains(list, any("--run-validation")) {
@@ -85,21 +85,21 @@ func hasName(e any, name string) bool {
 	return m["name"] == name
 }
 
-// putBack replaces an injected container by the user's own of the same name.
-func (r *removal) putBack(key, name string, own map[string]any) {
-	list := r.pod.list(key)
+// restoreUserContainer replaces an injected container by the user's own of the same name.
+func (r *removal) restoreUserContainer(key, name string, own map[string]any) {
+	list := r.pod.specListMaps(key)
 	to := key
-	if key == initContainersKey && name == proxyContainer && own["restartPolicy"] == nil && !r.keeps("spec."+containersKey) {
+	if key == initContainersKey && name == proxyContainer && own["restartPolicy"] == nil && !r.mustKeepField("spec."+containersKey) {
 		to = containersKey // injection moved it
 	}
-	if r.keeps("spec." + key + "[" + name + "]") {
-		own = withZeros(own, podmap.Find(list, name))
+	if r.mustKeepField("spec." + key + "[" + name + "]") {
+		own = withMatchingZeros(own, podmap.Find(list, name))
 	}
-	if isIstios(name) {
+	if isIstioContainer(name) {
 		r.setOrDrop(key, podmap.Without(list, name))
-		r.pod.spec[to] = append(r.pod.list(to), own)
-		if len(r.pod.list(to)) > 1 {
-			r.assume("spec."+to, fmt.Sprintf("the container %s of the pod's own was put last; where it was cannot be known", name))
+		r.pod.spec[to] = append(r.pod.specListMaps(to), own)
+		if len(r.pod.specListMaps(to)) > 1 {
+			r.recordAssumption("spec."+to, fmt.Sprintf("the container %s of the pod's own was put last; where it was cannot be known", name))
 		}
 		return
 	}
@@ -110,9 +110,9 @@ func (r *removal) putBack(key, name string, own map[string]any) {
 	}
 }
 
-// withZeros returns a container with the zeros that the injected one has in the same places. The overrides
+// withMatchingZeros returns a container with the zeros that the injected one has in the same places. The overrides
 // annotation omits them, so whether the user had written them is unknown.
-func withZeros(own, injected map[string]any) map[string]any {
+func withMatchingZeros(own, injected map[string]any) map[string]any {
 	out := podmap.CopyMap(own)
 	for key, v := range injected {
 		mine, there := out[key]
@@ -123,15 +123,15 @@ func withZeros(own, injected map[string]any) map[string]any {
 			}
 		case map[string]any:
 			if m, ok := mine.(map[string]any); ok {
-				out[key] = withZeros(m, v)
+				out[key] = withMatchingZeros(m, v)
 			}
 		}
 	}
 	return out
 }
 
-// isIstios reports whether a container of that name is Istio's, so that injection decides its position.
-func isIstios(name string) bool {
+// isIstioContainer reports whether a container of that name is Istio's, so that injection decides its position.
+func isIstioContainer(name string) bool {
 	switch name {
 	case proxyContainer, initContainer, validationContainer, coreDumpContainer:
 		return true

@@ -33,10 +33,10 @@ func ownAsWritten(noted any, injected map[string]any) any {
 	return slim
 }
 
-// withImage restores the image that a container of the annotation omits. That is auto, which means the template's
-// own, or none at all: in the latter case the API server recorded a pull policy other than the default for auto,
-// and the user wrote none.
-func withImage(noted any, injected map[string]any) any {
+// withRestoredImage restores the image that a container of the annotation omits. That is auto, which means the
+// template's own, or none at all: in the latter case the API server recorded a pull policy other than the default for
+// auto, and the user wrote none.
+func withRestoredImage(noted any, injected map[string]any) any {
 	c, ok := noted.(map[string]any)
 	if _, has := c["image"]; !ok || has {
 		return noted
@@ -68,8 +68,8 @@ func defaultedContainer(server admission.Server, c map[string]any) map[string]an
 	return c
 }
 
-// written returns the value of a field as written in another container, without what is not written in that one.
-func written(f *podmap.SchemaField, v, other any) any {
+// valueAsWritten returns the value of a field as written in another container, without what is not written in that one.
+func valueAsWritten(f *podmap.SchemaField, v, other any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if m, ok := other.(map[string]any); ok {
@@ -102,7 +102,7 @@ func writtenFields(s *podmap.Schema, m, other map[string]any) map[string]any {
 		default:
 			f = &podmap.SchemaField{Schema: podmap.UnknownSchema}
 		}
-		value := written(f, v, was)
+		value := valueAsWritten(f, v, was)
 		if sub, ok := value.(map[string]any); ok && len(sub) == 0 && !podmap.Same(v, value) {
 			continue // only defaults
 		}

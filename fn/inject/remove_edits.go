@@ -28,13 +28,13 @@ func KeepEdits(undo podmap.Undo, injected, found map[string]any) (podmap.Undo, [
 	undo.Patch = podmap.CopyMap(undo.Patch)
 	e := &edits{removal: removal{pod: p}, found: found}
 	e.readProxy()
-	e.probersByPath, e.readable = e.probers()
+	e.probersByPath, e.readable = e.readOriginalProbers()
 	spec, _ := undo.Patch["spec"].(map[string]any)
 	for _, key := range []string{containersKey, initContainersKey} {
 		list, _ := spec[key].([]any)
 		for _, v := range list {
 			if part, ok := v.(map[string]any); ok && part["name"] != proxyContainer {
-				e.keepProbes(key, part)
+				e.dropObsoleteProbeEdits(key, part)
 			}
 		}
 	}
@@ -52,11 +52,11 @@ type edits struct {
 	readable      bool
 }
 
-// keepProbes removes, from the part of a record about one container, what concerns a probe that is no longer the
-// one the injection left.
-func (e *edits) keepProbes(key string, part map[string]any) {
+// dropObsoleteProbeEdits removes, from the part of a record about one container, what concerns a probe that is no
+// longer the one the injection left.
+func (e *edits) dropObsoleteProbeEdits(key string, part map[string]any) {
 	name, _ := part["name"].(string)
-	now := podmap.Find(e.pod.list(key), name)
+	now := podmap.Find(e.pod.specListMaps(key), name)
 	spec, _ := e.found["spec"].(map[string]any)
 	list, _ := spec[key].([]any)
 	found := podmap.Find(list, name)
@@ -64,26 +64,26 @@ func (e *edits) keepProbes(key string, part map[string]any) {
 		return // the merge leaves it out
 	}
 	for _, k := range checks {
-		probe := k.in(part)
+		probe := k.probeOfContainer(part)
 		if !slices.ContainsFunc(handlerKinds, func(kind string) bool { _, there := probe[kind]; return there }) {
 			continue
 		}
-		field, path := k.fieldOf(key, name), fmt.Sprintf(k.path, name)
+		field, path := k.containerFieldPath(key, name), fmt.Sprintf(k.path, name)
 		switch {
-		case httpPath(k.in(now)) != path:
+		case httpPath(k.probeOfContainer(now)) != path:
 			if e.wasRewritten(path, now, probe) {
 				dropHandler(part, k)
 			}
-		case found != nil && httpPath(k.in(found)) == path && !restores(probe):
+		case found != nil && httpPath(k.probeOfContainer(found)) == path && !hasOriginalProbe(probe):
 			dropHandler(part, k) // the port alone would leave the agent's path beside it; leftAtAgent names the probe
 		case found != nil:
-			e.keepPortName(field, found, k.in(found), probe)
+			e.keepPortName(field, found, k.probeOfContainer(found), probe)
 		}
 	}
 }
 
-// in returns the probe or handler of a container, or of a patch of one, or nil if none exists.
-func (k check) in(container map[string]any) map[string]any {
+// probeOfContainer returns the probe or handler of a container, or of a patch of one, or nil if none exists.
+func (k check) probeOfContainer(container map[string]any) map[string]any {
 	holder := container
 	if k.parent != "" {
 		holder, _ = container[k.parent].(map[string]any)
@@ -92,14 +92,14 @@ func (k check) in(container map[string]any) map[string]any {
 	return probe
 }
 
-// isAgents reports whether a path is one under which the agent answers for some container.
-func (k check) isAgents(path string) bool {
+// isAgentProbe reports whether a path is one under which the agent answers for some container.
+func (k check) isAgentProbe(path string) bool {
 	before, after, _ := strings.Cut(k.path, "%s")
 	return strings.HasPrefix(path, before) && strings.HasSuffix(path, after)
 }
 
-// fieldOf returns the path of the probe or handler of a container.
-func (k check) fieldOf(key, name string) string {
+// containerFieldPath returns the path of the probe or handler of a container.
+func (k check) containerFieldPath(key, name string) string {
 	field := k.field
 	if k.parent != "" {
 		field = k.parent + "." + field
@@ -130,8 +130,9 @@ func (e *edits) wasRewritten(path string, container, probe map[string]any) bool 
 	return false
 }
 
-// restores reports whether the part of a record about a probe contains the value that the agent's path replaced.
-func restores(probe map[string]any) bool {
+// hasOriginalProbe reports whether the part of a record about a probe contains the value that the agent's path
+// replaced.
+func hasOriginalProbe(probe map[string]any) bool {
 	v, there := probe["httpGet"]
 	if action, ok := v.(map[string]any); ok {
 		path, there := action["path"]
@@ -142,7 +143,7 @@ func restores(probe map[string]any) bool {
 
 // dropHandler removes what concerns a probe's handler from the part of a record.
 func dropHandler(part map[string]any, k check) {
-	probe := k.in(part)
+	probe := k.probeOfContainer(part)
 	for _, kind := range handlerKinds {
 		delete(probe, kind)
 	}
@@ -169,7 +170,7 @@ func (e *edits) keepPortName(field string, container, found, probe map[string]an
 		now, known := portNamed(container, name)
 		if isName && isNumber && known && int64(now) != number {
 			delete(recorded, "port")
-			e.cannotKnow(field+"."+kind+".port", fmt.Sprintf("it was %d, and the port %s of this number is %d now: the name was taken", number, name, now))
+			e.recordUnknownValue(field+"."+kind+".port", fmt.Sprintf("it was %d, and the port %s of this number is %d now: the name was taken", number, name, now))
 		}
 	}
 }
@@ -182,7 +183,7 @@ func (e *edits) keepOwnValues(patch map[string]any) {
 		recorded, found := mapUnder(patch, path), mapUnder(e.found, path)
 		for key, v := range recorded {
 			now, there := found[key]
-			if there && v != nil && v != "" && keepsOwn(key) && !podmap.Equal(now, v) {
+			if there && v != nil && v != "" && keepsExistingMetadata(key) && !podmap.Equal(now, v) {
 				delete(recorded, key)
 			}
 		}
@@ -197,9 +198,9 @@ func mapUnder(m map[string]any, path []string) map[string]any {
 	return m
 }
 
-// keepsOwn reports whether an injection leaves a label or annotation alone that the pod has already. It changes the revision and the
-// inbound ports that are left out.
-func keepsOwn(key string) bool {
+// keepsExistingMetadata reports whether an injection leaves a label or annotation alone that the pod has already. It
+// changes the revision and the inbound ports that are left out.
+func keepsExistingMetadata(key string) bool {
 	switch key {
 	case istioRevision, trafficPrefix + "excludeInboundPorts":
 		return false
@@ -218,8 +219,8 @@ func LeftAtAgent(pod map[string]any) []Note {
 			c, _ := v.(map[string]any)
 			name, _ := c["name"].(string)
 			for _, k := range checks {
-				if k.isAgents(httpPath(k.in(c))) {
-					out = append(out, Note{Field: k.fieldOf(key, name) + ".httpGet", Unrecorded: true,
+				if k.isAgentProbe(httpPath(k.probeOfContainer(c))) {
+					out = append(out, Note{Field: k.containerFieldPath(key, name) + ".httpGet", Unrecorded: true,
 						Reason: "it still points to the agent, and what it was is not known any more; set path and port again"})
 				}
 			}

@@ -26,36 +26,36 @@ func (r *removal) restoreLabels() {
 	}
 	const note = "it has the value that injection sets"
 	drop := func(name, value string) {
-		if v, ok := r.pod.label(name); ok && v == value && r.take("metadata.labels["+name+"]", note) {
-			r.pod.unset("labels", name)
+		if v, ok := r.pod.label(name); ok && v == value && r.takeKnownField("metadata.labels["+name+"]", note) {
+			r.pod.removeMetadataValue("labels", name)
 		}
 	}
 	drop("security.istio.io/tlsMode", "istio")
-	drop(canonicalRevisionLabel, r.labelOr("latest", "app.kubernetes.io/version", "version"))
-	for _, name := range canonicalNames(r.labelOr(r.ownerName(), "app.kubernetes.io/name", "app")) {
+	drop(canonicalRevisionLabel, r.labelValueOr("latest", "app.kubernetes.io/version", "version"))
+	for _, name := range canonicalNames(r.labelValueOr(r.workloadOwnerName(), "app.kubernetes.io/name", "app")) {
 		drop(canonicalNameLabel, name)
 	}
-	r.noteDerived(canonicalRevisionLabel, canonicalNameLabel)
+	r.recordDerivedLabels(canonicalRevisionLabel, canonicalNameLabel)
 	if strings.Contains(r.env["PROXY_CONFIG"], "ISTIO_META_ENABLE_HBONE") {
 		drop("networking.istio.io/tunnel", "http")
 	}
-	if v, ok := r.pod.label(networkLabel); ok && v == r.env[networkEnv] && !r.writer.outside(8, newestWriter) {
+	if v, ok := r.pod.label(networkLabel); ok && v == r.env[networkEnv] && !r.writer.surelyOutsideVersions(8, newestWriter) {
 		if r.doubtful {
-			r.pod.unset("labels", networkLabel)
+			r.pod.removeMetadataValue("labels", networkLabel)
 		} else {
-			r.cannotKnow("metadata.labels["+networkLabel+"]", "it stays; injection sets it from its configuration, or takes it from the pod; take it out if it was injected")
+			r.recordUnknownValue("metadata.labels["+networkLabel+"]", "it stays; injection sets it from its configuration, or takes it from the pod; take it out if it was injected")
 		}
 	}
 	r.revisionLabel()
 	r.dropEmpty("labels")
 }
 
-// noteDerived notes labels with values that injection would not assign to the pod as it is. They are the pod's own,
-// or injection derived them from labels that were changed since: an own value that injection leaves alone is in no
+// recordDerivedLabels notes labels with values that injection would not assign to the pod as it is. They are the pod's
+// own, or injection derived them from labels that were changed since: an own value that injection leaves alone is in no
 // record. A custom name is the purpose of the label, so it is only a hint.
-func (r *removal) noteDerived(names ...string) {
+func (r *removal) recordDerivedLabels(names ...string) {
 	for _, name := range names {
-		if v, ok := r.pod.label(name); ok && v != "" && !r.keeps("metadata.labels["+name+"]") {
+		if v, ok := r.pod.label(name); ok && v != "" && !r.mustKeepField("metadata.labels["+name+"]") {
 			r.unknown = append(r.unknown, Note{Field: "metadata.labels[" + name + "]", Unrecorded: true, Hint: name == canonicalNameLabel,
 				Reason: fmt.Sprintf("%q stays, although injection would set another value now; take the label out if it is of an injection before the pod's labels were changed", v)})
 		}
@@ -71,10 +71,10 @@ func (r *removal) restoreFormerLabels(before map[string]string) {
 		switch {
 		case !isIstiosLabel(name):
 		case !had:
-			r.pod.unset("labels", name)
+			r.pod.removeMetadataValue("labels", name)
 		case was == "" && now != "":
-			r.pod.set("labels", name, was)
-			r.assume("metadata.labels["+name+"]", "it was empty when the pod was injected")
+			r.pod.setMetadataValue("labels", name, was)
+			r.recordAssumption("metadata.labels["+name+"]", "it was empty when the pod was injected")
 		}
 	}
 }
@@ -83,35 +83,35 @@ func (r *removal) restoreFormerLabels(before map[string]string) {
 func (r *removal) revisionLabel() {
 	const name = istioRevision
 	v, ok := r.pod.label(name)
-	if !ok || r.writer.outside(6, 10) && !r.gatewayRevision(v) {
+	if !ok || r.writer.surelyOutsideVersions(6, 10) && !r.gatewayRevision(v) {
 		return
 	}
 	if r.gatewayRevision(v) {
-		if r.take("metadata.labels["+name+"]", "the gateway template sets it") {
-			r.pod.unset("labels", name)
+		if r.takeKnownField("metadata.labels["+name+"]", "the gateway template sets it") {
+			r.pod.removeMetadataValue("labels", name)
 		}
 		return
 	}
 	if v == "" || v == "default" {
-		if r.take("metadata.labels["+name+"]", "it names the default revision, as injection sets it") {
-			r.pod.unset("labels", name)
+		if r.takeKnownField("metadata.labels["+name+"]", "it names the default revision, as injection sets it") {
+			r.pod.removeMetadataValue("labels", name)
 		}
 		return
 	}
-	if r.keeps("metadata.labels[" + name + "]") {
+	if r.mustKeepField("metadata.labels[" + name + "]") {
 		return
 	}
 	if r.writer.appended {
-		r.pod.unset("labels", name)
-		r.cannotKnow("metadata.labels["+name+"]", "removed: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
+		r.pod.removeMetadataValue("labels", name)
+		r.recordUnknownValue("metadata.labels["+name+"]", "removed: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
 		return
 	}
-	r.cannotKnow("metadata.labels["+name+"]", "it stays; injection may have set it, or the pod may have chosen its revision with it")
+	r.recordUnknownValue("metadata.labels["+name+"]", "it stays; injection may have set it, or the pod may have chosen its revision with it")
 }
 
 // gatewayRevision reports whether the gateway template of 1.11 to 1.17 sets the label of the revision to a value.
 func (r *removal) gatewayRevision(v string) bool {
-	return r.writer.uses("gateway") && r.writer.within(11, 17) && r.status.Revision != nil && v == *r.status.Revision
+	return r.writer.usesTemplatePrefix("gateway") && r.writer.surelyWithinVersions(11, 17) && r.status.Revision != nil && v == *r.status.Revision
 }
 
 // formerLabels returns the pod's own labels if the proxy received them, as it did from Istio's own templates up to
@@ -138,7 +138,7 @@ func isIstiosLabel(name string) bool {
 	}
 }
 
-func (r *removal) labelOr(otherwise string, keys ...string) string {
+func (r *removal) labelValueOr(otherwise string, keys ...string) string {
 	for _, key := range keys {
 		if v, ok := r.pod.label(key); ok && v != "" {
 			return v
@@ -147,7 +147,7 @@ func (r *removal) labelOr(otherwise string, keys ...string) string {
 	return otherwise
 }
 
-func (r *removal) ownerName() string {
+func (r *removal) workloadOwnerName() string {
 	if v, ok := r.env["ISTIO_META_WORKLOAD_NAME"]; ok {
 		return v
 	}

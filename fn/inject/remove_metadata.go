@@ -34,39 +34,40 @@ func (r *removal) restoreAnnotations() {
 		}
 		field := "metadata.annotations[" + name + "]"
 		switch {
-		case own.note != "" && !r.take(field, own.note):
+		case own.note != "" && !r.takeKnownField(field, own.note):
 		case own.had:
-			r.pod.set("annotations", name, own.value)
+			r.pod.setMetadataValue("annotations", name, own.value)
 		default:
-			r.pod.unset("annotations", name)
+			r.pod.removeMetadataValue("annotations", name)
 		}
 	}
 	if known {
-		r.noteLater(before, injected)
+		r.recordLaterAnnotations(before, injected)
 		for _, name := range podmap.SortedKeys(before) {
 			if _, ok := r.pod.annotation(name); !ok && strings.HasPrefix(asLabelName(name), "prometheus_io_") {
-				r.pod.set("annotations", name, before[name])
+				r.pod.setMetadataValue("annotations", name, before[name])
 			}
 		}
 	}
-	r.pod.unset("annotations", statusAnnotation)
-	r.pod.unset("annotations", overridesAnnotation)
+	r.pod.removeMetadataValue("annotations", statusAnnotation)
+	r.pod.removeMetadataValue("annotations", overridesAnnotation)
 	if own, had := before[statusAnnotation]; had && !listsSomething(own) {
-		r.pod.set("annotations", statusAnnotation, own) // it existed before and no injection wrote it
+		r.pod.setMetadataValue("annotations", statusAnnotation, own) // it existed before and no injection wrote it
 	}
 	r.dropEmpty("annotations")
-	if !known && len(r.pod.annotations()) > 0 && !r.writer.outside(4, newestWriter) {
-		r.assume("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
+	if !known && len(r.pod.annotations()) > 0 && !r.writer.surelyOutsideVersions(4, newestWriter) {
+		r.recordAssumption("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
 	}
 }
 
-// noteLater names annotations that the pod did not have when it was injected, and that are not known to be an injection's.
-func (r *removal) noteLater(before map[string]string, injected map[string]formerAnnotation) {
+// recordLaterAnnotations names annotations that the pod did not have when it was injected, and that are not known to be
+// an injection's.
+func (r *removal) recordLaterAnnotations(before map[string]string, injected map[string]formerAnnotation) {
 	for _, name := range podmap.SortedKeys(r.pod.annotations()) {
 		_, had := before[name]
 		_, ours := injected[name]
 		if !had && !ours && name != statusAnnotation && name != overridesAnnotation {
-			r.cannotKnow("metadata.annotations["+name+"]", "it stays; the configuration set it (injectedAnnotations), or it came after the injection")
+			r.recordUnknownValue("metadata.annotations["+name+"]", "it stays; the configuration set it (injectedAnnotations), or it came after the injection")
 		}
 	}
 }
@@ -75,7 +76,7 @@ func (r *removal) noteLater(before map[string]string, injected map[string]former
 func listsSomething(text string) bool {
 	var s status
 	err := json.Unmarshal([]byte(text), &s)
-	return err == nil && s.lists()
+	return err == nil && s.listsAnything()
 }
 
 // dropEmpty drops labels or annotations that have become empty.
@@ -119,7 +120,7 @@ func (r *removal) injectedAnnotations() map[string]formerAnnotation {
 	r.trafficAnnotations(out)
 	r.networksAnnotation(out)
 	r.templatesAnnotations(out)
-	if v, ok := r.pod.annotation("istio.io/rev"); ok && r.status.Revision != nil && v == *r.status.Revision && !r.writer.within(11, 15) {
+	if v, ok := r.pod.annotation("istio.io/rev"); ok && r.status.Revision != nil && v == *r.status.Revision && !r.writer.surelyWithinVersions(11, 15) {
 		out["istio.io/rev"] = formerAnnotation{note: "it names the revision, as the templates since 1.16 do"}
 	}
 	if _, ok := r.pod.annotation(securePortAnnotation); ok && strings.Contains(r.env["PROXY_CONFIG"], securePortEnv) {
@@ -136,7 +137,7 @@ func (r *removal) templatesAnnotations(out map[string]formerAnnotation) {
 			out[rewriteProbesAnnotation] = formerAnnotation{note: "the template " + name + " sets it"}
 		}
 		if !slices.Contains(stockTemplates, name) {
-			r.cannotKnow("metadata", "the template "+name+" is not one of Istio's; what it sets beside containers, volumes and pull secrets stays")
+			r.recordUnknownValue("metadata", "the template "+name+" is not one of Istio's; what it sets beside containers, volumes and pull secrets stays")
 		}
 	}
 }
@@ -148,16 +149,16 @@ func (r *removal) prometheusAnnotations(out map[string]formerAnnotation) {
 	if path != mergedPath || scrape != "true" || r.writer.newest < 6 {
 		return
 	}
-	own, had, err := r.prometheus()
+	own, had, err := r.readOriginalPrometheus()
 	if err != nil { // the pod's own value of the variable wins over the injection's, whatever it is
-		r.cannotKnow("metadata.annotations["+prometheusPrefix+"*]", fmt.Sprintf("they point to the agent as injection sets them, and what they were cannot be read: %v; set them again", err))
+		r.recordUnknownValue("metadata.annotations["+prometheusPrefix+"*]", fmt.Sprintf("they point to the agent as injection sets them, and what they were cannot be read: %v; set them again", err))
 		return
 	}
 	note := "it points to the agent, as injection sets it"
 	if had {
 		note = ""
 		if !r.writer.appended && len(own.Targets) == 0 {
-			r.assume("metadata.annotations["+prometheusPrefix+"*]", "the pod may have spelt them otherwise, such as prometheus_io_scrape, which Prometheus takes for the same")
+			r.recordAssumption("metadata.annotations["+prometheusPrefix+"*]", "the pod may have spelt them otherwise, such as prometheus_io_scrape, which Prometheus takes for the same")
 		}
 	}
 	targets := len(own.Targets) > 0
@@ -192,7 +193,7 @@ func (r *removal) containerAnnotations(out map[string]formerAnnotation) {
 	}
 	first, _, _ := strings.Cut(r.env[appContainersEnv], ",")
 	var app string
-	for _, name := range podmap.Names(r.pod.list(containersKey)) {
+	for _, name := range podmap.Names(r.pod.specListMaps(containersKey)) {
 		if name != proxyContainer {
 			app = name
 			break
@@ -207,9 +208,9 @@ func (r *removal) containerAnnotations(out map[string]formerAnnotation) {
 			out[name] = formerAnnotation{note: "it names the first container, as injection sets it"}
 		case v == first:
 			out[name] = formerAnnotation{}
-			r.assume(field, "it names the container that was the first one when the pod was injected")
-		case podmap.Find(r.pod.list(containersKey), v) == nil:
-			r.cannotTell(field, "it stays, and names a container that the pod does not have; take it out if injection set it")
+			r.recordAssumption(field, "it names the container that was the first one when the pod was injected")
+		case podmap.Find(r.pod.specListMaps(containersKey), v) == nil:
+			r.recordUnknowableValue(field, "it stays, and names a container that the pod does not have; take it out if injection set it")
 		}
 	}
 }
@@ -267,7 +268,7 @@ func (r *removal) addTraffic(out map[string]formerAnnotation) {
 // containerPorts are the TCP ports of the pod's containers, as includeInboundPorts of the templates lists them.
 func (r *removal) containerPorts() string {
 	var out []string
-	for _, e := range r.pod.list(containersKey) {
+	for _, e := range r.pod.specListMaps(containersKey) {
 		c, _ := e.(map[string]any)
 		ports, _ := c["ports"].([]any)
 		for _, e := range ports {

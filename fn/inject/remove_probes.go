@@ -14,26 +14,26 @@ import (
 
 // restoreProbes puts the application's own probes back in place of those that the agent answers.
 func (r *removal) restoreProbes() {
-	probers, readable := r.probers()
+	probers, readable := r.readOriginalProbers()
 	for _, key := range []string{containersKey, initContainersKey} {
-		for _, e := range r.pod.list(key) {
+		for _, e := range r.pod.specListMaps(key) {
 			c, _ := e.(map[string]any)
 			name, _ := c["name"].(string)
 			for _, k := range checks {
-				probe := k.in(c)
+				probe := k.probeOfContainer(c)
 				action, _ := probe["httpGet"].(map[string]any)
 				path, own := httpPath(probe), fmt.Sprintf(k.path, name)
-				renamed := path != own && k.isAgents(path) && fmt.Sprint(action["port"]) == r.statusPort()
+				renamed := path != own && k.isAgentProbe(path) && fmt.Sprint(action["port"]) == r.statusPort()
 				if path != own && !renamed {
 					continue
 				}
-				field := k.fieldOf(key, name)
+				field := k.containerFieldPath(key, name)
 				if !readable {
-					r.cannotKnow(field+".httpGet", "it still points to the agent: "+probersEnv+" of the proxy, which would tell what it was, cannot be read; set path and port again")
+					r.recordUnknownValue(field+".httpGet", "it still points to the agent: "+probersEnv+" of the proxy, which would tell what it was, cannot be read; set path and port again")
 					continue
 				}
 				if renamed && probers[path] != nil {
-					r.assume(field+".httpGet", "the agent answers it for a container of another name, which this one had or was copied from")
+					r.recordAssumption(field+".httpGet", "the agent answers it for a container of another name, which this one had or was copied from")
 				}
 				r.restoreProbe(field, c, probe, action, probers[path])
 			}
@@ -41,10 +41,10 @@ func (r *removal) restoreProbes() {
 	}
 }
 
-// probers returns the actions of the pod's own probes by the path under which the agent answers, in one form for
-// all versions: httpGet, tcpSocket or grpc. It reports false for an unreadable variable: the pod's own value of it
-// overrides the injection's, whatever it is.
-func (r *removal) probers() (map[string]map[string]any, bool) {
+// readOriginalProbers returns the actions of the pod's own probes by the path under which the agent answers, in one
+// form for all versions: httpGet, tcpSocket or grpc. It reports false for an unreadable variable: the pod's own value
+// of it overrides the injection's, whatever it is.
+func (r *removal) readOriginalProbers() (map[string]map[string]any, bool) {
 	text, ok := r.env[probersEnv]
 	if !ok {
 		return nil, true
@@ -78,19 +78,19 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 			delete(probe, "httpGet")
 			// A service that is not set is empty for the webhook, and null for istioctl kube-inject.
 			if a["service"] == "" {
-				r.assume(field+".grpc.service", "it was either empty or not written, which means the same")
+				r.recordAssumption(field+".grpc.service", "it was either empty or not written, which means the same")
 			}
 			maps.DeleteFunc(a, func(key string, v any) bool { return v == nil || key == "service" && v == "" })
 			probe[kind] = a
 			if kind == "tcpSocket" {
-				r.notePort(field+".tcpSocket", c, a)
+				r.restoreNamedPort(field+".tcpSocket", c, a)
 			}
 			return
 		}
 	}
 	get, ok := own["httpGet"].(map[string]any)
 	if !ok {
-		r.cannotKnow(field+".httpGet", "it still points to the agent: its port was a name that the container does not have, so injection kept nothing of it; set path and port again")
+		r.recordUnknownValue(field+".httpGet", "it still points to the agent: its port was a name that the container does not have, so injection kept nothing of it; set path and port again")
 		return
 	}
 	defaulted := false
@@ -107,17 +107,17 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 		}
 	}
 	if action["path"] == "/" {
-		r.assume(field+".httpGet.path", "it was either / or not written, which means the same")
+		r.recordAssumption(field+".httpGet.path", "it was either / or not written, which means the same")
 		if r.bare && defaulted {
 			delete(action, "path")
 		}
 	}
-	r.notePort(field+".httpGet", c, action)
+	r.restoreNamedPort(field+".httpGet", c, action)
 }
 
-// notePort replaces a port number by the name that the container has for it, if it has one and the pod is not a
+// restoreNamedPort replaces a port number by the name that the container has for it, if it has one and the pod is not a
 // bare Pod: the agent only knows the number. Both mean the same.
-func (r *removal) notePort(field string, c, action map[string]any) {
+func (r *removal) restoreNamedPort(field string, c, action map[string]any) {
 	ports, _ := c["ports"].([]any)
 	for _, e := range ports {
 		m, _ := e.(map[string]any)
@@ -126,10 +126,10 @@ func (r *removal) notePort(field string, c, action map[string]any) {
 			continue
 		}
 		if r.bare {
-			r.assume(field+".port", fmt.Sprintf("it was either %v, which was taken, or the name %q of the same port", action["port"], name))
+			r.recordAssumption(field+".port", fmt.Sprintf("it was either %v, which was taken, or the name %q of the same port", action["port"], name))
 			return
 		}
-		r.assume(field+".port", fmt.Sprintf("it was either %v or the name %q of the same port, which was taken", action["port"], name))
+		r.recordAssumption(field+".port", fmt.Sprintf("it was either %v or the name %q of the same port, which was taken", action["port"], name))
 		action["port"] = name
 		return
 	}
@@ -155,21 +155,21 @@ func (r *removal) noteFormerPort(field string, c, action map[string]any) {
 			continue
 		}
 		if now, ok := portNamed(c, p.Name); ok {
-			r.assume(field+".port", fmt.Sprintf("it was %d or the name %q, which was taken: the port has the number %d now", p.ContainerPort, p.Name, now))
+			r.recordAssumption(field+".port", fmt.Sprintf("it was %d or the name %q, which was taken: the port has the number %d now", p.ContainerPort, p.Name, now))
 			action["port"] = p.Name
 			return
 		}
 		lost = p.Name
 	}
 	if lost != "" {
-		r.cannotTell(field+".port", fmt.Sprintf("%v stays; it may have been the name %q, which no port of the container has any more", action["port"], lost))
+		r.recordUnknowableValue(field+".port", fmt.Sprintf("%v stays; it may have been the name %q, which no port of the container has any more", action["port"], lost))
 	}
 }
 
 // hasPort reports whether a container has a port of a number.
 func (r *removal) hasPort(number any) bool {
 	for _, key := range []string{containersKey, initContainersKey} {
-		for _, e := range r.pod.list(key) {
+		for _, e := range r.pod.specListMaps(key) {
 			c, _ := e.(map[string]any)
 			ports, _ := c["ports"].([]any)
 			if podmap.FindBy(ports, "containerPort", number) != nil {
@@ -180,8 +180,8 @@ func (r *removal) hasPort(number any) bool {
 	return false
 }
 
-// prometheus returns the pod's own Prometheus settings as the proxy knows them.
-func (r *removal) prometheus() (scrapeSettings, bool, error) {
+// readOriginalPrometheus returns the pod's own Prometheus settings as the proxy knows them.
+func (r *removal) readOriginalPrometheus() (scrapeSettings, bool, error) {
 	text, ok := r.env[prometheusEnv]
 	if !ok {
 		return scrapeSettings{}, false, nil

@@ -12,10 +12,10 @@ import (
 // removePullSecrets removes the injected pull secrets. From Istio 1.9 they are merged by name, so one of the pod's
 // own looks the same.
 func (r *removal) removePullSecrets() {
-	list := r.pod.list("imagePullSecrets")
+	list := r.pod.specListMaps("imagePullSecrets")
 	for _, name := range r.status.ImagePullSecrets {
-		if r.writer.appended || podmap.Find(list, name) != nil && r.take("spec.imagePullSecrets["+name+"]", "injection names it; the pod may have named it too") {
-			list = r.withoutOne(list, name)
+		if r.writer.appended || podmap.Find(list, name) != nil && r.takeKnownField("spec.imagePullSecrets["+name+"]", "injection names it; the pod may have named it too") {
+			list = r.removeOneNamed(list, name)
 		}
 	}
 	r.setOrDrop("imagePullSecrets", list)
@@ -23,7 +23,7 @@ func (r *removal) removePullSecrets() {
 
 // setOrDrop sets a list of the spec, or drops it if it is empty without the injection.
 func (r *removal) setOrDrop(key string, list []any) {
-	if len(list) == 0 && len(r.pod.list(key)) > 0 {
+	if len(list) == 0 && len(r.pod.specListMaps(key)) > 0 {
 		delete(r.pod.spec, key)
 		return
 	}
@@ -38,7 +38,7 @@ func (r *removal) restoreSecurity() {
 		return
 	}
 	r.restoreGroup(context)
-	if r.writer.uses("gateway") && isPortSysctl(context["sysctls"]) && r.take("spec.securityContext.sysctls", "the gateway template sets it") {
+	if r.writer.usesTemplatePrefix("gateway") && isPortSysctl(context["sysctls"]) && r.takeKnownField("spec.securityContext.sysctls", "the gateway template sets it") {
 		delete(context, "sysctls")
 	}
 	if len(context) == 0 {
@@ -56,16 +56,16 @@ func (r *removal) restoreGroup(context map[string]any) {
 	}
 	w := &r.writer
 	switch {
-	case w.within(5, 12) && !w.uses("grpc-"), w.newest < 5 && w.oldest > 0 && r.usesSDS():
-		if !r.keeps(field) {
+	case w.surelyWithinVersions(5, 12) && !w.usesTemplatePrefix("grpc-"), w.newest < 5 && w.oldest > 0 && r.usesSDS():
+		if !r.mustKeepField(field) {
 			delete(context, "fsGroup")
-			r.cannotKnow(field, "removed 1337, which this version of Istio sets on every pod; if the pod had a group of its own before, Istio overwrote it, and it cannot be restored")
+			r.recordUnknownValue(field, "removed 1337, which this version of Istio sets on every pod; if the pod had a group of its own before, Istio overwrote it, and it cannot be restored")
 		}
-	case w.outside(1, 18), w.newest < 5 && !r.usesSDS():
+	case w.surelyOutsideVersions(1, 18), w.newest < 5 && !r.usesSDS():
 	case r.doubtful:
 		delete(context, "fsGroup")
 	default:
-		r.cannotKnow(field, "1337 stays; some versions of Istio set it, and the pod may have it of its own; take it out if it was injected")
+		r.recordUnknownValue(field, "1337 stays; some versions of Istio set it, and the pod may have it of its own; take it out if it was injected")
 	}
 }
 
@@ -98,7 +98,7 @@ func isPortSysctl(v any) bool {
 // dnsConfig with its template's, if that has one; later versions never touch it.
 func (r *removal) restoreDNS() {
 	dns, ok := r.pod.spec["dnsConfig"].(map[string]any)
-	if !ok || !r.writer.appended || r.writer.newest < 1 || r.keeps("spec.dnsConfig") {
+	if !ok || !r.writer.appended || r.writer.newest < 1 || r.mustKeepField("spec.dnsConfig") {
 		return
 	}
 	searches, _ := dns["searches"].([]any)
@@ -109,8 +109,8 @@ func (r *removal) restoreDNS() {
 	}
 	if istios {
 		delete(r.pod.spec, "dnsConfig")
-		r.cannotKnow("spec.dnsConfig", "removed: all of its searches are of the kind that Istio up to 1.8 sets from podDNSSearchNamespaces; if the pod had a dnsConfig of its own before, Istio overwrote it, and it cannot be restored")
+		r.recordUnknownValue("spec.dnsConfig", "removed: all of its searches are of the kind that Istio up to 1.8 sets from podDNSSearchNamespaces; if the pod had a dnsConfig of its own before, Istio overwrote it, and it cannot be restored")
 		return
 	}
-	r.cannotKnow("spec.dnsConfig", "it stays; Istio up to 1.8 replaces it where podDNSSearchNamespaces is set, and that cannot be told from the pod's own")
+	r.recordUnknownValue("spec.dnsConfig", "it stays; Istio up to 1.8 replaces it where podDNSSearchNamespaces is set, and that cannot be told from the pod's own")
 }

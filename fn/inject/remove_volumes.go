@@ -14,7 +14,7 @@ import (
 func (r *removal) removeVolumes() {
 	mounted := map[string]string{}
 	for _, key := range []string{containersKey, initContainersKey} {
-		for _, e := range r.pod.list(key) {
+		for _, e := range r.pod.specListMaps(key) {
 			c, _ := e.(map[string]any)
 			name, _ := c["name"].(string)
 			for _, mounts := range []string{"volumeMounts", "volumeDevices"} {
@@ -25,22 +25,22 @@ func (r *removal) removeVolumes() {
 			}
 		}
 	}
-	list := r.pod.list("volumes")
+	list := r.pod.specListMaps("volumes")
 	for _, name := range r.status.Volumes {
 		if r.writer.appended {
-			list = r.withoutOne(list, name)
+			list = r.removeOneNamed(list, name)
 			continue
 		}
-		if own := r.ownVolume(podmap.Find(list, name)); own != nil && r.count(list, name) < 2 {
-			r.cannotKnow("spec.volumes["+name+"]", "the pod has a volume of its own under this name of Istio's; what is not Istio's of it stays")
-			list = withElement(list, name, own)
+		if own := r.volumeWithoutDefaults(podmap.Find(list, name)); own != nil && r.countNamedElements(list, name) < 2 {
+			r.recordUnknownValue("spec.volumes["+name+"]", "the pod has a volume of its own under this name of Istio's; what is not Istio's of it stays")
+			list = replaceNamedElement(list, name, own)
 			continue
 		}
-		if by, ok := mounted[name]; ok && r.count(list, name) < 2 {
-			r.cannotKnow("spec.volumes["+name+"]", fmt.Sprintf("the container %s still mounts it, so it stays; what injection changed in it cannot be known", by))
+		if by, ok := mounted[name]; ok && r.countNamedElements(list, name) < 2 {
+			r.recordUnknownValue("spec.volumes["+name+"]", fmt.Sprintf("the container %s still mounts it, so it stays; what injection changed in it cannot be known", by))
 			continue
 		}
-		list = r.withoutOne(list, name)
+		list = r.removeOneNamed(list, name)
 	}
 	r.setOrDrop("volumes", list)
 }
@@ -73,27 +73,27 @@ func isInjectedVolume(v map[string]any) bool {
 // Only those of gateways and waypoints write the directory. All other volumes have a source, so that one without is the pod's.
 var bareVolumes = []string{"workload-socket", "credential-socket", "workload-certs"}
 
-// ownVolume returns an injected volume without what Istio's templates set, and without the defaults of an API
-// server that the pod came from. It returns nil if the rest is empty. The source of a volume that Istio's template
+// volumeWithoutDefaults returns an injected volume without what Istio's templates set, and without the defaults of an
+// API server that the pod came from. It returns nil if the rest is empty. The source of a volume that Istio's template
 // is merged over stays beside the template's, and so do its fields that the template does not set.
-func (r *removal) ownVolume(v map[string]any) map[string]any {
+func (r *removal) volumeWithoutDefaults(v map[string]any) map[string]any {
 	name, _ := v["name"].(string)
 	known := istioVolumes[name]
 	if known == nil {
 		return nil
 	}
-	bare := slices.Contains(bareVolumes, name) && !r.writer.custom && !r.writer.uses("gateway") && !r.writer.uses("waypoint") && !r.writer.uses("kube-gateway")
+	bare := slices.Contains(bareVolumes, name) && !r.writer.custom && !r.writer.usesTemplatePrefix("gateway") && !r.writer.usesTemplatePrefix("waypoint") && !r.writer.usesTemplatePrefix("kube-gateway")
 	own := map[string]any{}
 	for key, source := range v {
 		fields, istios := known[key]
 		m, _ := source.(map[string]any)
 		switch {
 		case key == "name":
-		case !istios, bare && key == "emptyDir" && !r.served():
+		case !istios, bare && key == "emptyDir" && !r.hasServerDefaults():
 			own[key] = source
 		default:
 			for field, value := range m {
-				if !slices.Contains(fields, field) && !(r.served() && field == "defaultMode" && value == defaultFileMode) {
+				if !slices.Contains(fields, field) && !(r.hasServerDefaults() && field == "defaultMode" && value == defaultFileMode) {
 					own[key] = source
 				}
 			}
@@ -109,15 +109,16 @@ func (r *removal) ownVolume(v map[string]any) map[string]any {
 // defaultFileMode is the mode that the API server assigns to the files of a volume: 0644.
 const defaultFileMode = int64(420)
 
-// served reports whether the pod has come from an API server, and so with all defaults: its proxy has a field that the API
-// server always sets and no template of Istio's. Where everything that may be the pod's own is kept, defaults are, too.
-func (r *removal) served() bool {
+// hasServerDefaults reports whether the pod has come from an API server, and so with all defaults: its proxy has a
+// field that the API server always sets and no template of Istio's. Where everything that may be the pod's own is kept,
+// defaults are, too.
+func (r *removal) hasServerDefaults() bool {
 	_, defaulted := r.proxy["terminationMessagePath"]
-	return defaulted && !r.keeps("spec.volumes")
+	return defaulted && !r.mustKeepField("spec.volumes")
 }
 
-// withElement is a list with another element of a name.
-func withElement(list []any, name string, by map[string]any) []any {
+// replaceNamedElement is a list with another element of a name.
+func replaceNamedElement(list []any, name string, by map[string]any) []any {
 	out := slices.Clone(list)
 	for i, e := range out {
 		if m, _ := e.(map[string]any); m["name"] == name {
@@ -127,7 +128,7 @@ func withElement(list []any, name string, by map[string]any) []any {
 	return out
 }
 
-func (r *removal) count(list []any, name string) int {
+func (r *removal) countNamedElements(list []any, name string) int {
 	n := 0
 	for _, e := range list {
 		if m, _ := e.(map[string]any); m["name"] == name {

@@ -53,7 +53,7 @@ func (r *removal) readStatus() bool {
 	if strings.HasPrefix(text, unlistedStatus) {
 		r.status = status{InitContainers: legacyNames[initContainersKey], Containers: legacyNames[containersKey], Volumes: legacyNames["volumes"]}
 		r.writer.appended = true
-		return isProxy(podmap.Find(r.pod.list(containersKey), proxyContainer))
+		return isProxy(podmap.Find(r.pod.specListMaps(containersKey), proxyContainer))
 	}
 	var version struct {
 		Version *string `json:"version"`
@@ -83,8 +83,8 @@ func (r *removal) listsInjected() bool {
 			listed = r.status.InitContainers
 		}
 		for _, name := range listed {
-			c := podmap.Find(r.pod.list(key), name)
-			istios := isIstios(name) || name == bootstrapContainer
+			c := podmap.Find(r.pod.specListMaps(key), name)
+			istios := isIstioContainer(name) || name == bootstrapContainer
 			switch {
 			case c == nil:
 			case podmap.Find(back, name) != nil, r.writer.custom, istios && isInjected(c), !istios && r.names != nil && r.names(name):
@@ -93,13 +93,13 @@ func (r *removal) listsInjected() bool {
 		}
 	}
 	for _, name := range r.status.Volumes {
-		if v := podmap.Find(r.pod.list("volumes"), name); v != nil && (r.writer.custom || isInjectedVolume(v)) {
+		if v := podmap.Find(r.pod.specListMaps("volumes"), name); v != nil && (r.writer.custom || isInjectedVolume(v)) {
 			return true
 		}
 	}
 	// A template may add only this.
 	only := len(r.status.Containers)+len(r.status.InitContainers)+len(r.status.Volumes) == 0
-	return only && slices.ContainsFunc(r.status.ImagePullSecrets, func(name string) bool { return podmap.Find(r.pod.list(pullSecretsKey), name) != nil })
+	return only && slices.ContainsFunc(r.status.ImagePullSecrets, func(name string) bool { return podmap.Find(r.pod.specListMaps(pullSecretsKey), name) != nil })
 }
 
 // isInjected reports whether a container with one of Istio's names has what its templates print: the agent that
@@ -130,8 +130,8 @@ func isProxy(c map[string]any) bool {
 	return strings.HasPrefix(name, "proxy")
 }
 
-// read finds out what can be known of the version and the templates.
-func (w *writer) read(r *removal) {
+// detectWriterVersion finds out what can be known of the version and the templates.
+func (w *writer) detectWriterVersion(r *removal) {
 	switch {
 	case w.appended:
 		w.oldest, w.newest = 0, 8
@@ -169,13 +169,13 @@ func (r *removal) readTemplates() {
 	}
 }
 
-// within reports whether all versions that may have written the pod are in a range.
-func (w *writer) within(from, to int) bool { return w.oldest >= from && w.newest <= to }
+// surelyWithinVersions reports whether all versions that may have written the pod are in a range.
+func (w *writer) surelyWithinVersions(from, to int) bool { return w.oldest >= from && w.newest <= to }
 
-// outside reports whether none of them is.
-func (w *writer) outside(from, to int) bool { return w.newest < from || w.oldest > to }
+// surelyOutsideVersions reports whether none of them is.
+func (w *writer) surelyOutsideVersions(from, to int) bool { return w.newest < from || w.oldest > to }
 
-// uses reports whether the pod names a template whose name begins so.
-func (w *writer) uses(prefix string) bool {
+// usesTemplatePrefix reports whether the pod names a template whose name begins so.
+func (w *writer) usesTemplatePrefix(prefix string) bool {
 	return slices.ContainsFunc(w.templates, func(name string) bool { return strings.HasPrefix(name, prefix) })
 }

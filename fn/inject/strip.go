@@ -20,13 +20,13 @@ type status struct {
 	Revision         *string  `json:"revision,omitempty"`
 }
 
-// lists reports whether the status lists anything.
-func (s *status) lists() bool {
+// listsAnything reports whether the status lists anything.
+func (s *status) listsAnything() bool {
 	return len(s.InitContainers)+len(s.Containers)+len(s.Volumes)+len(s.ImagePullSecrets) > 0
 }
 
-// status reads the pod's status annotation. One that cannot be read counts as none, as in the injector.
-func (p *pod) status() (status, bool) {
+// readStatusAnnotation reads the pod's status annotation. One that cannot be read counts as none, as in the injector.
+func (p *pod) readStatusAnnotation() (status, bool) {
 	text, ok := p.annotation(statusAnnotation)
 	if !ok {
 		return status{}, false
@@ -38,34 +38,34 @@ func (p *pod) status() (status, bool) {
 	return s, true
 }
 
-// strip is what the templates see of a pod: without the containers and settings that an earlier injection added, and with
-// the containers of the user that they hid.
-func strip(in *istio.Injector, p *pod) (*pod, error) {
-	s, was := p.status()
+// removeEarlierInjection returns what the templates see of a pod: without the containers and settings that an earlier
+// injection added, and with the containers of the user that they hid.
+func removeEarlierInjection(in *istio.Injector, p *pod) (*pod, error) {
+	s, was := p.readStatusAnnotation()
 	overrides, err := knownOverrides(in.Profile(), p)
 	if err != nil {
 		return nil, err
 	}
-	if !was && overrides.empty() {
+	if !was && overrides.hasNoContainers() {
 		return p, nil
 	}
-	out := p.copy()
+	out := p.deepCopy()
 	if was {
 		for _, name := range s.Containers {
-			out.setList(containersKey, podmap.Without(out.list(containersKey), name))
+			out.setList(containersKey, podmap.Without(out.specListMaps(containersKey), name))
 		}
 		for _, name := range s.InitContainers {
-			out.setList(initContainersKey, podmap.Without(out.list(initContainersKey), name))
+			out.setList(initContainersKey, podmap.Without(out.specListMaps(initContainersKey), name))
 		}
 		stripPrometheus(in, out)
-		out.unset("annotations", statusAnnotation)
+		out.removeMetadataValue("annotations", statusAnnotation)
 	}
 	for key, list := range map[string][]any{containersKey: overrides.Containers, initContainersKey: overrides.InitContainers} {
 		for _, e := range list {
 			c, _ := e.(map[string]any)
 			name, _ := c["name"].(string)
-			if podmap.Find(out.list(key), name) == nil {
-				out.spec[key] = append(out.list(key), podmap.CopyMap(c))
+			if podmap.Find(out.specListMaps(key), name) == nil {
+				out.spec[key] = append(out.specListMaps(key), podmap.CopyMap(c))
 			}
 		}
 	}
@@ -75,8 +75,8 @@ func strip(in *istio.Injector, p *pod) (*pod, error) {
 // stripPrometheus removes the Prometheus annotations if an injection wrote them.
 func stripPrometheus(in *istio.Injector, p *pod) {
 	s := prometheusSpelling(in.Profile())
-	if port, ok := s.get(p, prometheusPort); ok && port == statusPort(in) {
-		s.clear(p)
+	if port, ok := s.scrapeSettingValue(p, prometheusPort); ok && port == statusPort(in) {
+		s.removeScrapeSettings(p)
 	}
 }
 

@@ -31,9 +31,9 @@ type run struct {
 	in      *istio.Injector
 	profile *istio.Profile
 	req     Request
-	// user is the pod as the user wrote it, and seen the same as the webhook sees it. Neither must be changed.
-	user map[string]any
-	seen *pod
+	// written is the pod as the user wrote it, and seen the same as the webhook sees it. Neither must be changed.
+	written  map[string]any
+	admitted *pod
 	// pod is the one that is injected.
 	pod *pod
 	// before is the pod as the webhook sees it, without the fields that OpenShift sets.
@@ -55,13 +55,13 @@ type run struct {
 	unquoted map[string][]string
 }
 
-// merge renders the templates and merges them into the pod.
-func (r *run) merge(p *pod) error {
+// mergeRenderedTemplates renders the templates and merges them into the pod.
+func (r *run) mergeRenderedTemplates(p *pod) error {
 	r.pod = p
-	r.before = r.seen
+	r.before = r.admitted
 	if r.profile.Has(feature.OpenShiftSharedUser) && onOpenShift(r.in) {
 		r.shared = resetSharedUser(p, r.profile)
-		r.before = p.copy()
+		r.before = p.deepCopy()
 	}
 	var err error
 	if err = r.findProxyConfig(); err != nil {
@@ -81,7 +81,7 @@ func (r *run) merge(p *pod) error {
 }
 
 func (r *run) findProxyConfig() error {
-	pc, warnings, err := r.in.EffectiveProxyConfig(r.namespace(), r.pod.labels(), r.pod.annotations())
+	pc, warnings, err := r.in.EffectiveProxyConfig(r.podNamespace(), r.pod.labels(), r.pod.annotations())
 	if err != nil {
 		return &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
 	}
@@ -92,24 +92,24 @@ func (r *run) findProxyConfig() error {
 	return nil
 }
 
-// namespace returns the namespace that the pod will run in, or "" if unknown. Controllers create pods in their own
+// podNamespace returns the namespace that the pod will run in, or "" if unknown. Controllers create pods in their own
 // namespace, whatever the pod template specifies.
-func (r *run) namespace() string {
+func (r *run) podNamespace() string {
 	own, _ := r.pod.meta["namespace"].(string)
 	return firstNonEmpty(r.req.Namespace.Name, r.req.Owner.Namespace, own)
 }
 
-// data is what the templates see: the pod without what an earlier injection added.
-func (r *run) data() (*istio.TemplateData, error) {
-	stripped, err := strip(r.in, r.before)
+// newTemplateData returns what the templates see: the pod without what an earlier injection added.
+func (r *run) newTemplateData() (*istio.TemplateData, error) {
+	stripped, err := removeEarlierInjection(r.in, r.before)
 	if err != nil {
 		return nil, err
 	}
-	view, err := withoutNewer(r.profile, stripped).typed()
+	view, err := withoutNewerFields(r.profile, stripped).decodeTypedPod()
 	if err != nil {
 		return nil, err
 	}
-	view.Namespace = r.namespace()
+	view.Namespace = r.podNamespace()
 	r.req.Controller.addController(&view.ObjectMeta)
 	d := &istio.TemplateData{
 		TypeMeta:       metav1.TypeMeta{APIVersion: r.req.Owner.APIVersion, Kind: r.req.Owner.Kind},
@@ -135,25 +135,25 @@ func (r *run) applyTemplates() error {
 	if err != nil {
 		return &podmap.FieldError{Field: "metadata.annotations[" + istio.TemplatesAnnotationName + "]", Err: err}
 	}
-	data, err := r.data()
+	data, err := r.newTemplateData()
 	if err != nil {
 		return err
 	}
 	r.unquoted = map[string][]string{}
 	for _, t := range templates {
-		patch, err := r.render(t, data)
+		patch, err := r.renderTemplatePatch(t, data)
 		if err != nil {
 			return err
 		}
 		keep := r.profile.Has(feature.InstructedIsAdded)
-		if err := r.injected.add(patch, keep); err != nil {
+		if err := r.injected.addTemplatePatch(patch, keep); err != nil {
 			return &gotemplate.Error{Template: t.Name(), Err: err}
 		}
 		r.moveUserProxy()
 		if keep {
 			podmap.KeepInstructed(podmap.PodSchema(), map[string]any{"metadata": r.pod.meta, "spec": r.pod.spec}, patch)
 		}
-		if err := r.pod.overlay(patch); errors.As(err, new(*podmap.FieldError)) {
+		if err := r.pod.applyStrategicMerge(patch); errors.As(err, new(*podmap.FieldError)) {
 			return err // the pod is what is wrong
 		} else if err != nil {
 			return &gotemplate.Error{Template: t.Name(), Err: err}
@@ -165,8 +165,8 @@ func (r *run) applyTemplates() error {
 // noValue is what text/template prints for a missing value.
 var noValue = []byte("<no value>")
 
-// render returns the patch that a template prints for the pod.
-func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]any, error) {
+// renderTemplatePatch returns the patch that a template prints for the pod.
+func (r *run) renderTemplatePatch(t *istio.Template, data *istio.TemplateData) (map[string]any, error) {
 	rendered, err := r.in.Render(t, data)
 	if err != nil {
 		return nil, err
@@ -183,14 +183,14 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 		return nil, &gotemplate.Error{Template: t.Name(), Err: err}
 	}
 	r.warnOfController(t)
-	r.noteUnquoted(t, data, patch)
+	r.warnUnquotedAnnotations(t, data, patch)
 	if err := r.dropIdentity(t, patch); err != nil {
 		return nil, err
 	}
 	if spec, ok := patch["spec"].(map[string]any); ok {
 		for _, key := range []string{containersKey, initContainersKey} {
 			list, _ := spec[key].([]any)
-			dropNewer(r.profile, list)
+			dropNewerFields(r.profile, list)
 		}
 	}
 	if r.in.Detection().Version.Release().Known() {
@@ -233,12 +233,12 @@ func (r *run) checkMetadata() error {
 			delete(r.pod.meta, key)
 		}
 	}
-	return r.pod.check()
+	return r.pod.validateShape()
 }
 
-// native reports whether the proxy of this pod is an init container, so that a proxy container of the user has to
-// move to the init containers.
-func (r *run) native() bool {
+// isNativeSidecar reports whether the proxy of this pod is an init container, so that a proxy container of the user has
+// to move to the init containers.
+func (r *run) isNativeSidecar() bool {
 	on := r.in.NativeSidecars()
 	if r.profile.Has(feature.NativeSidecarAnnotation) {
 		switch v, _ := r.pod.annotation(nativeAnnotation); v {
@@ -253,16 +253,16 @@ func (r *run) native() bool {
 
 // moveUserProxy moves the user's istio-proxy to the init containers if the templates define theirs as one.
 func (r *run) moveUserProxy() {
-	if !r.profile.Has(feature.NativeSidecars) || !r.native() || !r.injected.has(initContainersKey, proxyContainer) {
+	if !r.profile.Has(feature.NativeSidecars) || !r.isNativeSidecar() || !r.injected.hasContainer(initContainersKey, proxyContainer) {
 		return
 	}
-	containers := r.pod.list(containersKey)
+	containers := r.pod.specListMaps(containersKey)
 	own := podmap.Find(containers, proxyContainer)
 	if own == nil {
 		return
 	}
 	r.pod.spec[containersKey] = podmap.Without(containers, proxyContainer)
-	r.pod.spec[initContainersKey] = append(r.pod.list(initContainersKey), own)
+	r.pod.spec[initContainersKey] = append(r.pod.specListMaps(initContainersKey), own)
 }
 
 // postProcess does what templates cannot.
@@ -278,7 +278,7 @@ func (r *run) postProcess() error {
 	if err := r.setMetadata(); err != nil {
 		return err
 	}
-	if err := r.reorder(); err != nil {
+	if err := r.reorderContainers(); err != nil {
 		return err
 	}
 	r.setServiceMeshUser()
@@ -299,15 +299,15 @@ var injectedKeys = []string{initContainersKey, containersKey, "volumes", "imageP
 // elementOrder is the prefix of strategic merge patch keys that set the order of a list.
 const elementOrder = "$setElementOrder/"
 
-// add merges one template's patch into the list. It does not modify the patch. If keep is set, elements with a
-// directive are added even if the directive has no target.
-func (i *injected) add(patch map[string]any, keep bool) error {
+// addTemplatePatch merges one template's patch into the list. It does not modify the patch. If keep is set, elements
+// with a directive are added even if the directive has no target.
+func (i *injected) addTemplatePatch(patch map[string]any, keep bool) error {
 	spec, _ := patch["spec"].(map[string]any)
 	next := map[string]any{}
 	for _, key := range injectedKeys {
 		if list, ok := spec[key].([]any); ok {
-			next[key] = stubs(list)
-			i.noteUsers(list)
+			next[key] = namesAndDirectives(list)
+			i.recordTemplateUsers(list)
 		}
 		if order, ok := spec[elementOrder+key]; ok {
 			next[elementOrder+key] = podmap.CopyValue(order)
@@ -321,7 +321,7 @@ func (i *injected) add(patch map[string]any, keep bool) error {
 	if keep {
 		podmap.KeepInstructed(podmap.PodSchema().Field("spec").Schema, i.pod, next)
 	}
-	if i.pod == nil && !instructed(next) {
+	if i.pod == nil && !hasPatchDirective(next) {
 		i.pod = next
 		return nil
 	}
@@ -333,19 +333,19 @@ func (i *injected) add(patch map[string]any, keep bool) error {
 		i.pod[containersKey] = nil
 	}
 	p := &pod{meta: map[string]any{}, spec: i.pod}
-	if err := p.overlay(map[string]any{"spec": next}); err != nil {
+	if err := p.applyStrategicMerge(map[string]any{"spec": next}); err != nil {
 		return fmt.Errorf("listing what it injects: %w", err)
 	}
 	i.pod = p.spec
 	return nil
 }
 
-// noteUsers notes which users a template sets.
-func (i *injected) noteUsers(list []any) {
+// recordTemplateUsers notes which users a template sets.
+func (i *injected) recordTemplateUsers(list []any) {
 	for _, e := range list {
 		c, _ := e.(map[string]any)
 		name, _ := c["name"].(string)
-		if uid, ok := user(c, "runAsUser"); ok {
+		if uid, ok := securityContextField(c, "runAsUser"); ok {
 			if i.users == nil {
 				i.users = map[string]any{}
 			}
@@ -354,8 +354,8 @@ func (i *injected) noteUsers(list []any) {
 	}
 }
 
-// instructed reports whether one of the lists has an instruction of a strategic merge patch.
-func instructed(lists map[string]any) bool {
+// hasPatchDirective reports whether one of the lists has an instruction of a strategic merge patch.
+func hasPatchDirective(lists map[string]any) bool {
 	for key, v := range lists {
 		if key[0] == podmap.DirectivePrefix {
 			return true
@@ -371,8 +371,8 @@ func instructed(lists map[string]any) bool {
 	return false
 }
 
-// stubs are the elements of a list reduced to their names and instructions.
-func stubs(list []any) []any {
+// namesAndDirectives returns the elements of a list reduced to their names and instructions.
+func namesAndDirectives(list []any) []any {
 	out := make([]any, 0, len(list))
 	for _, e := range list {
 		m, ok := e.(map[string]any)
@@ -390,13 +390,13 @@ func stubs(list []any) []any {
 	return out
 }
 
-// names are the names in one of the lists.
-func (i *injected) names(key string) []string {
+// containerNames returns the names in one of the lists.
+func (i *injected) containerNames(key string) []string {
 	list, _ := i.pod[key].([]any)
 	return podmap.Names(list)
 }
 
-func (i *injected) has(key, name string) bool {
+func (i *injected) hasContainer(key, name string) bool {
 	list, _ := i.pod[key].([]any)
 	return podmap.Find(list, name) != nil
 }

@@ -40,7 +40,7 @@ type mergeCase struct {
 	NSAnnotations map[string]string `json:"namespaceAnnotations"`
 }
 
-// load reads a case and its pod.
+// loadMerge reads a case and its pod.
 func loadMerge(t testing.TB, dir string) (*istio.Injector, Request) {
 	t.Helper()
 	return loadMergeSeen(t, dir, "", "")
@@ -250,11 +250,11 @@ templates:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, has := user(p.proxy(true), "fsGroup"); has != want {
+		if _, has := securityContextField(p.findProxyContainer(true), "fsGroup"); has != want {
 			t.Errorf("%s: the proxy's fsGroup is there: %t, want %t", version, has, want)
 		}
-		web := podmap.Find(p.list(containersKey), "web")
-		if _, has := user(web, "fsGroup"); !has || web["mine"] == nil {
+		web := podmap.Find(p.specListMaps(containersKey), "web")
+		if _, has := securityContextField(web, "fsGroup"); !has || web["mine"] == nil {
 			t.Errorf("%s: the application's own fields are gone: %v", version, web)
 		}
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// noteUnquoted notes the annotations of the pod whose values write YAML into what a template prints, because it prints them
-// without quotes. It renders the template once more for each value that could, with the characters in it that mean something
-// to YAML replaced, and compares what the texts hold: a value that is only a value changes no more than itself. Whether the
-// template quotes it, which Istio's own do since August 2026, needs no list of annotations or versions.
-func (r *run) noteUnquoted(t *istio.Template, data *istio.TemplateData, patch map[string]any) {
+// warnUnquotedAnnotations notes the annotations of the pod whose values write YAML into what a template prints, because
+// it prints them without quotes. It renders the template once more for each value that could, with the characters in it
+// that mean something to YAML replaced, and compares what the texts hold: a value that is only a value changes no more
+// than itself. Whether the template quotes it, which Istio's own do since August 2026, needs no list of annotations or
+// versions.
+func (r *run) warnUnquotedAnnotations(t *istio.Template, data *istio.TemplateData, patch map[string]any) {
 	inert := map[string]string{}
 	for name, value := range data.ObjectMeta.Annotations {
-		if text := inertText(value); text != value && !isJSON(value) && t.MayPrint(name) {
+		if text := withoutYAMLSyntax(value); text != value && !isJSON(value) && t.MayPrint(name) {
 			inert[name] = text
 		}
 	}
@@ -57,8 +58,8 @@ func (r *run) fieldsWritten(t *istio.Template, data *istio.TemplateData, patch m
 	return fields
 }
 
-// inertText returns a text without the characters that can end a YAML scalar or change its type.
-func inertText(text string) string {
+// withoutYAMLSyntax returns a text without the characters that can end a YAML scalar or change its type.
+func withoutYAMLSyntax(text string) string {
 	var out strings.Builder
 	for i, c := range text {
 		next := byte('\n')

@@ -91,8 +91,8 @@ func securityContextOf(c map[string]any) map[string]any {
 	return sc
 }
 
-// user returns a field of a container's security context and whether it is set.
-func user(c map[string]any, field string) (any, bool) {
+// securityContextField returns a field of a container's security context and whether it is set.
+func securityContextField(c map[string]any, field string) (any, bool) {
 	sc, _ := c["securityContext"].(map[string]any)
 	v, ok := sc[field]
 	return v, ok && v != nil
@@ -110,18 +110,18 @@ type sharedUser struct {
 // same user to all containers, with which traffic would not be redirected. A missing user counts as 0 (source:
 // isSidecarUserMatchingAppUser in pkg/kube/inject/webhook.go of Istio 1.23.1). It returns what it removed.
 func resetSharedUser(p *pod, profile *istio.Profile) sharedUser {
-	own := p.proxy(true)
+	own := p.findProxyContainer(true)
 	sc, ok := own["securityContext"].(map[string]any)
 	if !ok || !sharesUser(p, profile) {
 		return sharedUser{}
 	}
 	shared := sharedUser{list: containersKey, fields: map[string]any{}}
-	if podmap.Find(p.list(containersKey), proxyContainer) == nil {
+	if podmap.Find(p.specListMaps(containersKey), proxyContainer) == nil {
 		shared.list = initContainersKey
 	}
-	shared.index = slices.IndexFunc(p.list(shared.list), func(e any) bool { return hasName(e, proxyContainer) })
+	shared.index = slices.IndexFunc(p.specListMaps(shared.list), func(e any) bool { return hasName(e, proxyContainer) })
 	for _, field := range []string{"runAsUser", "runAsGroup"} {
-		if v, ok := user(own, field); ok {
+		if v, ok := securityContextField(own, field); ok {
 			shared.fields[field] = v
 		}
 		delete(sc, field)
@@ -137,9 +137,9 @@ func sharesUser(p *pod, profile *istio.Profile) bool {
 	}
 	var proxyUser, appUser any = int64(0), int64(0)
 	for _, key := range lists {
-		for _, e := range p.list(key) {
+		for _, e := range p.specListMaps(key) {
 			c, _ := e.(map[string]any)
-			uid, ok := user(c, "runAsUser")
+			uid, ok := securityContextField(c, "runAsUser")
 			switch c["name"] {
 			case proxyContainer:
 				if ok {
@@ -161,7 +161,7 @@ func sharesUser(p *pod, profile *istio.Profile) bool {
 // and the user stays with the container that ends up at the proxy's former index, if that has a security context
 // without a user of its own.
 func (r *run) keepSharedUser() {
-	list := r.pod.list(r.shared.list)
+	list := r.pod.specListMaps(r.shared.list)
 	if len(r.shared.fields) == 0 || r.shared.index >= len(list) {
 		return
 	}
@@ -171,7 +171,7 @@ func (r *run) keepSharedUser() {
 		return
 	}
 	for _, field := range podmap.SortedKeys(r.shared.fields) {
-		if _, has := user(c, field); has {
+		if _, has := securityContextField(c, field); has {
 			continue
 		}
 		sc[field] = r.shared.fields[field]
@@ -182,13 +182,13 @@ func (r *run) keepSharedUser() {
 	}
 }
 
-// ownProxy returns the istio-proxy of the pod before injection (source: adjustInitContainerUser in
+// originalProxyContainer returns the istio-proxy of the pod before injection (source: adjustInitContainerUser in
 // pkg/kube/inject/webhook.go of Istio 1.31), or nil. In a pod that is injected a second time it is the user's own:
 // the one that the first injection recorded, or otherwise one that the status annotation does not list.
-func (r *run) ownProxy() map[string]any {
-	was, injected := r.before.status()
+func (r *run) originalProxyContainer() map[string]any {
+	was, injected := r.before.readStatusAnnotation()
 	if !injected || r.foreignStatus() {
-		return r.before.proxy(true)
+		return r.before.findProxyContainer(true)
 	}
 	if existing, err := overridesOf(r.before); err == nil {
 		for _, list := range [][]any{existing.Containers, existing.InitContainers} {
@@ -198,26 +198,26 @@ func (r *run) ownProxy() map[string]any {
 		}
 	}
 	if !slices.Contains(was.Containers, proxyContainer) {
-		if own := podmap.Find(r.before.list(containersKey), proxyContainer); own != nil {
+		if own := podmap.Find(r.before.specListMaps(containersKey), proxyContainer); own != nil {
 			return own
 		}
 	}
 	if slices.Contains(was.InitContainers, proxyContainer) {
 		return nil
 	}
-	return podmap.Find(r.before.list(initContainersKey), proxyContainer)
+	return podmap.Find(r.before.specListMaps(initContainersKey), proxyContainer)
 }
 
 // adjustInitUser passes the user of the pod's own istio-proxy to the container that redirects traffic or checks the
 // redirection. With TPROXY the proxy runs as root regardless of the pod.
 func (r *run) adjustInitUser() {
-	own := r.ownProxy()
-	uid, hasUser := user(own, "runAsUser")
-	gid, hasGroup := user(own, "runAsGroup")
+	own := r.originalProxyContainer()
+	uid, hasUser := securityContextField(own, "runAsUser")
+	gid, hasGroup := securityContextField(own, "runAsGroup")
 	if !hasUser && !hasGroup {
 		return
 	}
-	inits := r.pod.list(initContainersKey)
+	inits := r.pod.specListMaps(initContainersKey)
 	c := podmap.Find(inits, initContainer)
 	if c == nil {
 		c = podmap.Find(inits, validationContainer)
@@ -228,7 +228,7 @@ func (r *run) adjustInitUser() {
 	mode, _ := r.pod.annotation(interceptionAnnotation)
 	tproxy := mode == "TPROXY" || r.proxyConfig.GetInterceptionMode().String() == "TPROXY"
 	if tproxy && hasUser {
-		if sc, ok := r.pod.proxy(true)["securityContext"].(map[string]any); ok {
+		if sc, ok := r.pod.findProxyContainer(true)["securityContext"].(map[string]any); ok {
 			sc["runAsUser"] = int64(0)
 		}
 	}

@@ -21,16 +21,16 @@ const proxyUIDAnnotation = "sidecar.istio.io/proxyUID"
 func serviceMeshIDs(p *pod, ns Namespace) (uid, gid int64) {
 	mode, _ := p.annotation(interceptionAnnotation)
 	ids := &serviceMeshUsers{}
-	containers := p.list(containersKey)
+	containers := p.specListMaps(containersKey)
 	switch {
 	case len(containers) == 1 && hasName(containers[0], proxyContainer):
-		ids.ofGateway(p.spec, containers[0])
+		ids.idsFromGateway(p.spec, containers[0])
 	case mode == "TPROXY":
 	default:
-		ids.ofApplication(p, containers, ns)
+		ids.idsFromApplication(p, containers, ns)
 	}
 	if mode != "TPROXY" {
-		ids.fill(defaultProxyID)
+		ids.setMissingIDs(defaultProxyID)
 	}
 	return ids.uid, ids.gid
 }
@@ -44,8 +44,8 @@ type serviceMeshUsers struct {
 func (s *serviceMeshUsers) setUser(id int64)  { s.uid, s.hasUser = id, true }
 func (s *serviceMeshUsers) setGroup(id int64) { s.gid, s.hasGroup = id, true }
 
-// fill sets what is not known.
-func (s *serviceMeshUsers) fill(id int64) {
+// setMissingIDs sets what is not known.
+func (s *serviceMeshUsers) setMissingIDs(id int64) {
 	if !s.hasUser {
 		s.setUser(id)
 	}
@@ -54,43 +54,43 @@ func (s *serviceMeshUsers) fill(id int64) {
 	}
 }
 
-// ofGateway uses the IDs of a pod that consists only of a proxy.
-func (s *serviceMeshUsers) ofGateway(spec map[string]any, proxy any) {
-	if id, ok := idOf(spec, "runAsUser"); ok {
+// idsFromGateway uses the IDs of a pod that consists only of a proxy.
+func (s *serviceMeshUsers) idsFromGateway(spec map[string]any, proxy any) {
+	if id, ok := securityContextID(spec, "runAsUser"); ok {
 		s.setUser(id)
 		s.setGroup(id)
 	}
-	if id, ok := idOf(spec, "runAsGroup"); ok {
+	if id, ok := securityContextID(spec, "runAsGroup"); ok {
 		s.setGroup(id)
 	}
 	c, _ := proxy.(map[string]any)
-	if id, ok := idOf(c, "runAsUser"); ok {
+	if id, ok := securityContextID(c, "runAsUser"); ok {
 		s.setUser(id)
 		if !s.hasGroup {
 			s.setGroup(id)
 		}
 	}
-	if id, ok := idOf(c, "runAsGroup"); ok {
+	if id, ok := securityContextID(c, "runAsGroup"); ok {
 		s.setGroup(id)
 	}
 }
 
-// ofApplication derives the IDs from the pod's annotation, or from the users of the pod and its containers, or from
-// the namespace, in this order.
-func (s *serviceMeshUsers) ofApplication(p *pod, containers []any, ns Namespace) {
+// idsFromApplication derives the IDs from the pod's annotation, or from the users of the pod and its containers, or
+// from the namespace, in this order.
+func (s *serviceMeshUsers) idsFromApplication(p *pod, containers []any, ns Namespace) {
 	if text, ok := p.annotation(proxyUIDAnnotation); ok {
 		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
 			s.setUser(id)
 			return
 		}
 	}
-	if id, ok := idOf(p.spec, "runAsUser"); ok {
+	if id, ok := securityContextID(p.spec, "runAsUser"); ok {
 		s.setUser(id + 1)
 		s.setGroup(id)
 	}
 	for _, e := range containers {
 		c, _ := e.(map[string]any)
-		id, ok := idOf(c, "runAsUser")
+		id, ok := securityContextID(c, "runAsUser")
 		if !ok || hasName(c, proxyContainer) {
 			continue
 		}
@@ -108,9 +108,9 @@ func (s *serviceMeshUsers) ofApplication(p *pod, containers []any, ns Namespace)
 	}
 }
 
-// idOf is a user or group of a security context.
-func idOf(c map[string]any, field string) (int64, bool) {
-	v, _ := user(c, field)
+// securityContextID is a user or group of a security context.
+func securityContextID(c map[string]any, field string) (int64, bool) {
+	v, _ := securityContextField(c, field)
 	id, ok := v.(int64)
 	return id, ok
 }
@@ -125,7 +125,7 @@ func (r *run) setServiceMeshUser() {
 	if uid == 0 {
 		return
 	}
-	for _, e := range r.pod.list(initContainersKey) {
+	for _, e := range r.pod.specListMaps(initContainersKey) {
 		c, _ := e.(map[string]any)
 		if c["name"] != initContainer && c["name"] != validationContainer {
 			continue
@@ -135,7 +135,7 @@ func (r *run) setServiceMeshUser() {
 			securityContextOf(c)["runAsUser"] = uid
 		}
 	}
-	if c := podmap.Find(r.pod.list(containersKey), proxyContainer); c != nil {
+	if c := podmap.Find(r.pod.specListMaps(containersKey), proxyContainer); c != nil {
 		securityContextOf(c)["runAsUser"] = uid
 	}
 }

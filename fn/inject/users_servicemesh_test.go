@@ -69,10 +69,10 @@ templates:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if uid, _ := user(pod.proxy(true), "runAsUser"); uid != int64(1000650001) {
+	if uid, _ := securityContextField(pod.findProxyContainer(true), "runAsUser"); uid != int64(1000650001) {
 		t.Errorf("the proxy runs as %v", uid)
 	}
-	validation := podmap.Find(pod.list(initContainersKey), validationContainer)
+	validation := podmap.Find(pod.specListMaps(initContainersKey), validationContainer)
 	context, _ := validation["securityContext"].(map[string]any)
 	args, _ := validation["args"].([]any)
 	if _, has := context["fsGroup"]; has || context["runAsUser"] != int64(1000650001) || len(args) != 3 || args[2] != "1000650001" {

@@ -38,11 +38,11 @@ func TestOwnUserAndOverridesOfAnotherTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if image := p.proxy(false)["image"]; image != "own:1" {
+	if image := p.findProxyContainer(false)["image"]; image != "own:1" {
 		t.Errorf("the proxy's image is %v, want that of the annotation", image)
 	}
-	validation := podmap.Find(p.list(initContainersKey), validationContainer)
-	if uid, _ := user(validation, "runAsUser"); uid != int64(2000) {
+	validation := podmap.Find(p.specListMaps(initContainersKey), validationContainer)
+	if uid, _ := securityContextField(validation, "runAsUser"); uid != int64(2000) {
 		t.Errorf("%s runs as %v, want 2000", validationContainer, uid)
 	}
 	if want := []any{"-p", "15001", "-u", "2000"}; !reflect.DeepEqual(validation["args"], want) {
@@ -99,7 +99,7 @@ func TestSharedUserStaysInItsPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stands, _ := p.list(c.list)[c.at].(map[string]any)
+			stands, _ := p.specListMaps(c.list)[c.at].(map[string]any)
 			if stands["name"] != c.want["name"] || !cmp.Equal(stands["securityContext"], c.want["securityContext"]) {
 				t.Errorf("in its place is %v, want %v", stands, c.want)
 			}

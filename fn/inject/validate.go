@@ -34,16 +34,16 @@ type validator struct {
 // validators are the annotations that the injector checks before it injects (source: AnnotationValidation in
 // pkg/kube/inject/validate.go).
 var validators = []validator{
-	{"readiness.status.sidecar.istio.io/applicationPorts", feature.ValidateApplicationPorts, "readinessApplicationPorts", orAll(portList)},
+	{"readiness.status.sidecar.istio.io/applicationPorts", feature.ValidateApplicationPorts, "readinessApplicationPorts", allowWildcard(portList)},
 	{"sidecar.istio.io/enableCoreDump", feature.ValidateCoreDump, "", validateBool},
 	{"sidecar.istio.io/interceptionMode", "", "interceptionMode", oneOf("REDIRECT", "TPROXY", "NONE")},
 	{statusPortAnnotation, "", "", portNumber},
 	{"readiness.status.sidecar.istio.io/initialDelaySeconds", "", "", validateUnsigned},
 	{"readiness.status.sidecar.istio.io/periodSeconds", "", "", validateUnsigned},
 	{"readiness.status.sidecar.istio.io/failureThreshold", "", "", validateUnsigned},
-	{includeRangesAnnotation, "", "includeIPRanges", orAll(cidrs)},
-	{excludeRangesAnnotation, "", "excludeIPRanges", cidrs},
-	{"traffic.sidecar.istio.io/includeInboundPorts", "", "includeInboundPorts", orAll(portList)},
+	{includeRangesAnnotation, "", "includeIPRanges", allowWildcard(validateCIDRList)},
+	{excludeRangesAnnotation, "", "excludeIPRanges", validateCIDRList},
+	{"traffic.sidecar.istio.io/includeInboundPorts", "", "includeInboundPorts", allowWildcard(portList)},
 	{"traffic.sidecar.istio.io/excludeInboundPorts", "", "excludeInboundPorts", portList},
 	{"traffic.sidecar.istio.io/excludeOutboundPorts", feature.ValidateExcludeOutboundPorts, "excludeOutboundPorts", portList},
 	{mergeAnnotation, feature.ValidateMergeMetrics, "", validateBool},
@@ -51,9 +51,9 @@ var validators = []validator{
 	{"sidecar.istio.io/proxyCPULimit", feature.ValidateResources, "", validateQuantity},
 	{"sidecar.istio.io/proxyMemory", feature.ValidateResources, "", validateQuantity},
 	{"sidecar.istio.io/proxyMemoryLimit", feature.ValidateResources, "", validateQuantity},
-	{"traffic.sidecar.istio.io/excludeInterfaces", feature.ValidateInterfaces, "", interfaces},
-	{"traffic.sidecar.istio.io/kubevirtInterfaces", feature.ValidateInterfaces, "", interfaces},
-	{"istio.io/reroute-virtual-interfaces", feature.ValidateInterfaces, "", interfaces},
+	{"traffic.sidecar.istio.io/excludeInterfaces", feature.ValidateInterfaces, "", validateInterfaceList},
+	{"traffic.sidecar.istio.io/kubevirtInterfaces", feature.ValidateInterfaces, "", validateInterfaceList},
+	{"istio.io/reroute-virtual-interfaces", feature.ValidateInterfaces, "", validateInterfaceList},
 }
 
 const (
@@ -130,7 +130,7 @@ func oneOf(want ...string) func(string) error {
 	}
 }
 
-func orAll(check func(string) error) func(string) error {
+func allowWildcard(check func(string) error) func(string) error {
 	return func(s string) error {
 		if s == "*" {
 			return nil
@@ -158,7 +158,7 @@ func portList(s string) error {
 	return nil
 }
 
-func cidrs(s string) error {
+func validateCIDRList(s string) error {
 	if s == "" {
 		return nil
 	}
@@ -213,7 +213,7 @@ const maxInterface = 15
 // interfaceName is the form that the injector wants (source: ValidateInterfaceNames in pkg/util/net/ip.go of Istio 1.30).
 var interfaceName = lazyregexp.New(`^[a-zA-Z][a-zA-Z0-9_.\-]*$`)
 
-func interfaces(s string) error {
+func validateInterfaceList(s string) error {
 	if s == "" {
 		return nil
 	}

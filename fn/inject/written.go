@@ -17,21 +17,21 @@ import (
 
 // admittedPod returns a copy of the pod as the webhook sees it.
 func admittedPod(server admission.Server, p *pod) *pod {
-	out := p.copy()
-	fillIn(server, out)
+	out := p.deepCopy()
+	applyAdmissionDefaults(server, out)
 	return out
 }
 
-// fillIn sets in a pod what the API server sets before it calls the webhook.
-func fillIn(server admission.Server, p *pod) {
+// applyAdmissionDefaults sets in a pod what the API server sets before it calls the webhook.
+func applyAdmissionDefaults(server admission.Server, p *pod) {
 	server.Default(map[string]any{"spec": p.spec})
 	nameAccount(p)
 }
 
-// withoutDefaults removes the defaults from an injected pod again. user is the pod as the user wrote it, seen is
+// removeDefaultedFields removes the defaults from an injected pod again. user is the pod as the user wrote it, seen is
 // the same pod as the webhook saw it, and injected is the result of the injection. user and seen are not modified;
 // the result shares memory with injected.
-func withoutDefaults(server admission.Server, user map[string]any, seen, injected *pod) *pod {
+func removeDefaultedFields(server admission.Server, user map[string]any, seen, injected *pod) *pod {
 	w := &defaultRemoval{}
 	if account, ok := injected.spec["serviceAccount"]; ok && injected.spec["serviceAccountName"] == nil {
 		// A template that removes the name leaves the old field, which means the same.
@@ -41,12 +41,12 @@ func withoutDefaults(server admission.Server, user map[string]any, seen, injecte
 	spec, _ := user["spec"].(map[string]any)
 	out := &pod{extra: injected.extra, meta: injected.meta, spec: injected.spec}
 	if !podmap.Same(seen.meta, injected.meta) {
-		out.meta = w.fields(podmap.PodSchema().Field("metadata").Schema, meta, seen.meta, injected.meta)
+		out.meta = w.removeMapDefaults(podmap.PodSchema().Field("metadata").Schema, meta, seen.meta, injected.meta)
 	} else if meta != nil {
 		out.meta = podmap.CopyMap(meta)
 	}
 	if !podmap.Same(seen.spec, injected.spec) {
-		out.spec = w.spec(spec, seen.spec, injected.spec)
+		out.spec = w.removePodSpecDefaults(spec, seen.spec, injected.spec)
 	} else {
 		out.spec = podmap.CopyMap(spec)
 	}
@@ -56,14 +56,14 @@ func withoutDefaults(server admission.Server, user map[string]any, seen, injecte
 	return out
 }
 
-// withoutReplaced returns the pod as the user wrote it and as the webhook saw it, both without the list elements
-// that the injection replaced. Their replacements belong to the template alone: none of their fields is a default
-// that the user left to the API server, even if the element had the same name, or was identical. If omitted, such a
-// default would appear when the pod is injected again, because by then the element that it could have been a
+// withoutReplacedElements returns the pod as the user wrote it and as the webhook saw it, both without the list
+// elements that the injection replaced. Their replacements belong to the template alone: none of their fields is a
+// default that the user left to the API server, even if the element had the same name, or was identical. If omitted,
+// such a default would appear when the pod is injected again, because by then the element that it could have been a
 // default of no longer exists.
-func (r *run) withoutReplaced() (user map[string]any, seen *pod) {
+func (r *run) withoutReplacedElements() (user map[string]any, seen *pod) {
 	if len(r.replaced) == 0 {
-		return r.user, r.seen
+		return r.written, r.admitted
 	}
 	strip := func(spec map[string]any) map[string]any {
 		out := maps.Clone(spec)
@@ -74,10 +74,10 @@ func (r *run) withoutReplaced() (user map[string]any, seen *pod) {
 		}
 		return out
 	}
-	user = maps.Clone(r.user)
+	user = maps.Clone(r.written)
 	spec, _ := user["spec"].(map[string]any)
 	user["spec"] = strip(spec)
-	return user, &pod{meta: r.seen.meta, spec: strip(r.seen.spec), extra: r.seen.extra}
+	return user, &pod{meta: r.admitted.meta, spec: strip(r.admitted.spec), extra: r.admitted.extra}
 }
 
 // writeChangedDefaults writes what the API server would default otherwise than in the injected pod.
@@ -85,12 +85,12 @@ func writeChangedDefaults(server admission.Server, out, injected *pod) {
 	want, got := admittedPod(server, injected), admittedPod(server, out)
 	if !podmap.Same(got.spec, want.spec) {
 		out.spec = podmap.CopyMap(out.spec)
-		setUnequal(out.spec, got.spec, want.spec)
+		restoreExplicitValues(out.spec, got.spec, want.spec)
 	}
 }
 
-// setUnequal sets in a map what comes out of it otherwise than wanted.
-func setUnequal(m, got, want map[string]any) {
+// restoreExplicitValues sets in a map what comes out of it otherwise than wanted.
+func restoreExplicitValues(m, got, want map[string]any) {
 	for key, v := range want {
 		if podmap.Same(got[key], v) {
 			continue
@@ -118,7 +118,7 @@ func setUnequalValue(v, got, want any) any {
 			m = map[string]any{}
 		}
 		if ok {
-			setUnequal(m, g, want)
+			restoreExplicitValues(m, g, want)
 			return m
 		}
 	case []any:
@@ -142,22 +142,22 @@ type defaultRemoval struct {
 	unsure bool
 }
 
-// spec removes the defaults from the pod's spec.
-func (w *defaultRemoval) spec(user, seen, injected map[string]any) map[string]any {
+// removePodSpecDefaults removes the defaults from the pod's spec.
+func (w *defaultRemoval) removePodSpecDefaults(user, seen, injected map[string]any) map[string]any {
 	for _, key := range []string{"resources", "serviceAccountName", "serviceAccount", "hostNetwork"} {
 		// The requests of the whole pod hang on those of all containers, and the ports of containers on the pod's network.
 		if injected[key] != nil && (key == "resources" || !podmap.Same(seen[key], injected[key])) {
 			w.unsure = true
 		}
 	}
-	out := w.fields(podmap.PodSchema().Field("spec").Schema, user, seen, injected)
-	w.movedProxy(out, user, seen, injected)
+	out := w.removeMapDefaults(podmap.PodSchema().Field("spec").Schema, user, seen, injected)
+	w.removeMovedProxyDefaults(out, user, seen, injected)
 	return out
 }
 
-// movedProxy removes the defaults from the pod's own istio-proxy if the injection has moved it to the init
-// containers.
-func (w *defaultRemoval) movedProxy(out, user, seen, injected map[string]any) {
+// removeMovedProxyDefaults removes the defaults from the pod's own istio-proxy if the injection has moved it to the
+// init containers.
+func (w *defaultRemoval) removeMovedProxyDefaults(out, user, seen, injected map[string]any) {
 	list, _ := injected[initContainersKey].([]any)
 	before, _ := seen[containersKey].([]any)
 	own, _ := user[containersKey].([]any)
@@ -168,8 +168,8 @@ func (w *defaultRemoval) movedProxy(out, user, seen, injected map[string]any) {
 	if from == nil || to == nil || podmap.Find(inits, proxyContainer) != nil || podmap.Find(containers, proxyContainer) != nil {
 		return
 	}
-	w.note("Container", from, to)
-	slim := w.fields(podmap.ContainerSchema(), podmap.Find(own, proxyContainer), from, to)
+	w.recordDefaultInput("Container", from, to)
+	slim := w.removeMapDefaults(podmap.ContainerSchema(), podmap.Find(own, proxyContainer), from, to)
 	next := make([]any, 0, len(list))
 	have, _ := out[initContainersKey].([]any)
 	for _, e := range have {
@@ -181,8 +181,8 @@ func (w *defaultRemoval) movedProxy(out, user, seen, injected map[string]any) {
 	out[initContainersKey] = next
 }
 
-// fields removes the defaults from a map that the injection changed. user may be nil.
-func (w *defaultRemoval) fields(s *podmap.Schema, user, seen, injected map[string]any) map[string]any {
+// removeMapDefaults removes the defaults from a map that the injection changed. user may be nil.
+func (w *defaultRemoval) removeMapDefaults(s *podmap.Schema, user, seen, injected map[string]any) map[string]any {
 	out := make(map[string]any, len(injected))
 	for key, v := range injected {
 		before, was := seen[key]
@@ -191,7 +191,7 @@ func (w *defaultRemoval) fields(s *podmap.Schema, user, seen, injected map[strin
 		case !was:
 			out[key] = v
 		case !podmap.Same(before, v):
-			out[key] = w.value(s.Field(key), mine, before, v)
+			out[key] = w.removeValueDefaults(s.Field(key), mine, before, v)
 		case wrote:
 			out[key] = podmap.CopyValue(mine)
 		}
@@ -199,8 +199,8 @@ func (w *defaultRemoval) fields(s *podmap.Schema, user, seen, injected map[strin
 	return out
 }
 
-// value removes the defaults from a value that the injection changed.
-func (w *defaultRemoval) value(f *podmap.SchemaField, user, seen, injected any) any {
+// removeValueDefaults removes the defaults from a value that the injection changed.
+func (w *defaultRemoval) removeValueDefaults(f *podmap.SchemaField, user, seen, injected any) any {
 	if f == nil {
 		f = &podmap.SchemaField{Schema: podmap.UnknownSchema}
 	}
@@ -208,19 +208,20 @@ func (w *defaultRemoval) value(f *podmap.SchemaField, user, seen, injected any) 
 	case map[string]any:
 		if before, ok := seen.(map[string]any); ok {
 			mine, _ := user.(map[string]any)
-			return w.fields(f.Schema, mine, before, injected)
+			return w.removeMapDefaults(f.Schema, mine, before, injected)
 		}
 	case []any:
 		if before, ok := seen.([]any); ok {
 			mine, _ := user.([]any)
-			return w.list(f, mine, before, injected)
+			return w.removeListDefaults(f, mine, before, injected)
 		}
 	}
 	return injected
 }
 
-// list removes the defaults from the elements of a list. Elements without a key are matched only if they are equal.
-func (w *defaultRemoval) list(f *podmap.SchemaField, user, seen, injected []any) []any {
+// removeListDefaults removes the defaults from the elements of a list. Elements without a key are matched only if they
+// are equal.
+func (w *defaultRemoval) removeListDefaults(f *podmap.SchemaField, user, seen, injected []any) []any {
 	out := make([]any, 0, len(injected))
 	used := make([]bool, len(seen))
 	for _, e := range injected {
@@ -241,17 +242,17 @@ func (w *defaultRemoval) list(f *podmap.SchemaField, user, seen, injected []any)
 			if i < len(user) {
 				mine, _ = user[i].(map[string]any)
 			}
-			w.note(f.Schema.Elem.TypeName, before, now)
-			out = append(out, w.fields(f.Schema.Elem, mine, before, now))
+			w.recordDefaultInput(f.Schema.Elem.TypeName, before, now)
+			out = append(out, w.removeMapDefaults(f.Schema.Elem, mine, before, now))
 		}
 		used[i] = true
 	}
 	return out
 }
 
-// note notes a change that defaults depend on: the pull policy depends on the image, requests on limits, and the
-// source of a volume on the absence of any other.
-func (w *defaultRemoval) note(kind string, seen, injected map[string]any) {
+// recordDefaultInput notes a change that defaults depend on: the pull policy depends on the image, requests on limits,
+// and the source of a volume on the absence of any other.
+func (w *defaultRemoval) recordDefaultInput(kind string, seen, injected map[string]any) {
 	switch kind {
 	case "Container":
 		w.unsure = w.unsure || !podmap.Same(seen["image"], injected["image"]) || !podmap.Same(seen["resources"], injected["resources"])

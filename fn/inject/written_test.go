@@ -145,7 +145,7 @@ func checkSparse(t *testing.T, in *istio.Injector, p writtenPair) {
 	}
 	seen, want := admittedPod(*server, user), admittedPod(*server, written)
 	for _, path := range defaultsWritten(user.spec, seen.spec, written.spec, nil) {
-		less := written.copy()
+		less := written.deepCopy()
 		drop(less.spec, path)
 		if podmap.Same(admittedPod(*server, less).spec, want.spec) {
 			t.Errorf("%s: the default %s is written, and need not be", p.name, strings.Join(path, "."))

@@ -56,7 +56,7 @@ func ParseConfig(text string) (*Config, error) {
 		return nil, fmt.Errorf("reading the injector configuration: it is empty; give data.config of the ConfigMap istio-sidecar-injector")
 	}
 	c := &Config{}
-	if err := c.unmarshal(text); err != nil {
+	if err := c.decodeInjectorYAML(text); err != nil {
 		return nil, fmt.Errorf("reading the injector configuration (data.config): %w", err)
 	}
 	if len(c.Templates) == 0 && c.Template == "" {
@@ -72,8 +72,8 @@ func ParseConfig(text string) (*Config, error) {
 	return c, nil
 }
 
-// unmarshal decodes YAML into a configuration as the injector does, which accepts duplicate keys.
-func (c *Config) unmarshal(text string) error {
+// decodeInjectorYAML decodes YAML into a configuration as the injector does, which accepts duplicate keys.
+func (c *Config) decodeInjectorYAML(text string) error {
 	v, err := manifest.Decode([]byte(text))
 	if err != nil {
 		return yaml.Unmarshal([]byte(text), c)

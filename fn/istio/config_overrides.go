@@ -15,11 +15,11 @@ import (
 // hookValues is the part of the values that Istio's chart writes into the configuration instead of leaving it to templates.
 const hookValues = "sidecarInjectorWebhook"
 
-// override changes a configuration as if the chart had been rendered with overrides (source: the template
+// applyChartOverrides changes a configuration as if the chart had been rendered with overrides (source: the template
 // istiod-injector-configmap.yaml of the chart istio-discovery): templates are added to the existing ones, the
 // default templates and the selectors replace the existing ones, and annotations are merged. Aliases have no value.
-func (c *Config) override(over Values) error {
-	if auto := over.at("global", "proxy", "autoInject"); auto != nil {
+func (c *Config) applyChartOverrides(over Values) error {
+	if auto := over.valueAtPath("global", "proxy", "autoInject"); auto != nil {
 		policy, _ := auto.(string)
 		if policy != PolicyEnabled && policy != PolicyDisabled {
 			return fmt.Errorf("reading injector.overrides.global.proxy.autoInject: it is %v; it must be %s or %s", auto, PolicyEnabled, PolicyDisabled)
@@ -34,7 +34,7 @@ func (c *Config) override(over Values) error {
 		{"templates", &templates}, {"injectedAnnotations", &annotations}, {"defaultTemplates", &c.DefaultTemplates},
 		{"alwaysInjectSelector", &c.AlwaysInjectSelector}, {"neverInjectSelector", &c.NeverInjectSelector},
 	} {
-		if err := readOverride(over.at(hookValues, field.name), field.to); err != nil {
+		if err := readOverride(over.valueAtPath(hookValues, field.name), field.to); err != nil {
 			return fmt.Errorf("reading injector.overrides.%s.%s: %w", hookValues, field.name, err)
 		}
 	}

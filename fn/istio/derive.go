@@ -117,8 +117,8 @@ func (in *Injector) decideAdmission() error {
 	return nil
 }
 
-// complete fills in what does not depend on the pod, and the images.
-func (in *Injector) complete(d *TemplateData, t *Template) {
+// completeTemplateData fills in what does not depend on the pod, and the images.
+func (in *Injector) completeTemplateData(d *TemplateData, t *Template) {
 	d.Values = in.values
 	if t.mutates {
 		d.Values = in.values.clone()
@@ -130,8 +130,8 @@ func (in *Injector) complete(d *TemplateData, t *Template) {
 	if in.mesh.GetInboundTrafficPolicy().GetMode().String() == "LOCALHOST" {
 		d.InboundTrafficPolicyMode = "localhost"
 	}
-	d.ProxyImage = in.image(d, "proxy")
-	d.ProxyInitImage = in.image(d, "proxy_init")
+	d.ProxyImage = in.imageForPart(d, "proxy")
+	d.ProxyInitImage = in.imageForPart(d, "proxy_init")
 }
 
 // DeploymentMeta returns the template's view of the workload in the type that the version has. pod is the pod's metadata,
@@ -145,9 +145,9 @@ func (in *Injector) DeploymentMeta(name, namespace string, pod *metav1.ObjectMet
 	return types.NamespacedName{Name: name, Namespace: namespace}
 }
 
-// image is HUB/IMAGE:TAG with the image type at the tag's end. values.global.PART.image is the image (source: ProxyImage
-// and ProxyInitImage in pkg/kube/inject/inject.go of Istio).
-func (in *Injector) image(d *TemplateData, part string) string {
+// imageForPart is HUB/IMAGE:TAG with the image type at the tag's end. values.global.PART.image is the image (source:
+// ProxyImage and ProxyInitImage in pkg/kube/inject/inject.go of Istio).
+func (in *Injector) imageForPart(d *TemplateData, part string) string {
 	name := in.values.String("global", part, "image")
 	if name == "" {
 		name = "proxyv2"

@@ -45,16 +45,16 @@ func detectVersion(explicit string, c *Config, v Values, hasValues bool) (Detect
 			return d, fmt.Errorf("reading the Istio version %q: want one such as 1.31 or 1.24.6", explicit)
 		}
 		d.Version, d.From = version, "the policy"
-		return d, d.agree()
+		return d, d.checkConsistentShape()
 	}
 	if vendorKnown {
 		d.Version, d.From = Version{Minor: vendorMinor, Patch: -1}, "the label "+d.vendorLabel+" in the templates"
-		return d, d.agree()
+		return d, d.checkConsistentShape()
 	}
 	if tag := v.String("global", "tag"); tag != "" {
 		if version, ok := ParseVersion(tag); ok {
 			d.Version, d.From = version, fmt.Sprintf("values.global.tag %q", tag)
-			return d, d.agree()
+			return d, d.checkConsistentShape()
 		}
 	}
 	for _, path := range [][]string{{"global", "proxy", "image"}, {"global", "proxy_init", "image"}} {
@@ -62,17 +62,17 @@ func detectVersion(explicit string, c *Config, v Values, hasValues bool) (Detect
 		if i := strings.LastIndex(image, ":"); i >= 0 {
 			if version, ok := ParseVersion(image[i+1:]); ok {
 				d.Version, d.From = version, fmt.Sprintf("values.%s %q", strings.Join(path, "."), image)
-				return d, d.agree()
+				return d, d.checkConsistentShape()
 			}
 		}
 	}
 	for _, m := range imageTag.FindAllStringSubmatch(c.Template, -1) {
 		if version, ok := ParseVersion(m[1]); ok {
 			d.Version, d.From = version, fmt.Sprintf("the image %q in the template", strings.TrimPrefix(m[0], "/"))
-			return d, d.agree()
+			return d, d.checkConsistentShape()
 		}
 	}
-	return d.fromUsage(c, v)
+	return d.narrowByUsage(c, v)
 }
 
 // assumePatch notes the assumption about the patch release: the newest known one if the patch is unknown and
@@ -115,8 +115,8 @@ func dependsOnPatch(minor int, templates string) []string {
 	return out
 }
 
-// agree checks that the version has configurations of this shape.
-func (d *Detection) agree() error {
+// checkConsistentShape checks that the version has configurations of this shape.
+func (d *Detection) checkConsistentShape() error {
 	if d.Version.Minor > NewestMinor {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("Istio %s is newer than 1.%d, the newest whose injector is known: it is taken to behave the same",
 			d.Version, NewestMinor))
@@ -159,8 +159,8 @@ var hintTable = []struct {
 	{"rewriteAppHTTPProbe:", release.Between("1.1", "1.8")},
 }
 
-// fromUsage narrows the version down by what the templates use, and picks the newest possible one.
-func (d Detection) fromUsage(c *Config, v Values) (Detection, error) {
+// narrowByUsage narrows the version down by what the templates use, and picks the newest possible one.
+func (d Detection) narrowByUsage(c *Config, v Values) (Detection, error) {
 	possible := generationSpans(d.Generation).Hull()
 	texts := templateTexts(c)
 	for _, text := range texts {

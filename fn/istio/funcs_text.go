@@ -36,8 +36,8 @@ func isSet(m map[string]string, key string) bool {
 
 func returnUnchanged(s string) string { return s }
 
-// directory is the path up to and including the last slash.
-func directory(file string) string {
+// directoryWithSlash returns the path up to and including the last slash.
+func directoryWithSlash(file string) string {
 	dir, _ := path.Split(file)
 	return dir
 }
@@ -103,8 +103,8 @@ func toYAML(v any) string {
 	return string(out)
 }
 
-// indent puts spaces before every line but the first.
-func indent(spaces int, text string) string {
+// indentFollowingLines puts spaces before every line but the first.
+func indentFollowingLines(spaces int, text string) string {
 	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", max(spaces, 0)))
 }
 

@@ -47,8 +47,8 @@ var functionTable = []functionRow{
 	{"toJSON", release.Since("1.1"), toJSON},
 	{"fromJSON", release.Since("1.1"), fromJSON},
 	{"toYaml", release.Since("1.1"), toYAML},
-	{"indent", release.Since("1.1"), indent},
-	{"directory", release.Since("1.1"), directory},
+	{"indent", release.Since("1.1"), indentFollowingLines},
+	{"directory", release.Since("1.1"), directoryWithSlash},
 	{"contains", release.Since("1.2"), containsNeedle},
 	{"render", release.Between("1.2", "1.13"), unboundFunction},
 	{"structToJSON", release.Since("1.3"), structToJSON},
@@ -89,7 +89,7 @@ func functionsOf(p *Profile) template.FuncMap {
 	} else {
 		gotemplate.Bound(istios)
 	}
-	printCheckOf(p).bind(istios)
+	printCheckOf(p).wrapPrintingFunctions(istios)
 	return istios
 }
 

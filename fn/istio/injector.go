@@ -117,7 +117,7 @@ func New(o Options) (*Injector, error) {
 	if in.values, err = ParseValues(o.Values, o.Overrides); err != nil {
 		return nil, err
 	}
-	if err = in.config.override(o.Overrides); err != nil {
+	if err = in.config.applyChartOverrides(o.Overrides); err != nil {
 		return nil, err
 	}
 	hasValues := strings.TrimSpace(o.Values) != "" || len(o.Overrides) > 0
@@ -136,7 +136,7 @@ func New(o Options) (*Injector, error) {
 	if err := in.readMesh(); err != nil {
 		return nil, err
 	}
-	if err := in.preparePlain(); err != nil {
+	if err := in.prepareDefaultRender(); err != nil {
 		return nil, err
 	}
 	if err := in.decideNative(); err != nil {
@@ -202,7 +202,7 @@ func (in *Injector) boundFunctions() template.FuncMap {
 			}
 			return mesh.ProtoToJSON(v, of)
 		},
-		"toYaml": gotemplate.CheckArguments(in.known.toYAML, noData),
+		"toYaml": gotemplate.CheckArguments(in.known.toYAML, rejectWholeData),
 		"render": func(string) (string, error) { return "", fmt.Errorf("render is not bound") },
 	}
 }
@@ -299,7 +299,7 @@ func (in *Injector) ProxyConfigAnnotation() string {
 // Render renders a template. data's Values, Revision, NativeSidecars, CompliancePolicy, InboundTrafficPolicyMode and
 // images are filled in. The error is a *gotemplate.Error where the template fails.
 func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
-	in.complete(data, t)
+	in.completeTemplateData(data, t)
 	out, _ := in.outputs.Get().(*gotemplate.Output)
 	out.Reset(t.marks)
 	tmpl := t.tmpl

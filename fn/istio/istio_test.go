@@ -233,7 +233,7 @@ func TestOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.String("global", "hub") != "h" || v.String("global", "tag") != "u" || v.at("global", "n") != float64(3) {
+	if v.String("global", "hub") != "h" || v.String("global", "tag") != "u" || v.valueAtPath("global", "n") != float64(3) {
 		t.Errorf("got %v", v)
 	}
 }

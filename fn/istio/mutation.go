@@ -40,42 +40,42 @@ func variablesOf(t *template.Template) *variableUse {
 	for _, sub := range t.Templates() {
 		if sub.Tree != nil && sub.Root != nil {
 			clear(u.keys)
-			u.list(sub.Root)
+			u.visitListNode(sub.Root)
 		}
 	}
 	return u
 }
 
-func (u *variableUse) list(l *parse.ListNode) {
+func (u *variableUse) visitListNode(l *parse.ListNode) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
 		case *parse.ActionNode:
-			u.pipe(n.Pipe, false)
+			u.visitPipeNode(n.Pipe, false)
 		case *parse.TemplateNode:
-			u.pipe(n.Pipe, false)
+			u.visitPipeNode(n.Pipe, false)
 		case *parse.IfNode:
-			u.branch(&n.BranchNode, false)
+			u.visitBranchNode(&n.BranchNode, false)
 		case *parse.WithNode:
-			u.branch(&n.BranchNode, false)
+			u.visitBranchNode(&n.BranchNode, false)
 		case *parse.RangeNode:
-			u.branch(&n.BranchNode, true)
+			u.visitBranchNode(&n.BranchNode, true)
 		}
 	}
 }
 
-func (u *variableUse) branch(n *parse.BranchNode, ranges bool) {
+func (u *variableUse) visitBranchNode(n *parse.BranchNode, ranges bool) {
 	outer := maps.Clone(u.keys)
-	u.pipe(n.Pipe, ranges)
-	u.list(n.List)
+	u.visitPipeNode(n.Pipe, ranges)
+	u.visitListNode(n.List)
 	u.keys = outer
-	u.list(n.ElseList)
+	u.visitListNode(n.ElseList)
 	u.keys = maps.Clone(outer)
 }
 
-func (u *variableUse) pipe(p *parse.PipeNode, ranges bool) {
+func (u *variableUse) visitPipeNode(p *parse.PipeNode, ranges bool) {
 	if p == nil {
 		return
 	}
@@ -91,17 +91,17 @@ func (u *variableUse) pipe(p *parse.PipeNode, ranges bool) {
 			u.calls = append(u.calls, mutatingCall{c, i > 0, maps.Clone(u.keys)})
 		}
 		for _, arg := range c.Args {
-			u.argument(arg)
+			u.visitArgumentNode(arg)
 		}
 	}
 }
 
-func (u *variableUse) argument(n parse.Node) {
+func (u *variableUse) visitArgumentNode(n parse.Node) {
 	switch n := n.(type) {
 	case *parse.PipeNode:
-		u.pipe(n, false)
+		u.visitPipeNode(n, false)
 	case *parse.ChainNode:
-		u.argument(n.Node)
+		u.visitArgumentNode(n.Node)
 	}
 }
 
@@ -134,7 +134,7 @@ func (u *variableUse) holdsOwnMap(name string) bool {
 		return false
 	}
 	for _, p := range u.values[name] {
-		if c := onlyCommand(p); c == nil || !calls(c, "dict") {
+		if c := onlyCommand(p); c == nil || !callsFunction(c, "dict") {
 			return false
 		}
 	}
@@ -147,10 +147,10 @@ func (u *variableUse) makesOwnTree(p *parse.PipeNode, keys map[string]bool) bool
 	if c == nil || len(p.Decl) > 0 {
 		return false
 	}
-	if calls(c, "fromJSON") || calls(c, "fromJson") {
+	if callsFunction(c, "fromJSON") || callsFunction(c, "fromJson") {
 		return true
 	}
-	if !calls(c, "dict") {
+	if !callsFunction(c, "dict") {
 		return false
 	}
 	for _, arg := range c.Args[1:] {
@@ -175,8 +175,8 @@ func onlyCommand(p *parse.PipeNode) *parse.CommandNode {
 	return p.Cmds[0]
 }
 
-// calls reports whether a command calls a function.
-func calls(c *parse.CommandNode, name string) bool {
+// callsFunction reports whether a command calls a function.
+func callsFunction(c *parse.CommandNode, name string) bool {
 	id, ok := c.Args[0].(*parse.IdentifierNode)
 	return ok && id.Ident == name
 }

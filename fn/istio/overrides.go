@@ -25,7 +25,7 @@ var codeReads = [][]string{
 // readValues are the keys of the values that something reads. One without keys below it is read as a whole.
 type readValues map[string]readValues
 
-func (r readValues) add(path []string) {
+func (r readValues) addReadPath(path []string) {
 	if len(path) == 0 {
 		return
 	}
@@ -39,7 +39,7 @@ func (r readValues) add(path []string) {
 			below = readValues{}
 			r[path[0]] = below
 		}
-		below.add(path[1:])
+		below.addReadPath(path[1:])
 	}
 }
 
@@ -51,11 +51,11 @@ func (in *Injector) checkOverrides(base Values) error {
 	}
 	reads := valueReads{read: readValues{}, bound: map[string][][]string{}}
 	for _, path := range codeReads {
-		reads.read.add(path)
+		reads.read.addReadPath(path)
 	}
 	for _, t := range in.templates {
 		for _, sub := range t.tmpl.Templates() {
-			if sub.Tree != nil && sub.Root != nil && !reads.collect(sub.Root) {
+			if sub.Tree != nil && sub.Root != nil && !reads.collectValuePaths(sub.Root) {
 				return nil
 			}
 		}
@@ -85,7 +85,7 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 				strings.Join(path, "."), where, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if there && !isOfOneForm(over[key], under) {
-			return fmt.Errorf("reading injector.overrides.%s: must be %s, as in the values", strings.Join(path, "."), form(under))
+			return fmt.Errorf("reading injector.overrides.%s: must be %s, as in the values", strings.Join(path, "."), describeValueKind(under))
 		}
 		sub, isMap := over[key].(map[string]any)
 		if !isMap || isRead && len(below) == 0 {
@@ -111,11 +111,11 @@ func isOfOneForm(value, base any) bool {
 	if empty, ok := base.(map[string]any); ok && len(empty) == 0 {
 		return true
 	}
-	return form(value) == form(base)
+	return describeValueKind(value) == describeValueKind(base)
 }
 
-// form is what a value is in words.
-func form(value any) string {
+// describeValueKind returns what a value is in words.
+func describeValueKind(value any) string {
 	switch value.(type) {
 	case map[string]any:
 		return "a mapping"
@@ -132,12 +132,12 @@ type valueReads struct {
 	bound map[string][][]string
 }
 
-// collect adds the paths below .Values that a node reads. It is false where the values are read as a whole.
-func (r valueReads) collect(n parse.Node) bool {
+// collectValuePaths adds the paths below .Values that a node reads. It is false where the values are read as a whole.
+func (r valueReads) collectValuePaths(n parse.Node) bool {
 	ok := true
 	each := func(nodes ...parse.Node) {
 		for _, n := range nodes {
-			ok = r.collect(n) && ok
+			ok = r.collectValuePaths(n) && ok
 		}
 	}
 	branch := func(b *parse.BranchNode) {
@@ -152,7 +152,7 @@ func (r valueReads) collect(n parse.Node) bool {
 			each(n.Nodes...)
 		}
 	case *parse.ActionNode:
-		if r.bind(n.Pipe) {
+		if r.bindValuesVariable(n.Pipe) {
 			return true
 		}
 		each(n.Pipe)
@@ -168,8 +168,8 @@ func (r valueReads) collect(n parse.Node) bool {
 		}
 	case *parse.PipeNode:
 		for _, c := range n.Cmds {
-			if paths := r.indexed(c); len(paths) > 0 {
-				ok = r.add(paths) && ok
+			if paths := r.pathsOfIndexCall(c); len(paths) > 0 {
+				ok = r.addReadPaths(paths) && ok
 				continue
 			}
 			each(c.Args...)
@@ -177,18 +177,18 @@ func (r valueReads) collect(n parse.Node) bool {
 	case *parse.ChainNode:
 		each(n.Node)
 	case *parse.FieldNode, *parse.VariableNode:
-		ok = r.add(r.paths(n))
+		ok = r.addReadPaths(r.pathsReadBy(n))
 	}
 	return ok
 }
 
-// bind records a variable that refers to a part of the values, such as $global := .Values.global, which by itself
-// does not read any of it. It reports whether the pipeline does only that.
-func (r valueReads) bind(pipe *parse.PipeNode) bool {
+// bindValuesVariable records a variable that refers to a part of the values, such as $global := .Values.global, which
+// by itself does not read any of it. It reports whether the pipeline does only that.
+func (r valueReads) bindValuesVariable(pipe *parse.PipeNode) bool {
 	if len(pipe.Decl) != 1 || len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
 		return false
 	}
-	paths := r.paths(pipe.Cmds[0].Args[0])
+	paths := r.pathsReadBy(pipe.Cmds[0].Args[0])
 	if len(paths) == 0 {
 		return false
 	}
@@ -197,9 +197,9 @@ func (r valueReads) bind(pipe *parse.PipeNode) bool {
 	return true
 }
 
-// paths returns the paths in the values that a field or a variable refers to, or none if it refers to something
+// pathsReadBy returns the paths in the values that a field or a variable refers to, or none if it refers to something
 // other than the values. The path of the whole values is empty.
-func (r valueReads) paths(n parse.Node) [][]string {
+func (r valueReads) pathsReadBy(n parse.Node) [][]string {
 	var ident []string
 	switch n := n.(type) {
 	case *parse.FieldNode:
@@ -222,18 +222,18 @@ func (r valueReads) paths(n parse.Node) [][]string {
 	return [][]string{ident[1:]}
 }
 
-// add notes that paths are read. It is false where one of them is all of the values.
-func (r valueReads) add(paths [][]string) bool {
+// addReadPaths notes that paths are read. It is false where one of them is all of the values.
+func (r valueReads) addReadPaths(paths [][]string) bool {
 	ok := true
 	for _, path := range paths {
-		r.read.add(path)
+		r.read.addReadPath(path)
 		ok = ok && len(path) > 0
 	}
 	return ok
 }
 
-// indexed are the paths of a call such as index .Values "global" "x".
-func (r valueReads) indexed(c *parse.CommandNode) [][]string {
+// pathsOfIndexCall returns the paths of a call such as index .Values "global" "x".
+func (r valueReads) pathsOfIndexCall(c *parse.CommandNode) [][]string {
 	if len(c.Args) < 3 {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (r valueReads) indexed(c *parse.CommandNode) [][]string {
 		keys = append(keys, s.Text)
 	}
 	var paths [][]string
-	for _, path := range r.paths(c.Args[1]) {
+	for _, path := range r.pathsReadBy(c.Args[1]) {
 		if path = slices.Concat(path, keys); len(path) > 0 {
 			paths = append(paths, path)
 		}

@@ -36,7 +36,7 @@ func (in *Injector) parseAll() error {
 	parsed, errs := make([]*Template, len(names)), make([]error, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {
-		if in.parsesLater(name) {
+		if in.isParsedLazily(name) {
 			later := sync.OnceValues(func() (*Template, error) { return in.language.parse(name, texts[name]) })
 			parsed[i] = &Template{name: name, later: later}
 			continue
@@ -54,9 +54,9 @@ func (in *Injector) parseAll() error {
 	return nil
 }
 
-// parsesLater reports whether a template is parsed when a pod asks for it: its errors need not be reported, and
+// isParsedLazily reports whether a template is parsed when a pod asks for it: its errors need not be reported, and
 // neither overrides nor most pods need it.
-func (in *Injector) parsesLater(name string) bool {
+func (in *Injector) isParsedLazily(name string) bool {
 	return in.opts.Known && len(in.opts.Overrides) == 0 && in.detection.Generation == GenerationC &&
 		!slices.ContainsFunc(in.config.DefaultTemplates, func(asked string) bool { return slices.Contains(in.expandAlias(asked), name) })
 }

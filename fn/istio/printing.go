@@ -41,8 +41,8 @@ func printCheckOf(p *Profile) printCheck {
 	return printCheck{unknownText: !textMessages.Contains(p.release)}
 }
 
-// any returns an error if printing a value is not deterministic.
-func (c printCheck) any(v any) error {
+// checkPrintedValue returns an error if printing a value is not deterministic.
+func (c printCheck) checkPrintedValue(v any) error {
 	switch v.(type) {
 	case nil, string, bool, int, int64, int32, float64:
 		return nil
@@ -53,14 +53,14 @@ func (c printCheck) any(v any) error {
 			return errAddress // an action prints what it points to, fmt does not
 		}
 	}
-	return c.value(value, 0)
+	return c.checkValueAtDepth(value, 0)
 }
 
 // maxPrintDepth is how deep values are looked into. Those of templates are a few levels deep.
 const maxPrintDepth = 50
 
-// value is any for a value at a depth of what fmt prints.
-func (c printCheck) value(v reflect.Value, depth int) error {
+// checkValueAtDepth is any for a value at a depth of what fmt prints.
+func (c printCheck) checkValueAtDepth(v reflect.Value, depth int) error {
 	for v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
@@ -71,7 +71,7 @@ func (c printCheck) value(v reflect.Value, depth int) error {
 		if depth == 0 && v.CanAddr() && v.Kind() == reflect.Struct {
 			v = v.Addr() // as text/template does for what has a text of its own
 		}
-		if known, err := c.ownText(v); known {
+		if known, err := c.formatsItself(v); known {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (c printCheck) value(v reflect.Value, depth int) error {
 		if depth > 0 {
 			return errAddress
 		}
-		return c.value(v.Elem(), depth+1)
+		return c.checkValueAtDepth(v.Elem(), depth+1)
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer:
 		return errAddress
 	case reflect.Slice, reflect.Array:
@@ -91,7 +91,7 @@ func (c printCheck) value(v reflect.Value, depth int) error {
 			return nil
 		}
 		for i := range v.Len() {
-			if err := c.value(v.Index(i), depth+1); err != nil {
+			if err := c.checkValueAtDepth(v.Index(i), depth+1); err != nil {
 				return err
 			}
 		}
@@ -100,13 +100,13 @@ func (c printCheck) value(v reflect.Value, depth int) error {
 			return nil
 		}
 		for it := v.MapRange(); it.Next(); {
-			if err := c.value(it.Value(), depth+1); err != nil {
+			if err := c.checkValueAtDepth(it.Value(), depth+1); err != nil {
 				return err
 			}
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if err := c.value(v.Field(i), depth+1); err != nil {
+			if err := c.checkValueAtDepth(v.Field(i), depth+1); err != nil {
 				return err
 			}
 		}
@@ -114,8 +114,8 @@ func (c printCheck) value(v reflect.Value, depth int) error {
 	return nil
 }
 
-// ownText reports whether a value makes its text itself, and the error about that.
-func (c printCheck) ownText(v reflect.Value) (known bool, err error) {
+// formatsItself reports whether a value makes its text itself, and the error about that.
+func (c printCheck) formatsItself(v reflect.Value) (known bool, err error) {
 	switch m := v.Interface().(type) {
 	case mesh.Message:
 		if c.unknownText && !v.IsNil() {
@@ -145,8 +145,8 @@ var printingFunctions = []string{
 	"typeOf", "typeIs", "typeIsLike", "annotation", "excludeInboundPort",
 }
 
-// bind puts the check before the functions that print.
-func (c printCheck) bind(functions template.FuncMap) {
+// wrapPrintingFunctions puts the check before the functions that print.
+func (c printCheck) wrapPrintingFunctions(functions template.FuncMap) {
 	for _, name := range printingFunctions {
 		fn, ok := functions[name]
 		if !ok {
@@ -155,27 +155,27 @@ func (c printCheck) bind(functions template.FuncMap) {
 		switch name {
 		case "annotation":
 			functions[name] = func(meta reflect.Value, name string, otherwise any) (string, error) {
-				if err := c.any(otherwise); err != nil {
+				if err := c.checkPrintedValue(otherwise); err != nil {
 					return "", err
 				}
 				return annotationOr(meta, name, otherwise)
 			}
 		case "excludeInboundPort":
 			functions[name] = func(port any, excluded string) (string, error) {
-				if err := c.any(port); err != nil {
+				if err := c.checkPrintedValue(port); err != nil {
 					return "", err
 				}
 				return excludeInboundPort(port, excluded), nil
 			}
 		case "typeOf", "typeIs", "typeIsLike":
-			functions[name] = gotemplate.CheckArguments(fn, noMessage)
+			functions[name] = gotemplate.CheckArguments(fn, rejectMeshMessage)
 		default:
-			functions[name] = gotemplate.CheckArguments(fn, c.any)
+			functions[name] = gotemplate.CheckArguments(fn, c.checkPrintedValue)
 		}
 	}
 	if printf, ok := functions["printf"].(func(string, ...any) (string, error)); ok {
 		functions["printf"] = func(format string, args ...any) (string, error) {
-			if err := c.format(format, args); err != nil {
+			if err := c.checkPrintfArguments(format, args); err != nil {
 				return "", err
 			}
 			return printf(format, args...)
@@ -183,21 +183,21 @@ func (c printCheck) bind(functions template.FuncMap) {
 	}
 	for _, name := range []string{"toJson", "toPrettyJson", "toRawJson", "mustToJson", "mustToPrettyJson", "mustToRawJson", "toYaml", "structToJSON"} {
 		if fn, ok := functions[name]; ok {
-			functions[name] = gotemplate.CheckArguments(fn, noData)
+			functions[name] = gotemplate.CheckArguments(fn, rejectWholeData)
 		}
 	}
 }
 
-// noMessage refuses messages, whose Go types have other names here.
-func noMessage(v any) error {
+// rejectMeshMessage refuses messages, whose Go types have other names here.
+func rejectMeshMessage(v any) error {
 	if _, ok := v.(mesh.Message); ok {
 		return errors.New("it asks for the Go type of a message of the mesh config, which istiod has of another name")
 	}
-	return noData(v)
+	return rejectWholeData(v)
 }
 
-// noData refuses the whole data of templates.
-func noData(v any) error {
+// rejectWholeData refuses the whole data of templates.
+func rejectWholeData(v any) error {
 	switch v.(type) {
 	case *TemplateData, TemplateData:
 		return errAllData
@@ -205,8 +205,8 @@ func noData(v any) error {
 	return nil
 }
 
-// format checks the arguments of printf. Verbs that print the text of a message are those of strings.
-func (c printCheck) format(format string, args []any) error {
+// checkPrintfArguments checks the arguments of printf. Verbs that print the text of a message are those of strings.
+func (c printCheck) checkPrintfArguments(format string, args []any) error {
 	verbs, flags := verbsOf(format)
 	for i, arg := range args {
 		known := i < len(verbs)
@@ -214,7 +214,7 @@ func (c printCheck) format(format string, args []any) error {
 		if known && verbs[i] == 'T' && !message {
 			continue
 		}
-		if err := c.any(arg); err != nil {
+		if err := c.checkPrintedValue(arg); err != nil {
 			return err
 		}
 		if message && known && (strings.Contains(flags[i], "#") || !strings.ContainsRune("vsqxX", verbs[i])) {
@@ -278,9 +278,10 @@ func hasMessage(v reflect.Value, depth int) bool {
 // printFunction is the name of the function that checks what an action prints.
 const printFunction = "checkPrintedValue"
 
-// printed is the function of that name: it returns the value as it is, or fails at a place of a template.
-func (c printCheck) printed(name, at string, line int, v reflect.Value) (reflect.Value, error) {
-	if err := c.value(v, 0); err != nil {
+// checkPrintingCall returns the function of that name: it returns the value as it is, or fails at a place of a
+// template.
+func (c printCheck) checkPrintingCall(name, at string, line int, v reflect.Value) (reflect.Value, error) {
+	if err := c.checkValueAtDepth(v, 0); err != nil {
 		return reflect.Value{}, &gotemplate.Error{Template: name, Line: line, At: at, Err: err}
 	}
 	return v, nil
@@ -340,7 +341,7 @@ func (l *language) mayPrintAny(p *parse.PipeNode) bool {
 		if n.Ident == printFunction {
 			return false
 		}
-		return l.returnsAny(n.Ident)
+		return l.returnsUnknownType(n.Ident)
 	case *parse.FieldNode:
 		return mayBeAny(n.Ident)
 	case *parse.VariableNode:
@@ -351,8 +352,8 @@ func (l *language) mayPrintAny(p *parse.PipeNode) bool {
 	return true
 }
 
-// returnsAny reports whether a function may return something other than a text or a number.
-func (l *language) returnsAny(name string) bool {
+// returnsUnknownType reports whether a function may return something other than a text or a number.
+func (l *language) returnsUnknownType(name string) bool {
 	switch name {
 	case "and", "or", "index", "slice", "call":
 		return true

@@ -11,9 +11,9 @@ import (
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
-// preparePlain computes once what is the same for every pod without settings of its own.
-func (in *Injector) preparePlain() error {
-	in.known.register(map[string]any(in.values))
+// prepareDefaultRender computes once what is the same for every pod without settings of its own.
+func (in *Injector) prepareDefaultRender() error {
+	in.known.registerNestedMaps(map[string]any(in.values))
 	if !in.profile.Has(feature.ProxyConfigAnnotation) || len(in.opts.ProxyConfigs) > 0 {
 		return nil
 	}
@@ -34,8 +34,8 @@ type knownYAML struct {
 	texts sync.Map
 }
 
-// register notes a map and the maps in it.
-func (k *knownYAML) register(v any) {
+// registerNestedMaps notes a map and the maps in it.
+func (k *knownYAML) registerNestedMaps(v any) {
 	if k.maps == nil {
 		k.maps = map[uintptr]bool{}
 	}
@@ -43,11 +43,11 @@ func (k *knownYAML) register(v any) {
 	case map[string]any:
 		k.maps[reflect.ValueOf(v).Pointer()] = true
 		for _, e := range v {
-			k.register(e)
+			k.registerNestedMaps(e)
 		}
 	case []any:
 		for _, e := range v {
-			k.register(e)
+			k.registerNestedMaps(e)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func languageOf(p *Profile, g Generation, bound template.FuncMap) *language {
 	for name, fn := range bound {
 		every[name] = fn
 	}
-	every[printFunction] = printCheckOf(p).printed
+	every[printFunction] = printCheckOf(p).checkPrintingCall
 	l.base = template.New("").Funcs(every)
 	return l
 }
@@ -129,7 +129,7 @@ func (l *language) parse(name, text string) (*Template, error) {
 	out := &Template{name: name, text: text, readsAnnotations: readsAnnotations(text), readsGenerateName: strings.Contains(text, ".GenerateName"), readsOwners: strings.Contains(text, ".OwnerReferences"),
 		tmpl: tmpl, marks: gotemplate.Marks{}, absent: u.failAbsent(l, tmpl, nil)}
 	if l.lenient && !out.absent {
-		out.foreign = u.foreign(l)
+		out.foreign = u.unsupportedNames(l)
 	}
 	out.marks.Count(tmpl)
 	l.checkPrints(tmpl, name)

@@ -47,7 +47,7 @@ func usageOf(t *template.Template) templateUsage {
 		}
 		root := roots[sub.Name()]
 		w := walker{templateUsage: u, tree: sub.Tree, name: t.Name(), dollar: root && !setsDollar(sub.Root)}
-		w.list(sub.Root, root)
+		w.walkListNode(sub.Root, root)
 	}
 	return u
 }
@@ -61,32 +61,32 @@ type walker struct {
 	dollar bool
 }
 
-func (w walker) at(n parse.Node) sourcePosition {
+func (w walker) positionOfNode(n parse.Node) sourcePosition {
 	return sourcePosition{template: w.name, line: gotemplate.LineOf(w.tree, n)}
 }
 
-func (w walker) list(l *parse.ListNode, root bool) {
+func (w walker) walkListNode(l *parse.ListNode, root bool) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
-		w.node(n, root)
+		w.walkNode(n, root)
 	}
 }
 
-func (w walker) node(n parse.Node, root bool) {
+func (w walker) walkNode(n parse.Node, root bool) {
 	switch n := n.(type) {
 	case *parse.ActionNode:
-		w.node(n.Pipe, root)
+		w.walkNode(n.Pipe, root)
 	case *parse.IfNode:
-		w.branch(&n.BranchNode, root, root)
+		w.walkBranchNode(&n.BranchNode, root, root)
 	case *parse.WithNode:
-		w.branch(&n.BranchNode, root, false)
+		w.walkBranchNode(&n.BranchNode, root, false)
 	case *parse.RangeNode:
-		w.branch(&n.BranchNode, root, false)
+		w.walkBranchNode(&n.BranchNode, root, false)
 	case *parse.TemplateNode:
 		if n.Pipe != nil {
-			w.node(n.Pipe, root)
+			w.walkNode(n.Pipe, root)
 		}
 	case *parse.PipeNode:
 		if n == nil {
@@ -94,7 +94,7 @@ func (w walker) node(n parse.Node, root bool) {
 		}
 		for _, c := range n.Cmds {
 			for i := range c.Args {
-				w.argument(c, i, root)
+				w.walkCallArgument(c, i, root)
 			}
 		}
 	case *parse.IdentifierNode:
@@ -102,37 +102,37 @@ func (w walker) node(n parse.Node, root bool) {
 			return // no template has it by itself
 		}
 		if _, ok := w.functions[n.Ident]; !ok {
-			w.functions[n.Ident] = w.at(n)
+			w.functions[n.Ident] = w.positionOfNode(n)
 		}
 	case *parse.ChainNode:
-		w.node(n.Node, root)
+		w.walkNode(n.Node, root)
 	}
 }
 
-func (w walker) branch(n *parse.BranchNode, root, inner bool) {
-	w.node(n.Pipe, root)
-	w.list(n.List, inner)
-	w.list(n.ElseList, root)
+func (w walker) walkBranchNode(n *parse.BranchNode, root, inner bool) {
+	w.walkNode(n.Pipe, root)
+	w.walkListNode(n.List, inner)
+	w.walkListNode(n.ElseList, root)
 }
 
-// argument notes which field of the data an argument is, if it is one, or walks on.
-func (w walker) argument(c *parse.CommandNode, i int, root bool) {
+// walkCallArgument notes which field of the data an argument is, if it is one, or walks on.
+func (w walker) walkCallArgument(c *parse.CommandNode, i int, root bool) {
 	switch n := c.Args[i].(type) {
 	case *parse.FieldNode:
 		if root {
-			w.fields[n.Ident[0]] = append(w.fields[n.Ident[0]], fieldRead{w.at(n), w.tree, c, i})
+			w.fields[n.Ident[0]] = append(w.fields[n.Ident[0]], fieldRead{w.positionOfNode(n), w.tree, c, i})
 		}
 	case *parse.VariableNode:
 		if w.dollar && n.Ident[0] == "$" && len(n.Ident) > 1 {
-			w.fields[n.Ident[1]] = append(w.fields[n.Ident[1]], fieldRead{w.at(n), w.tree, c, i})
+			w.fields[n.Ident[1]] = append(w.fields[n.Ident[1]], fieldRead{w.positionOfNode(n), w.tree, c, i})
 		}
 	default:
-		w.node(n, root)
+		w.walkNode(n, root)
 	}
 }
 
-// foreign returns the functions and fields that other versions have and this one does not, as text.
-func (u templateUsage) foreign(l *language) []string {
+// unsupportedNames returns the functions and fields that other versions have and this one does not, as text.
+func (u templateUsage) unsupportedNames(l *language) []string {
 	var out []string
 	for name := range u.functions {
 		if l.functions[name] == nil && !textTemplateFunctions[name] {
@@ -231,7 +231,7 @@ func rootTemplates(t *template.Template) map[string]bool {
 		for _, sub := range t.Templates() {
 			if sub.Tree != nil && sub.Root != nil {
 				root := roots[sub.Name()]
-				c.list(sub.Root, root, root && !setsDollar(sub.Root))
+				c.recordListCalls(sub.Root, root, root && !setsDollar(sub.Root))
 			}
 		}
 		for name := range roots {
@@ -247,7 +247,7 @@ func rootTemplates(t *template.Template) map[string]bool {
 // setsDollar reports whether a template sets $, which is its data otherwise.
 func setsDollar(l *parse.ListNode) bool {
 	u := newVariableUse()
-	u.list(l)
+	u.visitListNode(l)
 	return len(u.values["$"]) > 0
 }
 
@@ -255,8 +255,9 @@ func setsDollar(l *parse.ListNode) bool {
 // than the root data.
 type templateCalls struct{ called, elsewhere map[string]bool }
 
-// list records the calls in a list. root and dollar report whether the dot and $ are the root data at that point.
-func (c templateCalls) list(l *parse.ListNode, root, dollar bool) {
+// recordListCalls records the calls in a list. root and dollar report whether the dot and $ are the root data at that
+// point.
+func (c templateCalls) recordListCalls(l *parse.ListNode, root, dollar bool) {
 	if l == nil {
 		return
 	}
@@ -268,14 +269,14 @@ func (c templateCalls) list(l *parse.ListNode, root, dollar bool) {
 				c.elsewhere[n.Name] = true
 			}
 		case *parse.IfNode:
-			c.list(n.List, root, dollar)
-			c.list(n.ElseList, root, dollar)
+			c.recordListCalls(n.List, root, dollar)
+			c.recordListCalls(n.ElseList, root, dollar)
 		case *parse.WithNode:
-			c.list(n.List, false, dollar)
-			c.list(n.ElseList, root, dollar)
+			c.recordListCalls(n.List, false, dollar)
+			c.recordListCalls(n.ElseList, root, dollar)
 		case *parse.RangeNode:
-			c.list(n.List, false, dollar)
-			c.list(n.ElseList, root, dollar)
+			c.recordListCalls(n.List, false, dollar)
+			c.recordListCalls(n.ElseList, root, dollar)
 		}
 	}
 }

@@ -57,8 +57,8 @@ func asJSONNumber(v any) any {
 	}
 }
 
-// at is the value at a path, or nil.
-func (v Values) at(path ...string) any {
+// valueAtPath returns the value at a path, or nil.
+func (v Values) valueAtPath(path ...string) any {
 	var cur any = map[string]any(v)
 	for _, key := range path {
 		m, ok := cur.(map[string]any)
@@ -72,7 +72,7 @@ func (v Values) at(path ...string) any {
 
 // String returns the text at a path: a string, or a number or bool as text, or "".
 func (v Values) String(path ...string) string {
-	switch s := v.at(path...).(type) {
+	switch s := v.valueAtPath(path...).(type) {
 	case string:
 		return s
 	case float64, bool:
@@ -84,7 +84,7 @@ func (v Values) String(path ...string) string {
 
 // Bool is the bool at a path; the texts true and false count too.
 func (v Values) Bool(path ...string) bool {
-	switch b := v.at(path...).(type) {
+	switch b := v.valueAtPath(path...).(type) {
 	case bool:
 		return b
 	case string:

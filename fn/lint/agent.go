@@ -16,7 +16,7 @@ type agentCall struct {
 	port      int64
 }
 
-func (a agentCall) name() string { return a.at[len(a.at)-1] }
+func (a agentCall) lastPathSegment() string { return a.at[len(a.at)-1] }
 
 // Paths under which the agent answers in place of a container; %s is its name. Source: pkg/kube/inject/app_probe.go of Istio 1.31.
 var agentPaths = map[string]string{
@@ -26,15 +26,15 @@ var agentPaths = map[string]string{
 // callOfAgent returns the probe or hook of the container that cannot succeed before istio-proxy runs.
 func callOfAgent(p *pod, c container, at ...string) (agentCall, bool) {
 	call := agentCall{at: at}
-	handler, _ := c.field(at...).(map[string]any)
-	path, known := agentPaths[call.name()]
+	handler, _ := c.nestedField(at...).(map[string]any)
+	path, known := agentPaths[call.lastPathSegment()]
 	httpGet, _ := handler["httpGet"].(map[string]any)
 	if known && strings.TrimPrefix(textOf(httpGet["path"]), "/") == strings.TrimPrefix(fmt.Sprintf(path, c.name), "/") {
 		call.rewritten = true
 		return call, true
 	}
 	kind, port := networkHandler(c, handler)
-	if kind == "" || kind != "httpGet" && call.name() == "postStart" {
+	if kind == "" || kind != "httpGet" && call.lastPathSegment() == "postStart" {
 		return call, false
 	}
 	call.port = port
@@ -44,10 +44,10 @@ func callOfAgent(p *pod, c container, at ...string) (agentCall, bool) {
 // capturedBefore reports whether the pod's inbound traffic is captured already when the container starts.
 func capturedBefore(p *pod, c container) bool {
 	mode := p.interceptionMode()
-	if !p.sidecar() || mode == "NONE" || p.in.Facts.CNI == Unknown && p.capture == nil {
+	if !p.servesLocalApplication() || mode == "NONE" || p.in.Facts.CNI == Unknown && p.capture == nil {
 		return false
 	}
-	return p.cni() || p.capture != nil && (!c.init || p.capture.index < c.index)
+	return p.capturesWithCNI() || p.capture != nil && (!c.init || p.capture.index < c.index)
 }
 
 // precedesProxy reports whether the kubelet starts the container before istio-proxy.
@@ -70,7 +70,7 @@ var (
 func checkWaitsForAgent(p *pod) []finding {
 	var out []finding
 	for _, c := range p.inits {
-		if !c.native() || !p.precedesProxy(c) {
+		if !c.isNativeSidecar() || !p.precedesProxy(c) {
 			continue
 		}
 		for _, at := range [][]string{startupCall, postStart} {
@@ -81,7 +81,7 @@ func checkWaitsForAgent(p *pod) []finding {
 			out = append(out, finding{
 				path: c.path + "." + strings.Join(at, "."), container: c.name,
 				message: fmt.Sprintf("the pod never starts: the %s of native sidecar %s %s, and the kubelet starts %s only after it has succeeded; %s",
-					call.name(), c.name, call.needs(), proxyName, waysOut(p, c)),
+					call.lastPathSegment(), c.name, call.describePrerequisite(), proxyName, waysOut(p, c)),
 			})
 		}
 	}
@@ -92,8 +92,8 @@ func checkWaitsForAgent(p *pod) []finding {
 	return out
 }
 
-// needs describes what a call waits for.
-func (a agentCall) needs() string {
+// describePrerequisite describes what a call waits for.
+func (a agentCall) describePrerequisite() string {
 	if a.rewritten {
 		return "was rewritten to the agent in " + proxyName
 	}
@@ -120,7 +120,7 @@ func failedHooks(p *pod, effect string) []finding {
 		out = append(out, finding{
 			path: c.path + ".lifecycle.postStart", container: c.name,
 			message: fmt.Sprintf("the postStart hook of container %s %s, which starts after it: the hook fails, the kubelet kills the container, %s",
-				c.name, call.needs(), effect),
+				c.name, call.describePrerequisite(), effect),
 		})
 	}
 	return out
@@ -132,7 +132,7 @@ func checkFailsBeforeAgent(p *pod) []finding {
 		out = failedHooks(p, "and starts it again after a delay")
 	}
 	for _, c := range p.inits {
-		if !c.native() || !p.precedesProxy(c) {
+		if !c.isNativeSidecar() || !p.precedesProxy(c) {
 			continue
 		}
 		call, fails := callOfAgent(p, c, livenessCall...)
@@ -143,7 +143,7 @@ func checkFailsBeforeAgent(p *pod) []finding {
 		out = append(out, finding{
 			path: c.path + ".livenessProbe", container: c.name,
 			message: fmt.Sprintf("the livenessProbe of native sidecar %s %s, which starts after init container %s has ended: if that takes long, the kubelet kills %s meanwhile",
-				c.name, call.needs(), next, c.name),
+				c.name, call.describePrerequisite(), next, c.name),
 		})
 	}
 	return out
@@ -155,7 +155,7 @@ func longInitAfter(p *pod, c container) string {
 		if next.name == proxyName {
 			return ""
 		}
-		if !next.native() && !p.istioOwn(next) {
+		if !next.isNativeSidecar() && !p.isIstioInitContainer(next) {
 			return next.name
 		}
 	}

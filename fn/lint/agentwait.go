@@ -40,7 +40,7 @@ func (c container) programs() []string {
 
 // execCommand is what a probe or hook runs in the container; nil where it runs nothing.
 func (c container) execCommand(at ...string) []string {
-	handler, _ := c.field(at...).(map[string]any)
+	handler, _ := c.nestedField(at...).(map[string]any)
 	return container{fields: mapAt(handler, "exec")}.stringList("command")
 }
 
@@ -48,7 +48,7 @@ func (c container) execCommand(at ...string) []string {
 // starts istio-proxy only after an ordinary init container has ended, the startupProbe or postStart hook of a
 // native sidecar has succeeded, or the postStart hook of an ordinary container has ended.
 func waitsByCommand(p *pod) []finding {
-	if !p.sidecar() {
+	if !p.servesLocalApplication() {
 		return nil
 	}
 	const native = "let a native " + proxyName + " start first"
@@ -61,8 +61,8 @@ func waitsByCommand(p *pod) []finding {
 	}
 	for _, c := range p.inits {
 		switch {
-		case !p.precedesProxy(c) || p.istioOwn(c):
-		case !c.native():
+		case !p.precedesProxy(c) || p.isIstioInitContainer(c):
+		case !c.isNativeSidecar():
 			if blocksOnAgent(c.programs()) {
 				report(c, c.path, "init container "+c.name, "it has ended", native+", or have the application wait instead")
 			}

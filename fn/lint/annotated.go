@@ -22,7 +22,7 @@ type annotatedObject struct {
 func (s *workloadSet) annotatedObjects() []annotatedObject {
 	var out []annotatedObject
 	for _, ns := range s.namespaces {
-		out = append(out, annotatedObject{result.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: ns.Name}, ns.File, ignoredBy(ns.Annotations), ns.Annotations})
+		out = append(out, annotatedObject{result.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: ns.Name}, ns.File, parseIgnoredRules(ns.Annotations), ns.Annotations})
 	}
 	for _, f := range s.services {
 		meta, _ := f.Object.Object["metadata"].(map[string]any)

@@ -15,8 +15,8 @@ func istioKey(key string) bool {
 	return ok && (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io"))
 }
 
-// own returns the annotations of the pod in Istio's domains that the injector did not write, in order.
-func (p *pod) own() []string {
+// ownIstioAnnotations returns the annotations of the pod in Istio's domains that the injector did not write, in order.
+func (p *pod) ownIstioAnnotations() []string {
 	before, _ := p.in.Before["metadata"].(map[string]any)
 	given := stringMap(before["annotations"])
 	var out []string
@@ -34,7 +34,7 @@ func (p *pod) own() []string {
 
 func checkMisplaced(p *pod) []finding {
 	var out []finding
-	for _, key := range p.own() {
+	for _, key := range p.ownIstioAnnotations() {
 		a, ok := annotations[key]
 		if ok && len(a.on) > 0 && !slices.Contains(a.on, "Pod") {
 			out = append(out, finding{
@@ -153,7 +153,7 @@ func checkUnknown(p *pod) []finding {
 		}
 		out = append(out, finding{object: object, path: annotationPath(key), message: message})
 	}
-	for _, key := range p.own() {
+	for _, key := range p.ownIstioAnnotations() {
 		report(key, false)
 	}
 	for _, key := range sortedKeys(p.in.ObjectAnnotations) {
@@ -186,10 +186,10 @@ func checkDeprecated(p *pod) []finding {
 	}
 	plane, known := parseVersion(p.in.Facts.IstioVersion)
 	var out []finding
-	for _, key := range p.own() {
+	for _, key := range p.ownIstioAnnotations() {
 		a := annotations[key]
 		_, labelled := p.labels[key] // the label that is to replace the annotation exists
-		if a.deprecated == "" || labelled || known && plane.before(deprecatedSince[key]) {
+		if a.deprecated == "" || labelled || known && plane.isBeforeMinor(deprecatedSince[key]) {
 			continue
 		}
 		out = append(out, finding{
@@ -202,7 +202,7 @@ func checkDeprecated(p *pod) []finding {
 
 func checkAlpha(p *pod) []finding {
 	var out []finding
-	for _, key := range p.own() {
+	for _, key := range p.ownIstioAnnotations() {
 		if a := annotations[key]; a.status == alpha && a.deprecated == "" && key != statusAnnotation {
 			out = append(out, finding{
 				path: annotationPath(key), current: p.annotations[key],
@@ -219,13 +219,13 @@ func checkVersionOfAnnotation(p *pod) []finding {
 		return nil
 	}
 	var out []finding
-	for _, key := range p.own() {
+	for _, key := range p.ownIstioAnnotations() {
 		a := annotations[key]
 		var message string
 		switch {
-		case a.since > 0 && plane.before(a.since):
+		case a.since > 0 && plane.isBeforeMinor(a.since):
 			message = fmt.Sprintf("annotation %s has no effect on Istio %s: it is known from 1.%d on", key, plane, a.since)
-		case a.until > 0 && !plane.before(a.until+1):
+		case a.until > 0 && !plane.isBeforeMinor(a.until+1):
 			message = fmt.Sprintf("annotation %s has no effect on Istio %s: 1.%d was the last to know it", key, plane, a.until)
 		default:
 			continue

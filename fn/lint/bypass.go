@@ -20,8 +20,8 @@ var (
 	callersOf = []string{"linkerd/proxy", "datadoghq/agent", "datadog/agent"}
 )
 
-// callsOut reports whether a native sidecar is known to need the network from its start.
-func (c container) callsOut() bool {
+// needsNetworkAtStart reports whether a native sidecar is known to need the network from its start.
+func (c container) needsNetworkAtStart() bool {
 	return c.servesLocally() || slices.Contains(callersNamed, c.name) || slices.ContainsFunc(callers, func(name string) bool {
 		prefix, wild := strings.CutSuffix(name, "*")
 		return c.imageName() == prefix || wild && strings.HasPrefix(c.imageName(), prefix)
@@ -30,9 +30,9 @@ func (c container) callsOut() bool {
 	})
 }
 
-// described is how findings name the container.
-func (c container) described() string {
-	if c.native() {
+// describeForFindings returns how findings name the container.
+func (c container) describeForFindings() string {
+	if c.isNativeSidecar() {
 		return "native sidecar " + c.name
 	}
 	return "init container " + c.name
@@ -47,7 +47,7 @@ func (c container) remotePorts() []string {
 	case c.servesLocally():
 		return []string{"443", "3307"}
 	}
-	address, _ := c.env("VAULT_ADDR")
+	address, _ := c.literalEnvValue("VAULT_ADDR")
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "":
@@ -63,7 +63,7 @@ func (c container) remotePorts() []string {
 // capturesDNS reports whether the proxy answers the pod's DNS requests. Rules for that leave out the proxy's own user only: excluded ports
 // do not count. Source: handleCaptureByOwnerGroup and ConfigureRules of tools/istio-iptables in Istio 1.31.
 func capturesDNS(proxy *container) bool {
-	v, _ := proxy.env("ISTIO_META_DNS_CAPTURE")
+	v, _ := proxy.literalEnvValue("ISTIO_META_DNS_CAPTURE")
 	return v == "true"
 }
 

@@ -14,7 +14,7 @@ import (
 var observedPorts = []string{"metric", "prom", "health", "probe", "live", "ready", "status", "monitor"}
 
 func checkUncapturedPorts(p *pod) []finding {
-	if !p.sidecar() || p.interceptionMode() == "NONE" {
+	if !p.servesLocalApplication() || p.interceptionMode() == "NONE" {
 		return nil
 	}
 	const include, exclude = "traffic.sidecar.istio.io/includeInboundPorts", "traffic.sidecar.istio.io/excludeInboundPorts"
@@ -26,7 +26,7 @@ func checkUncapturedPorts(p *pod) []finding {
 	}
 	excluded := fieldsOf(p.annotations[exclude])
 	var ports []string
-	for _, c := range p.apps() {
+	for _, c := range p.applicationContainers() {
 		list, _ := c.fields["ports"].([]any)
 		for _, item := range list {
 			m, _ := item.(map[string]any)
@@ -87,7 +87,7 @@ func checkHostNetwork(p *pod) []finding {
 
 // checkTelemetryLabels reads the labels in which Istio looks for the names. Source: CanonicalServiceLabels in pkg/config/labels.
 func checkTelemetryLabels(p *pod) []finding {
-	if !p.sidecar() {
+	if !p.servesLocalApplication() {
 		return nil
 	}
 	var missing []string

@@ -101,7 +101,7 @@ func checkSharedCertificates(s *workloadSet) []setFinding {
 			if credential == "" {
 				continue
 			}
-			key := strings.Join([]string{in, labelText(stringMap(g.spec["selector"])), credential, textOf(server["bind"])}, "\x01")
+			key := strings.Join([]string{in, joinLabels(stringMap(g.spec["selector"])), credential, textOf(server["bind"])}, "\x01")
 			hosts := textsOf(server["hosts"])
 			for _, other := range byCertificate[key] {
 				if reported || other.gateway.Name == g.Name || !g.isBeside(other.gateway) || slices.ContainsFunc(hosts, func(h string) bool { return slices.Contains(other.hosts, h) }) {
@@ -147,7 +147,7 @@ func checkEntryProtocols(s *workloadSet) []setFinding {
 					}
 					reported = true
 					out = append(out, e.newFinding(fmt.Sprintf("spec.ports[%d].protocol", i),
-						fmt.Sprintf("%s says that port %d of %s speaks %s, and this one says %s", other.entry, number, host, orNone(textsIn(other.protocol)), orNone(textsIn(protocol)))))
+						fmt.Sprintf("%s says that port %d of %s speaks %s, and this one says %s", other.entry, number, host, orNone(singletonOrEmpty(other.protocol)), orNone(singletonOrEmpty(protocol)))))
 				}
 			}
 		}
@@ -155,8 +155,8 @@ func checkEntryProtocols(s *workloadSet) []setFinding {
 	return out
 }
 
-// textsIn returns the text as a list, without it where it is empty.
-func textsIn(text string) []string {
+// singletonOrEmpty returns the text as a list, without it where it is empty.
+func singletonOrEmpty(text string) []string {
 	if text == "" {
 		return nil
 	}

@@ -11,10 +11,12 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// native reports whether the container is an init container that always restarts.
-func (c container) native() bool { return c.init && textOf(c.fields["restartPolicy"]) == "Always" }
+// isNativeSidecar reports whether the container is an init container that always restarts.
+func (c container) isNativeSidecar() bool {
+	return c.init && textOf(c.fields["restartPolicy"]) == "Always"
+}
 
-func (c container) field(path ...string) any {
+func (c container) nestedField(path ...string) any {
 	var v any = c.fields
 	for _, key := range path {
 		m, ok := v.(map[string]any)
@@ -35,8 +37,9 @@ func (c container) stringList(key string) []string {
 	return out
 }
 
-// env returns the value of a variable that is written out, and false where it is absent or comes from elsewhere.
-func (c container) env(name string) (string, bool) {
+// literalEnvValue returns the value of a variable that is written out, and false where it is absent or comes from
+// elsewhere.
+func (c container) literalEnvValue(name string) (string, bool) {
 	list, _ := c.fields["env"].([]any)
 	for _, item := range list {
 		m, _ := item.(map[string]any)
@@ -62,9 +65,9 @@ func (c container) flagValue(name string) string {
 	return ""
 }
 
-// securityContext reads a number of the container's security context, and the pod's where the container has none.
+// runAs reads a number of the container's security context, and the pod's where the container has none.
 func (p *pod) runAs(c container, key string) (id int64, path string, ok bool) {
-	if id, ok := integerOf(c.field("securityContext", key)); ok {
+	if id, ok := integerOf(c.nestedField("securityContext", key)); ok {
 		return id, c.path + ".securityContext." + key, true
 	}
 	podContext, _ := p.spec["securityContext"].(map[string]any)
@@ -99,7 +102,7 @@ func (c container) runsProxy() bool {
 // lifecycleHook reads the hook of the name, preStop or postStart.
 func (c container) lifecycleHook(name string) hookFacts {
 	h := hookFacts{path: c.path + ".lifecycle." + name}
-	handler, ok := c.field("lifecycle", name).(map[string]any)
+	handler, ok := c.nestedField("lifecycle", name).(map[string]any)
 	if !ok {
 		return h
 	}
@@ -114,7 +117,7 @@ func (c container) lifecycleHook(name string) hookFacts {
 	for _, v := range list {
 		h.command = append(h.command, textOf(v))
 	}
-	line := h.line()
+	line := h.commandLine()
 	h.loop = loopWord.MatchString(line)
 	if h.loop {
 		return h
@@ -131,25 +134,26 @@ func (c container) lifecycleHook(name string) hookFacts {
 	return h
 }
 
-func (h hookFacts) line() string { return strings.Join(h.command, " ") }
+func (h hookFacts) commandLine() string { return strings.Join(h.command, " ") }
 
-// drains reports whether the hook asks the agent to drain the proxy at once, as the stock hook of native sidecars
-// does. The agent then exits on termination without any wait of its own.
-func (h hookFacts) drains() bool {
-	line := h.line()
+// drainsProxyAtOnce reports whether the hook asks the agent to drain the proxy at once, as the stock hook of native
+// sidecars does. The agent then exits on termination without any wait of its own.
+func (h hookFacts) drainsProxyAtOnce() bool {
+	line := h.commandLine()
 	return strings.Contains(line, "POST drain") || strings.Contains(line, "/drain") && strings.Contains(line, "15020")
 }
 
-// program is the base name of what the hook runs.
-func (h hookFacts) program() string {
+// programBaseName returns the base name of what the hook runs.
+func (h hookFacts) programBaseName() string {
 	if len(h.command) == 0 {
 		return ""
 	}
 	return h.command[0][strings.LastIndex(h.command[0], "/")+1:]
 }
 
-// distroless reports whether the image is one of Istio's without a shell. Where the image is named by a digest alone it is not known.
-func (c container) distroless() bool {
+// isDistrolessImage reports whether the image is one of Istio's without a shell. Where the image is named by a digest
+// alone it is not known.
+func (c container) isDistrolessImage() bool {
 	return slices.ContainsFunc(strings.Split(imageTag(textOf(c.fields["image"])), "-"), func(part string) bool { return part == "distroless" })
 }
 

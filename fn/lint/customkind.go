@@ -54,7 +54,7 @@ func checkPrunedSidecars(s *workloadSet) []setFinding {
 		}
 		group, version, _ := strings.Cut(pod.ref.APIVersion, "/")
 		c := pod.containers[pod.injectedNative()]
-		message, unsure := s.prunes(group, version, pod, c)
+		message, unsure := s.describeSidecarPruning(group, version, pod, c)
 		if message == "" {
 			continue
 		}
@@ -66,8 +66,8 @@ func checkPrunedSidecars(s *workloadSet) []setFinding {
 	return out
 }
 
-// prunes describes what happens to a native sidecar in a custom resource, or returns "" if it stays.
-func (s *workloadSet) prunes(group, version string, pod *Summary, c containerSummary) (message string, unsure bool) {
+// describeSidecarPruning describes what happens to a native sidecar in a custom resource, or returns "" if it stays.
+func (s *workloadSet) describeSidecarPruning(group, version string, pod *Summary, c containerSummary) (message string, unsure bool) {
 	kind := pod.ref.Kind
 	lost := fmt.Sprintf("the API server removes restartPolicy from init container %s, which then never ends, so that the application never starts", c.name)
 	for _, crd := range s.objects["CustomResourceDefinition"] {
@@ -89,7 +89,7 @@ func (s *workloadSet) prunes(group, version string, pod *Summary, c containerSum
 	if !listed {
 		return fmt.Sprintf("if the CustomResourceDefinition of %s is older than native sidecars, %s; it is not among the files", kind, lost), true
 	}
-	if v, ok := s.versionOf(since.image); ok {
+	if v, ok := s.controllerVersion(since.image); ok {
 		if v.major > since.major || v.major == since.major && v.minor >= since.minor {
 			return "", false
 		}
@@ -98,8 +98,8 @@ func (s *workloadSet) prunes(group, version string, pod *Summary, c containerSum
 	return fmt.Sprintf("with %s before %d.%d %s; its CustomResourceDefinition is not among the files", since.name, since.major, since.minor, lost), true
 }
 
-// versionOf returns the version of a controller among the workloads, by the tag of its image.
-func (s *workloadSet) versionOf(image string) (versionNumber, bool) {
+// controllerVersion returns the version of a controller among the workloads, by the tag of its image.
+func (s *workloadSet) controllerVersion(image string) (versionNumber, bool) {
 	for i := range s.pods {
 		for _, c := range s.pods[i].containers {
 			name, _, _ := strings.Cut(c.image, "@")

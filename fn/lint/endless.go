@@ -31,11 +31,11 @@ func mayEndSidecar(p *pod, c container) bool {
 	}
 	switch c.name {
 	case "daprd":
-		return strings.Contains(p.said(), "/v1.0/shutdown")
+		return strings.Contains(p.containerCommandText(), "/v1.0/shutdown")
 	case "linkerd-proxy":
 		// Older proxies have no switch: the endpoint is always enabled.
-		enabled, ok := c.env("LINKERD2_PROXY_SHUTDOWN_ENDPOINT_ENABLED")
-		return enabled == "true" || !ok && endsLinkerd(p.said())
+		enabled, ok := c.literalEnvValue("LINKERD2_PROXY_SHUTDOWN_ENDPOINT_ENABLED")
+		return enabled == "true" || !ok && endsLinkerd(p.containerCommandText())
 	case "vault-agent":
 		return c.vaultAgentMayEnd()
 	}
@@ -52,7 +52,7 @@ func endsLinkerd(said string) bool {
 // vaultAgentMayEnd reads the configuration that Vault's injector writes to a variable. A configuration stored
 // elsewhere, as in a ConfigMap, may contain anything.
 func (c container) vaultAgentMayEnd() bool {
-	text, _ := c.env("VAULT_CONFIG")
+	text, _ := c.literalEnvValue("VAULT_CONFIG")
 	data, err := base64.StdEncoding.DecodeString(text)
 	var config struct {
 		ExitAfterAuth bool `json:"exit_after_auth"`

@@ -26,7 +26,7 @@ func checkFilterVersions(s *workloadSet) []setFinding {
 		}
 		count := map[string]int{}
 		fits := false
-		for _, pod := range s.proxiesOf(f) {
+		for _, pod := range s.proxiesSelectedBy(f) {
 			release := proxyRelease(pod.image)
 			v, ok := parseVersion(release)
 			if !ok || v.patch < 0 {

@@ -23,8 +23,8 @@ type ending struct {
 
 func endingOf(p *pod) ending {
 	var out ending
-	if p.sidecar() && len(checkListenerClosesAtOnce(p)) == 0 {
-		for _, c := range p.apps() {
+	if p.servesLocalApplication() && len(checkListenerClosesAtOnce(p)) == 0 {
+		for _, c := range p.applicationContainers() {
 			if c.closesAtOnce() && !c.lifecycleHook("preStop").exists {
 				out.closes, out.closesPath = c.name, c.path
 				break
@@ -157,7 +157,7 @@ func Replicas(obj map[string]any) *int64 {
 func (s *workloadSet) replicasOf(pod *Summary) (int64, bool) {
 	for _, h := range s.objects["HorizontalPodAutoscaler"] {
 		target := mapAt(h.spec, "scaleTargetRef")
-		if h.scope != scope(pod.ref.Namespace, pod.file) || textOf(target["kind"]) != pod.ref.Kind || textOf(target["name"]) != pod.ref.Name {
+		if h.scope != serviceLookupScope(pod.ref.Namespace, pod.file) || textOf(target["kind"]) != pod.ref.Kind || textOf(target["name"]) != pod.ref.Name {
 			continue
 		}
 		if n, ok := integerOf(h.spec["minReplicas"]); ok {

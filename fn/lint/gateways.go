@@ -162,7 +162,7 @@ func checkGatewayConflicts(s *workloadSet) []setFinding {
 				continue
 			}
 			for _, host := range textsOf(server["hosts"]) {
-				c := claim{in + " " + labelText(selector), fmt.Sprint(port), textOf(server["bind"]), host}
+				c := claim{in + " " + joinLabels(selector), fmt.Sprint(port), textOf(server["bind"]), host}
 				other := first[c]
 				if other == nil {
 					first[c] = g
@@ -196,7 +196,7 @@ func checkGatewayPorts(s *workloadSet) []setFinding {
 				continue
 			}
 			one := g.newFinding(fmt.Sprintf("spec.servers[%d].port.number", i), fmt.Sprintf("no Service of the pods with %s has port %d; they have %s",
-				labelText(selector), number, portsText(ports)))
+				joinLabels(selector), number, joinPorts(ports)))
 			one.field.CurrentValue = number
 			out = append(out, one)
 		}
@@ -217,7 +217,7 @@ func (s *workloadSet) gatewayPorts(selector map[string]string) map[int64]bool {
 			}
 			ports[p.number] = true
 			for _, pod := range f.selected {
-				ports[p.targetOf(pod)] = true
+				ports[p.targetPortNumber(pod)] = true
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func (s *workloadSet) gatewayPorts(selector map[string]string) map[int64]bool {
 	return ports
 }
 
-func portsText(ports map[int64]bool) string {
+func joinPorts(ports map[int64]bool) string {
 	var parts []string
 	for _, n := range slices.Sorted(maps.Keys(ports)) {
 		parts = append(parts, fmt.Sprint(n))

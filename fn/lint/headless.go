@@ -20,7 +20,7 @@ func checkHeadlessPorts(s *workloadSet) []setFinding {
 				named[pod] = map[int64]bool{}
 			}
 			for _, p := range f.ports {
-				named[pod][p.targetOf(pod)] = true
+				named[pod][p.targetPortNumber(pod)] = true
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func checkHeadlessPorts(s *workloadSet) []setFinding {
 			}
 			if len(ports) > 0 {
 				then := "without mutual TLS, and fail where it is required"
-				if strict := s.strictFor(pod, f.scope); strict != nil {
+				if strict := s.strictPeerAuthenticationFor(pod, f.scope); strict != nil {
 					then = fmt.Sprintf("without mutual TLS, which %s requires: they fail", strict)
 				}
 				out = append(out, f.newFinding(&result.Field{Path: "spec.ports"},

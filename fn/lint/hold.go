@@ -11,7 +11,7 @@ const configAnnotation = "proxy.istio.io/config"
 
 // checkIgnoredHold reads the pod's annotation only: a setting of the mesh is meant for other pods as well.
 func checkIgnoredHold(p *pod) []finding {
-	if !p.native() || p.proxy.lifecycleHook("postStart").exists {
+	if !p.hasNativeProxy() || p.proxy.lifecycleHook("postStart").exists {
 		return nil
 	}
 	var config struct {

@@ -14,7 +14,7 @@ import (
 
 func checkImageAuto(p *pod) []finding {
 	var out []finding
-	for _, c := range p.all() {
+	for _, c := range p.allContainers() {
 		if textOf(c.fields["image"]) == "auto" {
 			out = append(out, finding{
 				path: c.path + ".image", container: c.name, current: "auto",
@@ -26,7 +26,7 @@ func checkImageAuto(p *pod) []finding {
 }
 
 func checkInjectFalseCNI(p *pod) []finding {
-	if p.proxy == nil || !p.cni() || p.interceptionMode() == "NONE" {
+	if p.proxy == nil || !p.capturesWithCNI() || p.interceptionMode() == "NONE" {
 		return nil
 	}
 	const key = "sidecar.istio.io/inject"
@@ -75,16 +75,16 @@ var kubeletCalls = [][]string{
 }
 
 func checkProbes(p *pod) []finding {
-	if !p.sidecar() || p.interceptionMode() == "NONE" {
+	if !p.servesLocalApplication() || p.interceptionMode() == "NONE" {
 		return nil
 	}
 	var out []finding
-	for _, c := range p.all() {
-		if c.name == proxyName || p.istioOwn(c) || p.injected[c.name] {
+	for _, c := range p.allContainers() {
+		if c.name == proxyName || p.isIstioInitContainer(c) || p.injected[c.name] {
 			continue
 		}
 		for _, at := range kubeletCalls {
-			handler, _ := c.field(at...).(map[string]any)
+			handler, _ := c.nestedField(at...).(map[string]any)
 			kind, port := networkHandler(c, handler)
 			if kind == "" || port == statusPort(p) || !capturesInbound(p, port) {
 				continue
@@ -128,11 +128,11 @@ func networkHandler(c container, handler map[string]any) (kind string, port int6
 var reservedPorts = []int64{15000, 15001, 15004, 15006, 15008, 15020, 15021, 15053, 15090}
 
 func checkReservedPorts(p *pod) []finding {
-	if !p.sidecar() {
+	if !p.servesLocalApplication() {
 		return nil
 	}
 	var out []finding
-	for _, c := range p.apps() {
+	for _, c := range p.applicationContainers() {
 		if p.injected[c.name] {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 func checkJobCompletes(p *pod) []finding {
-	if !p.completes() {
+	if !p.runsToCompletion() {
 		return nil
 	}
 	var out []finding
@@ -34,7 +34,7 @@ func outlivesApp(p *pod, c container) bool {
 	case isEndless(p.injected, c):
 		return !mayEndSidecar(p, c)
 	}
-	return p.proxy != nil && c.name == proxyName && !p.proxy.init && len(p.apps()) > 0 && !quitsProxy(p)
+	return p.proxy != nil && c.name == proxyName && !p.proxy.init && len(p.applicationContainers()) > 0 && !quitsProxy(p)
 }
 
 // localProxies are images of proxies that serve the application in their pod and never end by themselves: those of Google's
@@ -63,14 +63,15 @@ func (c container) servesLocally() bool {
 // quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy, or, where containers see
 // each other's processes, the agent itself.
 func quitsProxy(p *pod) bool {
-	said := p.said()
+	said := p.containerCommandText()
 	return strings.Contains(said, quitCall) || seesAll(p) && strings.Contains(said, "pilot-agent")
 }
 
-// said returns the text of the commands, arguments and variables of the containers besides Istio's proxy.
-func (p *pod) said() string {
+// containerCommandText returns the text of the commands, arguments and variables of the containers besides Istio's
+// proxy.
+func (p *pod) containerCommandText() string {
 	var said []string
-	for _, c := range p.apps() {
+	for _, c := range p.applicationContainers() {
 		said = append(said, c.stringList("command")...)
 		said = append(said, c.stringList("args")...)
 		said = append(said, c.lifecycleHook("preStop").command...)

@@ -11,15 +11,15 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// says reports whether the resources of a container or of a pod have a request or a limit. Kubernetes uses a limit
-// as the request if none is set.
-func says(resources map[string]any, which, name string) bool {
+// hasResourceAmount reports whether the resources of a container or of a pod have a request or a limit. Kubernetes uses
+// a limit as the request if none is set.
+func hasResourceAmount(resources map[string]any, which, name string) bool {
 	limit := mapAt(resources, "limits")[name] != nil
 	return limit || which == "requests" && mapAt(resources, "requests")[name] != nil
 }
 
-// injects reports whether something is injected into the pod.
-func (s *Summary) injects() bool {
+// hasInjectedContainers reports whether something is injected into the pod.
+func (s *Summary) hasInjectedContainers() bool {
 	return slices.ContainsFunc(s.containers, func(c containerSummary) bool { return c.injected })
 }
 
@@ -54,10 +54,10 @@ func checkAutoscalers(s *workloadSet) []setFinding {
 	for _, h := range s.objects["HorizontalPodAutoscaler"] {
 		target := mapAt(h.spec, "scaleTargetRef")
 		for _, pod := range s.index.byName[h.scope+"\x00"+textOf(target["name"])] {
-			if pod.ref.Kind != textOf(target["kind"]) || !pod.injects() {
+			if pod.ref.Kind != textOf(target["kind"]) || !pod.hasInjectedContainers() {
 				continue
 			}
-			for _, name := range utilizations(h.spec) {
+			for _, name := range utilizationResourceNames(h.spec) {
 				if who := pod.withoutRequest(name); who != "" && !s.hasDefault(h.scope, "requests", name) {
 					out = append(out, h.newFinding("spec.scaleTargetRef", fmt.Sprintf("it scales by the utilization of %s, and %s no %s: nothing is scaled", name, who, name)))
 				}
@@ -73,10 +73,10 @@ func checkAutoscalers(s *workloadSet) []setFinding {
 // pkg/controller/podautoscaler/replica_calculator.go of Kubernetes.
 func (s *Summary) withoutRequest(name string) string {
 	var missing []string
-	requested := says(s.resources, "requests", name)
+	requested := hasResourceAmount(s.resources, "requests", name)
 	for _, c := range s.containers {
 		switch {
-		case says(c.resources, "requests", name):
+		case hasResourceAmount(c.resources, "requests", name):
 			requested = true
 		case !c.init || c.native:
 			missing = append(missing, c.name)
@@ -97,9 +97,9 @@ func (s *Summary) withoutRequest(name string) string {
 	return fmt.Sprintf("containers %s of %s request", strings.Join(missing, " and "), s.ref)
 }
 
-// utilizations are the resources whose utilization an autoscaler asks for, in all versions of the API: of the whole pod, not of one
-// container. Without any metric it is that of cpu.
-func utilizations(spec map[string]any) []string {
+// utilizationResourceNames returns the resources whose utilization an autoscaler asks for, in all versions of the API:
+// of the whole pod, not of one container. Without any metric it is that of cpu.
+func utilizationResourceNames(spec map[string]any) []string {
 	if len(mapsOf(spec["metrics"])) == 0 {
 		return []string{"cpu"}
 	}
@@ -122,7 +122,7 @@ func checkLimitRanges(s *workloadSet) []setFinding {
 			}
 			for _, pod := range s.index.byScope[l.scope] {
 				for _, c := range pod.containers {
-					if message := outsideOf(item, c); c.injected && message != "" {
+					if message := describeLimitViolations(item, c); c.injected && message != "" {
 						out = append(out, pod.newFinding(c, l, message))
 					}
 				}
@@ -140,26 +140,27 @@ func (s *Summary) newFinding(c containerSummary, against *objectFacts, message s
 	}
 }
 
-// outsideOf describes which of a container's values are outside of a LimitRange's item, or returns "" if none are.
-func outsideOf(item map[string]any, c containerSummary) string {
+// describeLimitViolations describes which of a container's values are outside of a LimitRange's item, or returns "" if
+// none are.
+func describeLimitViolations(item map[string]any, c containerSummary) string {
 	limits, requests := mapAt(c.resources, "limits"), mapAt(c.resources, "requests")
 	for _, name := range []string{"cpu", "memory"} {
-		if most, have := mapAt(item, "max")[name], limits[name]; isMore(have, most) {
+		if most, have := mapAt(item, "max")[name], limits[name]; exceedsQuantity(have, most) {
 			return fmt.Sprintf("container %s has a %s limit of %v, above %v of", c.name, name, have, most)
 		}
 		have := requests[name]
 		if have == nil {
 			have = limits[name]
 		}
-		if least := mapAt(item, "min")[name]; isMore(least, have) {
+		if least := mapAt(item, "min")[name]; exceedsQuantity(least, have) {
 			return fmt.Sprintf("container %s requests %v of %s, below %v of", c.name, have, name, least)
 		}
 	}
 	return ""
 }
 
-// isMore reports whether a quantity exceeds another; false if one is missing or invalid.
-func isMore(a, b any) bool {
+// exceedsQuantity reports whether a quantity exceeds another; false if one is missing or invalid.
+func exceedsQuantity(a, b any) bool {
 	x, ok1 := quantityOf(a)
 	y, ok2 := quantityOf(b)
 	return ok1 && ok2 && x.Cmp(y) > 0
@@ -186,7 +187,7 @@ func checkQuotas(s *workloadSet) []setFinding {
 			for _, c := range pod.containers {
 				var missing []string
 				for _, k := range quotaKeys {
-					if hard[k.key] != nil && c.injected && !says(c.resources, k.which, k.resource) && !s.hasDefault(q.scope, k.which, k.resource) {
+					if hard[k.key] != nil && c.injected && !hasResourceAmount(c.resources, k.which, k.resource) && !s.hasDefault(q.scope, k.which, k.resource) {
 						missing = append(missing, k.key)
 					}
 				}

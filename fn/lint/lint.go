@@ -84,7 +84,7 @@ func Check(in Input, sev Severities) (found, suppressed result.Results) {
 	var by ignoredRules
 	for i := range rules {
 		r := &rules[i]
-		level := sev.of(r)
+		level := sev.severityOfRule(r)
 		if r.check == nil || level == "" || r.concerns != nil && !r.concerns(&in) {
 			continue
 		}
@@ -92,11 +92,11 @@ func Check(in Input, sev Severities) (found, suppressed result.Results) {
 			if p = newPod(&in); p == nil {
 				return nil, nil
 			}
-			by = p.suppressions()
+			by = p.suppressedByAnnotations()
 		}
 		for _, f := range r.check(p) {
 			one := p.newResult(r, level, f)
-			if reason, ok := sev.suppressed(r, by, *one.ResourceRef); ok {
+			if reason, ok := sev.suppressionOfFinding(r, by, *one.ResourceRef); ok {
 				one.Tags[TagReason] = reason
 				suppressed = append(suppressed, one)
 				continue

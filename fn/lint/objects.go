@@ -74,7 +74,7 @@ type objectFacts struct {
 func newObjectFacts(o Object) *objectFacts {
 	meta, _ := o.Object["metadata"].(map[string]any)
 	spec, _ := o.Object["spec"].(map[string]any)
-	return &objectFacts{Object: o, spec: spec, ignored: ignoredBy(stringMap(meta["annotations"])), scope: scope(o.Namespace, o.File)}
+	return &objectFacts{Object: o, spec: spec, ignored: parseIgnoredRules(stringMap(meta["annotations"])), scope: serviceLookupScope(o.Namespace, o.File)}
 }
 
 // newFinding is about a field of the object.

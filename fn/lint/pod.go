@@ -84,7 +84,7 @@ func (p *pod) findInjected() {
 	var status, overrides containerLists
 	_ = json.Unmarshal([]byte(p.annotations[statusAnnotation]), &status) // absent, or not ours to read
 	_ = json.Unmarshal([]byte(p.annotations["proxy.istio.io/overrides"]), &overrides)
-	user := overrides.names()
+	user := overrides.containerNames()
 	p.overrides = map[string]map[string]any{}
 	for _, v := range append(slices.Clip(overrides.InitContainers), overrides.Containers...) {
 		if m, ok := v.(map[string]any); ok {
@@ -94,9 +94,9 @@ func (p *pod) findInjected() {
 	for name := range p.before {
 		user = append(user, name)
 	}
-	found := status.names()
+	found := status.containerNames()
 	if p.before != nil {
-		for _, c := range p.all() {
+		for _, c := range p.allContainers() {
 			found = append(found, c.name)
 		}
 	}
@@ -110,8 +110,8 @@ func (p *pod) findInjected() {
 	}
 }
 
-// override returns the user's override of a container that Istio adds, or nil if none exists.
-func (p *pod) override(name string) *container {
+// userOverrideOf returns the user's override of a container that Istio adds, or nil if none exists.
+func (p *pod) userOverrideOf(name string) *container {
 	if fields, ok := p.before[name]; ok {
 		return &container{name: name, fields: fields}
 	}
@@ -127,7 +127,7 @@ type containerLists struct {
 	Containers     []any `json:"containers"`
 }
 
-func (l containerLists) names() []string {
+func (l containerLists) containerNames() []string {
 	var out []string
 	for _, v := range append(slices.Clip(l.InitContainers), l.Containers...) {
 		if m, ok := v.(map[string]any); ok {
@@ -168,37 +168,37 @@ func (p *pod) findProxy() {
 	if p.proxy == nil {
 		return
 	}
-	if text, ok := p.proxy.env("PROXY_CONFIG"); ok {
+	if text, ok := p.proxy.literalEnvValue("PROXY_CONFIG"); ok {
 		_ = json.Unmarshal([]byte(text), &p.proxyConfig) // anything that is not JSON is a template of the user's own, and irrelevant here
 	}
 }
 
-// all returns the init containers and then the regular ones, in the order of the pod.
-func (p *pod) all() []container {
+// allContainers returns the init containers and then the regular ones, in the order of the pod.
+func (p *pod) allContainers() []container {
 	return append(slices.Clip(p.inits), p.regular...)
 }
 
-// native reports whether Istio's proxy is an init container that always restarts.
-func (p *pod) native() bool { return p.proxy != nil && p.proxy.native() }
+// hasNativeProxy reports whether Istio's proxy is an init container that always restarts.
+func (p *pod) hasNativeProxy() bool { return p.proxy != nil && p.proxy.isNativeSidecar() }
 
-// classic reports whether Istio's proxy runs next to the application as an ordinary container: the case that the kubelet
-// neither starts first nor stops last.
-func (p *pod) classic() bool {
-	return p.proxy != nil && !p.proxy.init && p.sidecar()
+// hasClassicProxy reports whether Istio's proxy runs next to the application as an ordinary container: the case that
+// the kubelet neither starts first nor stops last.
+func (p *pod) hasClassicProxy() bool {
+	return p.proxy != nil && !p.proxy.init && p.servesLocalApplication()
 }
 
-// sidecar reports whether the proxy serves an application in the same pod: not a gateway, and not the agent of a proxyless
-// gRPC application, which has no Envoy.
-func (p *pod) sidecar() bool {
+// servesLocalApplication reports whether the proxy serves an application in the same pod: not a gateway, and not the
+// agent of a proxyless gRPC application, which has no Envoy.
+func (p *pod) servesLocalApplication() bool {
 	if p.proxy == nil || slices.Contains(p.proxy.stringList("args"), "router") {
 		return false
 	}
-	disabled, _ := p.proxy.env("DISABLE_ENVOY")
-	return disabled != "true" && len(p.apps()) > 0
+	disabled, _ := p.proxy.literalEnvValue("DISABLE_ENVOY")
+	return disabled != "true" && len(p.applicationContainers()) > 0
 }
 
-// apps returns the regular containers that are not Istio's proxy.
-func (p *pod) apps() []container {
+// applicationContainers returns the regular containers that are not Istio's proxy.
+func (p *pod) applicationContainers() []container {
 	var out []container
 	for _, c := range p.regular {
 		if c.name != proxyName {
@@ -213,7 +213,7 @@ func (p *pod) interceptionMode() string {
 	if p.proxy == nil {
 		return ""
 	}
-	if mode, ok := p.proxy.env("ISTIO_META_INTERCEPTION_MODE"); ok && mode != "" {
+	if mode, ok := p.proxy.literalEnvValue("ISTIO_META_INTERCEPTION_MODE"); ok && mode != "" {
 		return strings.ToUpper(mode)
 	}
 	if p.capture != nil {
@@ -227,17 +227,17 @@ func (p *pod) interceptionMode() string {
 	return ""
 }
 
-// cni reports whether the CNI plugin captures the traffic of the pod: only then does it have istio-validation, and
-// never istio-init.
-func (p *pod) cni() bool {
+// capturesWithCNI reports whether the CNI plugin captures the traffic of the pod: only then does it have
+// istio-validation, and never istio-init.
+func (p *pod) capturesWithCNI() bool {
 	if p.capture != nil {
 		return p.capture.name == "istio-validation"
 	}
 	return p.in.Facts.CNI == Yes
 }
 
-// completes reports whether the pod is meant to end by itself.
-func (p *pod) completes() bool {
+// runsToCompletion reports whether the pod is meant to end by itself.
+func (p *pod) runsToCompletion() bool {
 	if p.in.Kind == "Job" || p.in.Kind == "CronJob" {
 		return true
 	}

@@ -22,7 +22,7 @@ func newPodIndex(pods []Summary) *podIndex {
 	x := &podIndex{byLabel: map[string][]*Summary{}, byName: map[string][]*Summary{}, byScope: map[string][]*Summary{}}
 	for i := range pods {
 		pod := &pods[i]
-		in := scope(pod.ref.Namespace, pod.file)
+		in := serviceLookupScope(pod.ref.Namespace, pod.file)
 		for k, v := range pod.labels {
 			key := in + "\x00" + k + "\x00" + v
 			x.byLabel[key] = append(x.byLabel[key], pod)
@@ -37,8 +37,8 @@ func newPodIndex(pods []Summary) *podIndex {
 	return x
 }
 
-// selected returns the pods that have all labels. It looks at those that have the rarest.
-func (x *podIndex) selected(in string, selector map[string]string) []*Summary {
+// podsMatchingLabels returns the pods that have all labels. It looks at those that have the rarest.
+func (x *podIndex) podsMatchingLabels(in string, selector map[string]string) []*Summary {
 	var fewest []*Summary
 	first := true
 	for k, v := range selector {
@@ -56,16 +56,17 @@ func (x *podIndex) selected(in string, selector map[string]string) []*Summary {
 	return out
 }
 
-// selectedBeside returns the pods for a Service in a directory without workloads: those of one directory beside, below or above it, as where
-// the Services of an application are in a directory of their own. Pods of several such directories may be alternatives.
-func (x *podIndex) selectedBeside(in string, selector map[string]string) []*Summary {
+// selectedInSiblingDirectory returns the pods for a Service in a directory without workloads: those of one directory
+// beside, below or above it, as where the Services of an application are in a directory of their own. Pods of several
+// such directories may be alternatives.
+func (x *podIndex) selectedInSiblingDirectory(in string, selector map[string]string) []*Summary {
 	if len(x.byScope[in]) > 0 {
 		return nil
 	}
 	var out []*Summary
 	from := ""
-	for _, pod := range x.selected(anyDirectory, selector) {
-		there := scope(pod.ref.Namespace, pod.file)
+	for _, pod := range x.podsMatchingLabels(anyDirectory, selector) {
+		there := serviceLookupScope(pod.ref.Namespace, pod.file)
 		if !areClose(strings.TrimPrefix(in, anyDirectory), strings.TrimPrefix(there, anyDirectory)) {
 			continue
 		}

@@ -53,8 +53,8 @@ func checkPodSecurity(p *pod) []finding {
 		return nil
 	}
 	defaulted := defaultedPod(p.in.After, p.in.Facts.KubernetesVersion)
-	after := forbiddenBy(evaluator, standard, defaulted)
-	before := forbiddenBy(evaluator, standard, defaultedPod(withoutInjected(p), p.in.Facts.KubernetesVersion))
+	after := podSecurityViolations(evaluator, standard, defaulted)
+	before := podSecurityViolations(evaluator, standard, defaultedPod(withoutInjected(p), p.in.Facts.KubernetesVersion))
 	var out []finding
 	for _, check := range sortedKeys(after) {
 		if detail, ok := before[check]; ok && detail == after[check] {
@@ -88,8 +88,8 @@ func defaultedPod(pod map[string]any, kubernetesVersion string) map[string]any {
 	return out
 }
 
-// forbiddenBy returns what is forbidden, by the reason, with its details.
-func forbiddenBy(evaluator policy.Evaluator, level psa.LevelVersion, pod map[string]any) map[string]string {
+// podSecurityViolations returns what is forbidden, by the reason, with its details.
+func podSecurityViolations(evaluator policy.Evaluator, level psa.LevelVersion, pod map[string]any) map[string]string {
 	meta, spec, err := typedPod(pod)
 	if err != nil {
 		return nil
@@ -145,13 +145,13 @@ func withContainers(pod map[string]any, keep func(name string) bool) map[string]
 
 // blameFor finds the injected container, or the volume, that violates a check by itself.
 func blameFor(p *pod, evaluator policy.Evaluator, level psa.LevelVersion, check string, pod map[string]any) (name, path string) {
-	for _, c := range p.all() {
+	for _, c := range p.allContainers() {
 		if !p.injected[c.name] {
 			continue
 		}
 		only := withContainers(pod, func(name string) bool { return name == c.name })
 		delete(only["spec"].(map[string]any), "volumes")
-		if _, ok := forbiddenBy(evaluator, level, only)[check]; ok {
+		if _, ok := podSecurityViolations(evaluator, level, only)[check]; ok {
 			return c.name, c.path + containerFieldOf(check)
 		}
 	}
@@ -161,7 +161,7 @@ func blameFor(p *pod, evaluator policy.Evaluator, level psa.LevelVersion, check 
 	for i, volume := range volumes {
 		m, _ := volume.(map[string]any)
 		only := map[string]any{"metadata": pod["metadata"], "spec": map[string]any{"volumes": []any{volume}}}
-		if _, ok := forbiddenBy(evaluator, level, only)[check]; ok && !known[textOf(m["name"])] {
+		if _, ok := podSecurityViolations(evaluator, level, only)[check]; ok && !known[textOf(m["name"])] {
 			return "", fmt.Sprintf("spec.volumes[%d]", i)
 		}
 	}

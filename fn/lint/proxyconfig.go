@@ -20,7 +20,7 @@ func checkProxyConfigFields(p *pod) []finding {
 	}
 	of := release.Newest(release.NewestMinor)
 	if plane, ok := parseVersion(p.in.Facts.IstioVersion); ok && plane.major == 1 {
-		of = plane.release()
+		of = plane.newestKnownRelease()
 	}
 	_, warnings, err := mesh.ApplyProxyConfig(text, mesh.DefaultProxyConfig(of))
 	if err != nil {

@@ -16,7 +16,7 @@ var always = lazyregexp.New(`\btrap\b|\bexit\s+"?\$`)
 const quitCall = "quitquitquit"
 
 func checkProxyEndsForGood(p *pod) []finding {
-	if !p.classic() || !endsForGood(p.restartPolicy()) {
+	if !p.hasClassicProxy() || !endsForGood(p.restartPolicy()) {
 		return nil
 	}
 	var out []finding
@@ -27,7 +27,7 @@ func checkProxyEndsForGood(p *pod) []finding {
 				p.restartPolicy()),
 		})
 	}
-	for _, c := range p.apps() {
+	for _, c := range p.applicationContainers() {
 		if path, why := quitsTooEarly(p, c); why != "" {
 			out = append(out, finding{
 				path: path, container: c.name,
@@ -52,13 +52,13 @@ func endsForGood(restartPolicy string) bool { return restartPolicy != "Always" }
 // quitsTooEarly describes when a container ends the proxy although it will still need it, or returns "" if it does
 // not. A container that is not restarted (Never) has no further use for the proxy once its command has ended.
 func quitsTooEarly(p *pod, c container) (path, why string) {
-	if strings.Contains(c.hookText("postStart"), quitCall) {
+	if strings.Contains(c.lifecycleHookText("postStart"), quitCall) {
 		return c.path + ".lifecycle.postStart", "as it starts, in its postStart hook"
 	}
 	if p.restartPolicy() != "OnFailure" {
 		return "", ""
 	}
-	if strings.Contains(c.hookText("preStop"), quitCall) && (c.field("livenessProbe") != nil || c.field("startupProbe") != nil) {
+	if strings.Contains(c.lifecycleHookText("preStop"), quitCall) && (c.nestedField("livenessProbe") != nil || c.nestedField("startupProbe") != nil) {
 		return c.path + ".lifecycle.preStop", "in its preStop hook, which runs before a restart because of a failed probe too"
 	}
 	line := strings.Join(append(c.stringList("command"), c.stringList("args")...), "\n")
@@ -68,8 +68,8 @@ func quitsTooEarly(p *pod, c container) (path, why string) {
 	return "", ""
 }
 
-// hookText returns the whole text of a hook of the container: its command, or the path of its request.
-func (c container) hookText(name string) string {
-	path, _ := c.field("lifecycle", name, "httpGet", "path").(string)
-	return c.lifecycleHook(name).line() + "\n" + path
+// lifecycleHookText returns the whole text of a hook of the container: its command, or the path of its request.
+func (c container) lifecycleHookText(name string) string {
+	path, _ := c.nestedField("lifecycle", name, "httpGet", "path").(string)
+	return c.lifecycleHook(name).commandLine() + "\n" + path
 }

@@ -12,17 +12,17 @@ import (
 // checkGuaranteedLost looks at all containers, init containers among them. Pods whose class comes from their own resources keep it.
 // Source: ComputePodQOS in pkg/apis/core/v1/helper/qos of Kubernetes 1.36.
 func checkGuaranteedLost(p *pod) []finding {
-	if p.ownResources() != nil {
+	if p.podLevelResources() != nil {
 		return nil
 	}
 	var lost []container
 	own := 0
-	for _, c := range p.all() {
+	for _, c := range p.allContainers() {
 		switch {
-		case p.injected[c.name] && !c.guaranteed():
+		case p.injected[c.name] && !c.hasGuaranteedResources():
 			lost = append(lost, c)
 		case p.injected[c.name]:
-		case !c.guaranteed():
+		case !c.hasGuaranteedResources():
 			return nil
 		default:
 			own++
@@ -45,14 +45,14 @@ func checkGuaranteedLost(p *pod) []finding {
 	}}
 }
 
-// guaranteed reports whether the container has limits of CPU and memory and no request that differs.
-func (c container) guaranteed() bool {
+// hasGuaranteedResources reports whether the container has limits of CPU and memory and no request that differs.
+func (c container) hasGuaranteedResources() bool {
 	for _, name := range []string{"cpu", "memory"} {
-		limit, ok := quantityOf(c.field("resources", "limits", name))
+		limit, ok := quantityOf(c.nestedField("resources", "limits", name))
 		if !ok || limit.Sign() <= 0 {
 			return false
 		}
-		asked := c.field("resources", "requests", name)
+		asked := c.nestedField("resources", "requests", name)
 		if request, ok := quantityOf(asked); asked != nil && (!ok || request.Cmp(limit) != 0) {
 			return false
 		}

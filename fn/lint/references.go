@@ -27,7 +27,7 @@ func checkReferences(s *workloadSet) []setFinding {
 		selector := stringMap(g.spec["selector"])
 		known := selector["istio"] == "ingressgateway" && len(selector) == 1
 		if len(selector) > 0 && !known && !slices.ContainsFunc(s.pods, func(pod Summary) bool { return hasLabels(pod.labels, selector) }) {
-			out = append(out, g.newReference("spec.selector", "pod with", labelText(selector)))
+			out = append(out, g.newReference("spec.selector", "pod with", joinLabels(selector)))
 		}
 	}
 	for _, kind := range []string{"Sidecar", "Telemetry", "AuthorizationPolicy"} {
@@ -90,7 +90,7 @@ func (s *workloadSet) entryHosts() []string {
 
 // hostExists reports whether a Service or a ServiceEntry has the host, which may begin with *.
 func (s *workloadSet) hostExists(o *objectFacts, host string, entries []string) bool {
-	if s.serviceOf(o, host) != nil || slices.ContainsFunc(entries, func(e string) bool { return hostsOverlap(e, host) }) {
+	if s.findServiceOfHost(o, host) != nil || slices.ContainsFunc(entries, func(e string) bool { return hostsOverlap(e, host) }) {
 		return true
 	}
 	return strings.HasPrefix(host, "*") && slices.ContainsFunc(s.services, func(f *serviceFacts) bool {
@@ -110,11 +110,11 @@ func (s *workloadSet) unknownWorkloads(o *objectFacts) []setFinding {
 	}
 	for i := range s.pods {
 		pod := &s.pods[i]
-		if hasLabels(pod.labels, labels) && (o.scope == s.root || o.scope == scope(pod.ref.Namespace, pod.file)) {
+		if hasLabels(pod.labels, labels) && (o.scope == s.root || o.scope == serviceLookupScope(pod.ref.Namespace, pod.file)) {
 			return nil
 		}
 	}
-	return []setFinding{o.newReference(field, "pod with", labelText(labels))}
+	return []setFinding{o.newReference(field, "pod with", joinLabels(labels))}
 }
 
 // unknownSources looks up the namespaces that an AuthorizationPolicy names, with * at the start or the end; only if

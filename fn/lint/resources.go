@@ -21,7 +21,7 @@ var resourceAnnotations = []resourceAnnotation{
 	{"memory", "sidecar.istio.io/proxyMemory", "sidecar.istio.io/proxyMemoryLimit"},
 }
 
-func (p *pod) has(annotation string) bool {
+func (p *pod) hasAnnotation(annotation string) bool {
 	_, ok := p.annotations[annotation]
 	return ok
 }
@@ -32,7 +32,7 @@ func checkAnnotationLimits(p *pod) []finding {
 	}
 	var out []finding
 	for _, a := range resourceAnnotations {
-		if !p.has(a.request) || p.proxy.field("resources", "limits", a.resource) != nil {
+		if !p.hasAnnotation(a.request) || p.proxy.nestedField("resources", "limits", a.resource) != nil {
 			continue
 		}
 		out = append(out, finding{
@@ -50,7 +50,7 @@ func checkAnnotationRequests(p *pod) []finding {
 	var set string
 	for _, a := range resourceAnnotations {
 		for _, key := range []string{a.request, a.limit} {
-			if set == "" && p.has(key) {
+			if set == "" && p.hasAnnotation(key) {
 				set = key
 			}
 		}
@@ -60,11 +60,11 @@ func checkAnnotationRequests(p *pod) []finding {
 	}
 	var out []finding
 	for _, a := range resourceAnnotations {
-		if p.has(a.request) || p.proxy.field("resources", "requests", a.resource) != nil {
+		if p.hasAnnotation(a.request) || p.proxy.nestedField("resources", "requests", a.resource) != nil {
 			continue
 		}
 		effect := fmt.Sprintf("neither a %s request nor a %s limit", a.resource, a.resource)
-		if limit := p.proxy.field("resources", "limits", a.resource); limit != nil {
+		if limit := p.proxy.nestedField("resources", "limits", a.resource); limit != nil {
 			effect = fmt.Sprintf("a %s limit and no request, which Kubernetes sets to the limit (%v)", a.resource, limit)
 		}
 		out = append(out, finding{
@@ -77,12 +77,12 @@ func checkAnnotationRequests(p *pod) []finding {
 
 func checkRequestAboveLimit(p *pod) []finding { return problemsOf(p, podvalidation.CodeAboveLimit) }
 
-// ownResources returns the resources of the pod as a whole, or nil if it has none that Kubernetes reads at pod
+// podLevelResources returns the resources of the pod as a whole, or nil if it has none that Kubernetes reads at pod
 // level, or if the Kubernetes in question is known not to read them yet: they are on by default from 1.34 on.
 // Source: IsPodLevelResourcesSet in k8s.io/component-helpers/resource, and PodLevelResources in
 // pkg/features/kube_features.go of Kubernetes.
-func (p *pod) ownResources() map[string]any {
-	if v, ok := parseVersion(p.in.Facts.KubernetesVersion); ok && v.before(34) {
+func (p *pod) podLevelResources() map[string]any {
+	if v, ok := parseVersion(p.in.Facts.KubernetesVersion); ok && v.isBeforeMinor(34) {
 		return nil
 	}
 	own := mapAt(p.spec, "resources")
@@ -100,28 +100,28 @@ func (p *pod) ownResources() map[string]any {
 // no container requests anything: otherwise their sum is the pod's request. Source: defaultPodRequests in
 // pkg/apis/core/v1/defaults.go of Kubernetes.
 func podRequests(p *pod, name string) bool {
-	own := p.ownResources()
+	own := p.podLevelResources()
 	if mapAt(own, "requests")[name] != nil {
 		return true
 	}
-	return mapAt(own, "limits")[name] != nil && !slices.ContainsFunc(p.all(), func(c container) bool {
-		return says(mapAt(c.fields, "resources"), "requests", name)
+	return mapAt(own, "limits")[name] != nil && !slices.ContainsFunc(p.allContainers(), func(c container) bool {
+		return hasResourceAmount(mapAt(c.fields, "resources"), "requests", name)
 	})
 }
 
-// runsOn reports whether a container keeps running while the application runs.
-func (c container) runsOn() bool { return !c.init || c.native() }
+// keepsRunning reports whether a container keeps running while the application runs.
+func (c container) keepsRunning() bool { return !c.init || c.isNativeSidecar() }
 
 func checkNoRequests(p *pod) []finding {
-	annotated := slices.ContainsFunc(resourceAnnotations, func(a resourceAnnotation) bool { return p.has(a.request) || p.has(a.limit) })
+	annotated := slices.ContainsFunc(resourceAnnotations, func(a resourceAnnotation) bool { return p.hasAnnotation(a.request) || p.hasAnnotation(a.limit) })
 	var out []finding
-	for _, c := range p.all() {
-		if !p.injected[c.name] || !c.runsOn() || textOf(c.fields["image"]) == "" || c.name == proxyName && annotated {
+	for _, c := range p.allContainers() {
+		if !p.injected[c.name] || !c.keepsRunning() || textOf(c.fields["image"]) == "" || c.name == proxyName && annotated {
 			continue // an annotation of the proxy is PR402's to explain
 		}
 		var missing []string
 		for _, name := range []string{"cpu", "memory"} {
-			if !says(mapAt(c.fields, "resources"), "requests", name) && !podRequests(p, name) {
+			if !hasResourceAmount(mapAt(c.fields, "resources"), "requests", name) && !podRequests(p, name) {
 				missing = append(missing, name)
 			}
 		}

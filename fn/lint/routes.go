@@ -15,7 +15,7 @@ func checkRoutePorts(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, v := range s.objects["VirtualService"] {
 		for _, to := range destinationsOf(v.spec) {
-			service := s.serviceOf(v, textOf(to.fields["host"]))
+			service := s.findServiceOfHost(v, textOf(to.fields["host"]))
 			number, ok := integerOf(mapAt(to.fields, "port")["number"])
 			if service == nil || !ok || len(service.ports) == 0 {
 				continue
@@ -57,11 +57,11 @@ func checkUnusedRoutes(s *workloadSet) []setFinding {
 				unused := unusedMatches(own, earlier)
 				if len(unused) == len(own) && len(own) > 0 {
 					out = append(out, v.newFinding(fmt.Sprintf("spec.%s[%d]", protocol, i),
-						fmt.Sprintf("route %d is never used: %s", i, takenBy(unused))))
+						fmt.Sprintf("route %d is never used: %s", i, describeShadowingRoutes(unused))))
 				} else {
 					for j, by := range unused {
 						out = append(out, v.newFinding(fmt.Sprintf("spec.%s[%d].match[%d]", protocol, i, j),
-							fmt.Sprintf("match %d of route %d is never used: %s", j, i, takenBy(map[int]int{j: by}))))
+							fmt.Sprintf("match %d of route %d is never used: %s", j, i, describeShadowingRoutes(map[int]int{j: by}))))
 					}
 				}
 				if mapAt(route, "delegate") == nil { // what a delegate leaves comes to later routes
@@ -76,7 +76,7 @@ func checkUnusedRoutes(s *workloadSet) []setFinding {
 	return out
 }
 
-func takenBy(unused map[int]int) string {
+func describeShadowingRoutes(unused map[int]int) string {
 	var routes []int
 	for _, by := range unused {
 		routes = append(routes, by)
@@ -115,7 +115,7 @@ func unusedMatches(own, earlier []routeMatch) map[int]int {
 	out := map[int]int{}
 	for i, m := range own {
 		for _, e := range earlier {
-			if e.covers(m) {
+			if e.coversMatch(m) {
 				out[i] = e.route
 				break
 			}
@@ -124,9 +124,9 @@ func unusedMatches(own, earlier []routeMatch) map[int]int {
 	return out
 }
 
-// covers reports whether m matches everything that other matches. It only recognises equal conditions and prefixes
+// coversMatch reports whether m matches everything that other matches. It only recognises equal conditions and prefixes
 // of paths.
-func (m routeMatch) covers(other routeMatch) bool {
+func (m routeMatch) coversMatch(other routeMatch) bool {
 	for key, value := range m.conditions {
 		if reflect.DeepEqual(value, other.conditions[key]) {
 			continue

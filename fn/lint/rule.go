@@ -127,7 +127,7 @@ func NewSeverities(byCode map[string]string) (Severities, error) {
 	return s, nil
 }
 
-func (s Severities) of(r *Rule) result.Severity {
+func (s Severities) severityOfRule(r *Rule) result.Severity {
 	if level, ok := s.rule[r.Code]; ok {
 		return level
 	}

@@ -17,10 +17,10 @@ const defaultProxyID = 1337
 func proxyIDs(p *pod) (uid, gid int64) {
 	uid, gid = defaultProxyID, defaultProxyID
 	if p.proxy != nil {
-		if id, ok := integerOf(p.proxy.field("securityContext", "runAsUser")); ok && id != 0 {
+		if id, ok := integerOf(p.proxy.nestedField("securityContext", "runAsUser")); ok && id != 0 {
 			uid, gid = id, id
 		}
-		if id, ok := integerOf(p.proxy.field("securityContext", "runAsGroup")); ok {
+		if id, ok := integerOf(p.proxy.nestedField("securityContext", "runAsGroup")); ok {
 			gid = id
 		}
 	}
@@ -37,17 +37,17 @@ func proxyIDs(p *pod) (uid, gid int64) {
 }
 
 func checkTproxyUser(p *pod) []finding {
-	own := p.override(proxyName)
+	own := p.userOverrideOf(proxyName)
 	if own == nil || p.interceptionMode() != "TPROXY" {
 		return nil
 	}
 	var out []finding
 	for _, key := range []string{"runAsUser", "runAsGroup"} {
-		want, ok := integerOf(own.field("securityContext", key))
+		want, ok := integerOf(own.nestedField("securityContext", key))
 		if !ok {
 			continue
 		}
-		got, _ := integerOf(p.proxy.field("securityContext", key))
+		got, _ := integerOf(p.proxy.nestedField("securityContext", key))
 		f := finding{path: p.proxy.path + ".securityContext." + key, container: proxyName, current: got}
 		switch {
 		case want != got:
@@ -89,12 +89,12 @@ func checkProxyUser(p *pod) []finding {
 }
 
 func checkAppUser(p *pod) []finding {
-	if !p.sidecar() || p.interceptionMode() == "NONE" {
+	if !p.servesLocalApplication() || p.interceptionMode() == "NONE" {
 		return nil
 	}
 	uid, gid := proxyIDs(p)
 	var out []finding
-	for _, c := range p.apps() {
+	for _, c := range p.applicationContainers() {
 		if p.injected[c.name] {
 			continue
 		}
@@ -121,18 +121,18 @@ var nodeCapabilities = []string{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_PTRACE", 
 
 func checkPrivileged(p *pod) []finding {
 	var out []finding
-	for _, c := range p.all() {
+	for _, c := range p.allContainers() {
 		if !p.injected[c.name] {
 			continue
 		}
-		if c.field("securityContext", "privileged") == true {
+		if c.nestedField("securityContext", "privileged") == true {
 			out = append(out, finding{
 				path: c.path + ".securityContext.privileged", container: c.name, current: true, proposed: false,
 				message: fmt.Sprintf("injected container %s is privileged", c.name),
 			})
 			continue
 		}
-		added, _ := c.field("securityContext", "capabilities", "add").([]any)
+		added, _ := c.nestedField("securityContext", "capabilities", "add").([]any)
 		for i, v := range added {
 			if slices.Contains(nodeCapabilities, textOf(v)) {
 				out = append(out, finding{

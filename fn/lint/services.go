@@ -31,9 +31,9 @@ type servicePort struct {
 	declaredProtocol bool
 }
 
-// scope is where a Service finds pods: its namespace, and among objects that name none, the directory of the file, because such
-// files are often for several namespaces.
-func scope(namespace string, file *result.File) string {
+// serviceLookupScope returns where a Service finds pods: its namespace, and among objects that name none, the directory
+// of the file, because such files are often for several namespaces.
+func serviceLookupScope(namespace string, file *result.File) string {
 	if namespace != "" || file == nil {
 		return namespace
 	}
@@ -53,9 +53,9 @@ func newServiceFacts(o *objectFacts, x *podIndex) *serviceFacts {
 		f.selector, f.ports = nil, nil
 	}
 	if len(f.selector) > 0 {
-		f.selected = x.selected(o.scope, f.selector)
+		f.selected = x.podsMatchingLabels(o.scope, f.selector)
 		if len(f.selected) == 0 && o.Namespace == "" {
-			f.selected = x.selectedBeside(o.scope, f.selector)
+			f.selected = x.selectedInSiblingDirectory(o.scope, f.selector)
 		}
 	}
 	return f
@@ -101,8 +101,9 @@ func protocolOf(name string, appProtocol any) (string, bool) {
 	return protocol, ok
 }
 
-// guessed reports whether Istio has to find out the protocol. wellKnownPorts of pkg/config/kube/conversion.go are TCP at once.
-func (p servicePort) guessed() bool {
+// needsProtocolDetection reports whether Istio has to find out the protocol. wellKnownPorts of
+// pkg/config/kube/conversion.go are TCP at once.
+func (p servicePort) needsProtocolDetection() bool {
 	return !p.declaredProtocol && (p.transport == "" || p.transport == "TCP") && !slices.Contains([]int64{25, 53, 3306, 27017}, p.number)
 }
 
@@ -120,9 +121,9 @@ func (p servicePort) serverFirstProtocol() string {
 	return serverFirst[p.number]
 }
 
-// forMetrics reports whether the port's name marks it as one for metrics. Prometheus scrapes the pods and not the
+// isMetricsPort reports whether the port's name marks it as one for metrics. Prometheus scrapes the pods and not the
 // Service, so its protocol does not matter; the names are those that charts use for such ports.
-func (p servicePort) forMetrics() bool {
+func (p servicePort) isMetricsPort() bool {
 	for _, word := range []string{"metrics", "prometheus", "prom", "telemetry"} {
 		if p.name == word || strings.HasSuffix(p.name, "-"+word) || strings.HasPrefix(p.name, word+"-") {
 			return true
@@ -131,8 +132,8 @@ func (p servicePort) forMetrics() bool {
 	return false
 }
 
-// inMesh reports whether a pod with a sidecar serves the Service.
-func (f *serviceFacts) inMesh() bool {
+// hasSidecarPod reports whether a pod with a sidecar serves the Service.
+func (f *serviceFacts) hasSidecarPod() bool {
 	return slices.ContainsFunc(f.selected, func(pod *Summary) bool { return pod.sidecar })
 }
 
@@ -153,13 +154,13 @@ func (p servicePort) String() string {
 func checkPortProtocols(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, f := range s.services {
-		if !f.inMesh() {
+		if !f.hasSidecarPod() {
 			continue
 		}
 		var ports []string
 		first := -1
 		for _, p := range f.ports {
-			if !p.guessed() || p.serverFirstProtocol() != "" || p.forMetrics() {
+			if !p.needsProtocolDetection() || p.serverFirstProtocol() != "" || p.isMetricsPort() {
 				continue
 			}
 			ports = append(ports, p.String())
@@ -183,11 +184,11 @@ func checkPortProtocols(s *workloadSet) []setFinding {
 func checkServerFirst(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, f := range s.services {
-		if !f.inMesh() {
+		if !f.hasSidecarPod() {
 			continue
 		}
 		for _, p := range f.ports {
-			if name := p.serverFirstProtocol(); name != "" && p.guessed() {
+			if name := p.serverFirstProtocol(); name != "" && p.needsProtocolDetection() {
 				out = append(out, f.newFinding(&result.Field{Path: fmt.Sprintf("spec.ports[%d]", p.index), ProposedValue: map[string]any{"appProtocol": "tcp"}},
 					fmt.Sprintf("%s looks like %s, where the server speaks first, and declares no protocol: Istio waits for the client to speak", p, name)))
 			}
@@ -196,8 +197,8 @@ func checkServerFirst(s *workloadSet) []setFinding {
 	return out
 }
 
-// targetOf returns the number of the port in a pod, or 0 if the pod does not reveal it.
-func (p servicePort) targetOf(pod *Summary) int64 {
+// targetPortNumber returns the number of the port in a pod, or 0 if the pod does not reveal it.
+func (p servicePort) targetPortNumber(pod *Summary) int64 {
 	if p.targetName != "" {
 		return pod.ports[p.targetName]
 	}
@@ -223,7 +224,7 @@ func checkProtocolConflicts(s *workloadSet) []setFinding {
 				continue
 			}
 			for _, pod := range f.selected {
-				at := place{pod, p.targetOf(pod)}
+				at := place{pod, p.targetPortNumber(pod)}
 				if !pod.sidecar || at.port == 0 {
 					continue
 				}
@@ -269,7 +270,7 @@ func checkServiceSelectors(s *workloadSet) []setFinding {
 
 // selectedAnywhere reports whether a pod of any directory fits, where the namespace is not known.
 func (s *workloadSet) selectedAnywhere(f *serviceFacts) bool {
-	return f.Namespace == "" && len(s.index.selected(anyDirectory, f.selector)) > 0
+	return f.Namespace == "" && len(s.index.podsMatchingLabels(anyDirectory, f.selector)) > 0
 }
 
 // differentLabels returns the keys whose values differ; none where the labels lack a key, which something may add to the pods later.

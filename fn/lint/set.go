@@ -32,7 +32,7 @@ type Summary struct {
 	ports map[string]int64
 	// containers are all of the pod that run beside each other or before each other.
 	containers []containerSummary
-	// resources are those of the pod as a whole; see [pod.ownResources].
+	// resources are those of the pod as a whole; see [pod.podLevelResources].
 	resources map[string]any
 	// field and image are those of the proxy's image, or empty without a proxy. sidecar reports whether the proxy
 	// serves an application in the pod.
@@ -77,14 +77,14 @@ func Summarize(in Input) (Summary, bool) {
 	s := Summary{
 		ref:     result.ResourceRef{APIVersion: in.APIVersion, Kind: in.Kind, Name: in.Name, Namespace: in.Namespace},
 		file:    in.File,
-		ignored: p.suppressions(),
+		ignored: p.suppressedByAnnotations(),
 		labels:  p.labels,
 		ports:   namedPorts(p.regular),
-		sidecar: p.sidecar(),
+		sidecar: p.servesLocalApplication(),
 
 		template: in.Field, replicas: in.Replicas, ending: endingOf(p), substituted: findSubstituted(p),
 
-		containers: containerSummaries(p), resources: p.ownResources(),
+		containers: containerSummaries(p), resources: p.podLevelResources(),
 	}
 	if p.proxy != nil {
 		s.proxy, s.image, s.field = true, textOf(p.proxy.fields["image"]), p.proxy.path+".image"
@@ -101,8 +101,8 @@ func containerSummaries(p *pod) []containerSummary {
 		prefix = p.in.Field + "."
 	}
 	out := make([]containerSummary, 0, len(p.inits)+len(p.regular))
-	for _, c := range p.all() {
-		one := containerSummary{name: c.name, path: prefix + c.path, image: textOf(c.fields["image"]), injected: p.injected[c.name], init: c.init, native: c.native()}
+	for _, c := range p.allContainers() {
+		one := containerSummary{name: c.name, path: prefix + c.path, image: textOf(c.fields["image"]), injected: p.injected[c.name], init: c.init, native: c.isNativeSidecar()}
 		one.resources, _ = c.fields["resources"].(map[string]any)
 		if !one.injected && !c.init {
 			for _, m := range mapsOf(c.fields["ports"]) {
@@ -197,7 +197,7 @@ func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppr
 	s := newSet(pods, around)
 	for i := range rules {
 		r := &rules[i]
-		level := sev.of(r)
+		level := sev.severityOfRule(r)
 		if r.checkSet == nil || level == "" {
 			continue
 		}
@@ -206,7 +206,7 @@ func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppr
 				continue
 			}
 			one := f.newResult(r, level)
-			if reason, ok := sev.suppressed(r, f.ignored, f.ref); ok {
+			if reason, ok := sev.suppressionOfFinding(r, f.ignored, f.ref); ok {
 				one.Tags[TagReason] = reason
 				suppressed = append(suppressed, one)
 				continue
@@ -219,7 +219,7 @@ func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppr
 
 func (f setFinding) newResult(r *Rule, level result.Severity) result.Result {
 	if f.unsure {
-		level = lowered(level)
+		level = nextLowerSeverity(level)
 	}
 	out := result.Result{
 		Message: f.message, Severity: level, ResourceRef: &f.ref, Field: f.field, File: f.file,
@@ -231,8 +231,8 @@ func (f setFinding) newResult(r *Rule, level result.Severity) result.Result {
 	return out
 }
 
-// lowered is one level less severe.
-func lowered(level result.Severity) result.Severity {
+// nextLowerSeverity is one level less severe.
+func nextLowerSeverity(level result.Severity) result.Severity {
 	if level == result.Error {
 		return result.Warning
 	}
@@ -250,7 +250,7 @@ func checkNamespaceLabels(s *workloadSet) []setFinding {
 		out = append(out, setFinding{
 			ref:     result.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: ns.Name},
 			file:    ns.File,
-			ignored: ignoredBy(ns.Annotations),
+			ignored: parseIgnoredRules(ns.Annotations),
 			field:   &result.Field{Path: labelPath("istio.io/rev"), CurrentValue: revision},
 			message: fmt.Sprintf("the namespace has istio-injection=%s and istio.io/rev=%s: the revision has no effect", injection, revision),
 		})
@@ -269,7 +269,7 @@ func checkAmbientLabels(s *workloadSet) []setFinding {
 		out = append(out, setFinding{
 			ref:     result.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: ns.Name},
 			file:    ns.File,
-			ignored: ignoredBy(ns.Annotations),
+			ignored: parseIgnoredRules(ns.Annotations),
 			field:   &result.Field{Path: labelPath("istio.io/dataplane-mode"), CurrentValue: "ambient"},
 			message: "the namespace has istio.io/dataplane-mode=ambient and istio-injection=enabled: its pods get sidecars, and ambient mode leaves them alone",
 		})

@@ -30,7 +30,7 @@ func (c container) stopWait() time.Duration {
 				text = value
 			}
 		}
-		if value, ok := c.env(s.env); ok && s.env != "" && text == "" {
+		if value, ok := c.literalEnvValue(s.env); ok && s.env != "" && text == "" {
 			text = value
 		}
 		if n, err := strconv.Atoi(text); err == nil && n > 0 {
@@ -49,13 +49,13 @@ func checkStopsOfSidecars(p *pod) []finding {
 	var parts []string
 	others := false
 	slowest := ""
-	for _, c := range p.all() {
+	for _, c := range p.allContainers() {
 		hook, wait := c.lifecycleHook("preStop").wait, c.stopWait()
 		others = others || wait > 0
 		if p.proxy != nil && c.name == p.proxy.name {
 			wait = drainTime(p)
 		}
-		if c.native() {
+		if c.isNativeSidecar() {
 			natives += wait
 			if wait > 0 {
 				parts = append([]string{fmt.Sprintf("%s %s", c.name, formatSeconds(wait))}, parts...) // the last one stops first

@@ -10,12 +10,12 @@ import (
 )
 
 func checkNoHold(p *pod) []finding {
-	if !p.classic() || !p.capturesOutbound() {
+	if !p.hasClassicProxy() || !p.capturesOutbound() {
 		return nil
 	}
 	h := p.proxy.lifecycleHook("postStart")
 	switch {
-	case !h.waits() && appsWait(p.apps()):
+	case !h.waitsForProxy() && appsWait(p.applicationContainers()):
 		return nil
 	case !h.exists && holdIsSet(p) && p.proxy.lifecycleHook("preStop").exists:
 		return []finding{{
@@ -33,7 +33,7 @@ func checkNoHold(p *pod) []finding {
 			path: p.proxy.path, container: proxyName,
 			message: "the application may start before the proxy is ready: the proxy is not a native sidecar, and nothing holds the application (holdApplicationUntilProxyStarts)",
 		}}
-	case !h.waits():
+	case !h.waitsForProxy():
 		return []finding{{
 			path: h.path, container: proxyName,
 			message: "the application may start before the proxy is ready: the proxy's postStart hook does not wait for it (pilot-agent wait does)",
@@ -63,21 +63,21 @@ func appsWait(apps []container) bool {
 // istioBefore reports whether the version of Istio is known and before 1.minor.
 func istioBefore(in *Input, minor int) bool {
 	v, ok := parseVersion(in.Facts.IstioVersion)
-	return ok && v.before(minor)
+	return ok && v.isBeforeMinor(minor)
 }
 
-// waits reports whether a hook runs until the proxy is ready: it calls the agent for that, or polls.
-func (h hookFacts) waits() bool {
-	line := h.line()
+// waitsForProxy reports whether a hook runs until the proxy is ready: it calls the agent for that, or polls.
+func (h hookFacts) waitsForProxy() bool {
+	line := h.commandLine()
 	return h.loop || strings.Contains(line, "pilot-agent wait") || strings.Contains(line, "ready") || strings.Contains(line, "--retry")
 }
 
 func checkBeforeHold(p *pod) []finding {
-	if !p.classic() || !p.proxy.lifecycleHook("postStart").exists {
+	if !p.hasClassicProxy() || !p.proxy.lifecycleHook("postStart").exists {
 		return nil
 	}
 	var out []finding
-	for _, c := range p.regular[:p.position(p.regular, proxyName)] {
+	for _, c := range p.regular[:p.indexOfContainer(p.regular, proxyName)] {
 		out = append(out, finding{
 			path: c.path, container: c.name,
 			message: fmt.Sprintf("container %s comes before the proxy and so starts without it", c.name),
@@ -89,10 +89,10 @@ func checkBeforeHold(p *pod) []finding {
 func checkNativeReady(p *pod) []finding {
 	var out []finding
 	for _, c := range p.inits {
-		if !c.native() || !p.injected[c.name] && (p.proxy == nil || c.name != proxyName) && !c.servesLocally() || slices.Contains(neverAwaited, c.name) {
+		if !c.isNativeSidecar() || !p.injected[c.name] && (p.proxy == nil || c.name != proxyName) && !c.servesLocally() || slices.Contains(neverAwaited, c.name) {
 			continue
 		}
-		if c.field("startupProbe") != nil || c.field("lifecycle", "postStart") != nil {
+		if c.nestedField("startupProbe") != nil || c.nestedField("lifecycle", "postStart") != nil {
 			continue
 		}
 		message := fmt.Sprintf("native sidecar %s has neither a startupProbe nor a postStart hook: the next container starts before it is ready", c.name)
@@ -110,7 +110,7 @@ var neverAwaited = []string{"vault-agent", "otc-container"}
 
 // capturesOutbound reports whether traffic that leaves the pod is redirected to the proxy at all.
 func (p *pod) capturesOutbound() bool {
-	if !p.sidecar() || p.interceptionMode() == "NONE" {
+	if !p.servesLocalApplication() || p.interceptionMode() == "NONE" {
 		return false
 	}
 	include, exclude := p.trafficSetting("-i", "includeOutboundIPRanges", "*"), p.trafficSetting("-x", "excludeOutboundIPRanges", "")
@@ -138,13 +138,13 @@ func (p *pod) trafficSetting(flag, annotation, otherwise string) string {
 // unproxied returns the init containers that end before the proxy runs, have their traffic captured, and are not left out of it.
 func unproxied(p *pod, from int) []container {
 	until := len(p.inits)
-	if p.native() {
-		until = p.position(p.inits, proxyName)
+	if p.hasNativeProxy() {
+		until = p.indexOfContainer(p.inits, proxyName)
 	}
 	var out []container
 	for i := from; i < until; i++ {
 		c := p.inits[i]
-		if c.native() && !c.callsOut() || p.istioOwn(c) || excludedUser(p, c) || bypassesProxy(p, c) {
+		if c.isNativeSidecar() && !c.needsNetworkAtStart() || p.isIstioInitContainer(c) || excludedUser(p, c) || bypassesProxy(p, c) {
 			continue
 		}
 		out = append(out, c)
@@ -152,8 +152,8 @@ func unproxied(p *pod, from int) []container {
 	return out
 }
 
-// istioOwn reports whether an init container is one that Istio itself brings and that needs no network.
-func (p *pod) istioOwn(c container) bool {
+// isIstioInitContainer reports whether an init container is one that Istio itself brings and that needs no network.
+func (p *pod) isIstioInitContainer(c container) bool {
 	return slices.Contains(istioNames, c.name)
 }
 
@@ -168,28 +168,28 @@ func excludedUser(p *pod, c container) bool {
 }
 
 func checkInitUnderCNI(p *pod) []finding {
-	if !p.cni() || !p.capturesOutbound() {
+	if !p.capturesWithCNI() || !p.capturesOutbound() {
 		return nil
 	}
 	var out []finding
 	for _, c := range unproxied(p, 0) {
 		out = append(out, finding{
 			path: c.path, container: c.name,
-			message: fmt.Sprintf("%s runs while its traffic is captured and the proxy does not run yet: what it sends fails%s", c.described(), bypassAdvice(p, c)),
+			message: fmt.Sprintf("%s runs while its traffic is captured and the proxy does not run yet: what it sends fails%s", c.describeForFindings(), bypassAdvice(p, c)),
 		})
 	}
 	return out
 }
 
 func checkInitAfterCapture(p *pod) []finding {
-	if p.cni() || p.capture == nil || !p.capturesOutbound() {
+	if p.capturesWithCNI() || p.capture == nil || !p.capturesOutbound() {
 		return nil
 	}
 	var out []finding
-	for _, c := range unproxied(p, p.position(p.inits, p.capture.name)+1) {
+	for _, c := range unproxied(p, p.indexOfContainer(p.inits, p.capture.name)+1) {
 		out = append(out, finding{
 			path: c.path, container: c.name,
-			message: fmt.Sprintf("%s comes after %s and before the proxy: its traffic is captured and goes nowhere%s", c.described(), p.capture.name, bypassAdvice(p, c)),
+			message: fmt.Sprintf("%s comes after %s and before the proxy: its traffic is captured and goes nowhere%s", c.describeForFindings(), p.capture.name, bypassAdvice(p, c)),
 		})
 	}
 	return out
@@ -197,12 +197,12 @@ func checkInitAfterCapture(p *pod) []finding {
 
 func checkNativeSupported(p *pod) []finding {
 	v, ok := parseVersion(p.in.Facts.KubernetesVersion)
-	if !ok || !v.before(29) {
+	if !ok || !v.isBeforeMinor(29) {
 		return nil
 	}
 	var out []finding
 	for _, c := range p.inits {
-		if c.native() && p.injected[c.name] {
+		if c.isNativeSidecar() && p.injected[c.name] {
 			out = append(out, finding{
 				path: c.path + ".restartPolicy", container: c.name, current: "Always",
 				message: fmt.Sprintf("native sidecar %s needs Kubernetes 1.29, and the oldest kubelet is %s", c.name, p.in.Facts.KubernetesVersion),
@@ -222,8 +222,9 @@ func checkNoContainer(p *pod) []finding {
 	}}
 }
 
-// position returns the index in the list of the container with the name, or the length of the list if none has it.
-func (p *pod) position(list []container, name string) int {
+// indexOfContainer returns the index in the list of the container with the name, or the length of the list if none has
+// it.
+func (p *pod) indexOfContainer(list []container, name string) int {
 	if i := slices.IndexFunc(list, func(c container) bool { return c.name == name }); i >= 0 {
 		return i
 	}

@@ -24,14 +24,14 @@ func findSubstituted(p *pod) *substituted {
 	if p.in.Field == "" && (p.annotations[substituteKey] == "disabled" || p.labels[substituteKey] == "disabled") {
 		return nil // a Pod has no other metadata
 	}
-	for _, c := range p.all() {
+	for _, c := range p.allContainers() {
 		if !p.injected[c.name] {
 			continue
 		}
 		own := map[string]bool{}
-		eachText(p.before[c.name], "", func(_, text string) bool { own[text] = true; return false })
+		forEachString(p.before[c.name], "", func(_, text string) bool { own[text] = true; return false })
 		var found *substituted
-		eachText(c.fields, c.path, func(at, text string) bool {
+		forEachString(c.fields, c.path, func(at, text string) bool {
 			start := strings.Index(text, "${")
 			if start < 0 || own[text] {
 				return false
@@ -50,20 +50,20 @@ func findSubstituted(p *pod) *substituted {
 	return nil
 }
 
-// eachText calls do with every string below a value and its path, in the order of the keys, until do returns true.
-func eachText(v any, at string, do func(at, text string) bool) bool {
+// forEachString calls do with every string below a value and its path, in the order of the keys, until do returns true.
+func forEachString(v any, at string, do func(at, text string) bool) bool {
 	switch v := v.(type) {
 	case string:
 		return do(at, v)
 	case []any:
 		for i, e := range v {
-			if eachText(e, fmt.Sprintf("%s[%d]", at, i), do) {
+			if forEachString(e, fmt.Sprintf("%s[%d]", at, i), do) {
 				return true
 			}
 		}
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			if eachText(v[key], at+"."+key, do) {
+			if forEachString(v[key], at+"."+key, do) {
 				return true
 			}
 		}
@@ -79,7 +79,7 @@ func checkSubstitution(s *workloadSet) []setFinding {
 		if found == nil {
 			continue
 		}
-		by := s.substitutes(pod.file)
+		by := s.substitutingFluxKustomization(pod.file)
 		who := "a Flux Kustomization with postBuild"
 		if by != nil {
 			who = by.String()
@@ -97,8 +97,9 @@ func checkSubstitution(s *workloadSet) []setFinding {
 	return out
 }
 
-// substitutes returns the Flux Kustomization that substitutes variables and whose path leads to a file; nil where none is among the objects.
-func (s *workloadSet) substitutes(file *result.File) *objectFacts {
+// substitutingFluxKustomization returns the Flux Kustomization that substitutes variables and whose path leads to a
+// file; nil where none is among the objects.
+func (s *workloadSet) substitutingFluxKustomization(file *result.File) *objectFacts {
 	for _, k := range s.objects["Kustomization"] {
 		build := mapAt(k.spec, "postBuild")
 		from, _ := build["substituteFrom"].([]any)

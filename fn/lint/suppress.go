@@ -50,24 +50,24 @@ func NewPolicySeverities(l *v1alpha1.Lint) (Severities, error) {
 	return s, nil
 }
 
-// covers reports whether a suppression is for a rule and an object. What it does not name, it leaves open.
-func covers(s v1alpha1.LintSuppression, r *Rule, ref result.ResourceRef) bool {
+// suppressionCovers reports whether a suppression is for a rule and an object. What it does not name, it leaves open.
+func suppressionCovers(s v1alpha1.LintSuppression, r *Rule, ref result.ResourceRef) bool {
 	return (len(s.Rules) == 0 || slices.Contains(s.Rules, r.Code)) &&
-		matches(s.Kind, ref.Kind) && matches(s.Namespace, ref.Namespace) && matches(s.Name, ref.Name)
+		matchesPathPattern(s.Kind, ref.Kind) && matchesPathPattern(s.Namespace, ref.Namespace) && matchesPathPattern(s.Name, ref.Name)
 }
 
-func matches(pattern, text string) bool {
+func matchesPathPattern(pattern, text string) bool {
 	ok, _ := path.Match(pattern, text)
 	return pattern == "" || ok
 }
 
-// suppressed reports whether a finding of the rule about the object is suppressed, and why.
-func (s Severities) suppressed(r *Rule, by ignoredRules, ref result.ResourceRef) (reason string, ok bool) {
-	if reason, ok := by.reason(r); ok {
+// suppressionOfFinding reports whether a finding of the rule about the object is suppressed, and why.
+func (s Severities) suppressionOfFinding(r *Rule, by ignoredRules, ref result.ResourceRef) (reason string, ok bool) {
+	if reason, ok := by.suppressionReason(r); ok {
 		return reason, true
 	}
 	for _, one := range s.suppressions {
-		if covers(one, r, ref) {
+		if suppressionCovers(one, r, ref) {
 			return one.Reason, true
 		}
 	}
@@ -81,9 +81,11 @@ type ignoredRules struct {
 	reasons map[string]string // by code
 }
 
-func (p *pod) suppressions() ignoredRules { return ignoredBy(p.in.ObjectAnnotations, p.annotations) }
+func (p *pod) suppressedByAnnotations() ignoredRules {
+	return parseIgnoredRules(p.in.ObjectAnnotations, p.annotations)
+}
 
-func ignoredBy(all ...map[string]string) ignoredRules {
+func parseIgnoredRules(all ...map[string]string) ignoredRules {
 	var ig ignoredRules
 	for _, annotations := range all {
 		ig.own = append(ig.own, fieldsOf(annotations[IgnoreAnnotation])...)
@@ -100,8 +102,8 @@ func ignoredBy(all ...map[string]string) ignoredRules {
 	return ig
 }
 
-// reason reports whether the rule is suppressed, and why.
-func (ig ignoredRules) reason(r *Rule) (string, bool) {
+// suppressionReason reports whether the rule is suppressed, and why.
+func (ig ignoredRules) suppressionReason(r *Rule) (string, bool) {
 	if text, ok := ig.reasons[r.Code]; ok {
 		return text, true
 	}

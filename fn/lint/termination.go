@@ -21,7 +21,7 @@ const (
 
 // exitOnZero reports whether the agent waits for the last connection.
 func exitOnZero(proxy *container) bool {
-	v, _ := proxy.env("EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
+	v, _ := proxy.literalEnvValue("EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
 	return v == "true" || v == "1" || v == "True" || v == "TRUE" || v == "t" || v == "T"
 }
 
@@ -32,7 +32,7 @@ func terminationDrain(p *pod) (d time.Duration, set bool) {
 			return d, true
 		}
 	}
-	if s, ok := p.proxy.env("TERMINATION_DRAIN_DURATION_SECONDS"); ok {
+	if s, ok := p.proxy.literalEnvValue("TERMINATION_DRAIN_DURATION_SECONDS"); ok {
 		if d, err := time.ParseDuration(s + "s"); err == nil {
 			return d, true
 		}
@@ -41,7 +41,7 @@ func terminationDrain(p *pod) (d time.Duration, set bool) {
 }
 
 func minimumDrain(proxy *container) time.Duration {
-	if s, ok := proxy.env("MINIMUM_DRAIN_DURATION"); ok {
+	if s, ok := proxy.literalEnvValue("MINIMUM_DRAIN_DURATION"); ok {
 		if d, err := time.ParseDuration(s); err == nil {
 			return d
 		}
@@ -52,7 +52,7 @@ func minimumDrain(proxy *container) time.Duration {
 // drainTime returns the minimum time from SIGTERM to the proxy's end.
 func drainTime(p *pod) time.Duration {
 	switch {
-	case p.proxy.lifecycleHook("preStop").drains():
+	case p.proxy.lifecycleHook("preStop").drainsProxyAtOnce():
 		return 0
 	case exitOnZero(p.proxy):
 		return minimumDrain(p.proxy)
@@ -68,7 +68,7 @@ func checkGracePeriod(p *pod) []finding {
 	grace, set := p.gracePeriod()
 	var longest time.Duration
 	var slow container
-	for _, c := range p.apps() {
+	for _, c := range p.applicationContainers() {
 		if h := c.lifecycleHook("preStop"); h.wait > longest {
 			longest, slow = h.wait, c
 		}
@@ -79,7 +79,7 @@ func checkGracePeriod(p *pod) []finding {
 	if own == 0 {
 		what = fmt.Sprintf("the proxy's drain (%s) takes", formatSeconds(drain))
 	}
-	if p.native() && longest > 0 && max(longest, own)+drain > need {
+	if p.hasNativeProxy() && longest > 0 && max(longest, own)+drain > need {
 		need = max(longest, own) + drain
 		what = fmt.Sprintf("the preStop hook of %s (%s) and then the proxy's drain (%s) take", slow.name, formatSeconds(longest), formatSeconds(drain))
 	}
@@ -104,7 +104,7 @@ func checkGracePeriod(p *pod) []finding {
 }
 
 func checkIgnoredDrain(p *pod) []finding {
-	if p.proxy == nil || !exitOnZero(p.proxy) || p.proxy.lifecycleHook("preStop").drains() {
+	if p.proxy == nil || !exitOnZero(p.proxy) || p.proxy.lifecycleHook("preStop").drainsProxyAtOnce() {
 		return nil
 	}
 	d, set := terminationDrain(p)
@@ -122,7 +122,7 @@ func checkTwoWaits(p *pod) []finding {
 		return nil
 	}
 	h := p.proxy.lifecycleHook("preStop")
-	if h.drains() || !h.loop && h.wait == 0 {
+	if h.drainsProxyAtOnce() || !h.loop && h.wait == 0 {
 		return nil
 	}
 	how := "waits for " + formatSeconds(h.wait)
@@ -145,7 +145,7 @@ func checkListenerWait(p *pod) []finding {
 		return nil
 	}
 	h := p.proxy.lifecycleHook("preStop")
-	line := h.line()
+	line := h.commandLine()
 	if !h.loop || !listenerList.MatchString(line) || onePort.MatchString(line) || strings.Contains(line, "pilot-agent") {
 		return nil
 	}
@@ -187,15 +187,15 @@ func (c container) closesAtOnce() bool {
 
 // checkListenerClosesAtOnce covers hooks that PR104 accepts.
 func checkListenerClosesAtOnce(p *pod) []finding {
-	if !p.classic() || exitOnZero(p.proxy) || len(checkListenerWait(p)) > 0 {
+	if !p.hasClassicProxy() || exitOnZero(p.proxy) || len(checkListenerWait(p)) > 0 {
 		return nil
 	}
 	h := p.proxy.lifecycleHook("preStop")
-	if !h.loop || !listenerList.MatchString(h.line()) {
+	if !h.loop || !listenerList.MatchString(h.commandLine()) {
 		return nil
 	}
 	var out []finding
-	for _, c := range p.apps() {
+	for _, c := range p.applicationContainers() {
 		name := c.imageName()
 		if c.closesAtOnce() && !c.lifecycleHook("preStop").exists {
 			out = append(out, finding{
@@ -211,13 +211,13 @@ func checkListenerClosesAtOnce(p *pod) []finding {
 var inDistroless = []string{"pilot-agent", "envoy"}
 
 func checkDistrolessHook(p *pod) []finding {
-	if p.proxy == nil || !p.proxy.distroless() {
+	if p.proxy == nil || !p.proxy.isDistrolessImage() {
 		return nil
 	}
 	var out []finding
 	for _, name := range []string{"postStart", "preStop"} {
 		h := p.proxy.lifecycleHook(name)
-		if program := h.program(); program != "" && !slices.Contains(inDistroless, program) {
+		if program := h.programBaseName(); program != "" && !slices.Contains(inDistroless, program) {
 			out = append(out, finding{
 				path: h.path + ".exec.command", container: proxyName, current: h.command[0],
 				message: fmt.Sprintf("the %s hook runs %s, which the distroless image %s does not have", name, program, textOf(p.proxy.fields["image"])),
@@ -233,14 +233,14 @@ func checkProxyEndsFirst(p *pod) []finding {
 		return nil
 	}
 	var out []finding
-	for _, c := range p.apps() {
+	for _, c := range p.applicationContainers() {
 		h := c.lifecycleHook("preStop")
 		if h.wait <= end {
 			continue
 		}
 		message := fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod is told to stop: the application has no network from then on",
 			c.name, formatSeconds(h.wait), formatSeconds(end))
-		if exitOnZero(p.proxy) && !p.proxy.lifecycleHook("preStop").drains() {
+		if exitOnZero(p.proxy) && !p.proxy.lifecycleHook("preStop").drainsProxyAtOnce() {
 			message = fmt.Sprintf("the preStop hook of %s takes %s, and the proxy may end %s after the pod is told to stop, as soon as no connection is open: the application "+
 				"has no network from then on; set MINIMUM_DRAIN_DURATION to more than the hook takes", c.name, formatSeconds(h.wait), formatSeconds(end))
 		}
@@ -252,7 +252,7 @@ func checkProxyEndsFirst(p *pod) []finding {
 func checkProxyMayEndFirst(p *pod) []finding {
 	end, known := classicEnd(p)
 	grace, _ := p.gracePeriod()
-	if !known || p.completes() || end >= grace || len(checkProxyEndsFirst(p)) > 0 {
+	if !known || p.runsToCompletion() || end >= grace || len(checkProxyEndsFirst(p)) > 0 {
 		return nil
 	}
 	return []finding{{
@@ -272,18 +272,18 @@ func classicEnd(p *pod) (time.Duration, bool) {
 
 // earliestEnd is when an ordinary sidecar may end at the earliest: with EXIT_ON_ZERO_ACTIVE_CONNECTIONS, after the least drain.
 func earliestEnd(p *pod) (time.Duration, bool) {
-	if !p.classic() {
+	if !p.hasClassicProxy() {
 		return 0, false
 	}
 	h := p.proxy.lifecycleHook("preStop")
-	if h.loop || h.exists && h.wait == 0 && !h.drains() {
+	if h.loop || h.exists && h.wait == 0 && !h.drainsProxyAtOnce() {
 		return 0, false
 	}
 	return h.wait + drainTime(p), true
 }
 
 func checkSettingsAfterDrain(p *pod) []finding {
-	if p.proxy == nil || !p.proxy.lifecycleHook("preStop").drains() {
+	if p.proxy == nil || !p.proxy.lifecycleHook("preStop").drainsProxyAtOnce() {
 		return nil
 	}
 	var set []string
@@ -293,7 +293,7 @@ func checkSettingsAfterDrain(p *pod) []finding {
 	if exitOnZero(p.proxy) {
 		set = append(set, "EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
 	}
-	if _, ok := p.proxy.env("MINIMUM_DRAIN_DURATION"); ok {
+	if _, ok := p.proxy.literalEnvValue("MINIMUM_DRAIN_DURATION"); ok {
 		set = append(set, "MINIMUM_DRAIN_DURATION")
 	}
 	if len(set) == 0 {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// serviceOf returns the Service that a host means, if it is among the objects.
-func (s *workloadSet) serviceOf(o *objectFacts, host string) *serviceFacts {
+// findServiceOfHost returns the Service that a host means, if it is among the objects.
+func (s *workloadSet) findServiceOfHost(o *objectFacts, host string) *serviceFacts {
 	key, ok := o.hostKey(host)
 	if !ok {
 		return nil
@@ -21,13 +21,13 @@ func (s *workloadSet) serviceOf(o *objectFacts, host string) *serviceFacts {
 func checkDestinationTLS(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, d := range s.objects["DestinationRule"] {
-		service := s.serviceOf(d, textOf(d.spec["host"]))
+		service := s.findServiceOfHost(d, textOf(d.spec["host"]))
 		mode := textOf(mapAt(d.spec, "trafficPolicy", "tls")["mode"])
 		if service == nil || mode == "" || mode == "ISTIO_MUTUAL" {
 			continue
 		}
 		for _, pod := range service.selected {
-			by := s.strictFor(pod, service.scope)
+			by := s.strictPeerAuthenticationFor(pod, service.scope)
 			if by == nil || !pod.sidecar {
 				continue
 			}
@@ -41,10 +41,10 @@ func checkDestinationTLS(s *workloadSet) []setFinding {
 	return out
 }
 
-// strictFor returns the PeerAuthentication that requires mutual TLS of the pod on all ports, or nil if none does.
-// One with a selector takes precedence over that of the namespace, and that over the mesh's. Source:
+// strictPeerAuthenticationFor returns the PeerAuthentication that requires mutual TLS of the pod on all ports, or nil
+// if none does. One with a selector takes precedence over that of the namespace, and that over the mesh's. Source:
 // PeerAuthentication in Istio's API, "mutual TLS settings".
-func (s *workloadSet) strictFor(pod *Summary, in string) *objectFacts {
+func (s *workloadSet) strictPeerAuthenticationFor(pod *Summary, in string) *objectFacts {
 	var best *objectFacts
 	rank := 0
 	for _, a := range s.objects["PeerAuthentication"] {
@@ -137,7 +137,7 @@ func orNone(names []string) string {
 func checkSubsetLabels(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, d := range s.objects["DestinationRule"] {
-		service := s.serviceOf(d, textOf(d.spec["host"]))
+		service := s.findServiceOfHost(d, textOf(d.spec["host"]))
 		if service == nil || len(service.selected) == 0 {
 			continue
 		}
@@ -150,7 +150,7 @@ func checkSubsetLabels(s *workloadSet) []setFinding {
 				continue
 			}
 			out = append(out, d.newFinding(fmt.Sprintf("spec.subsets[%d].labels", i),
-				fmt.Sprintf("no workload of Service %s among the files has the labels of subset %s (%s)", service.Name, textOf(subset["name"]), labelText(labels))))
+				fmt.Sprintf("no workload of Service %s among the files has the labels of subset %s (%s)", service.Name, textOf(subset["name"]), joinLabels(labels))))
 		}
 	}
 	return out
@@ -167,7 +167,7 @@ func hasTopology(labels map[string]string) bool {
 	return false
 }
 
-func labelText(labels map[string]string) string {
+func joinLabels(labels map[string]string) string {
 	var parts []string
 	for _, k := range sortedKeys(labels) {
 		parts = append(parts, k+"="+labels[k])
@@ -190,13 +190,14 @@ func checkSidecars(s *workloadSet) []setFinding {
 	return out
 }
 
-// proxiesOf are the pods with a proxy that an EnvoyFilter is for: those of its namespace, of all where it is Istio's own.
-func (s *workloadSet) proxiesOf(f *objectFacts) []*Summary {
+// proxiesSelectedBy are the pods with a proxy that an EnvoyFilter is for: those of its namespace, of all where it is
+// Istio's own.
+func (s *workloadSet) proxiesSelectedBy(f *objectFacts) []*Summary {
 	selector := stringMap(mapAt(f.spec, "workloadSelector")["labels"])
 	var out []*Summary
 	for i := range s.pods {
 		pod := &s.pods[i]
-		if pod.proxy && hasLabels(pod.labels, selector) && (f.scope == s.root || f.scope == scope(pod.ref.Namespace, pod.file)) {
+		if pod.proxy && hasLabels(pod.labels, selector) && (f.scope == s.root || f.scope == serviceLookupScope(pod.ref.Namespace, pod.file)) {
 			out = append(out, pod)
 		}
 	}

@@ -40,28 +40,28 @@ var valueChecks = map[string]valueCheck{
 	"readiness.status.sidecar.istio.io/initialDelaySeconds": {isNumber, wantNumber, ""},
 	"readiness.status.sidecar.istio.io/periodSeconds":       {isNumber, wantNumber, ""},
 	"readiness.status.sidecar.istio.io/failureThreshold":    {isNumber, wantNumber, ""},
-	"readiness.status.sidecar.istio.io/applicationPorts":    {listOf(isPort), wantPorts, ""},
-	"traffic.sidecar.istio.io/includeOutboundIPRanges":      {orStar(listOf(isCIDR)), wantCIDRs + ", or *", ""},
-	"traffic.sidecar.istio.io/excludeOutboundIPRanges":      {listOf(isCIDR), wantCIDRs, ""},
-	"traffic.sidecar.istio.io/includeInboundPorts":          {orStar(listOf(isPort)), wantPorts + ", or *", ""},
-	"traffic.sidecar.istio.io/excludeInboundPorts":          {listOf(isPort), wantPorts, ""},
-	"traffic.sidecar.istio.io/includeOutboundPorts":         {orStar(listOf(isPort)), wantPorts + ", or *", ""},
-	"traffic.sidecar.istio.io/excludeOutboundPorts":         {listOf(isPort), wantPorts, ""},
+	"readiness.status.sidecar.istio.io/applicationPorts":    {commaSeparatedListOf(isPort), wantPorts, ""},
+	"traffic.sidecar.istio.io/includeOutboundIPRanges":      {allowWildcard(commaSeparatedListOf(isCIDR)), wantCIDRs + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeOutboundIPRanges":      {commaSeparatedListOf(isCIDR), wantCIDRs, ""},
+	"traffic.sidecar.istio.io/includeInboundPorts":          {allowWildcard(commaSeparatedListOf(isPort)), wantPorts + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeInboundPorts":          {commaSeparatedListOf(isPort), wantPorts, ""},
+	"traffic.sidecar.istio.io/includeOutboundPorts":         {allowWildcard(commaSeparatedListOf(isPort)), wantPorts + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeOutboundPorts":         {commaSeparatedListOf(isPort), wantPorts, ""},
 	"prometheus.istio.io/merge-metrics":                     {isBool, "true or false", feature.ValidateMergeMetrics},
 	"proxy.istio.io/config":                                 {isObject, "a ProxyConfig in YAML", feature.ValidateProxyConfig},
 	"sidecar.istio.io/proxyCPU":                             {isQuantity, wantQuantity, feature.ValidateResources},
 	"sidecar.istio.io/proxyCPULimit":                        {isQuantity, wantQuantity, feature.ValidateResources},
 	"sidecar.istio.io/proxyMemory":                          {isQuantity, wantQuantity, feature.ValidateResources},
 	"sidecar.istio.io/proxyMemoryLimit":                     {isQuantity, wantQuantity, feature.ValidateResources},
-	"traffic.sidecar.istio.io/excludeInterfaces":            {listOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
-	"traffic.sidecar.istio.io/kubevirtInterfaces":           {listOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
-	"istio.io/reroute-virtual-interfaces":                   {listOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
+	"traffic.sidecar.istio.io/excludeInterfaces":            {commaSeparatedListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
+	"traffic.sidecar.istio.io/kubevirtInterfaces":           {commaSeparatedListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
+	"istio.io/reroute-virtual-interfaces":                   {commaSeparatedListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
 }
 
 func checkValues(p *pod) []finding {
 	plane, known := parseVersion(p.in.Facts.IstioVersion)
 	var out []finding
-	for _, key := range p.own() {
+	for _, key := range p.ownIstioAnnotations() {
 		check, ok := valueChecks[key]
 		value := p.annotations[key]
 		if !ok || check.right(value) {
@@ -72,7 +72,7 @@ func checkValues(p *pod) []finding {
 		case check.by == "":
 		case !known:
 			effect = fmt.Sprintf("Istio %s refuse the pod", feature.Spans(check.by))
-		case !feature.In(plane.release(), check.by):
+		case !feature.In(plane.newestKnownRelease(), check.by):
 			effect = fmt.Sprintf("Istio %s accepts it, but %s refuse the pod", plane, feature.Spans(check.by))
 		default:
 			effect = fmt.Sprintf("Istio %s refuses the pod", plane)
@@ -103,7 +103,7 @@ func injectValues(p *pod, plane versionNumber, known bool) []finding {
 		}
 		strict := feature.Since(feature.InjectStrictValues)
 		effect := fmt.Sprintf("up to Istio 1.%d it means %s, from 1.%d on it means nothing and the default policy decides", strict.Minor-1, meant, strict.Minor)
-		if known && feature.In(plane.release(), feature.InjectStrictValues) {
+		if known && feature.In(plane.newestKnownRelease(), feature.InjectStrictValues) {
 			effect = fmt.Sprintf("on Istio %s it means nothing, and the default policy decides (up to 1.%d it meant %s)", plane, strict.Minor-1, meant)
 		}
 		out = append(out, finding{
@@ -151,13 +151,13 @@ func isObject(s string) bool {
 	return yaml.Unmarshal([]byte(s), &v) == nil
 }
 
-// listOf accepts an empty list.
-func listOf(one func(string) bool) func(string) bool {
+// commaSeparatedListOf accepts an empty list.
+func commaSeparatedListOf(one func(string) bool) func(string) bool {
 	return func(s string) bool {
 		return strings.TrimSpace(s) == "" || !slices.ContainsFunc(strings.Split(s, ","), func(e string) bool { return !one(e) })
 	}
 }
 
-func orStar(other func(string) bool) func(string) bool {
+func allowWildcard(other func(string) bool) func(string) bool {
 	return func(s string) bool { return s == "*" || other(s) }
 }

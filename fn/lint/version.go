@@ -31,16 +31,19 @@ func parseVersion(s string) (versionNumber, bool) {
 	return versionNumber{major, minor, patch}, true
 }
 
-// release returns the release of Istio 1 of that number, the newest of its minor where the patch is not known.
-func (v versionNumber) release() release.Release {
+// newestKnownRelease returns the release of Istio 1 of that number, the newest of its minor where the patch is not
+// known.
+func (v versionNumber) newestKnownRelease() release.Release {
 	if v.patch < 0 {
 		return release.Newest(v.minor)
 	}
 	return release.Release{Minor: v.minor, Patch: v.patch}
 }
 
-// before reports whether the version is before 1.minor.
-func (v versionNumber) before(minor int) bool { return v.major < 1 || v.major == 1 && v.minor < minor }
+// isBeforeMinor reports whether the version is before 1.minor.
+func (v versionNumber) isBeforeMinor(minor int) bool {
+	return v.major < 1 || v.major == 1 && v.minor < minor
+}
 
 func (v versionNumber) String() string { return strconv.Itoa(v.major) + "." + strconv.Itoa(v.minor) }
 

@@ -26,7 +26,7 @@ func (p *yamlParser) parseValue(indent int, ctx nodeContext) *yamlNode {
 			p.pos++
 		}
 		if p.peekByte(0) == '\t' {
-			p.failAt(p.pos, "found a tab after a dash")
+			p.failUnsure(p.pos, "found a tab after a dash")
 		}
 	}
 	p.skipSpace()
@@ -69,18 +69,18 @@ func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer node
 	switch {
 	case c == '-' && isBlankOrEnd(p.peekByte(1)):
 		if !keyOK || inner.isSet() {
-			p.failAt(p.pos, "did not expect a sequence entry here")
+			p.failUnsure(p.pos, "did not expect a sequence entry here")
 		}
 		return p.parseSequence(col, outer)
 	case c == '?' && isBlankOrEnd(p.peekByte(1)):
-		p.failAt(p.pos, "found a complex mapping key")
+		p.failUnsure(p.pos, "found a complex mapping key")
 	case c == '|' || c == '>':
-		return p.applyProps(p.blockScalar(indent, c == '|'), p.requireOne(inner, outer))
+		return p.applyProps(p.blockScalar(indent, c == '|'), p.mergeNodeProperties(inner, outer))
 	case c == '[' || c == '{':
 		p.fresh, p.block = false, indent
-		n := p.flowCollection(p.requireOne(inner, outer))
+		n := p.flowCollection(p.mergeNodeProperties(inner, outer))
 		if p.keyFollows(start) {
-			p.failAt(start, "found a key that is not a scalar")
+			p.failUnsure(start, "found a key that is not a scalar")
 		}
 		return n
 	}
@@ -88,19 +88,19 @@ func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer node
 	atom := p.parseAtom(indent, keyOK)
 	if !p.keyFollows(start) {
 		if atom.kind == aliasKind && (inner.isSet() || outer.isSet()) {
-			p.failAt(start, "found an alias with properties")
+			p.failUnsure(start, "found an alias with properties")
 		}
-		return p.applyProps(atom, p.requireOne(inner, outer))
+		return p.applyProps(atom, p.mergeNodeProperties(inner, outer))
 	}
 	if !keyOK {
-		p.failAt(p.pos, "mapping values are not allowed here")
+		p.failUnsure(p.pos, "mapping values are not allowed here")
 	}
 	return p.parseMapping(col, p.applyProps(atom, inner), outer)
 }
 
-func (p *yamlParser) requireOne(inner, outer nodeProps) nodeProps {
+func (p *yamlParser) mergeNodeProperties(inner, outer nodeProps) nodeProps {
 	if inner.isSet() && outer.isSet() {
-		p.failAt(p.pos, "found properties twice")
+		p.failUnsure(p.pos, "found properties twice")
 	}
 	if inner.isSet() {
 		return inner
@@ -131,7 +131,7 @@ func (p *yamlParser) keyFollows(start int) bool {
 		return false
 	}
 	if i-start > maxKey || p.bol > start {
-		p.failAt(start, "found a key that is too long or spans lines")
+		p.failUnsure(start, "found a key that is too long or spans lines")
 	}
 	p.pos = i
 	return true
@@ -145,7 +145,7 @@ func (p *yamlParser) parseMapping(col int, key *yamlNode, pr nodeProps) *yamlNod
 	var last *yamlNode
 	for {
 		if key.kind != scalarKind {
-			p.failAt(key.start, "found a key that is not a scalar")
+			p.failUnsure(key.start, "found a key that is not a scalar")
 		}
 		p.pos++
 		key.colon = p.pos
@@ -164,12 +164,12 @@ func (p *yamlParser) parseMapping(col int, key *yamlNode, pr nodeProps) *yamlNod
 			break
 		}
 		if !p.fresh {
-			p.failAt(p.pos, "did not expect %s here", p.restText())
+			p.failUnsure(p.pos, "did not expect %s here", p.remainingText())
 		}
 		if c := p.currentColumn(); c < col {
 			break
 		} else if c > col {
-			p.failAt(p.pos, "found a key that is indented more than its neighbours")
+			p.failUnsure(p.pos, "found a key that is indented more than its neighbours")
 		}
 		key = p.parseKey()
 	}
@@ -185,15 +185,15 @@ func (p *yamlParser) parseKey() *yamlNode {
 	if p.parseProperties(&pr) {
 		p.skipSpace()
 		if p.fresh {
-			p.failAt(p.pos, "found properties without a key")
+			p.failUnsure(p.pos, "found properties without a key")
 		}
 	}
 	if c := p.peekByte(0); (c == '-' || c == '?') && isBlankOrEnd(p.peekByte(1)) || c == '|' || c == '>' {
-		p.failAt(p.pos, "expected a key and found %s", p.restText())
+		p.failUnsure(p.pos, "expected a key and found %s", p.remainingText())
 	}
 	k := p.parseAtom(-1, true)
 	if !p.keyFollows(start) {
-		p.failAt(start, "expected a key with a colon")
+		p.failUnsure(start, "expected a key with a colon")
 	}
 	return p.applyProps(k, pr)
 }
@@ -223,11 +223,11 @@ func (p *yamlParser) parseSequence(col int, pr nodeProps) *yamlNode {
 			break
 		}
 		if !p.fresh {
-			p.failAt(p.pos, "did not expect %s here", p.restText())
+			p.failUnsure(p.pos, "did not expect %s here", p.remainingText())
 		}
 		c := p.currentColumn()
 		if c > col {
-			p.failAt(p.pos, "found an entry that is indented more than its neighbours")
+			p.failUnsure(p.pos, "found an entry that is indented more than its neighbours")
 		}
 		if c < col || p.peekByte(0) != '-' || !isBlankOrEnd(p.peekByte(1)) {
 			break
@@ -260,12 +260,12 @@ func (p *yamlParser) parseProperties(pr *nodeProps) bool {
 			p.pos = i
 		} else {
 			if (c == '&' || c == '!') && pr.isSet() {
-				p.failAt(p.pos, "found properties twice")
+				p.failUnsure(p.pos, "found properties twice")
 			}
 			return pr.isSet()
 		}
 		if !isBlankOrEnd(p.peekByte(0)) {
-			p.failAt(p.pos, "expected a blank after an anchor or tag")
+			p.failUnsure(p.pos, "expected a blank after an anchor or tag")
 		}
 		if p.pos >= len(p.src) {
 			return true
@@ -289,7 +289,7 @@ func (p *yamlParser) parseName() string {
 	}
 	s := p.src[p.pos+1 : i]
 	if s == "" {
-		p.failAt(p.pos, "expected a name after %q", p.src[p.pos:p.pos+1])
+		p.failUnsure(p.pos, "expected a name after %q", p.src[p.pos:p.pos+1])
 	}
 	p.pos = i
 	return s
@@ -324,7 +324,7 @@ func (p *yamlParser) parseAlias() *yamlNode {
 	n.val = p.parseName()
 	n.end = p.pos
 	if c := p.peekByte(0); !isBlankOrEnd(c) && c != ',' && c != ']' && c != '}' {
-		p.failAt(p.pos, "expected a blank after an alias")
+		p.failUnsure(p.pos, "expected a blank after an alias")
 	}
 	n.target = p.names[n.val]
 	if n.target == nil && p.outer != nil {
@@ -332,10 +332,10 @@ func (p *yamlParser) parseAlias() *yamlNode {
 		n.foreign = true
 	}
 	if n.target == nil {
-		p.failAt(n.start, "found the alias *%s without its anchor", n.val)
+		p.failUnsure(n.start, "found the alias *%s without its anchor", n.val)
 	}
 	if n.target.open {
-		p.refuseAt(n.start, "the value of anchor &%s contains itself", n.val)
+		p.rejectSyntax(n.start, "the value of anchor &%s contains itself", n.val)
 	}
 	return n
 }

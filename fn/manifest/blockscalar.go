@@ -45,7 +45,7 @@ func (p *yamlParser) blockHeader() (chomp, increment int) {
 				p.pos = p.lineEnd(p.pos)
 			}
 			if c := p.peekByte(0); c != '\n' && c != '\r' && p.pos < len(p.src) {
-				p.failAt(p.pos, "did not expect %s after the indicator of a block scalar", p.restText())
+				p.failUnsure(p.pos, "did not expect %s after the indicator of a block scalar", p.remainingText())
 			}
 			return chomp, increment
 		}
@@ -141,7 +141,7 @@ func (b *blockLines) skipBlanks() int {
 		widest = max(widest, col)
 		c := p.peekByte(0)
 		if c == '\t' && (b.indent == 0 || col < b.indent) {
-			p.failAt(p.pos, "found a tab where the indentation must be spaces")
+			p.failUnsure(p.pos, "found a tab where the indentation must be spaces")
 		}
 		if c != '\n' && c != '\r' || p.pos >= len(p.src) {
 			break
@@ -151,7 +151,7 @@ func (b *blockLines) skipBlanks() int {
 	}
 	if b.indent == 0 {
 		if p.pos < len(p.src) && widest > p.columnOf(p.pos) {
-			p.failAt(p.pos, "found an empty line with more blanks than the block scalar is indented")
+			p.failUnsure(p.pos, "found an empty line with more blanks than the block scalar is indented")
 		}
 		b.indent = max(widest, b.parent+1, 1)
 	}

@@ -31,7 +31,7 @@ func (e *documentEditor) carryElements(pairs []keyValue, want map[string]any) (e
 	for _, p := range pairs {
 		key, ok := keyText(p.key)
 		if ok && p.val.kind == sequenceKind && !p.val.isFlow() {
-			c.collectLeaving(p.val, elementNames(want[key]))
+			c.collectLeavingElements(p.val, elementNames(want[key]))
 		}
 	}
 	if len(c.leave) > 0 {
@@ -53,22 +53,22 @@ func elementNames(v any) map[string]bool {
 	return out
 }
 
-func (c *elementCarrier) collectLeaving(list *yamlNode, stay map[string]bool) {
-	elems := list.elems()
+func (c *elementCarrier) collectLeavingElements(list *yamlNode, stay map[string]bool) {
+	elems := list.sequenceElements()
 	for i, el := range elems {
 		if el.kind != mappingKind || el.isFlow() {
 			continue
 		}
 		v, err := c.e.currentValue(el)
 		m, _ := v.(map[string]any)
-		if name, ok := m["name"].(string); err == nil && ok && !stay[name] && !holdsAnchor(el) {
+		if name, ok := m["name"].(string); err == nil && ok && !stay[name] && !hasAnchorOrAlias(el) {
 			c.leave[name] = leavingElement{in: list, elems: elems, i: i, value: m}
 		}
 	}
 }
 
-// holdsAnchor reports whether a node holds an anchor or an alias.
-func holdsAnchor(n *yamlNode) bool {
+// hasAnchorOrAlias reports whether a node holds an anchor or an alias.
+func hasAnchorOrAlias(n *yamlNode) bool {
 	found := false
 	walkNodes(n, func(c *yamlNode) { found = found || c.anchor != "" || c.kind == aliasKind })
 	return found

@@ -44,7 +44,7 @@ func decodeText(text string, col0, parent int, inFlow bool, outer func(string) *
 			return v, nil
 		}
 	}
-	if se := asSyntax(err); se == nil || !se.unsure {
+	if se := asSyntaxError(err); se == nil || !se.unsure {
 		return nil, err
 	}
 	v, ferr := decodeFallback(strings.Repeat(" ", col0) + text)
@@ -273,7 +273,7 @@ func (d *nodeDecoder) decodeMapping(n *yamlNode) (any, error) {
 func (d *nodeDecoder) mergeInto(n *yamlNode, out map[string]any) error {
 	list := []*yamlNode{n}
 	if n.kind == sequenceKind {
-		list = n.elems()
+		list = n.sequenceElements()
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		target := list[i]
@@ -300,7 +300,7 @@ func (d *nodeDecoder) mergeInto(n *yamlNode, out map[string]any) error {
 
 // atLine puts the line into a syntax error, counted from the line of the text's first byte.
 func atLine(err error, text string, first int) error {
-	se := asSyntax(err)
+	se := asSyntaxError(err)
 	if se == nil || se.line > 0 {
 		return err
 	}

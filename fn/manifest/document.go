@@ -105,7 +105,7 @@ func (d *Document) Object() (map[string]any, error) {
 // wrapError names the file and the line of an error.
 func (d *Document) wrapError(doing string, err error) error {
 	err = atLine(err, d.text, d.line)
-	if se := asSyntax(err); se != nil && d.path != "" {
+	if se := asSyntaxError(err); se != nil && d.path != "" {
 		return fmt.Errorf("%s %s:%d: %w", doing, d.path, se.line, &syntaxError{msg: se.msg})
 	}
 	return fmt.Errorf("%s document %d: %w", doing, d.index+1, err)

@@ -234,7 +234,7 @@ func (e *documentEditor) trimBlankLines() {
 
 // checkResult decodes a document and compares it with what it is to be.
 func (e *documentEditor) checkResult(d *Document, want any) error {
-	if d.holds(want) {
+	if d.decodesToValue(want) {
 		return nil
 	}
 	got, err := d.decodeCached()
@@ -334,8 +334,8 @@ func (e *documentEditor) currentValue(n *yamlNode) (any, error) {
 	return dec.decodeValue(n)
 }
 
-// holdsValue reports whether a node has a value already and can stay as it is.
-func (e *documentEditor) holdsValue(n *yamlNode, want any) bool {
+// alreadyHasValue reports whether a node has a value already and can stay as it is.
+func (e *documentEditor) alreadyHasValue(n *yamlNode, want any) bool {
 	if e.expand && e.aliases {
 		has := false
 		walkNodes(n, func(c *yamlNode) { has = has || c.kind == aliasKind })
@@ -349,7 +349,7 @@ func (e *documentEditor) holdsValue(n *yamlNode, want any) bool {
 
 // editNode makes the edits that set a node to the value want.
 func (e *documentEditor) editNode(n *yamlNode, want any, pl nodePlace) error {
-	if e.holdsValue(n, want) {
+	if e.alreadyHasValue(n, want) {
 		return nil
 	}
 	if n.anchor != "" {
@@ -361,7 +361,7 @@ func (e *documentEditor) editNode(n *yamlNode, want any, pl nodePlace) error {
 	}
 	switch w := want.(type) {
 	case map[string]any:
-		if name, ok := e.aliasFor(n, w, pl); ok {
+		if name, ok := e.findAliasForMapping(n, w, pl); ok {
 			e.putAlias(n, name, pl)
 			return nil
 		}
@@ -376,8 +376,8 @@ func (e *documentEditor) editNode(n *yamlNode, want any, pl nodePlace) error {
 	return e.replaceNode(n, want, pl)
 }
 
-// loseAnchors notes that the anchors in a node are no longer in the text at their place.
-func (e *documentEditor) loseAnchors(n *yamlNode) {
+// recordLostAnchors notes that the anchors in a node are no longer in the text at their place.
+func (e *documentEditor) recordLostAnchors(n *yamlNode) {
 	walkNodes(n, func(c *yamlNode) {
 		if c.anchor != "" {
 			e.gone[c] = true

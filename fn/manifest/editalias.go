@@ -3,9 +3,9 @@
 
 package manifest
 
-// aliasFor finds the anchor of an equal mapping above a block mapping, if no alias of the document names the
+// findAliasForMapping finds the anchor of an equal mapping above a block mapping, if no alias of the document names the
 // anchor: an earlier edit replaced the alias by its value, and this edit restores it.
-func (e *documentEditor) aliasFor(n *yamlNode, want map[string]any, pl nodePlace) (string, bool) {
+func (e *documentEditor) findAliasForMapping(n *yamlNode, want map[string]any, pl nodePlace) (string, bool) {
 	if e.plain || e.anchors == nil || pl.key == nil || pl.flow || n.kind != mappingKind || n.isFlow() || n.n == 0 || n.anchor != "" || n.tag != "" {
 		return "", false
 	}
@@ -50,7 +50,7 @@ func (e *documentEditor) findAnchors(root *yamlNode) {
 // putAlias writes an alias in the place of a block mapping below a key.
 func (e *documentEditor) putAlias(n *yamlNode, name string, pl nodePlace) {
 	for c := n.first; c != nil; c = c.next {
-		e.loseAnchors(c)
+		e.recordLostAnchors(c)
 	}
 	floor := e.valueFloor(n, pl)
 	e.replaceBytes(floor, floor, " *"+name)

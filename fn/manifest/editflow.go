@@ -127,8 +127,8 @@ type flowCollection struct {
 	last    int      // the last that stays
 }
 
-// behind returns the text between an entry and the next one, or the closing bracket: blanks, a comma, comments.
-func (e *documentEditor) behind(c flowCollection, i int) flowGap {
+// gapAfterEntry returns the text between an entry and the next one, or the closing bracket: blanks, a comma, comments.
+func (e *documentEditor) gapAfterEntry(c flowCollection, i int) flowGap {
 	if i+1 < len(c.spans) {
 		return flowGap(e.src[c.spans[i][1]:c.spans[i+1][0]])
 	}
@@ -138,22 +138,22 @@ func (e *documentEditor) behind(c flowCollection, i int) flowGap {
 // flowGap is the text between two entries.
 type flowGap string
 
-// line returns the length of the rest of the entry's line, all of the gap where it does not end in it.
-func (g flowGap) line() int { return lineEnd(string(g), 0) }
+// restOfLineLength returns the length of the rest of the entry's line, all of the gap where it does not end in it.
+func (g flowGap) restOfLineLength() int { return lineEnd(string(g), 0) }
 
 // hasComment reports whether the entry's line ends with a comment, which belongs to the entry.
-func (g flowGap) hasComment() bool { return strings.Contains(string(g[:g.line()]), "#") }
+func (g flowGap) hasComment() bool { return strings.Contains(string(g[:g.restOfLineLength()]), "#") }
 
 // nextComment returns the offset of the first comment on a line of its own, which belongs to the next entry, or -1.
 func (g flowGap) nextComment() int {
-	if i := strings.IndexByte(string(g[g.line():]), '#'); i >= 0 {
-		return g.line() + i
+	if i := strings.IndexByte(string(g[g.restOfLineLength():]), '#'); i >= 0 {
+		return g.restOfLineLength() + i
 	}
 	return -1
 }
 
-// comma returns the offset of the comma, or -1.
-func (g flowGap) comma() int {
+// commaOffset returns the offset of the comma, or -1.
+func (g flowGap) commaOffset() int {
 	at := 0
 	for line := range strings.Lines(string(g)) {
 		text, _, _ := strings.Cut(line, "#")
@@ -167,16 +167,18 @@ func (g flowGap) comma() int {
 
 // takesBehindComment reports whether another entry can follow the comment on the entry's line: the comma does not
 // come after the comment.
-func (g flowGap) takesBehindComment() bool { return g.hasComment() && g.comma() <= g.line() }
+func (g flowGap) takesBehindComment() bool {
+	return g.hasComment() && g.commaOffset() <= g.restOfLineLength()
+}
 
 // flowInsert puts texts behind an entry that stays, and behind the comment on its line.
 func (e *documentEditor) flowInsert(c flowCollection, i int, texts []string, sep string) {
-	end, gap := c.spans[i][1], e.behind(c, i)
+	end, gap := c.spans[i][1], e.gapAfterEntry(c, i)
 	if !gap.takesBehindComment() {
 		e.replaceBytes(end, end, sep+strings.Join(texts, sep))
 		return
 	}
-	if gap.comma() < 0 {
+	if gap.commaOffset() < 0 {
 		e.replaceBytes(end, end, ",")
 	}
 	next := e.w.nl + e.entryIndent(c, i)
@@ -184,7 +186,7 @@ func (e *documentEditor) flowInsert(c flowCollection, i int, texts []string, sep
 	if i < c.last {
 		text += ","
 	}
-	e.replaceBytes(end+gap.line(), end+gap.line(), text)
+	e.replaceBytes(end+gap.restOfLineLength(), end+gap.restOfLineLength(), text)
 }
 
 // entryIndent returns the indentation of an entry that gets a line of its own behind another: that of the one which follows or, behind
@@ -209,8 +211,8 @@ func (e *documentEditor) flowRemove(c flowCollection, more bool) {
 		if c.keep[i] || i >= c.last {
 			continue
 		}
-		to, gap := c.spans[i+1][0], e.behind(c, i)
-		if at := gap.nextComment(); at > gap.comma() {
+		to, gap := c.spans[i+1][0], e.gapAfterEntry(c, i)
+		if at := gap.nextComment(); at > gap.commaOffset() {
 			to = c.spans[i][1] + at
 		}
 		e.replaceBytes(c.spans[i][0], to, "")
@@ -223,23 +225,23 @@ func (e *documentEditor) flowRemove(c flowCollection, more bool) {
 // flowCutOff removes the entries after the last one that stays.
 func (e *documentEditor) flowCutOff(c flowCollection, more bool) {
 	from, to := c.spans[c.last][1], c.spans[len(c.spans)-1][1]
-	gap, end := e.behind(c, c.last), e.behind(c, len(c.spans)-1)
+	gap, end := e.gapAfterEntry(c, c.last), e.gapAfterEntry(c, len(c.spans)-1)
 	if !gap.hasComment() && gap.nextComment() < 0 {
 		e.replaceBytes(from, to, "")
 		return
 	}
-	comma, more := from+gap.comma(), more && gap.takesBehindComment()
-	if gap.nextComment() >= 0 || end.line() == len(end) { // what is about the next one stays, and a bracket needs a line
+	comma, more := from+gap.commaOffset(), more && gap.takesBehindComment()
+	if gap.nextComment() >= 0 || end.restOfLineLength() == len(end) { // what is about the next one stays, and a bracket needs a line
 		if !more {
 			e.replaceBytes(comma, comma+1, "")
 		}
 		e.replaceBytes(c.spans[c.last+1][0], to, "")
 		return
 	}
-	if !more && end.comma() < 0 {
+	if !more && end.commaOffset() < 0 {
 		e.replaceBytes(comma, comma+1, "")
 	}
-	e.replaceBytes(from+gap.line(), to+end.line(), "")
+	e.replaceBytes(from+gap.restOfLineLength(), to+end.restOfLineLength(), "")
 }
 
 // flowElements removes elements from a flow sequence and inserts others.

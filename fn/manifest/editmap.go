@@ -10,7 +10,7 @@ import (
 
 // editMapping edits a mapping that has entries into another that has some.
 func (e *documentEditor) editMapping(n *yamlNode, want map[string]any, pl nodePlace) error {
-	pairs := n.pairs()
+	pairs := n.mappingPairs()
 	plan := e.planMerges(pairs, want)
 	keep, added, err := keptEntries(pairs, want, plan)
 	if err != nil {
@@ -34,8 +34,8 @@ func (e *documentEditor) editMapping(n *yamlNode, want map[string]any, pl nodePl
 			}
 			delete(added, key)
 		case !keep[i]:
-			e.loseAnchors(p.key)
-			e.loseAnchors(p.val)
+			e.recordLostAnchors(p.key)
+			e.recordLostAnchors(p.val)
 		case !p.key.isMerge():
 			k, _ := keyText(p.key)
 			if plan.shadowed[k] {
@@ -194,7 +194,7 @@ func (e *documentEditor) appendEntries(n *yamlNode, added map[string]any) {
 	}
 	w := e.w
 	w.b = strings.Builder{}
-	w.reserve(added, n.indent)
+	w.growForValue(added, n.indent)
 	for _, k := range sortedKeys(added, false) {
 		w.writeIndent(n.indent)
 		w.writeEntry(k, added[k], n.indent)

@@ -36,7 +36,7 @@ func (e *documentEditor) findRename(pairs []keyValue, keep []bool, added map[str
 
 // sharesKey reports whether a mapping has a key in common with a value.
 func sharesKey(n *yamlNode, want map[string]any) bool {
-	for _, p := range n.pairs() {
+	for _, p := range n.mappingPairs() {
 		if k, ok := keyText(p.key); ok && !p.key.isMerge() {
 			if _, both := want[k]; both {
 				return true

@@ -9,7 +9,7 @@ import (
 
 // editSequence edits a sequence that has elements into another that has some.
 func (e *documentEditor) editSequence(n *yamlNode, want []any, pl nodePlace) error {
-	old := n.elems()
+	old := n.sequenceElements()
 	vals := make([]any, len(old))
 	for i, o := range old {
 		v, err := e.currentValue(o)
@@ -20,7 +20,7 @@ func (e *documentEditor) editSequence(n *yamlNode, want []any, pl nodePlace) err
 	}
 	from := matchElements(vals, want)
 	stay := longestRising(from)
-	if len(stay) == 0 || !n.isFlow() && !e.atLineStart(old[0].colon) && !e.startsSame(from, stay) {
+	if len(stay) == 0 || !n.isFlow() && !e.atLineStart(old[0].colon) && !e.keepsFirstElement(from, stay) {
 		return e.replaceNode(n, want, pl)
 	}
 	texts, err := e.elementTexts(n, old, want, from, stay)
@@ -35,8 +35,8 @@ func (e *documentEditor) editSequence(n *yamlNode, want []any, pl nodePlace) err
 	return nil
 }
 
-// startsSame reports whether the first element stays the first.
-func (e *documentEditor) startsSame(from []int, stay map[int]int) bool {
+// keepsFirstElement reports whether the first element stays the first.
+func (e *documentEditor) keepsFirstElement(from []int, stay map[int]int) bool {
 	_, ok := stay[0]
 	return ok && from[0] == 0
 }
@@ -67,7 +67,7 @@ func (e *documentEditor) elementTexts(n *yamlNode, old []*yamlNode, want []any, 
 			}
 			texts[j] = t
 		}
-		e.loseAnchors(o)
+		e.recordLostAnchors(o)
 	}
 	for j, i := range from {
 		if i < 0 {
@@ -118,7 +118,7 @@ func (e *documentEditor) newElementText(n *yamlNode, v any) string {
 	}
 	w := e.w
 	w.b = strings.Builder{}
-	w.reserve(v, n.indent)
+	w.growForValue(v, n.indent)
 	w.writeItem(v, n.indent, false)
 	return w.b.String()
 }

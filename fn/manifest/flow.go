@@ -14,7 +14,7 @@ func (p *yamlParser) flowSpace() {
 			p.pos++
 			p.bol = p.pos
 			if p.atMarker() {
-				p.failAt(p.pos, "found a document marker inside a flow collection")
+				p.failUnsure(p.pos, "found a document marker inside a flow collection")
 			}
 		case c == '#' && p.pos > 0 && isBlankOrEnd(p.src[p.pos-1]):
 			p.pos = p.lineEnd(p.pos)
@@ -48,7 +48,7 @@ func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
 	for {
 		p.flowSpace()
 		if p.pos >= len(p.src) {
-			p.failAt(n.start, "the %q is not closed", p.src[n.start:n.start+1])
+			p.failUnsure(n.start, "the %q is not closed", p.src[n.start:n.start+1])
 		}
 		if p.peekByte(0) == closing {
 			break
@@ -67,7 +67,7 @@ func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
 			continue
 		}
 		if p.peekByte(0) != closing {
-			p.failAt(p.pos, "expected a comma or %q and found %s", string(closing), p.restText())
+			p.failUnsure(p.pos, "expected a comma or %q and found %s", string(closing), p.remainingText())
 		}
 	}
 	p.pos++
@@ -81,7 +81,7 @@ func (p *yamlParser) flowKey() *yamlNode {
 	bol := p.bol
 	key := p.flowNode()
 	if key.kind != scalarKind || p.bol != bol || p.pos-start > maxKey {
-		p.failAt(start, "found a key that is not a scalar on one line")
+		p.failUnsure(start, "found a key that is not a scalar on one line")
 	}
 	return key
 }
@@ -95,7 +95,7 @@ func (p *yamlParser) flowValue(key *yamlNode) *yamlNode {
 		return p.newNode(scalarKind, plainStyle, key.end)
 	}
 	if p.bol != bol {
-		p.failAt(p.pos, "found the colon of a key on another line")
+		p.failUnsure(p.pos, "found the colon of a key on another line")
 	}
 	p.pos++
 	key.colon = p.pos
@@ -123,7 +123,7 @@ func (p *yamlParser) flowNode() *yamlNode {
 	case '*':
 		n = p.parseAlias()
 		if pr.isSet() {
-			p.failAt(n.start, "found an alias with properties")
+			p.failUnsure(n.start, "found an alias with properties")
 		}
 	default:
 		n = p.flowPlain()
@@ -145,7 +145,7 @@ scan:
 		case ',', '[', ']', '{', '}':
 			break scan
 		case '?':
-			p.failAt(i, "found a question mark in an unquoted scalar of a flow collection")
+			p.failUnsure(i, "found a question mark in an unquoted scalar of a flow collection")
 		case ':':
 			if i+1 >= len(s) || isBlankOrEnd(s[i+1]) {
 				break scan
@@ -156,7 +156,7 @@ scan:
 			}
 		case ' ', '\t', '\r':
 			if c == '\t' && breaks > 0 && p.columnOf(i) <= p.block {
-				p.failAt(i, "found a tab in the indentation of a scalar")
+				p.failUnsure(i, "found a tab in the indentation of a scalar")
 			}
 			i++
 			continue
@@ -168,7 +168,7 @@ scan:
 		}
 		if breaks > 0 {
 			if p.columnOf(i) == 0 && isMarker(s[i:]) {
-				p.failAt(i, "found a document marker inside a flow collection")
+				p.failUnsure(i, "found a document marker inside a flow collection")
 			}
 			b = appendFolded(append(b, s[from:end]...), breaks)
 			from, breaks = i, 0

@@ -38,7 +38,7 @@ func TestHolds(t *testing.T) {
 func TestHoldsNotTwice(t *testing.T) {
 	d := &Document{text: "a: 1\na: 1\n", parent: -1}
 	for _, want := range []any{map[string]any{"a": int64(1)}, map[string]any{"a": int64(1), "b": int64(1)}} {
-		if d.holds(want) {
+		if d.decodesToValue(want) {
 			t.Errorf("a key that is there twice was taken for %v", want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestHoldsExpectedTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &Document{text: string(text), parent: -1}
-		if v, err := d.decodeCached(); err == nil && d.holds(v) {
+		if v, err := d.decodeCached(); err == nil && d.decodesToValue(v) {
 			certain++
 			checkHolds(t, d, true)
 		}
@@ -73,11 +73,11 @@ func checkHolds(t *testing.T, d *Document, certain bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := d.holds(v); got != certain {
+	if got := d.decodesToValue(v); got != certain {
 		t.Errorf("holds(%v) is %t, want %t, in\n%s", v, got, certain, d.text)
 	}
 	for _, other := range changedValues(v) {
-		if d.holds(other) {
+		if d.decodesToValue(other) {
 			t.Errorf("%v was taken for %v in\n%s", other, v, d.text)
 		}
 	}

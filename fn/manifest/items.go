@@ -223,7 +223,7 @@ func (d *Document) parseLayout() (*listLayout, error) {
 	}
 	lay := &listLayout{keys: map[string]textSpan{}, seqCol: -1}
 	var lines linePlace
-	for _, kv := range root.pairs() {
+	for _, kv := range root.mappingPairs() {
 		key, _ := keyText(kv.key)
 		if _, dup := lay.keys[key]; dup {
 			return nil, d.wrapError("reading the list in", &syntaxError{off: kv.key.start, msg: fmt.Sprintf("found the key %q twice in the same mapping", key)})

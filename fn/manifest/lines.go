@@ -172,9 +172,9 @@ func (l *lineScanner) scanValue(i, end, col int) {
 	case '|', '>':
 		l.scalar = col
 	case '"', '\'':
-		l.continueAfter(quoteEnd(s, i))
+		l.continueAfterValue(quoteEnd(s, i))
 	case '{', '[':
-		l.continueAfter(flowEnd(s, i))
+		l.continueAfterValue(flowEnd(s, i))
 	case '*':
 	case '-', '?', ':':
 		if i+1 == end || isBlankOrEnd(s[i+1]) {
@@ -189,8 +189,9 @@ func (l *lineScanner) scanValue(i, end, col int) {
 	}
 }
 
-// continueAfter continues at the line after a quoted scalar or flow collection, which must be the last of its line.
-func (l *lineScanner) continueAfter(j int, ok bool) {
+// continueAfterValue continues at the line after a quoted scalar or flow collection, which must be the last of its
+// line.
+func (l *lineScanner) continueAfterValue(j int, ok bool) {
 	if !ok {
 		l.unsure = true
 		return

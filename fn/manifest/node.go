@@ -79,7 +79,7 @@ func (p keyValue) lastNode() *yamlNode {
 	return p.val
 }
 
-func (n *yamlNode) pairs() []keyValue {
+func (n *yamlNode) mappingPairs() []keyValue {
 	out := make([]keyValue, 0, n.n)
 	for k := n.first; k != nil; k = k.next.next {
 		out = append(out, keyValue{k, k.next})
@@ -87,7 +87,7 @@ func (n *yamlNode) pairs() []keyValue {
 	return out
 }
 
-func (n *yamlNode) elems() []*yamlNode {
+func (n *yamlNode) sequenceElements() []*yamlNode {
 	out := make([]*yamlNode, 0, n.n)
 	for e := n.first; e != nil; e = e.next {
 		out = append(out, e)

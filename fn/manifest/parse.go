@@ -59,11 +59,11 @@ type yamlParser struct {
 	anchorTable
 }
 
-func (p *yamlParser) failAt(off int, format string, args ...any) {
+func (p *yamlParser) failUnsure(off int, format string, args ...any) {
 	panic(&syntaxError{off: off, msg: fmt.Sprintf(format, args...), unsure: true})
 }
 
-func (p *yamlParser) refuseAt(off int, format string, args ...any) {
+func (p *yamlParser) rejectSyntax(off int, format string, args ...any) {
 	panic(&syntaxError{off: off, msg: fmt.Sprintf(format, args...)})
 }
 
@@ -97,7 +97,7 @@ func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, oute
 		root = p.parseDocument(parent)
 	}
 	if p.pos < len(p.src) && !p.atMarker() {
-		p.failAt(p.pos, "did not expect %s here", p.restText())
+		p.failUnsure(p.pos, "did not expect %s here", p.remainingText())
 	}
 	return root, nil
 }
@@ -106,7 +106,7 @@ func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, oute
 func (p *yamlParser) checkBreaks() {
 	for i := strings.IndexByte(p.src, '\r'); i >= 0; {
 		if i+1 == len(p.src) || p.src[i+1] != '\n' {
-			p.failAt(i, "found a carriage return without a line feed")
+			p.failUnsure(i, "found a carriage return without a line feed")
 		}
 		j := strings.IndexByte(p.src[i+1:], '\r')
 		if j < 0 {
@@ -116,7 +116,7 @@ func (p *yamlParser) checkBreaks() {
 	}
 	for _, s := range [...]string{"\u0085", "\u2028", "\u2029", "\ufeff"} {
 		if i := strings.Index(p.src, s); i > 0 || i == 0 && s != "\ufeff" {
-			p.failAt(i, "found the line break or byte order mark %+q", s)
+			p.failUnsure(i, "found the line break or byte order mark %+q", s)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (p *yamlParser) parseDocument(parent int) *yamlNode {
 		for ; p.pos == p.bol && p.peekByte(0) == '%'; directive = true {
 			end := p.lineEnd(p.pos)
 			if !knownDirective(p.src[p.pos:end]) {
-				p.failAt(p.pos, "found a directive other than %%YAML 1.1 and %%YAML 1.2")
+				p.failUnsure(p.pos, "found a directive other than %%YAML 1.1 and %%YAML 1.2")
 			}
 			p.pos = end
 			p.skipSpace()
@@ -144,7 +144,7 @@ func (p *yamlParser) parseDocument(parent int) *yamlNode {
 			p.pos += 3
 			p.fresh = false
 		} else if directive {
-			p.failAt(p.pos, "found a directive without a document start")
+			p.failUnsure(p.pos, "found a directive without a document start")
 		}
 	}
 	n := p.parseValue(parent, ctx)
@@ -175,7 +175,7 @@ func (p *yamlParser) newNode(k nodeKind, s nodeStyle, start int) *yamlNode {
 
 func (p *yamlParser) enterNode() {
 	if p.depth++; p.depth > MaxDepth {
-		p.refuseAt(p.pos, "the nesting is deeper than %d levels", MaxDepth)
+		p.rejectSyntax(p.pos, "the nesting is deeper than %d levels", MaxDepth)
 	}
 }
 
@@ -212,8 +212,8 @@ func lineEnd(s string, off int) int {
 	return i
 }
 
-// restText is the text at the position, for messages.
-func (p *yamlParser) restText() string {
+// remainingText is the text at the position, for messages.
+func (p *yamlParser) remainingText() string {
 	s := p.src[p.pos:p.lineEnd(p.pos)]
 	if s == "" && p.pos >= len(p.src) {
 		return "the end of the document"
@@ -256,15 +256,15 @@ func (p *yamlParser) skipSpace() {
 			p.bol = p.pos
 			p.fresh = true
 		case c == '\t':
-			p.failAt(p.pos, "found a tab where the indentation must be spaces")
+			p.failUnsure(p.pos, "found a tab where the indentation must be spaces")
 		default:
 			return
 		}
 	}
 }
 
-// asSyntax returns the syntax error in err, or nil.
-func asSyntax(err error) *syntaxError {
+// asSyntaxError returns the syntax error in err, or nil.
+func asSyntaxError(err error) *syntaxError {
 	var se *syntaxError
 	if errors.As(err, &se) {
 		return se

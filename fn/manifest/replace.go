@@ -8,15 +8,15 @@ import "strings"
 // replaceNode writes a new value in the place of a node.
 func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error {
 	for c := n.first; c != nil; c = c.next {
-		e.loseAnchors(c)
+		e.recordLostAnchors(c)
 	}
 	start := n.start
 	if n.tag != "" || n.kind == aliasKind { // a tag would change the meaning of the new value
 		start = n.prop
-		e.loseAnchors(n)
+		e.recordLostAnchors(n)
 	}
 	switch {
-	case pl.flow || n.isFlow() && (n.n > 0 || e.json || e.standsBelow(n, start, pl)):
+	case pl.flow || n.isFlow() && (n.n > 0 || e.json || e.isOnOwnLine(n, start, pl)):
 		e.replaceFlow(n, start, want, pl)
 	case n.isCollection() && !n.isFlow():
 		e.replaceBlock(n, want, pl)
@@ -28,9 +28,9 @@ func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error 
 	return nil
 }
 
-// standsBelow reports whether a value is on a line of its own below its key, as Helm charts print an empty map. It
+// isOnOwnLine reports whether a value is on a line of its own below its key, as Helm charts print an empty map. It
 // stays flow style: a block that becomes empty again would not show that the value was not beside the key.
-func (e *documentEditor) standsBelow(n *yamlNode, start int, pl nodePlace) bool {
+func (e *documentEditor) isOnOwnLine(n *yamlNode, start int, pl nodePlace) bool {
 	return pl.key != nil && n.isFlow() && !e.sameLine(e.valueFloor(n, pl), start)
 }
 
@@ -41,7 +41,7 @@ func (e *documentEditor) replaceFlow(n *yamlNode, start int, want any, pl nodePl
 	if isInline(want) {
 		t = flowScalar(n, want, w.json)
 	} else {
-		if n.isCollection() && (n.n > 0 || e.standsBelow(n, start, pl)) && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
+		if n.isCollection() && (n.n > 0 || e.isOnOwnLine(n, start, pl)) && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
 			w.unit = ""
 		}
 		t = w.flowText(want, pad)

@@ -13,7 +13,7 @@ import (
 // Write writes the text that Bytes returns. The common case, a list in block style in which only own items changed,
 // is written in pieces without being assembled in memory first.
 func (rl *ResourceList) Write(w io.Writer, items []*Document, results result.Results) error {
-	if !rl.inPieces(items) {
+	if !rl.canWriteInPieces(items) {
 		_, err := w.Write(rl.Bytes(items, results))
 		return err
 	}
@@ -69,8 +69,8 @@ func (rl *ResourceList) putResults(out *lastByte, results result.Results) {
 	}
 }
 
-// inPieces reports whether the list can be written from its text and the texts of its items alone.
-func (rl *ResourceList) inPieces(items []*Document) bool {
+// canWriteInPieces reports whether the list can be written from its text and the texts of its items alone.
+func (rl *ResourceList) canWriteInPieces(items []*Document) bool {
 	if _, there := rl.lay.keys["results"]; there || !rl.lay.block || len(items) != len(rl.Items) || len(items) == 0 {
 		return false
 	}
@@ -82,9 +82,9 @@ func (rl *ResourceList) inPieces(items []*Document) bool {
 	return true
 }
 
-// changesInPieces is inPieces for the list's items with changes.
+// changesInPieces is canWriteInPieces for the list's items with changes.
 func (rl *ResourceList) changesInPieces(changes *Changes) bool {
-	if !rl.inPieces(rl.Items) {
+	if !rl.canWriteInPieces(rl.Items) {
 		return false
 	}
 	for i, d := range rl.Items {

@@ -140,7 +140,7 @@ func (d *Document) dropElements(own []*Document) string {
 		return d.text
 	}
 	e := newEditor(d, d.text, root, false)
-	old := items.elems()
+	old := items.sequenceElements()
 	stay := map[int]int{}
 	for i := range old {
 		if i >= len(own) || own[i] != nil {
@@ -211,12 +211,12 @@ func putResults(text string, lay *listLayout, rs result.Results, none bool) stri
 		start, end = s.line, contentEnd(text, s, s.dash)
 	}
 	out := text[:start] + missingBreak(text[:start], w.nl) + w.b.String() + text[end:]
-	lay.shiftAfter(end, len(out)-len(text))
+	lay.shiftOffsetsAfter(end, len(out)-len(text))
 	return out
 }
 
-// shiftAfter moves the places after off.
-func (lay *listLayout) shiftAfter(off, by int) {
+// shiftOffsetsAfter moves the places after off.
+func (lay *listLayout) shiftOffsetsAfter(off, by int) {
 	keys := make(map[string]textSpan, len(lay.keys))
 	for k, s := range lay.keys {
 		if s.line >= off {
@@ -294,7 +294,7 @@ func (d *Document) editList(values []any, rs result.Results, none bool) []byte {
 	}
 	e := newEditor(d, d.text, root, false)
 	added := map[string]any{}
-	pairs := root.pairs()
+	pairs := root.mappingPairs()
 	keep := make([]bool, len(pairs))
 	for i := range keep {
 		keep[i] = true
@@ -333,7 +333,7 @@ func (e *documentEditor) appendElements(n *yamlNode, values []any, pl nodePlace)
 		_ = e.replaceNode(n, values, pl)
 		return
 	}
-	old := n.elems()
+	old := n.sequenceElements()
 	stay := make(map[int]int, len(old))
 	texts := make([]string, len(old), len(old)+len(values))
 	for i := range old {

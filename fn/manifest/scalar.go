@@ -19,7 +19,7 @@ func (p *yamlParser) parsePlain(indent int, keyOK bool) *yamlNode {
 	p.pos = end
 	if stop == ':' {
 		if !keyOK {
-			p.failAt(end, "mapping values are not allowed here")
+			p.failUnsure(end, "mapping values are not allowed here")
 		}
 		return n
 	}
@@ -42,7 +42,7 @@ func (p *yamlParser) plainStart(flow bool) {
 		bad = flow || isBlankOrEnd(d)
 	}
 	if bad {
-		p.failAt(p.pos, "did not expect %s here", p.restText())
+		p.failUnsure(p.pos, "did not expect %s here", p.remainingText())
 	}
 }
 
@@ -83,7 +83,7 @@ func (p *yamlParser) moreLines(n *yamlNode, indent int) {
 				breaks++
 				bol = i + 1
 			} else if c == '\t' && breaks > 0 {
-				p.failAt(i, "found a tab in the indentation of a scalar")
+				p.failUnsure(i, "found a tab in the indentation of a scalar")
 			} else if c != ' ' && c != '\r' && c != '\t' {
 				break
 			}
@@ -94,7 +94,7 @@ func (p *yamlParser) moreLines(n *yamlNode, indent int) {
 		}
 		end, stop := p.plainLine(i)
 		if stop == ':' {
-			p.failAt(end, "mapping values are not allowed here")
+			p.failUnsure(end, "mapping values are not allowed here")
 		}
 		if b == nil {
 			b = append(b, n.val...)
@@ -129,7 +129,7 @@ func (p *yamlParser) parseSingleQuoted() *yamlNode {
 	var b []byte
 	for {
 		if i >= len(p.src) {
-			p.failAt(n.start, "the single quote is not closed")
+			p.failUnsure(n.start, "the single quote is not closed")
 		}
 		c := p.src[i]
 		switch {
@@ -182,7 +182,7 @@ func (p *yamlParser) foldQuoted(b []byte, i int) ([]byte, int) {
 			breaks++
 			p.bol = i + 1
 			if isMarker(p.src[i+1:]) && p.columnOf(i+1) == 0 {
-				p.failAt(i+1, "found a document marker in a quoted scalar")
+				p.failUnsure(i+1, "found a document marker in a quoted scalar")
 			}
 		} else if c != ' ' && c != '\t' && c != '\r' {
 			break
@@ -199,7 +199,7 @@ func (p *yamlParser) parseDoubleQuoted() *yamlNode {
 	var b []byte
 	for {
 		if i >= len(p.src) {
-			p.failAt(n.start, "the double quote is not closed")
+			p.failUnsure(n.start, "the double quote is not closed")
 		}
 		switch p.src[i] {
 		case '"':
@@ -231,7 +231,7 @@ const (
 // parseEscape reads an escape sequence at i.
 func (p *yamlParser) parseEscape(b []byte, i int) ([]byte, int) {
 	if i+1 >= len(p.src) {
-		p.failAt(i, "the double quote is not closed")
+		p.failUnsure(i, "the double quote is not closed")
 	}
 	c := p.src[i+1]
 	switch c {
@@ -246,7 +246,7 @@ func (p *yamlParser) parseEscape(b []byte, i int) ([]byte, int) {
 			j++
 		}
 		if j < len(p.src) && (p.src[j] == '\n' || p.src[j] == '\r') {
-			p.failAt(j, "found an empty line after an escaped line break")
+			p.failUnsure(j, "found an empty line after an escaped line break")
 		}
 		return b, j
 	case 'x', 'u', 'U':
@@ -254,7 +254,7 @@ func (p *yamlParser) parseEscape(b []byte, i int) ([]byte, int) {
 	}
 	k := strings.IndexByte(escapeFrom, c)
 	if k < 0 {
-		p.failAt(i, "found an unknown escape character %q", c)
+		p.failUnsure(i, "found an unknown escape character %q", c)
 	}
 	switch c {
 	case 'N':
@@ -275,32 +275,32 @@ func (p *yamlParser) hexEscape(b []byte, i, digits int) ([]byte, int) {
 	r, j := p.parseHex(i+2, digits), i+2+digits
 	if utf16.IsSurrogate(r) { // a pair as JSON writes it
 		if !strings.HasPrefix(p.src[j:], `\u`) {
-			p.failAt(i, "found half of a surrogate pair")
+			p.failUnsure(i, "found half of a surrogate pair")
 		}
 		r = utf16.DecodeRune(r, p.parseHex(j+2, 4))
 		if r == utf8.RuneError {
-			p.failAt(i, "found half of a surrogate pair")
+			p.failUnsure(i, "found half of a surrogate pair")
 		}
 		j += 6
 	}
 	if !utf8.ValidRune(r) {
-		p.failAt(i, "found an escape of no character")
+		p.failUnsure(i, "found an escape of no character")
 	}
 	return utf8.AppendRune(b, r), j
 }
 
 func (p *yamlParser) parseHex(i, digits int) rune {
 	if i+digits > len(p.src) {
-		p.failAt(i, "found a short escape")
+		p.failUnsure(i, "found a short escape")
 	}
 	for _, c := range []byte(p.src[i : i+digits]) {
 		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
-			p.failAt(i, "found an escape without its digits")
+			p.failUnsure(i, "found an escape without its digits")
 		}
 	}
 	v, err := strconv.ParseUint(p.src[i:i+digits], 16, 32)
 	if err != nil || v > utf8.MaxRune {
-		p.failAt(i, "found an escape of no character")
+		p.failUnsure(i, "found an escape of no character")
 	}
 	return rune(v)
 }

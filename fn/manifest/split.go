@@ -123,7 +123,7 @@ func checkText(path string, src []byte) error {
 	for i := 0; i < len(src); {
 		if c := src[i]; c < utf8.RuneSelf {
 			if !textByte(c) {
-				return notText(path, src, i, fmt.Sprintf("the byte 0x%02x", c))
+				return newNotTextError(path, src, i, fmt.Sprintf("the byte 0x%02x", c))
 			}
 			i++
 			continue
@@ -131,9 +131,9 @@ func checkText(path string, src []byte) error {
 		r, n := utf8.DecodeRune(src[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
-			return notText(path, src, i, fmt.Sprintf("the byte 0x%02x, which is not UTF-8", src[i]))
+			return newNotTextError(path, src, i, fmt.Sprintf("the byte 0x%02x, which is not UTF-8", src[i]))
 		case r >= 0x80 && r < 0xa0 && r != 0x85, r == 0xfffe, r == 0xffff:
-			return notText(path, src, i, fmt.Sprintf("the control character %U", r))
+			return newNotTextError(path, src, i, fmt.Sprintf("the control character %U", r))
 		}
 		i += n
 	}
@@ -154,6 +154,6 @@ func (e *NotTextError) Error() string {
 	return fmt.Sprintf("%s:%d: found %s: this is not YAML or JSON text", e.Path, e.Line, e.What)
 }
 
-func notText(path string, src []byte, off int, what string) error {
+func newNotTextError(path string, src []byte, off int, what string) error {
 	return &NotTextError{Path: path, Line: 1 + bytes.Count(src[:off], []byte("\n")), What: what}
 }

@@ -56,8 +56,9 @@ func (w *blockWriter) writeIndent(n int) {
 
 const blanks = "                                                                "
 
-// reserve makes room for a value that is written at a column, so that the text is not copied each time it has grown.
-func (w *blockWriter) reserve(v any, col int) { w.b.Grow(roughSize(v, col)) }
+// growForValue makes room for a value that is written at a column, so that the text is not copied each time it has
+// grown.
+func (w *blockWriter) growForValue(v any, col int) { w.b.Grow(roughSize(v, col)) }
 
 // roughSize estimates the bytes of a value in block style at a column.
 func roughSize(v any, col int) int {

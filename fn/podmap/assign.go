@@ -9,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// assign sets a zero Go value of the schema's type to the result of decoding the JSON of v. It reports false, and
-// leaves the target in an undefined state, for values that it does not handle itself: those that JSON rejects or
-// changes, such as a fractional number for an integer field. It exists for speed: the JSON decoder first inspects
-// all types that a pod could hold, which takes longer than the rest of an injection.
-func (s *Schema) assign(v any, target reflect.Value) bool {
+// assignDecodedValue sets a zero Go value of the schema's type to the result of decoding the JSON of v. It reports
+// false, and leaves the target in an undefined state, for values that it does not handle itself: those that JSON
+// rejects or changes, such as a fractional number for an integer field. It exists for speed: the JSON decoder first
+// inspects all types that a pod could hold, which takes longer than the rest of an injection.
+func (s *Schema) assignDecodedValue(v any, target reflect.Value) bool {
 	if v == nil {
 		return true // null leaves everything as it is
 	}
 	if target.Kind() == reflect.Pointer {
 		p := reflect.New(target.Type().Elem())
 		target.Set(p)
-		return s.assign(v, p.Elem())
+		return s.assignDecodedValue(v, p.Elem())
 	}
 	switch s.Kind {
 	case StructKind:
@@ -43,7 +43,7 @@ func (s *Schema) assignStruct(v any, target reflect.Value) bool {
 		if f == nil {
 			continue
 		}
-		ok = ok && f.Schema.assign(e, target.FieldByIndex(f.index))
+		ok = ok && f.Schema.assignDecodedValue(e, target.FieldByIndex(f.index))
 	}
 	return ok
 }
@@ -56,7 +56,7 @@ func (s *Schema) assignMap(v any, target reflect.Value) bool {
 	out := reflect.MakeMapWithSize(target.Type(), len(m))
 	for key, e := range m {
 		elem := reflect.New(target.Type().Elem()).Elem()
-		if !utf8.ValidString(key) || !s.Elem.assign(e, elem) {
+		if !utf8.ValidString(key) || !s.Elem.assignDecodedValue(e, elem) {
 			return false
 		}
 		out.SetMapIndex(reflect.ValueOf(key).Convert(target.Type().Key()), elem)
@@ -72,7 +72,7 @@ func (s *Schema) assignList(v any, target reflect.Value) bool {
 	}
 	out := reflect.MakeSlice(target.Type(), len(list), len(list))
 	for i, e := range list {
-		if !s.Elem.assign(e, out.Index(i)) {
+		if !s.Elem.assignDecodedValue(e, out.Index(i)) {
 			return false
 		}
 	}

@@ -88,7 +88,7 @@ func assignedAsJSON(t *testing.T, obj map[string]any) bool {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-JSON +assigned):\n%s", diff)
 	}
-	return PodSchema().assign(obj, reflect.ValueOf(&corev1.Pod{}).Elem())
+	return PodSchema().assignDecodedValue(obj, reflect.ValueOf(&corev1.Pod{}).Elem())
 }
 
 // FuzzAssign compares with JSON on whatever is a map.

@@ -39,7 +39,7 @@ func KeepLast(before, after Parts) ([]Dropped, error) {
 		before, after map[string]any
 	}{{"metadata", before.Meta, after.Meta}, {"spec", before.Spec, after.Spec}} {
 		schema := PodSchema().Field(part.name).Schema
-		dropped, err := keepLast(schema, part.name, before.Spec, part.before, part.after)
+		dropped, err := keepLastDuplicates(schema, part.name, before.Spec, part.before, part.after)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ const KeepLastRule = "entries with the key of a later one: a webhook writes all 
 // and whether it had any. It does not modify the pod. A pod for which KeepLast fails is returned unchanged.
 func WithLast(other, pod map[string]any) (map[string]any, bool) {
 	parts := PartsOf(pod)
-	if !repeats(PodSchema().Field("metadata").Schema, parts.Meta) && !repeats(PodSchema().Field("spec").Schema, parts.Spec) {
+	if !hasRepeatedKeys(PodSchema().Field("metadata").Schema, parts.Meta) && !hasRepeatedKeys(PodSchema().Field("spec").Schema, parts.Spec) {
 		return pod, false
 	}
 	out := CopyMap(pod)
@@ -66,8 +66,8 @@ func WithLast(other, pod map[string]any) (map[string]any, bool) {
 	return out, true
 }
 
-// repeats reports whether a list of a map of the schema has a key several times.
-func repeats(s *Schema, m map[string]any) bool {
+// hasRepeatedKeys reports whether a list of a map of the schema has a key several times.
+func hasRepeatedKeys(s *Schema, m map[string]any) bool {
 	for key, value := range m {
 		list, ok := value.([]any)
 		if !ok {
@@ -77,11 +77,11 @@ func repeats(s *Schema, m map[string]any) bool {
 		if f == nil || f.list == "" {
 			continue
 		}
-		if len(f.repeated(list)) > 0 {
+		if len(f.repeatedKeys(list)) > 0 {
 			return true
 		}
 		for _, e := range list {
-			if c, ok := e.(map[string]any); ok && f.Schema.Elem == ContainerSchema() && repeats(f.Schema.Elem, c) {
+			if c, ok := e.(map[string]any); ok && f.Schema.Elem == ContainerSchema() && hasRepeatedKeys(f.Schema.Elem, c) {
 				return true
 			}
 		}
@@ -89,8 +89,8 @@ func repeats(s *Schema, m map[string]any) bool {
 	return false
 }
 
-// keepLast is KeepLast for a map of the schema. spec is the one of the pod that the user wrote.
-func keepLast(s *Schema, path string, spec, before, after map[string]any) (out []Dropped, err error) {
+// keepLastDuplicates is KeepLast for a map of the schema. spec is the one of the pod that the user wrote.
+func keepLastDuplicates(s *Schema, path string, spec, before, after map[string]any) (out []Dropped, err error) {
 	for key, value := range after {
 		list, ok := value.([]any)
 		if !ok {
@@ -116,7 +116,7 @@ func keepLast(s *Schema, path string, spec, before, after map[string]any) (out [
 		}
 		for i, e := range list {
 			c, _ := e.(map[string]any)
-			dropped, err := keepLast(f.Schema.Elem, fmt.Sprintf("%s[%d]", at, i), spec, containerNamed(spec, c["name"]), c)
+			dropped, err := keepLastDuplicates(f.Schema.Elem, fmt.Sprintf("%s[%d]", at, i), spec, containerNamed(spec, c["name"]), c)
 			if err != nil {
 				return nil, err
 			}
@@ -140,11 +140,11 @@ func containerNamed(spec map[string]any, name any) map[string]any {
 
 // keepLast drops the entries of the list whose key a later one has, but for keys that the list was has twice.
 func (f *SchemaField) keepLast(path string, was, list []any) ([]any, []Dropped, error) {
-	twice := f.repeated(list)
+	twice := f.repeatedKeys(list)
 	if len(twice) == 0 {
 		return list, nil, nil
 	}
-	for _, key := range f.repeated(was) {
+	for _, key := range f.repeatedKeys(was) {
 		twice = slices.DeleteFunc(twice, func(other string) bool { return other == key })
 	}
 	if len(twice) == 0 {
@@ -152,7 +152,7 @@ func (f *SchemaField) keepLast(path string, was, list []any) ([]any, []Dropped, 
 	}
 	var out []Dropped
 	for _, key := range twice {
-		out = append(out, Dropped{Field: path, Key: key, Count: f.count(list, key)})
+		out = append(out, Dropped{Field: path, Key: key, Count: f.countElementsWithKey(list, key)})
 	}
 	if f.Schema.Elem.TypeName == "EnvVar" {
 		kept, err := keepLastVariables(list, twice)
@@ -164,7 +164,7 @@ func (f *SchemaField) keepLast(path string, was, list []any) ([]any, []Dropped, 
 	var kept []any
 	for i, e := range list {
 		key, ok := f.keyOf(e)
-		if ok && slices.Contains(twice, key) && f.count(list[i+1:], key) > 0 {
+		if ok && slices.Contains(twice, key) && f.countElementsWithKey(list[i+1:], key) > 0 {
 			continue
 		}
 		kept = append(kept, e)
@@ -172,8 +172,8 @@ func (f *SchemaField) keepLast(path string, was, list []any) ([]any, []Dropped, 
 	return kept, out, nil
 }
 
-// repeated returns the keys that several entries of a list have, in their order.
-func (f *SchemaField) repeated(list []any) (out []string) {
+// repeatedKeys returns the keys that several entries of a list have, in their order.
+func (f *SchemaField) repeatedKeys(list []any) (out []string) {
 	if len(list) < 2 {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (f *SchemaField) repeated(list []any) (out []string) {
 	return out
 }
 
-func (f *SchemaField) count(list []any, key string) (n int) {
+func (f *SchemaField) countElementsWithKey(list []any, key string) (n int) {
 	for _, e := range list {
 		if k, ok := f.keyOf(e); ok && k == key {
 			n++

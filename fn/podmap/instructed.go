@@ -16,7 +16,7 @@ func KeepInstructed(s *Schema, obj, patch map[string]any) {
 			switch {
 			case there && f != nil:
 				KeepInstructed(f.Schema, sub, v)
-			case there, f != nil && f.alwaysThere():
+			case there, f != nil && f.isAlwaysSerialized():
 			default:
 				dropDirectives(v)
 			}

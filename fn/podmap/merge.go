@@ -235,7 +235,7 @@ func (b *mergeExtras) dropNew(s *Schema, obj, patch map[string]any) {
 				next = f.Schema
 			}
 			sub, ok := old.(map[string]any)
-			if !ok && f != nil && f.alwaysThere() && v[patchDirective] != nil {
+			if !ok && f != nil && f.isAlwaysSerialized() && v[patchDirective] != nil {
 				// The webhook sees the JSON of Kubernetes' types, which has such a field even if it is empty.
 				sub, ok = map[string]any{}, true
 				obj[key] = sub

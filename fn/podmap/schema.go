@@ -74,8 +74,8 @@ type SchemaField struct {
 	keys []string
 }
 
-// alwaysThere reports whether the JSON of Kubernetes' types has the field whenever it has what the field is in.
-func (f *SchemaField) alwaysThere() bool { return !f.IsPointer && f.Schema.Kind == StructKind }
+// isAlwaysSerialized reports whether the JSON of Kubernetes' types has the field whenever it has what the field is in.
+func (f *SchemaField) isAlwaysSerialized() bool { return !f.IsPointer && f.Schema.Kind == StructKind }
 
 // mergesByOmitted reports whether the elements of a list are merged by a key that JSON of the Go types leaves out where it is
 // empty, as the name of a pull secret.

@@ -30,7 +30,7 @@ func TypedContainer(c map[string]any) (*corev1.Container, error) {
 // result depends on an environment variable (KUBE_PATCH_CONVERSION_DETECTOR).
 func decodeInto[T any](value map[string]any, out *T) error {
 	target := reflect.ValueOf(out).Elem()
-	if SchemaOf(target.Type()).assign(value, target) {
+	if SchemaOf(target.Type()).assignDecodedValue(value, target) {
 		return nil
 	}
 	target.SetZero()

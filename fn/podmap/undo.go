@@ -41,7 +41,7 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 	wanted := PodPart(before)
 	// A list that the pod did not have is emptied by name rather than dropped, so that later additions to it stay.
 	filled := CopyMap(to)
-	fill(PodSchema(), from, filled)
+	mergeMissing(PodSchema(), from, filled)
 	for _, try := range []struct {
 		to             map[string]any
 		tidy, unsorted bool
@@ -137,8 +137,8 @@ func dropOrder(v any) {
 	}
 }
 
-// fill returns to the lists that merge by name and the maps that only from has, empty.
-func fill(s *Schema, from, to map[string]any) {
+// mergeMissing returns to the lists that merge by name and the maps that only from has, empty.
+func mergeMissing(s *Schema, from, to map[string]any) {
 	for key, v := range from {
 		f := s.Field(key)
 		if f == nil {
@@ -151,7 +151,7 @@ func fill(s *Schema, from, to map[string]any) {
 				to[key] = map[string]any{}
 			}
 			if sub, ok := to[key].(map[string]any); ok && f.Schema.Kind == StructKind {
-				fill(f.Schema, v, sub)
+				mergeMissing(f.Schema, v, sub)
 			}
 		case []any:
 			if !f.Merges || f.MergeKey == "" {
@@ -164,16 +164,16 @@ func fill(s *Schema, from, to map[string]any) {
 			for _, e := range list {
 				m, _ := e.(map[string]any)
 				if was := FindBy(v, f.MergeKey, m[f.MergeKey]); m != nil && was != nil {
-					fill(f.Schema.Elem, was, m)
+					mergeMissing(f.Schema.Elem, was, m)
 				}
 			}
 		}
 	}
 }
 
-// prune removes from the patch what only removes something from elements that the object no longer has, or sets
-// something in a container that it does not have: merging would add such an element.
-func prune(s *Schema, patch, obj map[string]any) {
+// pruneObsoletePatch removes from the patch what only removes something from elements that the object no longer has, or
+// sets something in a container that it does not have: merging would add such an element.
+func pruneObsoletePatch(s *Schema, patch, obj map[string]any) {
 	for key, v := range patch {
 		f := s.Field(key)
 		if f == nil {
@@ -182,7 +182,7 @@ func prune(s *Schema, patch, obj map[string]any) {
 		switch v := v.(type) {
 		case map[string]any:
 			if sub, ok := obj[key].(map[string]any); ok && f.Schema.Kind == StructKind {
-				prune(f.Schema, v, sub)
+				pruneObsoletePatch(f.Schema, v, sub)
 			}
 		case []any:
 			if !f.Merges || f.MergeKey == "" {
@@ -193,9 +193,9 @@ func prune(s *Schema, patch, obj map[string]any) {
 				m, ok := e.(map[string]any)
 				was := FindBy(have, f.MergeKey, m[f.MergeKey])
 				if ok && was != nil {
-					prune(f.Schema.Elem, m, was)
+					pruneObsoletePatch(f.Schema.Elem, m, was)
 				}
-				return ok && was == nil && (removes(m, f.MergeKey) || f.Schema.Elem == ContainerSchema() && isPart(m, patch))
+				return ok && was == nil && (onlyRemovesFields(m, f.MergeKey) || f.Schema.Elem == ContainerSchema() && isPart(m, patch))
 			})
 			patch[key] = v
 			if len(v) == 0 && !there {
@@ -220,8 +220,8 @@ func isPart(m, spec map[string]any) bool {
 	return true
 }
 
-// removes reports whether a patch only removes.
-func removes(patch map[string]any, mergeKey string) bool {
+// onlyRemovesFields reports whether a patch only removes.
+func onlyRemovesFields(patch map[string]any, mergeKey string) bool {
 	for key, v := range patch {
 		if key == "" || key == mergeKey || key[0] == DirectivePrefix {
 			continue
@@ -229,7 +229,7 @@ func removes(patch map[string]any, mergeKey string) bool {
 		switch v := v.(type) {
 		case nil:
 		case map[string]any:
-			if !removes(v, "") {
+			if !onlyRemovesFields(v, "") {
 				return false
 			}
 		case []any:
@@ -246,8 +246,8 @@ func removes(patch map[string]any, mergeKey string) bool {
 	return true
 }
 
-// tidy removes from the object what the patch has emptied.
-func tidy(s *Schema, obj, before, patch map[string]any) {
+// dropNoOps removes from the object what the patch has emptied.
+func dropNoOps(s *Schema, obj, before, patch map[string]any) {
 	for key, v := range patch {
 		f := s.Field(key)
 		if f == nil {
@@ -258,7 +258,7 @@ func tidy(s *Schema, obj, before, patch map[string]any) {
 			sub, ok := obj[key].(map[string]any)
 			was, _ := before[key].(map[string]any)
 			if ok && f.Schema.Kind == StructKind {
-				tidy(f.Schema, sub, was, v)
+				dropNoOps(f.Schema, sub, was, v)
 			}
 			if ok && len(sub) == 0 && len(was) > 0 {
 				delete(obj, key)
@@ -273,7 +273,7 @@ func tidy(s *Schema, obj, before, patch map[string]any) {
 				m, _ := e.(map[string]any)
 				now, then := FindBy(list, f.MergeKey, m[f.MergeKey]), FindBy(was, f.MergeKey, m[f.MergeKey])
 				if m != nil && now != nil && then != nil && f.Schema.Elem != nil && f.Schema.Elem.Kind == StructKind {
-					tidy(f.Schema.Elem, now, then, m)
+					dropNoOps(f.Schema.Elem, now, then, m)
 				}
 			}
 			if ok && len(list) == 0 && len(was) > 0 {
@@ -315,7 +315,7 @@ func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
 	if back == nil {
 		var err error
 		patch := CopyMap(u.Patch)
-		prune(PodSchema(), patch, obj)
+		pruneObsoletePatch(PodSchema(), patch, obj)
 		back, err = strategicMerge(PodPart(obj), patch, PodSchema())
 		if err != nil {
 			return nil, fmt.Errorf("taking a change back: %w", err)
@@ -325,7 +325,7 @@ func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
 				now, _ := back[key].(map[string]any)
 				was, _ := obj[key].(map[string]any)
 				patch, _ := u.Patch[key].(map[string]any)
-				tidy(PodSchema().Field(key).Schema, now, was, patch)
+				dropNoOps(PodSchema().Field(key).Schema, now, was, patch)
 			}
 		}
 		putEmptyBack(back, u.Empty)

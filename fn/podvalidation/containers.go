@@ -11,11 +11,12 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// containers checks both lists of containers, and the names over both. Names are unique over init containers and others.
-func (c *checker) containers() {
+// checkContainerLists checks both lists of containers, and the names over both. Names are unique over init containers
+// and others.
+func (c *checker) checkContainerLists() {
 	regular := listOf(c.spec[podmap.Containers])
 	if len(regular) == 0 {
-		c.add(CodeNoContainer, podPlace.field(podmap.Containers), nil, "no container is left in spec.containers: the API server refuses the pod")
+		c.addProblem(CodeNoContainer, podPlace.field(podmap.Containers), nil, "no container is left in spec.containers: the API server refuses the pod")
 	}
 	names := map[string]string{}
 	volumes := c.volumeNames()
@@ -26,72 +27,72 @@ func (c *checker) containers() {
 			if m == nil {
 				continue
 			}
-			at := container(key, i, m)
-			c.identity(at, m, names)
-			c.container(at, m, volumes)
+			at := placeOfContainer(key, i, m)
+			c.checkNameAndImage(at, m, names)
+			c.checkContainer(at, m, volumes)
 			if key == podmap.InitContainers {
 				c.initContainer(at, m)
 				c.hostPorts(at, m, map[string]bool{})
 				continue
 			}
-			c.probes(at, m)
+			c.checkProbesAndHooks(at, m)
 			c.hostPorts(at, m, hostPorts)
 		}
 	}
 }
 
-// identity checks the name and the image.
-func (c *checker) identity(at place, m map[string]any, names map[string]string) {
+// checkNameAndImage checks the name and the image.
+func (c *checker) checkNameAndImage(at place, m map[string]any, names map[string]string) {
 	first, twice := names[at.container]
 	switch {
 	case at.container == "":
-		c.add(CodeContainer, at.field("name"), nil, "a container of image %q has no name: the API server refuses the pod", text(m["image"]))
+		c.addProblem(CodeContainer, at.field("name"), nil, "a container of image %q has no name: the API server refuses the pod", text(m["image"]))
 	case twice:
-		c.add(CodeContainer, at.field("name"), at.container, "container %s is there twice (%s and %s): the API server refuses the pod", at.container, first, at.path)
+		c.addProblem(CodeContainer, at.field("name"), at.container, "container %s is there twice (%s and %s): the API server refuses the pod", at.container, first, at.path)
 	case !isLabel(at.container):
-		c.add(CodeContainer, at.field("name"), at.container, "the name of container %s is not a lower-case DNS label: the API server refuses the pod", at.container)
+		c.addProblem(CodeContainer, at.field("name"), at.container, "the name of container %s is not a lower-case DNS label: the API server refuses the pod", at.container)
 	}
 	if _, there := names[at.container]; !there {
 		names[at.container] = at.path
 	}
 	if text(m["image"]) == "" {
-		c.add(CodeContainer, at, nil, "container %s has no image: the API server refuses the pod", at.container)
+		c.addProblem(CodeContainer, at, nil, "container %s has no image: the API server refuses the pod", at.container)
 	}
 }
 
-func (c *checker) container(at place, m map[string]any, volumes map[string]bool) {
-	c.ports(at.field("ports"), listOf(m["ports"]))
-	c.env(at.field("env"), listOf(m["env"]))
-	c.envFrom(at.field("envFrom"), listOf(m["envFrom"]))
-	c.mounts(at.field("volumeMounts"), m, volumes)
-	c.devices(at.field("volumeDevices"), listOf(m["volumeDevices"]))
-	c.resources(at.field("resources"), mapOf(m["resources"]))
+func (c *checker) checkContainer(at place, m map[string]any, volumes map[string]bool) {
+	c.checkContainerPorts(at.field("ports"), listOf(m["ports"]))
+	c.checkEnvVariables(at.field("env"), listOf(m["env"]))
+	c.checkEnvFromSources(at.field("envFrom"), listOf(m["envFrom"]))
+	c.checkVolumeMounts(at.field("volumeMounts"), m, volumes)
+	c.checkVolumeDevices(at.field("volumeDevices"), listOf(m["volumeDevices"]))
+	c.checkContainerResources(at.field("resources"), mapOf(m["resources"]))
 	c.securityContext(at.field("securityContext"), mapOf(m["securityContext"]))
 	if v := m["imagePullPolicy"]; !oneOf(v, "Always", "IfNotPresent", "Never") {
-		c.reject(at.field("imagePullPolicy"), v, "imagePullPolicy is %v, and neither Always, IfNotPresent nor Never", v)
+		c.rejectField(at.field("imagePullPolicy"), v, "imagePullPolicy is %v, and neither Always, IfNotPresent nor Never", v)
 	}
 	if v := m["terminationMessagePolicy"]; !oneOf(v, "File", "FallbackToLogsOnError") {
-		c.reject(at.field("terminationMessagePolicy"), v, "terminationMessagePolicy is %v, and neither File nor FallbackToLogsOnError", v)
+		c.rejectField(at.field("terminationMessagePolicy"), v, "terminationMessagePolicy is %v, and neither File nor FallbackToLogsOnError", v)
 	}
 }
 
 // initContainer checks what only init containers may have, and may not.
 func (c *checker) initContainer(at place, m map[string]any) {
 	if v := m["restartPolicy"]; !oneOf(v, "Always", "OnFailure", "Never") {
-		c.reject(at.field("restartPolicy"), v, "restartPolicy is %v, and not Always", v)
+		c.rejectField(at.field("restartPolicy"), v, "restartPolicy is %v, and not Always", v)
 	}
 	if text(m["restartPolicy"]) == "Always" {
-		c.probes(at, m)
+		c.checkProbesAndHooks(at, m)
 		return
 	}
 	for _, key := range []string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
 		if m[key] != nil {
-			c.reject(at.field(key), nil, "%s may not be set for an init container without restartPolicy: Always", key)
+			c.rejectField(at.field(key), nil, "%s may not be set for an init container without restartPolicy: Always", key)
 		}
 	}
 }
 
-func (c *checker) ports(at place, ports []any) {
+func (c *checker) checkContainerPorts(at place, ports []any) {
 	var names []string
 	for i, e := range ports {
 		m := mapOf(e)
@@ -100,20 +101,20 @@ func (c *checker) ports(at place, ports []any) {
 		if name := text(m["name"]); name != "" {
 			switch {
 			case !isPortName(name):
-				c.reject(here.field("name"), name, "the port name %s is invalid: it has at most 15 lower-case letters, digits and single hyphens, and a letter", name)
+				c.rejectField(here.field("name"), name, "the port name %s is invalid: it has at most 15 lower-case letters, digits and single hyphens, and a letter", name)
 			case slices.Contains(names, name):
-				c.reject(here.field("name"), name, "two ports have the name %s", name)
+				c.rejectField(here.field("name"), name, "two ports have the name %s", name)
 			}
 			names = append(names, name)
 		}
 		if !isNumber && m["containerPort"] != nil || isNumber && !isPort(number) || m["containerPort"] == nil {
-			c.reject(here.field("containerPort"), m["containerPort"], "the port %v is not between 1 and 65535", m["containerPort"])
+			c.rejectField(here.field("containerPort"), m["containerPort"], "the port %v is not between 1 and 65535", m["containerPort"])
 		}
 		if host, ok := integer(m["hostPort"]); ok && host != 0 && !isPort(host) {
-			c.reject(here.field("hostPort"), host, "the host port %d is not between 1 and 65535", host)
+			c.rejectField(here.field("hostPort"), host, "the host port %d is not between 1 and 65535", host)
 		}
 		if v := m["protocol"]; !oneOf(v, "TCP", "UDP", "SCTP") {
-			c.reject(here.field("protocol"), v, "the protocol is %v, and neither TCP, UDP nor SCTP", v)
+			c.rejectField(here.field("protocol"), v, "the protocol is %v, and neither TCP, UDP nor SCTP", v)
 		}
 	}
 }
@@ -137,18 +138,18 @@ func (c *checker) hostPorts(at place, m map[string]any, taken map[string]bool) {
 		}
 		key := fmt.Sprintf("%s/%s/%d", protocol, text(port["hostIP"]), n)
 		if taken[key] {
-			c.reject(at.field("ports").element(i, key), n, "the port %d of the node is taken by another port of the pod", n)
+			c.rejectField(at.field("ports").element(i, key), n, "the port %d of the node is taken by another port of the pod", n)
 		}
 		taken[key] = true
 	}
 }
 
-func (c *checker) env(at place, env []any) {
+func (c *checker) checkEnvVariables(at place, env []any) {
 	for i, e := range env {
 		m := mapOf(e)
 		name := text(m["name"])
 		if !c.isVariable(name) {
-			c.reject(at.element(i, name).field("name"), name, "the variable name %q is invalid", name)
+			c.rejectField(at.element(i, name).field("name"), name, "the variable name %q is invalid", name)
 		}
 		from := mapOf(m["valueFrom"])
 		if from == nil {
@@ -163,26 +164,26 @@ func (c *checker) env(at place, env []any) {
 		here := at.element(i, name).field("valueFrom")
 		switch {
 		case sources > 1:
-			c.reject(here, nil, "the variable %s has several sources", name)
+			c.rejectField(here, nil, "the variable %s has several sources", name)
 		case sources == 1 && text(m["value"]) != "":
-			c.reject(here, nil, "the variable %s has a value and a source", name)
+			c.rejectField(here, nil, "the variable %s has a value and a source", name)
 		case len(from) == 0:
-			c.reject(here, nil, "valueFrom of the variable %s names no source", name)
+			c.rejectField(here, nil, "valueFrom of the variable %s names no source", name)
 		}
 		for _, key := range []string{"configMapKeyRef", "secretKeyRef"} {
 			if ref := mapOf(from[key]); ref != nil && text(ref["key"]) == "" {
-				c.reject(here.field(key).field("key"), nil, "the variable %s names no key", name)
+				c.rejectField(here.field(key).field("key"), nil, "the variable %s names no key", name)
 			}
 		}
 		if ref := mapOf(from["fieldRef"]); ref != nil && text(ref["fieldPath"]) == "" {
-			c.reject(here.field("fieldRef").field("fieldPath"), nil, "the variable %s names no field", name)
+			c.rejectField(here.field("fieldRef").field("fieldPath"), nil, "the variable %s names no field", name)
 		}
 	}
 }
 
 // isVariable reports whether a text can name a variable: printable ASCII without an equals sign since 1.32, before letters, digits and _-.
 func (c *checker) isVariable(name string) bool {
-	strict := c.before(32)
+	strict := c.isBeforeMinor(32)
 	for i := range len(name) {
 		b := name[i]
 		switch {
@@ -196,7 +197,7 @@ func (c *checker) isVariable(name string) bool {
 	return name != "" && !(strict && (name == "." || strings.HasPrefix(name, "..")))
 }
 
-func (c *checker) envFrom(at place, sources []any) {
+func (c *checker) checkEnvFromSources(at place, sources []any) {
 	for i, e := range sources {
 		m := mapOf(e)
 		n := 0
@@ -207,16 +208,16 @@ func (c *checker) envFrom(at place, sources []any) {
 			}
 			n++
 			if text(ref["name"]) == "" {
-				c.reject(at.element(i, key).field(key).field("name"), nil, "envFrom names no object")
+				c.rejectField(at.element(i, key).field(key).field("name"), nil, "envFrom names no object")
 			}
 		}
 		if n > 1 || n == 0 && len(m) == 0 {
-			c.reject(at.element(i, i), nil, "an element of envFrom has to have one source, and has %d", n)
+			c.rejectField(at.element(i, i), nil, "an element of envFrom has to have one source, and has %d", n)
 		}
 	}
 }
 
-func (c *checker) mounts(at place, container map[string]any, volumes map[string]bool) {
+func (c *checker) checkVolumeMounts(at place, container map[string]any, volumes map[string]bool) {
 	var paths []string
 	for i, e := range listOf(container["volumeMounts"]) {
 		m := mapOf(e)
@@ -224,41 +225,41 @@ func (c *checker) mounts(at place, container map[string]any, volumes map[string]
 		here := at.element(i, name+" "+path)
 		switch {
 		case name == "":
-			c.reject(here.field("name"), nil, "the mount at %q names no volume", path)
+			c.rejectField(here.field("name"), nil, "the mount at %q names no volume", path)
 		case !volumes[name]:
-			c.reject(here.field("name"), name, "the mount at %s is of the volume %s, and the pod has no such volume", path, name)
+			c.rejectField(here.field("name"), name, "the mount at %s is of the volume %s, and the pod has no such volume", path, name)
 			c.found[len(c.found)-1].Volume = name
 		}
 		switch {
 		case path == "":
-			c.reject(here.field("mountPath"), nil, "the mount of the volume %s has no mountPath", name)
+			c.rejectField(here.field("mountPath"), nil, "the mount of the volume %s has no mountPath", name)
 		case slices.Contains(paths, path):
-			c.reject(here.field("mountPath"), path, "two volumes are mounted at %s", path)
+			c.rejectField(here.field("mountPath"), path, "two volumes are mounted at %s", path)
 		}
 		paths = append(paths, path)
 		for _, key := range []string{"subPath", "subPathExpr"} {
 			if v := text(m[key]); strings.HasPrefix(v, "/") || slices.Contains(strings.Split(v, "/"), "..") {
-				c.reject(here.field(key), v, "%s of the mount at %s has to be a relative path without ..", key, path)
+				c.rejectField(here.field(key), v, "%s of the mount at %s has to be a relative path without ..", key, path)
 			}
 		}
 		if text(m["subPath"]) != "" && text(m["subPathExpr"]) != "" {
-			c.reject(here.field("subPathExpr"), nil, "the mount at %s has both subPath and subPathExpr", path)
+			c.rejectField(here.field("subPathExpr"), nil, "the mount at %s has both subPath and subPathExpr", path)
 		}
 		if v := m["mountPropagation"]; !oneOf(v, "None", "HostToContainer", "Bidirectional") {
-			c.reject(here.field("mountPropagation"), v, "mountPropagation is %v, and neither None, HostToContainer nor Bidirectional", v)
+			c.rejectField(here.field("mountPropagation"), v, "mountPropagation is %v, and neither None, HostToContainer nor Bidirectional", v)
 		} else if v == "Bidirectional" && mapOf(container["securityContext"])["privileged"] != true {
-			c.reject(here.field("mountPropagation"), v, "only a privileged container can have a mount with the propagation Bidirectional")
+			c.rejectField(here.field("mountPropagation"), v, "only a privileged container can have a mount with the propagation Bidirectional")
 		}
 	}
 }
 
-func (c *checker) devices(at place, devices []any) {
+func (c *checker) checkVolumeDevices(at place, devices []any) {
 	var paths []string
 	for i, e := range devices {
 		m := mapOf(e)
 		path := text(m["devicePath"])
 		if path == "" || slices.Contains(paths, path) {
-			c.reject(at.element(i, path).field("devicePath"), path, "the device path %q is empty or there twice", path)
+			c.rejectField(at.element(i, path).field("devicePath"), path, "the device path %q is empty or there twice", path)
 		}
 		paths = append(paths, path)
 	}
@@ -274,12 +275,12 @@ func (c *checker) securityContext(at place, m map[string]any) {
 	if m["allowPrivilegeEscalation"] == false {
 		added := listOf(mapOf(m["capabilities"])["add"])
 		if m["privileged"] == true || slices.Contains(added, any("CAP_SYS_ADMIN")) {
-			c.reject(at, nil, "allowPrivilegeEscalation is false, and the container is privileged or has CAP_SYS_ADMIN")
+			c.rejectField(at, nil, "allowPrivilegeEscalation is false, and the container is privileged or has CAP_SYS_ADMIN")
 		}
 	}
 	for _, key := range []string{"runAsUser", "runAsGroup"} {
 		if id, ok := integer(m[key]); ok && (id < 0 || id > maxID) {
-			c.reject(at.field(key), id, "%s is %d, and not between 0 and %d", key, id, maxID)
+			c.rejectField(at.field(key), id, "%s is %d, and not between 0 and %d", key, id, maxID)
 		}
 	}
 	profile := mapOf(m["seccompProfile"])
@@ -288,6 +289,6 @@ func (c *checker) securityContext(at place, m map[string]any) {
 	}
 	kind, local := text(profile["type"]), text(profile["localhostProfile"])
 	if !slices.Contains([]string{"Localhost", "RuntimeDefault", "Unconfined"}, kind) || (kind == "Localhost") != (local != "") {
-		c.reject(at.field("seccompProfile"), kind, "the type of the seccomp profile is %q, and neither RuntimeDefault, Unconfined nor Localhost with a localhostProfile", kind)
+		c.rejectField(at.field("seccompProfile"), kind, "the type of the seccomp profile is %q, and neither RuntimeDefault, Unconfined nor Localhost with a localhostProfile", kind)
 	}
 }

@@ -6,41 +6,41 @@ package podvalidation
 // defaultGracePeriod is the grace period of a pod that does not name one, in seconds.
 const defaultGracePeriod = 30
 
-// probes checks the probes and hooks of a container that may have them.
-func (c *checker) probes(at place, m map[string]any) {
+// checkProbesAndHooks checks the probes and hooks of a container that may have them.
+func (c *checker) checkProbesAndHooks(at place, m map[string]any) {
 	for _, key := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
 		if probe := mapOf(m[key]); probe != nil {
-			c.probe(at.field(key), key, probe)
+			c.checkProbe(at.field(key), key, probe)
 		}
 	}
 	lifecycle := mapOf(m["lifecycle"])
 	for _, key := range []string{"postStart", "preStop"} {
 		if hook := mapOf(lifecycle[key]); hook != nil {
-			c.handler(at.field("lifecycle").field(key), key, hook, "exec", "httpGet", "tcpSocket", "sleep")
+			c.checkProbeHandler(at.field("lifecycle").field(key), key, hook, "exec", "httpGet", "tcpSocket", "sleep")
 		}
 	}
 }
 
-func (c *checker) probe(at place, key string, probe map[string]any) {
-	c.handler(at, key, probe, "exec", "httpGet", "tcpSocket", "grpc")
+func (c *checker) checkProbe(at place, key string, probe map[string]any) {
+	c.checkProbeHandler(at, key, probe, "exec", "httpGet", "tcpSocket", "grpc")
 	for _, name := range []string{"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"} {
 		if n, ok := integer(probe[name]); ok && n < 0 {
-			c.reject(at.field(name), n, "%s of the %s is negative", name, key)
+			c.rejectField(at.field(name), n, "%s of the %s is negative", name, key)
 		}
 	}
 	if n, ok := integer(probe["successThreshold"]); ok && n > 1 && key != "readinessProbe" {
-		c.reject(at.field("successThreshold"), n, "successThreshold of the %s is %d, and has to be 1", key, n)
+		c.rejectField(at.field("successThreshold"), n, "successThreshold of the %s is %d, and has to be 1", key, n)
 	}
 	switch n, ok := integer(probe["terminationGracePeriodSeconds"]); {
 	case ok && key == "readinessProbe":
-		c.reject(at.field("terminationGracePeriodSeconds"), n, "a readinessProbe cannot have terminationGracePeriodSeconds")
+		c.rejectField(at.field("terminationGracePeriodSeconds"), n, "a readinessProbe cannot have terminationGracePeriodSeconds")
 	case ok && n <= 0:
-		c.reject(at.field("terminationGracePeriodSeconds"), n, "terminationGracePeriodSeconds of the %s is not above 0", key)
+		c.rejectField(at.field("terminationGracePeriodSeconds"), n, "terminationGracePeriodSeconds of the %s is not above 0", key)
 	}
 }
 
-// handler checks what a probe or hook does.
-func (c *checker) handler(at place, what string, m map[string]any, kinds ...string) {
+// checkProbeHandler checks what a probe or hook does.
+func (c *checker) checkProbeHandler(at place, what string, m map[string]any, kinds ...string) {
 	n := 0
 	for _, kind := range kinds {
 		action := mapOf(m[kind])
@@ -52,47 +52,47 @@ func (c *checker) handler(at place, what string, m map[string]any, kinds ...stri
 		switch kind {
 		case "exec":
 			if len(listOf(action["command"])) == 0 {
-				c.reject(here.field("command"), nil, "the %s runs no command", what)
+				c.rejectField(here.field("command"), nil, "the %s runs no command", what)
 			}
 		case "sleep":
-			c.sleep(here.field("seconds"), what, action)
+			c.checkSleepAction(here.field("seconds"), what, action)
 		case "grpc":
 			if port, ok := integer(action["port"]); !ok || !isPort(port) {
-				c.reject(here.field("port"), action["port"], "the port %v of the %s is not between 1 and 65535", action["port"], what)
+				c.rejectField(here.field("port"), action["port"], "the port %v of the %s is not between 1 and 65535", action["port"], what)
 			}
 		default:
 			c.handlerPort(here.field("port"), what, action["port"])
 			if v := action["scheme"]; kind == "httpGet" && !oneOf(v, "HTTP", "HTTPS") {
-				c.reject(here.field("scheme"), v, "the scheme of the %s is %v, and neither HTTP nor HTTPS", what, v)
+				c.rejectField(here.field("scheme"), v, "the scheme of the %s is %v, and neither HTTP nor HTTPS", what, v)
 			}
 		}
 	}
 	switch {
 	case n > 1:
-		c.reject(at, nil, "the %s has %d handlers, and can have one", what, n)
+		c.rejectField(at, nil, "the %s has %d handlers, and can have one", what, n)
 	case n == 0:
-		c.reject(at, nil, "the %s has no handler", what)
+		c.rejectField(at, nil, "the %s has no handler", what)
 	}
 }
 
 func (c *checker) handlerPort(at place, what string, port any) {
 	if name, ok := port.(string); ok {
 		if !isPortName(name) {
-			c.reject(at, port, "the port %q of the %s is neither a number nor the name of a port", name, what)
+			c.rejectField(at, port, "the port %q of the %s is neither a number nor the name of a port", name, what)
 		}
 		return
 	}
 	if n, ok := integer(port); !ok || !isPort(n) {
-		c.reject(at, port, "the port %v of the %s is not between 1 and 65535", port, what)
+		c.rejectField(at, port, "the port %v of the %s is not between 1 and 65535", port, what)
 	}
 }
 
-func (c *checker) sleep(at place, what string, action map[string]any) {
+func (c *checker) checkSleepAction(at place, what string, action map[string]any) {
 	grace, ok := integer(c.spec["terminationGracePeriodSeconds"])
 	if !ok {
 		grace = defaultGracePeriod
 	}
 	if n, ok := integer(action["seconds"]); ok && (n < 0 || n > grace) {
-		c.reject(at, n, "the %s sleeps %d seconds, and has to sleep at most terminationGracePeriodSeconds, %d", what, n, grace)
+		c.rejectField(at, n, "the %s sleeps %d seconds, and has to sleep at most terminationGracePeriodSeconds, %d", what, n, grace)
 	}
 }

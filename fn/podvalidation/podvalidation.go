@@ -50,20 +50,20 @@ type Options struct {
 	Minor int
 }
 
-// before reports whether the version is known to be before a minor version.
-func (o Options) before(minor int) bool { return o.Minor != 0 && o.Minor < minor }
+// isBeforeMinor reports whether the version is known to be before a minor version.
+func (o Options) isBeforeMinor(minor int) bool { return o.Minor != 0 && o.Minor < minor }
 
 // Check returns the problems of a pod in the order of its fields: metadata, containers, volumes, the rest.
-func Check(pod map[string]any, o Options) []Problem { return check(pod, nil, o) }
+func Check(pod map[string]any, o Options) []Problem { return checkPod(pod, nil, o) }
 
 // Added returns the problems that a pod has after a change and did not have before it.
 func Added(before, after map[string]any, o Options) []Problem {
-	problems := check(after, before, o)
+	problems := checkPod(after, before, o)
 	if len(problems) == 0 {
 		return nil
 	}
 	had := map[string]bool{}
-	for _, p := range check(before, nil, o) {
+	for _, p := range checkPod(before, nil, o) {
 		had[p.key] = true
 	}
 	return slices.DeleteFunc(problems, func(p Problem) bool { return had[p.key] })
@@ -76,17 +76,17 @@ type checker struct {
 	found []Problem
 }
 
-func check(pod, before map[string]any, o Options) []Problem {
+func checkPod(pod, before map[string]any, o Options) []Problem {
 	parts := podmap.PartsOf(pod)
 	if parts.Spec == nil {
 		return nil
 	}
 	c := &checker{Options: o, spec: parts.Spec}
-	c.metadata(parts.Meta, podmap.PartsOf(before).Meta)
-	c.containers()
-	c.volumes()
+	c.checkAddedMetadata(parts.Meta, podmap.PartsOf(before).Meta)
+	c.checkContainerLists()
+	c.checkVolumes()
 	c.podResources(pod)
-	c.settings()
+	c.checkPodSettings()
 	return c.found
 }
 
@@ -100,8 +100,8 @@ type place struct {
 
 var podPlace = place{path: "spec", named: "spec"}
 
-// container is the place of a container in a list of the pod.
-func container(list string, i int, c map[string]any) place {
+// placeOfContainer returns the place of a container in a list of the pod.
+func placeOfContainer(list string, i int, c map[string]any) place {
 	return place{path: fmt.Sprintf("spec.%s[%d]", list, i), container: text(c["name"])}
 }
 
@@ -118,17 +118,17 @@ func (p place) element(i int, name any) place {
 	return place{path: fmt.Sprintf("%s[%d]", p.path, i), container: p.container, named: fmt.Sprintf("%s[%v]", p.named, name)}
 }
 
-// add adds a problem. The format distinguishes problems of one place.
-func (c *checker) add(code string, at place, current any, format string, args ...any) {
+// addProblem adds a problem. The format distinguishes problems of one place.
+func (c *checker) addProblem(code string, at place, current any, format string, args ...any) {
 	c.found = append(c.found, Problem{
 		Code: code, Field: at.path, Container: at.container, Current: current, Message: fmt.Sprintf(format, args...),
 		key: at.container + "\x00" + at.named + "\x00" + format,
 	})
 }
 
-// reject adds a problem without a rule of its own.
-func (c *checker) reject(at place, current any, format string, args ...any) {
-	c.add(CodeRejected, at, current, format, args...)
+// rejectField adds a problem without a rule of its own.
+func (c *checker) rejectField(at place, current any, format string, args ...any) {
+	c.addProblem(CodeRejected, at, current, format, args...)
 	p := &c.found[len(c.found)-1]
 	if at.container != "" {
 		p.Message = "container " + at.container + ": " + p.Message

@@ -13,46 +13,46 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// resources checks the requests and limits of a container by themselves.
-func (c *checker) resources(at place, m map[string]any) {
+// checkContainerResources checks the requests and limits of a container by themselves.
+func (c *checker) checkContainerResources(at place, m map[string]any) {
 	limits, requests := mapOf(m["limits"]), mapOf(m["requests"])
 	for _, list := range []struct {
 		name   string
 		values map[string]any
 	}{{"limits", limits}, {"requests", requests}} {
 		for _, name := range podmap.SortedKeys(list.values) {
-			c.quantity(at.field(list.name), list.name, name, list.values[name])
+			c.checkResourceQuantity(at.field(list.name), list.name, name, list.values[name])
 		}
 	}
 	for _, name := range podmap.SortedKeys(requests) {
 		if requests[name] == limits[name] || requests[name] == nil {
 			continue
 		}
-		request, ok := parse(requests[name])
-		limit, has := parse(limits[name])
+		request, ok := parseQuantity(requests[name])
+		limit, has := parseQuantity(limits[name])
 		switch {
 		case !ok:
 		case has && request.Cmp(limit) > 0:
-			c.add(CodeAboveLimit, at, fmt.Sprint(requests[name]), "container %s requests %v of %s, above its limit of %v: the API server refuses the pod",
+			c.addProblem(CodeAboveLimit, at, fmt.Sprint(requests[name]), "container %s requests %v of %s, above its limit of %v: the API server refuses the pod",
 				at.container, requests[name], name, limits[name])
-		case !overcommits(name) && (!has || request.Cmp(limit) != 0):
-			c.reject(at.field("requests").key(name), requests[name], "the request %v of %s has to have an equal limit", requests[name], name)
+		case !allowsOvercommit(name) && (!has || request.Cmp(limit) != 0):
+			c.rejectField(at.field("requests").key(name), requests[name], "the request %v of %s has to have an equal limit", requests[name], name)
 		}
 	}
 }
 
-// quantity checks one request or limit.
-func (c *checker) quantity(at place, kind, name string, v any) {
+// checkResourceQuantity checks one request or limit.
+func (c *checker) checkResourceQuantity(at place, kind, name string, v any) {
 	if v == nil {
 		return
 	}
-	q, ok := parse(v)
+	q, ok := parseQuantity(v)
 	switch {
 	case !ok:
-		c.add(CodeQuantity, place{path: at.path, container: at.container, named: at.named + name}, v,
+		c.addProblem(CodeQuantity, place{path: at.path, container: at.container, named: at.named + name}, v,
 			"container %s: %s of %s is %v, which is not a quantity", at.container, kind, name, v)
 	case q.Sign() < 0:
-		c.reject(at.key(name), v, "%s of %s is %v, which is negative", kind, name, v)
+		c.rejectField(at.key(name), v, "%s of %s is %v, which is negative", kind, name, v)
 	}
 	if strings.Contains(name, "/") || strings.HasPrefix(name, "hugepages-") {
 		return
@@ -60,12 +60,12 @@ func (c *checker) quantity(at place, kind, name string, v any) {
 	switch name {
 	case "cpu", "memory", "ephemeral-storage":
 	default:
-		c.reject(at.key(name), nil, "%s is not a resource of a container", name)
+		c.rejectField(at.key(name), nil, "%s is not a resource of a container", name)
 	}
 }
 
-// parse reads a quantity as manifests have it.
-func parse(v any) (resource.Quantity, bool) {
+// parseQuantity reads a quantity as manifests have it.
+func parseQuantity(v any) (resource.Quantity, bool) {
 	switch v := v.(type) {
 	case string:
 		q, err := resource.ParseQuantity(v)
@@ -77,8 +77,8 @@ func parse(v any) (resource.Quantity, bool) {
 	return resource.Quantity{}, false
 }
 
-// overcommits reports whether a request may be lower than the limit: for Kubernetes' own resources but huge pages.
-func overcommits(name string) bool {
+// allowsOvercommit reports whether a request may be lower than the limit: for Kubernetes' own resources but huge pages.
+func allowsOvercommit(name string) bool {
 	return (!strings.Contains(name, "/") || strings.Contains(name, "kubernetes.io/")) && !strings.HasPrefix(name, "hugepages-")
 }
 
@@ -88,7 +88,7 @@ const podLevel = 34
 // podResources checks the resources of the pod as a whole against those of its containers (source: validatePodResourceConsistency, and
 // AggregateContainerRequests in k8s.io/component-helpers/resource). A request that the pod does not have is defaulted from those of its containers.
 func (c *checker) podResources(pod map[string]any) {
-	if c.before(podLevel) || len(mapOf(c.spec["resources"])) == 0 {
+	if c.isBeforeMinor(podLevel) || len(mapOf(c.spec["resources"])) == 0 {
 		return
 	}
 	version := ""
@@ -104,40 +104,40 @@ func (c *checker) podResources(pod map[string]any) {
 	own := mapOf(spec["resources"])
 	requests, limits := mapOf(own["requests"]), mapOf(own["limits"])
 	at := podPlace.field("resources")
-	sums := aggregate(spec, "requests")
+	sums := sumPodResources(spec, "requests")
 	for _, name := range podmap.SortedKeys(requests) {
-		request, ok := parse(requests[name])
+		request, ok := parseQuantity(requests[name])
 		if sum, has := sums[name]; ok && has && sum.Cmp(request) > 0 {
-			c.add(CodePodResources, at.field("requests").key(name), requests[name], "the containers request %s of %s together, and the pod as a whole requests %v: the API server refuses the pod",
+			c.addProblem(CodePodResources, at.field("requests").key(name), requests[name], "the containers request %s of %s together, and the pod as a whole requests %v: the API server refuses the pod",
 				sum.String(), name, requests[name])
 		}
-		if limit, has := parse(limits[name]); ok && has && request.Cmp(limit) > 0 {
-			c.add(CodePodResources, at.field("limits").key(name), limits[name], "the containers request %s of %s together, and the limit of the pod as a whole is %v: the API server refuses the pod",
+		if limit, has := parseQuantity(limits[name]); ok && has && request.Cmp(limit) > 0 {
+			c.addProblem(CodePodResources, at.field("limits").key(name), limits[name], "the containers request %s of %s together, and the limit of the pod as a whole is %v: the API server refuses the pod",
 				request.String(), name, limits[name])
 		}
 	}
-	pages := aggregate(spec, "limits")
+	pages := sumPodResources(spec, "limits")
 	for _, name := range podmap.SortedKeys(limits) {
-		limit, ok := parse(limits[name])
+		limit, ok := parseQuantity(limits[name])
 		if sum, has := pages[name]; ok && has && strings.HasPrefix(name, "hugepages-") && sum.Cmp(limit) > 0 {
-			c.add(CodePodResources, at.field("limits").key(name), limits[name], "the limits of the containers are %s of %s together, and that of the pod as a whole is %v: the API server refuses the pod",
+			c.addProblem(CodePodResources, at.field("limits").key(name), limits[name], "the limits of the containers are %s of %s together, and that of the pod as a whole is %v: the API server refuses the pod",
 				sum.String(), name, limits[name])
 		}
 		for i, e := range listOf(spec[podmap.Containers]) {
 			m := mapOf(e)
 			value := mapOf(mapOf(m["resources"])["limits"])[name]
-			if one, has := parse(value); ok && has && one.Cmp(limit) > 0 {
-				at := container(podmap.Containers, i, m).field("resources").field("limits").key(name)
-				c.add(CodePodResources, at, value, "the limit of container %s is %v of %s, and that of the pod as a whole is %v: the API server refuses the pod",
+			if one, has := parseQuantity(value); ok && has && one.Cmp(limit) > 0 {
+				at := placeOfContainer(podmap.Containers, i, m).field("resources").field("limits").key(name)
+				c.addProblem(CodePodResources, at, value, "the limit of container %s is %v of %s, and that of the pod as a whole is %v: the API server refuses the pod",
 					at.container, value, name, limits[name])
 			}
 		}
 	}
 }
 
-// aggregate sums requests or limits: those of the containers and of native sidecars, or what an init container needs beside the native
-// sidecars before it, where that is more.
-func aggregate(spec map[string]any, which string) map[string]resource.Quantity {
+// sumPodResources sums requests or limits: those of the containers and of native sidecars, or what an init container
+// needs beside the native sidecars before it, where that is more.
+func sumPodResources(spec map[string]any, which string) map[string]resource.Quantity {
 	sums, native, most := map[string]resource.Quantity{}, map[string]resource.Quantity{}, map[string]resource.Quantity{}
 	add := func(to map[string]resource.Quantity, name string, q resource.Quantity) {
 		sum := to[name]
@@ -146,7 +146,7 @@ func aggregate(spec map[string]any, which string) map[string]resource.Quantity {
 	}
 	of := func(e any, do func(name string, q resource.Quantity)) {
 		for name, v := range mapOf(mapOf(mapOf(e)["resources"])[which]) {
-			if q, ok := parse(v); ok {
+			if q, ok := parseQuantity(v); ok {
 				do(name, q)
 			}
 		}

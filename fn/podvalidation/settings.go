@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// metadata checks the labels and annotations that the pod did not have before.
-func (c *checker) metadata(meta, before map[string]any) {
+// checkAddedMetadata checks the labels and annotations that the pod did not have before.
+func (c *checker) checkAddedMetadata(meta, before map[string]any) {
 	at := place{path: "metadata", named: "metadata"}
 	labels, had := mapOf(meta["labels"]), mapOf(before["labels"])
 	for _, key := range podmap.SortedKeys(labels) {
@@ -24,10 +24,10 @@ func (c *checker) metadata(meta, before map[string]any) {
 			continue
 		}
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			c.reject(at.field("labels").key(key), nil, "the name of the label %s is invalid", key)
+			c.rejectField(at.field("labels").key(key), nil, "the name of the label %s is invalid", key)
 		}
 		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-			c.reject(at.field("labels").key(key), value, "the value %q of the label %s is invalid: it has at most 63 letters, digits, hyphens, underscores and dots", value, key)
+			c.rejectField(at.field("labels").key(key), value, "the value %q of the label %s is invalid: it has at most 63 letters, digits, hyphens, underscores and dots", value, key)
 		}
 	}
 	annotations, had := mapOf(meta["annotations"]), mapOf(before["annotations"])
@@ -38,47 +38,47 @@ func (c *checker) metadata(meta, before map[string]any) {
 			continue
 		}
 		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
-			c.reject(at.field("annotations").key(key), nil, "the name of the annotation %s is invalid", key)
+			c.rejectField(at.field("annotations").key(key), nil, "the name of the annotation %s is invalid", key)
 		}
 	}
 	if size > apivalidation.TotalAnnotationSizeLimitB {
-		c.reject(at.field("annotations"), nil, "the annotations have more than %d bytes", apivalidation.TotalAnnotationSizeLimitB)
+		c.rejectField(at.field("annotations"), nil, "the annotations have more than %d bytes", apivalidation.TotalAnnotationSizeLimitB)
 	}
 }
 
-// settings checks the fields of the pod beside its containers and volumes.
-func (c *checker) settings() {
+// checkPodSettings checks the fields of the pod beside its containers and volumes.
+func (c *checker) checkPodSettings() {
 	at := podPlace
 	if n, ok := integer(c.spec["terminationGracePeriodSeconds"]); ok && n < 0 {
-		c.reject(at.field("terminationGracePeriodSeconds"), n, "terminationGracePeriodSeconds is negative")
+		c.rejectField(at.field("terminationGracePeriodSeconds"), n, "terminationGracePeriodSeconds is negative")
 	}
 	if v := c.spec["restartPolicy"]; !oneOf(v, "Always", "OnFailure", "Never") {
-		c.reject(at.field("restartPolicy"), v, "restartPolicy is %v, and neither Always, OnFailure nor Never", v)
+		c.rejectField(at.field("restartPolicy"), v, "restartPolicy is %v, and neither Always, OnFailure nor Never", v)
 	}
 	if name := text(c.spec["serviceAccountName"]); name != "" && !isSubdomain(name) {
-		c.reject(at.field("serviceAccountName"), name, "the name %q of the service account is invalid", name)
+		c.rejectField(at.field("serviceAccountName"), name, "the name %q of the service account is invalid", name)
 	}
 	for i, e := range listOf(c.spec["hostAliases"]) {
 		ip := text(mapOf(e)["ip"])
 		if _, err := netip.ParseAddr(ip); err != nil {
-			c.reject(at.field("hostAliases").element(i, ip).field("ip"), ip, "%q in hostAliases is not an address", ip)
+			c.rejectField(at.field("hostAliases").element(i, ip).field("ip"), ip, "%q in hostAliases is not an address", ip)
 		}
 	}
 	c.securityContext(at.field("securityContext"), mapOf(c.spec["securityContext"]))
-	c.groups(at.field("securityContext"), mapOf(c.spec["securityContext"]))
-	c.dns(at)
-	c.system()
+	c.checkSecurityGroups(at.field("securityContext"), mapOf(c.spec["securityContext"]))
+	c.checkDNSSettings(at)
+	c.checkOperatingSystemFields()
 }
 
-func (c *checker) groups(at place, m map[string]any) {
+func (c *checker) checkSecurityGroups(at place, m map[string]any) {
 	if id, ok := integer(m["fsGroup"]); ok && (id < 0 || id > maxID) {
-		c.reject(at.field("fsGroup"), id, "fsGroup is %d, and not between 0 and %d", id, maxID)
+		c.rejectField(at.field("fsGroup"), id, "fsGroup is %d, and not between 0 and %d", id, maxID)
 	}
 	var names []string
 	for i, e := range listOf(m["sysctls"]) {
 		name := text(mapOf(e)["name"])
 		if name == "" || slices.Contains(names, name) {
-			c.reject(at.field("sysctls").element(i, name), name, "the sysctl %q has no name or is there twice", name)
+			c.rejectField(at.field("sysctls").element(i, name), name, "the sysctl %q has no name or is there twice", name)
 		}
 		names = append(names, name)
 	}
@@ -90,26 +90,26 @@ const (
 	maxSearches    = 32
 )
 
-func (c *checker) dns(at place) {
+func (c *checker) checkDNSSettings(at place) {
 	policy := text(c.spec["dnsPolicy"])
 	if v := c.spec["dnsPolicy"]; !oneOf(v, "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None") {
-		c.reject(at.field("dnsPolicy"), v, "dnsPolicy is %v, and neither ClusterFirst, ClusterFirstWithHostNet, Default nor None", v)
+		c.rejectField(at.field("dnsPolicy"), v, "dnsPolicy is %v, and neither ClusterFirst, ClusterFirstWithHostNet, Default nor None", v)
 	}
 	config := mapOf(c.spec["dnsConfig"])
 	servers := listOf(config["nameservers"])
 	switch {
 	case policy == "None" && len(servers) == 0:
-		c.reject(at.field("dnsConfig").field("nameservers"), nil, "dnsPolicy is None, and dnsConfig has no nameservers")
+		c.rejectField(at.field("dnsConfig").field("nameservers"), nil, "dnsPolicy is None, and dnsConfig has no nameservers")
 	case len(servers) > maxNameservers:
-		c.reject(at.field("dnsConfig").field("nameservers"), nil, "dnsConfig has %d nameservers, and can have %d", len(servers), maxNameservers)
+		c.rejectField(at.field("dnsConfig").field("nameservers"), nil, "dnsConfig has %d nameservers, and can have %d", len(servers), maxNameservers)
 	}
 	for i, e := range servers {
 		if _, err := netip.ParseAddr(text(e)); err != nil {
-			c.reject(at.field("dnsConfig").field("nameservers").element(i, e), e, "the nameserver %v is not an address", e)
+			c.rejectField(at.field("dnsConfig").field("nameservers").element(i, e), e, "the nameserver %v is not an address", e)
 		}
 	}
 	if searches := listOf(config["searches"]); len(searches) > maxSearches {
-		c.reject(at.field("dnsConfig").field("searches"), nil, "dnsConfig has %d search domains, and can have %d", len(searches), maxSearches)
+		c.rejectField(at.field("dnsConfig").field("searches"), nil, "dnsConfig has %d search domains, and can have %d", len(searches), maxSearches)
 	}
 }
 
@@ -120,18 +120,19 @@ var forbiddenOnWindows = []string{
 	"runAsGroup", "runAsUser", "seLinuxOptions", "seccompProfile", "supplementalGroups", "sysctls",
 }
 
-// system checks that the security contexts fit the operating system that the pod names.
-func (c *checker) system() {
+// checkOperatingSystemFields checks that the security contexts fit the operating system that the pod names.
+func (c *checker) checkOperatingSystemFields() {
 	switch text(mapOf(c.spec["os"])["name"]) {
 	case "windows":
-		c.forbid(forbiddenOnWindows, "%s cannot be set in a pod for Windows (spec.os.name)")
+		c.forbidContextFields(forbiddenOnWindows, "%s cannot be set in a pod for Windows (spec.os.name)")
 	case "linux":
-		c.forbid([]string{"windowsOptions"}, "%s cannot be set in a pod for Linux (spec.os.name)")
+		c.forbidContextFields([]string{"windowsOptions"}, "%s cannot be set in a pod for Linux (spec.os.name)")
 	}
 }
 
-// forbid reports the fields of the pod's and the containers' security contexts that are set, of each context in one problem.
-func (c *checker) forbid(fields []string, format string) {
+// forbidContextFields reports the fields of the pod's and the containers' security contexts that are set, of each
+// context in one problem.
+func (c *checker) forbidContextFields(fields []string, format string) {
 	in := func(at place, context map[string]any) {
 		var set []string
 		for _, key := range fields {
@@ -140,14 +141,14 @@ func (c *checker) forbid(fields []string, format string) {
 			}
 		}
 		if len(set) > 0 {
-			c.reject(at.field("securityContext"), nil, format, strings.Join(set, ", "))
+			c.rejectField(at.field("securityContext"), nil, format, strings.Join(set, ", "))
 		}
 	}
 	in(podPlace, mapOf(c.spec["securityContext"]))
 	for _, key := range []string{podmap.InitContainers, podmap.Containers} {
 		for i, e := range listOf(c.spec[key]) {
 			m := mapOf(e)
-			in(container(key, i, m), mapOf(m["securityContext"]))
+			in(placeOfContainer(key, i, m), mapOf(m["securityContext"]))
 		}
 	}
 }

@@ -28,7 +28,7 @@ var requiredOfVolumes = map[string]string{
 	"configMap": "name", "secret": "secretName", "hostPath": "path", "persistentVolumeClaim": "claimName", "csi": "driver",
 }
 
-func (c *checker) volumes() {
+func (c *checker) checkVolumes() {
 	seen := map[string]bool{}
 	for i, e := range listOf(c.spec["volumes"]) {
 		m := mapOf(e)
@@ -36,17 +36,17 @@ func (c *checker) volumes() {
 		at := podPlace.field("volumes").element(i, name)
 		switch {
 		case seen[name] && name != "":
-			c.reject(at.field("name"), name, "the volume %s is there twice", name)
+			c.rejectField(at.field("name"), name, "the volume %s is there twice", name)
 		case !isLabel(name):
-			c.reject(at.field("name"), name, "the name %q of a volume is not a lower-case DNS label", name)
+			c.rejectField(at.field("name"), name, "the name %q of a volume is not a lower-case DNS label", name)
 		}
 		seen[name] = true
-		c.volume(at, name, m)
+		c.checkVolumeSource(at, name, m)
 	}
 }
 
-// volume checks the source of a volume. One without any is an emptyDir.
-func (c *checker) volume(at place, name string, m map[string]any) {
+// checkVolumeSource checks the source of a volume. One without any is an emptyDir.
+func (c *checker) checkVolumeSource(at place, name string, m map[string]any) {
 	var sources []string
 	for _, key := range podmap.SortedKeys(m) {
 		if key == "name" || m[key] == nil || podmap.PodSchema().Field("spec").Schema.Field("volumes").Schema.Elem.Field(key) == nil {
@@ -55,50 +55,50 @@ func (c *checker) volume(at place, name string, m map[string]any) {
 		sources = append(sources, key)
 	}
 	if len(sources) > 1 {
-		c.reject(at, nil, "the volume %s has %d sources (%s), and can have one", name, len(sources), strings.Join(sources, " and "))
+		c.rejectField(at, nil, "the volume %s has %d sources (%s), and can have one", name, len(sources), strings.Join(sources, " and "))
 	}
 	for _, key := range sources {
 		source, required := mapOf(m[key]), requiredOfVolumes[key]
 		if required != "" && text(source[required]) == "" {
-			c.reject(at.field(key).field(required), nil, "%s of the volume %s has no %s", key, name, required)
+			c.rejectField(at.field(key).field(required), nil, "%s of the volume %s has no %s", key, name, required)
 		}
 		if n, ok := integer(source["defaultMode"]); ok && (n < 0 || n > 0o777) {
-			c.reject(at.field(key).field("defaultMode"), n, "defaultMode of the volume %s is not between 0 and 0777", name)
+			c.rejectField(at.field(key).field("defaultMode"), n, "defaultMode of the volume %s is not between 0 and 0777", name)
 		}
-		c.items(at.field(key), name, source)
+		c.checkVolumeItems(at.field(key), name, source)
 		switch key {
 		case "hostPath":
 			if path := text(source["path"]); slices.Contains(strings.Split(path, "/"), "..") {
-				c.reject(at.field(key).field("path"), path, "the path of the volume %s has an element ..", name)
+				c.rejectField(at.field(key).field("path"), path, "the path of the volume %s has an element ..", name)
 			}
 		case "emptyDir":
 			if limit, err := resource.ParseQuantity(fmt.Sprint(source["sizeLimit"])); err == nil && limit.Sign() < 0 {
-				c.reject(at.field(key).field("sizeLimit"), source["sizeLimit"], "sizeLimit of the volume %s is negative", name)
+				c.rejectField(at.field(key).field("sizeLimit"), source["sizeLimit"], "sizeLimit of the volume %s is negative", name)
 			}
 		case "projected":
-			c.projected(at.field(key), name, source)
+			c.checkProjectedSources(at.field(key), name, source)
 		}
 	}
 }
 
-// items checks the paths of the files of a volume, which are relative to it (source: validateLocalNonReservedPath in
-// pkg/apis/core/validation of Kubernetes 1.36).
-func (c *checker) items(at place, name string, source map[string]any) {
+// checkVolumeItems checks the paths of the files of a volume, which are relative to it (source:
+// validateLocalNonReservedPath in pkg/apis/core/validation of Kubernetes 1.36).
+func (c *checker) checkVolumeItems(at place, name string, source map[string]any) {
 	for i, e := range listOf(source["items"]) {
 		path := text(mapOf(e)["path"])
 		here := at.field("items").element(i, i).field("path")
 		switch {
 		case path == "":
-			c.reject(here, nil, "a file of the volume %s has no path", name)
+			c.rejectField(here, nil, "a file of the volume %s has no path", name)
 		case strings.HasPrefix(path, "/"):
-			c.reject(here, path, "the path %s of a file of the volume %s is not relative", path, name)
+			c.rejectField(here, path, "the path %s of a file of the volume %s is not relative", path, name)
 		case strings.HasPrefix(path, ".."), slices.Contains(strings.Split(path, "/"), ".."):
-			c.reject(here, path, "the path %s of a file of the volume %s leads out of the volume", path, name)
+			c.rejectField(here, path, "the path %s of a file of the volume %s leads out of the volume", path, name)
 		}
 	}
 }
 
-func (c *checker) projected(at place, name string, projected map[string]any) {
+func (c *checker) checkProjectedSources(at place, name string, projected map[string]any) {
 	for i, e := range listOf(projected["sources"]) {
 		source, n := mapOf(e), 0
 		for _, v := range source {
@@ -108,21 +108,21 @@ func (c *checker) projected(at place, name string, projected map[string]any) {
 		}
 		here := at.field("sources").element(i, i)
 		if n != 1 {
-			c.reject(here, nil, "an element of the sources of the volume %s has %d sources, and has to have one", name, n)
+			c.rejectField(here, nil, "an element of the sources of the volume %s has %d sources, and has to have one", name, n)
 			continue
 		}
 		for _, key := range []string{"configMap", "secret", "downwardAPI"} {
-			c.items(here.field(key), name, mapOf(source[key]))
+			c.checkVolumeItems(here.field(key), name, mapOf(source[key]))
 		}
 		token := mapOf(source["serviceAccountToken"])
 		if token == nil {
 			continue
 		}
 		if text(token["path"]) == "" {
-			c.reject(here.field("serviceAccountToken").field("path"), nil, "the token of the volume %s has no path", name)
+			c.rejectField(here.field("serviceAccountToken").field("path"), nil, "the token of the volume %s has no path", name)
 		}
 		if n, ok := integer(token["expirationSeconds"]); ok && (n < 600 || n > 1<<32) {
-			c.reject(here.field("serviceAccountToken").field("expirationSeconds"), n, "the token of the volume %s expires after %d seconds, and has to be valid for 10 minutes at least", name, n)
+			c.rejectField(here.field("serviceAccountToken").field("expirationSeconds"), n, "the token of the volume %s expires after %d seconds, and has to be valid for 10 minutes at least", name, n)
 		}
 	}
 }

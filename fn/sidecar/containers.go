@@ -72,7 +72,7 @@ func (s *Sidecar) patchContainer(out *Result, req Request, template, key string,
 	}
 	changed, err := podmap.MergeContainer(c, patch)
 	if err != nil {
-		return nil, asTemplate(template, err)
+		return nil, markTemplateError(template, err)
 	}
 	return changed, nil
 }

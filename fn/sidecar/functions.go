@@ -24,7 +24,7 @@ import (
 func templateFunctions() template.FuncMap {
 	return gotemplate.Functions(template.FuncMap{
 		"toYaml": toYAML, "fromYaml": fromYAML, "required": requireValue, "seconds": durationSeconds, "include": unboundInclude,
-		"milliseconds": durationMilliseconds, "wholeQuantity": wholeQuantity, "fnv32a": fnv32a,
+		"milliseconds": durationMilliseconds, "wholeQuantity": wholeQuantity, "fnv32a": fnv32aHex,
 		"openTelemetryCollector": opentelemetry.ReadCollector, "openTelemetryInstrument": opentelemetry.Instrument,
 	})
 }
@@ -70,9 +70,9 @@ func wholeQuantity(text string) (int64, error) {
 	return q.Value(), nil
 }
 
-// fnv32a returns the FNV-1a hash of a text in hexadecimal digits, which controllers use to shorten names. It is not
+// fnv32aHex returns the FNV-1a hash of a text in hexadecimal digits, which controllers use to shorten names. It is not
 // a security measure.
-func fnv32a(text string) string {
+func fnv32aHex(text string) string {
 	hash := fnv.New32a()
 	hash.Write([]byte(text))
 	return fmt.Sprintf("%x", hash.Sum32())

@@ -54,11 +54,11 @@ func (s *Sidecar) Inject(req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	skip, err := skipOf(overlay)
+	skip, err := templateSkipReason(overlay)
 	if err != nil || skip != "" {
 		return Result{Skip: skip}, err
 	}
-	order, err := s.orderOf(overlay)
+	order, err := s.effectiveOrder(overlay)
 	if err != nil {
 		return Result{}, err
 	}
@@ -73,7 +73,7 @@ func (s *Sidecar) Inject(req Request) (Result, error) {
 		return Result{}, err
 	}
 	if out.Pod, err = podmap.Merge(req.Pod, overlay); err != nil {
-		return Result{}, asTemplate(podTemplate, err)
+		return Result{}, markTemplateError(podTemplate, err)
 	}
 	out.Added = orderContainers(req.Pod, out.Pod, order)
 	if err := s.patchContainers(&out, req, data); err != nil {
@@ -131,8 +131,8 @@ func (s *Sidecar) renderOverlay(name string, data *Data) (map[string]any, error)
 // skipKey is what a template prints instead of metadata and spec where the pod is not to have the sidecar, with the reason.
 const skipKey = "skip"
 
-// skipOf returns the reason that the template prints for leaving the pod alone; empty where it prints none.
-func skipOf(overlay map[string]any) (string, error) {
+// templateSkipReason returns the reason that the template prints for leaving the pod alone; empty where it prints none.
+func templateSkipReason(overlay map[string]any) (string, error) {
 	printed, ok := overlay[skipKey]
 	if !ok {
 		return "", nil
@@ -161,8 +161,8 @@ func errorLine(text []byte, err error) string {
 	return fmt.Sprintf(" (%q)", strings.TrimSpace(lines[line-1]))
 }
 
-// asTemplate marks a field error as one about a template's output, not about the pod.
-func asTemplate(name string, err error) error {
+// markTemplateError marks a field error as one about a template's output, not about the pod.
+func markTemplateError(name string, err error) error {
 	return &gotemplate.Error{Template: name, Err: errors.New("what it prints cannot be merged: " + err.Error())}
 }
 

@@ -35,7 +35,7 @@ func (r Record) Leftovers(came, left map[string]any) []Warning {
 				continue
 			}
 			for _, patch := range gone {
-				for _, field := range alike(patch, c) {
+				for _, field := range fieldsPatchWouldChange(patch, c) {
 					out = append(out, Warning{Field: fmt.Sprintf("spec.%s[%v].%s", key, c["name"], field),
 						Message: fmt.Sprintf("the sidecar %s had set this in the container %v, which the pod does not have any more; it stays, because it may be the pod's own; "+
 							"take it out if the container was renamed or copied", r.Name, patch["name"])})
@@ -50,8 +50,9 @@ func hasContainer(pod map[string]any, name any) bool {
 	return indexOf(listOf(pod, initContainersKey), name) >= 0 || indexOf(listOf(pod, containersKey), name) >= 0
 }
 
-// alike returns the fields of a container that a patch of another one would change. Mounts are not among them: see DropMounts.
-func alike(patch, c map[string]any) []string {
+// fieldsPatchWouldChange returns the fields of a container that a patch of another one would change. Mounts are not
+// among them: see DropMounts.
+func fieldsPatchWouldChange(patch, c map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(patch)) {
 		f := podmap.ContainerSchema().Field(key)
@@ -59,7 +60,7 @@ func alike(patch, c map[string]any) []string {
 			continue
 		}
 		if !f.Merges || f.MergeKey == "" {
-			if value, there := c[key]; there && changes(patch[key], value) {
+			if value, there := c[key]; there && removalChangesValue(patch[key], value) {
 				out = append(out, key)
 			}
 			continue
@@ -70,7 +71,7 @@ func alike(patch, c map[string]any) []string {
 			if id == nil {
 				continue
 			}
-			if found := podmap.FindBy(have, f.MergeKey, id); found != nil && changes(e, found) {
+			if found := podmap.FindBy(have, f.MergeKey, id); found != nil && removalChangesValue(e, found) {
 				out = append(out, fmt.Sprintf("%s[%v]", key, id))
 			}
 		}
@@ -78,16 +79,16 @@ func alike(patch, c map[string]any) []string {
 	return out
 }
 
-// changes reports whether removing a sidecar by a part of its record would change an existing value. The record's
-// values are from before the sidecar: a field that has this value is not the sidecar's.
-func changes(patch, value any) bool {
+// removalChangesValue reports whether removing a sidecar by a part of its record would change an existing value. The
+// record's values are from before the sidecar: a field that has this value is not the sidecar's.
+func removalChangesValue(patch, value any) bool {
 	p, isMap := patch.(map[string]any)
 	have, ok := value.(map[string]any)
 	if !isMap || !ok || p["$patch"] != nil {
 		return !podmap.Equal(patch, value)
 	}
 	for key, e := range p {
-		if v, there := have[key]; there && changes(e, v) {
+		if v, there := have[key]; there && removalChangesValue(e, v) {
 			return true
 		}
 	}

@@ -34,7 +34,7 @@ func (s *Sidecar) Misplaced(req Request) []Misplaced {
 	var out []Misplaced
 	for _, key := range missingKeys(req.Workload.Annotations, pod.annotations) {
 		with := podTexts{pod.labels, withKey(pod.annotations, key, req.Workload.Annotations[key])}
-		if s.wouldInject(&req, now, with) || s.setsParameter(key) && (now.Inject || s.wouldInject(&req, now, allTexts(pod, req.Workload))) {
+		if s.wouldInject(&req, now, with) || s.setsParameter(key) && (now.Inject || s.wouldInject(&req, now, withWorkloadMetadata(pod, req.Workload))) {
 			out = append(out, Misplaced{Key: key})
 		}
 	}
@@ -56,8 +56,8 @@ func (s *Sidecar) setsParameter(key string) bool {
 	return slices.ContainsFunc(s.parameters, func(p *compiledParameter) bool { return p.readsAnnotation(key) })
 }
 
-// allTexts is a pod with all labels and annotations of its workload's own metadata beside its own.
-func allTexts(pod podTexts, w Workload) podTexts {
+// withWorkloadMetadata is a pod with all labels and annotations of its workload's own metadata beside its own.
+func withWorkloadMetadata(pod podTexts, w Workload) podTexts {
 	out := podTexts{maps.Clone(w.Labels), maps.Clone(w.Annotations)}
 	if out.labels == nil {
 		out.labels = map[string]string{}

@@ -16,9 +16,9 @@ import (
 // orderKey is what a template prints beside metadata and spec to place the containers itself.
 const orderKey = "order"
 
-// orderOf returns the order that applies to a pod: the template's over the policy's. It removes the order from the
-// overlay.
-func (s *Sidecar) orderOf(overlay map[string]any) (v1alpha1.SidecarOrder, error) {
+// effectiveOrder returns the order that applies to a pod: the template's over the policy's. It removes the order from
+// the overlay.
+func (s *Sidecar) effectiveOrder(overlay map[string]any) (v1alpha1.SidecarOrder, error) {
 	order := s.spec.Order
 	printed, ok := overlay[orderKey]
 	if !ok {
@@ -60,11 +60,11 @@ func orderContainers(before, pod map[string]any, order v1alpha1.SidecarOrder) (a
 	if initPosition == "" {
 		initPosition, initContainer = order.Position, order.Container
 	}
-	added = placeList(before, pod, initContainersKey, initPosition, initContainer)
-	return append(added, placeList(before, pod, containersKey, order.Position, order.Container)...)
+	added = reorderInjectedContainers(before, pod, initContainersKey, initPosition, initContainer)
+	return append(added, reorderInjectedContainers(before, pod, containersKey, order.Position, order.Container)...)
 }
 
-func placeList(before, pod map[string]any, key, position, container string) []string {
+func reorderInjectedContainers(before, pod map[string]any, key, position, container string) []string {
 	old := listOf(before, key)
 	var rest, group []any
 	var names []string

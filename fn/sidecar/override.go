@@ -39,7 +39,7 @@ func (s *Sidecar) fitPatch(req Request, key string, c, patch map[string]any) err
 		return nil
 	}
 	own := podmap.Maps(c["volumeMounts"])
-	for _, mount := range merged(patch, "volumeMounts", "mountPath") {
+	for _, mount := range mergedPatchElements(patch, "volumeMounts", "mountPath") {
 		at, _ := mount["mountPath"].(string)
 		i := slices.IndexFunc(own, func(m map[string]any) bool { return isSamePath(m["mountPath"], at) })
 		if i < 0 || mount["name"] == nil || own[i]["name"] == mount["name"] {
@@ -56,7 +56,7 @@ func (s *Sidecar) fitPatch(req Request, key string, c, patch map[string]any) err
 // fitVariables has a patch set a variable's value or its source alone.
 func fitVariables(c, patch map[string]any) {
 	env, _ := c["env"].([]any)
-	for _, variable := range merged(patch, "env", "name") {
+	for _, variable := range mergedPatchElements(patch, "env", "name") {
 		was := podmap.FindBy(env, "name", variable["name"])
 		text, _ := variable["value"].(string)
 		own, _ := was["value"].(string)
@@ -72,9 +72,9 @@ func fitVariables(c, patch map[string]any) {
 	}
 }
 
-// merged returns the elements of a patch's list that are merged into the container's elements with the same key: not where
-// instructions replace the list, or delete the element first.
-func merged(patch map[string]any, key, mergeKey string) []map[string]any {
+// mergedPatchElements returns the elements of a patch's list that are merged into the container's elements with the
+// same key: not where instructions replace the list, or delete the element first.
+func mergedPatchElements(patch map[string]any, key, mergeKey string) []map[string]any {
 	list := podmap.Maps(patch[key])
 	deleted := map[any]bool{}
 	for _, e := range list {

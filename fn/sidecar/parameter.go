@@ -48,21 +48,21 @@ func newParameter(s v1alpha1.SidecarParameter) (*compiledParameter, error) {
 			return nil, fmt.Errorf("%s: %w", b.key, err)
 		}
 	}
-	p.initial = zeroOf(p.spec.Type)
+	p.initial = zeroValueFor(p.spec.Type)
 	if s.Prefix != "" {
 		p.initial = map[string]any{}
 	}
 	if s.Default != nil {
 		p.hasDefault = true
-		if p.initial, err = p.fromDefault(s.Default); err != nil {
+		if p.initial, err = p.parseDefaultValue(s.Default); err != nil {
 			return nil, fmt.Errorf("default: %w", err)
 		}
 	}
 	return p, nil
 }
 
-// fromDefault reads the default: a value of the type, or its text.
-func (p *compiledParameter) fromDefault(v any) (any, error) {
+// parseDefaultValue reads the default: a value of the type, or its text.
+func (p *compiledParameter) parseDefaultValue(v any) (any, error) {
 	if p.spec.Prefix == "" {
 		return p.policyValue(v)
 	}

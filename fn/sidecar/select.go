@@ -133,29 +133,29 @@ func (s *compiledSelect) decideFrom(from int, req *Request, pod podTexts) Decisi
 	if s.inject {
 		return Decision{Inject: true, Reason: "no rule matches, and the default is to inject"}
 	}
-	return Decision{Reason: "no rule matches, and the default is to skip" + s.whatAsks(req)}
+	return Decision{Reason: "no rule matches, and the default is to skip" + s.describeSelectRules(req)}
 }
 
-// whatAsks describes what on a pod would request the sidecar, or returns "" if no rule reads the pod's labels or
-// annotations. Ineffective keys in the workload's own metadata come first.
-func (s *compiledSelect) whatAsks(req *Request) string {
+// describeSelectRules describes what on a pod would request the sidecar, or returns "" if no rule reads the pod's
+// labels or annotations. Ineffective keys in the workload's own metadata come first.
+func (s *compiledSelect) describeSelectRules(req *Request) string {
 	for _, r := range s.rules {
 		if r.onNamespace || r.spec.Action != v1alpha1.SidecarInject {
 			continue
 		}
 		if text := exampleLabel(r.spec.Annotations); text != "" {
-			return whereAsked("annotation", text, r.spec.Annotations, req.Workload.Annotations, req.Workload.Kind)
+			return describeRequiredMetadata("annotation", text, r.spec.Annotations, req.Workload.Annotations, req.Workload.Kind)
 		}
 		if text := exampleLabel(r.spec.Labels); text != "" {
-			return whereAsked("label", text, r.spec.Labels, req.Workload.Labels, req.Workload.Kind)
+			return describeRequiredMetadata("label", text, r.spec.Labels, req.Workload.Labels, req.Workload.Kind)
 		}
 	}
 	return ""
 }
 
-// whereAsked describes what to set on the pod, or that the workload's own metadata has a key of the selector, which
-// is not read from it.
-func whereAsked(what, text string, s *v1alpha1.LabelSelector, own map[string]string, kind string) string {
+// describeRequiredMetadata describes what to set on the pod, or that the workload's own metadata has a key of the
+// selector, which is not read from it.
+func describeRequiredMetadata(what, text string, s *v1alpha1.LabelSelector, own map[string]string, kind string) string {
 	keys := slices.Collect(maps.Keys(s.MatchLabels))
 	for _, e := range s.MatchExpressions {
 		keys = append(keys, e.Key)

@@ -31,8 +31,8 @@ const (
 	typeJSON     = "json"
 )
 
-// zeroOf returns what a template reads for a parameter that is not set.
-func zeroOf(kind string) any {
+// zeroValueFor returns what a template reads for a parameter that is not set.
+func zeroValueFor(kind string) any {
 	switch kind {
 	case typeString, typeDuration, typeQuantity:
 		return ""

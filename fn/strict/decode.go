@@ -91,7 +91,7 @@ func (r *valueReader) decodeStruct(at []any, m map[string]any, target reflect.Va
 		switch {
 		case !ok && info.open:
 		case !ok:
-			r.addProblem(Child(at, key), "unknown field%s", r.suggest(at, key, info))
+			r.addProblem(Child(at, key), "unknown field%s", r.suggestKnownKey(at, key, info))
 		case m[key] == nil && info.open:
 			given[f.name] = true
 		default:

@@ -45,8 +45,8 @@ func (r *valueReader) infoOf(t reflect.Type) *typeInfo {
 	return info
 }
 
-// suggest returns the likely meaning of an unknown key, or the keys that exist.
-func (r *valueReader) suggest(at []any, key string, info *typeInfo) string {
+// suggestKnownKey returns the likely meaning of an unknown key, or the keys that exist.
+func (r *valueReader) suggestKnownKey(at []any, key string, info *typeInfo) string {
 	if r.Suggest != nil {
 		if s := r.Suggest(at, key); s != "" {
 			return s

@@ -55,8 +55,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// locate finds the line of the key, or of the nearest part of its path that exists.
-func (p *Problem) locate(where Locator) {
+// locateInSource finds the line of the key, or of the nearest part of its path that exists.
+func (p *Problem) locateInSource(where Locator) {
 	for path := p.Path; p.Line == 0 && len(path) > 0; path = path[:len(path)-1] {
 		if line, col, ok := where.Locate(path...); ok {
 			p.Line, p.Column = line, col
@@ -81,7 +81,7 @@ func (ps *Problems) Add(at []any, format string, args ...any) {
 // Locate sets the line of every problem, and sorts them in the order of the file.
 func (ps *Problems) Locate(where Locator) {
 	for i := range ps.List {
-		ps.List[i].locate(where)
+		ps.List[i].locateInSource(where)
 	}
 	sort.SliceStable(ps.List, func(i, j int) bool { return ps.List[i].Line < ps.List[j].Line })
 }

@@ -37,7 +37,7 @@ func Of(linked string) Info {
 		Istio: fmt.Sprintf("1.%d", release.NewestMinor),
 	}
 	if build, ok := debug.ReadBuildInfo(); ok {
-		info.complete(build)
+		info.fillFromBuildInfo(build)
 	}
 	if info.Version == "" {
 		info.Version = "dev"
@@ -45,8 +45,8 @@ func Of(linked string) Info {
 	return info
 }
 
-// complete fills in what the linker did not set from Go's build info.
-func (i *Info) complete(build *debug.BuildInfo) {
+// fillFromBuildInfo fills in what the linker did not set from Go's build info.
+func (i *Info) fillFromBuildInfo(build *debug.BuildInfo) {
 	if i.Version == "" && build.Main.Version != "(devel)" {
 		i.Version = build.Main.Version
 	}

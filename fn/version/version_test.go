@@ -31,7 +31,7 @@ func TestComplete(t *testing.T) {
 	} {
 		info := tc.info
 		info.Go, info.Platform, info.Istio = "go1", "linux/amd64", "1.31"
-		info.complete(&tc.build)
+		info.fillFromBuildInfo(&tc.build)
 		if got := info.Line("prerig"); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, tc.want)
 		}

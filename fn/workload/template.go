@@ -57,7 +57,7 @@ func (r *Registry) Templates(obj map[string]any) ([]Template, error) {
 
 	var out []Template
 	for _, p := range k.Paths {
-		if err := p.notHere(obj); err != nil {
+		if err := p.elsewhereError(obj); err != nil {
 			return nil, err
 		}
 		places, err := p.findMatches(obj)
@@ -76,8 +76,8 @@ func (r *Registry) Templates(obj map[string]any) ([]Template, error) {
 	return out, nil
 }
 
-// notHere is an *ElsewhereError if the object names another one that has the template and holds none itself.
-func (p Path) notHere(obj map[string]any) error {
+// elsewhereError is an *ElsewhereError if the object names another one that has the template and holds none itself.
+func (p Path) elsewhereError(obj map[string]any) error {
 	if p.elsewhere == "" {
 		return nil
 	}

@@ -20,13 +20,13 @@ func commandsPage() string {
 	root := cli.NewRoot(cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, "")
 	root.InitDefaultHelpCmd()
 	var b strings.Builder
-	begin(&b, "Commands", "What `prerig COMMAND --help` says of each command. [The command line](../cli.md) explains them with examples, and\n"+
+	beginPage(&b, "Commands", "What `prerig COMMAND --help` says of each command. [The command line](../cli.md) explains them with examples, and\n"+
 		"[the daemon](../daemon.md) those that run it or talk to it.")
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n**%s**\n\n", group.Title)
 		for _, cmd := range root.Commands() {
 			if cmd.GroupID == group.ID && cmd.IsAvailableCommand() {
-				fmt.Fprintf(&b, "- [`%s`](#%s): %s\n", cmd.CommandPath(), anchor(cmd), escaper.Replace(lower(cmd.Short)))
+				fmt.Fprintf(&b, "- [`%s`](#%s): %s\n", cmd.CommandPath(), headingAnchor(cmd), escaper.Replace(lowercaseFirstLetter(cmd.Short)))
 			}
 		}
 	}
@@ -38,10 +38,10 @@ func commandsPage() string {
 	return b.String()
 }
 
-// anchor returns the anchor that Git hosts assign to the heading of a command.
-func anchor(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+// headingAnchor returns the anchor that Git hosts assign to the heading of a command.
+func headingAnchor(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-func lower(text string) string {
+func lowercaseFirstLetter(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -50,7 +50,7 @@ func lower(text string) string {
 
 // writeCommand describes a command and those below it.
 func writeCommand(b *strings.Builder, cmd *cobra.Command, level string) {
-	fmt.Fprintf(b, "\n%s %s\n\n%s\n", level, cmd.CommandPath(), sentence(escaper.Replace(cmd.Short)))
+	fmt.Fprintf(b, "\n%s %s\n\n%s\n", level, cmd.CommandPath(), endWithFullStop(escaper.Replace(cmd.Short)))
 	if cmd.Runnable() {
 		fmt.Fprintf(b, "\n```text\n%s\n```\n", cmd.UseLine())
 	}
@@ -58,7 +58,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command, level string) {
 		writeProse(b, cmd.Long)
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(b, "\n```text\n%s\n```\n", unindented(cmd.Example))
+		fmt.Fprintf(b, "\n```text\n%s\n```\n", unindentExample(cmd.Example))
 	}
 	writeFlags(b, cmd)
 	for _, sub := range cmd.Commands() {
@@ -79,8 +79,8 @@ func writeProse(b *strings.Builder, text string) {
 	}
 }
 
-// unindented is an example without the two spaces in front of its lines.
-func unindented(text string) string {
+// unindentExample returns an example without the two spaces in front of its lines.
+func unindentExample(text string) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, "  ")
@@ -107,7 +107,7 @@ func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 		if argument != "" {
 			name += " " + argument
 		}
-		fmt.Fprintf(b, "| `%s` | %s%s |\n", name, cell(usage), defaultOf(f))
+		fmt.Fprintf(b, "| `%s` | %s%s |\n", name, escapeTableCell(usage), defaultOf(f))
 	})
 }
 
@@ -121,5 +121,5 @@ func defaultOf(f *pflag.Flag) string {
 	if cache, err := os.UserCacheDir(); err == nil { // that of the user who generates the page
 		value = strings.Replace(value, cache, "~/.cache", 1)
 	}
-	return " (default " + cell(value) + ")"
+	return " (default " + escapeTableCell(value) + ")"
 }

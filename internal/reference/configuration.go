@@ -20,7 +20,7 @@ func configurationPage(root string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	begin(&b, "Configuration", "The keys of the file that `prerig serve --config` and `prerig worker --config` read. Each is a variable, too: `nats.url` is `PRERIG_NATS_URL`."+
+	beginPage(&b, "Configuration", "The keys of the file that `prerig serve --config` and `prerig worker --config` read. Each is a variable, too: `nats.url` is `PRERIG_NATS_URL`."+
 		"\n[The daemon](../daemon.md) explains them, and [this file](../../examples/daemon/prerig.yaml) has all of them with their defaults.")
 	b.WriteString("\n| key | type | meaning |\n|---|---|---|\n")
 	writeKeys(&b, structs, "Config", "")
@@ -78,7 +78,7 @@ func writeKeys(b *strings.Builder, structs map[string]*ast.StructType, name, pre
 		if structs[inner] != nil {
 			shown = strings.Replace(shown, inner, "keys", 1)
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", prefix+key, shown, names.Replace(cell(shared)))
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", prefix+key, shown, names.Replace(escapeTableCell(shared)))
 		if structs[inner] != nil {
 			below := prefix + key + "."
 			if strings.HasPrefix(shown, "list") {

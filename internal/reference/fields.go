@@ -40,7 +40,7 @@ func (s *schema) UnmarshalJSON(text []byte) error {
 // fieldsPage has a table for each type of our objects.
 func fieldsPage() (string, error) {
 	var b strings.Builder
-	begin(&b, "Fields", "Every field of every object, as the [JSON Schemas](../../schemas) have them. The pages about\n"+
+	beginPage(&b, "Fields", "Every field of every object, as the [JSON Schemas](../../schemas) have them. The pages about\n"+
 		"[InjectionPolicy](../injection-policy.md) and [RenderPipeline](../render-pipeline.md) explain them with examples; what may change is in\n"+
 		"[compatibility](../compatibility.md).")
 	for _, object := range []struct {
@@ -83,7 +83,7 @@ func typeAnchor(kind, name string) string { return strings.ToLower(kind + "-" + 
 
 func writeType(b *strings.Builder, kind string, s schema) {
 	if s.Description != "" {
-		fmt.Fprintf(b, "\n%s\n", cell(s.Description))
+		fmt.Fprintf(b, "\n%s\n", escapeTableCell(s.Description))
 	}
 	b.WriteString("\n| field | type | |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -93,7 +93,7 @@ func writeType(b *strings.Builder, kind string, s schema) {
 			notes = append(notes, "Required.")
 		}
 		if field.Description != "" {
-			notes = append(notes, sentence(cell(field.Description)))
+			notes = append(notes, endWithFullStop(escapeTableCell(field.Description)))
 		}
 		if field.Default != nil {
 			notes = append(notes, fmt.Sprintf("Default: `%v`.", field.Default))

@@ -36,19 +36,21 @@ func Files(root string) ([]File, error) {
 	}, nil
 }
 
-// begin begins a page with its title and what it is about.
-func begin(b *strings.Builder, title, about string) {
+// beginPage begins a page with its title and what it is about.
+func beginPage(b *strings.Builder, title, about string) {
 	fmt.Fprintf(b, "# %s\n\n%s\n\nThis page is made from the code (`make generate`).\n", title, about)
 }
 
 // escaper keeps text from being read as Markdown.
 var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|", `\|`, "`", "\\`")
 
-// cell is text in a cell of a table.
-func cell(text string) string { return escaper.Replace(strings.Join(strings.Fields(text), " ")) }
+// escapeTableCell is text in a cell of a table.
+func escapeTableCell(text string) string {
+	return escaper.Replace(strings.Join(strings.Fields(text), " "))
+}
 
-// sentence is text that ends with a full stop.
-func sentence(text string) string {
+// endWithFullStop is text that ends with a full stop.
+func endWithFullStop(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") {
 		return text
 	}

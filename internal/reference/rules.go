@@ -14,7 +14,7 @@ import (
 // gateRulesPage describes the rules of prerig gate.
 func gateRulesPage() string {
 	var b strings.Builder
-	begin(&b, "Gate rules", "What `prerig gate`, and a pipeline with [`spec.gates`](../render-pipeline.md#specgates), find in objects as a cluster would see them:\n"+
+	beginPage(&b, "Gate rules", "What `prerig gate`, and a pipeline with [`spec.gates`](../render-pipeline.md#specgates), find in objects as a cluster would see them:\n"+
 		"why it matters, and what to do. `--rule CODE=SEVERITY`, or `rules` in a pipeline, sets a severity or switches a rule off.\n"+
 		"[Gates](../gate.md) says how they look, and what only a cluster can say.")
 	for _, rule := range gate.Rules() {
@@ -27,7 +27,7 @@ func gateRulesPage() string {
 // reasonsPage describes the reasons of conditions.
 func reasonsPage() string {
 	var b strings.Builder
-	begin(&b, "Reasons", "What the condition `Ready` of a pipeline or a policy says, in `prerig status -o json`, on the page, and in the status of objects of a cluster.\n"+
+	beginPage(&b, "Reasons", "What the condition `Ready` of a pipeline or a policy says, in `prerig status -o json`, on the page, and in the status of objects of a cluster.\n"+
 		"The message beside it names the object, the field or the server. A run that fails or is refused leaves what is published as it is.")
 	for _, reason := range pipelineapi.Reasons() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s: `%s`. %s\n\n*What to do.* %s\n", reason.Name, reason.Condition, reason.Status, reason.Means, reason.Change)

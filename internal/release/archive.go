@@ -126,9 +126,9 @@ func packZip(entries []entry, at time.Time) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// archive packs a product for a platform.
-func (r *release) archive(p product, platform Platform, binaries []binary) (string, error) {
-	entries, err := r.documents(p, platform)
+// packProductArchive packs a product for a platform.
+func (r *release) packProductArchive(p product, platform Platform, binaries []binary) (string, error) {
+	entries, err := r.archiveDocumentFiles(p, platform)
 	if err != nil {
 		return "", err
 	}
@@ -137,7 +137,7 @@ func (r *release) archive(p product, platform Platform, binaries []binary) (stri
 		if err != nil {
 			return "", err
 		}
-		entries = append(entries, entry{name: b.name(), mode: modeProgram, content: text})
+		entries = append(entries, entry{name: b.executableFileName(), mode: modeProgram, content: text})
 	}
 	name, pack := fmt.Sprintf("%s_%s_%s.tar.gz", p.name, r.Version, platform), packTarGz
 	if platform.OS == "windows" {
@@ -148,15 +148,15 @@ func (r *release) archive(p product, platform Platform, binaries []binary) (stri
 	if err != nil {
 		return "", fmt.Errorf("packing %s: %w", name, err)
 	}
-	return name, r.write(name, text)
+	return name, r.writeReleaseFile(name, text)
 }
 
-// documents are the files beside the programs of an archive.
-func (r *release) documents(p product, platform Platform) ([]entry, error) {
+// archiveDocumentFiles returns the files beside the programs of an archive.
+func (r *release) archiveDocumentFiles(p product, platform Platform) ([]entry, error) {
 	entries := []entry{}
 	for name, file := range map[string]string{
 		"LICENSE": filepath.Join(r.Root, "LICENSE"), "CHANGELOG.md": filepath.Join(r.Root, "CHANGELOG.md"),
-		"THIRD-PARTY": r.licenses(p, platform),
+		"THIRD-PARTY": r.licenseFilePath(p, platform),
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -177,15 +177,15 @@ func (r *release) documents(p product, platform Platform) ([]entry, error) {
 		}
 		entries = append(entries, more...)
 	}
-	examples, err := r.examples()
+	examples, err := r.quickStartFiles()
 	return append(entries, examples...), err
 }
 
 // quickStart is the example that docs/quick-start.md works on, which people have who have only the release.
 const quickStart = "examples/prerig-inject"
 
-// examples are the files of the quick start, without what tests expect of it.
-func (r *release) examples() ([]entry, error) {
+// quickStartFiles returns the files of the quick start, without what tests expect of it.
+func (r *release) quickStartFiles() ([]entry, error) {
 	entries, err := readEntries(filepath.Join(r.Root, filepath.FromSlash(quickStart)), quickStart)
 	return slices.DeleteFunc(entries, func(e entry) bool { return strings.Contains(e.name, "/.") }), err
 }

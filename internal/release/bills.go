@@ -21,8 +21,9 @@ import (
 // component is a Go module that is linked, or Go's own library.
 type component struct{ path, version string }
 
-// url is the component as package URL, in which a + of a version, as of +incompatible, is written as %2B.
-func (c component) url() string {
+// componentPackageURL returns the component as package URL, in which a + of a version, as of +incompatible, is written
+// as %2B.
+func (c component) componentPackageURL() string {
 	return "pkg:golang/" + c.path + "@" + strings.ReplaceAll(c.version, "+", "%2B")
 }
 
@@ -47,12 +48,12 @@ func (r *release) makeBills(context.Context) error {
 		all = append(all, contents{name: i.name, file: i.file, digest: i.digest.Hex, container: true, components: componentsOf(binaries)})
 	}
 	for _, c := range all {
-		for ending, make := range map[string]func(contents) ([]byte, error){".spdx.json": r.spdx, ".cdx.json": r.cyclonedx} {
+		for ending, make := range map[string]func(contents) ([]byte, error){".spdx.json": r.encodeSPDXBill, ".cdx.json": r.encodeCycloneDXBill} {
 			text, err := make(c)
 			if err != nil {
 				return fmt.Errorf("%s of %s: %w", ending, c.file, err)
 			}
-			if err := r.write(c.file+ending, text); err != nil {
+			if err := r.writeReleaseFile(c.file+ending, text); err != nil {
 				return err
 			}
 		}
@@ -78,17 +79,17 @@ func componentsOf(binaries []binary) []component {
 	return slices.Compact(found)
 }
 
-// root is what the bill is about, as package URL.
-func (r *release) root(c contents) string {
+// billRootURL returns what the bill is about, as package URL.
+func (r *release) billRootURL(c contents) string {
 	if c.container {
 		return fmt.Sprintf("pkg:oci/%s@sha256:%s?repository_url=%s", c.name[strings.LastIndex(c.name, "/")+1:], c.digest, c.name)
 	}
-	return component{module, r.Version}.url()
+	return component{module, r.Version}.componentPackageURL()
 }
 
 var notInID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-func (r *release) spdx(c contents) ([]byte, error) {
+func (r *release) encodeSPDXBill(c contents) ([]byte, error) {
 	const unknown = "NOASSERTION"
 	refer := func(id common.ElementID) common.DocElementID { return common.DocElementID{ElementRefID: id} }
 	located := func(url string) []*spdx.PackageExternalReference {
@@ -98,7 +99,7 @@ func (r *release) spdx(c contents) ([]byte, error) {
 		PackageName: c.name, PackageSPDXIdentifier: "root", PackageVersion: r.Version, PackageFileName: c.file,
 		PackageSupplier:         &common.Supplier{SupplierType: "Organization", Supplier: "The Prerig Authors"},
 		PackageDownloadLocation: r.URL + "/" + c.file, PackageLicenseConcluded: unknown, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: unknown,
-		PackageExternalReferences: located(r.root(c)), PrimaryPackagePurpose: "ARCHIVE", IsFilesAnalyzedTagPresent: true,
+		PackageExternalReferences: located(r.billRootURL(c)), PrimaryPackagePurpose: "ARCHIVE", IsFilesAnalyzedTagPresent: true,
 		// The digest of an image is that of its manifest, which is in the package URL; the archive has another one.
 		PackageChecksums: []common.Checksum{{Algorithm: common.SHA256, Value: r.digests[c.file]}},
 	}
@@ -110,7 +111,7 @@ func (r *release) spdx(c contents) ([]byte, error) {
 		DocumentNamespace: r.URL + "/" + c.file + ".spdx.json#" + c.digest,
 		CreationInfo: &spdx.CreationInfo{
 			Creators: []common.Creator{{CreatorType: "Organization", Creator: "The Prerig Authors"}, {CreatorType: "Tool", Creator: "prerig-release-" + r.Version}},
-			Created:  r.date(),
+			Created:  r.commitDate(),
 		},
 		Packages:      []*spdx.Package{root},
 		Relationships: []*spdx.Relationship{{RefA: refer("DOCUMENT"), RefB: refer("root"), Relationship: "DESCRIBES"}},
@@ -120,31 +121,31 @@ func (r *release) spdx(c contents) ([]byte, error) {
 		document.Packages = append(document.Packages, &spdx.Package{
 			PackageName: one.path, PackageSPDXIdentifier: id, PackageVersion: one.version, PackageDownloadLocation: unknown,
 			PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown,
-			PackageExternalReferences: located(one.url()), IsFilesAnalyzedTagPresent: true,
+			PackageExternalReferences: located(one.componentPackageURL()), IsFilesAnalyzedTagPresent: true,
 		})
 		document.Relationships = append(document.Relationships, &spdx.Relationship{RefA: refer("root"), RefB: refer(id), Relationship: "CONTAINS"})
 	}
 	return json.MarshalIndent(document, "", " ")
 }
 
-func (r *release) cyclonedx(c contents) ([]byte, error) {
+func (r *release) encodeCycloneDXBill(c contents) ([]byte, error) {
 	bill := cyclonedx.NewBOM()
 	root := cyclonedx.Component{
-		BOMRef: r.root(c), Type: cyclonedx.ComponentTypeApplication, Name: c.name, Version: r.Version, PackageURL: r.root(c),
+		BOMRef: r.billRootURL(c), Type: cyclonedx.ComponentTypeApplication, Name: c.name, Version: r.Version, PackageURL: r.billRootURL(c),
 		Licenses: &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
 		Hashes:   &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: c.digest}},
 	}
 	if c.container {
 		root.Type = cyclonedx.ComponentTypeContainer
 	}
-	bill.Metadata = &cyclonedx.Metadata{Timestamp: r.date(), Component: &root}
+	bill.Metadata = &cyclonedx.Metadata{Timestamp: r.commitDate(), Component: &root}
 	var components []cyclonedx.Component
 	var needs []string
 	for _, one := range c.components {
 		components = append(components, cyclonedx.Component{
-			BOMRef: one.url(), Type: cyclonedx.ComponentTypeLibrary, Name: one.path, Version: one.version, PackageURL: one.url(),
+			BOMRef: one.componentPackageURL(), Type: cyclonedx.ComponentTypeLibrary, Name: one.path, Version: one.version, PackageURL: one.componentPackageURL(),
 		})
-		needs = append(needs, one.url())
+		needs = append(needs, one.componentPackageURL())
 	}
 	bill.Components = &components
 	bill.Dependencies = &[]cyclonedx.Dependency{{Ref: root.BOMRef, Dependencies: &needs}}

@@ -48,8 +48,8 @@ type binary struct {
 	info     *buildinfo.BuildInfo
 }
 
-// name is that of its file.
-func (b binary) name() string {
+// executableFileName is that of its file.
+func (b binary) executableFileName() string {
 	if b.platform.OS == "windows" {
 		return b.program.name + ".exe"
 	}
@@ -75,31 +75,31 @@ func goEnvironment(platform Platform) []string {
 	return env
 }
 
-// build builds a product for a platform.
-func (r *release) build(ctx context.Context, p product, platform Platform) ([]binary, error) {
+// buildProductBinaries builds a product for a platform.
+func (r *release) buildProductBinaries(ctx context.Context, p product, platform Platform) ([]binary, error) {
 	dir := filepath.Join(r.work, "bin", platform.String())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	flags := "-s -w -X main.version=" + r.Version + " -X " + module + "/fn/version.linkedCommit=" + r.revision.commit +
-		" -X " + module + "/fn/version.linkedDate=" + r.date()
+		" -X " + module + "/fn/version.linkedDate=" + r.commitDate()
 	var binaries []binary
 	for _, one := range p.programs {
 		b := binary{program: one, platform: platform}
-		b.file = filepath.Join(dir, b.name())
+		b.file = filepath.Join(dir, b.executableFileName())
 		root, pkg := r.Root, one.pkg
 		if one.apart {
 			root, pkg = filepath.Join(r.Root, filepath.FromSlash(one.pkg)), "."
 		}
-		if _, err := output(ctx, root, goEnvironment(platform), "go", "build", "-o", b.file, "-ldflags", flags, pkg); err != nil {
+		if _, err := commandOutput(ctx, root, goEnvironment(platform), "go", "build", "-o", b.file, "-ldflags", flags, pkg); err != nil {
 			return nil, err
 		}
 		var err error
 		if b.info, err = buildinfo.ReadFile(b.file); err != nil {
-			return nil, fmt.Errorf("reading what %s was built of: %w", b.name(), err)
+			return nil, fmt.Errorf("reading what %s was built of: %w", b.executableFileName(), err)
 		}
 		if one == renderer {
-			id, err := output(ctx, r.Root, goEnvironment(Platform{}), "go", "tool", "buildid", b.file)
+			id, err := commandOutput(ctx, r.Root, goEnvironment(Platform{}), "go", "tool", "buildid", b.file)
 			if err != nil {
 				return nil, err
 			}

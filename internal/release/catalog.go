@@ -21,11 +21,11 @@ func (r *release) makeKrew() error {
 		}
 		moved := []any{object{"from": "LICENSE", "to": "."}, object{"from": "THIRD-PARTY", "to": "."}}
 		for _, one := range b.binaries {
-			moved = append(moved, object{"from": one.name(), "to": "."})
+			moved = append(moved, object{"from": one.executableFileName(), "to": "."})
 		}
 		platforms = append(platforms, object{
 			"selector": object{"matchLabels": object{"os": b.platform.OS, "arch": b.platform.Arch}},
-			"uri":      r.URL + "/" + b.archive, "sha256": r.digests[b.archive], "files": moved, "bin": b.binaries[len(b.binaries)-1].name(),
+			"uri":      r.URL + "/" + b.archive, "sha256": r.digests[b.archive], "files": moved, "bin": b.binaries[len(b.binaries)-1].executableFileName(),
 		})
 	}
 	return r.writeYAML("krew.yaml", object{
@@ -50,13 +50,13 @@ func (r *release) makeFluxPlugin() error {
 		}
 		platforms = append(platforms, object{
 			"os": b.platform.OS, "arch": b.platform.Arch, "url": r.URL + "/" + b.archive, "checksum": "sha256:" + r.digests[b.archive],
-			"extractPath": b.binaries[len(b.binaries)-1].name(),
+			"extractPath": b.binaries[len(b.binaries)-1].executableFileName(),
 		})
 	}
 	const home = "https://github.com/prerig/prerig"
 	return r.writeYAML("flux-plugin.yaml", object{
 		"apiVersion": "cli.fluxcd.io/v1beta1", "kind": "Plugin", "name": command.name, "bin": "flux-" + command.name,
-		"description": command.summary(), "homepage": home, "source": home,
+		"description": command.productSummary(), "homepage": home, "source": home,
 		"versions": []any{object{"version": strings.TrimPrefix(r.Version, "v"), "platforms": platforms}},
 	})
 }
@@ -66,7 +66,7 @@ func (r *release) makeCatalogs() error {
 	var reference, digest string
 	for _, i := range r.published {
 		if i.product.name == function.name {
-			reference, digest = i.reference(r.Version), i.digest.Hex
+			reference, digest = i.imageReferenceWithDigest(r.Version), i.digest.Hex
 		}
 	}
 	if reference == "" {
@@ -86,7 +86,7 @@ func (r *release) makeCatalogs() error {
 	for _, b := range r.builds {
 		if b.product.name == function.name {
 			programs = append(programs, object{
-				"os": b.platform.OS, "arch": b.platform.Arch, "uri": r.URL + "/" + b.archive, "sha256": r.digests[b.archive], "bin": b.binaries[0].name(),
+				"os": b.platform.OS, "arch": b.platform.Arch, "uri": r.URL + "/" + b.archive, "sha256": r.digests[b.archive], "bin": b.binaries[0].executableFileName(),
 			})
 		}
 	}
@@ -111,11 +111,11 @@ func (r *release) writeYAML(name string, value any) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	return r.write(name, text)
+	return r.writeReleaseFile(name, text)
 }
 
-// section returns the text under a heading of a changelog, without the heading, or "" if none exists.
-func section(changelog, heading string) string {
+// changelogSection returns the text under a heading of a changelog, without the heading, or "" if none exists.
+func changelogSection(changelog, heading string) string {
 	_, after, found := strings.Cut("\n"+changelog, "\n## "+heading)
 	if !found {
 		return ""

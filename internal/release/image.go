@@ -34,8 +34,8 @@ type image struct {
 	builds  []build
 }
 
-// reference names the image by tag and digest.
-func (i image) reference(version string) string {
+// imageReferenceWithDigest names the image by tag and digest.
+func (i image) imageReferenceWithDigest(version string) string {
 	return i.name + ":" + version + "@" + i.digest.String()
 }
 
@@ -69,7 +69,7 @@ func (r *release) makeImages(context.Context) error {
 				Add: made, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: b.platform.OS, Architecture: b.platform.Arch}},
 			})
 		}
-		one.index = mutate.Annotations(one.index, r.labels(p)).(v1.ImageIndex)
+		one.index = mutate.Annotations(one.index, r.imageLabels(p)).(v1.ImageIndex)
 		var err error
 		if one.digest, err = one.index.Digest(); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (r *release) makeImages(context.Context) error {
 		if err := r.writeLayout(one.file, one.name+":"+r.Version, one.index); err != nil {
 			return err
 		}
-		r.logf("  %s", one.reference(r.Version))
+		r.logf("  %s", one.imageReferenceWithDigest(r.Version))
 		if r.signer != nil {
 			if err := r.signImage(one); err != nil {
 				return err
@@ -88,12 +88,12 @@ func (r *release) makeImages(context.Context) error {
 	return nil
 }
 
-func (r *release) labels(p product) map[string]string {
+func (r *release) imageLabels(p product) map[string]string {
 	const prefix, home = "org.opencontainers.image.", "https://github.com/prerig/prerig"
 	return map[string]string{
 		prefix + "title": p.name, prefix + "description": p.summary, prefix + "url": home, prefix + "source": home,
 		prefix + "documentation": home + "#readme", prefix + "vendor": "The Prerig Authors", prefix + "licenses": "Apache-2.0",
-		prefix + "version": r.Version, prefix + "revision": r.revision.commit, prefix + "created": r.date(),
+		prefix + "version": r.Version, prefix + "revision": r.revision.commit, prefix + "created": r.commitDate(),
 	}
 }
 
@@ -124,7 +124,7 @@ func (r *release) makeImage(b build) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = b.platform.OS, b.platform.Arch, v1.Time{Time: r.revision.time}
 	config.Config = imageConfigs[b.product.name]
-	config.Config.Labels = r.labels(b.product)
+	config.Config.Labels = r.imageLabels(b.product)
 	return mutate.ConfigFile(made, config)
 }
 
@@ -135,7 +135,7 @@ func (r *release) imageFiles(b build) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := os.ReadFile(r.licenses(b.product, b.platform))
+	others, err := os.ReadFile(r.licenseFilePath(b.product, b.platform))
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +150,12 @@ func (r *release) imageFiles(b build) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, entry{name: "usr/local/bin/" + one.name(), mode: modeProgram, content: text})
+		entries = append(entries, entry{name: "usr/local/bin/" + one.executableFileName(), mode: modeProgram, content: text})
 	}
 	if b.product.name == command.name {
 		entries = append(entries,
 			entry{name: "etc/prerig/", mode: modeProgram},
-			entry{name: "etc/ssl/certs/ca-certificates.crt", mode: modeFile, content: certificates()},
+			entry{name: "etc/ssl/certs/ca-certificates.crt", mode: modeFile, content: mozillaRootCertificates()},
 			// An empty volume mounted at this path belongs to the user too.
 			entry{name: "var/lib/prerig/", mode: modeProgram, owner: nobody},
 		)
@@ -163,9 +163,9 @@ func (r *release) imageFiles(b build) ([]entry, error) {
 	return entries, nil
 }
 
-// certificates returns those of the authorities that Mozilla trusts, in their release that go.mod names. Those
-// trusted only for what they signed until a date are left out, since a file cannot express that.
-func certificates() []byte {
+// mozillaRootCertificates returns those of the authorities that Mozilla trusts, in their release that go.mod names.
+// Those trusted only for what they signed until a date are left out, since a file cannot express that.
+func mozillaRootCertificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
@@ -203,5 +203,5 @@ func (r *release) writeLayout(file, name string, content mutate.Appendable) erro
 	if err := writeTar(&text, withDirectories(entries), r.revision.time); err != nil {
 		return err
 	}
-	return r.write(file, text.Bytes())
+	return r.writeReleaseFile(file, text.Bytes())
 }

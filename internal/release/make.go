@@ -39,7 +39,7 @@ type build struct {
 
 // Make creates a release, and logs what it creates.
 func Make(ctx context.Context, o Options, log io.Writer) (err error) {
-	if err := o.check(); err != nil {
+	if err := o.validateAndComplete(); err != nil {
 		return err
 	}
 	r := &release{Options: o, log: log, digests: map[string]string{}}
@@ -90,42 +90,42 @@ func Make(ctx context.Context, o Options, log io.Writer) (err error) {
 
 func (r *release) logf(format string, args ...any) { fmt.Fprintf(r.log, format+"\n", args...) }
 
-// date returns the time of the commit, as written to the artifacts.
-func (r *release) date() string { return r.revision.time.Format(time.RFC3339) }
+// commitDate returns the time of the commit, as written to the artifacts.
+func (r *release) commitDate() string { return r.revision.time.Format(time.RFC3339) }
 
-// write writes a file of the release.
-func (r *release) write(name string, text []byte) error {
+// writeReleaseFile writes a file of the release.
+func (r *release) writeReleaseFile(name string, text []byte) error {
 	sum := sha256.Sum256(text)
 	r.digests[name] = hex.EncodeToString(sum[:])
 	return os.WriteFile(filepath.Join(r.Out, name), text, modeFile)
 }
 
 func (r *release) makeManual(ctx context.Context) error {
-	_, err := output(ctx, r.Root, goEnvironment(Platform{}), "go", "run", "./pipeline/internal/manual", "-version", r.Version,
+	_, err := commandOutput(ctx, r.Root, goEnvironment(Platform{}), "go", "run", "./pipeline/internal/manual", "-version", r.Version,
 		"-date", r.revision.time.Format(time.DateOnly), filepath.Join(r.work, "manual"))
 	return err
 }
 
 func (r *release) makeBuilds(ctx context.Context) error {
 	collector := filepath.Join(r.work, "licenses")
-	if _, err := output(ctx, r.Root, goEnvironment(Platform{}), "go", "build", "-o", collector, "./fn/internal/licenses"); err != nil {
+	if _, err := commandOutput(ctx, r.Root, goEnvironment(Platform{}), "go", "build", "-o", collector, "./fn/internal/licenses"); err != nil {
 		return err
 	}
 	for _, platform := range r.Platforms {
 		for _, p := range products {
 			r.logf("  %s for %s", p.name, platform)
-			binaries, err := r.build(ctx, p, platform)
+			binaries, err := r.buildProductBinaries(ctx, p, platform)
 			if err != nil {
 				return err
 			}
-			args := []string{"-o", r.licenses(p, platform)}
+			args := []string{"-o", r.licenseFilePath(p, platform)}
 			for _, one := range p.programs {
 				args = append(args, one.pkg)
 			}
-			if _, err := output(ctx, r.Root, goEnvironment(platform), collector, args...); err != nil {
+			if _, err := commandOutput(ctx, r.Root, goEnvironment(platform), collector, args...); err != nil {
 				return err
 			}
-			name, err := r.archive(p, platform, binaries)
+			name, err := r.packProductArchive(p, platform, binaries)
 			if err != nil {
 				return err
 			}
@@ -135,8 +135,8 @@ func (r *release) makeBuilds(ctx context.Context) error {
 	return nil
 }
 
-// licenses is the file with the licences of what a product links.
-func (r *release) licenses(p product, platform Platform) string {
+// licenseFilePath returns the file with the licences of what a product links.
+func (r *release) licenseFilePath(p product, platform Platform) string {
 	return filepath.Join(r.work, "licenses-"+p.name+"-"+platform.String())
 }
 
@@ -150,10 +150,10 @@ const checksumsFile = "checksums.txt"
 
 func (r *release) makeChecksums(context.Context) error {
 	var text strings.Builder
-	for _, name := range r.files() {
+	for _, name := range r.sortedFileNames() {
 		fmt.Fprintf(&text, "%s  %s\n", r.digests[name], name)
 	}
-	if err := r.write(checksumsFile, []byte(text.String())); err != nil {
+	if err := r.writeReleaseFile(checksumsFile, []byte(text.String())); err != nil {
 		return err
 	}
 	if r.signer == nil {
@@ -163,14 +163,14 @@ func (r *release) makeChecksums(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.write(checksumsFile+".sigstore.json", bundle); err != nil {
+	if err := r.writeReleaseFile(checksumsFile+".sigstore.json", bundle); err != nil {
 		return err
 	}
-	return r.write("cosign.pub", r.signer.public)
+	return r.writeReleaseFile("cosign.pub", r.signer.public)
 }
 
-// files returns the names of what was made so far, sorted.
-func (r *release) files() []string {
+// sortedFileNames returns the names of what was made so far, sorted.
+func (r *release) sortedFileNames() []string {
 	names := make([]string, 0, len(r.digests))
 	for name := range r.digests {
 		names = append(names, name)

@@ -274,12 +274,12 @@ func silent(t *testing.T) string {
 }
 
 func TestParse(t *testing.T) {
-	o, err := parse([]string{"-version", "v1.0.0", "-platforms", "linux/amd64,darwin/arm64"}, io.Discard)
+	o, err := parseCommandLine([]string{"-version", "v1.0.0", "-platforms", "linux/amd64,darwin/arm64"}, io.Discard)
 	if err != nil || len(o.Platforms) != 2 || o.Platforms[1] != (Platform{"darwin", "arm64"}) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for _, args := range [][]string{{"-platforms", "plan9/amd64"}, {"something"}, {"-what"}} {
-		if _, err := parse(args, io.Discard); err == nil {
+		if _, err := parseCommandLine(args, io.Discard); err == nil {
 			t.Errorf("%v was taken", args)
 		}
 	}

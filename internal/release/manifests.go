@@ -34,17 +34,17 @@ func (r *release) makeManifests(context.Context) error {
 		return err
 	}
 	head := fmt.Sprintf("# Prerig %s. SPDX-License-Identifier: Apache-2.0\n", r.Version)
-	if err := r.write("crds.yaml", append([]byte(head), crds...)); err != nil {
+	if err := r.writeReleaseFile("crds.yaml", append([]byte(head), crds...)); err != nil {
 		return err
 	}
 	base, err := buildKustomization(filepath.Join(r.Root, "deploy", "base"), &types.Image{Name: sourceImage, NewName: daemon.name, NewTag: r.Version, Digest: daemon.digest.String()})
 	if err != nil {
 		return err
 	}
-	if !bytes.Contains(base, []byte("image: "+daemon.reference(r.Version)+"\n")) {
-		return fmt.Errorf("install.yaml does not have the image %s: deploy/base must have %s", daemon.reference(r.Version), sourceImage)
+	if !bytes.Contains(base, []byte("image: "+daemon.imageReferenceWithDigest(r.Version)+"\n")) {
+		return fmt.Errorf("install.yaml does not have the image %s: deploy/base must have %s", daemon.imageReferenceWithDigest(r.Version), sourceImage)
 	}
-	if err := r.write("install.yaml", slices.Concat([]byte(head), crds, []byte("---\n"), base)); err != nil {
+	if err := r.writeReleaseFile("install.yaml", slices.Concat([]byte(head), crds, []byte("---\n"), base)); err != nil {
 		return err
 	}
 	return r.makeChart(daemon)
@@ -116,7 +116,7 @@ func (r *release) makeChart(daemon image) error {
 	if err != nil {
 		return err
 	}
-	return r.write(fmt.Sprintf("prerig-%s.tgz", number), text)
+	return r.writeReleaseFile(fmt.Sprintf("prerig-%s.tgz", number), text)
 }
 
 func boolOrder(a, b bool) int {

@@ -19,26 +19,26 @@ func (r *release) makeNotes(context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := notes(r.Version, string(changelog), r.revision)
+	text, err := releaseNotes(r.Version, string(changelog), r.revision)
 	if err != nil {
 		return err
 	}
 	for _, i := range r.published {
-		text += fmt.Sprintf("- `%s`\n", i.reference(r.Version))
+		text += fmt.Sprintf("- `%s`\n", i.imageReferenceWithDigest(r.Version))
 	}
 	if r.signer == nil {
 		text += "\nThis release is not signed.\n"
 	}
-	return r.write("release-notes.md", []byte(text))
+	return r.writeReleaseFile("release-notes.md", []byte(text))
 }
 
-func notes(version, changelog string, revision *revision) (string, error) {
-	changes := section(changelog, version)
+func releaseNotes(version, changelog string, revision *revision) (string, error) {
+	changes := changelogSection(changelog, version)
 	if changes == "" {
-		changes = section(changelog, strings.TrimPrefix(version, "v"))
+		changes = changelogSection(changelog, strings.TrimPrefix(version, "v"))
 	}
 	if changes == "" {
-		changes = section(changelog, "Unreleased")
+		changes = changelogSection(changelog, "Unreleased")
 	}
 	if changes == "" {
 		return "", errors.New("CHANGELOG.md says nothing under ## " + version + ", nor under ## Unreleased: write what users notice")

@@ -62,8 +62,8 @@ COSIGN_PASSWORD is the password of an encrypted key.
 Flags:
 `
 
-// parse reads the command line.
-func parse(args []string, stderr io.Writer) (Options, error) {
+// parseCommandLine reads the command line.
+func parseCommandLine(args []string, stderr io.Writer) (Options, error) {
 	var o Options
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -100,8 +100,8 @@ func parse(args []string, stderr io.Writer) (Options, error) {
 
 var imagesPattern = regexp.MustCompile(`^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$`)
 
-// check validates options, and completes them.
-func (o *Options) check() error {
+// validateAndComplete validates options, and completes them.
+func (o *Options) validateAndComplete() error {
 	version, err := semver.StrictNewVersion(strings.TrimPrefix(o.Version, "v"))
 	switch {
 	case o.Version == "":
@@ -133,9 +133,9 @@ func (o *Options) check() error {
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	run, command := Make, args
 	if len(args) > 0 && args[0] == "push" {
-		run, command = push, args[1:]
+		run, command = pushReleaseImages, args[1:]
 	}
-	o, err := parse(command, stderr)
+	o, err := parseCommandLine(command, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}

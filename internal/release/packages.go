@@ -58,7 +58,7 @@ func (r *release) makeLinuxPackages(b build) error {
 		if err := one.packager.Package(info, &text); err != nil {
 			return err
 		}
-		if err := r.write(fmt.Sprintf("%s_%s_%s.%s", b.product.name, r.Version, b.platform, one.ending), text.Bytes()); err != nil {
+		if err := r.writeReleaseFile(fmt.Sprintf("%s_%s_%s.%s", b.product.name, r.Version, b.platform, one.ending), text.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -71,13 +71,13 @@ func (r *release) packageInfo(b build) (*nfpm.Info, error) {
 	doc := "/usr/share/doc/" + b.product.name + "/"
 	contents := files.Contents{
 		{Source: filepath.Join(r.Root, "LICENSE"), Destination: doc + "copyright", FileInfo: at},
-		{Source: r.licenses(b.product, b.platform), Destination: doc + "THIRD-PARTY", FileInfo: at},
+		{Source: r.licenseFilePath(b.product, b.platform), Destination: doc + "THIRD-PARTY", FileInfo: at},
 	}
 	for _, one := range b.binaries {
-		contents = append(contents, &files.Content{Source: one.file, Destination: "/usr/bin/" + one.name(), FileInfo: runs})
+		contents = append(contents, &files.Content{Source: one.file, Destination: "/usr/bin/" + one.executableFileName(), FileInfo: runs})
 	}
 	if b.product.name == command.name {
-		examples, err := r.examples()
+		examples, err := r.quickStartFiles()
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (r *release) packageInfo(b build) (*nfpm.Info, error) {
 func (r *release) makeFormula() error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# SPDX-License-Identifier: Apache-2.0\nclass Prerig < Formula\n  desc %q\n  homepage \"https://github.com/prerig/prerig\"\n"+
-		"  version %q\n  license \"Apache-2.0\"\n", command.summary(), strings.TrimPrefix(r.Version, "v"))
+		"  version %q\n  license \"Apache-2.0\"\n", command.productSummary(), strings.TrimPrefix(r.Version, "v"))
 	found := false
 	for _, system := range []struct{ os, block string }{{"darwin", "on_macos"}, {"linux", "on_linux"}} {
 		builds := r.buildsOf(command.name, system.os)
@@ -150,11 +150,11 @@ func (r *release) makeFormula() error {
   end
 end
 `)
-	return r.write("prerig.rb", []byte(text.String()))
+	return r.writeReleaseFile("prerig.rb", []byte(text.String()))
 }
 
-// summary is the summary of the product that the program is in.
-func (p program) summary() string {
+// productSummary returns the summary of the product that the program is in.
+func (p program) productSummary() string {
 	for _, one := range products {
 		if one.name == p.name {
 			return one.summary

@@ -26,7 +26,7 @@ const (
 // makeProvenance states for all files and images what they were built from: an in-toto statement with SLSA's
 // predicate in a DSSE envelope. It contains no build times and no machine name, since no output depends on them.
 func (r *release) makeProvenance(context.Context) error {
-	statement, err := r.statement()
+	statement, err := r.provenanceStatement()
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (r *release) makeProvenance(context.Context) error {
 			return err
 		}
 		envelope.Signatures = parts.DSSEEnvelope.Signatures
-		if err := r.write(fmt.Sprintf("prerig_%s.intoto.sigstore.json", r.Version), bundle); err != nil {
+		if err := r.writeReleaseFile(fmt.Sprintf("prerig_%s.intoto.sigstore.json", r.Version), bundle); err != nil {
 			return err
 		}
 	}
@@ -67,13 +67,13 @@ func (r *release) makeProvenance(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.write(name, append(text, '\n'))
+	return r.writeReleaseFile(name, append(text, '\n'))
 }
 
-// statement is about everything that was made so far.
-func (r *release) statement() (*intoto.Statement, error) {
+// provenanceStatement is about everything that was made so far.
+func (r *release) provenanceStatement() (*intoto.Statement, error) {
 	statement := &intoto.Statement{Type: intoto.StatementTypeUri, PredicateType: predicateType}
-	for _, name := range r.files() {
+	for _, name := range r.sortedFileNames() {
 		statement.Subject = append(statement.Subject, &intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": r.digests[name]}})
 	}
 	for _, i := range r.published {

@@ -21,8 +21,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// push sends the images of a release, and their signatures, to the registry that they are named after. Credentials are docker's.
-func push(ctx context.Context, o Options, log io.Writer) error {
+// pushReleaseImages sends the images of a release, and their signatures, to the registry that they are named after.
+// Credentials are docker's.
+func pushReleaseImages(ctx context.Context, o Options, log io.Writer) error {
 	archives, err := filepath.Glob(filepath.Join(o.Out, "*_image*.tar"))
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func pushArchive(ctx context.Context, archive, images string) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	if err := unpack(archive, dir); err != nil {
+	if err := unpackImageLayout(archive, dir); err != nil {
 		return "", err
 	}
 	index, err := layout.ImageIndexFromPath(dir)
@@ -87,8 +88,8 @@ func pushArchive(ctx context.Context, archive, images string) (string, error) {
 	return to.String() + "@" + one.Digest.String(), err
 }
 
-// unpack unpacks an archive that writeLayout has made.
-func unpack(archive, dir string) error {
+// unpackImageLayout unpacks an archive that writeLayout has made.
+func unpackImageLayout(archive, dir string) error {
 	file, err := os.Open(archive)
 	if err != nil {
 		return err

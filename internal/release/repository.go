@@ -27,7 +27,7 @@ type revision struct {
 
 // readRevision rejects a work tree that differs from its commit.
 func readRevision(ctx context.Context, root, version string) (*revision, error) {
-	changed, err := git(ctx, root, "status", "--porcelain", "--untracked-files=normal")
+	changed, err := runGitCommand(ctx, root, "status", "--porcelain", "--untracked-files=normal")
 	if err != nil {
 		return nil, err
 	}
@@ -36,15 +36,15 @@ func readRevision(ctx context.Context, root, version string) (*revision, error) 
 		return nil, fmt.Errorf("the tree has changes that are not committed, which nobody could build again: commit or remove them: %s",
 			strings.Join(lines[:min(5, len(lines))], ", "))
 	}
-	commit, err := git(ctx, root, "rev-parse", "HEAD")
+	commit, err := runGitCommand(ctx, root, "rev-parse", "HEAD")
 	if err != nil {
 		return nil, err
 	}
-	tagged, err := git(ctx, root, "rev-parse", "--verify", "--quiet", "refs/tags/"+version+"^{commit}")
+	tagged, err := runGitCommand(ctx, root, "rev-parse", "--verify", "--quiet", "refs/tags/"+version+"^{commit}")
 	if err == nil && tagged != commit {
 		return nil, fmt.Errorf("the tag %s is of commit %s, and HEAD is %s: check out the tag, or choose another version", version, tagged, commit)
 	}
-	seconds, err := git(ctx, root, "log", "-1", "--format=%ct")
+	seconds, err := runGitCommand(ctx, root, "log", "-1", "--format=%ct")
 	if err != nil {
 		return nil, err
 	}
@@ -54,31 +54,31 @@ func readRevision(ctx context.Context, root, version string) (*revision, error) 
 	}
 	r := &revision{commit: commit, time: time.Unix(unix, 0).UTC()}
 	// The tag itself may exist already; the previous release is another one.
-	if r.previous, err = git(ctx, root, "describe", "--tags", "--abbrev=0", "--match=v*", "--exclude="+version); err != nil {
+	if r.previous, err = runGitCommand(ctx, root, "describe", "--tags", "--abbrev=0", "--match=v*", "--exclude="+version); err != nil {
 		r.previous = ""
 	}
 	between := "HEAD"
 	if r.previous != "" {
 		between = r.previous + "..HEAD"
 	}
-	subjects, err := git(ctx, root, "log", "--no-merges", "--format=%s", between)
+	subjects, err := runGitCommand(ctx, root, "log", "--no-merges", "--format=%s", between)
 	if err != nil {
 		return nil, err
 	}
 	if subjects != "" {
 		r.subjects = strings.Split(subjects, "\n")
 	}
-	r.goes, err = output(ctx, root, goEnvironment(Platform{}), "go", "env", "GOVERSION")
+	r.goes, err = commandOutput(ctx, root, goEnvironment(Platform{}), "go", "env", "GOVERSION")
 	return r, err
 }
 
-func git(ctx context.Context, dir string, args ...string) (string, error) {
-	return output(ctx, dir, append(os.Environ(), "LC_ALL=C", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_COUNT=1",
+func runGitCommand(ctx context.Context, dir string, args ...string) (string, error) {
+	return commandOutput(ctx, dir, append(os.Environ(), "LC_ALL=C", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_COUNT=1",
 		"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"), "git", args...)
 }
 
-// output runs a program and returns what it prints.
-func output(ctx context.Context, dir string, env []string, program string, args ...string) (string, error) {
+// commandOutput runs a program and returns what it prints.
+func commandOutput(ctx context.Context, dir string, env []string, program string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, args...)
 	var stdout, stderr bytes.Buffer
 	command.Dir, command.Env, command.Stdout, command.Stderr = dir, env, &stdout, &stderr

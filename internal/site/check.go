@@ -59,7 +59,7 @@ func Finish(dir string) (followed int, err error) {
 	if err := os.WriteFile(filepath.Join(dir, indexFile), slices.Concat([]byte("prerigIndex("), data, []byte(");\n")), 0o644); err != nil {
 		return 0, fmt.Errorf("writing the index: %w", err)
 	}
-	return follow(os.DirFS(dir), documents)
+	return checkDocumentLinks(os.DirFS(dir), documents)
 }
 
 func readDocuments(site fs.FS) (documents []document, err error) {
@@ -76,7 +76,7 @@ func readDocuments(site fs.FS) (documents []document, err error) {
 			return err
 		}
 		d := document{name: name, ids: map[string]bool{}}
-		d.read(root, false)
+		d.readPageElements(root, false)
 		documents = append(documents, d)
 		return nil
 	})
@@ -86,15 +86,15 @@ func readDocuments(site fs.FS) (documents []document, err error) {
 	return documents, nil
 }
 
-// read walks the elements of a page. Text inside of main counts for the search, except for what the layouts add to
-// it.
-func (d *document) read(n *html.Node, inMain bool) {
+// readPageElements walks the elements of a page. Text inside of main counts for the search, except for what the layouts
+// add to it.
+func (d *document) readPageElements(n *html.Node, inMain bool) {
 	if n.Type == html.TextNode && inMain && len(d.sections) > 0 {
 		last := &d.sections[len(d.sections)-1]
 		last.Text += n.Data
 	}
 	if n.Type == html.ElementNode {
-		d.element(n)
+		d.recordElement(n)
 		switch n.DataAtom {
 		case atom.Main:
 			inMain = true
@@ -102,13 +102,13 @@ func (d *document) read(n *html.Node, inMain bool) {
 			inMain = false
 		case atom.H1, atom.H2, atom.H3, atom.H4:
 			if inMain {
-				d.begin(n)
+				d.beginSection(n)
 				inMain = false
 			}
 		}
 	}
 	for child := range n.ChildNodes() {
-		d.read(child, inMain)
+		d.readPageElements(child, inMain)
 	}
 	if n.DataAtom == atom.Main {
 		for i := range d.sections {
@@ -123,8 +123,8 @@ func (d *document) read(n *html.Node, inMain bool) {
 // isBlock has elements after which a word does not go on.
 var isBlock = map[atom.Atom]bool{atom.P: true, atom.Td: true, atom.Th: true, atom.Li: true, atom.Pre: true, atom.Tr: true}
 
-// element notes the names and links of an element.
-func (d *document) element(n *html.Node) {
+// recordElement notes the names and links of an element.
+func (d *document) recordElement(n *html.Node) {
 	for _, a := range n.Attr {
 		switch a.Key {
 		case "id":
@@ -138,8 +138,8 @@ func (d *document) element(n *html.Node) {
 	}
 }
 
-// begin begins a section at its heading.
-func (d *document) begin(heading *html.Node) {
+// beginSection begins a section at its heading.
+func (d *document) beginSection(heading *html.Node) {
 	text := strings.TrimSpace(textOf(heading))
 	s := section{URL: d.name, Title: text, Heading: text}
 	if heading.DataAtom == atom.H1 {
@@ -172,8 +172,8 @@ func textOf(n *html.Node) string {
 	return text.String()
 }
 
-// follow looks for the place of each link.
-func follow(site fs.FS, documents []document) (followed int, err error) {
+// checkDocumentLinks looks for the place of each link.
+func checkDocumentLinks(site fs.FS, documents []document) (followed int, err error) {
 	ids := map[string]map[string]bool{}
 	for _, d := range documents {
 		ids[d.name] = d.ids
@@ -184,7 +184,7 @@ func follow(site fs.FS, documents []document) (followed int, err error) {
 			problems = append(problems, fmt.Errorf("%s: %s", d.name, problem))
 		}
 		for _, link := range d.links {
-			inside, err := place(site, ids, d.name, link)
+			inside, err := resolvePageLink(site, ids, d.name, link)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%s: the link %q: %w", d.name, link, err))
 			} else if inside {
@@ -195,8 +195,8 @@ func follow(site fs.FS, documents []document) (followed int, err error) {
 	return followed, errors.Join(problems...)
 }
 
-// place looks for what a link of a page leads to. It reports false for what is in another site.
-func place(site fs.FS, ids map[string]map[string]bool, from, link string) (inside bool, err error) {
+// resolvePageLink looks for what a link of a page leads to. It reports false for what is in another site.
+func resolvePageLink(site fs.FS, ids map[string]map[string]bool, from, link string) (inside bool, err error) {
 	to, err := url.Parse(link)
 	if err != nil {
 		return false, err

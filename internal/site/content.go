@@ -28,11 +28,11 @@ func Gather(root, dir string) error {
 		return fmt.Errorf("clearing the directory of pages: %w", err)
 	}
 	for i, page := range pages {
-		body, err := page.linked(root, pages)
+		body, err := page.textWithSiteLinks(root, pages)
 		if err != nil {
 			return err
 		}
-		head, err := json.MarshalIndent(page.head(pages, i), "", "  ")
+		head, err := json.MarshalIndent(page.frontMatter(pages, i), "", "  ")
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", page.Source, err)
 		}
@@ -56,26 +56,26 @@ type neighbour struct {
 	Nav  string `json:"nav"`
 }
 
-// head is what the layouts know of a page.
-func (p Page) head(pages []Page, i int) map[string]any {
+// frontMatter returns what the layouts know of a page.
+func (p Page) frontMatter(pages []Page, i int) map[string]any {
 	head := map[string]any{
-		"title": p.Title, "source": p.Source, "out": p.Out, "nav": p.Name, "description": p.description(), "root": relative(p.Out, ""),
+		"title": p.Title, "source": p.Source, "out": p.Out, "nav": p.Name, "description": p.firstParagraph(), "root": relativeSiteLink(p.Out, ""),
 		"group": p.Group.Title, "order": fmt.Sprintf("%02d", p.Order), "weight": p.Weight, "folded": p.Group.Folded, "toc": strings.Count(p.Body, "\n## ") > 1,
 	}
 	if !p.IsHome() {
 		head["url"] = "/" + p.Out
 	}
 	if i > 1 {
-		head["before"] = neighbour{relative(p.Out, pages[i-1].Out), pages[i-1].Name}
+		head["before"] = neighbour{relativeSiteLink(p.Out, pages[i-1].Out), pages[i-1].Name}
 	}
 	if i > 0 && i+1 < len(pages) {
-		head["after"] = neighbour{relative(p.Out, pages[i+1].Out), pages[i+1].Name}
+		head["after"] = neighbour{relativeSiteLink(p.Out, pages[i+1].Out), pages[i+1].Name}
 	}
 	return head
 }
 
-// description is the first paragraph, as search engines show it.
-func (p Page) description() string {
+// firstParagraph returns the first paragraph, as search engines show it.
+func (p Page) firstParagraph() string {
 	for paragraph := range strings.SplitSeq(p.Body, "\n\n") {
 		text := strings.TrimSpace(paragraph)
 		if text == "" || strings.ContainsAny(text[:1], "<|`#-") {
@@ -98,8 +98,9 @@ var (
 	scheme = regexp.MustCompile(`^[a-z]+:`)
 )
 
-// linked is the text with its links as they are in the site, and without the marks that only tests read.
-func (p Page) linked(root string, pages []Page) (string, error) {
+// textWithSiteLinks returns the text with its links as they are in the site, and without the marks that only tests
+// read.
+func (p Page) textWithSiteLinks(root string, pages []Page) (string, error) {
 	lines := strings.Split(p.Body, "\n")
 	out := lines[:0]
 	fenced := false
@@ -113,7 +114,7 @@ func (p Page) linked(root string, pages []Page) (string, error) {
 				continue
 			}
 			var err error
-			if line, err = p.line(line, root, pages); err != nil {
+			if line, err = p.lineWithSiteLinks(line, root, pages); err != nil {
 				return "", fmt.Errorf("%s:%d: %w", p.Source, n+2, err)
 			}
 		}
@@ -122,12 +123,12 @@ func (p Page) linked(root string, pages []Page) (string, error) {
 	return strings.Join(out, "\n"), nil
 }
 
-// line has the links of one line, outside of code, as they are in the site.
-func (p Page) line(line, root string, pages []Page) (string, error) {
+// lineWithSiteLinks has the links of one line, outside of code, as they are in the site.
+func (p Page) lineWithSiteLinks(line, root string, pages []Page) (string, error) {
 	var wrong error
 	replaced := func(text string) string {
 		return target.ReplaceAllStringFunc(text, func(found string) string {
-			to, err := p.destination(found[2:len(found)-1], root, pages)
+			to, err := p.siteLinkDestination(found[2:len(found)-1], root, pages)
 			if err != nil {
 				wrong = err
 			}
@@ -146,8 +147,8 @@ func (p Page) line(line, root string, pages []Page) (string, error) {
 	return out.String(), wrong
 }
 
-// destination is where a link of the page leads in the site.
-func (p Page) destination(to, root string, pages []Page) (string, error) {
+// siteLinkDestination returns where a link of the page leads in the site.
+func (p Page) siteLinkDestination(to, root string, pages []Page) (string, error) {
 	if scheme.MatchString(to) || strings.HasPrefix(to, "#") {
 		return to, nil
 	}
@@ -158,7 +159,7 @@ func (p Page) destination(to, root string, pages []Page) (string, error) {
 	}
 	for _, page := range pages {
 		if page.Source == file || page.Source == file+"/README.md" {
-			return relative(p.Out, page.Out) + anchor, nil
+			return relativeSiteLink(p.Out, page.Out) + anchor, nil
 		}
 	}
 	info, err := os.Stat(filepath.Join(root, file))

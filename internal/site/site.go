@@ -73,7 +73,7 @@ func Pages(root string) ([]Page, error) {
 	}
 	pages := []Page{home}
 	for i, group := range menu.Groups {
-		entries, err := group.entries(root)
+		entries, err := group.groupEntries(root)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func Pages(root string) ([]Page, error) {
 	return pages, nil
 }
 
-func (g Group) entries(root string) ([]Entry, error) {
+func (g Group) groupEntries(root string) ([]Entry, error) {
 	if g.Each == "" {
 		return g.Pages, nil
 	}
@@ -121,26 +121,26 @@ func readPage(root string, entry Entry) (Page, error) {
 	}
 	page := Page{Source: entry.File, Out: entry.Out, Title: title, Name: entry.Name, Body: body}
 	if page.Out == "" {
-		page.Out = outOf(entry.File)
+		page.Out = sitePathOf(entry.File)
 	}
 	if page.Name == "" {
-		page.Name = plain(title)
+		page.Name = headingWithoutMarkup(title)
 	}
 	return page, nil
 }
 
-// outOf is the file in the site for one of docs or examples.
-func outOf(file string) string {
+// sitePathOf is the file in the site for one of docs or examples.
+func sitePathOf(file string) string {
 	if dir, isReadme := strings.CutSuffix(file, "/README.md"); isReadme {
 		return dir + ".html"
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(file, "docs/"), ".md") + ".html"
 }
 
-// relative is the link from one file of the site to another.
-func relative(from, to string) string {
+// relativeSiteLink returns the link from one file of the site to another.
+func relativeSiteLink(from, to string) string {
 	return strings.Repeat("../", strings.Count(path.Clean(from), "/")) + to
 }
 
-// plain is a heading without the marks of code.
-func plain(text string) string { return strings.ReplaceAll(text, "`", "") }
+// headingWithoutMarkup returns a heading without the marks of code.
+func headingWithoutMarkup(text string) string { return strings.ReplaceAll(text, "`", "") }

@@ -97,7 +97,7 @@ func TestLinksOfPages(t *testing.T) {
 		{"docs/cli.md", "`[no](link.md)` and [go.mod](../go.mod)", "`[no](link.md)` and [go.mod](" + repository + "/blob/main/go.mod)"},
 		{"docs/cli.md", "[fn](../fn)", "[fn](" + repository + "/tree/main/fn)"},
 	} {
-		got, err := Page{Source: tc.from, Out: outFor(pages, tc.from)}.line(tc.line, root, pages)
+		got, err := Page{Source: tc.from, Out: outFor(pages, tc.from)}.lineWithSiteLinks(tc.line, root, pages)
 		if err != nil {
 			t.Errorf("%s: %v", tc.line, err)
 		}
@@ -105,7 +105,7 @@ func TestLinksOfPages(t *testing.T) {
 			t.Errorf("%s in %s became %s, want %s", tc.line, tc.from, got, tc.want)
 		}
 	}
-	if got, err := pages[1].line("[x](missing.md)", root, pages); err == nil {
+	if got, err := pages[1].lineWithSiteLinks("[x](missing.md)", root, pages); err == nil {
 		t.Errorf("a link to what is not there became %s", got)
 	}
 }
@@ -140,7 +140,7 @@ func TestFollow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			followed, err := follow(site, documents)
+			followed, err := checkDocumentLinks(site, documents)
 			if got := message(err); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

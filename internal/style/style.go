@@ -79,7 +79,7 @@ func (t *Tree) add(root, path string) error {
 	if err != nil {
 		return err
 	}
-	if generated(text) {
+	if isGeneratedFile(text) {
 		return nil
 	}
 	relative, err := filepath.Rel(root, path)
@@ -95,8 +95,8 @@ func (t *Tree) add(root, path string) error {
 	return nil
 }
 
-// generated reports whether one of the first five lines marks the file as generated.
-func generated(text []byte) bool {
+// isGeneratedFile reports whether one of the first five lines marks the file as generated.
+func isGeneratedFile(text []byte) bool {
 	head := text
 	for range 5 {
 		line, rest, found := bytes.Cut(head, []byte("\n"))

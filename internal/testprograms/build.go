@@ -65,18 +65,18 @@ func Build(programs ...Program) (dir string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("making the directory of the programs: %w", err)
 	}
-	unlock, err := lock(filepath.Join(dir, ".lock"))
+	unlock, err := lockBuilds(filepath.Join(dir, ".lock"))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	for _, p := range programs {
 		if p.beside != nil {
-			if err := p.beside.build(root, dir); err != nil {
+			if err := p.beside.buildProgram(root, dir); err != nil {
 				return "", fmt.Errorf("building %s: %w", p.beside.Name, err)
 			}
 		}
-		if err := p.build(root, dir); err != nil {
+		if err := p.buildProgram(root, dir); err != nil {
 			return "", fmt.Errorf("building %s: %w", p.Name, err)
 		}
 	}
@@ -119,14 +119,14 @@ func (p Program) Path() (string, error) {
 	return filepath.Join(dir, p.Name), err
 }
 
-func (p Program) build(root, dir string) error {
+func (p Program) buildProgram(root, dir string) error {
 	command := []string{"build"}
 	if p.test {
 		command = []string{"test", "-c"}
 	}
 	args := append(command, "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Name))
 	if p.module != "" {
-		version, err := ask(root, "list", "-m", "-f", "{{.Version}}", p.module)
+		version, err := runGoCommand(root, "list", "-m", "-f", "{{.Version}}", p.module)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (p Program) build(root, dir string) error {
 	return nil
 }
 
-func ask(dir string, args ...string) (string, error) {
+func runGoCommand(dir string, args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
 	out, err := cmd.Output()
@@ -152,8 +152,8 @@ func ask(dir string, args ...string) (string, error) {
 	return string(bytes.TrimSpace(out)), nil
 }
 
-// lock waits until no other process builds.
-func lock(name string) (unlock func(), err error) {
+// lockBuilds waits until no other process builds.
+func lockBuilds(name string) (unlock func(), err error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("locking the directory of the programs: %w", err)

@@ -22,8 +22,8 @@ type question struct {
 	Sum string `json:"sum"`
 }
 
-// sumOf is a digest of all that can be seen of an answer.
-func sumOf(a tree.Answer) string {
+// answerDigest is a digest of all that can be seen of an answer.
+func answerDigest(a tree.Answer) string {
 	h := sha256.New()
 	switch {
 	case errors.Is(a.Err, fs.ErrNotExist):
@@ -72,8 +72,8 @@ func newAskedFiles(files tree.Reader) *askedFiles {
 // maxQuestions bounds what is noted. A build that asks more is not kept.
 const maxQuestions = 200_000
 
-// ask asks for the renderer.
-func (f *askedFiles) ask(q tree.Question) tree.Answer {
+// answerRendererQuestion asks for the renderer.
+func (f *askedFiles) answerRendererQuestion(q tree.Question) tree.Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a, ok := f.ready[q]
@@ -103,7 +103,7 @@ func (f *askedFiles) Note(q tree.Question, a tree.Answer) {
 	}
 	f.noted[q] = true
 	if _, known := f.sums[q]; !known {
-		f.sums[q] = sumOf(a)
+		f.sums[q] = answerDigest(a)
 	}
 	f.order = append(f.order, question{q, f.sums[q]})
 }
@@ -115,9 +115,9 @@ func (f *askedFiles) End() {
 	f.stopped = true
 }
 
-// holds reports whether the answers to questions are those that are known of them. It stops at the first that is another one: the
-// build that is looked for would not have asked any further.
-func (f *askedFiles) holds(questions []question) bool {
+// answersUnchanged reports whether the answers to questions are those that are known of them. It stops at the first
+// that is another one: the build that is looked for would not have asked any further.
+func (f *askedFiles) answersUnchanged(questions []question) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, one := range questions {
@@ -125,7 +125,7 @@ func (f *askedFiles) holds(questions []question) bool {
 		sum, known := f.sums[q]
 		if !known {
 			a := q.Ask(f.files)
-			sum = sumOf(a)
+			sum = answerDigest(a)
 			f.sums[q], f.ready[q] = sum, a
 		}
 		if sum != one.Sum {
@@ -135,8 +135,8 @@ func (f *askedFiles) holds(questions []question) bool {
 	return true
 }
 
-// questions returns what was asked until the notes ended, in order.
-func (f *askedFiles) questions() []question {
+// recordedQuestions returns what was asked until the notes ended, in order.
+func (f *askedFiles) recordedQuestions() []question {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.overflowed {

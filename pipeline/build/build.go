@@ -108,7 +108,7 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		return built, err
 	}
 	defer func() {
-		if noted := b.noteSnapshots(built, completed); noted != nil && err == nil {
+		if noted := b.recordPolicySnapshots(built, completed); noted != nil && err == nil {
 			err = noted
 		}
 		if err == nil {
@@ -136,7 +136,7 @@ func (b *Builder) readPolicies(p *v1alpha1.RenderPipeline, view *tree.View, requ
 		found, err := b.readPolicy(p.Metadata.Namespace, ref, view)
 		var all []*mesh.Completed
 		if err == nil {
-			all, err = b.complete(ref, found)
+			all, err = b.completeReferencedPolicies(ref, found)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("spec.policies[%d].%s: %w", i, policyField(ref), err)

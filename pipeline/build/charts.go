@@ -36,11 +36,11 @@ func (b *Builder) fetchCharts(ctx context.Context, p *v1alpha1.RenderPipeline, v
 	if err != nil {
 		return files, err
 	}
-	return b.fetchWanted(ctx, p, view, files, request, wanted)
+	return b.fetchRequestedCharts(ctx, p, view, files, request, wanted)
 }
 
-// fetchWanted fetches charts that are wanted, and returns a reader that has them too.
-func (b *Builder) fetchWanted(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request, wanted []render.ChartReference) (tree.Reader, error) {
+// fetchRequestedCharts fetches charts that are wanted, and returns a reader that has them too.
+func (b *Builder) fetchRequestedCharts(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request, wanted []render.ChartReference) (tree.Reader, error) {
 	if len(wanted) == 0 {
 		return files, nil
 	}

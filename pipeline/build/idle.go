@@ -20,28 +20,28 @@ const idleGrace = 10 * time.Second
 // that of do, or that of ctx.
 func (l *Limited) WhenIdle(ctx context.Context, do func(context.Context) error) error {
 	for {
-		w := l.lanes.quick.join(idleTeam, rankIdle)
+		w := l.lanes.quick.startWaiting(idleTeam, rankIdle)
 		select {
 		case <-w.granted:
 		case <-ctx.Done():
-			l.lanes.quick.leave(w)
+			l.lanes.quick.stopWaiting(w)
 			return ctx.Err()
 		}
-		if again, err := l.untilWanted(ctx, do); !again {
+		if again, err := l.runUntilSlotWanted(ctx, do); !again {
 			return err
 		}
 	}
 }
 
-// untilWanted calls do at a place, and stops it once others want that place. It reports whether do had to yield
+// runUntilSlotWanted calls do at a place, and stops it once others want that place. It reports whether do had to yield
 // before it ended. It waits for do however long that takes, since do may write what its caller reads; if do hangs,
 // the place is released without it.
-func (l *Limited) untilWanted(ctx context.Context, do func(context.Context) error) (again bool, err error) {
+func (l *Limited) runUntilSlotWanted(ctx context.Context, do func(context.Context) error) (again bool, err error) {
 	doing, stop := context.WithCancelCause(ctx)
 	ended, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
-		defer l.lanes.quick.giveBack(idleTeam)
+		defer l.lanes.quick.releasePlace(idleTeam)
 		l.watchIdle(doing, ended, func() { stop(errMakeWay) })
 	}()
 	defer func() {

@@ -34,7 +34,7 @@ func TestWhatHangsWhileIdleGivesItsPlaceBack(t *testing.T) {
 			}
 			patient, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			if err := l.lanes.quick.take(patient, "team"); err != nil {
+			if err := l.lanes.quick.acquirePlace(patient, "team"); err != nil {
 				t.Fatalf("the place is held by what hangs: %v", err)
 			}
 			select {
@@ -42,7 +42,7 @@ func TestWhatHangsWhileIdleGivesItsPlaceBack(t *testing.T) {
 				t.Errorf("it was not waited for: %v", err)
 			default:
 			}
-			l.lanes.quick.giveBack("team")
+			l.lanes.quick.releasePlace("team")
 			close(release)
 			if err := <-ended; err != nil {
 				t.Error(err)

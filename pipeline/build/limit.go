@@ -17,10 +17,10 @@ import (
 // Limited limits the number of concurrent builds to the number of places, and keeps renders that hang or take long
 // from delaying others. It is safe for concurrent use.
 type Limited struct {
-	builder Interface
-	lanes   *buildLanes
-	teams   Teams
-	log     *slog.Logger
+	builder     Interface
+	lanes       *buildLanes
+	tenantSlots Teams
+	log         *slog.Logger
 }
 
 // Teams describes who shares the places of a Limited.
@@ -42,13 +42,13 @@ func (t Teams) of(p *v1alpha1.RenderPipeline) string {
 
 // Limit returns what builds up to workers pipelines at once, beside half as many that take long.
 func Limit(builder Interface, workers int, teams Teams, log *slog.Logger) *Limited {
-	return &Limited{builder: builder, lanes: newLanes(workers, teams.Reserve), teams: teams, log: log}
+	return &Limited{builder: builder, lanes: newLanes(workers, teams.Reserve), tenantSlots: teams, log: log}
 }
 
 // Build builds when a place is free. It restarts if it had to yield to others, so that the result is always that of
 // one complete build.
 func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (built *Built, err error) {
-	err = l.lanes.runInLane(ctx, work{pipeline: p.Key(), team: l.teams.of(p)}, func(ctx context.Context) error {
+	err = l.lanes.runInLane(ctx, work{pipeline: p.Key(), team: l.tenantSlots.of(p)}, func(ctx context.Context) error {
 		l.log.Debug("rendering", "pipeline", p.Key())
 		built, err = l.builder.Build(ctx, p, files)
 		return err
@@ -95,8 +95,8 @@ func (l *buildLanes) isSlow(pipeline string) bool {
 	return l.known[pipeline]
 }
 
-// noteDuration notes how long a render took.
-func (l *buildLanes) noteDuration(pipeline string, took time.Duration) {
+// recordRenderDuration notes how long a render took.
+func (l *buildLanes) recordRenderDuration(pipeline string, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if took < l.after {
@@ -113,56 +113,57 @@ func (l *buildLanes) runInLane(ctx context.Context, w work, do func(context.Cont
 	if l.isSlow(w.pipeline) {
 		stay = 0
 	}
-	at, err := l.takePlace(ctx, w.team, stay == 0)
+	at, err := l.acquirePlaceInLane(ctx, w.team, stay == 0)
 	if err != nil {
 		return err
 	}
 	if at == l.quick {
-		left, err := l.inQuick(ctx, w, stay, do)
+		left, err := l.runInQuickLane(ctx, w, stay, do)
 		if !left {
 			return err
 		}
-		if err := l.slow.take(ctx, w.team); err != nil {
+		if err := l.slow.acquirePlace(ctx, w.team); err != nil {
 			return err
 		}
 	}
-	defer l.slow.giveBack(w.team)
+	defer l.slow.releasePlace(w.team)
 	return l.runTimed(ctx, w.pipeline, do)
 }
 
 func (l *buildLanes) runTimed(ctx context.Context, pipeline string, do func(context.Context) error) error {
 	start := time.Now()
 	err := do(ctx)
-	l.noteDuration(pipeline, time.Since(start))
+	l.recordRenderDuration(pipeline, time.Since(start))
 	return err
 }
 
-// takePlace waits for a place. One that is slow waits for either lane, and behind all others for the quick one.
-func (l *buildLanes) takePlace(ctx context.Context, team string, slow bool) (*places, error) {
+// acquirePlaceInLane waits for a place. One that is slow waits for either lane, and behind all others for the quick
+// one.
+func (l *buildLanes) acquirePlaceInLane(ctx context.Context, team string, slow bool) (*places, error) {
 	if !slow {
-		return l.quick, l.quick.take(ctx, team)
+		return l.quick, l.quick.acquirePlace(ctx, team)
 	}
 	if l.slow.tryTake(team) {
 		return l.slow, nil
 	}
-	quick, own := l.quick.join(team, rankSlow), l.slow.join(team, rankFirst)
+	quick, own := l.quick.startWaiting(team, rankSlow), l.slow.startWaiting(team, rankFirst)
 	select {
 	case <-quick.granted:
-		l.slow.leave(own)
+		l.slow.stopWaiting(own)
 		return l.quick, nil
 	case <-own.granted:
-		l.quick.leave(quick)
+		l.quick.stopWaiting(quick)
 		return l.slow, nil
 	case <-ctx.Done():
-		l.quick.leave(quick)
-		l.slow.leave(own)
+		l.quick.stopWaiting(quick)
+		l.slow.stopWaiting(own)
 		return nil, ctx.Err()
 	}
 }
 
-// inQuick calls do in the quick lane, and releases its place. It reports whether do had to leave before it was
+// runInQuickLane calls do in the quick lane, and releases its place. It reports whether do had to leave before it was
 // done.
-func (l *buildLanes) inQuick(ctx context.Context, w work, stay time.Duration, do func(context.Context) error) (left bool, err error) {
+func (l *buildLanes) runInQuickLane(ctx context.Context, w work, stay time.Duration, do func(context.Context) error) (left bool, err error) {
 	doing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan struct{})
@@ -171,12 +172,12 @@ func (l *buildLanes) inQuick(ctx context.Context, w work, stay time.Duration, do
 	err = l.runTimed(doing, w.pipeline, do)
 	close(ended)
 	if <-moved {
-		l.slow.giveBack(w.team)
+		l.slow.releasePlace(w.team)
 	} else {
-		l.quick.giveBack(w.team)
+		l.quick.releasePlace(w.team)
 	}
 	if err != nil && errors.Is(context.Cause(doing), errMakeWay) && ctx.Err() == nil {
-		l.noteDuration(w.pipeline, l.after)
+		l.recordRenderDuration(w.pipeline, l.after)
 		return true, nil
 	}
 	return false, err
@@ -197,7 +198,7 @@ func (l *buildLanes) watchRender(ended <-chan struct{}, team string, stay time.D
 		wanted, changed := l.quick.isWanted(team, rankSlow)
 		switch {
 		case wanted && l.slow.tryTake(team):
-			l.quick.giveBack(team)
+			l.quick.releasePlace(team)
 			return true
 		case wanted:
 			leave()

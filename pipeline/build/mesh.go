@@ -35,9 +35,9 @@ type completedPolicy struct {
 	*mesh.Completed
 }
 
-// complete completes the policies that one reference of a pipeline names. Those in a source are left as they are, and refused by who uses
-// them: its authors may not read the cluster.
-func (b *Builder) complete(ref v1alpha1.PolicyRef, found []render.Policy) ([]*mesh.Completed, error) {
+// completeReferencedPolicies completes the policies that one reference of a pipeline names. Those in a source are left
+// as they are, and refused by who uses them: its authors may not read the cluster.
+func (b *Builder) completeReferencedPolicies(ref v1alpha1.PolicyRef, found []render.Policy) ([]*mesh.Completed, error) {
 	if ref.Name == "" && ref.File == "" {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func (b *Builder) completeAll(namespace string, ref v1alpha1.PolicyRef, text []b
 			return nil, err
 		}
 	}
-	return b.complete(ref, found)
+	return b.completeReferencedPolicies(ref, found)
 }
 
 // writeCompleted writes the parts of a policy that come from the cluster, without its namespaces, since each
@@ -97,8 +97,8 @@ func (b *Builder) writeCompleted(w io.Writer, namespace string, ref v1alpha1.Pol
 	}
 }
 
-// completedOf returns all policies of a pipeline with from: Cluster, in their current state.
-func (b *Builder) completedOf(p *v1alpha1.RenderPipeline) []*mesh.Completed {
+// currentCompletedPolicies returns all policies of a pipeline with from: Cluster, in their current state.
+func (b *Builder) currentCompletedPolicies(p *v1alpha1.RenderPipeline) []*mesh.Completed {
 	if b.Cluster == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (b *Builder) ClusterDigest(p *v1alpha1.RenderPipeline) string {
 // ClusterState is ClusterDigest, and reports whether any of it is older than what the cluster has now.
 func (b *Builder) ClusterState(p *v1alpha1.RenderPipeline) (digest string, stale bool) {
 	var all []string
-	for _, one := range b.completedOf(p) {
+	for _, one := range b.currentCompletedPolicies(p) {
 		all = append(all, one.Digest)
 		stale = stale || one.Stale != ""
 	}
@@ -144,7 +144,7 @@ func (b *Builder) changedNamespace(p *v1alpha1.RenderPipeline, seen map[string]s
 	if len(seen) == 0 {
 		return ""
 	}
-	all := b.completedOf(p)
+	all := b.currentCompletedPolicies(p)
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		if namespaceDigest(all, name) != seen[name] {
 			return name
@@ -165,9 +165,9 @@ func namespaceDigest(all []*mesh.Completed, name string) string {
 	return strings.Join(parts, " ")
 }
 
-// noteSnapshots records what was read of the cluster, and replaces the full state in the request by it, so that
+// recordPolicySnapshots records what was read of the cluster, and replaces the full state in the request by it, so that
 // rendering the request again yields the same result.
-func (b *Builder) noteSnapshots(built *Built, completed []completedPolicy) error {
+func (b *Builder) recordPolicySnapshots(built *Built, completed []completedPolicy) error {
 	if len(completed) == 0 {
 		return nil
 	}

@@ -33,13 +33,13 @@ func (b *Builder) checkNeeds(p *v1alpha1.RenderPipeline, state *status.State, sn
 		return "namespace " + b.changedNamespace(p, seen.Namespaces) + " of the cluster has changed", true, nil
 	case seen.Outcome == status.Failed && (seen.Stage != status.StageBuild && seen.Stage != status.StageGate || state.Retrying()):
 		return "the last run did not finish", true, nil
-	case notesRevisions(p) && seen.Revision != snapshot.Revision:
+	case anyRecordsRevisions(p) && seen.Revision != snapshot.Revision:
 		return "the revision is to be noted for the promoter", true, nil
 	}
 	return seen.Record.Look(snapshot.Tree)
 }
 
-// notesRevisions reports whether one of a pipeline's places wants to know of each revision of the source.
-func notesRevisions(p *v1alpha1.RenderPipeline) bool {
+// anyRecordsRevisions reports whether one of a pipeline's places wants to know of each revision of the source.
+func anyRecordsRevisions(p *v1alpha1.RenderPipeline) bool {
 	return slices.ContainsFunc(p.Spec.Publish, v1alpha1.Publish.NotesRevisions)
 }

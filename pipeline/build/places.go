@@ -57,83 +57,84 @@ func (p *places) tryTake(team string) bool {
 	if p.taken == p.count || p.held[team] >= p.most {
 		return false
 	}
-	p.give(team)
+	p.countAssignedPlace(team)
 	return true
 }
 
-// take waits for a place. Its error is that of the context.
-func (p *places) take(ctx context.Context, team string) error {
-	w := p.join(team, rankFirst)
+// acquirePlace waits for a place. Its error is that of the context.
+func (p *places) acquirePlace(ctx context.Context, team string) error {
+	w := p.startWaiting(team, rankFirst)
 	select {
 	case <-w.granted:
 		return nil
 	case <-ctx.Done():
-		p.leave(w)
+		p.stopWaiting(w)
 		return ctx.Err()
 	}
 }
 
-// join begins to wait, and may have got a place already when it returns. Who joins has to leave, or to use the place.
-func (p *places) join(team string, rank rank) *waiter {
+// startWaiting begins to wait, and may have got a place already when it returns. Who joins has to leave, or to use the
+// place.
+func (p *places) startWaiting(team string, rank rank) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &waiter{team: team, rank: rank, granted: make(chan struct{})}
 	p.waiters = append(p.waiters, w)
-	p.settle()
+	p.assignFreePlaces()
 	return w
 }
 
-// leave stops waiting, and releases the place if one was assigned in the meantime.
-func (p *places) leave(w *waiter) {
+// stopWaiting stops waiting, and releases the place if one was assigned in the meantime.
+func (p *places) stopWaiting(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.waiters, w); i >= 0 {
 		p.waiters = slices.Delete(p.waiters, i, i+1)
 		return
 	}
-	p.release(w.team)
+	p.releaseLocked(w.team)
 }
 
-// giveBack releases a team's place to the next waiter.
-func (p *places) giveBack(team string) {
+// releasePlace releases a team's place to the next waiter.
+func (p *places) releasePlace(team string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.release(team)
+	p.releaseLocked(team)
 }
 
-// release is giveBack for who holds the lock.
-func (p *places) release(team string) {
+// releaseLocked is releasePlace for who holds the lock.
+func (p *places) releaseLocked(team string) {
 	p.taken--
 	if p.held[team]--; p.held[team] == 0 {
 		delete(p.held, team)
 	}
-	p.settle()
+	p.assignFreePlaces()
 }
 
-// give counts a place for a team.
-func (p *places) give(team string) {
+// countAssignedPlace counts a place for a team.
+func (p *places) countAssignedPlace(team string) {
 	p.taken++
 	p.held[team]++
 }
 
-// settle assigns free places to waiters, and notifies those that watch for changes.
-func (p *places) settle() {
+// assignFreePlaces assigns free places to waiters, and notifies those that watch for changes.
+func (p *places) assignFreePlaces() {
 	for p.taken < p.count {
-		best := p.next(func(team string) int { return p.held[team] })
+		best := p.nextEligibleWaiter(func(team string) int { return p.held[team] })
 		if best == nil {
 			break
 		}
 		p.waiters = slices.DeleteFunc(p.waiters, func(w *waiter) bool { return w == best })
-		p.give(best.team)
+		p.countAssignedPlace(best.team)
 		close(best.granted)
 	}
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// next returns the waiter for the next place, considering how many places each team holds, or nil if no waiter may
-// have it.
-func (p *places) next(held func(team string) int) *waiter {
+// nextEligibleWaiter returns the waiter for the next place, considering how many places each team holds, or nil if no
+// waiter may have it.
+func (p *places) nextEligibleWaiter(held func(team string) int) *waiter {
 	var best *waiter
 	for _, w := range p.waiters {
 		switch {
@@ -150,7 +151,7 @@ func (p *places) next(held func(team string) int) *waiter {
 func (p *places) isWanted(team string, than rank) (bool, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := p.next(func(t string) int {
+	next := p.nextEligibleWaiter(func(t string) int {
 		if t == team {
 			return p.held[t] - 1
 		}

@@ -23,7 +23,7 @@ func TestATeamLeavesAPlaceForOthers(t *testing.T) {
 			p := newPlaces(tc.count, tc.reserve)
 			var hungry []*waiter
 			for range 20 {
-				hungry = append(hungry, p.join("hungry", rankFirst))
+				hungry = append(hungry, p.startWaiting("hungry", rankFirst))
 			}
 			if p.held["hungry"] != tc.want {
 				t.Errorf("the team holds %d of %d places, want %d", p.held["hungry"], tc.count, tc.want)
@@ -31,10 +31,10 @@ func TestATeamLeavesAPlaceForOthers(t *testing.T) {
 			if got := p.tryTake("other"); got != (tc.want < tc.count) {
 				t.Errorf("another team gets a place: %t", got)
 			} else if got {
-				p.giveBack("other")
+				p.releasePlace("other")
 			}
 			for _, w := range hungry {
-				p.leave(w)
+				p.stopWaiting(w)
 			}
 			if p.taken != 0 || len(p.held) != 0 || len(p.waiters) != 0 {
 				t.Errorf("places are lost: %d taken, held %v, %d waiting", p.taken, p.held, len(p.waiters))
@@ -49,7 +49,7 @@ func TestPlacesGoRoundTheTeams(t *testing.T) {
 	var order []string
 	waiters := map[*waiter]bool{}
 	ranks := map[string]rank{"late": rankSlow, "idle": rankIdle}
-	join := func(team string) { waiters[p.join(team, ranks[team])] = true }
+	join := func(team string) { waiters[p.startWaiting(team, ranks[team])] = true }
 	granted := func() {
 		for w := range waiters {
 			select {
@@ -69,7 +69,7 @@ func TestPlacesGoRoundTheTeams(t *testing.T) {
 	join("c")
 	granted()
 	for range 6 {
-		p.giveBack(order[0])
+		p.releasePlace(order[0])
 		order = slices.Delete(order, 0, 1)
 		granted()
 	}
@@ -92,13 +92,13 @@ func TestPlacesUnderLoad(t *testing.T) {
 				if j%5 == 0 {
 					cancel()
 				}
-				if err := p.take(ctx, team); err == nil {
+				if err := p.acquirePlace(ctx, team); err == nil {
 					p.mu.Lock()
 					if p.taken > 3 || p.held[team] > 2 {
 						t.Errorf("%d places are taken, %d by one team", p.taken, p.held[team])
 					}
 					p.mu.Unlock()
-					p.giveBack(team)
+					p.releasePlace(team)
 				}
 				cancel()
 			}
@@ -113,16 +113,16 @@ func TestPlacesUnderLoad(t *testing.T) {
 // TestIdleMakesWayForSlow: what nobody waits for makes way for a render that takes long, and not the other way round.
 func TestIdleMakesWayForSlow(t *testing.T) {
 	p := newPlaces(1, false)
-	p.join(idleTeam, rankIdle)
+	p.startWaiting(idleTeam, rankIdle)
 	if wanted, _ := p.isWanted(idleTeam, rankIdle); wanted {
 		t.Error("it makes way for nobody")
 	}
-	p.join("slow", rankSlow)
+	p.startWaiting("slow", rankSlow)
 	if wanted, _ := p.isWanted(idleTeam, rankIdle); !wanted {
 		t.Error("it keeps a slow render waiting")
 	}
-	p.giveBack(idleTeam)
-	p.join(idleTeam, rankIdle)
+	p.releasePlace(idleTeam)
+	p.startWaiting(idleTeam, rankIdle)
 	if wanted, _ := p.isWanted("slow", rankSlow); wanted || p.held["slow"] != 1 {
 		t.Errorf("a slow render makes way for it: %v", p.held)
 	}

@@ -44,14 +44,14 @@ func repositoriesOf(p *v1alpha1.RenderPipeline) []render.Repository {
 // renderWithCharts renders, and again with the charts that releases turn out to need. Each is fetched before the render that uses it.
 func (b *Builder) renderWithCharts(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request) (*render.Response, error) {
 	for range maxChartRounds {
-		response, err := b.render(ctx, p, files, *request)
+		response, err := b.renderFromRemembered(ctx, p, files, *request)
 		if err != nil || len(response.Wanted) == 0 {
 			return response, err
 		}
 		if len(response.Wanted)+len(request.Charts) > maxChartsWanted {
 			return nil, &tree.LimitError{What: "the number of charts of releases", Limit: maxChartsWanted}
 		}
-		if files, err = b.fetchWanted(ctx, p, view, files, request, response.Wanted); err != nil {
+		if files, err = b.fetchRequestedCharts(ctx, p, view, files, request, response.Wanted); err != nil {
 			return nil, err
 		}
 	}
@@ -116,5 +116,5 @@ func (b *Builder) fetchLocked(ctx context.Context, p *v1alpha1.RenderPipeline, v
 			locked = append(locked, one)
 		}
 	}
-	return b.fetchWanted(ctx, p, view, files, request, locked)
+	return b.fetchRequestedCharts(ctx, p, view, files, request, locked)
 }

@@ -33,9 +33,9 @@ type identified interface {
 	Identity() (string, error)
 }
 
-// render renders, starting from the remembered build if one exists.
-func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files tree.Reader, request render.Request) (*render.Response, error) {
-	slot, ok := b.slotOf(p, request)
+// renderFromRemembered renders, starting from the remembered build if one exists.
+func (b *Builder) renderFromRemembered(ctx context.Context, p *v1alpha1.RenderPipeline, files tree.Reader, request render.Request) (*render.Response, error) {
+	slot, ok := b.buildCacheSlot(p, request)
 	if !ok {
 		return b.Renderer.Render(ctx, files, request)
 	}
@@ -53,7 +53,7 @@ func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files 
 		return b.Renderer.Render(ctx, files, request)
 	}
 	request.Keep = asked
-	response, err := b.Renderer.Render(ctx, tree.Answering(asked.ask), request)
+	response, err := b.Renderer.Render(ctx, tree.Answering(asked.answerRendererQuestion), request)
 	if err != nil {
 		return nil, err
 	}
@@ -64,16 +64,16 @@ func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files 
 		}
 	}
 	if response.Built != nil && known == nil {
-		b.keepBuilt(slot, asked.questions(), response.Built)
+		b.rememberBuild(slot, asked.recordedQuestions(), response.Built)
 	}
 	response.Built = nil
 	return response, nil
 }
 
-// slotOf returns a digest of all that a build depends on but the files, and of whom its result is for: pipelines of one namespace
-// with the same sources, which are read with what this namespace knows. A build with a key for secrets is not kept, and none before a
-// gate, whose findings name places in files that only the build reads.
-func (b *Builder) slotOf(p *v1alpha1.RenderPipeline, request render.Request) (slot string, ok bool) {
+// buildCacheSlot returns a digest of all that a build depends on but the files, and of whom its result is for:
+// pipelines of one namespace with the same sources, which are read with what this namespace knows. A build with a key
+// for secrets is not kept, and none before a gate, whose findings name places in files that only the build reads.
+func (b *Builder) buildCacheSlot(p *v1alpha1.RenderPipeline, request render.Request) (slot string, ok bool) {
 	renderer, known := b.Renderer.(identified)
 	if b.Cache == nil || !known || request.Discover || request.Gated() {
 		return "", false
@@ -113,11 +113,11 @@ func (b *Builder) findBuilt(slot string, files *askedFiles) (variant string, kno
 		}
 		head, rest, _ := bytes.Cut(content, []byte("\n"))
 		var kept remembered
-		if json.Unmarshal(head, &kept) != nil || variantOf(kept.Questions) != variant || len(kept.Questions) == 0 {
+		if json.Unmarshal(head, &kept) != nil || answersDigest(kept.Questions) != variant || len(kept.Questions) == 0 {
 			b.Cache.Store.Remove(slot, variant)
 			continue
 		}
-		if !files.holds(kept.Questions) {
+		if !files.answersUnchanged(kept.Questions) {
 			continue
 		}
 		if built, err := render.DecodeBuilt(rest); err == nil {
@@ -128,20 +128,20 @@ func (b *Builder) findBuilt(slot string, files *askedFiles) (variant string, kno
 	return "", nil
 }
 
-// keepBuilt remembers a build.
-func (b *Builder) keepBuilt(slot string, questions []question, built *render.Built) {
+// rememberBuild remembers a build.
+func (b *Builder) rememberBuild(slot string, questions []question, built *render.Built) {
 	head, err := json.Marshal(remembered{questions})
 	if err != nil {
 		panic(err) // it is plain data
 	}
 	timeless := render.Built{Response: withoutTimes(built.Response), Items: built.Items}
 	if content, err := timeless.Encode(); err == nil && len(questions) > 0 {
-		b.Cache.Store.Write(slot, variantOf(questions), bytes.Join([][]byte{head, content}, []byte("\n")))
+		b.Cache.Store.Write(slot, answersDigest(questions), bytes.Join([][]byte{head, content}, []byte("\n")))
 	}
 }
 
-// variantOf is a digest of questions with their answers.
-func variantOf(questions []question) string {
+// answersDigest is a digest of questions with their answers.
+func answersDigest(questions []question) string {
 	text, err := json.Marshal(questions)
 	if err != nil {
 		panic(err) // it is plain data

@@ -67,7 +67,7 @@ func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason str
 	known, ok := l.looks.known[e.Key]
 	l.looks.mu.Unlock()
 	ok = ok && known.pipeline == e.Digest && known.state == state && known.policies == policies && l.isUntouched(known) &&
-		!(notesRevisions(e.Pipeline) && state.Seen.Revision != l.snapshot.Revision)
+		!(anyRecordsRevisions(e.Pipeline) && state.Seen.Revision != l.snapshot.Revision)
 	if !ok {
 		var at *tree.Footprint
 		if reason, needed, at = l.builder.checkNeeds(e.Pipeline, state, l.snapshot); needed || at == nil {
@@ -76,7 +76,7 @@ func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason str
 		}
 		known = cacheEntry{pipeline: e.Digest, state: state, policies: policies, at: at}
 	}
-	if !notesRevisions(e.Pipeline) {
+	if !anyRecordsRevisions(e.Pipeline) {
 		l.unneeded[e.Key] = known.at
 	}
 	known.root = l.snapshot.Tree.ID()

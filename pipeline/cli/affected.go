@@ -43,7 +43,7 @@ File names are not used to guess.`
 	cmd.Flags().StringVar(&url, "url", "", "URL of the repository as pipelines specify it (default: the URLs of its remotes)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return fmt.Errorf("specify one range of commits, BASE..HEAD, such as origin/main..HEAD; found %s", plural(len(args), "argument"))
+			return fmt.Errorf("specify one range of commits, BASE..HEAD, such as origin/main..HEAD; found %s", countWithNoun(len(args), "argument"))
 		}
 		base, head, ok := strings.Cut(args[0], "..")
 		if !ok || base == "" || head == "" || strings.HasPrefix(head, ".") {
@@ -70,7 +70,7 @@ File names are not used to guess.`
 		if url != "" {
 			urls = []string{url}
 		}
-		entries, others, err := ofRepository(l.catalog.All(), urls)
+		entries, others, err := pipelinesUsingRepository(l.catalog.All(), urls)
 		if err != nil {
 			return err
 		}
@@ -103,8 +103,9 @@ func isOneOf(urls []string) func(url string) bool {
 	return func(url string) bool { return slices.Contains(names, giturl.Normal(url)) }
 }
 
-// ofRepository returns the pipelines that have the repository among their sources, and the number of others.
-func ofRepository(all []catalog.Entry, urls []string) (out []catalog.Entry, others int, err error) {
+// pipelinesUsingRepository returns the pipelines that have the repository among their sources, and the number of
+// others.
+func pipelinesUsingRepository(all []catalog.Entry, urls []string) (out []catalog.Entry, others int, err error) {
 	named := isOneOf(urls)
 	for _, e := range all {
 		if e.Err != nil {

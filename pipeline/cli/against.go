@@ -67,7 +67,7 @@ func (g *gateRun) readEarlier(ctx context.Context, names []string, show func(str
 	}
 	var input gateInput
 	for _, item := range b.Items() {
-		if err := input.add(item.Doc, item.Doc, item.Path); err != nil {
+		if err := input.addGateDocument(item.Doc, item.Doc, item.Path); err != nil {
 			errs = append(errs, fmt.Errorf("reading --against: %s", show(err.Error())))
 		}
 	}

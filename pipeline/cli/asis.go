@@ -49,7 +49,7 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 	a.problems = slices.Clone(b.Problems())
 	items := b.Items()
 	for _, item := range items {
-		a.forEachObject(item, a.noteSurroundings)
+		a.forEachObject(item, a.recordSurroundingObjects)
 	}
 	for _, item := range items {
 		a.forEachObject(item, a.checkObject)
@@ -158,8 +158,8 @@ func fileOf(item fn.Item) *result.File {
 	return &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()}
 }
 
-// noteSurroundings notes what rules on pods have to know before: Namespaces, and the control plane.
-func (a *asIs) noteSurroundings(item fn.Item, obj map[string]any) {
+// recordSurroundingObjects notes what rules on pods have to know before: Namespaces, and the control plane.
+func (a *asIs) recordSurroundingObjects(item fn.Item, obj map[string]any) {
 	if version, ok := lint.ControlPlane(obj); ok && obj["kind"] == "Deployment" {
 		a.facts.ControlPlanes = append(a.facts.ControlPlanes, version)
 	}
@@ -181,7 +181,7 @@ func (a *asIs) noteSurroundings(item fn.Item, obj map[string]any) {
 	a.namespaces[name] = lint.Namespace{Name: name, Labels: labels, Annotations: annotations, File: fileOf(item)}
 }
 
-func (a *asIs) noteObject(item fn.Item, obj map[string]any) {
+func (a *asIs) recordLintObject(item fn.Item, obj map[string]any) {
 	meta, _ := obj["metadata"].(map[string]any)
 	o := lint.Object{Object: obj, File: fileOf(item)}
 	o.APIVersion, _ = obj["apiVersion"].(string)
@@ -197,7 +197,7 @@ func (a *asIs) noteObject(item fn.Item, obj map[string]any) {
 func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
 	apiVersion, _ := obj["apiVersion"].(string)
 	if kind, _ := obj["kind"].(string); lint.ReadsKind(apiVersion, kind) {
-		a.noteObject(item, obj)
+		a.recordLintObject(item, obj)
 		return
 	}
 	templates, err := a.registry.Templates(obj)

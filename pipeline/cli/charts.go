@@ -137,8 +137,8 @@ Exit codes:
 	return cmd
 }
 
-// collect reads the pipelines and their sources.
-func (c *chartsRun) collect(ctx context.Context, args []string) (*charts.Collector, error) {
+// collectChartLocks reads the pipelines and their sources.
+func (c *chartsRun) collectChartLocks(ctx context.Context, args []string) (*charts.Collector, error) {
 	if err := isDirectory("pipelines", c.pipelines); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (c *chartsRun) collect(ctx context.Context, args []string) (*charts.Collect
 	if c.catalog, err = catalog.Open(c.pipelines, nil); err != nil {
 		return nil, err
 	}
-	sources, err := c.standIns()
+	sources, err := c.replacementDirectories()
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func sourceURL(e catalog.Entry) string {
 }
 
 func (c *chartsRun) runLock(ctx context.Context, args []string, renew func(string) bool) error {
-	found, err := c.collect(ctx, args)
+	found, err := c.collectChartLocks(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (c *chartsRun) runLock(ctx context.Context, args []string, renew func(strin
 
 // describeChanges describes the changes of a lock.
 func describeChanges(to *strings.Builder, name string, changes charts.Changes, count int) {
-	fmt.Fprintf(to, "%s: %s locked\n", name, plural(count, "chart"))
+	fmt.Fprintf(to, "%s: %s locked\n", name, countWithNoun(count, "chart"))
 	for _, one := range changes.Added {
 		fmt.Fprintf(to, "  added    %s\n", one)
 	}
@@ -292,7 +292,7 @@ func describeChanges(to *strings.Builder, name string, changes charts.Changes, c
 }
 
 func (c *chartsRun) runVerify(ctx context.Context, args []string, output string) error {
-	found, err := c.collect(ctx, args)
+	found, err := c.collectChartLocks(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -315,9 +315,9 @@ func (c *chartsRun) runVerify(ctx context.Context, args []string, output string)
 	wrong := count[charts.Changed] + count[charts.Lost] + count[charts.Missing]
 	switch {
 	case count[charts.Unknown] > 0:
-		return fmt.Errorf("%s could not be checked", plural(count[charts.Unknown], "chart"))
+		return fmt.Errorf("%s could not be checked", countWithNoun(count[charts.Unknown], "chart"))
 	case wrong > 0:
-		return findingsError{fmt.Sprintf("%d of %s not as locked", wrong, plural(len(statuses), "chart"))}
+		return findingsError{fmt.Sprintf("%d of %s not as locked", wrong, countWithNoun(len(statuses), "chart"))}
 	}
 	return nil
 }

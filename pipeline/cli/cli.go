@@ -69,7 +69,7 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 	root.SetArgs(args)
 	help := &helpWriter{to: streams.Out}
 	root.SetOut(help)
-	err := knownWord(root, args)
+	err := rejectUnknownCommand(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
@@ -176,8 +176,9 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// knownWord refuses a first word that is no command before its flags are read, which are those of another program then.
-func knownWord(root *cobra.Command, args []string) error {
+// rejectUnknownCommand refuses a first word that is no command before its flags are read, which are those of another
+// program then.
+func rejectUnknownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "__complete") {
 		return nil
 	}

@@ -102,8 +102,8 @@ func completePolicies(_ *cobra.Command, _ []string, begun string) ([]cobra.Compl
 	return out, cobra.ShellCompDirectiveDefault
 }
 
-// completeFrom completes what a policy is made of.
-func completeFrom(_ *cobra.Command, _ []string, begun string) (out []cobra.Completion, directive cobra.ShellCompDirective) {
+// completePolicyTemplates completes what a policy is made of.
+func completePolicyTemplates(_ *cobra.Command, _ []string, begun string) (out []cobra.Completion, directive cobra.ShellCompDirective) {
 	for _, name := range []string{fromBuiltIn, fromCluster} {
 		if strings.HasPrefix(name, begun) {
 			out = append(out, name)

@@ -108,7 +108,7 @@ func TestProgressIsForTerminals(t *testing.T) {
 		t.Fatal("a terminal gets no bar")
 	}
 	bar.setProgress(1, 4, "first")
-	bar.start() // which the second that has passed calls
+	bar.drawInitialState() // which the second that has passed calls
 	term.typeAfter("rendering [======", 1, "")
 	bar.setProgress(2, 4, "second\x1b[31m")
 	term.typeAfter(`2/4 second\x1b[31m`, 1, "")

@@ -96,18 +96,18 @@ func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, a
 			told.Error = strings.TrimSpace(string(text))
 		}
 		if told.Error == "" {
-			told.Error = d.notOurs(response.Status)
+			told.Error = d.describeForeignResponse(response.Status)
 		}
 		return daemonError{response.StatusCode, told.Error}
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("reading the daemon's response: %s: %w", d.notOurs("the response is not JSON"), err)
+		return fmt.Errorf("reading the daemon's response: %s: %w", d.describeForeignResponse("the response is not JSON"), err)
 	}
 	return nil
 }
 
-// notOurs describes a server whose response is not one of the API.
-func (d *daemonClient) notOurs(how string) string {
+// describeForeignResponse describes a server whose response is not one of the API.
+func (d *daemonClient) describeForeignResponse(how string) string {
 	if d.url == "" {
 		return how
 	}

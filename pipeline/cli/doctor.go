@@ -100,7 +100,7 @@ func (d *doctorRun) runDoctor(cmd *cobra.Command, names []string) error {
 	bar := newBar(d.streams.Err, "checking")
 	d.options.Version = toolVersion(d.version)
 	d.options.Progress = func(done, total int, what string) { bar.setProgress(done, total, what) }
-	findings, err := d.findings(cmd, names, configured)
+	findings, err := d.collectFindings(cmd, names, configured)
 	bar.clearLine()
 	if err != nil {
 		return err
@@ -108,11 +108,11 @@ func (d *doctorRun) runDoctor(cmd *cobra.Command, names []string) error {
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	return d.tell(findings)
+	return d.printFindings(findings)
 }
 
-// findings checks the named objects, or everything that is configured if none is named.
-func (d *doctorRun) findings(cmd *cobra.Command, names []string, configured bool) ([]doctor.Finding, error) {
+// collectFindings checks the named objects, or everything that is configured if none is named.
+func (d *doctorRun) collectFindings(cmd *cobra.Command, names []string, configured bool) ([]doctor.Finding, error) {
 	ctx := cmd.Context()
 	if len(names) > 0 {
 		return doctor.CheckPolicies(ctx, names, d.options), nil
@@ -162,8 +162,8 @@ func (d *doctorRun) daemonFindings(ctx context.Context, cmd *cobra.Command) []do
 	return doctor.CheckDaemon(ctx, c, warnings, d.options)
 }
 
-// tell prints the findings, and returns the error for the exit code.
-func (d *doctorRun) tell(findings []doctor.Finding) error {
+// printFindings prints the findings, and returns the error for the exit code.
+func (d *doctorRun) printFindings(findings []doctor.Finding) error {
 	errs, warnings := doctor.Errors(findings)
 	if d.quiet {
 		findings = slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Severity == result.Info })
@@ -181,10 +181,10 @@ func (d *doctorRun) tell(findings []doctor.Finding) error {
 		return fmt.Errorf("writing the findings: %w", err)
 	}
 	if errs > 0 && d.failOn != "never" || warnings > 0 && d.failOn == "warning" {
-		return findingsError{plural(errs, "error") + " and " + plural(warnings, "warning")}
+		return findingsError{countWithNoun(errs, "error") + " and " + countWithNoun(warnings, "warning")}
 	}
 	if d.output == "text" && !d.quiet {
-		fmt.Fprintf(d.streams.Err, "%s and %s\n", plural(errs, "error"), plural(warnings, "warning"))
+		fmt.Fprintf(d.streams.Err, "%s and %s\n", countWithNoun(errs, "error"), countWithNoun(warnings, "warning"))
 	}
 	return nil
 }
@@ -211,24 +211,24 @@ func writeFindings(w io.Writer, findings []doctor.Finding, colour bool) error {
 		if colour {
 			word = mark.colour + word + "\x1b[0m"
 		}
-		text := visibleText(f.Message)
+		text := escapeControlCharacters(f.Message)
 		if f.Where != "" {
-			text = visibleText(f.Where) + ": " + text
+			text = escapeControlCharacters(f.Where) + ": " + text
 		}
 		fmt.Fprintf(&b, "  %s  %s\n", word, text)
 		if f.Advice != "" {
-			fmt.Fprintf(&b, "           %s\n", visibleText(f.Advice))
+			fmt.Fprintf(&b, "           %s\n", escapeControlCharacters(f.Advice))
 		}
 		if others := len(f.Pipelines) - 1; others > 0 && f.Severity != result.Info {
-			fmt.Fprintf(&b, "           also in %s\n", visibleText(firstOf(f.Pipelines[1:], named)))
+			fmt.Fprintf(&b, "           also in %s\n", escapeControlCharacters(joinFirstNames(f.Pipelines[1:], named)))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// firstOf joins the first names, and counts the rest.
-func firstOf(names []string, most int) string {
+// joinFirstNames joins the first names, and counts the rest.
+func joinFirstNames(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}

@@ -149,7 +149,7 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	if err := format.Write(g.streams.Out, g.output, found, report); err != nil {
 		return err
 	}
-	return g.verdict(found, len(unchecked), count, "object")
+	return g.exitErrorForFindings(found, len(unchecked), count, "object")
 }
 
 // unvalidatedText is for who has no program that answers with Kubernetes' own validation.
@@ -234,7 +234,7 @@ func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) 
 		if isConstraint(item) {
 			g.constraints = append(g.constraints, item)
 		}
-		if err := input.add(item.Doc, item.Doc, item.Path); err != nil {
+		if err := input.addGateDocument(item.Doc, item.Doc, item.Path); err != nil {
 			errs = append(errs, fmt.Errorf("reading %s: %w", flag, err))
 		}
 	}
@@ -252,8 +252,9 @@ type gateInput struct {
 	rejected result.Results
 }
 
-// add adds a document, with the one that the user wrote. A document that cannot be read is not added, and is an error.
-func (in *gateInput) add(document, written *manifest.Document, path string) error {
+// addGateDocument adds a document, with the one that the user wrote. A document that cannot be read is not added, and
+// is an error.
+func (in *gateInput) addGateDocument(document, written *manifest.Document, path string) error {
 	objects, err := gate.ReadDocument(document, written, path)
 	if err != nil || len(objects) == 0 {
 		return err
@@ -270,7 +271,7 @@ func (in *gateInput) add(document, written *manifest.Document, path string) erro
 // addItems adds documents, with those that the user wrote, and returns what cannot be checked.
 func (in *gateInput) addItems(items, written []fn.Item) (unchecked result.Results) {
 	for i, item := range items {
-		if err := in.add(item.Doc, written[i].Doc, item.Path); err != nil {
+		if err := in.addGateDocument(item.Doc, written[i].Doc, item.Path); err != nil {
 			unchecked = append(unchecked, result.Result{
 				Severity: result.Error, Message: err.Error(), File: &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()},
 			})

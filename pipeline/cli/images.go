@@ -111,7 +111,7 @@ func (p *imagesPin) runPin(ctx context.Context, args []string) error {
 		return err
 	}
 	p.options.Verify = append(p.options.Verify, byKey...)
-	p.options.Unused = sayUnused(p.streams)
+	p.options.Unused = warnUnusedPatterns(p.streams)
 	b := newBar(p.streams.Err, "resolving images")
 	p.options.Progress = b.setImageProgress
 	lock, err := images.Pin(ctx, p.name, wanted, p.options)
@@ -139,7 +139,7 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 		}
 	}
 	if p.own {
-		return p.ownImages(out)
+		return p.imagesInFiles(out)
 	}
 	if err := p.loadPolicies(); err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 	return append(out, found...), err
 }
 
-// ownImages returns the images of the files as they are, and those that were named.
-func (p *imagesPin) ownImages(named []string) ([]string, error) {
+// imagesInFiles returns the images of the files as they are, and those that were named.
+func (p *imagesPin) imagesInFiles(named []string) ([]string, error) {
 	if p.batch == nil {
 		return nil, errors.New("resolving the images of files: --own requires files or directories")
 	}
@@ -260,7 +260,7 @@ func (p *imagesPin) writeLock(ctx context.Context, data []byte, n int) error {
 		return fmt.Errorf("writing the lock: %w", err)
 	}
 	if err == nil && bytes.Equal(old, data) {
-		p.printStatus("%s: %s locked, no change\n", p.output, plural(n, "image"))
+		p.printStatus("%s: %s locked, no change\n", p.output, countWithNoun(n, "image"))
 		return nil
 	}
 	out, err := files.To(p.output, data)
@@ -270,7 +270,7 @@ func (p *imagesPin) writeLock(ctx context.Context, data []byte, n int) error {
 	if err := files.Write(ctx, []files.Output{out}, nil); err != nil {
 		return err
 	}
-	p.printStatus("%s: %s locked\n", p.output, plural(n, "image"))
+	p.printStatus("%s: %s locked\n", p.output, countWithNoun(n, "image"))
 	return nil
 }
 

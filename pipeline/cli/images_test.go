@@ -169,7 +169,7 @@ func TestBar(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{b.start, "\r\x1b[Kresolving [                        ] 0/4 "},
+		{b.drawInitialState, "\r\x1b[Kresolving [                        ] 0/4 "},
 		{func() {
 			b.setImageProgress(images.Progress{Done: 2, Total: 4, Image: "registry.example/a/long/name:1"})
 		}, "\r\x1b[Kresolving [============            ] 2/4 registry"},

@@ -56,7 +56,7 @@ Exit codes:
 		if o.Verify, err = verificationsFor(policies, keys, args); err != nil {
 			return err
 		}
-		o.Unused = sayUnused(streams)
+		o.Unused = warnUnusedPatterns(streams)
 		return verifyLocks(cmd.Context(), streams, args, o, output)
 	}
 	return cmd
@@ -109,8 +109,8 @@ func verificationByKeys(files []string) ([]v1alpha1.ImageVerification, error) {
 	return []v1alpha1.ImageVerification{all}, nil
 }
 
-// sayUnused warns of patterns that no image has matched.
-func sayUnused(streams Streams) func(string) {
+// warnUnusedPatterns warns of patterns that no image has matched.
+func warnUnusedPatterns(streams Streams) func(string) {
 	return func(pattern string) {
 		fmt.Fprintf(streams.Err, "warning: images.verify: no image matches %s; a pattern must match the full name of a repository, such as docker.io/istio/*\n", pattern)
 	}
@@ -146,9 +146,9 @@ func verifyLocks(ctx context.Context, streams Streams, names []string, o images.
 	moved := len(statuses) - count[images.Current] - count[images.Unknown]
 	switch {
 	case count[images.Unknown] > 0:
-		return fmt.Errorf("%s could not be checked", plural(count[images.Unknown], "image"))
+		return fmt.Errorf("%s could not be checked", countWithNoun(count[images.Unknown], "image"))
 	case moved > 0:
-		return findingsError{fmt.Sprintf("%d of %s not as locked, or not signed; run prerig images pin and review the change", moved, plural(len(statuses), "image"))}
+		return findingsError{fmt.Sprintf("%d of %s not as locked, or not signed; run prerig images pin and review the change", moved, countWithNoun(len(statuses), "image"))}
 	}
 	return nil
 }

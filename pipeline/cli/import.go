@@ -253,7 +253,7 @@ func (im *importRun) writePolicy(ctx context.Context, text []byte) error {
 
 func (im *importRun) printMessages(imp *importer.Import) {
 	for _, resource := range im.unread {
-		text := unreadText(resource)
+		text := unreadableResourceNotice(resource)
 		if resource == "namespaces" {
 			text += ": it injects into all of them (unknownNamespace: Inject)"
 		}

@@ -87,8 +87,8 @@ func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error)
 	return out, nil
 }
 
-// unreadText reports that a resource may not be read.
-func unreadText(resource string) string {
+// unreadableResourceNotice reports that a resource may not be read.
+func unreadableResourceNotice(resource string) string {
 	return resource + " may not be read, so the policy does not reflect them"
 }
 

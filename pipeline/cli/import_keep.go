@@ -129,7 +129,7 @@ func (im *importRun) keepFromOutput(imp *importer.Import) error {
 		return fmt.Errorf("writing %s: the manual settings in the existing file cannot be kept; fix it, %s: %w", im.output, instead, err)
 	case others > 0:
 		return fmt.Errorf("writing %s: the existing file has %s besides the policy, which would be lost; move them to another file, or choose another file with -o",
-			im.output, plural(others, "document"))
+			im.output, countWithNoun(others, "document"))
 	}
 	written, err := importer.Marshal(imp.Policy, "")
 	if err != nil {
@@ -143,8 +143,8 @@ func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	if imp.Policy.Spec.Istio == nil {
 		delete(left, "istio")
 	}
-	im.keepMetadata(&imp.Policy.Metadata, parsed.Metadata)
-	return im.keepSpec(imp.Policy, left)
+	im.copyOldMetadata(&imp.Policy.Metadata, parsed.Metadata)
+	return im.copyOldSpec(imp.Policy, left)
 }
 
 // isBlank reports whether a file contains only blanks and document markers. Comments count as content: a person
@@ -167,8 +167,8 @@ func parsePolicy(object map[string]any) (*v1alpha1.InjectionPolicy, error) {
 	return v1alpha1.Parse(text)
 }
 
-// keepSpec writes parts of an old spec into the new policy.
-func (im *importRun) keepSpec(to *v1alpha1.InjectionPolicy, left map[string]any) error {
+// copyOldSpec writes parts of an old spec into the new policy.
+func (im *importRun) copyOldSpec(to *v1alpha1.InjectionPolicy, left map[string]any) error {
 	var kept []string
 	for _, key := range slices.Sorted(maps.Keys(left)) {
 		if key != "istio" {
@@ -191,8 +191,8 @@ func (im *importRun) keepSpec(to *v1alpha1.InjectionPolicy, left map[string]any)
 	return nil
 }
 
-// keepMetadata writes the labels and annotations of an old policy into the new one, which has its own name.
-func (im *importRun) keepMetadata(to *v1alpha1.Metadata, old v1alpha1.Metadata) {
+// copyOldMetadata writes the labels and annotations of an old policy into the new one, which has its own name.
+func (im *importRun) copyOldMetadata(to *v1alpha1.Metadata, old v1alpha1.Metadata) {
 	if old.Namespace != "" {
 		to.Namespace = old.Namespace
 		im.kept = append(im.kept, "metadata.namespace")

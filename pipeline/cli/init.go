@@ -99,7 +99,7 @@ policy is kept if only a pipeline is requested.`
 	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("kubeconfig"))
 	mustRegister(cmd.MarkFlagDirname("pipelines"))
-	mustRegister(cmd.RegisterFlagCompletionFunc("from", completeFrom))
+	mustRegister(cmd.RegisterFlagCompletionFunc("from", completePolicyTemplates))
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
@@ -125,7 +125,7 @@ func (in *initRun) runInit(ctx context.Context) error {
 	if err := in.checkThere(); err != nil {
 		return err
 	}
-	if err := in.askAll(ctx); err != nil {
+	if err := in.promptForMissing(ctx); err != nil {
 		return err
 	}
 	var outs []files.Output
@@ -147,7 +147,7 @@ func (in *initRun) runInit(ctx context.Context) error {
 	if err := files.Write(ctx, outs, nil); err != nil {
 		return err
 	}
-	in.tellNext()
+	in.printNextSteps()
 	return nil
 }
 
@@ -213,21 +213,21 @@ func (in *initRun) makePipeline() error {
 func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
 	o.Source = in.source
 	if in.source == "." {
-		url, err := in.repository.remote()
+		url, err := in.repository.reachableRemoteURL()
 		if err != nil {
 			return err
 		}
 		o.Source = url
 	}
-	if in.repository == nil || !in.repository.has(o.Source) {
+	if in.repository == nil || !in.repository.hasRemoteURL(o.Source) {
 		o.Path, o.PolicyFile = filepath.ToSlash(filepath.Clean(in.dir)), filepath.Base(in.output)
 		return nil
 	}
 	var err error
-	if o.Path, err = in.repository.inside(in.dir); err != nil {
+	if o.Path, err = in.repository.pathFromRoot(in.dir); err != nil {
 		return err
 	}
-	o.Policy, err = in.repository.inside(in.output)
+	o.Policy, err = in.repository.pathFromRoot(in.output)
 	return err
 }
 
@@ -240,14 +240,14 @@ func (in *initRun) newFile(path string, text []byte) (*files.Output, error) {
 	return &out, err
 }
 
-// tellNext reports the written files, and what to do with them.
-func (in *initRun) tellNext() {
+// printNextSteps reports the written files, and what to do with them.
+func (in *initRun) printNextSteps() {
 	var b strings.Builder
 	if in.policy != nil {
 		fmt.Fprintf(&b, "wrote %s: %s\n", in.policy.Path, in.originText())
 		if in.imported != nil {
 			for _, resource := range in.importing.unread {
-				fmt.Fprintf(&b, "%s: %s\n", result.Warning, unreadText(resource))
+				fmt.Fprintf(&b, "%s: %s\n", result.Warning, unreadableResourceNotice(resource))
 			}
 			for _, w := range in.imported.Warnings {
 				fmt.Fprintf(&b, "%s: %s\n", result.Warning, w)
@@ -267,12 +267,12 @@ func (in *initRun) tellNext() {
 	}
 	b.WriteString("\nNext:\n")
 	var steps [][2]string
-	dir, by := shellWord(filepath.ToSlash(in.dir)), ""
+	dir, by := quoteShellWord(filepath.ToSlash(in.dir)), ""
 	if in.policyIsFound() {
-		steps = append(steps, [2]string{"prerig doctor" + in.directories(), "check everything"})
+		steps = append(steps, [2]string{"prerig doctor" + in.directoryFlags(), "check everything"})
 	} else {
-		by = "-p " + shellWord(in.output) + " "
-		steps = append(steps, [2]string{"prerig doctor" + in.directories() + " " + shellWord(in.output), "check everything"})
+		by = "-p " + quoteShellWord(in.output) + " "
+		steps = append(steps, [2]string{"prerig doctor" + in.directoryFlags() + " " + quoteShellWord(in.output), "check everything"})
 	}
 	steps = append(steps, [2]string{"prerig explain " + by + dir, "show which workloads are injected, and why"},
 		[2]string{"prerig inject --diff " + by + dir, "show what would change"})
@@ -293,30 +293,30 @@ func (in *initRun) tellNext() {
 
 // isOfOwnRepository reports whether the pipeline's source is the repository that the command runs in.
 func (in *initRun) isOfOwnRepository() bool {
-	return in.repository != nil && (in.source == "." || in.repository.has(in.source))
+	return in.repository != nil && (in.source == "." || in.repository.hasRemoteURL(in.source))
 }
 
-// directories returns the flags that locate pipelines and policies, or "" if a command finds them by itself.
-func (in *initRun) directories() string {
+// directoryFlags returns the flags that locate pipelines and policies, or "" if a command finds them by itself.
+func (in *initRun) directoryFlags() string {
 	flags := ""
 	if in.pipeline == nil {
 		return flags
 	}
 	if in.pipelines != "pipelines" {
-		flags += " --pipelines " + shellWord(in.pipelines)
+		flags += " --pipelines " + quoteShellWord(in.pipelines)
 	}
 	if !in.isOfOwnRepository() {
-		flags += " --policies " + shellWord(cmp.Or(filepath.ToSlash(filepath.Dir(in.output)), "."))
+		flags += " --policies " + quoteShellWord(cmp.Or(filepath.ToSlash(filepath.Dir(in.output)), "."))
 	}
 	return flags
 }
 
 // pipelineSteps are what to do with a pipeline.
 func (in *initRun) pipelineSteps() (steps [][2]string) {
-	flags := in.directories()
+	flags := in.directoryFlags()
 	render := "prerig render" + flags
 	if in.isOfOwnRepository() {
-		render += " --source " + shellWord(cmp.Or(in.repository.fromHere(), "."))
+		render += " --source " + quoteShellWord(cmp.Or(in.repository.relativeRootPath(), "."))
 	}
 	return append(steps, [2]string{render + " " + in.pipelineName, "show the pipeline's result"},
 		[2]string{"prerig serve" + flags, "render and publish on every change, once these files are committed"})
@@ -341,8 +341,8 @@ func (in *initRun) originText() string {
 	return "the built-in Istio policy"
 }
 
-// shellWord quotes a text so that a shell reads it as one word.
-func shellWord(text string) string {
+// quoteShellWord quotes a text so that a shell reads it as one word.
+func quoteShellWord(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@+,=%", r)
 	}) {

@@ -19,8 +19,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/scaffold"
 )
 
-// asks reports whether a person is present who can be asked, and allows it.
-func (in *initRun) asks() bool {
+// canAskUser reports whether a person is present who can be asked, and allows it.
+func (in *initRun) canAskUser() bool {
 	return in.streams.InTerminal && !in.noAsking && isTerminal(in.streams.Err)
 }
 
@@ -45,14 +45,14 @@ type question struct {
 // maxTries bounds how often a question is asked.
 const maxTries = 5
 
-// askAll asks for settings without a flag, if a person is present.
-func (in *initRun) askAll(ctx context.Context) error {
-	if !in.asks() {
+// promptForMissing asks for settings without a flag, if a person is present.
+func (in *initRun) promptForMissing(ctx context.Context) error {
+	if !in.canAskUser() {
 		return nil
 	}
 	lines := readLines(in.streams.In)
 	said := false
-	for _, next := range []func(context.Context) *question{in.askFrom, in.askNamespaces, in.askSource, in.askPublish} {
+	for _, next := range []func(context.Context) *question{in.clusterQuestion, in.namespacesQuestion, in.sourceQuestion, in.publishQuestion} {
 		q := next(ctx)
 		if q == nil || in.cmd.Flags().Changed(q.flag) {
 			continue
@@ -61,15 +61,15 @@ func (in *initRun) askAll(ctx context.Context) error {
 			fmt.Fprintln(in.streams.Err, "Enter accepts the answer in brackets, Ctrl-C stops; nothing is written before the last answer.")
 			said = true
 		}
-		if err := in.ask(ctx, lines, *q); err != nil {
+		if err := in.askUntilValid(ctx, lines, *q); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask asks until the answer can be used.
-func (in *initRun) ask(ctx context.Context, lines <-chan string, q question) error {
+// askUntilValid asks until the answer can be used.
+func (in *initRun) askUntilValid(ctx context.Context, lines <-chan string, q question) error {
 	fmt.Fprintln(in.streams.Err, "\n"+q.text)
 	for range maxTries {
 		fmt.Fprintf(in.streams.Err, "--%s [%s]: ", q.flag, q.usual)
@@ -111,13 +111,13 @@ func readLines(from io.Reader) <-chan string {
 	return out
 }
 
-func (in *initRun) askFrom(ctx context.Context) *question {
+func (in *initRun) clusterQuestion(ctx context.Context) *question {
 	if in.keepPolicy {
 		return nil
 	}
 	cluster := "from your kubeconfig"
 	if name := currentContext(); name != "" {
-		cluster = "currently " + visibleText(name)
+		cluster = "currently " + escapeControlCharacters(name)
 	}
 	return &question{flag: "from", usual: fromBuiltIn,
 		text: "What should the policy be based on?\n" +
@@ -145,7 +145,7 @@ func currentContext() string {
 	return config.CurrentContext
 }
 
-func (in *initRun) askNamespaces(context.Context) *question {
+func (in *initRun) namespacesQuestion(context.Context) *question {
 	if in.keepPolicy || in.imported != nil && (in.imported.Policy.Spec.Istio == nil || len(in.imported.Policy.Spec.Namespaces) > 0) {
 		return nil // the import contains the answer
 	}
@@ -166,10 +166,10 @@ func (in *initRun) askNamespaces(context.Context) *question {
 	}
 }
 
-func (in *initRun) askSource(context.Context) *question {
+func (in *initRun) sourceQuestion(context.Context) *question {
 	here := ""
-	if url, err := in.repository.remote(); err == nil {
-		here = "  .     this repository, " + visibleText(url) + "\n"
+	if url, err := in.repository.reachableRemoteURL(); err == nil {
+		here = "  .     this repository, " + escapeControlCharacters(url) + "\n"
 	}
 	return &question{flag: "source", usual: noPipeline,
 		text: "A pipeline renders a source whenever it changes, and publishes the result. Which source?\n" + here +
@@ -182,7 +182,7 @@ func (in *initRun) askSource(context.Context) *question {
 				in.source = ""
 				return nil
 			case ".":
-				_, err := in.repository.remote()
+				_, err := in.repository.reachableRemoteURL()
 				return err
 			}
 			return scaffold.CheckSource(answer)
@@ -190,13 +190,13 @@ func (in *initRun) askSource(context.Context) *question {
 	}
 }
 
-func (in *initRun) askPublish(context.Context) *question {
+func (in *initRun) publishQuestion(context.Context) *question {
 	if in.source == "" {
 		return nil
 	}
 	source := in.source
 	if source == "." {
-		source, _ = in.repository.remote()
+		source, _ = in.repository.reachableRemoteURL()
 	}
 	return &question{flag: "publish", usual: "rendered",
 		text: "Where should it publish? A branch of the source's repository, URL#BRANCH of another, or oci://REGISTRY/PATH.",

@@ -29,10 +29,10 @@ func (in *initRun) checkFlags() error {
 	switch {
 	case in.from != fromCluster && (given("kubeconfig") || given("context")):
 		return errors.New("--kubeconfig and --context require --from cluster")
-	case in.source == "" && !in.asks() && (given("branch") || given("publish") || given("name") || given("pipelines")):
+	case in.source == "" && !in.canAskUser() && (given("branch") || given("publish") || given("name") || given("pipelines")):
 		return errors.New("--branch, --publish, --name and --pipelines apply to a pipeline; set --source")
 	}
-	if given("from") || !in.asks() {
+	if given("from") || !in.canAskUser() {
 		if err := in.checkFrom(); err != nil {
 			return err
 		}

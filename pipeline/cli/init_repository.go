@@ -33,8 +33,8 @@ func findOwnRepository(dir string) *ownRepository {
 	return &ownRepository{root: root, urls: local.URLs()}
 }
 
-// remote returns the URL of the first remote that a daemon can reach, without credentials in it.
-func (r *ownRepository) remote() (string, error) {
+// reachableRemoteURL returns the URL of the first remote that a daemon can reach, without credentials in it.
+func (r *ownRepository) reachableRemoteURL() (string, error) {
 	if r == nil {
 		return "", errors.New("the current directory is not in a Git repository; specify the URL of the source")
 	}
@@ -57,8 +57,8 @@ func withoutCredentials(raw string) string {
 	return u.String()
 }
 
-// has reports whether a URL is that of one of the remotes.
-func (r *ownRepository) has(source string) bool {
+// hasRemoteURL reports whether a URL is that of one of the remotes.
+func (r *ownRepository) hasRemoteURL(source string) bool {
 	if r == nil {
 		return false
 	}
@@ -70,8 +70,8 @@ func (r *ownRepository) has(source string) bool {
 	return false
 }
 
-// inside returns the path of a file from the root of the repository.
-func (r *ownRepository) inside(name string) (string, error) {
+// pathFromRoot returns the path of a file from the root of the repository.
+func (r *ownRepository) pathFromRoot(name string) (string, error) {
 	absolute, err := filepath.Abs(name)
 	if err != nil {
 		return "", err
@@ -87,8 +87,8 @@ func (r *ownRepository) inside(name string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// fromHere returns the way from the current directory to the root of the repository.
-func (r *ownRepository) fromHere() string {
+// relativeRootPath returns the way from the current directory to the root of the repository.
+func (r *ownRepository) relativeRootPath() string {
 	here, err := filepath.Abs(".")
 	if err != nil {
 		return ""

@@ -126,7 +126,7 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 			return fmt.Errorf("reading the flag --published: %w", err)
 		}
 	}
-	mode := in.mode(in.allPolicies())
+	mode := in.effectiveMode(in.allPolicies())
 	overlays, err := in.findOverlays(ctx, b)
 	if err != nil {
 		return err
@@ -174,8 +174,8 @@ func (in *injectRun) replacesByDefault() bool {
 	return refused
 }
 
-// mode of the run, "" to leave it to the policies. A policy whose own mode is Check is the same as --check.
-func (in *injectRun) mode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
+// effectiveMode of the run, "" to leave it to the policies. A policy whose own mode is Check is the same as --check.
+func (in *injectRun) effectiveMode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
 	if in.remove {
 		return v1alpha1.ModeRemove
 	}
@@ -293,11 +293,11 @@ func inputName(in files.Input) string {
 func (in *injectRun) removeLeftovers(b *batch.Batch) error {
 	removed, kept, err := files.Clean(b.Leftovers())
 	if n := len(removed); n > 0 && !in.quiet {
-		fmt.Fprintf(in.streams.Err, "info: removed %s left by a killed run, such as %s\n", plural(n, "temporary file"), removed[0])
+		fmt.Fprintf(in.streams.Err, "info: removed %s left by a killed run, such as %s\n", countWithNoun(n, "temporary file"), removed[0])
 	}
 	if n := len(kept); n > 0 {
 		fmt.Fprintf(in.streams.Err, "warning: %s of another run, such as %s, may still be in use and %s kept; remove them when no prerig is running\n",
-			plural(n, "temporary file"), kept[0], map[bool]string{true: "was", false: "were"}[n == 1])
+			countWithNoun(n, "temporary file"), kept[0], map[bool]string{true: "was", false: "were"}[n == 1])
 	}
 	return err
 }
@@ -370,7 +370,7 @@ func (in *injectRun) printSummary(b *batch.Batch, report *fn.Report) {
 	}
 	line := strings.Join(parts, ", ")
 	if in.inPlace || in.diff || in.check {
-		line += fmt.Sprintf("; %d of %s %s", changed, plural(len(b.Files), "file"), verb)
+		line += fmt.Sprintf("; %d of %s %s", changed, countWithNoun(len(b.Files), "file"), verb)
 	}
 	fmt.Fprintln(in.streams.Err, line)
 }
@@ -393,7 +393,7 @@ func (in *injectRun) checkVerdict(report *fn.Report) error {
 	return findingsError{strings.Join(found, "\n")}
 }
 
-func plural(n int, what string) string {
+func countWithNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

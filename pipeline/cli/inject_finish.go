@@ -25,7 +25,7 @@ func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.R
 			return err
 		}
 	}
-	if in.replacesByDefault() || failed && !in.goesOn(b, report) {
+	if in.replacesByDefault() || failed && !in.canContinue(b, report) {
 		fmt.Fprintln(in.streams.Err, "nothing was written")
 		return errReported
 	}
@@ -49,10 +49,10 @@ func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.R
 	return errReported
 }
 
-// goesOn reports whether work remains despite errors. Commands that only show results continue past all of them.
+// canContinue reports whether work remains despite errors. Commands that only show results continue past all of them.
 // Manifests are written past files that cannot be read, to standard output and into a directory, where each file is
 // independent: a workload that cannot be injected, or a single file that would lose content, stops the whole run.
-func (in *injectRun) goesOn(b *batch.Batch, report *fn.Report) bool {
+func (in *injectRun) canContinue(b *batch.Batch, report *fn.Report) bool {
 	directory := in.output != "" && isOutputDirectory(in.output)
 	switch {
 	case in.inPlace, len(report.Outcomes) == 0 && len(b.Stream()) == 0:

@@ -135,7 +135,7 @@ func (l *lintRun) runLint(ctx context.Context, args []string) error {
 	if err := format.Write(l.streams.Out, l.output, found, options); err != nil {
 		return err
 	}
-	return l.verdict(found, unchecked, l.pods, "workload")
+	return l.exitErrorForFindings(found, unchecked, l.pods, "workload")
 }
 
 // checkFlags refuses values that flags cannot have.
@@ -161,8 +161,9 @@ func isUnchecked(r result.Result) bool {
 	return r.Severity == result.Error && r.Tags[result.TagCode] == ""
 }
 
-// sayOnce marks errors about whole pods so that equal ones are joined, as of the many workloads of kustomizations that name no namespace.
-func sayOnce(unchecked result.Results) {
+// joinEqualErrors marks errors about whole pods so that equal ones are joined, as of the many workloads of
+// kustomizations that name no namespace.
+func joinEqualErrors(unchecked result.Results) {
 	for i, r := range unchecked {
 		if r.ResourceRef == nil || r.Field != nil && r.Field.Path != "" && !strings.HasSuffix(r.Field.Path, ".template") {
 			continue
@@ -241,7 +242,7 @@ func (l *lintRun) findProblems(ctx context.Context, b *batch.Batch, severities m
 			failed[r.File.Path+" "+r.ResourceRef.String()] = true
 		}
 	}
-	sayOnce(unchecked)
+	joinEqualErrors(unchecked)
 	for _, o := range report.Outcomes {
 		if failed[o.File.Path+" "+o.Ref.String()] {
 			continue

@@ -35,7 +35,7 @@ func (l *lintRun) readBaseline() (*baseline.Baseline, error) {
 func (l *lintRun) saveBaseline(ctx context.Context, found result.Results, unchecked int) error {
 	if unchecked > 0 {
 		l.printResults(slices.DeleteFunc(slices.Clone(found), func(r result.Result) bool { return !isUnchecked(r) }))
-		return fmt.Errorf("writing the baseline: not everything was checked, because of %s; nothing was written", plural(unchecked, "error"))
+		return fmt.Errorf("writing the baseline: not everything was checked, because of %s; nothing was written", countWithNoun(unchecked, "error"))
 	}
 	b := baseline.New(found)
 	data, err := b.Bytes()
@@ -49,7 +49,7 @@ func (l *lintRun) saveBaseline(ctx context.Context, found result.Results, unchec
 	if err := files.Write(ctx, []files.Output{out}, func(int) {}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.streams.Err, "wrote %s to %s; %s checked\n", plural(b.Len(), "finding"), l.writeBaseline, plural(l.pods, "pod"))
+	_, err = fmt.Fprintf(l.streams.Err, "wrote %s to %s; %s checked\n", countWithNoun(b.Len(), "finding"), l.writeBaseline, countWithNoun(l.pods, "pod"))
 	return err
 }
 
@@ -66,7 +66,7 @@ func (l *lintRun) applyBaseline(known *baseline.Baseline, found result.Results) 
 	}
 	if len(gone) > 0 {
 		fmt.Fprintf(l.streams.Err, "info: %s of the baseline %s no longer found; --write-baseline removes them\n",
-			plural(len(gone), "finding"), map[bool]string{true: "was", false: "were"}[len(gone) == 1])
+			countWithNoun(len(gone), "finding"), map[bool]string{true: "was", false: "were"}[len(gone) == 1])
 	}
 	return fresh, &format.Baseline{Known: n, Gone: append([]baseline.Entry{}, gone...)}
 }

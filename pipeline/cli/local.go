@@ -85,7 +85,7 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 	if err := l.checkRevisions(); err != nil {
 		return nil, nil, err
 	}
-	sources, err := l.standIns()
+	sources, err := l.replacementDirectories()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,9 +124,9 @@ func (l *localPipelines) newCharts() *chart.Fetcher {
 	return chart.New(chart.Options{StateDir: l.cache, Secrets: secret.Dir{Path: l.secrets}})
 }
 
-// standIns maps the normalized URL of each replaced source, "" for every source, to its directory of --source. A
-// directory that replaces no source is an error: the render would not match the command line.
-func (l *localPipelines) standIns() (map[string]string, error) {
+// replacementDirectories maps the normalized URL of each replaced source, "" for every source, to its directory of
+// --source. A directory that replaces no source is an error: the render would not match the command line.
+func (l *localPipelines) replacementDirectories() (map[string]string, error) {
 	sources := map[string]string{}
 	for _, s := range l.sources {
 		url, dir, ok := strings.Cut(s, "=")

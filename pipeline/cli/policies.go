@@ -48,7 +48,7 @@ func (r *manifestRun) loadPolicies() error {
 			return err
 		}
 	}
-	r.sayPolicies()
+	r.printAppliedPolicies()
 	return nil
 }
 
@@ -172,13 +172,13 @@ func (r *manifestRun) searchStarts() []searchStart {
 	return out
 }
 
-// sayPolicies prints which policies are applied. It always reports if none was chosen explicitly: the same command
-// has another result once a file exists.
-func (r *manifestRun) sayPolicies() {
+// printAppliedPolicies prints which policies are applied. It always reports if none was chosen explicitly: the same
+// command has another result once a file exists.
+func (r *manifestRun) printAppliedPolicies() {
 	for _, g := range r.groups {
 		line := strings.Join(g.origins, ", ")
 		if len(r.groups) > 1 {
-			line += ", for " + plural(len(g.batch.Files), "file") + " such as " + g.batch.Files[0].Input.Path
+			line += ", for " + countWithNoun(len(g.batch.Files), "file") + " such as " + g.batch.Files[0].Input.Path
 			if len(g.batch.Files) == 1 {
 				line = strings.Join(g.origins, ", ") + ", for " + g.batch.Files[0].Input.Path
 			}

@@ -17,9 +17,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// tellPreviews prints which pull requests are previewed, since when and with what outcome. A daemon that is older
+// printPreviews prints which pull requests are previewed, since when and with what outcome. A daemon that is older
 // than the command reports none.
-func (d *daemonClient) tellPreviews(ctx context.Context, w io.Writer) error {
+func (d *daemonClient) printPreviews(ctx context.Context, w io.Writer) error {
 	var all server.Previews
 	if err := d.callAPI(ctx, http.MethodGet, "/api/v1/previews", nil, &all); err != nil {
 		if told := (daemonError{}); errors.As(err, &told) && told.code == http.StatusNotFound {

@@ -46,12 +46,12 @@ func newBar(out io.Writer, what string) *progressBar {
 		}
 		return w
 	}}
-	b.timer = time.AfterFunc(time.Second, b.start)
+	b.timer = time.AfterFunc(time.Second, b.drawInitialState)
 	return b
 }
 
-// start draws what is known by now, and what comes after.
-func (b *progressBar) start() {
+// drawInitialState draws what is known by now, and what comes after.
+func (b *progressBar) drawInitialState() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
@@ -85,9 +85,9 @@ func (b *progressBar) drawLine() {
 	switch {
 	case b.last.Total > 0:
 		full := cells * b.last.Done / b.last.Total
-		line = fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), b.last.Done, b.last.Total, visibleText(b.last.Image))
+		line = fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), b.last.Done, b.last.Total, escapeControlCharacters(b.last.Image))
 	case b.last.Done > 0:
-		line = fmt.Sprintf("%s %d %s", b.what, b.last.Done, visibleText(b.last.Image))
+		line = fmt.Sprintf("%s %d %s", b.what, b.last.Done, escapeControlCharacters(b.last.Image))
 	default:
 		line = b.what
 	}

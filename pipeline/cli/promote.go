@@ -123,22 +123,22 @@ Exit codes:
 			return d.unknownNameError(cmd.Context(), args, err)
 		}
 		if request.DryRun {
-			return tellPlans(streams, answer)
+			return printRollbackPlans(streams, answer)
 		}
-		return tellRollbacks(streams, answer)
+		return printRollbackOutcomes(streams, answer)
 	}
 	return cmd
 }
 
-// tellPlans prints what rollbacks would do. A daemon that is older than the command has done them.
-func tellPlans(streams Streams, answer server.RollbackAnswer) error {
+// printRollbackPlans prints what rollbacks would do. A daemon that is older than the command has done them.
+func printRollbackPlans(streams Streams, answer server.RollbackAnswer) error {
 	if len(answer.Rollbacks) > 0 {
 		fmt.Fprintln(streams.Err, "the daemon does not support dry runs, and has rolled back")
-		return tellRollbacks(streams, answer)
+		return printRollbackOutcomes(streams, answer)
 	}
 	refused := false
 	for _, p := range answer.Plans {
-		fmt.Fprintf(streams.Err, "%.12s at %s, %q, %s; on hold afterwards: %s\n", p.Commit, p.Target, p.Subject, plural(p.Files, "file"), strings.Join(p.Pipelines, ", "))
+		fmt.Fprintf(streams.Err, "%.12s at %s, %q, %s; on hold afterwards: %s\n", p.Commit, p.Target, p.Subject, countWithNoun(p.Files, "file"), strings.Join(p.Pipelines, ", "))
 		if p.Diff == nil {
 			refused = true
 			fmt.Fprintf(streams.Err, "it would be rejected: %s\n", oneLine(p.Message))
@@ -159,19 +159,19 @@ func tellDiff(streams Streams, d *status.Diff) {
 			fmt.Fprintln(streams.Out, diff.Visible(strings.TrimSuffix(line, "\n")))
 		}
 		if f.LinesLeftOut > 0 {
-			fmt.Fprintf(streams.Err, "%s: %s more\n", oneLine(f.Path), plural(f.LinesLeftOut, "line"))
+			fmt.Fprintf(streams.Err, "%s: %s more\n", oneLine(f.Path), countWithNoun(f.LinesLeftOut, "line"))
 		}
 	}
 	if d.LeftOut > 0 {
-		fmt.Fprintf(streams.Err, "%s more\n", plural(d.LeftOut, "file"))
+		fmt.Fprintf(streams.Err, "%s more\n", countWithNoun(d.LeftOut, "file"))
 	}
 }
 
-// tellRollbacks prints the outcome of rollbacks.
-func tellRollbacks(streams Streams, answer server.RollbackAnswer) error {
+// printRollbackOutcomes prints the outcome of rollbacks.
+func printRollbackOutcomes(streams Streams, answer server.RollbackAnswer) error {
 	refused, again := false, false
 	for _, r := range answer.Rollbacks {
-		fmt.Fprintf(streams.Err, "%.12s at %s, %s: %s\n", r.Commit, r.Target, plural(r.Files, "file"), describeRollback(r))
+		fmt.Fprintf(streams.Err, "%.12s at %s, %s: %s\n", r.Commit, r.Target, countWithNoun(r.Files, "file"), describeRollback(r))
 		refused, again = refused || r.State == status.RollbackRefused, again || r.State == status.RollbackAsked
 	}
 	switch {
@@ -200,9 +200,9 @@ func describeRollback(r status.Rollback) string {
 	return "requested; " + oneLine(r.Message)
 }
 
-// tellPromotions prints the state of waves and merges, and the rollbacks that are pending or less than an hour old.
+// printPromotions prints the state of waves and merges, and the rollbacks that are pending or less than an hour old.
 // A daemon that is older than the command reports none.
-func (d *daemonClient) tellPromotions(ctx context.Context, w io.Writer) error {
+func (d *daemonClient) printPromotions(ctx context.Context, w io.Writer) error {
 	var all server.Promotions
 	if err := d.callAPI(ctx, http.MethodGet, "/api/v1/promotions", nil, &all); err != nil {
 		var told daemonError

@@ -58,10 +58,10 @@ done, and fail if one of the pipelines is not Ready.`
 			return nil
 		}
 		if !wait {
-			fmt.Fprintf(streams.Err, "requested %s\n", plural(len(answer.Pipelines), "pipeline"))
+			fmt.Fprintf(streams.Err, "requested %s\n", countWithNoun(len(answer.Pipelines), "pipeline"))
 			return nil
 		}
-		return awaitAll(cmd.Context(), streams, &d, answer.Answer, timeout)
+		return awaitAllHandled(cmd.Context(), streams, &d, answer.Answer, timeout)
 	}
 	return cmd
 }
@@ -73,13 +73,13 @@ func tellPutBack(streams Streams, plans []server.ReconcilePlan) {
 			fmt.Fprintf(streams.Err, "%s: nothing was changed by others\n", oneLine(p.Pipeline))
 			continue
 		}
-		fmt.Fprintf(streams.Err, "%s: would put back %s\n", oneLine(p.Pipeline), plural(len(p.Diff.Files)+p.Diff.LeftOut, "file"))
+		fmt.Fprintf(streams.Err, "%s: would put back %s\n", oneLine(p.Pipeline), countWithNoun(len(p.Diff.Files)+p.Diff.LeftOut, "file"))
 		tellDiff(streams, p.Diff)
 	}
 }
 
-// awaitAll waits until every pipeline has handled the request.
-func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration) error {
+// awaitAllHandled waits until every pipeline has handled the request.
+func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	waiting := len(answer.Pipelines)
@@ -114,15 +114,15 @@ func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer serv
 		select {
 		case <-ctx.Done():
 			return notInTime(ctx, waiting, len(found), timeout)
-		case <-time.After(lookPause(took)):
+		case <-time.After(pollDelayAfter(took)):
 		}
 	}
 }
 
-// lookPause returns the delay before the next poll of pipelines that are waited for, after one that took that long.
-// Listing ten thousand takes the daemon a third of a second, which it would rather spend running them: polls use a
-// tenth of the time at most.
-func lookPause(took time.Duration) time.Duration {
+// pollDelayAfter returns the delay before the next poll of pipelines that are waited for, after one that took that
+// long. Listing ten thousand takes the daemon a third of a second, which it would rather spend running them: polls use
+// a tenth of the time at most.
+func pollDelayAfter(took time.Duration) time.Duration {
 	return min(max(250*time.Millisecond, 9*took), 5*time.Second)
 }
 

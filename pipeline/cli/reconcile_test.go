@@ -50,7 +50,7 @@ func TestWaitingForARequest(t *testing.T) {
 			if !c.ends {
 				longest = time.Second
 			}
-			err := awaitAll(t.Context(), Streams{Out: &out, Err: &out}, d, server.Answer{Token: token, Pipelines: []string{"team/web"}}, longest)
+			err := awaitAllHandled(t.Context(), Streams{Out: &out, Err: &out}, d, server.Answer{Token: token, Pipelines: []string{"team/web"}}, longest)
 			if c.ends && (err != nil || asked != len(c.told)) {
 				t.Errorf("after %d answers of %d: %v", asked, len(c.told), err)
 			}
@@ -66,7 +66,7 @@ func TestLooksLeaveTheDaemonItsTime(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		0: 250 * time.Millisecond, 10 * time.Millisecond: 250 * time.Millisecond, 300 * time.Millisecond: 2700 * time.Millisecond, time.Minute: 5 * time.Second,
 	} {
-		if got := lookPause(took); got != want {
+		if got := pollDelayAfter(took); got != want {
 			t.Errorf("after a look of %s it waits %s, not %s", took, got, want)
 		}
 	}

@@ -66,7 +66,7 @@ func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, resul
 	if err := writeBelow(ctx, dir, texts); err != nil {
 		return err
 	}
-	l.tellUnknown(told, dir, name, records, unrecorded)
+	l.printUnrecordedManifests(told, dir, name, records, unrecorded)
 	return nil
 }
 
@@ -96,14 +96,14 @@ func removeStale(told io.Writer, dir *files.Directory, name string, stale []stri
 		}
 	}
 	if len(removed) > 0 {
-		fmt.Fprintf(told, "info: removed %s from earlier renders: %s\n", plural(len(removed), "file"), strings.Join(removed, ", "))
+		fmt.Fprintf(told, "info: removed %s from earlier renders: %s\n", countWithNoun(len(removed), "file"), strings.Join(removed, ", "))
 	}
 	return nil
 }
 
-// tellUnknown names the manifests below the paths of pipelines that had no record, as in a directory that an earlier version has
-// written: they may be left of an earlier render, or be people's own.
-func (l *localPipelines) tellUnknown(told io.Writer, dir *files.Directory, name string, records *publish.Records, unrecorded []dryrun.Result) {
+// printUnrecordedManifests names the manifests below the paths of pipelines that had no record, as in a directory that
+// an earlier version has written: they may be left of an earlier render, or be people's own.
+func (l *localPipelines) printUnrecordedManifests(told io.Writer, dir *files.Directory, name string, records *publish.Records, unrecorded []dryrun.Result) {
 	if len(unrecorded) == 0 {
 		return
 	}

@@ -160,7 +160,7 @@ func TestTheEndOfAWaitNamesItsFlag(t *testing.T) {
 	}))
 	defer daemon.Close()
 	d := &daemonClient{url: daemon.URL, state: t.TempDir()}
-	err := awaitAll(t.Context(), Streams{}, d, server.Answer{Token: "a", Pipelines: []string{"team/web"}}, 50*time.Millisecond)
+	err := awaitAllHandled(t.Context(), Streams{}, d, server.Answer{Token: "a", Pipelines: []string{"team/web"}}, 50*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "waiting for 1 of 1 pipelines: not done within 50ms (--timeout)") {
 		t.Errorf("got %v", err)
 	}

@@ -77,12 +77,12 @@ func (r *reportFlags) ruleSeverities(example string) (map[string]string, error) 
 	return out, nil
 }
 
-// verdict returns the result of the command: objects that could not be checked have precedence over findings,
-// because their findings are unknown. count is the number of checked objects of the kind.
-func (r *reportFlags) verdict(found result.Results, unchecked, count int, checked string) error {
+// exitErrorForFindings returns the result of the command: objects that could not be checked have precedence over
+// findings, because their findings are unknown. count is the number of checked objects of the kind.
+func (r *reportFlags) exitErrorForFindings(found result.Results, unchecked, count int, checked string) error {
 	switch {
 	case unchecked > 0:
-		return fmt.Errorf("not everything was checked, because of %s", plural(unchecked, "error"))
+		return fmt.Errorf("not everything was checked, because of %s", countWithNoun(unchecked, "error"))
 	case count == 0 && !r.allowEmpty:
 		return errors.New("no " + checked + " was found, so nothing was checked; specify other files, or set --allow-empty if this is expected")
 	}
@@ -93,7 +93,7 @@ func (r *reportFlags) verdict(found result.Results, unchecked, count int, checke
 		}
 	}
 	if n > 0 {
-		return findingsError{fmt.Sprintf("%s of severity %s or above", plural(n, "finding"), r.failOn)}
+		return findingsError{fmt.Sprintf("%s of severity %s or above", countWithNoun(n, "finding"), r.failOn)}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // revisionOf returns the revision that --revision sets for a pipeline's source, or "" if it sets none.
 func (l *localPipelines) revisionOf(e catalog.Entry, mountPath string) string {
 	for _, given := range l.revisions {
-		if at, revision := l.splitRevision(given); at == mountPath && (at == "" || mounts(e, at)) {
+		if at, revision := l.splitRevision(given); at == mountPath && (at == "" || mountsSourceAt(e, at)) {
 			return revision
 		}
 	}
@@ -26,14 +26,14 @@ func (l *localPipelines) revisionOf(e catalog.Entry, mountPath string) string {
 // mount at is a mount path.
 func (l *localPipelines) splitRevision(given string) (mountPath, revision string) {
 	at, revision, ok := strings.Cut(given, "=")
-	if ok && slices.ContainsFunc(l.catalog.All(), func(e catalog.Entry) bool { return mounts(e, at) }) {
+	if ok && slices.ContainsFunc(l.catalog.All(), func(e catalog.Entry) bool { return mountsSourceAt(e, at) }) {
 		return at, revision
 	}
 	return "", given
 }
 
-// mounts reports whether a pipeline has a further source at a path.
-func mounts(e catalog.Entry, at string) bool {
+// mountsSourceAt reports whether a pipeline has a further source at a path.
+func mountsSourceAt(e catalog.Entry, at string) bool {
 	return e.Pipeline != nil && slices.ContainsFunc(e.Pipeline.Spec.Sources, func(m v1alpha1.MountedSource) bool { return m.MountPath == at })
 }
 

@@ -99,10 +99,10 @@ func (o *statusOptions) runStatus(ctx context.Context, streams Streams, d *daemo
 		if err := catalogNotes(streams.Out, from); err != nil {
 			return fmt.Errorf("writing the state: %w", err)
 		}
-		if err := d.tellPromotions(ctx, streams.Out); err != nil {
+		if err := d.printPromotions(ctx, streams.Out); err != nil {
 			return err
 		}
-		if err := d.tellPreviews(ctx, streams.Out); err != nil {
+		if err := d.printPreviews(ctx, streams.Out); err != nil {
 			return err
 		}
 	}
@@ -168,12 +168,12 @@ func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, deta
 			if i > 0 {
 				fmt.Fprintln(streams.Out)
 			}
-			if err = statusOf(streams.Out, p); err != nil {
+			if err = writePipelineStatus(streams.Out, p); err != nil {
 				break
 			}
 		}
 	default:
-		err = statusList(streams.Out, found, all)
+		err = writeStatusList(streams.Out, found, all)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the state: %w", err)
@@ -185,7 +185,7 @@ func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, deta
 		}
 	}
 	if o.check && bad > 0 {
-		return findingsError{fmt.Sprintf("%s of %d failing", plural(bad, "pipeline"), len(all))}
+		return findingsError{fmt.Sprintf("%s of %d failing", countWithNoun(bad, "pipeline"), len(all))}
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (o *statusOptions) watchStatus(ctx context.Context, streams Streams, d *dae
 		found := o.filterPipelines(all)
 		if terminal {
 			fmt.Fprint(streams.Out, "\x1b[H\x1b[J")
-			err = statusList(streams.Out, found, all)
+			err = writeStatusList(streams.Out, found, all)
 		} else {
 			err = statusTable(streams.Out, changedSince(shown, found), wide)
 		}

@@ -119,7 +119,7 @@ func TestAConditionWithoutATime(t *testing.T) {
 	p := server.Pipeline{Name: "other", State: server.StateInvalid}
 	p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid}}
 	var out bytes.Buffer
-	if err := statusOf(&out, p); err != nil || !strings.Contains(out.String(), "ready  False, Invalid\n") {
+	if err := writePipelineStatus(&out, p); err != nil || !strings.Contains(out.String(), "ready  False, Invalid\n") {
 		t.Errorf("error %v, got:\n%s", err, &out)
 	}
 }
@@ -177,7 +177,7 @@ func TestStatusSaysWhatWaitsForPeople(t *testing.T) {
 	} {
 		r.State = state
 		var list, detail bytes.Buffer
-		if err := errors.Join(statusTable(&list, []server.Pipeline{p}, wide), statusOf(&detail, p)); err != nil {
+		if err := errors.Join(statusTable(&list, []server.Pipeline{p}, wide), writePipelineStatus(&detail, p)); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(list.String(), want+"; 1 object") || !strings.Contains(detail.String(), want) || !strings.Contains(detail.String(), "  proposed ") {

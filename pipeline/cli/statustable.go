@@ -19,8 +19,8 @@ import (
 // wide is the length of lines without a terminal that defines one.
 const wide = 240
 
-// statusList is the table with a line that counts, for people.
-func statusList(w io.Writer, found, all []server.Pipeline) error {
+// writeStatusList is the table with a line that counts, for people.
+func writeStatusList(w io.Writer, found, all []server.Pipeline) error {
 	columns, ok := terminalWidth(w)
 	if !ok {
 		columns = wide
@@ -46,7 +46,7 @@ func statusList(w io.Writer, found, all []server.Pipeline) error {
 	if len(found) < len(all) {
 		shown = fmt.Sprintf(", %d shown", len(found))
 	}
-	_, err := fmt.Fprintf(w, "%s%s: %s\n", plural(len(all), "pipeline"), shown, strings.Join(parts, ", "))
+	_, err := fmt.Fprintf(w, "%s%s: %s\n", countWithNoun(len(all), "pipeline"), shown, strings.Join(parts, ", "))
 	return err
 }
 
@@ -92,7 +92,7 @@ func statusTable(w io.Writer, found []server.Pipeline, columns int) error {
 	return err
 }
 
-func statusOf(w io.Writer, p server.Pipeline) error {
+func writePipelineStatus(w io.Writer, p server.Pipeline) error {
 	fmt.Fprintf(w, "%s: %s\n", p.Name, p.State)
 	for text := range strings.Lines(p.Message) {
 		fmt.Fprintf(w, "  %s\n", shortenLine(text, 4096))

@@ -121,7 +121,7 @@ func (r *verifyRun) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(collectSeldom))
 	}
-	registry, err := r.registry()
+	registry, err := r.workloadRegistry()
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *verifyRun) run(ctx context.Context) error {
 	if len(history.Workloads()) == 0 {
 		return errors.New("no workload is committed there, so nothing was compared; name other files with --rendered, --revision and --path")
 	}
-	snapshot, err := r.snapshot(ctx, history)
+	snapshot, err := r.readClusterSnapshot(ctx, history)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (r *verifyRun) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	return r.verdict(report)
+	return r.exitErrorForReport(report)
 }
 
 // noPods returns the error if no pods were compared, which must not look as if all were as committed.
@@ -202,8 +202,8 @@ func (r *verifyRun) checkFlags() error {
 	return nil
 }
 
-// registry returns the kinds with pods that policies define, and the built-in ones.
-func (r *verifyRun) registry() (*workload.Registry, error) {
+// workloadRegistry returns the kinds with pods that policies define, and the built-in ones.
+func (r *verifyRun) workloadRegistry() (*workload.Registry, error) {
 	var kinds []v1alpha1.WorkloadKind
 	for _, name := range r.policies {
 		data, err := os.ReadFile(name)
@@ -219,8 +219,8 @@ func (r *verifyRun) registry() (*workload.Registry, error) {
 	return workload.NewRegistry(kinds)
 }
 
-// snapshot reads the cluster, or the files in its place.
-func (r *verifyRun) snapshot(ctx context.Context, history verify.History) (*verify.Snapshot, error) {
+// readClusterSnapshot reads the cluster, or the files in its place.
+func (r *verifyRun) readClusterSnapshot(ctx context.Context, history verify.History) (*verify.Snapshot, error) {
 	if len(r.files) > 0 {
 		return r.savedSnapshot(ctx)
 	}
@@ -272,8 +272,8 @@ func readAuditLog(audit *verify.Audit, name string) error {
 	return nil
 }
 
-// verdict is the result of the command.
-func (r *verifyRun) verdict(report *verify.Report) error {
+// exitErrorForReport is the result of the command.
+func (r *verifyRun) exitErrorForReport(report *verify.Report) error {
 	counted := map[verify.State]bool{}
 	for _, value := range r.failOn {
 		for _, state := range failStates[value] {
@@ -285,7 +285,7 @@ func (r *verifyRun) verdict(report *verify.Report) error {
 		n += report.Counts[state]
 	}
 	if n > 0 {
-		return findingsError{fmt.Sprintf("%s in a state of --fail-on %s", plural(n, "pod"), strings.Join(r.failOn, ","))}
+		return findingsError{fmt.Sprintf("%s in a state of --fail-on %s", countWithNoun(n, "pod"), strings.Join(r.failOn, ","))}
 	}
 	return nil
 }

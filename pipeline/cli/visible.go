@@ -14,9 +14,10 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// visibleText returns a text without anything that a terminal would obey instead of showing it: escape sequences in the name of
-// a file or an object, and what turns the direction of writing around. They are written as Go writes them.
-func visibleText(text string) string {
+// escapeControlCharacters returns a text without anything that a terminal would obey instead of showing it: escape
+// sequences in the name of a file or an object, and what turns the direction of writing around. They are written as Go
+// writes them.
+func escapeControlCharacters(text string) string {
 	if !strings.ContainsFunc(text, isControl) {
 		return text
 	}
@@ -47,7 +48,7 @@ func isControl(r rune) bool {
 type visibleWriter struct{ to io.Writer }
 
 func (w visibleWriter) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(w.to, visibleText(string(p))); err != nil {
+	if _, err := io.WriteString(w.to, escapeControlCharacters(string(p))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -57,15 +58,15 @@ func (w visibleWriter) Write(p []byte) (int, error) {
 func visibleResults(rs result.Results) result.Results {
 	out := slices.Clone(rs)
 	for i, r := range out {
-		out[i].Message = visibleText(r.Message)
+		out[i].Message = escapeControlCharacters(r.Message)
 		if r.File != nil {
 			file := *r.File
-			file.Path = visibleText(file.Path)
+			file.Path = escapeControlCharacters(file.Path)
 			out[i].File = &file
 		}
 		if r.ResourceRef != nil {
 			ref := *r.ResourceRef
-			ref.Name, ref.Namespace = visibleText(ref.Name), visibleText(ref.Namespace)
+			ref.Name, ref.Namespace = escapeControlCharacters(ref.Name), escapeControlCharacters(ref.Namespace)
 			out[i].ResourceRef = &ref
 		}
 	}

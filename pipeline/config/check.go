@@ -37,7 +37,7 @@ func readFile(file string, text []byte) (values map[string]any, repositories []P
 	}
 	ps := strict.Problems{List: docs[0].Duplicates(strings.ToLower)}
 	values, _ = docs[0].Value.(map[string]any)
-	values, repositories = takeRepositories(values, &ps)
+	values, repositories = splitPipelinesGit(values, &ps)
 	if values == nil {
 		decoder.Decode(nil, docs[0].Value, &Config{}, &ps)
 	} else {
@@ -51,9 +51,9 @@ func readFile(file string, text []byte) (values map[string]any, repositories []P
 	return values, repositories, errors.Join(errs...)
 }
 
-// takeRepositories removes the list of pipelines_git from a file's values, because a key has one type for flags and
+// splitPipelinesGit removes the list of pipelines_git from a file's values, because a key has one type for flags and
 // variables. A map stays.
-func takeRepositories(values map[string]any, ps *strict.Problems) (rest map[string]any, out []PipelinesGit) {
+func splitPipelinesGit(values map[string]any, ps *strict.Problems) (rest map[string]any, out []PipelinesGit) {
 	rest = maps.Clone(values)
 	for key, value := range values {
 		list, ok := value.([]any)

@@ -86,7 +86,7 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 			return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, err)
 		}
 	}
-	if err := checkVariables(func(key string) bool { return byFlag(flags, key) }); err != nil {
+	if err := checkVariables(func(key string) bool { return isSetByFlag(flags, key) }); err != nil {
 		return nil, nil, err
 	}
 	c = &Config{}
@@ -99,7 +99,7 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 		c.Pipelines = "" // its default
 	}
 	if file != "" {
-		c.relativeTo(v, flags, filepath.Dir(file))
+		c.resolveRelativePaths(v, flags, filepath.Dir(file))
 	}
 	if err := c.Validate(); err != nil {
 		return nil, nil, err
@@ -139,14 +139,14 @@ func onOneLine(err error) error {
 	return fmt.Errorf("%s", strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "*", "")), " "))
 }
 
-// relativeTo makes the paths that come from the file relative to it.
-func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
+// resolveRelativePaths makes the paths that come from the file relative to it.
+func (c *Config) resolveRelativePaths(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 	fromFile := func(key string) bool {
 		// A variable that is set but empty has no effect.
 		if os.Getenv(variableName(key)) != "" || !v.InConfig(key) {
 			return false
 		}
-		return !byFlag(flags, key)
+		return !isSetByFlag(flags, key)
 	}
 	paths := map[string]*string{
 		"pipelines": &c.Pipelines, "policies": &c.Policies, "secrets": &c.Secrets, "state": &c.State, "admin.token": &c.Admin.Token,
@@ -172,8 +172,8 @@ func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 	}
 }
 
-// byFlag reports whether a flag sets the key.
-func byFlag(flags *pflag.FlagSet, key string) bool {
+// isSetByFlag reports whether a flag sets the key.
+func isSetByFlag(flags *pflag.FlagSet, key string) bool {
 	for name, of := range flagKeys {
 		if of == key && flags != nil && flags.Changed(name) {
 			return true
@@ -185,7 +185,7 @@ func byFlag(flags *pflag.FlagSet, key string) bool {
 // isGiven reports whether anybody has set the key.
 func isGiven(v *viper.Viper, flags *pflag.FlagSet, key string) bool {
 	text, ok := os.LookupEnv(variableName(key))
-	return ok && text != "" || v.InConfig(key) || byFlag(flags, key)
+	return ok && text != "" || v.InConfig(key) || isSetByFlag(flags, key)
 }
 
 func variableName(key string) string {

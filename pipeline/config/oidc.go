@@ -76,7 +76,7 @@ func (c *Config) validateOIDC(add addError) {
 	if o.Session < time.Minute || o.Session > maxSession {
 		add("admin.oidc.session", "must be from 1m to %s, found %s", maxSession, o.Session)
 	}
-	if _, err := o.grants(); err != nil {
+	if _, err := o.parseGrants(); err != nil {
 		add("admin.oidc.grants", "%v", err)
 	}
 }
@@ -91,8 +91,8 @@ func isSafeFromListeners(text string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// grants returns the grants, or what is wrong with them.
-func (o OIDC) grants() ([]signin.Grant, error) {
+// parseGrants returns the grants, or what is wrong with them.
+func (o OIDC) parseGrants() ([]signin.Grant, error) {
 	if len(o.Grants) == 0 {
 		return nil, errors.New("must give a role to a group, or nobody can sign in")
 	}
@@ -120,7 +120,7 @@ func (c *Config) SignIn(log *slog.Logger) (*signin.Provider, error) {
 	if o.Issuer == "" {
 		return nil, nil
 	}
-	grants, err := o.grants()
+	grants, err := o.parseGrants()
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,10 @@ func (c *Config) EventReceivers(transport http.RoundTripper) ([]event.Receiver, 
 		receiver := event.Receiver{Name: r.Name, Provider: event.Provider(r.Provider), Insecure: r.Insecure}
 		if r.Secret != "" {
 			file := &secretFile{name: r.Secret}
-			if err := file.read(); err != nil {
+			if err := file.readSecretFile(); err != nil {
 				return nil, fmt.Errorf("reading the secret of receiver %q: %w", r.Name, err)
 			}
-			receiver.Secret, receiver.Secrets = file.last[0], file.secrets
+			receiver.Secret, receiver.Secrets = file.last[0], file.currentSecrets
 		}
 		if r.Audience != "" || r.Email != "" {
 			verifier, err := event.NewTokenVerifier(r.Audience, r.Email, "", transport)
@@ -49,19 +49,19 @@ type secretFile struct {
 	last [][]byte
 }
 
-// secrets returns the current content of the file. While it cannot be read, or is empty, its last content remains
-// valid.
-func (f *secretFile) secrets() [][]byte {
+// currentSecrets returns the current content of the file. While it cannot be read, or is empty, its last content
+// remains valid.
+func (f *secretFile) currentSecrets() [][]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_ = f.read()
+	_ = f.readSecretFile()
 	return f.last
 }
 
 // maxSecrets bounds how many secrets one receiver has: each is tried.
 const maxSecrets = 4
 
-func (f *secretFile) read() error {
+func (f *secretFile) readSecretFile() error {
 	text, err := os.ReadFile(f.name)
 	if err != nil {
 		return err

@@ -29,14 +29,14 @@ func (p *components) openArtifacts() (err error) {
 	}
 	p.artifacts, err = externalartifact.Open(externalartifact.Options{
 		Dir: p.c.ArtifactsDir(), URL: p.c.Artifacts.URL, Grace: p.c.Artifacts.Keep, Client: client.Dynamic(), Log: p.o.Log,
-		Lost: p.publishAgain,
+		Lost: p.requestMissingPublish,
 	})
 	return err
 }
 
-// publishAgain requests a run of a pipeline whose published file is missing, but only if the pipeline publishes to
-// that object: anyone with write access to the object can name any pipeline in it.
-func (p *components) publishAgain(ctx context.Context, ref externalartifact.Ref, pipeline string) {
+// requestMissingPublish requests a run of a pipeline whose published file is missing, but only if the pipeline
+// publishes to that object: anyone with write access to the object can name any pipeline in it.
+func (p *components) requestMissingPublish(ctx context.Context, ref externalartifact.Ref, pipeline string) {
 	entry, ok := p.catalog.Get(pipeline)
 	if !ok || entry.Pipeline == nil || !slices.ContainsFunc(entry.Pipeline.Spec.Publish, func(to v1alpha1.Publish) bool {
 		e := to.ExternalArtifact
@@ -69,8 +69,8 @@ func closeListener(l net.Listener) {
 	}
 }
 
-// keepArtifacts serves artifacts, and removes those whose time is over, until ctx is done.
-func (p *components) keepArtifacts(ctx context.Context, group *errgroup.Group, l net.Listener) {
+// serveArtifacts serves artifacts, and removes those whose time is over, until ctx is done.
+func (p *components) serveArtifacts(ctx context.Context, group *errgroup.Group, l net.Listener) {
 	if l == nil {
 		return
 	}

@@ -128,7 +128,7 @@ const sweepEvery = 10 * time.Minute
 
 // sweepSnapshots removes snapshots of the cluster that are no longer referenced, until ctx is done.
 func (p *components) sweepSnapshots(ctx context.Context) {
-	regularly(ctx, sweepEvery, func() {
+	runAtInterval(ctx, sweepEvery, func() {
 		if err := p.store.SweepSnapshots(ctx); err != nil && ctx.Err() == nil {
 			p.o.Log.Warn("snapshots of the cluster that nothing names are left", "error", err)
 		}
@@ -138,7 +138,7 @@ func (p *components) sweepSnapshots(ctx context.Context) {
 // sweepPolicies releases the completions of policies that no longer exist or no longer request them, until ctx is
 // done.
 func (p *components) sweepPolicies(ctx context.Context) {
-	regularly(ctx, sweepEvery, func() {
+	runAtInterval(ctx, sweepEvery, func() {
 		if p.cluster.watcher.Problem() != nil {
 			return // the existing policies are unknown
 		}
@@ -152,8 +152,8 @@ func (p *components) sweepPolicies(ctx context.Context) {
 	})
 }
 
-// regularly does something with each interval, for the first time after one, until ctx is done.
-func regularly(ctx context.Context, interval time.Duration, do func()) {
+// runAtInterval does something with each interval, for the first time after one, until ctx is done.
+func runAtInterval(ctx context.Context, interval time.Duration, do func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -182,7 +182,7 @@ func (p *components) followCluster(ctx context.Context, group *errgroup.Group, p
 		p.cluster.watcher.Run(ctx, func(changed, policies []string) {
 			p.reloadObjects()
 			reporter.Look(changed, policies)
-			if using := p.usersOf(policies); len(using) > 0 {
+			if using := p.pipelinesUsingPolicies(policies); len(using) > 0 {
 				go p.planUntilAccepted(ctx, planner, using, newCause("policy changed"))
 			}
 		})
@@ -212,8 +212,8 @@ func (p *components) reloadObjects() {
 	}
 }
 
-// usersOf returns the pipelines that name one of the policies, each written as NAMESPACE/NAME.
-func (p *components) usersOf(policies []string) (using []string) {
+// pipelinesUsingPolicies returns the pipelines that name one of the policies, each written as NAMESPACE/NAME.
+func (p *components) pipelinesUsingPolicies(policies []string) (using []string) {
 	if len(policies) == 0 {
 		return nil
 	}

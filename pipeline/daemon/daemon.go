@@ -149,7 +149,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		return err
 	}
 	p.startWork(ctx, group, planner)
-	p.keepArtifacts(ctx, group, archives)
+	p.serveArtifacts(ctx, group, archives)
 	return p.waitForGroup(all, ctx, group)
 }
 
@@ -302,12 +302,12 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if o.Render.Warm == 0 {
 		o.Render.Warm = min(c.Workers, 4)
 	}
-	o.Render.Namespaces = p.noteNamespaces
+	o.Render.Namespaces = p.reportNamespaceIsolation
 	if p.pool, err = render.NewPool(o.Render); err != nil {
 		return err
 	}
 	if c.Workers > 0 {
-		go p.tellIsolation(storing)
+		go p.reportIsolation(storing)
 	}
 	bases, err := c.RemotePatterns()
 	if err != nil {
@@ -328,7 +328,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,
-		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: p.teams(), History: c.History, ExternalURL: c.ExternalURL,
+		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: p.rendererTeams(), History: c.History, ExternalURL: c.ExternalURL,
 		Observe: p.metrics.Run, ReadCluster: p.readCluster, Watchdog: p.watchdog, Log: o.Log,
 	})
 	if err := p.openPreviews(reach, limits, secrets); err != nil {
@@ -344,8 +344,8 @@ func (p *components) newNotifier(secrets secret.Reader) *notify.Notifier {
 	return n
 }
 
-// teams are who shares the renderers: tenants, and namespaces that belong to none.
-func (p *components) teams() build.Teams {
+// rendererTeams are who shares the renderers: tenants, and namespaces that belong to none.
+func (p *components) rendererTeams() build.Teams {
 	return build.Teams{
 		Of: func(namespace string) string {
 			if team := p.catalog.TenantOfNamespace(namespace); team != "" {

@@ -5,9 +5,9 @@ package daemon
 
 import "context"
 
-// tellIsolation reports in the log and the metrics how renderers are isolated from this machine, which depends on
+// reportIsolation reports in the log and the metrics how renderers are isolated from this machine, which depends on
 // the kernel and on the user that runs the daemon.
-func (p *components) tellIsolation(ctx context.Context) {
+func (p *components) reportIsolation(ctx context.Context) {
 	found, err := p.pool.Isolation(ctx)
 	if ctx.Err() != nil {
 		return
@@ -24,8 +24,8 @@ func (p *components) tellIsolation(ctx context.Context) {
 	p.o.Log.Info("renderers are isolated", "by", found.String())
 }
 
-// noteNamespaces reports the same for one layer, whose availability may change while the daemon runs.
-func (p *components) noteNamespaces(have bool, err error) {
+// reportNamespaceIsolation reports the same for one layer, whose availability may change while the daemon runs.
+func (p *components) reportNamespaceIsolation(have bool, err error) {
 	p.metrics.Isolation(map[string]bool{"namespaces": have})
 	if have {
 		p.o.Log.Info("renderers have namespaces of their own again")

@@ -55,7 +55,7 @@ func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
 	}
 	return server.New(server.Options{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Promoter: p.promoter, Receivers: receivers, Delivery: p.metrics.Delivery,
-		Problem: p.problem, IsWaiting: p.workers.isWaiting, Metrics: p.metrics.Handler(), Tokens: tokens, SignIn: signIn, Audit: audit, Version: p.o.Version, Log: p.o.Log,
+		Problem: p.readinessProblem, IsWaiting: p.workers.isWaiting, Metrics: p.metrics.Handler(), Tokens: tokens, SignIn: signIn, Audit: audit, Version: p.o.Version, Log: p.o.Log,
 		Session: p.c.Admin.OIDC.Session, ExternalURL: p.c.ExternalURL,
 	})
 }
@@ -74,7 +74,7 @@ func (p *components) openListeners(ctx context.Context, group *errgroup.Group, p
 	if err != nil {
 		return err
 	}
-	p.measure(s)
+	p.registerPolledMetrics(s)
 	if hooks == nil {
 		if hooks, err = listenHooks(p.c); err != nil {
 			return err

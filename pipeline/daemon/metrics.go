@@ -12,22 +12,22 @@ import (
 	"github.com/prerig/prerig/pipeline/server"
 )
 
-// measure has everything measured that is not counted where it happens.
-func (p *components) measure(s *server.Server) {
+// registerPolledMetrics has everything measured that is not counted where it happens.
+func (p *components) registerPolledMetrics(s *server.Server) {
 	p.metrics.Queue(func(ctx context.Context) (queue.Depth, error) {
 		return p.queue.Depth(ctx, func(pipeline string) (string, bool) { return p.store.Get(pipeline).RetryCause() })
 	}, p.queue.Writable)
 	p.metrics.Disk(p.c.State)
-	p.metrics.Workers(func() bool { return p.workers.problem() == nil })
+	p.metrics.Workers(func() bool { return p.workers.missingWorkersProblem() == nil })
 	p.metrics.Unpolled(func() int { return p.planner.Unpolled().Sources })
 	p.metrics.Removals(p.keeper.Removals)
 	p.metrics.Catalog(p.catalog.Statuses)
 	p.metrics.Pipelines(s.Measure, server.States(), p.c.Metrics.Pipelines)
 }
 
-// problem returns the reason storing, polling or rendering fails now, or nil if all work: with an external NATS the
-// state directory still holds the mirrors.
-func (p *components) problem() error {
+// readinessProblem returns the reason storing, polling or rendering fails now, or nil if all work: with an external
+// NATS the state directory still holds the mirrors.
+func (p *components) readinessProblem() error {
 	if space, err := disk.Of(p.c.State); err == nil {
 		if err := space.Problem(); err != nil {
 			return err
@@ -36,7 +36,7 @@ func (p *components) problem() error {
 	if err := p.queue.Ready(); err != nil {
 		return err
 	}
-	if err := p.workers.problem(); err != nil {
+	if err := p.workers.missingWorkersProblem(); err != nil {
 		return err
 	}
 	// A few sources that are not polled do not affect the others, which are still served; the metrics report them.

@@ -26,14 +26,14 @@ var errNoWorkers = errors.New("no worker takes jobs: workers is 0 here and no pr
 
 // watchWorkers checks for workers until ctx is done. A queue that does not answer leaves the result unchanged.
 func (p *components) watchWorkers(ctx context.Context) {
-	p.workers.note(time.Now(), true, 0, nil)
-	regularly(ctx, min(workersEvery, p.workersGrace()/3), func() {
+	p.workers.recordWorkerPresence(time.Now(), true, 0, nil)
+	runAtInterval(ctx, min(workersEvery, p.workersGrace()/3), func() {
 		found, err := p.queue.HasWorkers(ctx)
 		var waiting map[string]bool
 		if err == nil && !found {
 			waiting, err = p.queue.Pending(ctx)
 		}
-		if err == nil && p.workers.note(time.Now(), found, p.workersGrace(), waiting) {
+		if err == nil && p.workers.recordWorkerPresence(time.Now(), found, p.workersGrace(), waiting) {
 			p.o.Log.Error("pipelines wait", "error", errNoWorkers, "jobs", len(waiting))
 		}
 	})
@@ -48,8 +48,8 @@ func (p *components) workersGrace() time.Duration {
 	return 2 * p.c.NATS.AckWait
 }
 
-// note records whether workers exist now, and reports whether it has just become certain that none do.
-func (w *workerWatch) note(now time.Time, found bool, grace time.Duration, waiting map[string]bool) (lost bool) {
+// recordWorkerPresence records whether workers exist now, and reports whether it has just become certain that none do.
+func (w *workerWatch) recordWorkerPresence(now time.Time, found bool, grace time.Duration, waiting map[string]bool) (lost bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if found {
@@ -65,8 +65,8 @@ func (w *workerWatch) note(now time.Time, found bool, grace time.Duration, waiti
 	return lost
 }
 
-// problem returns the reason jobs are not rendered, or nil if workers exist.
-func (w *workerWatch) problem() error {
+// missingWorkersProblem returns the reason jobs are not rendered, or nil if workers exist.
+func (w *workerWatch) missingWorkersProblem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.absent {

@@ -96,7 +96,7 @@ func TestServerThatDoesNotAnswerIsNoticed(t *testing.T) {
 			w.mendEvery, w.checkEvery = 10*time.Millisecond, 50*time.Millisecond
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if err := w.start(ctx); err != nil {
+			if err := w.startAndSync(ctx); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "the objects are not watched", func() bool { return s.watches.Load() >= 2 })

@@ -47,9 +47,9 @@ func TestConfirm(t *testing.T) {
 // TestAnObjectThatWasMadeAnewIsAnotherOne has one replaced by one that says the same, which a list may show as a change.
 func TestAnObjectThatWasMadeAnewIsAnotherOne(t *testing.T) {
 	w := newTestWatcher()
-	w.note(pipelines, newPipeline("web", "Orphan", false))
+	w.storeObject(pipelines, newPipeline("web", "Orphan", false))
 	w.touched = map[string]bool{}
-	w.note(pipelines, madeBefore(newPipeline("web", "Orphan", false)))
+	w.storeObject(pipelines, madeBefore(newPipeline("web", "Orphan", false)))
 	all, err := w.Pipelines()
 	if err != nil || len(all) != 1 || all[0].Version.UID != "of-before" || !w.touched["shop/web"] {
 		t.Errorf("%+v, %v; noticed: %v", all, err, w.touched)

@@ -20,16 +20,16 @@ type gone struct {
 // keepGone is how long that is kept: it is noted within seconds in what is stored of the pipeline.
 const keepGone = 24 * time.Hour
 
-// forget drops an object that no longer exists. An object that is only missing from a list does not count as
-// observed deletion, unless it was being deleted.
-func (w *Watcher) forget(resource schema.GroupVersionResource, o any) {
+// forgetDeletedObject drops an object that no longer exists. An object that is only missing from a list does not count
+// as observed deletion, unless it was being deleted.
+func (w *Watcher) forgetDeletedObject(resource schema.GroupVersionResource, o any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
 	if err != nil {
 		return
 	}
 	_, missing := o.(cache.DeletedFinalStateUnknown)
 	if !missing {
-		w.note(resource, o) // as it was in the end
+		w.storeObject(resource, o) // as it was in the end
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,12 +38,12 @@ func (w *Watcher) forget(resource schema.GroupVersionResource, o any) {
 		w.deleted[key] = gone{last.text, time.Now()}
 	}
 	delete(w.objects[resource], key)
-	w.touch(resource, key)
+	w.markObjectChanged(resource, key)
 }
 
 // IsDeleted implements catalog.Objects.
 func (w *Watcher) IsDeleted(key string) bool {
-	one := w.object(pipelines, key)
+	one := w.lastSeenObject(pipelines, key)
 	return one != nil && isDeleted(one.object)
 }
 

@@ -35,19 +35,19 @@ func newTestWatcher() *Watcher {
 func TestLastText(t *testing.T) {
 	w := newTestWatcher()
 	for _, name := range []string{"deleted", "at-once", "missing", "missing-deleted", "back", "going", "there"} {
-		w.note(pipelines, newPipeline(name, "Delete", false))
+		w.storeObject(pipelines, newPipeline(name, "Delete", false))
 	}
 	for _, name := range []string{"deleted", "missing-deleted", "back", "going"} {
-		w.note(pipelines, newPipeline(name, "Orphan", true))
+		w.storeObject(pipelines, newPipeline(name, "Orphan", true))
 	}
-	w.forget(pipelines, newPipeline("deleted", "Orphan", true))
-	w.forget(pipelines, newPipeline("back", "Orphan", true))
-	w.forget(pipelines, newPipeline("at-once", "Orphan", false)) // it had no finalizer, and was changed and deleted
+	w.forgetDeletedObject(pipelines, newPipeline("deleted", "Orphan", true))
+	w.forgetDeletedObject(pipelines, newPipeline("back", "Orphan", true))
+	w.forgetDeletedObject(pipelines, newPipeline("at-once", "Orphan", false)) // it had no finalizer, and was changed and deleted
 	for _, name := range []string{"missing", "missing-deleted"} {
 		key := "shop/" + name
-		w.forget(pipelines, cache.DeletedFinalStateUnknown{Key: key, Obj: w.objects[pipelines][key].object})
+		w.forgetDeletedObject(pipelines, cache.DeletedFinalStateUnknown{Key: key, Obj: w.objects[pipelines][key].object})
 	}
-	w.note(pipelines, newPipeline("back", "Delete", false))
+	w.storeObject(pipelines, newPipeline("back", "Delete", false))
 	for name, want := range map[string]bool{
 		"deleted": true, "at-once": true, "missing": false, "missing-deleted": true, "back": false, "going": true, "there": false, "never": false,
 	} {
@@ -60,7 +60,7 @@ func TestLastText(t *testing.T) {
 		}
 	}
 	w.deleted["shop/deleted"] = gone{at: time.Now().Add(-2 * keepGone)}
-	w.forget(pipelines, newPipeline("there", "Delete", false))
+	w.forgetDeletedObject(pipelines, newPipeline("there", "Delete", false))
 	if _, ok := w.deleted["shop/deleted"]; ok {
 		t.Error("what is gone is kept for ever")
 	}

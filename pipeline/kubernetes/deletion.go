@@ -76,11 +76,11 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 			return err
 		}
 		if lost {
-			return r.holdLost(ctx, object)
+			return r.reportUnremovablePipeline(ctx, object)
 		}
 		err = r.patchFinalizers(ctx, object, otherFinalizers(object))
 		if !apierrors.IsConflict(err) {
-			r.tellRemoved(key, object)
+			r.enqueueRemovalEvent(key, object)
 		}
 		return err
 	}
@@ -116,8 +116,8 @@ func (r *Reporter) isLost(ctx context.Context, key string, object *unstructured.
 	return !removed, nil
 }
 
-// holdLost reports what to do about a pipeline that cannot be removed.
-func (r *Reporter) holdLost(ctx context.Context, object *unstructured.Unstructured) error {
+// reportUnremovablePipeline reports what to do about a pipeline that cannot be removed.
+func (r *Reporter) reportUnremovablePipeline(ctx context.Context, object *unstructured.Unstructured) error {
 	after := statusOf(object)
 	before := after.Conditions
 	var targets []string
@@ -131,7 +131,7 @@ func (r *Reporter) holdLost(ctx context.Context, object *unstructured.Unstructur
 	after.Conditions = mergeConditions(before, own, object.GetGeneration())
 	err := r.writeStatus(ctx, pipelines, object, after)
 	if err == nil && !sameReady(before, after.Conditions) {
-		r.tell(object, happened{digestOf(string(object.GetUID()) + v1alpha1.ReasonRemovalHeld), corev1.EventTypeWarning, v1alpha1.ReasonRemovalHeld, text, time.Now()})
+		r.enqueueEvent(object, happened{digestOf(string(object.GetUID()) + v1alpha1.ReasonRemovalHeld), corev1.EventTypeWarning, v1alpha1.ReasonRemovalHeld, text, time.Now()})
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (r *Reporter) forgetRemoved(ctx context.Context) {
 		if !ok || time.Since(one.At) < keepRemoved {
 			continue
 		}
-		if known := r.Watcher.object(pipelines, key); known != nil && isDeleted(known.object) && slices.Contains(known.object.GetFinalizers(), Finalizer) {
+		if known := r.Watcher.lastSeenObject(pipelines, key); known != nil && isDeleted(known.object) && slices.Contains(known.object.GetFinalizers(), Finalizer) {
 			continue
 		}
 		if r.Watcher.Problem() != nil || forgotten == forgetAtOnce {

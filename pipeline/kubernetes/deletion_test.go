@@ -106,7 +106,7 @@ func deleteAll(t *testing.T, r *Reporter, q *queue.Queue, n int) (deleted []*uns
 		to := []any{map[string]any{"externalArtifact": map[string]any{}}}
 		one.Object["spec"] = map[string]any{"deletionPolicy": "Delete", "source": source, "publish": to}
 		one.Object["status"] = map[string]any{"published": []any{map[string]any{"target": "ExternalArtifact"}}}
-		r.Watcher.note(pipelines, one)
+		r.Watcher.storeObject(pipelines, one)
 		gone := one.DeepCopy()
 		now := metav1.Now()
 		gone.SetDeletionTimestamp(&now)
@@ -127,7 +127,7 @@ func deleteAll(t *testing.T, r *Reporter, q *queue.Queue, n int) (deleted []*uns
 	}
 	check()
 	for _, one := range deleted {
-		r.Watcher.note(pipelines, one)
+		r.Watcher.storeObject(pipelines, one)
 	}
 	if _, err := r.Catalog.Reload(); err != nil {
 		t.Fatal(err)
@@ -166,8 +166,8 @@ func TestManyAreRemovedBeforeAnotherLeads(t *testing.T) {
 	next, client := newTellingReporter(t, objects...)
 	next.Store, next.Catalog, next.Removals = r.Store, r.Catalog, r.Removals
 	for _, one := range deleted {
-		next.Watcher.note(pipelines, one)
-		if err := next.report(t.Context(), item{pipelines, keyOf(one)}); err != nil {
+		next.Watcher.storeObject(pipelines, one)
+		if err := next.reconcileObject(t.Context(), item{pipelines, keyOf(one)}); err != nil {
 			t.Fatal(err)
 		}
 		if reason, finalizers := readyReason(t, client, one.GetName()); reason != "" || len(finalizers) > 0 {
@@ -187,7 +187,7 @@ func TestRemovedObjectsAreForgotten(t *testing.T) {
 	left := newPipeline("left", "Delete", true)
 	left.SetFinalizers([]string{"example.com/other"})
 	for _, one := range []*unstructured.Unstructured{newPipeline("waits", "Delete", true), newPipeline("back", "Delete", false), left} {
-		r.Watcher.note(pipelines, one)
+		r.Watcher.storeObject(pipelines, one)
 	}
 	for _, name := range []string{"waits", "back", "left", "gone", "new"} {
 		at := time.Now().Add(-2 * keepRemoved)

@@ -42,10 +42,10 @@ type happened struct {
 	at                        time.Time
 }
 
-// tellRuns creates an event for each run that is newer than the last one in the status and has changed something,
-// or failed, or is the first success after a failure. A run that only repeats the one before is counted in that
-// one, with its start: it is not reported again.
-func (r *Reporter) tellRuns(object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus, state *status.State) {
+// enqueueRunEvents creates an event for each run that is newer than the last one in the status and has changed
+// something, or failed, or is the first success after a failure. A run that only repeats the one before is counted in
+// that one, with its start: it is not reported again.
+func (r *Reporter) enqueueRunEvents(object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus, state *status.State) {
 	told := before.LastRun
 	if told != nil && state.Status.LastRun != nil && state.Status.LastRun.ID == told.ID {
 		return
@@ -65,16 +65,16 @@ func (r *Reporter) tellRuns(object *unstructured.Unstructured, before v1alpha1.R
 		if run.Revision != "" {
 			message = run.Revision + ": " + message
 		}
-		r.tell(object, happened{run.ID, kind, run.Outcome, message, run.Finished.Time})
+		r.enqueueEvent(object, happened{run.ID, kind, run.Outcome, message, run.Finished.Time})
 	}
 }
 
 func isGood(outcome string) bool { return outcome == status.Published || outcome == status.Unchanged }
 
-// tellInvalid creates an event for a pipeline's problem unless its status already reports it.
-func (r *Reporter) tellInvalid(object *unstructured.Unstructured, before, after []metav1.Condition, problem error) {
+// enqueueProblemEvent creates an event for a pipeline's problem unless its status already reports it.
+func (r *Reporter) enqueueProblemEvent(object *unstructured.Unstructured, before, after []metav1.Condition, problem error) {
 	if !sameReady(before, after) {
-		r.tell(object, happened{digestOf(problem.Error()), corev1.EventTypeWarning, v1alpha1.ReasonInvalid, problem.Error(), time.Now()})
+		r.enqueueEvent(object, happened{digestOf(problem.Error()), corev1.EventTypeWarning, v1alpha1.ReasonInvalid, problem.Error(), time.Now()})
 	}
 }
 
@@ -84,10 +84,10 @@ func sameReady(before, after []metav1.Condition) bool {
 	return a != nil && b != nil && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// tellRemoved makes an event of what became of what a deleted pipeline had published.
-func (r *Reporter) tellRemoved(key string, object *unstructured.Unstructured) {
+// enqueueRemovalEvent makes an event of what became of what a deleted pipeline had published.
+func (r *Reporter) enqueueRemovalEvent(key string, object *unstructured.Unstructured) {
 	if one, ok := r.removalOf(key, object); ok {
-		r.tell(object, happened{digestOf(string(object.GetUID())), corev1.EventTypeNormal, "Removed", one.Message, one.At})
+		r.enqueueEvent(object, happened{digestOf(string(object.GetUID())), corev1.EventTypeNormal, "Removed", one.Message, one.At})
 	}
 }
 
@@ -104,8 +104,8 @@ func digestOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// tell enqueues an event. Its content is already in the object: if it cannot be created, no work is blocked.
-func (r *Reporter) tell(object *unstructured.Unstructured, what happened) {
+// enqueueEvent enqueues an event. Its content is already in the object: if it cannot be created, no work is blocked.
+func (r *Reporter) enqueueEvent(object *unstructured.Unstructured, what happened) {
 	r.mu.Lock()
 	untold := r.untold
 	r.mu.Unlock()
@@ -143,13 +143,13 @@ func newEvent(object *unstructured.Unstructured, what happened) *unstructured.Un
 // untoldEvents are those that are still to be made.
 type untoldEvents = workqueue.TypedRateLimitingInterface[*unstructured.Unstructured]
 
-func newUntold() untoldEvents {
+func newPendingEvents() untoldEvents {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[*unstructured.Unstructured](time.Second, time.Minute))
 }
 
-// startTelling starts creating events. The returned function stops it, after a short delay for pending ones.
-func (r *Reporter) startTelling(ctx context.Context) (end func()) {
-	untold := newUntold()
+// startEventWorkers starts creating events. The returned function stops it, after a short delay for pending ones.
+func (r *Reporter) startEventWorkers(ctx context.Context) (end func()) {
+	untold := newPendingEvents()
 	r.mu.Lock()
 	r.untold = untold
 	r.mu.Unlock()

@@ -41,7 +41,7 @@ func newTestReporter(objects ...runtime.Object) (*Reporter, *fake.FakeDynamicCli
 // newTellingReporter is a test reporter that has events made by makeAll.
 func newTellingReporter(t *testing.T, objects ...runtime.Object) (*Reporter, *fake.FakeDynamicClient) {
 	r, client := newTestReporter(objects...)
-	r.untold = newUntold()
+	r.untold = newPendingEvents()
 	t.Cleanup(r.untold.ShutDown)
 	return r, client
 }
@@ -85,7 +85,7 @@ func TestARepeatedRunIsToldOnce(t *testing.T) {
 	look := func(want ...string) {
 		t.Helper()
 		for i := range 3 {
-			r.tellRuns(object, before, state)
+			r.enqueueRunEvents(object, before, state)
 			makeAll(t, r)
 			if got := eventsOf(client); !slices.Equal(got, want) {
 				t.Errorf("look %d: %q, want %q", i, got, want)
@@ -118,7 +118,7 @@ func TestAnInvalidPipelineIsToldOnce(t *testing.T) {
 	for i, problem := range []string{"one", "one", "two", "two", "one"} {
 		err := errors.New(problem)
 		after := r.statusAfter(before, int64(i), catalog.Entry{Err: err}, &status.State{})
-		r.tellInvalid(object, before.Conditions, after.Conditions, err)
+		r.enqueueProblemEvent(object, before.Conditions, after.Conditions, err)
 		makeAll(t, r)
 		want := []string{"Invalid: " + problem}
 		if i == 1 || i == 3 {
@@ -168,7 +168,7 @@ func TestEventsHoldNothingUp(t *testing.T) {
 			odd, old, lost := newPipeline("odd", "Orphan", false), newPipeline("old", "Delete", true), newPipeline("lost", "Delete", true)
 			lost.Object["status"] = map[string]any{"published": []any{map[string]any{"target": "rendered"}}}
 			r, client := newTellingReporter(t, odd, old, lost)
-			r.Watcher.note(pipelines, odd)
+			r.Watcher.storeObject(pipelines, odd)
 			_, r.Store = storetest.Open(t)
 			openCatalog(t, r)
 			if err := r.Store.AddRemovedObject(t.Context(), "shop/old", status.RemovedObject{At: time.Now(), Message: "deleted 1 file"}, time.Time{}); err != nil {
@@ -180,8 +180,8 @@ func TestEventsHoldNothingUp(t *testing.T) {
 			refused := true
 			client.PrependReactor("create", events.Resource, func(clienttesting.Action) (bool, runtime.Object, error) { return refused, nil, tc.err })
 			for _, object := range []*unstructured.Unstructured{odd, old, lost} {
-				r.Watcher.note(pipelines, object)
-				if err := r.report(t.Context(), item{pipelines, keyOf(object)}); err != nil {
+				r.Watcher.storeObject(pipelines, object)
+				if err := r.reconcileObject(t.Context(), item{pipelines, keyOf(object)}); err != nil {
 					t.Error(err)
 				}
 			}

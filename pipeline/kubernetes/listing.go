@@ -19,9 +19,9 @@ import (
 // pageSize bounds how many objects an API server is asked for at once.
 const pageSize = 500
 
-// each calls f with all objects of a resource in a namespace, or in all where it is "". They are asked for in pages, so that neither side
-// holds all of a large cluster at once; f keeps none of them whole.
-func (c *Client) each(ctx context.Context, resource schema.GroupVersionResource, namespace string, f func(*unstructured.Unstructured) error) error {
+// forEachListedObject calls f with all objects of a resource in a namespace, or in all where it is "". They are asked
+// for in pages, so that neither side holds all of a large cluster at once; f keeps none of them whole.
+func (c *Client) forEachListedObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, f func(*unstructured.Unstructured) error) error {
 	all := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return c.dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
 	})
@@ -43,23 +43,23 @@ func (w *Watcher) isCaughtUp(ctx context.Context) (bool, error) {
 	for _, resource := range []schema.GroupVersionResource{pipelines, policies} {
 		listed := map[string]version{}
 		for _, namespace := range w.namespaces {
-			err := w.client.each(ctx, resource, namespace, func(o *unstructured.Unstructured) error {
+			err := w.client.forEachListedObject(ctx, resource, namespace, func(o *unstructured.Unstructured) error {
 				listed[keyOf(o)] = versionOf(o)
 				return nil
 			})
 			if err != nil {
-				return false, w.explain(resource, err)
+				return false, w.addWatchRemedy(resource, err)
 			}
 		}
-		if !maps.EqualFunc(w.versions(resource), listed, version.isSince) {
+		if !maps.EqualFunc(w.knownObjectVersions(resource), listed, version.isSince) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// versions are those of the known objects.
-func (w *Watcher) versions(resource schema.GroupVersionResource) map[string]version {
+// knownObjectVersions returns those of the known objects.
+func (w *Watcher) knownObjectVersions(resource schema.GroupVersionResource) map[string]version {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := map[string]version{}

@@ -41,23 +41,23 @@ func TestBrokenUntilCaughtUp(t *testing.T) {
 		known   []*unstructured.Unstructured
 		catchUp func(w *Watcher)
 	}{
-		"an object is new": {nil, func(w *Watcher) { w.note(pipelines, inVersion("web", "7")) }},
+		"an object is new": {nil, func(w *Watcher) { w.storeObject(pipelines, inVersion("web", "7")) }},
 		"an object is another one": {
 			[]*unstructured.Unstructured{inVersion("web", "6")},
-			func(w *Watcher) { w.note(pipelines, inVersion("web", "7")) },
+			func(w *Watcher) { w.storeObject(pipelines, inVersion("web", "7")) },
 		},
 		"an object is made anew": {
 			[]*unstructured.Unstructured{madeBefore(inVersion("web", "9"))},
-			func(w *Watcher) { w.note(pipelines, inVersion("web", "7")) },
+			func(w *Watcher) { w.storeObject(pipelines, inVersion("web", "7")) },
 		},
 		"an object is changed once more": {
 			[]*unstructured.Unstructured{inVersion("web", "6")},
-			func(w *Watcher) { w.note(pipelines, inVersion("web", "10")) },
+			func(w *Watcher) { w.storeObject(pipelines, inVersion("web", "10")) },
 		},
 		"an object is gone": {
 			[]*unstructured.Unstructured{inVersion("web", "7"), inVersion("old", "3")},
 			func(w *Watcher) {
-				w.forget(pipelines, cache.DeletedFinalStateUnknown{Key: "shop/old", Obj: inVersion("old", "3")})
+				w.forgetDeletedObject(pipelines, cache.DeletedFinalStateUnknown{Key: "shop/old", Obj: inVersion("old", "3")})
 			},
 		},
 	} {
@@ -66,12 +66,12 @@ func TestBrokenUntilCaughtUp(t *testing.T) {
 				r, _ := newTestReporter(inVersion("web", "7"))
 				w := r.Watcher
 				for _, one := range tc.known {
-					w.note(pipelines, one)
+					w.storeObject(pipelines, one)
 				}
 				w.setProblem(errors.New("connection refused"))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				go w.mend(ctx)
+				go w.pollForRecovery(ctx)
 				time.Sleep(10 * mendEvery)
 				if _, err := w.Pipelines(); err == nil {
 					t.Error("what was there before the error is taken for what is there now")
@@ -118,7 +118,7 @@ func TestMeshIsReadInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &Mesh{client: &Client{dynamic: client}, namespaces: []string{"istio-system"}, log: slog.New(slog.DiscardHandler), changed: make(chan struct{}, 1)}
-	if err := m.read(t.Context()); err != nil {
+	if err := m.listAndAdopt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	objects, _, err := m.Objects()

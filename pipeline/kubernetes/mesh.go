@@ -62,12 +62,12 @@ const (
 // all is known, or why it cannot be.
 func WatchMesh(ctx context.Context, client *Client, namespaces []string, log *slog.Logger) (*Mesh, error) {
 	m := &Mesh{Settle: meshSettle, client: client, namespaces: namespaces, log: log, changed: make(chan struct{}, 1)}
-	if err := m.read(ctx); err != nil {
+	if err := m.listAndAdopt(ctx); err != nil {
 		return nil, err
 	}
 	for _, resource := range meshResources() {
 		for _, namespace := range m.namespacesOf(resource) {
-			if err := m.follow(ctx, resource, namespace); err != nil {
+			if err := m.startMeshInformer(ctx, resource, namespace); err != nil {
 				return nil, err
 			}
 		}
@@ -82,15 +82,15 @@ func (m *Mesh) namespacesOf(resource meshResource) []string {
 	return []string{metav1.NamespaceAll}
 }
 
-// follow starts an informer that signals changes. It keeps only the parts of objects that are read.
-func (m *Mesh) follow(ctx context.Context, resource meshResource, namespace string) error {
+// startMeshInformer starts an informer that signals changes. It keeps only the parts of objects that are read.
+func (m *Mesh) startMeshInformer(ctx context.Context, resource meshResource, namespace string) error {
 	informer := newInformer(m.client.dynamic, resource.GroupVersionResource, namespace)
 	err := informer.SetTransform(func(o any) (any, error) {
 		object, ok := o.(*unstructured.Unstructured)
 		if !ok {
 			return o, nil
 		}
-		return resource.small(object), nil
+		return resource.reduceToReadFields(object), nil
 	})
 	if err != nil {
 		return err
@@ -99,23 +99,23 @@ func (m *Mesh) follow(ctx context.Context, resource meshResource, namespace stri
 		switch {
 		case isMended(err):
 		case !resource.isAbsent(err):
-			m.note(m.explain(resource, err))
-		case m.had(resource.kind):
-			m.sign() // reading it reports what is wrong
+			m.recordReadError(m.addMeshRemedy(resource, err))
+		case m.hadObjectsOfKind(resource.kind):
+			m.signalChange() // reading it reports what is wrong
 		}
 	})
 	if err != nil {
 		return err
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { m.sign() },
+		AddFunc: func(any) { m.signalChange() },
 		UpdateFunc: func(old, now any) {
 			before, after := contentOf(old), contentOf(now)
 			if before != after {
-				m.sign()
+				m.signalChange()
 			}
 		},
-		DeleteFunc: func(any) { m.sign() },
+		DeleteFunc: func(any) { m.signalChange() },
 	})
 	if err != nil {
 		return err
@@ -137,17 +137,17 @@ func contentOf(o any) string {
 }
 
 // ReadAgain has all read again soon.
-func (m *Mesh) ReadAgain() { m.sign() }
+func (m *Mesh) ReadAgain() { m.signalChange() }
 
-func (m *Mesh) sign() {
+func (m *Mesh) signalChange() {
 	select {
 	case m.changed <- struct{}{}:
 	default:
 	}
 }
 
-// explain adds a remedy to an error if one is known.
-func (m *Mesh) explain(resource meshResource, err error) error {
+// addMeshRemedy adds a remedy to an error if one is known.
+func (m *Mesh) addMeshRemedy(resource meshResource, err error) error {
 	hint := ""
 	if apierrors.IsForbidden(err) {
 		hint = "; deploy/components/mesh, or mesh.enabled of the chart, allows it"
@@ -155,19 +155,19 @@ func (m *Mesh) explain(resource meshResource, err error) error {
 	return fmt.Errorf("reading %s of the %s: %w%s", resource.Resource, m.client, err, hint)
 }
 
-// note records why the state cannot be read.
-func (m *Mesh) note(err error) {
+// recordReadError records why the state cannot be read.
+func (m *Mesh) recordReadError(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if (err == nil) != (m.broken == nil) {
-		m.sign()
+		m.signalChange()
 	}
 	m.broken = err
 }
 
-// read lists the state, and adopts it if all of it could be listed. A resource that the cluster does not know any
-// more keeps its last state.
-func (m *Mesh) read(ctx context.Context) error {
+// listAndAdopt lists the state, and adopts it if all of it could be listed. A resource that the cluster does not know
+// any more keeps its last state.
+func (m *Mesh) listAndAdopt(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var all []importer.Object
@@ -175,7 +175,7 @@ func (m *Mesh) read(ctx context.Context) error {
 	counts := map[string]int{}
 	for _, resource := range meshResources() {
 		for _, namespace := range m.namespacesOf(resource) {
-			err := m.client.each(ctx, resource.GroupVersionResource, namespace, func(o *unstructured.Unstructured) error {
+			err := m.client.forEachListedObject(ctx, resource.GroupVersionResource, namespace, func(o *unstructured.Unstructured) error {
 				if content := resource.reduce(o); content != nil {
 					content["kind"], content["apiVersion"] = resource.kind, resource.GroupVersion().String()
 					counts[resource.kind]++
@@ -186,10 +186,10 @@ func (m *Mesh) read(ctx context.Context) error {
 			switch {
 			case err == nil:
 			case !resource.isAbsent(err):
-				return m.explain(resource, err)
-			case m.had(resource.kind):
-				lost, counts[resource.kind] = m.explain(resource, err), 1
-				all = append(all, m.last(resource.kind)...)
+				return m.addMeshRemedy(resource, err)
+			case m.hadObjectsOfKind(resource.kind):
+				lost, counts[resource.kind] = m.addMeshRemedy(resource, err), 1
+				all = append(all, m.lastObjectsOfKind(resource.kind)...)
 			}
 		}
 	}
@@ -220,15 +220,15 @@ func (m *Mesh) read(ctx context.Context) error {
 	return nil
 }
 
-// last returns the objects of a kind as they were read last.
-func (m *Mesh) last(kind string) []importer.Object {
+// lastObjectsOfKind returns the objects of a kind as they were read last.
+func (m *Mesh) lastObjectsOfKind(kind string) []importer.Object {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(m.objects), func(o importer.Object) bool { return o.Value["kind"] != kind })
 }
 
-// had reports whether the last state had objects of a kind.
-func (m *Mesh) had(kind string) bool {
+// hadObjectsOfKind reports whether the last state had objects of a kind.
+func (m *Mesh) hadObjectsOfKind(kind string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.counts[kind] > 0
@@ -270,7 +270,7 @@ func (m *Mesh) Run(ctx context.Context, f func()) {
 		if !m.waitForQuiet(ctx) {
 			return
 		}
-		if err := m.read(ctx); err != nil && ctx.Err() == nil {
+		if err := m.listAndAdopt(ctx); err != nil && ctx.Err() == nil {
 			m.setBroken(err)
 		}
 		_, version, err := m.Objects()

@@ -52,8 +52,8 @@ func meshResources() []meshResource {
 // isAbsent reports whether an error means that the cluster lacks an optional resource.
 func (r meshResource) isAbsent(err error) bool { return r.optional && apierrors.IsNotFound(err) }
 
-// small returns an object with what is read of it, and what an informer needs.
-func (r meshResource) small(object *unstructured.Unstructured) *unstructured.Unstructured {
+// reduceToReadFields returns an object with what is read of it, and what an informer needs.
+func (r meshResource) reduceToReadFields(object *unstructured.Unstructured) *unstructured.Unstructured {
 	content := r.reduce(object)
 	if content == nil {
 		content = map[string]any{}

@@ -27,8 +27,8 @@ func objectVersion(object *unstructured.Unstructured) queue.ObjectVersion {
 	return queue.ObjectVersion{UID: string(object.GetUID()), Generation: object.GetGeneration()}
 }
 
-// userText returns the user's part of an object, in JSON: a file with it would mean the same.
-func userText(object *unstructured.Unstructured) ([]byte, error) {
+// marshalUserFields returns the user's part of an object, in JSON: a file with it would mean the same.
+func marshalUserFields(object *unstructured.Unstructured) ([]byte, error) {
 	metadata := map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
 	if labels := object.GetLabels(); len(labels) > 0 {
 		metadata["labels"] = labels

@@ -68,7 +68,7 @@ func (r *Reporter) Run(ctx context.Context) {
 			r.Log.Debug("it is not known who writes the status of objects", "error", err)
 		}
 		if ok {
-			r.lead(ctx, held)
+			r.writeWhileHeld(ctx, held)
 			unlock()
 		}
 		select {
@@ -95,20 +95,20 @@ func (r *Reporter) Look(changed, policy []string) {
 }
 
 // LookAtPolicies has all policies looked at soon.
-func (r *Reporter) LookAtPolicies() { r.Look(nil, r.Watcher.keys(policies)) }
+func (r *Reporter) LookAtPolicies() { r.Look(nil, r.Watcher.existingObjectKeys(policies)) }
 
-// lead writes until ctx is done or another process may write.
-func (r *Reporter) lead(ctx context.Context, held func() bool) {
+// writeWhileHeld writes until ctx is done or another process may write.
+func (r *Reporter) writeWhileHeld(ctx context.Context, held func() bool) {
 	r.Log.Info("this process writes the status of the cluster's objects")
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](100*time.Millisecond, time.Minute))
 	r.mu.Lock()
 	r.queue = queue
 	r.mu.Unlock()
-	endTelling := r.startTelling(ctx)
+	endTelling := r.startEventWorkers(ctx)
 	var group sync.WaitGroup
 	for range reporters {
 		group.Go(func() {
-			for r.next(ctx, queue, held) {
+			for r.processNextItem(ctx, queue, held) {
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func (r *Reporter) lead(ctx context.Context, held func() bool) {
 	defer tick.Stop()
 	for next := time.Now(); ctx.Err() == nil && held(); {
 		if !time.Now().Before(next) {
-			r.Look(r.Watcher.keys(pipelines), r.Watcher.keys(policies))
+			r.Look(r.Watcher.existingObjectKeys(pipelines), r.Watcher.existingObjectKeys(policies))
 			r.forgetRemoved(ctx)
 			next = time.Now().Add(resyncEvery)
 		}
@@ -133,8 +133,8 @@ func (r *Reporter) lead(ctx context.Context, held func() bool) {
 	endTelling()
 }
 
-// next processes one object, and reports whether more may follow.
-func (r *Reporter) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[item], held func() bool) bool {
+// processNextItem processes one object, and reports whether more may follow.
+func (r *Reporter) processNextItem(ctx context.Context, queue workqueue.TypedRateLimitingInterface[item], held func() bool) bool {
 	one, end := queue.Get()
 	if end {
 		return false
@@ -145,7 +145,7 @@ func (r *Reporter) next(ctx context.Context, queue workqueue.TypedRateLimitingIn
 	}
 	asking, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := r.report(asking, one)
+	err := r.reconcileObject(asking, one)
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
 		queue.Forget(one)
@@ -158,9 +158,9 @@ func (r *Reporter) next(ctx context.Context, queue workqueue.TypedRateLimitingIn
 	return true
 }
 
-// report brings one object up to date.
-func (r *Reporter) report(ctx context.Context, one item) error {
-	known := r.Watcher.object(one.resource, one.key)
+// reconcileObject brings one object up to date.
+func (r *Reporter) reconcileObject(ctx context.Context, one item) error {
+	known := r.Watcher.lastSeenObject(one.resource, one.key)
 	switch {
 	case known == nil:
 		if one.resource == policies {

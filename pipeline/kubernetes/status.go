@@ -29,7 +29,7 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 		return nil // it is read in a moment
 	}
 	if !isRead(entry, known.object) {
-		return r.writeStatus(ctx, pipelines, known.object, unread(known.object))
+		return r.writeStatus(ctx, pipelines, known.object, statusForUnreadSpec(known.object))
 	}
 	if changed, err := r.setFinalizer(ctx, known.object, entry); changed || err != nil {
 		return err // the changed object comes again
@@ -41,9 +41,9 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 	if apierrors.IsConflict(err) {
 		return err // the changed object comes again
 	}
-	r.tellRuns(known.object, before, state)
+	r.enqueueRunEvents(known.object, before, state)
 	if entry.Err != nil {
-		r.tellInvalid(known.object, before.Conditions, after.Conditions, entry.Err)
+		r.enqueueProblemEvent(known.object, before.Conditions, after.Conditions, entry.Err)
 	}
 	return err
 }
@@ -54,8 +54,8 @@ func isRead(entry catalog.Entry, object *unstructured.Unstructured) bool {
 	return entry.Object == objectVersion(object)
 }
 
-// unread returns the status of a pipeline whose current specification differs from the known one.
-func unread(object *unstructured.Unstructured) v1alpha1.RenderPipelineStatus {
+// statusForUnreadSpec returns the status of a pipeline whose current specification differs from the known one.
+func statusForUnreadSpec(object *unstructured.Unstructured) v1alpha1.RenderPipelineStatus {
 	after := statusOf(object)
 	own := conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its specification has not been read yet", meta.ReconcilingCondition)
 	after.Conditions = mergeConditions(after.Conditions, own, object.GetGeneration())
@@ -138,7 +138,7 @@ func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
 		before = v1alpha1.PolicyStatus{}
 	}
 	own := conditionsOf(metav1.ConditionTrue, meta.SucceededReason, "it can be used", "")
-	wrong, err := r.judge(ctx, keyOf(known.object), known.text)
+	wrong, err := r.policyUnusableReason(ctx, keyOf(known.object), known.text)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
 		own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonInvalid, wrong, meta.StalledCondition)
 	}
 	if r.Stale != nil && !isStalled(own) {
-		own = r.completion(known, own)
+		own = r.completionConditions(known, own)
 	}
 	generation := known.object.GetGeneration()
 	return r.writeStatus(ctx, policies, known.object, v1alpha1.PolicyStatus{
@@ -208,8 +208,8 @@ func isStalled(own []metav1.Condition) bool {
 	return conditions.FindStatusCondition(own, meta.StalledCondition) != nil
 }
 
-// completion returns the conditions of a policy with from: Cluster, or otherwise the existing ones.
-func (r *Reporter) completion(known *known, own []metav1.Condition) []metav1.Condition {
+// completionConditions returns the conditions of a policy with from: Cluster, or otherwise the existing ones.
+func (r *Reporter) completionConditions(known *known, own []metav1.Condition) []metav1.Condition {
 	stale, err := r.Stale(mesh.ObjectID(known.object.GetNamespace(), known.object.GetName()), known.text)
 	switch {
 	case err != nil:

@@ -53,12 +53,12 @@ func TestWhatNobodyHasReadIsNotObserved(t *testing.T) {
 			if err := r.Store.Sync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			r.Watcher.note(pipelines, before)
+			r.Watcher.storeObject(pipelines, before)
 			openCatalog(t, r)
 			look := func(object *unstructured.Unstructured, observed int64, ready metav1.ConditionStatus) *unstructured.Unstructured {
 				t.Helper()
-				r.Watcher.note(pipelines, object)
-				if err := r.report(t.Context(), item{pipelines, "shop/web"}); err != nil {
+				r.Watcher.storeObject(pipelines, object)
+				if err := r.reconcileObject(t.Context(), item{pipelines, "shop/web"}); err != nil {
 					t.Fatal(err)
 				}
 				object, err := client.Resource(pipelines).Namespace("shop").Get(t.Context(), "web", metav1.GetOptions{})
@@ -111,9 +111,9 @@ func TestSuspendedBeforeItRan(t *testing.T) {
 			r, client := newTestReporter(object)
 			_, r.Store = storetest.Open(t)
 			r.RequestDigest = func(*v1alpha1.RenderPipeline) string { return "" }
-			r.Watcher.note(pipelines, object)
+			r.Watcher.storeObject(pipelines, object)
 			openCatalog(t, r)
-			if err := r.report(t.Context(), item{pipelines, "shop/web"}); err != nil {
+			if err := r.reconcileObject(t.Context(), item{pipelines, "shop/web"}); err != nil {
 				t.Fatal(err)
 			}
 			object, err := client.Resource(pipelines).Namespace("shop").Get(t.Context(), "web", metav1.GetOptions{})

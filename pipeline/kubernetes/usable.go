@@ -20,9 +20,9 @@ type judged struct {
 	wrong  string
 }
 
-// judge returns why a policy cannot be used, or "" if it can. The result is cached for the policy's text: reading
-// the injector's configuration is slow, and policies are checked again and again.
-func (r *Reporter) judge(ctx context.Context, key string, text []byte) (string, error) {
+// policyUnusableReason returns why a policy cannot be used, or "" if it can. The result is cached for the policy's
+// text: reading the injector's configuration is slow, and policies are checked again and again.
+func (r *Reporter) policyUnusableReason(ctx context.Context, key string, text []byte) (string, error) {
 	digest := sha256.Sum256(text)
 	r.mu.Lock()
 	last, ok := r.judged[key]
@@ -65,7 +65,7 @@ func whatIsWrong(ctx context.Context, text []byte) (string, error) {
 	if spec.Images != nil && spec.Images.Lock != "" {
 		spec.Images = nil
 	}
-	report, err := compile(ctx, policy)
+	report, err := compileAndTestPolicy(ctx, policy)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
@@ -84,8 +84,8 @@ func whatIsWrong(ctx context.Context, text []byte) (string, error) {
 	return "", nil
 }
 
-// compile prepares a policy, and runs it without input.
-func compile(ctx context.Context, policy *policyv1alpha1.InjectionPolicy) (report *fn.Report, err error) {
+// compileAndTestPolicy prepares a policy, and runs it without input.
+func compileAndTestPolicy(ctx context.Context, policy *policyv1alpha1.InjectionPolicy) (report *fn.Report, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fault.Recovered(cause)

@@ -42,9 +42,9 @@ func TestPolicyThatNothingCanUse(t *testing.T) {
 				"apiVersion": "prerig.dev/v1alpha1", "kind": "InjectionPolicy", "metadata": map[string]any{"name": "mesh", "namespace": "shop", "uid": "a"}, "spec": spec,
 			}}
 			r, client := newTestReporter(object)
-			r.Watcher.note(policies, object)
+			r.Watcher.storeObject(policies, object)
 			for range 2 { // the second time it is remembered
-				if err := r.report(t.Context(), item{policies, "shop/mesh"}); err != nil {
+				if err := r.reconcileObject(t.Context(), item{policies, "shop/mesh"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -68,11 +68,11 @@ func TestJudgementFollowsThePolicy(t *testing.T) {
 	r, _ := newTestReporter()
 	for text, want := range map[string]bool{"{config: 'a: ['}": false, "{builtIn: istio}": true} {
 		policy := "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh, namespace: shop}\nspec: {istio: {injector: " + text + "}}\n"
-		if wrong, err := r.judge(t.Context(), "shop/mesh", []byte(policy)); err != nil || (wrong == "") != want {
+		if wrong, err := r.policyUnusableReason(t.Context(), "shop/mesh", []byte(policy)); err != nil || (wrong == "") != want {
 			t.Errorf("%s: %q, %v", text, wrong, err)
 		}
 	}
-	if err := r.report(t.Context(), item{policies, "shop/mesh"}); err != nil || len(r.judged) != 0 {
+	if err := r.reconcileObject(t.Context(), item{policies, "shop/mesh"}); err != nil || len(r.judged) != 0 {
 		t.Errorf("of a policy that is gone is kept: %v, %v", r.judged, err)
 	}
 }

@@ -62,7 +62,7 @@ func Watch(ctx context.Context, client *Client, namespaces []string, log *slog.L
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	w := newWatcher(client, namespaces, log)
-	if err := w.start(ctx); err != nil {
+	if err := w.startAndSync(ctx); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -77,16 +77,16 @@ func newWatcher(client *Client, namespaces []string, log *slog.Logger) *Watcher 
 	}
 }
 
-// start reads the objects, and has them followed until ctx is done.
-func (w *Watcher) start(ctx context.Context) error {
+// startAndSync reads the objects, and has them followed until ctx is done.
+func (w *Watcher) startAndSync(ctx context.Context) error {
 	// An informer would try for ever.
-	if err := w.check(ctx); err != nil {
+	if err := w.probeListAccess(ctx); err != nil {
 		return err
 	}
 	var synced []cache.InformerSynced
 	for _, resource := range []schema.GroupVersionResource{pipelines, policies} {
 		for _, namespace := range w.namespaces {
-			one, err := w.follow(ctx, resource, namespace)
+			one, err := w.startInformer(ctx, resource, namespace)
 			if err != nil {
 				return err
 			}
@@ -98,23 +98,23 @@ func (w *Watcher) start(ctx context.Context) error {
 	if !cache.WaitForCacheSync(waiting.Done(), synced...) {
 		return fmt.Errorf("reading the objects of the %s: %w", w.client, cmp.Or(w.Problem(), waiting.Err()))
 	}
-	go w.mend(ctx)
+	go w.pollForRecovery(ctx)
 	return nil
 }
 
-// follow starts an informer for the objects of a namespace.
-func (w *Watcher) follow(ctx context.Context, resource schema.GroupVersionResource, namespace string) (cache.InformerSynced, error) {
+// startInformer starts an informer for the objects of a namespace.
+func (w *Watcher) startInformer(ctx context.Context, resource schema.GroupVersionResource, namespace string) (cache.InformerSynced, error) {
 	informer := newInformer(w.client.dynamic, resource, namespace)
 	if err := informer.SetTransform(withoutNoise); err != nil {
 		return nil, err
 	}
-	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.noteError(resource, err) }); err != nil {
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.recordWatchError(resource, err) }); err != nil {
 		return nil, err
 	}
 	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { w.note(resource, o) },
-		UpdateFunc: func(_, o any) { w.note(resource, o) },
-		DeleteFunc: func(o any) { w.forget(resource, o) },
+		AddFunc:    func(o any) { w.storeObject(resource, o) },
+		UpdateFunc: func(_, o any) { w.storeObject(resource, o) },
+		DeleteFunc: func(o any) { w.forgetDeletedObject(resource, o) },
 	})
 	if err != nil {
 		return nil, err
@@ -131,23 +131,23 @@ func withoutNoise(o any) (any, error) {
 	return o, nil
 }
 
-// check asks for the objects once.
-func (w *Watcher) check(ctx context.Context) error {
+// probeListAccess asks for the objects once.
+func (w *Watcher) probeListAccess(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for _, resource := range []schema.GroupVersionResource{pipelines, policies} {
 		for _, namespace := range w.namespaces {
 			_, err := w.client.dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 			if err != nil {
-				return w.explain(resource, err)
+				return w.addWatchRemedy(resource, err)
 			}
 		}
 	}
 	return nil
 }
 
-// explain adds a remedy to an error if one is known.
-func (w *Watcher) explain(resource schema.GroupVersionResource, err error) error {
+// addWatchRemedy adds a remedy to an error if one is known.
+func (w *Watcher) addWatchRemedy(resource schema.GroupVersionResource, err error) error {
 	hint := ""
 	switch {
 	case apierrors.IsNotFound(err):
@@ -158,12 +158,12 @@ func (w *Watcher) explain(resource schema.GroupVersionResource, err error) error
 	return fmt.Errorf("reading %s of the %s: %w%s", resource.Resource, w.client, err, hint)
 }
 
-// noteError keeps why objects cannot be followed. What the informer mends by itself at once is none.
-func (w *Watcher) noteError(resource schema.GroupVersionResource, err error) {
+// recordWatchError keeps why objects cannot be followed. What the informer mends by itself at once is none.
+func (w *Watcher) recordWatchError(resource schema.GroupVersionResource, err error) {
 	if isMended(err) {
 		return
 	}
-	w.setProblem(w.explain(resource, err))
+	w.setProblem(w.addWatchRemedy(resource, err))
 }
 
 // isMended reports whether an error of a watch is one that the informer mends by itself at once.
@@ -175,7 +175,7 @@ func (w *Watcher) setProblem(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if (err == nil) != (w.broken == nil) {
-		w.sign()
+		w.wakeRunLoop()
 	}
 	w.broken = err
 }
@@ -194,10 +194,10 @@ const (
 	checkEvery = 15 * time.Second
 )
 
-// mend polls until ctx is done: after an error, whether objects can be read again, and from time to time whether
-// they still can. An informer does not report a server that refuses connections, or rejects every request as one
-// too many: it retries forever.
-func (w *Watcher) mend(ctx context.Context) {
+// pollForRecovery polls until ctx is done: after an error, whether objects can be read again, and from time to time
+// whether they still can. An informer does not report a server that refuses connections, or rejects every request as
+// one too many: it retries forever.
+func (w *Watcher) pollForRecovery(ctx context.Context) {
 	tick := time.NewTicker(w.mendEvery)
 	defer tick.Stop()
 	checked := time.Now()
@@ -218,20 +218,20 @@ func (w *Watcher) mend(ctx context.Context) {
 		if time.Since(checked) < w.checkEvery {
 			continue
 		}
-		if err := w.check(ctx); err != nil && ctx.Err() == nil {
+		if err := w.probeListAccess(ctx); err != nil && ctx.Err() == nil {
 			w.setProblem(err)
 		}
 		checked = time.Now()
 	}
 }
 
-// note keeps an object.
-func (w *Watcher) note(resource schema.GroupVersionResource, o any) {
+// storeObject keeps an object.
+func (w *Watcher) storeObject(resource schema.GroupVersionResource, o any) {
 	object, ok := o.(*unstructured.Unstructured)
 	if !ok {
 		return
 	}
-	text, err := userText(object)
+	text, err := marshalUserFields(object)
 	if err != nil {
 		w.log.Error("an object of the cluster cannot be read", "object", keyOf(object), "error", err)
 		return
@@ -245,22 +245,22 @@ func (w *Watcher) note(resource schema.GroupVersionResource, o any) {
 		delete(w.deleted, key)
 	}
 	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) || objectVersion(old.object) != objectVersion(object) {
-		w.touch(resource, key)
+		w.markObjectChanged(resource, key)
 	}
 }
 
-// touch notes that an object is another one. The caller holds the lock.
-func (w *Watcher) touch(resource schema.GroupVersionResource, key string) {
+// markObjectChanged notes that an object is another one. The caller holds the lock.
+func (w *Watcher) markObjectChanged(resource schema.GroupVersionResource, key string) {
 	if resource == policies {
 		w.policy[key] = true
 	} else {
 		w.touched[key] = true
 	}
-	w.sign()
+	w.wakeRunLoop()
 }
 
-// sign wakes Run up.
-func (w *Watcher) sign() {
+// wakeRunLoop wakes Run up.
+func (w *Watcher) wakeRunLoop() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
@@ -335,7 +335,7 @@ func (w *Watcher) Confirm(ctx context.Context, key string, version queue.ObjectV
 	case apierrors.IsNotFound(err) || err == nil && isDeleted(object):
 		return fmt.Errorf("pipeline %s was deleted in the %s, which this process has not seen yet", key, w.client)
 	case err != nil:
-		return w.explain(pipelines, err)
+		return w.addWatchRemedy(pipelines, err)
 	case objectVersion(object) != version:
 		return fmt.Errorf("pipeline %s is another one in the %s than this process has seen", key, w.client)
 	}
@@ -344,7 +344,7 @@ func (w *Watcher) Confirm(ctx context.Context, key string, version queue.ObjectV
 
 // Policy implements build.PolicyObjects.
 func (w *Watcher) Policy(namespace, name string) ([]byte, error) {
-	one := w.object(policies, namespace+"/"+name)
+	one := w.lastSeenObject(policies, namespace+"/"+name)
 	if one == nil || isDeleted(one.object) {
 		return nil, fmt.Errorf("there is no InjectionPolicy %s/%s in the %s", namespace, name, w.client)
 	}
@@ -353,22 +353,22 @@ func (w *Watcher) Policy(namespace, name string) ([]byte, error) {
 
 // PolicyVersion returns the last seen version of a policy, or the zero value if it does not exist.
 func (w *Watcher) PolicyVersion(namespace, name string) queue.ObjectVersion {
-	one := w.object(policies, namespace+"/"+name)
+	one := w.lastSeenObject(policies, namespace+"/"+name)
 	if one == nil {
 		return queue.ObjectVersion{}
 	}
 	return objectVersion(one.object)
 }
 
-// object returns an object as last seen, or nil if it does not exist.
-func (w *Watcher) object(resource schema.GroupVersionResource, key string) *known {
+// lastSeenObject returns an object as last seen, or nil if it does not exist.
+func (w *Watcher) lastSeenObject(resource schema.GroupVersionResource, key string) *known {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.objects[resource][key]
 }
 
-// keys lists the existing objects.
-func (w *Watcher) keys(resource schema.GroupVersionResource) []string {
+// existingObjectKeys lists the existing objects.
+func (w *Watcher) existingObjectKeys(resource schema.GroupVersionResource) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.objects[resource]))

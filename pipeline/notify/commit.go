@@ -45,8 +45,8 @@ var hosts = map[string]statusHost{
 	}, commonBody("failure")},
 	giturl.GitLab:          {func(token string) map[string]string { return map[string]string{"Private-Token": token} }, commonBody("failed")},
 	giturl.Gitea:           {func(token string) map[string]string { return map[string]string{"Authorization": "token " + token} }, commonBody("failure")},
-	giturl.BitbucketCloud:  {bearerOrBasic, func(s commitState) any { return s.bitbucket(40) }},
-	giturl.BitbucketServer: {bearerOrBasic, func(s commitState) any { return s.bitbucket(255) }},
+	giturl.BitbucketCloud:  {bearerOrBasic, func(s commitState) any { return s.bitbucketRequestBody(40) }},
+	giturl.BitbucketServer: {bearerOrBasic, func(s commitState) any { return s.bitbucketRequestBody(255) }},
 	giturl.AzureDevOps:     {basicToken, azureBody},
 }
 
@@ -67,7 +67,7 @@ func basicToken(token string) map[string]string {
 // commonBody is what GitHub, GitLab and Gitea take, each with its own word for a failure.
 func commonBody(failure string) func(s commitState) any {
 	return func(s commitState) any {
-		body := map[string]string{"state": s.word("pending", "success", failure), "context": s.name, "description": s.text}
+		body := map[string]string{"state": s.wordForState("pending", "success", failure), "context": s.name, "description": s.text}
 		if s.page != "" {
 			body["target_url"] = s.page
 		}
@@ -75,16 +75,16 @@ func commonBody(failure string) func(s commitState) any {
 	}
 }
 
-// bitbucket returns the body that Bitbucket accepts. The key identifies the status among those of a commit, within
-// that many characters, and a page is required.
-func (s commitState) bitbucket(longest int) any {
+// bitbucketRequestBody returns the body that Bitbucket accepts. The key identifies the status among those of a commit,
+// within that many characters, and a page is required.
+func (s commitState) bitbucketRequestBody(longest int) any {
 	key := s.name
 	if len(key) > longest {
 		sum := sha256.Sum256([]byte(key))
 		key = "prerig-" + hex.EncodeToString(sum[:16])
 	}
 	return map[string]string{
-		"key": key, "state": s.word("INPROGRESS", "SUCCESSFUL", "FAILED"), "name": s.name, "url": cmp.Or(s.page, s.fallback), "description": s.text,
+		"key": key, "state": s.wordForState("INPROGRESS", "SUCCESSFUL", "FAILED"), "name": s.name, "url": cmp.Or(s.page, s.fallback), "description": s.text,
 	}
 }
 
@@ -95,14 +95,14 @@ func azureBody(s commitState) any {
 	if name == "" {
 		genre, name = "prerig", s.name
 	}
-	body := map[string]any{"state": s.word("pending", "succeeded", "failed"), "description": s.text, "context": map[string]string{"genre": genre, "name": name}}
+	body := map[string]any{"state": s.wordForState("pending", "succeeded", "failed"), "description": s.text, "context": map[string]string{"genre": genre, "name": name}}
 	if s.page != "" {
 		body["targetUrl"] = s.page
 	}
 	return body
 }
 
-func (s commitState) word(waits, good, bad string) string {
+func (s commitState) wordForState(waits, good, bad string) string {
 	switch {
 	case s.waits:
 		return waits

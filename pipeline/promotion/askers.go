@@ -20,8 +20,8 @@ type asker struct {
 	to                  v1alpha1.Publish
 }
 
-// askers returns one pipeline for each set of credentials that a group has.
-func (g *group) askers() (out []asker) {
+// onePerCredentials returns one pipeline for each set of credentials that a group has.
+func (g *group) onePerCredentials() (out []asker) {
 	secretOf := func(to *v1alpha1.GitPublish) (names [2]string) {
 		if to.SecretRef != nil {
 			names[0] = to.SecretRef.Name
@@ -53,11 +53,11 @@ func (e *askError) Error() string { return e.err.Error() }
 
 func (e *askError) Unwrap() error { return e.err }
 
-// asMembers calls do with the credentials of one of a group's namespaces, and if they do not suffice with those of
-// the next: a missing or rejected secret fails only its own team, and does not block others. Failed credentials are
-// tried again later. The error is that of the first attempt.
-func (p *Promoter) asMembers(ctx context.Context, g *group, do func(a asker) error) error {
-	askers := g.askers()
+// withMemberCredentials calls do with the credentials of one of a group's namespaces, and if they do not suffice with
+// those of the next: a missing or rejected secret fails only its own team, and does not block others. Failed
+// credentials are tried again later. The error is that of the first attempt.
+func (p *Promoter) withMemberCredentials(ctx context.Context, g *group, do func(a asker) error) error {
+	askers := g.onePerCredentials()
 	tryOf := func(a asker) string { return "credentials " + g.key + " " + a.pipeline }
 	due := slices.DeleteFunc(slices.Clone(askers), func(a asker) bool { return !p.isDue(tryOf(a)) })
 	if len(due) == 0 {
@@ -77,7 +77,7 @@ func (p *Promoter) asMembers(ctx context.Context, g *group, do func(a asker) err
 			return &askError{a.pipeline, err}
 		}
 		if len(askers) > 1 {
-			p.noteTry(tryOf(a), err)
+			p.recordAttempt(tryOf(a), err)
 			p.Log.Warn("the credentials of a pipeline do not suffice for its group, and those of others are tried", "pipeline", a.pipeline, "head", g.head, "error", err)
 		}
 	}

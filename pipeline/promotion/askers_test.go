@@ -27,13 +27,13 @@ func TestBrokenCredentialsOfOneNamespaceStopNothingOfOthers(t *testing.T) {
 		map[string]string{"evil/a": "dev", "shop/b": "dev", "shop/c": "dev"})
 	now := time.Now()
 	p.Now = func() time.Time { return now }
-	units, _ := p.units()
+	units, _ := p.unitsAndGroups()
 	g := units[0].groups[0]
 	var asked []string
 	refuse := map[string]error{}
 	ask := func() error {
 		asked = nil
-		return p.asMembers(t.Context(), g, func(a asker) error {
+		return p.withMemberCredentials(t.Context(), g, func(a asker) error {
 			asked = append(asked, a.namespace)
 			return refuse[a.namespace]
 		})
@@ -59,7 +59,7 @@ func TestBrokenCredentialsOfOneNamespaceStopNothingOfOthers(t *testing.T) {
 	refuse["evil"], refuse["shop"] = errors.New("evil's"), errors.New("shop's")
 	err := ask()
 	is("all are broken", err, true, "evil", "shop")
-	if told := g.said(err, "text", "other"); told[0].Pipeline != "evil/a" {
+	if told := g.resultTextForMember(err, "text", "other"); told[0].Pipeline != "evil/a" {
 		t.Errorf("the failure is told as one of %s", told[0].Pipeline)
 	}
 	is("all are broken still", ask(), true, "evil", "shop")
@@ -94,8 +94,8 @@ func TestWavesStopForWhatIsInThem(t *testing.T) {
 		if err := p.Store.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		units, _ := p.units()
-		if s := units[0].groups[0].stage(status.Group{}, nil, time.Now()); (s.Failing != "") != tc.stops {
+		units, _ := p.unitsAndGroups()
+		if s := units[0].groups[0].knownStage(status.Group{}, nil, time.Now()); (s.Failing != "") != tc.stops {
 			t.Errorf("%s: the wave is failing by %q", name, s.Failing)
 		}
 	}

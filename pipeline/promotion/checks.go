@@ -15,9 +15,9 @@ import (
 	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
 
-// evaluate returns the combined state of the checks of a commit, some of which are required, the check that
-// determines it, and the time of the newest report.
-func evaluate(checks []pullrequest.Check, required []string) (state pullrequest.CheckState, text string, newest time.Time) {
+// evaluateRequiredChecks returns the combined state of the checks of a commit, some of which are required, the check
+// that determines it, and the time of the newest report.
+func evaluateRequiredChecks(checks []pullrequest.Check, required []string) (state pullrequest.CheckState, text string, newest time.Time) {
 	pending := ""
 	for _, c := range checks {
 		if c.At.After(newest) {
@@ -41,9 +41,9 @@ func evaluate(checks []pullrequest.Check, required []string) (state pullrequest.
 	return pullrequest.CheckGreen, "", newest
 }
 
-// later returns the later of since and the time reported by a host, unless that is in the future: clocks differ. If
-// since itself is in the future, the clock was set back after it was recorded, and the period restarts.
-func later(since, said, now time.Time) time.Time {
+// laterReportedTime returns the later of since and the time reported by a host, unless that is in the future: clocks
+// differ. If since itself is in the future, the clock was set back after it was recorded, and the period restarts.
+func laterReportedTime(since, said, now time.Time) time.Time {
 	if since.After(now) {
 		since = now
 	}
@@ -71,8 +71,8 @@ func ParseVersions(text string) (v Versions) {
 	return v
 }
 
-// with returns the versions of both.
-func (v Versions) with(other Versions) Versions {
+// unionOfVersions returns the versions of both.
+func (v Versions) unionOfVersions(other Versions) Versions {
 	switch {
 	case other == Versions{}:
 		return v
@@ -82,22 +82,22 @@ func (v Versions) with(other Versions) Versions {
 	return Versions{min(v.Oldest, other.Oldest), max(v.Newest, other.Newest)}
 }
 
-// apart is how many minor versions lie between the oldest and the newest.
-func (v Versions) apart() int { return v.Newest - v.Oldest }
+// minorVersionSpread returns how many minor versions lie between the oldest and the newest.
+func (v Versions) minorVersionSpread() int { return v.Newest - v.Oldest }
 
-// skew returns why merging a wave would bring the waves further apart than Istio supports, or "" if it would not.
-// Waves that are too far apart already may come closer.
-func (d decision) skew(i int) string {
+// versionSkewReason returns why merging a wave would bring the waves further apart than Istio supports, or "" if it
+// would not. Waves that are too far apart already may come closer.
+func (d decision) versionSkewReason(i int) string {
 	before, after := Versions{}, Versions{}
 	for j, s := range d.in.Stages {
-		before = before.with(s.Runs)
+		before = before.unionOfVersions(s.Runs)
 		if j == i {
-			after = after.with(s.Proposed)
+			after = after.unionOfVersions(s.Proposed)
 		} else {
-			after = after.with(s.Runs)
+			after = after.unionOfVersions(s.Runs)
 		}
 	}
-	if after.apart() <= lint.SupportedSkew || after.apart() <= before.apart() {
+	if after.minorVersionSpread() <= lint.SupportedSkew || after.minorVersionSpread() <= before.minorVersionSpread() {
 		return ""
 	}
 	return fmt.Sprintf("the waves would run Istio 1.%d and 1.%d, and Istio supports %d minor version apart; bring all of them to one in between first",

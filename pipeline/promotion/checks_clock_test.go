@@ -20,7 +20,7 @@ func TestATimeFromTheFutureBeginsAnew(t *testing.T) {
 		"by a year":                 {now.Add(365 * 24 * time.Hour), now.Add(-time.Minute), now},
 		"that of the host, as well": {now.Add(time.Hour), now.Add(time.Hour), now},
 	} {
-		if got := later(test.since, test.said, now); !got.Equal(test.want) {
+		if got := laterReportedTime(test.since, test.said, now); !got.Equal(test.want) {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}

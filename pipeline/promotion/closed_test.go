@@ -64,7 +64,7 @@ func TestPromoteRemembersWhenItWasClosed(t *testing.T) {
 	g := &group{members: []member{{key: "a", published: &v1alpha1.Published{
 		PullRequest: &v1alpha1.PullRequestStatus{Number: 5, State: v1alpha1.PullRequestClosed, Since: metav1.NewTime(at)},
 	}}}}
-	if got := g.waitingOf([]string{"a"}); got == nil || got.Number != 5 || !got.Closed.Equal(at) {
+	if got := g.pendingDecisionSubject([]string{"a"}); got == nil || got.Number != 5 || !got.Closed.Equal(at) {
 		t.Errorf("got %+v", got)
 	}
 }

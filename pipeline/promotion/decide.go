@@ -75,7 +75,7 @@ type Verdict struct {
 // Decide returns the verdict for each stage. It depends only on its input.
 func Decide(in Input) []Verdict {
 	d := decision{in: in}
-	busy := d.busy()
+	busy := d.incompleteWavesReason()
 	var blocked status.Text
 	stopped := false
 	out := make([]Verdict, len(in.Stages))
@@ -83,15 +83,15 @@ func Decide(in Input) []Verdict {
 		s, v := &in.Stages[i], &out[i]
 		settled, why := true, status.Text(nil)
 		if in.Waves != nil {
-			settled, why = d.verify(s, v)
+			settled, why = d.verifyMergedWave(s, v)
 		} else {
 			v.Landed = s.Known.Landed
 		}
 		if s.Waits > 0 {
 			d.decideWaiting(i, v, blocked, busy)
 		} else if v.State == "" {
-			if v.say(idleState(s), status.Plain(s.Busy)); !settled && s.Known.Landed != nil {
-				v.say(StageVerifying, why)
+			if v.setStateAndMessage(idleState(s), status.Plain(s.Busy)); !settled && s.Known.Landed != nil {
+				v.setStateAndMessage(StageVerifying, why)
 			}
 		}
 		if in.Waves == nil {
@@ -100,14 +100,14 @@ func Decide(in Input) []Verdict {
 		switch {
 		case stopped:
 		case s.Declined > 0 && !s.isPromoted():
-			v.say(StageStopped, status.Plain("a person has closed its pull request; prerig promote goes on without it"))
-			blocked, stopped = s.quote(s.Name+" is stopped", v.Told), true
+			v.setStateAndMessage(StageStopped, status.Plain("a person has closed its pull request; prerig promote goes on without it"))
+			blocked, stopped = s.quoteStageMessage(s.Name+" is stopped", v.Told), true
 		case v.State == StageStopped:
-			blocked, stopped = s.quote(s.Name+" is stopped", v.Told), true
+			blocked, stopped = s.quoteStageMessage(s.Name+" is stopped", v.Told), true
 		case blocked == nil && s.Waits > 0:
 			blocked = status.Plain("waits for " + s.Name + " to be merged")
 		case blocked == nil && !settled:
-			blocked = s.quote("waits for "+s.Name, why)
+			blocked = s.quoteStageMessage("waits for "+s.Name, why)
 		}
 	}
 	return out
@@ -115,8 +115,8 @@ func Decide(in Input) []Verdict {
 
 type decision struct{ in Input }
 
-// busy returns why the waves are not complete yet.
-func (d decision) busy() status.Text {
+// incompleteWavesReason returns why the waves are not complete yet.
+func (d decision) incompleteWavesReason() status.Text {
 	if d.in.Waves == nil {
 		return nil
 	}
@@ -166,10 +166,10 @@ func isCommit(told, commit string) bool {
 	return told == commit || len(told) >= shortHash && strings.HasPrefix(commit, told)
 }
 
-// verify looks at what was merged last of a wave: the next one waits until that is green for long enough.
-func (d decision) verify(s *Stage, v *Verdict) (settled bool, why status.Text) {
+// verifyMergedWave looks at what was merged last of a wave: the next one waits until that is green for long enough.
+func (d decision) verifyMergedWave(s *Stage, v *Verdict) (settled bool, why status.Text) {
 	if s.Failing != "" {
-		return false, about(s.Failing, " fails")
+		return false, textAboutPipeline(s.Failing, " fails")
 	}
 	if s.Busy != "" {
 		return false, status.Plain(s.Busy)
@@ -185,24 +185,24 @@ func (d decision) verify(s *Stage, v *Verdict) (settled bool, why status.Text) {
 	if landed.Settled && !s.InTrain {
 		return true, nil
 	}
-	state, text, newest := evaluate(s.LandedChecks, d.in.Waves.Statuses)
+	state, text, newest := evaluateRequiredChecks(s.LandedChecks, d.in.Waves.Statuses)
 	landed.Red = ""
 	switch state {
 	case pullrequest.CheckRed:
 		landed.Red, landed.GreenSince, landed.Settled = text, time.Time{}, false
-		v.say(StageStopped, status.Plain("after the merge "+text))
+		v.setStateAndMessage(StageStopped, status.Plain("after the merge "+text))
 		return false, v.Told
 	case pullrequest.CheckPending:
 		landed.GreenSince = time.Time{}
-		v.say(StageVerifying, status.Plain("after the merge "+text))
+		v.setStateAndMessage(StageVerifying, status.Plain("after the merge "+text))
 		return landed.Settled, v.Told
 	}
 	if landed.GreenSince.IsZero() {
 		landed.GreenSince = d.in.Now
 	}
-	landed.GreenSince = later(landed.GreenSince, newest, d.in.Now)
+	landed.GreenSince = laterReportedTime(landed.GreenSince, newest, d.in.Now)
 	if left := lengthOf(d.in.Waves.GreenFor) - d.in.Now.Sub(landed.GreenSince); left > 0 && !landed.Settled {
-		v.say(StageVerifying, status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))))
+		v.setStateAndMessage(StageVerifying, status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))))
 		return false, v.Told
 	}
 	landed.Settled = true
@@ -215,19 +215,19 @@ func (d decision) decideWaiting(i int, v *Verdict, blocked, busy status.Text) {
 	promoted := s.isPromoted()
 	open := s.Request != nil && s.Request.State == pullrequest.StateOpen
 	if blocked != nil && !promoted {
-		v.say(StageWaiting, blocked)
+		v.setStateAndMessage(StageWaiting, blocked)
 		return
 	}
 	if d.in.Waves != nil {
-		if text := d.skew(i); text != "" {
-			v.say(StageStopped, status.Plain(text))
+		if text := d.versionSkewReason(i); text != "" {
+			v.setStateAndMessage(StageStopped, status.Plain(text))
 			return
 		}
 	}
 	v.Open = true
 	if !open {
-		if v.say(StageWaiting, status.Plain("its pull request is being opened")); d.in.Waves == nil {
-			v.say(StageOpen, status.Plain("its pull request is being merged or opened"))
+		if v.setStateAndMessage(StageWaiting, status.Plain("its pull request is being opened")); d.in.Waves == nil {
+			v.setStateAndMessage(StageOpen, status.Plain("its pull request is being merged or opened"))
 		}
 		return
 	}
@@ -237,44 +237,44 @@ func (d decision) decideWaiting(i int, v *Verdict, blocked, busy status.Text) {
 // mayMerge reports whether an open pull request should be merged now, and otherwise records in the verdict what it
 // waits for.
 func (d decision) mayMerge(s *Stage, v *Verdict, promoted bool, busy status.Text) bool {
-	state, text, newest := evaluate(s.Checks, s.When.Statuses)
+	state, text, newest := evaluateRequiredChecks(s.Checks, s.When.Statuses)
 	if state == pullrequest.CheckGreen {
 		v.Green = &status.Decision{Commit: s.Request.HeadCommit, At: d.in.Now}
 		if known := s.Known.Green; known != nil && known.Commit == s.Request.HeadCommit {
 			v.Green.At = known.At
 		}
-		v.Green.At = later(v.Green.At, newest, d.in.Now)
+		v.Green.At = laterReportedTime(v.Green.At, newest, d.in.Now)
 	}
-	for _, reason := range []status.Text{s.whyNever(), busy, status.Plain(s.Busy)} {
+	for _, reason := range []status.Text{s.reasonNeverMerged(), busy, status.Plain(s.Busy)} {
 		if reason != nil {
-			v.say(StageOpen, reason)
+			v.setStateAndMessage(StageOpen, reason)
 			return false
 		}
 	}
 	if promoted {
-		v.say(StageOpen, status.Plain("was promoted"))
+		v.setStateAndMessage(StageOpen, status.Plain("was promoted"))
 		return true
 	}
 	if state == pullrequest.CheckRed {
-		if v.say(StageOpen, status.Plain(text)); d.in.Waves != nil {
+		if v.setStateAndMessage(StageOpen, status.Plain(text)); d.in.Waves != nil {
 			v.State = StageStopped
 		}
 		return false
 	}
 	if s.Merge != v1alpha1.MergeWhenGreen {
-		v.say(StageOpen, s.withDiffer(status.Plain("waits for people to merge it")))
+		v.setStateAndMessage(StageOpen, s.addPolicyMismatch(status.Plain("waits for people to merge it")))
 		return false
 	}
-	if reason := d.whyNot(s, v, state, text); reason != nil {
-		v.say(StageOpen, s.withDiffer(reason))
+	if reason := d.reasonNotMergeable(s, v, state, text); reason != nil {
+		v.setStateAndMessage(StageOpen, s.addPolicyMismatch(reason))
 		return false
 	}
-	v.say(StageOpen, status.Plain("is green"))
+	v.setStateAndMessage(StageOpen, status.Plain("is green"))
 	return true
 }
 
-// withDiffer adds to what a pull request waits for that not all of its pipelines ask for it.
-func (s *Stage) withDiffer(reason status.Text) status.Text {
+// addPolicyMismatch adds to what a pull request waits for that not all of its pipelines ask for it.
+func (s *Stage) addPolicyMismatch(reason status.Text) status.Text {
 	if s.Differ == "" {
 		return reason
 	}
@@ -287,8 +287,8 @@ func (s *Stage) hasMoved() bool {
 	return s.Waits > 0 && s.Request != nil && s.Request.State == pullrequest.StateOpen && !slices.Contains(s.HeadCommits, s.Request.HeadCommit)
 }
 
-// whyNever returns why Prerig does not merge a pull request regardless of who wants it.
-func (s *Stage) whyNever() status.Text {
+// reasonNeverMerged returns why Prerig does not merge a pull request regardless of who wants it.
+func (s *Stage) reasonNeverMerged() status.Text {
 	switch {
 	case s.Edited:
 		return status.Plain(editedText)
@@ -297,20 +297,20 @@ func (s *Stage) whyNever() status.Text {
 	case s.Request.Draft:
 		return status.Plain("is a draft")
 	case s.OnHold != "":
-		return about(s.OnHold, " is on hold")
+		return textAboutPipeline(s.OnHold, " is on hold")
 	}
 	return nil
 }
 
-// whyNot returns what a pull request waits for that is merged when it is green.
-func (d decision) whyNot(s *Stage, v *Verdict, state pullrequest.CheckState, text string) status.Text {
+// reasonNotMergeable returns what a pull request waits for that is merged when it is green.
+func (d decision) reasonNotMergeable(s *Stage, v *Verdict, state pullrequest.CheckState, text string) status.Text {
 	for _, freeze := range s.When.Freeze {
 		if freeze.Contains(d.in.Now) {
 			return status.Plain("nothing is merged now, by its freeze " + freeze.String())
 		}
 	}
 	for _, after := range s.When.After {
-		if text := d.whyAfter(after); text != nil {
+		if text := d.reasonPredecessorUnmerged(after); text != nil {
 			return text
 		}
 	}
@@ -333,8 +333,9 @@ func (d decision) whyNot(s *Stage, v *Verdict, state pullrequest.CheckState, tex
 	return nil
 }
 
-// whyAfter returns why another group is not merged, or not for long enough. After.Group is a head here.
-func (d decision) whyAfter(after v1alpha1.After) status.Text {
+// reasonPredecessorUnmerged returns why another group is not merged, or not for long enough. After.Group is a head
+// here.
+func (d decision) reasonPredecessorUnmerged(after v1alpha1.After) status.Text {
 	other, ok := d.in.Others[after.Group]
 	for _, s := range d.in.Stages {
 		if s.Head == after.Group {
@@ -352,9 +353,9 @@ func (d decision) whyAfter(after v1alpha1.After) status.Text {
 	case other.Declined > 0:
 		return status.Text{{Text: "waits for "}, name, {Text: ", whose pull request a person has closed"}}
 	case other.Busy != "" && other.Failing != "":
-		return append(status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy + " "}}, about(other.Failing, "")...)
+		return append(status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy + " "}}, textAboutPipeline(other.Failing, "")...)
 	case other.Failing != "":
-		return append(status.Text{{Text: "waits for "}, name, {Text: ": "}}, about(other.Failing, "")...)
+		return append(status.Text{{Text: "waits for "}, name, {Text: ": "}}, textAboutPipeline(other.Failing, "")...)
 	case other.Busy != "":
 		return status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy}}
 	case other.Known.Landed == nil:

@@ -110,12 +110,12 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 		if s.Waits > 0 {
 			s.Proposed = Versions{next, next}
 		}
-		versions = versions.with(s.Runs)
+		versions = versions.unionOfVersions(s.Runs)
 		s.When.Freeze = []v1alpha1.Freeze{{From: "08:00", To: "10:00"}}
 		s.HeadCommits = []string{fmt.Sprint("c", i)}
 		f.stages, f.waves.Order = append(f.stages, s), append(f.waves.Order, s.Name)
 	}
-	f.spread = versions.apart()
+	f.spread = versions.minorVersionSpread()
 	return f
 }
 
@@ -185,7 +185,7 @@ func (f *fleet) apply(verdicts []Verdict) {
 			if s.Request.State != pullrequest.StateOpen || s.OnHold != "" || f.now.Hour() >= 8 && f.now.Hour() < 10 {
 				f.t.Errorf("%s was merged at %s: %+v, on hold %q", s.Name, f.now, s.Request, s.OnHold)
 			}
-			if state, text, _ := evaluate(s.Checks, nil); state != pullrequest.CheckGreen {
+			if state, text, _ := evaluateRequiredChecks(s.Checks, nil); state != pullrequest.CheckGreen {
 				f.t.Errorf("%s was merged and %s", s.Name, text)
 			}
 			f.land(i)
@@ -199,7 +199,7 @@ func (f *fleet) check(i int, what string) {
 	versions := f.stages[i].Proposed
 	for j, s := range f.stages {
 		if j != i {
-			versions = versions.with(s.Runs)
+			versions = versions.unionOfVersions(s.Runs)
 		}
 		if j >= i {
 			continue
@@ -208,13 +208,13 @@ func (f *fleet) check(i int, what string) {
 			f.t.Errorf("%s was %s with %+v before it", f.stages[i].Name, what, s)
 		}
 		if landed := s.Known.Landed; landed != nil {
-			state, text, _ := evaluate(s.LandedChecks, f.waves.Statuses)
+			state, text, _ := evaluateRequiredChecks(s.LandedChecks, f.waves.Statuses)
 			if state == pullrequest.CheckRed || !landed.Settled {
 				f.t.Errorf("%s was %s and of %s %s, settled %v", f.stages[i].Name, what, s.Name, text, landed.Settled)
 			}
 		}
 	}
-	if versions.apart() > max(lint.SupportedSkew, f.spread) {
+	if versions.minorVersionSpread() > max(lint.SupportedSkew, f.spread) {
 		f.t.Errorf("%s was %s with the versions %+v", f.stages[i].Name, what, versions)
 	}
 }

@@ -263,7 +263,7 @@ func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (stat
 		return p.endRollback(ctx, r, status.RollbackRefused, "the pipeline does not publish there any more")
 	}
 	if r.State == status.RollbackAsked {
-		if err := p.holdFor(ctx, r); err != nil {
+		if err := p.holdRollbackPipelines(ctx, r); err != nil {
 			return r, err
 		}
 		// A person may have promoted one of them just before.
@@ -303,9 +303,9 @@ func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (stat
 	return p.endRollback(ctx, r, status.RollbackOpen, message)
 }
 
-// holdFor puts the pipelines of a rollback on hold, including those that are currently deleted or invalid: they may
-// come back.
-func (p *Promoter) holdFor(ctx context.Context, r status.Rollback) error {
+// holdRollbackPipelines puts the pipelines of a rollback on hold, including those that are currently deleted or
+// invalid: they may come back.
+func (p *Promoter) holdRollbackPipelines(ctx context.Context, r status.Rollback) error {
 	hold := &status.OnHold{Since: r.At, By: r.By, Reason: fmt.Sprintf("%.12s was rolled back", r.Commit), Rollback: r.ID}
 	for _, key := range r.Pipelines {
 		err := p.Store.SetControl(ctx, key, func(c *status.Control) {
@@ -367,9 +367,9 @@ func (p *Promoter) liftHolds(ctx context.Context, r status.Rollback) error {
 	return nil
 }
 
-// leavesHold reports whether a rejected rollback still holds a pipeline: the process that rejected it has died, or
+// leavesStaleHold reports whether a rejected rollback still holds a pipeline: the process that rejected it has died, or
 // another was about to hold it.
-func (p *Promoter) leavesHold(r status.Rollback) bool {
+func (p *Promoter) leavesStaleHold(r status.Rollback) bool {
 	return r.State == status.RollbackRefused && slices.ContainsFunc(r.Pipelines, func(key string) bool {
 		hold := p.Store.Control(key).OnHold
 		return hold != nil && hold.Rollback == r.ID

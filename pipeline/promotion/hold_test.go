@@ -72,7 +72,7 @@ func TestARefusedRollbackEndsAHoldThatIsNotKnownYet(t *testing.T) {
 // TestAHoldOfARefusedRollbackEndsAfterACrash dies between the hold and its end.
 func TestAHoldOfARefusedRollbackEndsAfterACrash(t *testing.T) {
 	p := newPromoter(t, "groupBy: Label, label: wave", map[string]string{"a": "x"})
-	if err := p.holdFor(t.Context(), askedFor(t, p, "a")); err != nil {
+	if err := p.holdRollbackPipelines(t.Context(), askedFor(t, p, "a")); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Store.Sync(t.Context()); err != nil || !errors.Is(p.Store.CheckHold("a"), status.ErrOnHold) {

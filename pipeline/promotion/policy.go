@@ -25,12 +25,12 @@ type policy struct {
 	differ string
 }
 
-// policyOf returns the policy of those who share the head of a group of a unit.
-func policyOf(unit string, sharing []member) policy {
+// effectivePolicy returns the policy of those who share the head of a group of a unit.
+func effectivePolicy(unit string, sharing []member) policy {
 	var all policy
 	merges, whens, others := false, false, false
 	for i := range sharing {
-		one := sharing[i].policy()
+		one := sharing[i].memberPolicy()
 		others = others || sharing[i].unit != unit
 		if i == 0 {
 			all = one
@@ -42,7 +42,7 @@ func policyOf(unit string, sharing []member) policy {
 			all.merge = one.merge
 		}
 		all.asked = all.asked || one.asked
-		all.when = bothOf(all.when, one.when)
+		all.when = combineMergeConditions(all.when, one.when)
 	}
 	switch {
 	case others:
@@ -56,8 +56,8 @@ func policyOf(unit string, sharing []member) policy {
 	return all
 }
 
-// policy is that of one pipeline alone.
-func (m *member) policy() policy {
+// memberPolicy is that of one pipeline alone.
+func (m *member) memberPolicy() policy {
 	r := m.to.PullRequest
 	p := policy{merge: r.Merge, asked: r.Merge == v1alpha1.MergeWhenGreen}
 	if r.MergeWhen != nil {
@@ -72,24 +72,25 @@ func (m *member) policy() policy {
 	return p
 }
 
-// bothOf asks for all that one of two asks for. Where they want other methods, it is the one that keeps the commit that was reviewed.
-func bothOf(a, b v1alpha1.MergeWhen) v1alpha1.MergeWhen {
+// combineMergeConditions asks for all that one of two asks for. Where they want other methods, it is the one that keeps
+// the commit that was reviewed.
+func combineMergeConditions(a, b v1alpha1.MergeWhen) v1alpha1.MergeWhen {
 	if a.Method != b.Method {
 		a.Method = "Merge"
 	}
-	a.Statuses = union(a.Statuses, b.Statuses)
-	a.GreenFor = longer(a.GreenFor, b.GreenFor)
+	a.Statuses = unionOfLists(a.Statuses, b.Statuses)
+	a.GreenFor = longerDuration(a.GreenFor, b.GreenFor)
 	a.Approvals = max(a.Approvals, b.Approvals)
-	a.After, a.Freeze = union(a.After, b.After), union(a.Freeze, b.Freeze)
+	a.After, a.Freeze = unionOfLists(a.After, b.After), unionOfLists(a.Freeze, b.Freeze)
 	return a
 }
 
-// bothWaves are waves of one order that ask for all that one of two asks for.
-func bothWaves(a, b *v1alpha1.Waves) *v1alpha1.Waves {
-	return &v1alpha1.Waves{Order: a.Order, Statuses: union(a.Statuses, b.Statuses), GreenFor: longer(a.GreenFor, b.GreenFor)}
+// combineWaves are waves of one order that ask for all that one of two asks for.
+func combineWaves(a, b *v1alpha1.Waves) *v1alpha1.Waves {
+	return &v1alpha1.Waves{Order: a.Order, Statuses: unionOfLists(a.Statuses, b.Statuses), GreenFor: longerDuration(a.GreenFor, b.GreenFor)}
 }
 
-func union[T any](a, b []T) []T {
+func unionOfLists[T any](a, b []T) []T {
 	out := slices.Clone(a)
 	for _, one := range b {
 		if !slices.ContainsFunc(out, func(other T) bool { return reflect.DeepEqual(one, other) }) {
@@ -99,7 +100,7 @@ func union[T any](a, b []T) []T {
 	return out
 }
 
-func longer(a, b *metav1.Duration) *metav1.Duration {
+func longerDuration(a, b *metav1.Duration) *metav1.Duration {
 	if lengthOf(b) > lengthOf(a) {
 		return b
 	}

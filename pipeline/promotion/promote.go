@@ -65,10 +65,10 @@ func (p *Promoter) PlanPromote(pipelines []string, may func(pipeline string) err
 // findWaiting returns all groups, and by their keys what is decided about those in which results of pipelines wait.
 // may is called for all pipelines that wait in these.
 func (p *Promoter) findWaiting(pipelines []string, may func(pipeline string) error) (map[string]*group, map[string]*status.Decision, error) {
-	_, groups := p.units()
+	_, groups := p.unitsAndGroups()
 	waiting := map[string]*status.Decision{}
 	for key, g := range groups {
-		decided := g.waitingOf(pipelines)
+		decided := g.pendingDecisionSubject(pipelines)
 		if decided == nil {
 			continue
 		}
@@ -85,9 +85,9 @@ func (p *Promoter) findWaiting(pipelines []string, may func(pipeline string) err
 	return groups, waiting, nil
 }
 
-// waitingOf returns the subject of a decision to promote: what waits with results of some of the pipelines, or was
-// closed with them. It is nil if there are none.
-func (g *group) waitingOf(pipelines []string) *status.Decision {
+// pendingDecisionSubject returns the subject of a decision to promote: what waits with results of some of the
+// pipelines, or was closed with them. It is nil if there are none.
+func (g *group) pendingDecisionSubject(pipelines []string) *status.Decision {
 	var found *status.Decision
 	for _, m := range g.members {
 		if !slices.Contains(pipelines, m.key) || m.published == nil || m.published.PullRequest == nil {
@@ -138,7 +138,7 @@ type Promotion struct {
 // Promotions returns the promotions of the pipelines that may be disclosed.
 func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 	var out []Promotion
-	units, _ := p.units()
+	units, _ := p.unitsAndGroups()
 	all := isAllKnown(units, may)
 	for _, u := range units {
 		to := reader{unit: u, may: may, all: all}
@@ -146,25 +146,25 @@ func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 			continue
 		}
 		train := p.Store.Train(u.key)
-		one := Promotion{URL: to.own.to.URL, Branch: u.branch, Waves: u.waves != nil, Label: u.label, Revision: train.Revision, Stopped: to.text(train.Stopped, train.Told)}
+		one := Promotion{URL: to.own.to.URL, Branch: u.branch, Waves: u.waves != nil, Label: u.label, Revision: train.Revision, Stopped: to.disclosableText(train.Stopped, train.Told)}
 		for _, g := range u.groups {
-			one.Stages = append(one.Stages, g.status(p.Store.Group(g.key), to))
+			one.Stages = append(one.Stages, g.disclosableStageStatus(p.Store.Group(g.key), to))
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-// status returns the state of a group, limited to the pipelines that may be disclosed. For a wave with none of them
-// it is only its state.
-func (g *group) status(known status.Group, to reader) StageStatus {
+// disclosableStageStatus returns the state of a group, limited to the pipelines that may be disclosed. For a wave with
+// none of them it is only its state.
+func (g *group) disclosableStageStatus(known status.Group, to reader) StageStatus {
 	s := StageStatus{Name: g.name, State: cmp.Or(known.State, StageIdle), Since: known.Since}
 	own := slices.IndexFunc(g.members, func(m member) bool { return to.may(m.key) })
 	if own < 0 && !to.all {
 		s.Head = to.own.to.PullRequest.HeadOf(to.own.to, g.name)
 		return s
 	}
-	s.Head, s.Message = g.head, to.text(known.Message, known.Told)
+	s.Head, s.Message = g.head, to.disclosableText(known.Message, known.Told)
 	if own >= 0 {
 		s.Head = g.members[own].head
 	}

@@ -49,7 +49,7 @@ func (p *Promoter) now() time.Time {
 	return time.Now()
 }
 
-func (p *Promoter) waker() chan struct{} {
+func (p *Promoter) wakeChannel() chan struct{} {
 	p.once.Do(func() { p.wake = make(chan struct{}, 1) })
 	return p.wake
 }
@@ -57,7 +57,7 @@ func (p *Promoter) waker() chan struct{} {
 // Wake has it look at once.
 func (p *Promoter) Wake() {
 	select {
-	case p.waker() <- struct{}{}:
+	case p.wakeChannel() <- struct{}{}:
 	default:
 	}
 }
@@ -76,7 +76,7 @@ func (p *Promoter) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-p.waker():
+		case <-p.wakeChannel():
 		}
 	}
 }
@@ -88,13 +88,13 @@ func (p *Promoter) FinishRollbacks(ctx context.Context) {
 		if ended && p.now().Sub(r.At) > keepRollbacks {
 			_ = p.Store.ForgetRollback(ctx, r.ID) // a leftover only occupies space
 		}
-		if ended && !p.leavesHold(r) || !p.isDue("rollback "+r.ID) {
+		if ended && !p.leavesStaleHold(r) || !p.isDue("rollback "+r.ID) {
 			continue
 		}
 		err := p.finishRollback(ctx, r.ID)
 		if err != nil && ctx.Err() == nil {
 			p.Log.Warn("a rollback is tried again", "commit", r.Commit, "target", r.Target, "error", err)
 		}
-		p.noteTry("rollback "+r.ID, err)
+		p.recordAttempt("rollback "+r.ID, err)
 	}
 }

@@ -117,7 +117,7 @@ func TestPromoteAsksForRolesFirst(t *testing.T) {
 // TestWhatIsHeldIsAskedForAfterACrash ends a train and dies before the pipelines that had to wait were asked to run.
 func TestWhatIsHeldIsAskedForAfterACrash(t *testing.T) {
 	p := newPromoter(t, "groupBy: Label, label: wave, waves: {order: [dev, prod]}", map[string]string{"a": "dev", "b": "prod"})
-	units, _ := p.units()
+	units, _ := p.unitsAndGroups()
 	u := units[0]
 	if err := p.Store.ChangeTrain(t.Context(), u.key, func(train *status.Train) bool { *train = status.Train{Revision: "r1", Held: true}; return true }); err != nil {
 		t.Fatal(err)
@@ -154,11 +154,14 @@ func TestNothingIsDecidedBeforeAllHaveLookedAtARevision(t *testing.T) {
 		asked = append(asked, pipelines...)
 		return nil
 	}
-	units, _ := p.units()
+	units, _ := p.unitsAndGroups()
 	u := units[0]
 	begin := func(revision string) *step {
 		t.Helper()
-		err := p.Store.ChangeTrain(t.Context(), u.key, func(train *status.Train) bool { _, changed := admit(train, revision, time.Now()); return changed })
+		err := p.Store.ChangeTrain(t.Context(), u.key, func(train *status.Train) bool {
+			_, changed := admitToTrain(train, revision, time.Now())
+			return changed
+		})
 		if err == nil {
 			err = p.Store.Sync(t.Context())
 		}
@@ -172,7 +175,7 @@ func TestNothingIsDecidedBeforeAllHaveLookedAtARevision(t *testing.T) {
 		if !s.isUnseen() {
 			t.Fatalf("%s is decided about at once", revision)
 		}
-		if err := s.run(t.Context()); err != nil || len(asked) != 2*(i+1) {
+		if err := s.observeDecideAct(t.Context()); err != nil || len(asked) != 2*(i+1) {
 			t.Fatalf("asked %q, %v", asked, err)
 		}
 	}
@@ -208,7 +211,7 @@ func TestPipelinesThatShareAHeadAgreeOnItsMerge(t *testing.T) {
 		head := cmp.Or(tc.head, alone)
 		p := newPromoterOf(t, map[string]string{"a/x": strings.ReplaceAll(tc.a, "HEAD", head), "b/shop": strings.ReplaceAll(tc.b, "HEAD", head)},
 			map[string]string{"a/x": cmp.Or(tc.waveOfA, "none"), "b/shop": "prod"})
-		units, _ := p.units()
+		units, _ := p.unitsAndGroups()
 		found := false
 		for _, u := range units {
 			for _, g := range u.groups {
@@ -216,7 +219,7 @@ func TestPipelinesThatShareAHeadAgreeOnItsMerge(t *testing.T) {
 					continue
 				}
 				found = true
-				s := g.stage(status.Group{}, nil, time.Now())
+				s := g.knownStage(status.Group{}, nil, time.Now())
 				var after []string
 				for _, one := range s.When.After {
 					after = append(after, one.Group)
@@ -237,7 +240,7 @@ func TestPipelinesThatShareAHeadAgreeOnItsMerge(t *testing.T) {
 func TestWavesAskForWhatEachAsksFor(t *testing.T) {
 	const order = "groupBy: Label, label: wave, waves: {order: [dev, prod]"
 	p := newPromoterOf(t, map[string]string{"a/x": order + ", greenFor: 1m}", "b/shop": order + ", statuses: [flux], greenFor: 1h}"}, map[string]string{"a/x": "dev", "b/shop": "prod"})
-	units, _ := p.units()
+	units, _ := p.unitsAndGroups()
 	if len(units) != 1 || fmt.Sprint(units[0].waves.Statuses, lengthOf(units[0].waves.GreenFor)) != "[flux] 1h0m0s" {
 		t.Errorf("got %d units, the first with %+v", len(units), units[0].waves)
 	}

@@ -39,8 +39,9 @@ func (p *Promoter) isDueFor(what, signature string) bool {
 	return true
 }
 
-// noteTry notes how a try ended, so that the next one comes later the more have failed, and not before a host wants to be asked again.
-func (p *Promoter) noteTry(what string, err error) {
+// recordAttempt notes how a try ended, so that the next one comes later the more have failed, and not before a host
+// wants to be asked again.
+func (p *Promoter) recordAttempt(what string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tries == nil {

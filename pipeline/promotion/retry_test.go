@@ -16,9 +16,9 @@ import (
 func TestAHostIsNotAskedBeforeTheTimeThatItNames(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := &Promoter{Now: func() time.Time { return now }}
-	p.noteTry("limited", &pullrequest.Error{Status: http.StatusTooManyRequests, Temporary: true, Wait: time.Hour})
+	p.recordAttempt("limited", &pullrequest.Error{Status: http.StatusTooManyRequests, Temporary: true, Wait: time.Hour})
 	for range 20 {
-		p.noteTry("refused", errors.New("no"))
+		p.recordAttempt("refused", errors.New("no"))
 	}
 	is := func(when string, limited, refused bool) {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestAHostIsNotAskedBeforeTheTimeThatItNames(t *testing.T) {
 	is("before the time", false, true)
 	now = now.Add(time.Second)
 	is("then", true, true)
-	p.noteTry("limited", errors.New("no"))
+	p.recordAttempt("limited", errors.New("no"))
 	p.forgetTries()
 	is("with another error", true, true)
 }

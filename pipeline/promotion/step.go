@@ -20,7 +20,7 @@ import (
 
 // Look decides once about everything that is due.
 func (p *Promoter) Look(ctx context.Context) {
-	units, _ := p.units()
+	units, _ := p.unitsAndGroups()
 	if !slices.ContainsFunc(units, func(u *unit) bool { return u.isActive(p.Store) }) {
 		return
 	}
@@ -32,18 +32,18 @@ func (p *Promoter) Look(ctx context.Context) {
 		p.Log.Warn("what waits for a merge cannot be looked at", "error", err)
 		return
 	}
-	units, groups := p.units()
+	units, groups := p.unitsAndGroups()
 	for _, u := range units {
 		if !u.isActive(p.Store) {
 			continue
 		}
 		s := &step{p: p, u: u, train: p.Store.Train(u.key), groups: groups, pending: pending}
-		s.read()
-		if !s.hasWork() || !p.isDueFor(u.key, s.signature()) {
+		s.readKnownState()
+		if !s.hasWork() || !p.isDueFor(u.key, s.stagesSignature()) {
 			continue
 		}
-		err := s.run(ctx)
-		if p.noteTry(u.key, err); err != nil && ctx.Err() == nil {
+		err := s.observeDecideAct(ctx)
+		if p.recordAttempt(u.key, err); err != nil && ctx.Err() == nil {
 			p.Log.Warn("what waits for a merge is looked at again later", "url", u.url, "branch", u.branch, "error", err)
 		}
 	}
@@ -60,27 +60,27 @@ type step struct {
 	others  map[string]Stage
 }
 
-// read reads what this process knows.
-func (s *step) read() {
+// readKnownState reads what this process knows.
+func (s *step) readKnownState() {
 	now := s.p.now()
 	s.stages, s.others = nil, map[string]Stage{}
 	for _, g := range s.u.groups {
-		stage := g.stage(s.p.Store.Group(g.key), s.pending, now)
+		stage := g.knownStage(s.p.Store.Group(g.key), s.pending, now)
 		landed := stage.Known.Landed
 		stage.InTrain = landed != nil && !landed.Train.IsZero() && landed.Train.Equal(s.train.Started)
 		s.stages = append(s.stages, stage)
 		for _, after := range stage.When.After {
 			if other := s.groups[groupKey(g.to.Git, after.Group)]; other != nil {
-				s.others[after.Group] = other.stage(s.p.Store.Group(other.key), s.pending, now)
+				s.others[after.Group] = other.knownStage(s.p.Store.Group(other.key), s.pending, now)
 			}
 		}
 	}
 }
 
-func (s *step) signature() string {
+func (s *step) stagesSignature() string {
 	parts := []string{fmt.Sprint(s.train)}
 	for i := range s.stages {
-		parts = append(parts, s.stages[i].signature())
+		parts = append(parts, s.stages[i].stageSignature())
 	}
 	return strings.Join(parts, "\n")
 }
@@ -96,14 +96,14 @@ func (s *step) hasWork() bool {
 	})
 }
 
-// run asks the host, decides, and does it.
-func (s *step) run(ctx context.Context) error {
+// observeDecideAct asks the host, decides, and does it.
+func (s *step) observeDecideAct(ctx context.Context) error {
 	if s.isUnseen() {
 		return s.showRevision(ctx)
 	}
 	landed := false
 	for i := range s.stages {
-		found, err := s.observe(ctx, i)
+		found, err := s.observeStage(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (s *step) run(ctx context.Context) error {
 			continue
 		}
 		// The process that found the merge died before it asked the pipelines to look.
-		if err := s.p.settle(ctx, g, "its pull request was merged"); err != nil {
+		if err := s.p.settleWaitingPipelines(ctx, g, "its pull request was merged"); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (s *step) run(ctx context.Context) error {
 		return err
 	}
 	verdicts := Decide(Input{Now: s.p.now(), Waves: s.u.waves, Stages: s.stages, Others: s.others})
-	if err := s.record(ctx, verdicts); err != nil {
+	if err := s.storeVerdicts(ctx, verdicts); err != nil {
 		return err
 	}
 	if s.u.waves != nil {
@@ -136,7 +136,7 @@ func (s *step) run(ctx context.Context) error {
 	}
 	for i, v := range verdicts {
 		if v.Merge {
-			if err := s.merge(ctx, i); err != nil {
+			if err := s.mergeStage(ctx, i); err != nil {
 				return err
 			}
 		}
@@ -156,8 +156,8 @@ func (s *step) lookAtMoved(ctx context.Context) error {
 		if !s.p.isDue(what) {
 			continue
 		}
-		s.p.noteTry(what, errMoved)
-		if err := s.p.settle(ctx, g, errMoved.Error()); err != nil {
+		s.p.recordAttempt(what, errMoved)
+		if err := s.p.settleWaitingPipelines(ctx, g, errMoved.Error()); err != nil {
 			return err
 		}
 	}
@@ -167,24 +167,25 @@ func (s *step) lookAtMoved(ctx context.Context) error {
 // errMoved is why pipelines look at the branch of a pull request.
 var errMoved = errors.New("its branch has moved")
 
-// observe asks the host about a stage. It reports whether something was merged that was not known, and stores that.
-func (s *step) observe(ctx context.Context, i int) (landed bool, err error) {
-	if landed, err = s.ask(ctx, i); landed && err == nil {
+// observeStage asks the host about a stage. It reports whether something was merged that was not known, and stores
+// that.
+func (s *step) observeStage(ctx context.Context, i int) (landed bool, err error) {
+	if landed, err = s.askHostAboutStage(ctx, i); landed && err == nil {
 		err = s.recordLanded(ctx, i)
 	}
 	return landed, err
 }
 
-// ask is observe without storing anything.
-func (s *step) ask(ctx context.Context, i int) (landed bool, err error) {
+// askHostAboutStage is observe without storing anything.
+func (s *step) askHostAboutStage(ctx context.Context, i int) (landed bool, err error) {
 	stage, g := &s.stages[i], s.u.groups[i]
 	known := stage.Known.Landed
 	verifies := s.u.waves != nil && known != nil && (!known.Settled || stage.InTrain)
 	if stage.Waits+stage.Declined == 0 && stage.Known.State != StageOpen && !verifies && s.train.Revision == "" {
 		return false, nil
 	}
-	err = s.p.asMembers(ctx, g, func(a asker) error {
-		landed, err = s.askAs(ctx, i, a, verifies)
+	err = s.p.withMemberCredentials(ctx, g, func(a asker) error {
+		landed, err = s.askHostWithCredentials(ctx, i, a, verifies)
 		return err
 	})
 	if pullrequest.IsNotFound(err) && stage.Waits == 0 && stage.Request == nil {
@@ -193,8 +194,8 @@ func (s *step) ask(ctx context.Context, i int) (landed bool, err error) {
 	return landed, err
 }
 
-// askAs is ask with the credentials of one of the pipelines.
-func (s *step) askAs(ctx context.Context, i int, a asker, verifies bool) (landed bool, err error) {
+// askHostWithCredentials is ask with the credentials of one of the pipelines.
+func (s *step) askHostWithCredentials(ctx context.Context, i int, a asker, verifies bool) (landed bool, err error) {
 	stage, g := &s.stages[i], s.u.groups[i]
 	known := stage.Known.Landed
 	stage.Request = nil
@@ -290,11 +291,11 @@ func (s *step) recordLanded(ctx context.Context, i int) error {
 		who = landed.By
 	}
 	s.p.Log.Info("a pull request was merged", "head", g.head, "number", r.Number, "commit", r.MergeCommit, "by", who)
-	return s.p.settle(ctx, g, "its pull request was merged")
+	return s.p.settleWaitingPipelines(ctx, g, "its pull request was merged")
 }
 
-// record stores what was decided, before it is shown or done.
-func (s *step) record(ctx context.Context, verdicts []Verdict) error {
+// storeVerdicts stores what was decided, before it is shown or done.
+func (s *step) storeVerdicts(ctx context.Context, verdicts []Verdict) error {
 	for i, v := range verdicts {
 		g := s.u.groups[i]
 		before := s.stages[i].Known
@@ -324,9 +325,9 @@ func (s *step) record(ctx context.Context, verdicts []Verdict) error {
 // errNotNow is about a pull request that is not to be merged any more.
 var errNotNow = errors.New("what it waits for has changed")
 
-// recheck decides again about a stage that is about to be merged, based on the current stored state and the current
-// pull request, its statuses and reviews. For other stages it uses the previous answers of the host.
-func (s *step) recheck(ctx context.Context, i int) error {
+// recheckBeforeMerge decides again about a stage that is about to be merged, based on the current stored state and the
+// current pull request, its statuses and reviews. For other stages it uses the previous answers of the host.
+func (s *step) recheckBeforeMerge(ctx context.Context, i int) error {
 	pending, err := s.p.Queue.Pending(ctx)
 	if err == nil {
 		err = s.p.Store.Sync(ctx)
@@ -334,19 +335,19 @@ func (s *step) recheck(ctx context.Context, i int) error {
 	if err != nil {
 		return fmt.Errorf("deciding once more about a merge: %w", err)
 	}
-	units, groups := s.p.units()
+	units, groups := s.p.unitsAndGroups()
 	at := slices.IndexFunc(units, func(u *unit) bool { return u.key == s.u.key })
 	if at < 0 || len(units[at].groups) != len(s.u.groups) {
 		return errNotNow
 	}
 	now := &step{p: s.p, u: units[at], train: s.p.Store.Train(s.u.key), groups: groups, pending: pending}
-	if now.read(); now.isUnseen() {
+	if now.readKnownState(); now.isUnseen() {
 		return errNotNow
 	}
 	for j := range now.stages {
 		now.stages[j].Request, now.stages[j].LandedChecks = s.stages[j].Request, s.stages[j].LandedChecks
 	}
-	landed, err := now.ask(ctx, i)
+	landed, err := now.askHostAboutStage(ctx, i)
 	if err != nil {
 		return fmt.Errorf("deciding once more about a merge: %w", err)
 	}
@@ -363,8 +364,9 @@ func (s *step) recheck(ctx context.Context, i int) error {
 // mergedBy is the recorded author of a merge that no person has promoted.
 const mergedBy = "Prerig"
 
-// merge merges the pull request of a stage. That it does is stored first, so that a merge whose answer is lost is known for its own.
-func (s *step) merge(ctx context.Context, i int) error {
+// mergeStage merges the pull request of a stage. That it does is stored first, so that a merge whose answer is lost is
+// known for its own.
+func (s *step) mergeStage(ctx context.Context, i int) error {
 	stage, g := &s.stages[i], s.u.groups[i]
 	r := stage.Request
 	decided := &status.Decision{Commit: r.HeadCommit, At: s.p.now().UTC(), By: mergedBy}
@@ -380,8 +382,8 @@ func (s *step) merge(ctx context.Context, i int) error {
 		method = pullrequest.MergeCommit
 	}
 	var merged *pullrequest.Request
-	err = s.p.asMembers(ctx, g, func(a asker) error {
-		recheck := func(ctx context.Context) error { return s.recheck(ctx, i) }
+	err = s.p.withMemberCredentials(ctx, g, func(a asker) error {
+		recheck := func(ctx context.Context) error { return s.recheckBeforeMerge(ctx, i) }
 		merged, err = s.p.Targets.MergeUnderLock(ctx, a.namespace, a.to, r, method, recheck)
 		return err
 	})
@@ -391,11 +393,11 @@ func (s *step) merge(ctx context.Context, i int) error {
 	case errors.Is(err, pullrequest.ErrNotOpen):
 		return nil // another process was faster
 	case errors.Is(err, publish.ErrEdited):
-		told := g.said(err, status.OneLine(err.Error()), editedText)
+		told := g.resultTextForMember(err, status.OneLine(err.Error()), editedText)
 		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; k.Say(told); return true })
-		return errors.Join(err, saved, s.p.settle(ctx, g, errMoved.Error()))
+		return errors.Join(err, saved, s.p.settleWaitingPipelines(ctx, g, errMoved.Error()))
 	case err != nil:
-		told := append(status.Plain("the host does not merge it"), g.said(err, ": "+status.OneLine(err.Error()), "")...)
+		told := append(status.Plain("the host does not merge it"), g.resultTextForMember(err, ": "+status.OneLine(err.Error()), "")...)
 		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Say(told); return true })
 		return errors.Join(err, saved)
 	}

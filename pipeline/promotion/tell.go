@@ -14,24 +14,24 @@ import (
 // editedText is about a pull request that holds what a person has done.
 const editedText = "has commits of a person on its branch, who is to merge it"
 
-// say sets the state, and the message that is shown with it.
-func (v *Verdict) say(state string, text status.Text) {
+// setStateAndMessage sets the state, and the message that is shown with it.
+func (v *Verdict) setStateAndMessage(state string, text status.Text) {
 	v.State, v.Message, v.Told = state, text.String(), text
 }
 
-// about returns a text about a pipeline, which is not named to readers who may not know of it.
-func about(pipeline, text string) status.Text {
+// textAboutPipeline returns a text about a pipeline, which is not named to readers who may not know of it.
+func textAboutPipeline(pipeline, text string) status.Text {
 	return status.Text{{Text: pipeline + text, Pipeline: pipeline, Else: "a pipeline of others" + text}}
 }
 
-// quote repeats the message of a stage, for readers who have a pipeline in it.
-func (s *Stage) quote(begin string, text status.Text) status.Text {
+// quoteStageMessage repeats the message of a stage, for readers who have a pipeline in it.
+func (s *Stage) quoteStageMessage(begin string, text status.Text) status.Text {
 	return append(status.Plain(begin), text.After(": ").Of(s.Head)...)
 }
 
-// said returns the result of an operation with the secret of a pipeline of a group. It may name that secret, so
-// other readers get a different text.
-func (g *group) said(err error, text, otherwise string) status.Text {
+// resultTextForMember returns the result of an operation with the secret of a pipeline of a group. It may name that
+// secret, so other readers get a different text.
+func (g *group) resultTextForMember(err error, text, otherwise string) status.Text {
 	whose := g.members[0].key
 	if e := (*askError)(nil); errors.As(err, &e) {
 		whose = e.pipeline
@@ -51,19 +51,19 @@ type reader struct {
 // withheld replaces a text that may name pipelines of others without marking where.
 const withheld = "why is told to those who may read all of its pipelines"
 
-// text returns what may be disclosed of a text that is stored whole, and in pieces. Older versions store no pieces:
-// their texts are soon decided again, and meanwhile are shown only to readers who may know of everything.
-func (r reader) text(whole string, told status.Text) string {
+// disclosableText returns what may be disclosed of a text that is stored whole, and in pieces. Older versions store no
+// pieces: their texts are soon decided again, and meanwhile are shown only to readers who may know of everything.
+func (r reader) disclosableText(whole string, told status.Text) string {
 	switch {
 	case r.all:
 		return whole
 	case whole == told.String():
-		return told.For(r.knows)
+		return told.For(r.mayKnowPart)
 	}
 	return withheld
 }
 
-func (r reader) knows(p status.Part) bool {
+func (r reader) mayKnowPart(p status.Part) bool {
 	return (p.Pipeline == "" || r.may(p.Pipeline)) && (p.Head == "" || r.unit.hasWith(p.Head, r.may))
 }
 

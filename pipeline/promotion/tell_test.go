@@ -52,12 +52,12 @@ func TestNothingOfOthersIsTold(t *testing.T) {
 		}, "dev is stopped: after the merge the status avault-ci is red", `"dev is stopped"`},
 	} {
 		p := newPromoterOf(t, map[string]string{"avault/coin": tc.other, "shop/web": tc.own}, map[string]string{"avault/coin": "dev", "shop/web": "prod"})
-		units, groups := p.units()
+		units, groups := p.unitsAndGroups()
 		if len(units) != 1 {
 			t.Fatalf("%s: %d units", name, len(units))
 		}
 		s := &step{p: p, u: units[0], groups: groups}
-		s.read()
+		s.readKnownState()
 		for i := range s.stages {
 			s.stages[i].Busy, s.stages[i].HeadCommits = "", []string{"c1"}
 		}
@@ -68,7 +68,7 @@ func TestNothingOfOthersIsTold(t *testing.T) {
 			}
 		}
 		verdicts := Decide(Input{Now: time.Now(), Waves: s.u.waves, Stages: s.stages})
-		err := s.record(t.Context(), verdicts)
+		err := s.storeVerdicts(t.Context(), verdicts)
 		if err == nil && s.u.waves != nil {
 			err = s.moveTrain(t.Context(), verdicts)
 		}
@@ -120,11 +120,11 @@ func TestErrorsOfAMergeAreForWhoseSecretItIs(t *testing.T) {
 	const all = "groupBy: All, head: prerig/shared, merge: WhenGreen"
 	p := newPromoterOf(t, map[string]string{"avault/coin": all, "shop/web": all}, map[string]string{"avault/coin": "x", "shop/web": "x"})
 	p.Targets = publish.NewTargets(noRepositories{}, nil, nil, tree.Limits{}, nil)
-	units, groups := p.units()
+	units, groups := p.unitsAndGroups()
 	s := &step{p: p, u: units[0], groups: groups}
-	s.read()
+	s.readKnownState()
 	s.stages[0].Request = &pullrequest.Request{Number: 1, State: pullrequest.StateOpen, HeadCommit: "c1"}
-	err := s.merge(t.Context(), 0)
+	err := s.mergeStage(t.Context(), 0)
 	if err == nil || !strings.Contains(err.Error(), "avault") {
 		t.Fatalf("got %v", err)
 	}
@@ -143,7 +143,7 @@ func TestErrorsOfAMergeAreForWhoseSecretItIs(t *testing.T) {
 func TestTextsOfOlderVersionsAreWithheld(t *testing.T) {
 	const waves = "groupBy: Label, label: wave, waves: {order: [dev, prod]}"
 	p := newPromoterOf(t, map[string]string{"avault/coin": waves, "shop/web": waves}, map[string]string{"avault/coin": "dev", "shop/web": "prod"})
-	units, _ := p.units()
+	units, _ := p.unitsAndGroups()
 	u := units[0]
 	err := p.Store.ChangeGroup(t.Context(), u.groups[1].key, func(g *status.Group) bool {
 		g.State, g.Message = StageWaiting, "waits for dev: avault/coin fails"
@@ -171,7 +171,7 @@ func TestTextsOfOlderVersionsAreWithheld(t *testing.T) {
 func TestAWaveWithoutPipelinesIsToldToWhoMayReadAll(t *testing.T) {
 	const waves = "groupBy: Label, label: wave, waves: {order: [dev, prod]}"
 	p := newPromoterOf(t, map[string]string{"shop/web": waves, "avault/coin": waves}, map[string]string{"shop/web": "prod", "avault/coin": "prod"})
-	units, groups := p.units()
+	units, groups := p.unitsAndGroups()
 	if len(units) != 1 || len(groups) == 0 || len(units[0].groups) != 2 || len(units[0].groups[0].members) != 0 {
 		t.Fatalf("units %+v", units)
 	}

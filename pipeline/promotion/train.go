@@ -22,7 +22,7 @@ func TurnsOf(store *status.Store) publish.Turns {
 		turn := publish.Turn{}
 		err := store.ChangeTrain(ctx, key, func(t *status.Train) bool {
 			changed := false
-			turn.Held, changed = admit(t, revision, time.Now())
+			turn.Held, changed = admitToTrain(t, revision, time.Now())
 			train = *t
 			return changed
 		})
@@ -32,10 +32,10 @@ func TurnsOf(store *status.Store) publish.Turns {
 	}
 }
 
-// admit adds a revision to a train, or starts the next train with it, and otherwise returns why it has to wait.
+// admitToTrain adds a revision to a train, or starts the next train with it, and otherwise returns why it has to wait.
 // Once a wave is merged, another revision waits until the last one is, so that no wave gets what the previous ones
 // have not had; a stopped train yields to the next.
-func admit(t *status.Train, revision string, now time.Time) (held string, changed bool) {
+func admitToTrain(t *status.Train, revision string, now time.Time) (held string, changed bool) {
 	switch {
 	case revision == "" || t.Revision == revision:
 		return "", false
@@ -62,7 +62,7 @@ func (s *step) isUnseen() bool {
 // returns; no pull request is opened or merged before.
 func (s *step) showRevision(ctx context.Context) error {
 	for _, g := range s.u.groups {
-		if err := s.p.settle(ctx, g, "the waves carry another revision"); err != nil {
+		if err := s.p.settleWaitingPipelines(ctx, g, "the waves carry another revision"); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
 		return err
 	}
 	if over && held {
-		return s.p.settleAll(ctx, s.u)
+		return s.p.runHeldPipelines(ctx, s.u)
 	}
 	for i := range verdicts {
 		g := s.u.groups[i]
@@ -126,22 +126,22 @@ func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
 		if s.stages[i].Waits == 0 || isOpen == slices.Contains(open, g.head) || s.stages[i].Declined > 0 {
 			continue
 		}
-		err := s.p.asMembers(ctx, g, func(a asker) error {
+		err := s.p.withMemberCredentials(ctx, g, func(a asker) error {
 			_, err := s.p.Targets.Look(ctx, a.namespace, a.to, g.head)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if err := s.p.settle(ctx, g, "it is the turn of its wave"); err != nil {
+		if err := s.p.settleWaitingPipelines(ctx, g, "it is the turn of its wave"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle has the pipelines of a group look at what became of what waits.
-func (p *Promoter) settle(ctx context.Context, g *group, reason string) error {
+// settleWaitingPipelines has the pipelines of a group look at what became of what waits.
+func (p *Promoter) settleWaitingPipelines(ctx context.Context, g *group, reason string) error {
 	if p.Consider == nil {
 		return nil
 	}
@@ -152,11 +152,11 @@ func (p *Promoter) settle(ctx context.Context, g *group, reason string) error {
 	return p.Consider(ctx, keys, reason)
 }
 
-// settleAll runs all pipelines of the waves whose results had to wait. Then no result is held, unless the next
+// runHeldPipelines runs all pipelines of the waves whose results had to wait. Then no result is held, unless the next
 // train has begun: after that one they are asked once more.
-func (p *Promoter) settleAll(ctx context.Context, u *unit) error {
+func (p *Promoter) runHeldPipelines(ctx context.Context, u *unit) error {
 	for _, g := range u.groups {
-		if err := p.settle(ctx, g, "the waves before are through"); err != nil {
+		if err := p.settleWaitingPipelines(ctx, g, "the waves before are through"); err != nil {
 			return err
 		}
 	}

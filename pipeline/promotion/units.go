@@ -55,8 +55,8 @@ type gathered struct {
 	sharing map[string][]member
 }
 
-// units returns the units to decide about, and all groups by their keys.
-func (p *Promoter) units() ([]*unit, map[string]*group) {
+// unitsAndGroups returns the units to decide about, and all groups by their keys.
+func (p *Promoter) unitsAndGroups() ([]*unit, map[string]*group) {
 	all := gathered{map[string]*unit{}, map[string]*group{}, map[string][]member{}}
 	for _, e := range p.Catalog.All() {
 		if e.Err != nil {
@@ -64,7 +64,7 @@ func (p *Promoter) units() ([]*unit, map[string]*group) {
 		}
 		for _, to := range e.Pipeline.Spec.Publish {
 			if to.Git != nil && to.Git.PullRequest != nil {
-				p.addTo(all, e, to)
+				p.gatherEntry(all, e, to)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (p *Promoter) units() ([]*unit, map[string]*group) {
 	for _, u := range all.units {
 		shared := u.isShared()
 		for _, g := range u.groups {
-			g.policy, g.isShared = policyOf(u.key, all.sharing[g.key]), shared
+			g.policy, g.isShared = effectivePolicy(u.key, all.sharing[g.key]), shared
 		}
 		out = append(out, u)
 	}
@@ -80,7 +80,7 @@ func (p *Promoter) units() ([]*unit, map[string]*group) {
 	return out, all.groups
 }
 
-func (p *Promoter) addTo(all gathered, e catalog.Entry, to v1alpha1.Publish) {
+func (p *Promoter) gatherEntry(all gathered, e catalog.Entry, to v1alpha1.Publish) {
 	r := to.Git.PullRequest
 	m := member{key: e.Key, to: to.Git, entry: to, state: p.Store.Get(e.Key), control: p.Store.Control(e.Key)}
 	for i := range m.state.Status.Published {
@@ -114,7 +114,7 @@ func (p *Promoter) addTo(all gathered, e catalog.Entry, to v1alpha1.Publish) {
 		}
 		all.units[key] = u
 	} else if wave >= 0 {
-		u.waves = bothWaves(u.waves, r.Waves)
+		u.waves = combineWaves(u.waves, r.Waves)
 	}
 	g := u.groups[max(0, wave)]
 	g.head, g.key, m.head = head, groupKey(to.Git, head), head
@@ -173,12 +173,12 @@ func (u *unit) isActive(s *status.Store) bool {
 // quietFor is how long no job of a group must have run: the jobs of one event are requested one after another.
 const quietFor = 3 * time.Second
 
-// stage is what this process knows of a group without asking anybody.
-func (g *group) stage(known status.Group, pending map[string]bool, now time.Time) Stage {
+// knownStage returns what this process knows of a group without asking anybody.
+func (g *group) knownStage(known status.Group, pending map[string]bool, now time.Time) Stage {
 	s := Stage{Name: g.name, Head: g.head, Merge: g.policy.merge, When: g.policy.when, Differ: g.policy.differ, Known: known}
 	running := 0
 	for _, m := range g.members {
-		waits := m.addTo(&s, known.Landed)
+		waits := m.addToStage(&s, known.Landed)
 		s.Unsettled = s.Unsettled || m.isUnsettled(known.Landed) && !pending[m.key]
 		if pending[m.key] || m.isRecent(now) || m.state.Seen.Outcome == "" && !m.control.Suspended {
 			running++
@@ -217,8 +217,8 @@ func (m *member) isUnsettled(landed *status.Landed) bool {
 	return pr.State != v1alpha1.PullRequestClosed && pr.Number > 0 && pr.Number <= landed.Number
 }
 
-// addTo adds what waits of a member to its stage.
-func (m *member) addTo(s *Stage, landed *status.Landed) (waits bool) {
+// addToStage adds what waits of a member to its stage.
+func (m *member) addToStage(s *Stage, landed *status.Landed) (waits bool) {
 	if m.published == nil {
 		return false
 	}
@@ -241,11 +241,11 @@ func (m *member) addTo(s *Stage, landed *status.Landed) (waits bool) {
 			s.HeadCommits = append(s.HeadCommits, pr.HeadCommit)
 		}
 	}
-	s.Runs, s.Proposed = s.Runs.with(runs), s.Proposed.with(result)
+	s.Runs, s.Proposed = s.Runs.unionOfVersions(runs), s.Proposed.unionOfVersions(result)
 	return waits
 }
 
-// signature returns a value that stays equal as long as the stage has not changed in this process.
-func (s *Stage) signature() string {
+// stageSignature returns a value that stays equal as long as the stage has not changed in this process.
+func (s *Stage) stageSignature() string {
 	return fmt.Sprintf("%s %d %d %q %q %q %q %t %v", s.Head, s.Waits, s.Declined, s.Busy, s.Failing, s.OnHold, s.HeadCommits, s.Edited, s.Known.Promoted)
 }

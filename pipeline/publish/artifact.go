@@ -260,15 +260,16 @@ func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 
 // archiveLayer packs files into a layer as archive does.
 func archiveLayer(files map[string][]byte) (v1.Layer, error) {
-	packed, err := archive(files)
+	packed, err := packFilesDeterministically(files)
 	if err != nil {
 		return nil, err
 	}
 	return static.NewLayer(packed, types.MediaType(oci.LayerMediaType)), nil
 }
 
-// archive packs files, the same bytes for the same files: no owners, no times, sorted, directories first.
-func archive(files map[string][]byte) ([]byte, error) {
+// packFilesDeterministically packs files, the same bytes for the same files: no owners, no times, sorted, directories
+// first.
+func packFilesDeterministically(files map[string][]byte) ([]byte, error) {
 	names := make([]string, 0, len(files))
 	dirs := map[string]bool{}
 	for name := range files {

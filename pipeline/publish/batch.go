@@ -48,8 +48,8 @@ type causeBatch struct {
 	moved   time.Time
 }
 
-// enter records the start of a job. A job that is retried for the same cause is not waited for.
-func (b *causeBatches) enter(cause, pipeline string, size int) {
+// recordJobStart records the start of a job. A job that is retried for the same cause is not waited for.
+func (b *causeBatches) recordJobStart(cause, pipeline string, size int) {
 	if size <= 1 {
 		return
 	}
@@ -76,9 +76,9 @@ func (b *causeBatches) enter(cause, pipeline string, size int) {
 	one.moved = now
 }
 
-// leave records that a job need not be waited for any more: it has a result to publish, or has ended. Only the
+// recordJobLeft records that a job need not be waited for any more: it has a result to publish, or has ended. Only the
 // first call counts.
-func (b *causeBatches) leave(cause, pipeline string) {
+func (b *causeBatches) recordJobLeft(cause, pipeline string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if one := b.open[cause]; one != nil && one.waiting[pipeline] {
@@ -111,13 +111,13 @@ type batchedTarget struct {
 
 // Publish implements Interface.
 func (t batchedTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
-	t.batches.leave(c.Cause, c.Pipeline)
+	t.batches.recordJobLeft(c.Cause, c.Pipeline)
 	return t.Interface.Publish(ctx, c)
 }
 
 // Remove implements Interface.
 func (t batchedTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
-	t.batches.leave(c.Cause, c.Pipeline)
+	t.batches.recordJobLeft(c.Cause, c.Pipeline)
 	return t.Interface.Remove(ctx, c)
 }
 
@@ -158,9 +158,9 @@ type batchedResult struct {
 	err     error
 }
 
-// handIn hands a change in and waits for what becomes of it. Changes with the same key go to the same branch in the same
-// way; lock is the name of the branch among all processes.
-func (b *changeBatcher) handIn(ctx context.Context, key, lock, cause string, to changeCommitter, change Change) batchedResult {
+// submitChange hands a change in and waits for what becomes of it. Changes with the same key go to the same branch in
+// the same way; lock is the name of the branch among all processes.
+func (b *changeBatcher) submitChange(ctx context.Context, key, lock, cause string, to changeCommitter, change Change) batchedResult {
 	w := &waitingChange{change: change, cause: cause, since: time.Now(), done: make(chan batchedResult, 1)}
 	b.mu.Lock()
 	g := b.groups[key]
@@ -179,14 +179,14 @@ func (b *changeBatcher) handIn(ctx context.Context, key, lock, cause string, to 
 	case done := <-w.done:
 		return done
 	case <-ctx.Done():
-		b.withdraw(g, w)
+		b.withdrawWaitingChange(g, w)
 		return batchedResult{err: ctx.Err()}
 	}
 }
 
-// withdraw removes a change that has no waiter any more, unless it is already being published: the next run of its
-// pipeline hands in a newer one.
-func (b *changeBatcher) withdraw(g *changeGroup, w *waitingChange) {
+// withdrawWaitingChange removes a change that has no waiter any more, unless it is already being published: the next
+// run of its pipeline hands in a newer one.
+func (b *changeBatcher) withdrawWaitingChange(g *changeGroup, w *waitingChange) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g.waiting = slices.DeleteFunc(g.waiting, func(other *waitingChange) bool { return other == w })
@@ -248,17 +248,17 @@ func (b *changeBatcher) publishRound(ctx context.Context, lock string, to change
 	locking, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	unlock, err := b.lock(locking, lock)
-	taken := b.takeRound(g)
+	taken := b.removeNextRound(g)
 	if err != nil {
-		tell(taken, Result{}, err)
+		reportToWaiters(taken, Result{}, err)
 		return
 	}
 	defer unlock()
 	if len(taken) == 0 {
 		return // all were withdrawn
 	}
-	if err := b.keepNotes(ctx, taken); err != nil {
-		tell(taken, Result{}, err)
+	if err := b.storePublishingNotes(ctx, taken); err != nil {
+		reportToWaiters(taken, Result{}, err)
 		return
 	}
 	b.publishParts(ctx, lock, to, taken)
@@ -274,9 +274,9 @@ func (b *changeBatcher) publishPart(ctx context.Context, lock string, to changeC
 	result, err := watchdog.Run(ctx, b.watchdog, step, func(ctx context.Context) (Result, error) { return publishSafely(ctx, to, changes) })
 	switch {
 	case errors.Is(err, watchdog.ErrOverdue):
-		b.noteAlone(names, true)
+		b.recordAlonePublishing(names, true)
 	case !errors.Is(err, git.ErrRefused): // a refusal is attributed only once it is known whether others were accepted
-		b.noteAlone(names, false)
+		b.recordAlonePublishing(names, false)
 	}
 	return result, err
 }
@@ -289,8 +289,8 @@ func pipelinesOf(part []*waitingChange) []string {
 	return names
 }
 
-// tell reports the outcome of a commit to all changes that wait for it.
-func tell(part []*waitingChange, result Result, err error) {
+// reportToWaiters reports the outcome of a commit to all changes that wait for it.
+func reportToWaiters(part []*waitingChange, result Result, err error) {
 	for i, w := range part {
 		done := batchedResult{result: result, err: err}
 		if i < len(result.Outcomes) {
@@ -300,9 +300,9 @@ func tell(part []*waitingChange, result Result, err error) {
 	}
 }
 
-// takeRound removes from a group the changes of its next commit: all of them, except that a pipeline whose last
+// removeNextRound removes from a group the changes of its next commit: all of them, except that a pipeline whose last
 // commit hung or was refused is published alone.
-func (b *changeBatcher) takeRound(g *changeGroup) []*waitingChange {
+func (b *changeBatcher) removeNextRound(g *changeGroup) []*waitingChange {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	taken, left := g.waiting, []*waitingChange(nil)
@@ -322,8 +322,8 @@ func (b *changeBatcher) takeRound(g *changeGroup) []*waitingChange {
 	return taken
 }
 
-// noteAlone notes whether pipelines are to be published each by itself.
-func (b *changeBatcher) noteAlone(pipelines []string, alone bool) {
+// recordAlonePublishing notes whether pipelines are to be published each by itself.
+func (b *changeBatcher) recordAlonePublishing(pipelines []string, alone bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, pipeline := range pipelines {

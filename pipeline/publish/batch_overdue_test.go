@@ -59,7 +59,7 @@ func TestFinding3SignerThatHangsHoldsNoLock(t *testing.T) {
 	branch := signedBranch(t, repository, signer)
 	publish := func(pipeline, text string) batchedResult {
 		change := Change{Pipeline: pipeline, Path: pipeline, Files: map[string][]byte{"a.yaml": []byte(text)}, Origin: Origin{Date: time.Unix(1e9, 0)}}
-		return b.handIn(t.Context(), "key", "lock", "cause", branch, change)
+		return b.submitChange(t.Context(), "key", "lock", "cause", branch, change)
 	}
 	dog.Longest = 5 * time.Second
 	if done := publish("shop", "old: 1\n"); !errors.Is(done.err, watchdog.ErrOverdue) {
@@ -82,7 +82,7 @@ func TestFinding3SignerThatHangsHoldsNoLock(t *testing.T) {
 	}
 	elsewhere := changeBatcher{lock: lock.lock}
 	change := Change{Pipeline: "shop", Path: "shop", Files: map[string][]byte{"a.yaml": []byte("new: 2\n")}, Origin: Origin{Date: time.Unix(1e9, 0)}}
-	if done := elsewhere.handIn(t.Context(), "key", "lock", "cause", branch, change); done.err != nil || done.outcome.Err != nil {
+	if done := elsewhere.submitChange(t.Context(), "key", "lock", "cause", branch, change); done.err != nil || done.outcome.Err != nil {
 		t.Fatalf("a newer state: %v, %v", done.err, done.outcome.Err)
 	}
 	tip := repository.Git("rev-parse", "rendered")
@@ -178,12 +178,12 @@ func TestFinding3OthersOfACommitGoOn(t *testing.T) {
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for _, pipeline := range []string{"a", "b", "c"} {
-			b.batches.enter(cause, pipeline, 3)
+			b.batches.recordJobStart(cause, pipeline, 3)
 		}
 		for _, pipeline := range []string{"a", "b", "c"} {
 			all.Go(func() {
-				b.batches.leave(cause, pipeline)
-				done := b.handIn(t.Context(), "key", "lock", cause, c, Change{Pipeline: pipeline})
+				b.batches.recordJobLeft(cause, pipeline)
+				done := b.submitChange(t.Context(), "key", "lock", cause, c, Change{Pipeline: pipeline})
 				mu.Lock()
 				defer mu.Unlock()
 				out[pipeline] = done.err

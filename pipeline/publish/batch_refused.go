@@ -28,8 +28,8 @@ type refusalSearch struct {
 	refused []string // pipelines, each by itself
 }
 
-// goesOn reports whether it is worth while to try smaller parts of what was refused.
-func (s *refusalSearch) goesOn() bool {
+// shouldContinue reports whether it is worth while to try smaller parts of what was refused.
+func (s *refusalSearch) shouldContinue() bool {
 	return s.tried < maxParts && time.Since(s.began) < publishTimeout && (s.taken || len(s.refused) < maxRefused)
 }
 
@@ -45,7 +45,7 @@ func (b *changeBatcher) publishParts(ctx context.Context, lock string, to change
 		s.tried++
 		refused := errors.Is(err, git.ErrRefused)
 		s.taken = s.taken || err == nil && result.Changed
-		if refused && len(part) > 1 && s.goesOn() {
+		if refused && len(part) > 1 && s.shouldContinue() {
 			half := len(part) / 2
 			parts = slices.Insert(parts, 0, part[:half], part[half:])
 			continue
@@ -53,13 +53,13 @@ func (b *changeBatcher) publishParts(ctx context.Context, lock string, to change
 		if refused && len(part) == 1 {
 			s.refused = append(s.refused, part[0].change.Pipeline)
 		}
-		tell(part, result, err)
+		reportToWaiters(part, result, err)
 		if err != nil && !refused {
-			tell(slices.Concat(parts...), Result{}, err)
+			reportToWaiters(slices.Concat(parts...), Result{}, err)
 			break
 		}
 	}
 	if s.taken { // the server does take something, so that it is about these
-		b.noteAlone(s.refused, true)
+		b.recordAlonePublishing(s.refused, true)
 	}
 }

@@ -56,7 +56,7 @@ func (b *changeBatcher) together(t *testing.T, to changeCommitter, pipelines []s
 	out, mu, all := map[string]error{}, sync.Mutex{}, sync.WaitGroup{}
 	for i, pipeline := range pipelines {
 		all.Go(func() {
-			done := b.handIn(t.Context(), "key", "lock", "cause", to, change(pipeline))
+			done := b.submitChange(t.Context(), "key", "lock", "cause", to, change(pipeline))
 			mu.Lock()
 			defer mu.Unlock()
 			out[pipeline] = errors.Join(done.err, done.outcome.Err)

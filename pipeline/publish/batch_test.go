@@ -16,10 +16,10 @@ import (
 func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	var b causeBatches
 	for _, pipeline := range []string{"a", "b", "c"} {
-		b.enter("cause", pipeline, 3)
+		b.recordJobStart("cause", pipeline, 3)
 	}
-	b.leave("cause", "a")
-	b.leave("cause", "b")
+	b.recordJobLeft("cause", "a")
+	b.recordJobLeft("cause", "b")
 	now := time.Now()
 	if b.isComplete("cause", now.Add(batchStall/2)) {
 		t.Error("it did not wait at all")
@@ -27,8 +27,8 @@ func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	if !b.isComplete("cause", now.Add(batchStall+time.Second)) {
 		t.Error("it waits for the one that hangs")
 	}
-	b.enter("cause", "a", 3) // tried again
-	b.leave("cause", "a")
+	b.recordJobStart("cause", "a", 3) // tried again
+	b.recordJobLeft("cause", "a")
 	if !b.isComplete("cause", now.Add(batchStall+time.Second)) {
 		t.Error("it waits for one that is tried again")
 	}
@@ -37,7 +37,7 @@ func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	if b.isComplete("cause", now.Add(batchStall+time.Second)) || !b.isComplete("cause", now.Add(20*time.Second)) {
 		t.Error("a long batch does not wait longer")
 	}
-	b.leave("cause", "c")
+	b.recordJobLeft("cause", "c")
 	if !b.isComplete("cause", time.Now()) {
 		t.Error("it waits for nobody")
 	}
@@ -49,8 +49,8 @@ func TestABatchDoesNotWaitForRunsThatCannotBegin(t *testing.T) {
 	one, other := &changeGroup{}, &changeGroup{}
 	b := changeBatcher{slots: 3, groups: map[string]*changeGroup{"one": one, "other": other}}
 	add := func(g *changeGroup, pipeline string) {
-		b.batches.enter("cause", pipeline, 100)
-		b.batches.leave("cause", pipeline)
+		b.batches.recordJobStart("cause", pipeline, 100)
+		b.batches.recordJobLeft("cause", pipeline)
 		g.waiting = append(g.waiting, &waitingChange{cause: "cause", since: now})
 	}
 	add(one, "a")
@@ -70,7 +70,7 @@ func TestABatchDoesNotWaitForRunsThatCannotBegin(t *testing.T) {
 
 func TestAPanicWhilePublishingIsAnErrorOfAllWhoWait(t *testing.T) {
 	b := changeBatcher{lock: func(context.Context, string) (func(), error) { return func() {}, nil }}
-	done := b.handIn(t.Context(), "k", "l", "x", nil, Change{})
+	done := b.submitChange(t.Context(), "k", "l", "x", nil, Change{})
 	if !errors.As(done.err, new(*fault.Error)) {
 		t.Errorf("%v", done.err)
 	}

@@ -104,8 +104,8 @@ func (b *Branch) Target() string {
 	return to.Reference()
 }
 
-// refresh brings what the gates of changes read up to date.
-func (b *Branch) refresh(ctx context.Context, changes []Change) error {
+// refreshGateInputs brings what the gates of changes read up to date.
+func (b *Branch) refreshGateInputs(ctx context.Context, changes []Change) error {
 	if b.Refresh == nil || !slices.ContainsFunc(changes, func(c Change) bool { return c.Gate != nil }) {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, err
 	if err := b.checkManaged(draft, at); err != nil {
 		return result, fmt.Errorf("publishing to %s: %w", result.Branch, err)
 	}
-	if err := b.refresh(ctx, changes); err != nil {
+	if err := b.refreshGateInputs(ctx, changes); err != nil {
 		return result, err
 	}
 	e := newEdit(draft, at.root)
@@ -144,7 +144,7 @@ func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, err
 		}
 		outcome := e.applyChange(c, extra)
 		if outcome.Changed() {
-			c.undoes = b.undoneBy(ctx, e, at, c, outcome)
+			c.undoes = b.findUndoneChanges(ctx, e, at, c, outcome)
 			changed = append(changed, c)
 		}
 		result.Outcomes = append(result.Outcomes, outcome)
@@ -163,7 +163,7 @@ func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, err
 		result.Commit, result.Changed = commit, true
 	}
 	if b.Propose {
-		more, err := b.noteSource(ctx, draft, push.Refs(), result, changes)
+		more, err := b.attachSourceNote(ctx, draft, push.Refs(), result, changes)
 		if err != nil {
 			return result, err
 		}

@@ -110,11 +110,11 @@ type Change struct {
 
 	// undoes describes the changes of others that this change undoes, or is nil if there are none.
 	undoes *undone
-	// held is the reason why it has to wait for its turn, or "" if it does not.
-	held string
-	// leaves reports whether it moves to another pull request, so that no result of the pipeline may wait in this
-	// one.
-	leaves bool
+	// waitReason is the reason why it has to wait for its turn, or "" if it does not.
+	waitReason string
+	// movesToOtherPullRequest reports whether it moves to another pull request, so that no result of the pipeline may
+	// wait in this one.
+	movesToOtherPullRequest bool
 	// identities represent the objects of a change that is read back from a branch, which holds no objects.
 	identities []string
 }
@@ -235,8 +235,8 @@ func (e *branchEdit) applyChange(c Change, extra map[string][]byte) Outcome {
 	if err := e.transferFiles(files, from); err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}
-	if outcome = e.enterChange(c, files, extra, outcome); outcome.Err == nil {
-		e.keepRecord(c, before.Files, files)
+	if outcome = e.stageFiles(c, files, extra, outcome); outcome.Err == nil {
+		e.stageRecord(c, before.Files, files)
 	}
 	return outcome
 }
@@ -374,7 +374,7 @@ func (e *branchEdit) findDeletions(c Change, files map[string][]byte, before own
 		}
 		unwanted = append(unwanted, name)
 	}
-	shared, err := e.alsoOwned(c.Pipeline, unwanted)
+	shared, err := e.filesOwnedByOthers(c.Pipeline, unwanted)
 	for _, name := range unwanted {
 		if shared[name] {
 			outcome.Ownership = true
@@ -385,8 +385,8 @@ func (e *branchEdit) findDeletions(c Change, files map[string][]byte, before own
 	return err
 }
 
-// enterChange enters a change that differs from the branch. Extra files, by their paths on the branch, come with it.
-func (e *branchEdit) enterChange(c Change, files map[string][]byte, extra map[string][]byte, outcome Outcome) Outcome {
+// stageFiles enters a change that differs from the branch. Extra files, by their paths on the branch, come with it.
+func (e *branchEdit) stageFiles(c Change, files map[string][]byte, extra map[string][]byte, outcome Outcome) Outcome {
 	names := make([]string, 0, len(files))
 	for name := range files {
 		names = append(names, name)

@@ -80,14 +80,14 @@ func (e *LookError) Unwrap() error { return e.Err }
 func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time, wait time.Duration) (string, error) {
 	var found []string
 	for _, to := range p.Spec.Publish {
-		written := writtenTo(state, to, since)
+		written := publishedToEntry(state, to, since)
 		if len(written.Record) == 0 && written.Revision == "" {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return "", fmt.Errorf("looking at what is published: %w", err)
 		}
-		text, err := lookAt(ctx, targets, p.Metadata.Namespace, to, written, wait)
+		text, err := inspectPlace(ctx, targets, p.Metadata.Namespace, to, written, wait)
 		if err != nil {
 			return "", err
 		}
@@ -98,9 +98,9 @@ func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline
 	return strings.Join(found, "; "), nil
 }
 
-// lookAt describes what others have changed at one place. A place that is not asked any more because the caller's
+// inspectPlace describes what others have changed at one place. A place that is not asked any more because the caller's
 // time is up is not silent.
-func lookAt(ctx context.Context, targets *Targets, namespace string, to v1alpha1.Publish, written Written, wait time.Duration) (string, error) {
+func inspectPlace(ctx context.Context, targets *Targets, namespace string, to v1alpha1.Publish, written Written, wait time.Duration) (string, error) {
 	looking := ctx
 	if wait > 0 {
 		var stop context.CancelFunc
@@ -127,7 +127,7 @@ func WaitsForPeople(state *status.State) bool {
 // state. It reports whether anything changed. Answers that a host returned after since are reused.
 func Settle(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time) (changed bool, err error) {
 	for _, to := range p.Spec.Publish {
-		written := writtenTo(state, to, since)
+		written := publishedToEntry(state, to, since)
 		if written.PullRequest == nil {
 			continue
 		}

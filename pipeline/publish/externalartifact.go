@@ -46,7 +46,7 @@ func (e *externalTarget) Key() string { return "externalartifact/" + e.ref.Strin
 // Publish implements Interface.
 func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	return whileLocked(ctx, e.lock, e.watchdog, e.Key(), c.Pipeline, func(ctx context.Context) (Receipt, error) {
-		packed, err := archive(c.Files)
+		packed, err := packFilesDeterministically(c.Files)
 		if err != nil {
 			return Receipt{}, err
 		}
@@ -54,7 +54,7 @@ func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error)
 			Pipeline: c.Pipeline, Predecessors: c.Predecessors, Archive: packed, Objects: objectIDs(c.Objects),
 			SourceURL: c.Origin.URL, SourceRevision: c.Origin.Revision,
 			Gate: func(now externalartifact.Current) error {
-				gate := refreshed(ctx, e.refresh, c.Gate)
+				gate := refreshBeforeGate(ctx, e.refresh, c.Gate)
 				if gate == nil {
 					return nil
 				}
@@ -67,22 +67,22 @@ func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error)
 		}
 		before, digest, err := e.keeper.Put(ctx, e.ref, wanted)
 		if err != nil {
-			return Receipt{}, notOwned(err)
+			return Receipt{}, asNotOwnedError(err)
 		}
 		receipt := Receipt{Revision: digest, Changed: before.Digest != digest, Files: c.Files}
 		if receipt.Changed {
 			old, err := filesOf(e.ref, before)
 			receipt.Problem = err
 			if err == nil {
-				receipt.compare(old)
+				receipt.computeFileDifferences(old)
 			}
 		}
 		return receipt, nil
 	})
 }
 
-// notOwned makes an object of another owner be rejected in the same way as a file of another owner.
-func notOwned(err error) error {
+// asNotOwnedError makes an object of another owner be rejected in the same way as a file of another owner.
+func asNotOwnedError(err error) error {
 	if errors.Is(err, externalartifact.ErrNotOwned) {
 		return notOwnedError{err}
 	}
@@ -118,7 +118,7 @@ func filesOf(ref externalartifact.Ref, now externalartifact.Current) (map[string
 	}
 	var files map[string][]byte
 	if err == nil {
-		files, err = unpack(now.Archive)
+		files, err = readOwnArchive(now.Archive)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading what ExternalArtifact %s holds: %w; bring the file %s back, or delete the object: the next run makes both anew, "+
@@ -127,8 +127,8 @@ func filesOf(ref externalartifact.Ref, now externalartifact.Current) (map[string
 	return files, nil
 }
 
-// unpack reads the files of an archive of ours. A nil archive has no files.
-func unpack(packed []byte) (map[string][]byte, error) {
+// readOwnArchive reads the files of an archive of ours. A nil archive has no files.
+func readOwnArchive(packed []byte) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if packed == nil {
 		return files, nil
@@ -194,7 +194,7 @@ func (e *externalTarget) Remove(ctx context.Context, c Change) (Receipt, error) 
 		old, err := filesOf(e.ref, before)
 		receipt := Receipt{Changed: true, Problem: err}
 		if err == nil {
-			receipt.compare(old)
+			receipt.computeFileDifferences(old)
 		}
 		return receipt, nil
 	})

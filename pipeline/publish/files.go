@@ -106,7 +106,7 @@ func (w *Writer) formatObject(object render.Object) ([]byte, error) {
 		}
 		object.YAML = text
 	}
-	return w.Texts.of(object, w.style)
+	return w.Texts.textOfObject(object, w.style)
 }
 
 // formatText writes the text of an object in a style.

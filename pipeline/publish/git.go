@@ -95,11 +95,12 @@ func (g *gitTarget) groupKey() string {
 
 // Publish implements Interface.
 func (g *gitTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
-	return g.publishBy(ctx, c, g.commitChange)
+	return g.publishWithWriter(ctx, c, g.commitChange)
 }
 
-// publishBy publishes a change by what writes it, and completes the receipt. write returns the commit before, too.
-func (g *gitTarget) publishBy(ctx context.Context, c Change, write func(context.Context, Change) (Receipt, git.Hash, error)) (Receipt, error) {
+// publishWithWriter publishes a change by what writes it, and completes the receipt. write returns the commit before,
+// too.
+func (g *gitTarget) publishWithWriter(ctx context.Context, c Change, write func(context.Context, Change) (Receipt, git.Hash, error)) (Receipt, error) {
 	c.Subject, c.Adopt = g.to.Git.Message, g.to.Git.Adopt
 	receipt, before, err := write(ctx, c)
 	if err != nil {
@@ -127,7 +128,7 @@ func (g *gitTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
 // commitChange hands a change in for the next commit, and waits for it.
 func (g *gitTarget) commitChange(ctx context.Context, c Change) (receipt Receipt, before git.Hash, err error) {
 	c.Path = g.to.Directory()
-	done := g.targets.batcher.handIn(ctx, g.groupKey(), g.Key(), c.Cause, g.branch, c)
+	done := g.targets.batcher.submitChange(ctx, g.groupKey(), g.Key(), c.Cause, g.branch, c)
 	if done.err != nil {
 		return Receipt{}, git.Hash{}, done.err
 	}

@@ -28,8 +28,8 @@ type look struct {
 	touched      time.Time // last use; guarded by the mutex
 }
 
-// of returns the last look at a pull request, and drops those that were not used for an hour.
-func (l *looks) of(key string) *look {
+// lastLookAt returns the last look at a pull request, and drops those that were not used for an hour.
+func (l *looks) lastLookAt(key string) *look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == nil {
@@ -55,19 +55,19 @@ func (l *looks) of(key string) *look {
 	return one
 }
 
-// share returns the result of a look at a pull request that has seen everything that existed at a time. One look
-// serves all callers that wait when it begins, however long it takes, and so does its error: a host that does not
+// shareRecentLook returns the result of a look at a pull request that has seen everything that existed at a time. One
+// look serves all callers that wait when it begins, however long it takes, and so does its error: a host that does not
 // answer is not asked again for each of them.
-func (l *looks) share(ctx context.Context, key string, since time.Time, do func(context.Context) (*Waiting, error)) (*Waiting, error) {
+func (l *looks) shareRecentLook(ctx context.Context, key string, since time.Time, do func(context.Context) (*Waiting, error)) (*Waiting, error) {
 	arrived := time.Now()
-	one := l.of(key)
+	one := l.lastLookAt(key)
 	select {
 	case one.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	defer func() { <-one.turn }()
-	if one.holdsFor(arrived, since) {
+	if one.isValidFor(arrived, since) {
 		return one.waiting, one.err
 	}
 	began := time.Now()
@@ -79,9 +79,9 @@ func (l *looks) share(ctx context.Context, key string, since time.Time, do func(
 	return waiting, err
 }
 
-// holdsFor reports whether the look is valid for a caller that asked at the time asked about the state at the time
+// isValidFor reports whether the look is valid for a caller that asked at the time asked about the state at the time
 // since.
-func (l *look) holdsFor(asked, since time.Time) bool {
+func (l *look) isValidFor(asked, since time.Time) bool {
 	switch {
 	case l.ended.IsZero() || l.began.Before(since):
 		return false

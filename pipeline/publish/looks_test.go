@@ -28,7 +28,7 @@ func TestOneSlowLookIsForAllWhoWait(t *testing.T) {
 				since := time.Now().Add(-time.Minute)
 				var all sync.WaitGroup
 				ask := func() {
-					if _, err := l.share(t.Context(), "a", since, do); !errors.Is(err, failure) {
+					if _, err := l.shareRecentLook(t.Context(), "a", since, do); !errors.Is(err, failure) {
 						t.Errorf("got %v, want %v", err, failure)
 					}
 				}
@@ -41,7 +41,7 @@ func TestOneSlowLookIsForAllWhoWait(t *testing.T) {
 				if n := count.Load(); n != 1 {
 					t.Errorf("%d looks", n)
 				}
-				if _, err := l.share(t.Context(), "a", time.Now(), do); !errors.Is(err, failure) {
+				if _, err := l.shareRecentLook(t.Context(), "a", time.Now(), do); !errors.Is(err, failure) {
 					t.Error(err)
 				}
 				if n := count.Load(); n != 2 {
@@ -56,19 +56,19 @@ func TestOneSlowLookIsForAllWhoWait(t *testing.T) {
 func TestALookIsForgottenAfterAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l looks
-		first := l.of("a")
-		l.of("b")
-		if l.of("a") != first {
+		first := l.lastLookAt("a")
+		l.lastLookAt("b")
+		if l.lastLookAt("a") != first {
 			t.Error("it is forgotten before it has begun")
 		}
 		first.turn <- struct{}{}
 		time.Sleep(2 * time.Hour)
-		l.of("b")
+		l.lastLookAt("b")
 		if l.last["a"] != first {
 			t.Error("it is forgotten while it is under way")
 		}
 		<-first.turn
-		l.of("b")
+		l.lastLookAt("b")
 		if l.last["a"] != nil {
 			t.Error("it is kept for ever")
 		}
@@ -94,7 +94,7 @@ func TestALookHolds(t *testing.T) {
 		"failed, begun before what it was": {look{began: at(-60), ended: at(-1), err: errors.New("x")}, at(-50), at(-50), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.look.holdsFor(test.asked, test.since); got != test.want {
+			if got := test.look.isValidFor(test.asked, test.since); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -104,10 +104,10 @@ func TestALookHolds(t *testing.T) {
 // TestWhoWaitsForALookCanGiveUp, however long the look takes.
 func TestWhoWaitsForALookCanGiveUp(t *testing.T) {
 	var l looks
-	l.of("a").turn <- struct{}{}
+	l.lastLookAt("a").turn <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := l.share(ctx, "a", time.Now(), func(context.Context) (*Waiting, error) { return nil, nil })
+	_, err := l.shareRecentLook(ctx, "a", time.Now(), func(context.Context) (*Waiting, error) { return nil, nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -119,7 +119,7 @@ func messageFunctions() template.FuncMap {
 // commitMessage is the whole text of a commit: one subject, a list where several pipelines changed, and trailers.
 func commitMessage(changes []Change, branch string) string {
 	var out strings.Builder
-	out.WriteString(subject(changes, branch) + "\n\n")
+	out.WriteString(commitSubject(changes, branch) + "\n\n")
 	trailers := map[string]bool{}
 	add := func(key, value string) {
 		line := key + ": " + oneLine(value, 2000)
@@ -161,8 +161,8 @@ func commitMessage(changes []Change, branch string) string {
 	return out.String()
 }
 
-// subject returns the first line of a commit. A template that fails for a result does not block publishing.
-func subject(changes []Change, branch string) string {
+// commitSubject returns the first line of a commit. A template that fails for a result does not block publishing.
+func commitSubject(changes []Change, branch string) string {
 	if undoes := onlyUndo(changes); undoes != nil {
 		return undoSubject(changes, undoes)
 	}

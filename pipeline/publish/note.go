@@ -58,8 +58,9 @@ func (t *Targets) KeepNotes(keep func(ctx context.Context, notes []*Note) error)
 // SharesNotes reports whether an entry is published in a commit that stores the notes of its changes together.
 func SharesNotes(to v1alpha1.Publish) bool { return to.Git != nil && to.Git.PullRequest == nil }
 
-// keepNotes stores the notes of changes that are about to be published together, those that are not stored yet.
-func (b *changeBatcher) keepNotes(ctx context.Context, taken []*waitingChange) error {
+// storePublishingNotes stores the notes of changes that are about to be published together, those that are not stored
+// yet.
+func (b *changeBatcher) storePublishingNotes(ctx context.Context, taken []*waitingChange) error {
 	var notes []*Note
 	for _, w := range taken {
 		if n := w.change.Note; n != nil && !n.isKept() {

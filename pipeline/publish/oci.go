@@ -55,7 +55,7 @@ func (o *ociTarget) Key() string { return "artifact/" + o.to.URL }
 // Publish implements Interface.
 func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	return whileLocked(ctx, o.lock, o.watchdog, o.Key(), c.Pipeline, func(ctx context.Context) (Receipt, error) {
-		c.Gate = refreshed(ctx, o.refresh, c.Gate)
+		c.Gate = refreshBeforeGate(ctx, o.refresh, c.Gate)
 		result, err := o.artifact.Publish(ctx, c)
 		if err != nil {
 			return Receipt{}, err
@@ -80,9 +80,9 @@ func whileLocked(ctx context.Context, lock Lock, w *watchdog.Watchdog, key, pipe
 	return watchdog.Run(ctx, w, watchdog.Step{Name: watchdog.StepPublish, Subject: key + " " + pipeline, Limit: publishTimeout}, do)
 }
 
-// refreshed makes a gate consider everything reported until it is called: downloading what is published may take
-// minutes before that.
-func refreshed(ctx context.Context, refresh func(context.Context) error, gate func(int, []string) error) func(int, []string) error {
+// refreshBeforeGate makes a gate consider everything reported until it is called: downloading what is published may
+// take minutes before that.
+func refreshBeforeGate(ctx context.Context, refresh func(context.Context) error, gate func(int, []string) error) func(int, []string) error {
 	if refresh == nil || gate == nil {
 		return gate
 	}
@@ -105,11 +105,11 @@ func (o *ociTarget) compareArtifact(ctx context.Context, receipt *Receipt, befor
 		}
 	}
 	receipt.Files = files
-	receipt.compare(old)
+	receipt.computeFileDifferences(old)
 }
 
-// compare computes the differences between Files and the previous files.
-func (r *Receipt) compare(old map[string][]byte) {
+// computeFileDifferences computes the differences between Files and the previous files.
+func (r *Receipt) computeFileDifferences(old map[string][]byte) {
 	r.Old = func(name string) []byte { return old[name] }
 	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
 		was, had := old[name]

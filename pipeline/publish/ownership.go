@@ -100,9 +100,9 @@ func (e *branchEdit) checkSuccessors(c Change) error {
 	return nil
 }
 
-// alsoOwned returns those of the files that other pipelines own as well, because they adopted them. They are not this one's to
-// delete.
-func (e *branchEdit) alsoOwned(pipeline string, files []string) (map[string]bool, error) {
+// filesOwnedByOthers returns those of the files that other pipelines own as well, because they adopted them. They are
+// not this one's to delete.
+func (e *branchEdit) filesOwnedByOthers(pipeline string, files []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	if len(files) == 0 {
 		return out, nil
@@ -193,8 +193,8 @@ func (e *branchEdit) readOwners() error {
 	return nil
 }
 
-// keepRecord notes who owns what after a change, where that was read.
-func (e *branchEdit) keepRecord(c Change, before []string, now map[string][]byte) {
+// stageRecord notes who owns what after a change, where that was read.
+func (e *branchEdit) stageRecord(c Change, before []string, now map[string][]byte) {
 	if e.owners == nil {
 		return
 	}

@@ -31,7 +31,7 @@ func PlaceFindings(spec v1alpha1.RenderPipelineSpec, results result.Results, obj
 		if r.Field != nil {
 			field = r.Field.Path
 		}
-		if file := p.place(*r.ResourceRef, workload.ParseField(field)); file != nil {
+		if file := p.positionOfField(*r.ResourceRef, workload.ParseField(field)); file != nil {
 			r.File = file
 		}
 	}
@@ -79,15 +79,16 @@ func newPlacer(spec v1alpha1.RenderPipelineSpec, objects []render.Object, texts 
 	return p
 }
 
-// place returns the position of a field of an object, or of its closest parent; nil if no part of it is published.
-func (p *placer) place(ref result.ResourceRef, at []any) *result.File {
+// positionOfField returns the position of a field of an object, or of its closest parent; nil if no part of it is
+// published.
+func (p *placer) positionOfField(ref result.ResourceRef, at []any) *result.File {
 	i, ok := p.index[ref]
 	if !ok {
 		return nil
 	}
 	one, ok := p.docs[i]
 	if !ok {
-		one = p.read(i)
+		one = p.readPublishedObject(i)
 		p.docs[i] = one
 	}
 	file := &result.File{Path: p.prefix + one.file}
@@ -112,9 +113,9 @@ func (p *placer) place(ref result.ResourceRef, at []any) *result.File {
 	return file
 }
 
-// read returns an object as it is published. Where its values are encrypted its lines are others.
-func (p *placer) read(i int) placed {
-	text, err := p.texts.of(p.objects[i], p.style)
+// readPublishedObject returns an object as it is published. Where its values are encrypted its lines are others.
+func (p *placer) readPublishedObject(i int) placed {
+	text, err := p.texts.textOfObject(p.objects[i], p.style)
 	if err != nil {
 		return placed{file: SingleFile}
 	}
@@ -138,7 +139,7 @@ func (p *placer) linesBefore(i int) int {
 		lines := 0
 		for n, o := range p.objects {
 			p.before[n] = lines
-			text, err := p.texts.of(o, p.style)
+			text, err := p.texts.textOfObject(o, p.style)
 			if err != nil || lines < 0 || p.encrypt && hasReadableValues(o) {
 				lines = -1
 				continue

@@ -34,7 +34,7 @@ type preview struct {
 	size   int
 }
 
-func (p *preview) add(name string, before, after []byte) {
+func (p *preview) addFileDiff(name string, before, after []byte) {
 	if len(p.diff.Files) >= maxPreviewFiles || p.size > maxPreviewBytes || len(before)+len(after) > maxPreviewInput {
 		p.diff.LeftOut++
 		return
@@ -77,15 +77,15 @@ func (t *Targets) PreviewRollback(ctx context.Context, namespace string, to v1al
 		if isMeta(name) {
 			continue
 		}
-		before, _, err := r.content(r.tip.Tree, name)
+		before, _, err := r.contentAtRoot(r.tip.Tree, name)
 		if err != nil {
 			return "", nil, err
 		}
-		after, _, err := r.content(git.Hash{}, name)
+		after, _, err := r.contentAtRoot(git.Hash{}, name)
 		if err != nil {
 			return "", nil, err
 		}
-		shown.add(name, before, after)
+		shown.addFileDiff(name, before, after)
 	}
 	return oneLine(r.of.Subject, maxSubject), &shown.diff, nil
 }
@@ -95,7 +95,7 @@ func (t *Targets) PreviewRollback(ctx context.Context, namespace string, to v1al
 func PreviewPutBack(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State) (*status.Diff, error) {
 	out := &status.Diff{}
 	for _, to := range p.Spec.Publish {
-		written := writtenTo(state, to, time.Now())
+		written := publishedToEntry(state, to, time.Now())
 		if to.Git == nil || len(written.Record) == 0 || written.PullRequest != nil {
 			continue
 		}
@@ -142,7 +142,7 @@ func (g *gitTarget) previewPutBack(ctx context.Context, written Written, shown *
 		if err != nil {
 			return err
 		}
-		shown.add(one.Path, before, after)
+		shown.addFileDiff(one.Path, before, after)
 	}
 	return nil
 }

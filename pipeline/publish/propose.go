@@ -64,9 +64,9 @@ func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
 	return files, nil
 }
 
-// noteSource records the source commit on the rendered one. It also signals "nothing changed": then the note of the
-// branch's head is set to the new source commit.
-func (b *Branch) noteSource(ctx context.Context, draft *git.Draft, refs git.Refs, result Result, changes []Change) ([]git.Update, error) {
+// attachSourceNote records the source commit on the rendered one. It also signals "nothing changed": then the note of
+// the branch's head is set to the new source commit.
+func (b *Branch) attachSourceNote(ctx context.Context, draft *git.Draft, refs git.Refs, result Result, changes []Change) ([]git.Update, error) {
 	dry := drySHA(commonDigest(changes, result.Outcomes))
 	if result.Commit.IsZero() || dry == "" {
 		return nil, nil
@@ -88,7 +88,7 @@ func (b *Branch) noteSource(ctx context.Context, draft *git.Draft, refs git.Refs
 			data.Date = commit.Date
 		}
 	}
-	files, err := noteFiles(draft, root, result.Commit.String(), text)
+	files, err := sourceNoteFiles(draft, root, result.Commit.String(), text)
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
@@ -105,9 +105,9 @@ func (b *Branch) noteSource(ctx context.Context, draft *git.Draft, refs git.Refs
 	return []git.Update{{Name: NotesRef, Old: old, New: commit}}, nil
 }
 
-// noteFiles returns the files to write for a note. Git spreads many notes over directories by pairs of the hash's
+// sourceNoteFiles returns the files to write for a note. Git spreads many notes over directories by pairs of the hash's
 // digits, and reads any mixture: an old note is removed wherever it is.
-func noteFiles(draft *git.Draft, root git.Hash, commit string, text []byte) (map[string][]byte, error) {
+func sourceNoteFiles(draft *git.Draft, root git.Hash, commit string, text []byte) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, name := range []string{commit, commit[:2] + "/" + commit[2:], commit[:2] + "/" + commit[2:4] + "/" + commit[4:]} {
 		content, ok, err := draft.Content(root, name)

@@ -73,7 +73,7 @@ func (p *PullRequest) Publish(ctx context.Context, changes []Change) (Result, er
 	}
 	moved, begun, sure := false, false, int64(0)
 	for try := 1; ; try++ {
-		result, err := p.reconcile(ctx, changes, sure)
+		result, err := p.reconcileOnce(ctx, changes, sure)
 		if err == nil {
 			result.Changed = result.Changed || moved
 			return result, nil
@@ -111,8 +111,8 @@ type round struct {
 	result  Result
 }
 
-// reconcile is one attempt.
-func (p *PullRequest) reconcile(ctx context.Context, changes []Change, sure int64) (Result, error) {
+// reconcileOnce is one attempt.
+func (p *PullRequest) reconcileOnce(ctx context.Context, changes []Change, sure int64) (Result, error) {
 	r := &round{p: p, sure: sure, result: Result{Branch: p.Base.Target(), Waiting: &Waiting{Head: p.Head}}}
 	type found struct {
 		request *pullrequest.Request
@@ -141,19 +141,19 @@ func (p *PullRequest) reconcile(ctx context.Context, changes []Change, sure int6
 	if r.base.parent.IsZero() {
 		return r.result, nil // without changes there is no branch to start
 	}
-	if err := r.takeTurn(ctx, changes); err != nil {
+	if err := r.acquireTurns(ctx, changes); err != nil {
 		return r.result, err
 	}
-	if err := p.Base.refresh(ctx, changes); err != nil {
+	if err := p.Base.refreshGateInputs(ctx, changes); err != nil {
 		return r.result, err
 	}
-	if err := r.want(changes); err != nil {
+	if err := r.computeNextHead(changes); err != nil {
 		return r.result, err
 	}
-	if len(changes) > 0 && r.allRefused() {
+	if len(changes) > 0 && r.allChangesRefused() {
 		return r.result, nil
 	}
-	err = r.act(ctx)
+	err = r.applyNextHead(ctx)
 	return r.result, err
 }
 
@@ -167,7 +167,7 @@ func (r *round) readBranches(ctx context.Context, changes []Change) (err error) 
 	}
 	r.result.Before, r.result.Waiting.BaseCommit = r.base.parent, r.base.parent
 	if r.base.parent.IsZero() {
-		if len(changes) == 0 || changes[0].leaves {
+		if len(changes) == 0 || changes[0].movesToOtherPullRequest {
 			return nil
 		}
 		// The branch starts empty, so all pipelines that have published there would lose their content.
@@ -201,27 +201,27 @@ func (r *round) beginBase(ctx context.Context, date time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := r.send(ctx, []git.Update{{Name: b.Target(), New: commit}}, commit); err != nil {
+	if err := r.pushReferenceUpdates(ctx, []git.Update{{Name: b.Target(), New: commit}}, commit); err != nil {
 		return fmt.Errorf("beginning %s: %w", b.Target(), err)
 	}
 	return fmt.Errorf("%s: %w: %w", b.Name, errBegun, git.ErrMoved)
 }
 
-// want works out the next head: what the changes want, and what waits of others.
-func (r *round) want(changes []Change) error {
+// computeNextHead works out the next head: what the changes want, and what waits of others.
+func (r *round) computeNextHead(changes []Change) error {
 	r.edit = newEdit(r.draft, r.base.root)
-	waits, err := r.waiting()
+	waits, err := r.waitingChangesByPipeline()
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
-		if c.leaves {
+		if c.movesToOtherPullRequest {
 			delete(waits, c.Pipeline)
 			r.result.Outcomes = append(r.result.Outcomes, Outcome{Pipeline: c.Pipeline})
 			continue
 		}
-		if c.held != "" {
-			r.result.Outcomes = append(r.result.Outcomes, Outcome{Pipeline: c.Pipeline, Held: c.held})
+		if c.waitReason != "" {
+			r.result.Outcomes = append(r.result.Outcomes, Outcome{Pipeline: c.Pipeline, Held: c.waitReason})
 			continue
 		}
 		outcome := r.edit.applyChange(c, nil)
@@ -261,7 +261,7 @@ func (r *round) want(changes []Change) error {
 	return nil
 }
 
-func (r *round) allRefused() bool {
+func (r *round) allChangesRefused() bool {
 	for _, outcome := range r.result.Outcomes {
 		if outcome.Err == nil {
 			return false
@@ -273,13 +273,13 @@ func (r *round) allRefused() bool {
 // closedMessage describes what happens to a declined result.
 const closedMessage = "a person has closed it: what it held is not proposed again, and a result that differs is, in a new one"
 
-// act brings head and pull request to what is wanted.
-func (r *round) act(ctx context.Context) error {
+// applyNextHead brings head and pull request to what is wanted.
+func (r *round) applyNextHead(ctx context.Context) error {
 	if r.head != nil && !r.head.ours && !r.isConsumed() {
-		return r.leaveEdited()
+		return r.leaveEditedHead()
 	}
 	if len(r.differs) == 0 {
-		return r.withdraw(ctx)
+		return r.closeAndDeleteHead(ctx)
 	}
 	declined, err := r.isDeclined(ctx)
 	if err != nil {
@@ -301,7 +301,7 @@ func (r *round) act(ctx context.Context) error {
 	if err != nil || !r.turn.Open {
 		return err
 	}
-	return r.keepRequest(ctx, pushed)
+	return r.createOrUpdateRequest(ctx, pushed)
 }
 
 // isConsumed reports whether what others have pushed to the head is merged.
@@ -309,22 +309,22 @@ func (r *round) isConsumed() bool {
 	return r.request != nil && r.request.State == pullrequest.StateMerged && r.request.HeadCommit == r.head.commit.Hash.String()
 }
 
-// leaveEdited leaves a head with commits of others. That is an error only if there are changes that they do not
+// leaveEditedHead leaves a head with commits of others. That is an error only if there are changes that they do not
 // hold.
-func (r *round) leaveEdited() error {
+func (r *round) leaveEditedHead() error {
 	w := r.result.Waiting
 	c := r.head.commit
 	w.State, w.Pipelines = v1alpha1.PullRequestEdited, nil
 	w.Message = editedMessage(r.p.Head, c)
-	holds, err := r.holds(c.Tree)
+	holds, err := r.hasAllWanted(c.Tree)
 	if err != nil || holds {
 		return err
 	}
 	return fmt.Errorf("publishing to %s: %s: %w", r.p.Head, w.Message, ErrEdited)
 }
 
-// holds reports whether a root directory has all that is wanted and the base does not have.
-func (r *round) holds(root git.Hash) (bool, error) {
+// hasAllWanted reports whether a root directory has all that is wanted and the base does not have.
+func (r *round) hasAllWanted(root git.Hash) (bool, error) {
 	for name, change := range r.differs {
 		now, err := r.draft.File(root, name)
 		if err != nil || now != change.New {
@@ -353,7 +353,7 @@ func (r *round) pushHead(ctx context.Context) (pushed bool, err error) {
 		return false, err
 	}
 	old := r.push.Refs().ByName[p.headRef()]
-	if err := r.send(ctx, []git.Update{{Name: p.headRef(), Old: old, New: commit}}, commit); err != nil {
+	if err := r.pushReferenceUpdates(ctx, []git.Update{{Name: p.headRef(), Old: old, New: commit}}, commit); err != nil {
 		return false, fmt.Errorf("publishing to %s: %w", p.Head, err)
 	}
 	if r.head, err = p.readHead(ctx, commit); err != nil {
@@ -363,8 +363,8 @@ func (r *round) pushHead(ctx context.Context) (pushed bool, err error) {
 	return true, nil
 }
 
-// send pushes new objects and moves references to them.
-func (r *round) send(ctx context.Context, updates []git.Update, commit git.Hash) error {
+// pushReferenceUpdates pushes new objects and moves references to them.
+func (r *round) pushReferenceUpdates(ctx context.Context, updates []git.Update, commit git.Hash) error {
 	var pack bytes.Buffer
 	if err := r.draft.Pack(&pack); err != nil {
 		return err
@@ -379,9 +379,9 @@ func (r *round) send(ctx context.Context, updates []git.Update, commit git.Hash)
 	return nil
 }
 
-// withdraw closes a pull request without remaining changes, and deletes the head. The body is updated first to
-// record that Prerig closed it, so that it is not mistaken for a person's decision later.
-func (r *round) withdraw(ctx context.Context) error {
+// closeAndDeleteHead closes a pull request without remaining changes, and deletes the head. The body is updated first
+// to record that Prerig closed it, so that it is not mistaken for a person's decision later.
+func (r *round) closeAndDeleteHead(ctx context.Context) error {
 	p, w := r.p, r.result.Waiting
 	r.result.Commit = r.base.parent
 	if open := r.request; open != nil && open.State == pullrequest.StateOpen {

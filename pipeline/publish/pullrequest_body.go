@@ -90,7 +90,7 @@ func (t *bodyText) readMarks(line string) bool {
 	return true
 }
 
-func (m bodyMarks) line() string {
+func (m bodyMarks) marksLine() string {
 	words := []string{"content=" + m.content, "title=" + m.title}
 	if len(m.labels) > 0 {
 		var escaped []string
@@ -108,10 +108,10 @@ func (m bodyMarks) line() string {
 // cutMark ends a text that is too long for the host.
 const cutMark = "\n\n… the host takes no longer text."
 
-// write assembles a body with ours above the divider. Text written by people is never cut; if it leaves no room,
+// assembleBody assembles a body with ours above the divider. Text written by people is never cut; if it leaves no room,
 // the body holds only that text and the marks.
-func (t bodyText) write(ours string, longest int) string {
-	rest := t.rest()
+func (t bodyText) assembleBody(ours string, longest int) string {
+	rest := t.textBelowDivider()
 	ours = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(ours), strings.TrimSpace(cutMark)))
 	if room := longest - len(rest); longest > 0 && len(ours) > room {
 		ours = strings.ToValidUTF8(ours[:max(0, min(len(ours), room-len(cutMark)))], "")
@@ -123,29 +123,29 @@ func (t bodyText) write(ours string, longest int) string {
 	return normalBody(ours + rest)
 }
 
-// rest is what follows Prerig's text.
-func (t bodyText) rest() string {
-	rest := "\n\n" + t.marks.line() + "\n\n---\n" + divider + "\n"
+// textBelowDivider returns what follows Prerig's text.
+func (t bodyText) textBelowDivider() string {
+	rest := "\n\n" + t.marks.marksLine() + "\n\n---\n" + divider + "\n"
 	if t.below != "" {
 		rest += "\n" + t.below + "\n"
 	}
 	return rest
 }
 
-// room is how long Prerig's text may be.
-func (t bodyText) room(longest int) int { return max(1, longest-len(t.rest())) }
+// ownTextLimit returns how long Prerig's text may be.
+func (t bodyText) ownTextLimit(longest int) int { return max(1, longest-len(t.textBelowDivider())) }
 
 func titleDigest(title string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(title)))
 	return hex.EncodeToString(sum[:8])
 }
 
-// keepRequest opens the pull request, or brings title, body and labels of the one that is open up to date.
-func (r *round) keepRequest(ctx context.Context, pushed bool) error {
+// createOrUpdateRequest opens the pull request, or brings title, body and labels of the one that is open up to date.
+func (r *round) createOrUpdateRequest(ctx context.Context, pushed bool) error {
 	p := r.p
 	known := r.request
 	if known == nil || known.State != pullrequest.StateOpen {
-		content, err := r.content(ctx, nil)
+		content, err := r.desiredRequestContent(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (r *round) keepRequest(ctx context.Context, pushed bool) error {
 		}
 		r.result.Changed, known = true, created
 	}
-	content, err := r.content(ctx, known)
+	content, err := r.desiredRequestContent(ctx, known)
 	if err != nil {
 		return err
 	}
@@ -182,10 +182,10 @@ func containsAll(all, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(one string) bool { return !slices.Contains(all, one) })
 }
 
-// content returns the desired content of a pull request, based on its current content, nil for a new one. A title
-// that differs from the last one written by Prerig is a person's, and so is the text below the divider; labels that
-// people have removed stay removed. Prerig's text stays unchanged as long as the changes do.
-func (r *round) content(ctx context.Context, known *pullrequest.Request) (pullrequest.Content, error) {
+// desiredRequestContent returns the desired content of a pull request, based on its current content, nil for a new one.
+// A title that differs from the last one written by Prerig is a person's, and so is the text below the divider; labels
+// that people have removed stay removed. Prerig's text stays unchanged as long as the changes do.
+func (r *round) desiredRequestContent(ctx context.Context, known *pullrequest.Request) (pullrequest.Content, error) {
 	title := r.head.commit.Subject
 	text := bodyText{}
 	if known != nil {
@@ -207,10 +207,10 @@ func (r *round) content(ctx context.Context, known *pullrequest.Request) (pullre
 	text.marks = marks
 	if !same {
 		var err error
-		if text.ours, err = r.reviewText(ctx, text.room(r.p.Host.MaxBody())); err != nil {
+		if text.ours, err = r.reviewText(ctx, text.ownTextLimit(r.p.Host.MaxBody())); err != nil {
 			return content, err
 		}
 	}
-	content.Body = text.write(text.ours, r.p.Host.MaxBody())
+	content.Body = text.assembleBody(text.ours, r.p.Host.MaxBody())
 	return content, nil
 }

@@ -87,10 +87,10 @@ func hashOf(text string) (hash git.Hash) {
 	return hash
 }
 
-// waiting returns the waiting results on the head, by pipeline: those whose files or record differ from the base
-// that it was made on. If that base no longer exists because its branch was recreated, the head is compared with
-// the new one, for the pipelines that the commit names.
-func (r *round) waiting() (map[string]Change, error) {
+// waitingChangesByPipeline returns the waiting results on the head, by pipeline: those whose files or record differ
+// from the base that it was made on. If that base no longer exists because its branch was recreated, the head is
+// compared with the new one, for the pipelines that the commit names.
+func (r *round) waitingChangesByPipeline() (map[string]Change, error) {
 	out := map[string]Change{}
 	h := r.head
 	if h == nil || !h.ours {
@@ -248,7 +248,7 @@ func (r *round) commitHead(follows int64) (git.Hash, error) {
 	b := r.p.Base
 	text := commitMessage(r.changed, b.Name)
 	if r.head != nil && r.head.ours {
-		text = r.carryMessage(text)
+		text = r.carryForwardMessage(text)
 	}
 	text += fmt.Sprintf("%s: %s@sha1:%s\n%s: %s\n", trailerBase, b.Name, r.base.parent, trailerTree, r.wanted)
 	if follows > 0 {
@@ -269,9 +269,9 @@ func (r *round) commitHead(follows int64) (git.Hash, error) {
 	return r.draft.Commit(data)
 }
 
-// carryMessage adds the message of the previous head about results that are kept. If no result is new, its subject
-// is kept too.
-func (r *round) carryMessage(text string) string {
+// carryForwardMessage adds the message of the previous head about results that are kept. If no result is new, its
+// subject is kept too.
+func (r *round) carryForwardMessage(text string) string {
 	kept, fresh := map[string]bool{}, false
 	for _, c := range r.changed {
 		kept[c.Pipeline] = c.identities != nil || c.Remove
@@ -343,7 +343,7 @@ func (r *round) isDeclined(ctx context.Context) (bool, error) {
 	if atClose := hashOf(closed.HeadCommit); !atClose.IsZero() && (closed.HeadCommit != tip || r.head.follows < closed.Number) {
 		commit, err := r.p.Base.Mirror.Fetch(ctx, r.p.Base.Remote, git.Ref{Commit: atClose})
 		if err == nil {
-			return r.holds(commit.Tree)
+			return r.hasAllWanted(commit.Tree)
 		}
 		if ctx.Err() != nil {
 			return false, ctx.Err()

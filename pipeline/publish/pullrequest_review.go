@@ -17,7 +17,7 @@ import (
 func (r *round) reviewText(ctx context.Context, longest int) (string, error) {
 	var change review.Change
 	for _, c := range r.changed {
-		p, err := r.reviewed(c)
+		p, err := r.pipelineForReview(c)
 		if err != nil {
 			return "", err
 		}
@@ -31,9 +31,9 @@ func (r *round) reviewText(ctx context.Context, longest int) (string, error) {
 	return intro + body, nil
 }
 
-// reviewed returns a pipeline as shown to reviewers. For a result that waits already, its origin is read from the
-// previous head.
-func (r *round) reviewed(c Change) (review.Pipeline, error) {
+// pipelineForReview returns a pipeline as shown to reviewers. For a result that waits already, its origin is read from
+// the previous head.
+func (r *round) pipelineForReview(c Change) (review.Pipeline, error) {
 	p := review.Pipeline{Name: c.Pipeline, Before: map[string][]byte{}, After: map[string][]byte{}, Command: c.Command, PolicyAfter: c.PolicyDigest, ToolAfter: c.Tool}
 	p.Findings.After = c.Findings
 	for name, content := range c.Files {

@@ -85,7 +85,7 @@ func (t *pullTarget) requestFrom(head string) *PullRequest {
 
 // Publish implements Interface.
 func (t *pullTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
-	return t.publishBy(ctx, c, t.proposeChange)
+	return t.publishWithWriter(ctx, c, t.proposeChange)
 }
 
 // Remove implements Interface: the removal is proposed.
@@ -105,7 +105,7 @@ func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Recei
 	if want.GroupBy == v1alpha1.GroupBySourceCommit {
 		for _, one := range c.Heads {
 			// Another source commit with the same result changes no waiting result, or was declined.
-			if t.holds(ctx, one, c) {
+			if t.headHasChange(ctx, one, c) {
 				head = one
 			}
 		}
@@ -115,7 +115,7 @@ func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Recei
 		}
 		heads = append(heads, others...)
 	}
-	done := t.targets.batcher.handIn(ctx, t.groupKey()+" "+head, t.Key(), c.Cause, t.requestFrom(head), c)
+	done := t.targets.batcher.submitChange(ctx, t.groupKey()+" "+head, t.Key(), c.Cause, t.requestFrom(head), c)
 	if err := errors.Join(done.err, done.outcome.Err); err != nil {
 		return receipt, before, err
 	}
@@ -125,8 +125,8 @@ func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Recei
 			continue
 		}
 		leaving := c
-		leaving.leaves = true
-		left := t.targets.batcher.handIn(ctx, t.groupKey()+" "+other, t.Key(), "", t.requestFrom(other), leaving)
+		leaving.movesToOtherPullRequest = true
+		left := t.targets.batcher.submitChange(ctx, t.groupKey()+" "+other, t.Key(), "", t.requestFrom(other), leaving)
 		if left.err != nil && !errors.Is(left.err, ErrEdited) {
 			return receipt, before, fmt.Errorf("taking %s out of %s: %w", c.Pipeline, other, left.err)
 		}
@@ -141,8 +141,8 @@ func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Recei
 	return receipt, done.result.Before, nil
 }
 
-// holds reports whether a head has exactly the files of a change. What cannot be read has not.
-func (t *pullTarget) holds(ctx context.Context, head string, c Change) bool {
+// headHasChange reports whether a head has exactly the files of a change. What cannot be read has not.
+func (t *pullTarget) headHasChange(ctx context.Context, head string, c Change) bool {
 	commit, err := t.branch.Mirror.Fetch(ctx, t.branch.Remote, git.Ref{Name: "refs/heads/" + head})
 	if err != nil {
 		return false
@@ -217,8 +217,8 @@ func (t *pullTarget) Settle(ctx context.Context, pipeline string, written Writte
 	if before == nil || before.Head == "" {
 		return nil, nil
 	}
-	waiting, err := t.targets.looks.share(ctx, t.groupKey()+" "+before.Head, written.Since, func(ctx context.Context) (*Waiting, error) {
-		return t.look(ctx, before.Head)
+	waiting, err := t.targets.looks.shareRecentLook(ctx, t.groupKey()+" "+before.Head, written.Since, func(ctx context.Context) (*Waiting, error) {
+		return t.reconcileWithoutResult(ctx, before.Head)
 	})
 	if err != nil {
 		return before, err
@@ -240,8 +240,8 @@ func (w *Waiting) isLost(before *v1alpha1.PullRequestStatus) bool {
 	return w.HeadCommit.IsZero() && r != nil && r.State == pullrequest.StateClosed && r.Number == before.Number && !readBody(r.Body).marks.withdrawn
 }
 
-// look brings a pull request to where its branches want it, without a new result.
-func (t *pullTarget) look(ctx context.Context, head string) (*Waiting, error) {
+// reconcileWithoutResult brings a pull request to where its branches want it, without a new result.
+func (t *pullTarget) reconcileWithoutResult(ctx context.Context, head string) (*Waiting, error) {
 	locking, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	unlock, err := t.targets.batcher.lock(locking, t.Key())
@@ -256,8 +256,8 @@ func (t *pullTarget) look(ctx context.Context, head string) (*Waiting, error) {
 	return result.Waiting, err
 }
 
-// writtenTo is what a state knows of what was published to an entry.
-func writtenTo(state *status.State, to v1alpha1.Publish, since time.Time) Written {
+// publishedToEntry is what a state knows of what was published to an entry.
+func publishedToEntry(state *status.State, to v1alpha1.Publish, since time.Time) Written {
 	written := Written{Record: state.Seen.Targets[to.Target()], Since: since}
 	for _, one := range state.Status.Published {
 		if one.Target == to.Target() {

@@ -25,8 +25,8 @@ type Turn struct {
 // Turns returns whose turn it is. revision is that of a result to be published, or "" for a look.
 type Turns func(ctx context.Context, to *v1alpha1.GitPublish, head, revision string) (Turn, error)
 
-// takeTurn asks for the turn of each change, and marks those that have to wait.
-func (r *round) takeTurn(ctx context.Context, changes []Change) error {
+// acquireTurns asks for the turn of each change, and marks those that have to wait.
+func (r *round) acquireTurns(ctx context.Context, changes []Change) error {
 	r.turn = Turn{Open: true}
 	if r.p.Turn == nil {
 		return nil
@@ -36,13 +36,13 @@ func (r *round) takeTurn(ctx context.Context, changes []Change) error {
 	for i := range changes {
 		revision := changes[i].Origin.Revision
 		turn, ok := known[revision]
-		if !ok && !changes[i].leaves {
+		if !ok && !changes[i].movesToOtherPullRequest {
 			if turn, err = r.p.Turn(ctx, revision); err != nil {
 				return fmt.Errorf("asking whose turn it is: %w", err)
 			}
 			known[revision] = turn
 		}
-		changes[i].held = turn.Held
+		changes[i].waitReason = turn.Held
 	}
 	// What holds for the pull request is asked last: the changes may have begun a train.
 	if r.turn, err = r.p.Turn(ctx, ""); err != nil {
@@ -71,7 +71,7 @@ func (r *round) closeByPrerig(ctx context.Context, open *pullrequest.Request, co
 	p := r.p
 	text := readBody(open.Body)
 	text.marks.withdrawn = true
-	content := pullrequest.Content{Title: open.Title, Body: text.write(text.ours, p.Host.MaxBody()), From: open}
+	content := pullrequest.Content{Title: open.Title, Body: text.assembleBody(text.ours, p.Host.MaxBody()), From: open}
 	if content.Body != normalBody(open.Body) {
 		if _, err := p.Host.Update(ctx, open.Number, content); err != nil {
 			return fmt.Errorf("closing the pull request %d: %w", open.Number, err)
@@ -90,7 +90,7 @@ func (t *Targets) Look(ctx context.Context, namespace string, to v1alpha1.Publis
 	if err != nil {
 		return nil, err
 	}
-	return target.look(ctx, head)
+	return target.reconcileWithoutResult(ctx, head)
 }
 
 // Merger opens the host of an entry's pull requests.

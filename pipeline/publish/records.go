@@ -76,7 +76,7 @@ func (r *Records) Replace(changes []Change) (records map[string][]byte, stale []
 			return nil, nil, err
 		}
 	}
-	owned := r.owned()
+	owned := r.ownedFiles()
 	for _, name := range before {
 		if !owned[name] && checkPath(name) == nil {
 			stale = append(stale, name)
@@ -89,7 +89,7 @@ func (r *Records) Replace(changes []Change) (records map[string][]byte, stale []
 // Unknown returns those of the files that are below a pipeline's path and belong to no pipeline according to the
 // records. others are the paths of pipelines without a record: files there may be theirs.
 func (r *Records) Unknown(at string, files, others []string) []string {
-	owned := r.owned()
+	owned := r.ownedFiles()
 	var unknown []string
 	for _, name := range files {
 		theirs := slices.ContainsFunc(others, func(other string) bool { return (other == at || isInside(other, at)) && isInside(name, other) })
@@ -103,8 +103,8 @@ func (r *Records) Unknown(at string, files, others []string) []string {
 // isInside reports whether a path is in a directory or in one below it.
 func isInside(name, dir string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
 
-// owned are the files that belong to pipelines.
-func (r *Records) owned() map[string]bool {
+// ownedFiles returns the files that belong to pipelines.
+func (r *Records) ownedFiles() map[string]bool {
 	owned := map[string]bool{}
 	for _, record := range r.byPipeline {
 		for _, name := range record.Files {

@@ -96,10 +96,10 @@ func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace strin
 		var found *Publication
 		switch {
 		case commit != "" && strings.HasPrefix(at.Hash.String(), commit):
-			return s.named(ctx, at, before)
+			return s.publicationOfCommit(ctx, at, before)
 		case commit != "" || slices.Contains(skip, at.Hash.String()) || b.isRollback(ctx, at):
 		default:
-			found, err = s.newest(ctx, at, before)
+			found, err = s.newestRevertiblePublication(ctx, at, before)
 		}
 		if found != nil || err != nil {
 			return found, err
@@ -127,8 +127,8 @@ func (b *Branch) isRollback(ctx context.Context, at *git.Commit) bool {
 	return err == nil && strings.Contains(merged.Body, TrailerRollback+": ")
 }
 
-// publicationOf works out what a commit changed. before is nil for the first one.
-func publicationOf(draft *git.Draft, at, before *git.Commit) (*Publication, error) {
+// computePublication works out what a commit changed. before is nil for the first one.
+func computePublication(draft *git.Draft, at, before *git.Commit) (*Publication, error) {
 	p := &Publication{Commit: at.Hash, Subject: at.Subject, commit: at, owners: map[string]string{}}
 	var root git.Hash
 	if before != nil {
@@ -160,8 +160,8 @@ func publicationOf(draft *git.Draft, at, before *git.Commit) (*Publication, erro
 	return p, nil
 }
 
-// check returns why a pipeline may not revert a commit: no role covers files that no pipeline owns.
-func (p *Publication) check(pipeline string) error {
+// refusedRevertReason returns why a pipeline may not revert a commit: no role covers files that no pipeline owns.
+func (p *Publication) refusedRevertReason(pipeline string) error {
 	switch {
 	case len(p.unowned) > 0:
 		return fmt.Errorf("%.12s has changed %s, which no pipeline owns: %w", p.Commit, p.unowned[0], ErrNotPublished)
@@ -193,8 +193,8 @@ func (p *Publication) readOwner(draft *git.Draft, root git.Hash, name string, na
 	return nil
 }
 
-// isThere reports whether a root directory has something that the commit wrote of a pipeline.
-func (p *Publication) isThere(draft *git.Draft, root git.Hash, pipeline string) (bool, error) {
+// isStillPresent reports whether a root directory has something that the commit wrote of a pipeline.
+func (p *Publication) isStillPresent(draft *git.Draft, root git.Hash, pipeline string) (bool, error) {
 	for name, change := range p.Files {
 		if p.owners[name] != pipeline {
 			continue
@@ -206,9 +206,9 @@ func (p *Publication) isThere(draft *git.Draft, root git.Hash, pipeline string) 
 	return false, nil
 }
 
-// restored are the files that have to be written on a root directory to take the publication back. Those that are as they were
-// before already are left out, and those that are neither are an error.
-func (p *Publication) restored(draft *git.Draft, root git.Hash) (map[string]git.Hash, error) {
+// filesToRestore returns the files that have to be written on a root directory to take the publication back. Those that
+// are as they were before already are left out, and those that are neither are an error.
+func (p *Publication) filesToRestore(draft *git.Draft, root git.Hash) (map[string]git.Hash, error) {
 	out := map[string]git.Hash{}
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(p.Files)) {

@@ -57,7 +57,7 @@ func (t *Targets) TakeBack(ctx context.Context, namespace string, to v1alpha1.Pu
 			if to.Git.PullRequest != nil {
 				r.labels = to.Git.PullRequest.Labels
 			}
-			back, err := r.attempt(ctx)
+			back, err := r.attemptRollback(ctx)
 			moved := errors.Is(err, git.ErrMoved) || errors.Is(err, pullrequest.ErrChanged)
 			if !moved || try == 10 {
 				return back, err
@@ -84,20 +84,20 @@ type takingBack struct {
 	files map[string]git.Hash
 }
 
-func (r *takingBack) attempt(ctx context.Context) (back TakenBack, err error) {
+func (r *takingBack) attemptRollback(ctx context.Context) (back TakenBack, err error) {
 	b := r.branch
 	if r.push, err = b.Remote.BeginPush(ctx); err != nil {
 		return back, err
 	}
 	defer r.push.Close()
 	r.draft = b.Mirror.NewDraft()
-	if err := r.read(ctx); err != nil {
+	if err := r.readBranchState(ctx); err != nil {
 		return back, err
 	}
 	back.Files = len(r.files)
 	if r.host != nil {
-		if back.Request, err = r.host.Find(ctx, r.head(), b.Name); err != nil {
-			return back, fmt.Errorf("looking for the pull request from %s: %w", r.head(), err)
+		if back.Request, err = r.host.Find(ctx, r.pullRequestBranch(), b.Name); err != nil {
+			return back, fmt.Errorf("looking for the pull request from %s: %w", r.pullRequestBranch(), err)
 		}
 	}
 	state := pullrequest.State("")
@@ -112,15 +112,15 @@ func (r *takingBack) attempt(ctx context.Context) (back TakenBack, err error) {
 		return back, fmt.Errorf("taking back %.12s: %w", r.of.Commit, err)
 	}
 	if r.host == nil {
-		back.Commit, err = r.send(ctx, "refs/heads/"+b.Name, r.tip.Hash, root, "")
+		back.Commit, err = r.commitAndPush(ctx, "refs/heads/"+b.Name, r.tip.Hash, root, "")
 		back.Done = err == nil
 		return back, err
 	}
-	return r.propose(ctx, back, root)
+	return r.keepRollbackRequest(ctx, back, root)
 }
 
-// read reads the branch and what is to be restored.
-func (r *takingBack) read(ctx context.Context) (err error) {
+// readBranchState reads the branch and what is to be restored.
+func (r *takingBack) readBranchState(ctx context.Context) (err error) {
 	b := r.branch
 	tip := r.push.Refs().ByName["refs/heads/"+b.Name]
 	if r.tip, err = b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: tip}); err != nil {
@@ -142,24 +142,26 @@ func (r *takingBack) readPublication(ctx context.Context) error {
 			return fmt.Errorf("reading what was before %.12s: %w", r.commit, err)
 		}
 	}
-	if r.of, err = publicationOf(r.draft, at, before); err != nil {
+	if r.of, err = computePublication(r.draft, at, before); err != nil {
 		return err
 	}
-	r.files, err = r.of.restored(r.draft, r.tip.Tree)
+	r.files, err = r.of.filesToRestore(r.draft, r.tip.Tree)
 	return err
 }
 
-// head is the branch of the pull request.
-func (r *takingBack) head() string { return v1alpha1.RollbackHead(r.branch.Name, r.commit) }
+// pullRequestBranch returns the branch of the pull request.
+func (r *takingBack) pullRequestBranch() string {
+	return v1alpha1.RollbackHead(r.branch.Name, r.commit)
+}
 
-func (r *takingBack) subject() string {
+func (r *takingBack) rollbackSubject() string {
 	return oneLine(fmt.Sprintf("Roll back %.12s: %s", r.commit, withoutInstructions(r.of.Subject)), maxSubject)
 }
 
-// send commits a root directory on top of the branch, with further trailers, and moves a reference to it.
-func (r *takingBack) send(ctx context.Context, reference string, old, root git.Hash, trailers string) (git.Hash, error) {
+// commitAndPush commits a root directory on top of the branch, with further trailers, and moves a reference to it.
+func (r *takingBack) commitAndPush(ctx context.Context, reference string, old, root git.Hash, trailers string) (git.Hash, error) {
 	b := r.branch
-	text := r.subject() + "\n\n" + fmt.Sprintf("%s: %s\n", TrailerRollback, r.of.Commit)
+	text := r.rollbackSubject() + "\n\n" + fmt.Sprintf("%s: %s\n", TrailerRollback, r.of.Commit)
 	for _, name := range r.of.Pipelines[:min(len(r.of.Pipelines), maxNamed)] {
 		text += fmt.Sprintf("%s: %s\n", TrailerPipeline, name)
 	}
@@ -174,60 +176,60 @@ func (r *takingBack) send(ctx context.Context, reference string, old, root git.H
 		return commit, err
 	}
 	p := &round{push: r.push, draft: r.draft}
-	if err := p.send(ctx, []git.Update{{Name: reference, Old: old, New: commit}}, commit); err != nil {
+	if err := p.pushReferenceUpdates(ctx, []git.Update{{Name: reference, Old: old, New: commit}}, commit); err != nil {
 		return git.Hash{}, fmt.Errorf("publishing to %s: %w", shortReference(reference), err)
 	}
 	return commit, nil
 }
 
-// propose keeps the pull request of the rollback.
-func (r *takingBack) propose(ctx context.Context, back TakenBack, root git.Hash) (TakenBack, error) {
-	reference := "refs/heads/" + r.head()
+// keepRollbackRequest keeps the pull request of the rollback.
+func (r *takingBack) keepRollbackRequest(ctx context.Context, back TakenBack, root git.Hash) (TakenBack, error) {
+	reference := "refs/heads/" + r.pullRequestBranch()
 	if err := blockingBranchError(r.push.Refs(), reference); err != nil {
-		return back, fmt.Errorf("publishing to %s: %w", r.head(), err)
+		return back, fmt.Errorf("publishing to %s: %w", r.pullRequestBranch(), err)
 	}
 	tip := r.push.Refs().ByName[reference]
 	var err error
-	if back.Edited, err = r.edited(ctx, tip); err != nil || back.Edited != "" {
+	if back.Edited, err = r.describeForeignEdits(ctx, tip); err != nil || back.Edited != "" {
 		return back, err
 	}
 	trailers := fmt.Sprintf("%s: %s@sha1:%s\n%s: %s\n", trailerBase, r.branch.Name, r.tip.Hash, trailerTree, root)
-	if back.Commit, err = r.send(ctx, reference, tip, root, trailers); err != nil {
+	if back.Commit, err = r.commitAndPush(ctx, reference, tip, root, trailers); err != nil {
 		return back, err
 	}
 	if back.Request != nil {
 		return back, nil
 	}
-	body, err := r.body(ctx)
+	body, err := r.rollbackDescription(ctx)
 	if err != nil {
 		return back, err
 	}
-	content := pullrequest.Content{Title: r.subject(), Body: body, Labels: r.labels}
-	back.Request, err = r.host.Create(ctx, r.head(), r.branch.Name, content)
+	content := pullrequest.Content{Title: r.rollbackSubject(), Body: body, Labels: r.labels}
+	back.Request, err = r.host.Create(ctx, r.pullRequestBranch(), r.branch.Name, content)
 	if err != nil {
-		return back, fmt.Errorf("opening a pull request from %s to %s: %w", r.head(), r.branch.Name, err)
+		return back, fmt.Errorf("opening a pull request from %s to %s: %w", r.pullRequestBranch(), r.branch.Name, err)
 	}
 	return back, nil
 }
 
-// edited describes what others have at the tip of the head, or returns "" if it is absent or exactly what was
-// pushed for this rollback.
-func (r *takingBack) edited(ctx context.Context, tip git.Hash) (string, error) {
+// describeForeignEdits describes what others have at the tip of the head, or returns "" if it is absent or exactly what
+// was pushed for this rollback.
+func (r *takingBack) describeForeignEdits(ctx context.Context, tip git.Hash) (string, error) {
 	if tip.IsZero() {
 		return "", nil
 	}
-	head, err := (&PullRequest{Base: r.branch, Head: r.head()}).readHead(ctx, tip)
+	head, err := (&PullRequest{Base: r.branch, Head: r.pullRequestBranch()}).readHead(ctx, tip)
 	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", r.head(), err)
+		return "", fmt.Errorf("reading %s: %w", r.pullRequestBranch(), err)
 	}
 	if head.ours && slices.Contains(head.trailers, TrailerRollback+": "+r.of.Commit.String()) {
 		return "", nil
 	}
-	return editedMessage(r.head(), head.commit), nil
+	return editedMessage(r.pullRequestBranch(), head.commit), nil
 }
 
-// body is what reviewers read of a rollback.
-func (r *takingBack) body(ctx context.Context) (string, error) {
+// rollbackDescription returns what reviewers read of a rollback.
+func (r *takingBack) rollbackDescription(ctx context.Context) (string, error) {
 	var change review.Change
 	index := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
@@ -244,7 +246,7 @@ func (r *takingBack) body(ctx context.Context) (string, error) {
 			root git.Hash
 			to   map[string][]byte
 		}{{r.tip.Tree, p.Before}, {git.Hash{}, p.After}} {
-			content, ok, err := r.content(side.root, name)
+			content, ok, err := r.contentAtRoot(side.root, name)
 			if err != nil {
 				return "", err
 			}
@@ -261,8 +263,8 @@ func (r *takingBack) body(ctx context.Context) (string, error) {
 	return intro + text, nil
 }
 
-// content is a file as it is, or with the zero hash for a root as it is to be again.
-func (r *takingBack) content(root git.Hash, name string) ([]byte, bool, error) {
+// contentAtRoot returns a file as it is, or with the zero hash for a root as it is to be again.
+func (r *takingBack) contentAtRoot(root git.Hash, name string) ([]byte, bool, error) {
 	if root.IsZero() {
 		restored, err := r.draft.Restore(git.Hash{}, map[string]git.Hash{name: r.files[name]})
 		if err != nil || restored.IsZero() {

@@ -27,13 +27,13 @@ type publicationSearch struct {
 	edited *git.Commit
 }
 
-// named returns the publication of an explicitly named commit.
-func (s *publicationSearch) named(ctx context.Context, at, before *git.Commit) (*Publication, error) {
-	p, err := publicationOf(s.branch.Mirror.NewDraft(), at, before)
+// publicationOfCommit returns the publication of an explicitly named commit.
+func (s *publicationSearch) publicationOfCommit(ctx context.Context, at, before *git.Commit) (*Publication, error) {
+	p, err := computePublication(s.branch.Mirror.NewDraft(), at, before)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.check(s.pipeline); err != nil {
+	if err := p.refusedRevertReason(s.pipeline); err != nil {
 		return nil, err
 	}
 	ours, err := s.isOurs(ctx, p)
@@ -43,15 +43,15 @@ func (s *publicationSearch) named(ctx context.Context, at, before *git.Commit) (
 	return p, err
 }
 
-// newest returns the publication of a commit, if it is the last of the pipeline that can be taken back; nil where an older one is to be
-// looked for. An error names the person whose change would be lost.
-func (s *publicationSearch) newest(ctx context.Context, at, before *git.Commit) (*Publication, error) {
+// newestRevertiblePublication returns the publication of a commit, if it is the last of the pipeline that can be taken
+// back; nil where an older one is to be looked for. An error names the person whose change would be lost.
+func (s *publicationSearch) newestRevertiblePublication(ctx context.Context, at, before *git.Commit) (*Publication, error) {
 	draft := s.branch.Mirror.NewDraft()
-	p, err := publicationOf(draft, at, before)
+	p, err := computePublication(draft, at, before)
 	if err != nil || !slices.Contains(p.Pipelines, s.pipeline) {
 		return nil, err
 	}
-	there, err := p.isThere(draft, s.tip.Tree, s.pipeline)
+	there, err := p.isStillPresent(draft, s.tip.Tree, s.pipeline)
 	if err != nil || !there && s.edited == nil {
 		return nil, err
 	}
@@ -66,16 +66,16 @@ func (s *publicationSearch) newest(ctx context.Context, at, before *git.Commit) 
 		return nil, nil
 	}
 	if s.edited == nil {
-		return p, p.check(s.pipeline)
+		return p, p.refusedRevertReason(s.pipeline)
 	}
-	files, err := p.restored(draft, s.tip.Tree)
+	files, err := p.filesToRestore(draft, s.tip.Tree)
 	switch {
 	case errors.Is(err, ErrChangedSince):
 		return nil, fmt.Errorf("%s: %w", describePerson(s.edited), ErrEditedSince)
 	case err != nil || len(files) == 0: // it was taken back already
 		return nil, err
 	}
-	return p, p.check(s.pipeline)
+	return p, p.refusedRevertReason(s.pipeline)
 }
 
 // describePerson names a commit that Prerig has not made.

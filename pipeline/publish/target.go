@@ -194,12 +194,12 @@ func Check(to v1alpha1.Publish) (field string, err error) {
 // Enter notes the start of a pipeline's job of a cause that has size jobs, so that their results become one commit for each
 // branch: what is published waits for the others until each has something to publish, or has left.
 func (t *Targets) Enter(cause, pipeline string, size int) {
-	t.batcher.batches.enter(cause, pipeline, size)
+	t.batcher.batches.recordJobStart(cause, pipeline, size)
 }
 
 // Leave notes that a job has ended, or that it will take so long that the others of its cause had better not wait. It may be
 // called more than once.
-func (t *Targets) Leave(cause, pipeline string) { t.batcher.batches.leave(cause, pipeline) }
+func (t *Targets) Leave(cause, pipeline string) { t.batcher.batches.recordJobLeft(cause, pipeline) }
 
 const (
 	// openTimeout bounds the reading of secrets and the opening of what is kept of a repository.

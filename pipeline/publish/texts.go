@@ -24,8 +24,8 @@ type textKey struct {
 	style v1alpha1.Style
 }
 
-// of writes an object in a style. The result must not be modified.
-func (t *Texts) of(object render.Object, style v1alpha1.Style) ([]byte, error) {
+// textOfObject writes an object in a style. The result must not be modified.
+func (t *Texts) textOfObject(object render.Object, style v1alpha1.Style) ([]byte, error) {
 	if t == nil || len(object.YAML) == 0 {
 		return formatText(object, style)
 	}

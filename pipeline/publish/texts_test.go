@@ -23,7 +23,7 @@ func TestTextsAreWhatAWriterWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range []render.Object{object, same} {
-			if got, err := texts.of(o, style); err != nil || string(got) != string(want) {
+			if got, err := texts.textOfObject(o, style); err != nil || string(got) != string(want) {
 				t.Errorf("%s: %v\n%s", style, err, got)
 			}
 		}
@@ -31,11 +31,11 @@ func TestTextsAreWhatAWriterWrites(t *testing.T) {
 	if len(texts.known) != 4 {
 		t.Errorf("%d are remembered", len(texts.known))
 	}
-	first, _ := texts.of(object, v1alpha1.StyleCanonical)
-	if again, _ := texts.of(object, v1alpha1.StyleCanonical); &again[0] != &first[0] {
+	first, _ := texts.textOfObject(object, v1alpha1.StyleCanonical)
+	if again, _ := texts.textOfObject(object, v1alpha1.StyleCanonical); &again[0] != &first[0] {
 		t.Error("it is written twice")
 	}
-	if _, err := texts.of(render.Object{YAML: []byte("a: [")}, v1alpha1.StyleCanonical); err == nil {
+	if _, err := texts.textOfObject(render.Object{YAML: []byte("a: [")}, v1alpha1.StyleCanonical); err == nil {
 		t.Error("what cannot be read is written")
 	}
 }

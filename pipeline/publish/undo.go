@@ -25,8 +25,8 @@ type undone struct {
 // maxUndone bounds how many commits are looked at for the one that is undone.
 const maxUndone = 50
 
-// undoneBy computes what a change undoes. Unreadable parts are not named: they do not block publishing.
-func (b *Branch) undoneBy(ctx context.Context, e *branchEdit, at branchHead, c Change, outcome Outcome) *undone {
+// findUndoneChanges computes what a change undoes. Unreadable parts are not named: they do not block publishing.
+func (b *Branch) findUndoneChanges(ctx context.Context, e *branchEdit, at branchHead, c Change, outcome Outcome) *undone {
 	if at.root.IsZero() || len(c.Written) == 0 {
 		return nil
 	}

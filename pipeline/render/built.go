@@ -86,14 +86,14 @@ func readBuilt(in io.Reader) (*Built, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading a build: %w", err)
 		}
-		if done, err := b.add(kind, content); done || err != nil {
+		if done, err := b.addBuildFrame(kind, content); done || err != nil {
 			return b, err
 		}
 	}
 }
 
-// add adds one frame of a build and reports whether it was the last.
-func (b *Built) add(kind byte, content []byte) (done bool, err error) {
+// addBuildFrame adds one frame of a build and reports whether it was the last.
+func (b *Built) addBuildFrame(kind byte, content []byte) (done bool, err error) {
 	switch kind {
 	case frameItem:
 		head, text, found := bytes.Cut(content, []byte("\n"))
@@ -115,9 +115,9 @@ func (b *Built) add(kind byte, content []byte) (done bool, err error) {
 	return false, protocolError(fmt.Sprintf("a message of kind %q", kind))
 }
 
-// takeBuild stores the warnings with the build that was kept, if any, and prepends the messages of the build that
+// adoptBuild stores the warnings with the build that was kept, if any, and prepends the messages of the build that
 // was passed in.
-func (r *Response) takeBuild(given *Built) {
+func (r *Response) adoptBuild(given *Built) {
 	if r.Built != nil {
 		r.Built.Warnings = r.Warnings
 	}
@@ -136,14 +136,14 @@ type keptBuild struct {
 	notes              Notes // nil where none is wanted
 }
 
-func (k *keptBuild) take(kind byte, content []byte) error {
+func (k *keptBuild) receiveBuildFrame(kind byte, content []byte) error {
 	if k.left -= int64(len(content)); k.left < 0 || k.notes == nil || k.finished != nil {
 		return protocolError("a build that nobody wants")
 	}
 	if k.building == nil {
 		k.building = &Built{}
 	}
-	done, err := k.building.add(kind, content)
+	done, err := k.building.addBuildFrame(kind, content)
 	if done {
 		k.finished = k.building
 		k.notes.End()

@@ -95,7 +95,7 @@ func (c *Connection) SendResponse(response Response, again bool) error {
 	if err != nil {
 		return err
 	}
-	return c.send(frameDone, text)
+	return c.sendFrame(frameDone, text)
 }
 
 // SendIsolation answers Task.Inspect.
@@ -104,7 +104,7 @@ func (c *Connection) SendIsolation(isolation Isolation) error {
 	if err != nil {
 		return err
 	}
-	return c.send(frameInspect, text)
+	return c.sendFrame(frameInspect, text)
 }
 
 // SendManifests answers Task.Chart.
@@ -113,16 +113,16 @@ func (c *Connection) SendManifests(manifests []Manifest) error {
 	if err != nil {
 		return err
 	}
-	return c.send(frameResult, text)
+	return c.sendFrame(frameResult, text)
 }
 
 // SendDone answers a task that has no result but success.
-func (c *Connection) SendDone() error { return c.send(frameResult, nil) }
+func (c *Connection) SendDone() error { return c.sendFrame(frameResult, nil) }
 
 // SendError ends any task. Only the text of the error is sent.
-func (c *Connection) SendError(err error) error { return c.send(frameError, []byte(err.Error())) }
+func (c *Connection) SendError(err error) error { return c.sendFrame(frameError, []byte(err.Error())) }
 
-func (c *Connection) send(kind byte, content []byte) error {
+func (c *Connection) sendFrame(kind byte, content []byte) error {
 	if err := writeFrame(c.out, kind, content); err != nil {
 		return err
 	}

@@ -17,11 +17,11 @@ import (
 // Identity is a text that two renderers have in common only where they are the same program: what Go's linker notes of a program's
 // content, or a digest of its file.
 func (p *Pool) Identity() (string, error) {
-	p.identified.Do(func() { p.identity, p.unidentified = identify(p.options.Command[0]) })
+	p.identified.Do(func() { p.identity, p.unidentified = identifyRendererBinary(p.options.Command[0]) })
 	return p.identity, p.unidentified
 }
 
-func identify(name string) (string, error) {
+func identifyRendererBinary(name string) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return "", fmt.Errorf("identifying the renderer: %w", err)

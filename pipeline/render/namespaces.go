@@ -22,14 +22,15 @@ type namespaceTrials struct {
 	again   time.Time // when they are tried again
 }
 
-// start starts a renderer, in namespaces where it can have some. A launch that fails with and without is no refusal of them.
-func (n *namespaceTrials) start(launch func(namespaces bool) (*rendererProcess, error)) (*rendererProcess, error) {
-	if n.waits() {
+// startWithNamespaces starts a renderer, in namespaces where it can have some. A launch that fails with and without is
+// no refusal of them.
+func (n *namespaceTrials) startWithNamespaces(launch func(namespaces bool) (*rendererProcess, error)) (*rendererProcess, error) {
+	if n.isBackingOff() {
 		return launch(false)
 	}
 	p, err := launch(true)
 	if err == nil {
-		n.noteHave()
+		n.recordNamespacesAvailable()
 		return p, nil
 	}
 	refused, lasting := refusesNamespaces(err)
@@ -40,18 +41,18 @@ func (n *namespaceTrials) start(launch func(namespaces bool) (*rendererProcess, 
 	if failed != nil {
 		return nil, failed
 	}
-	n.noteRefused(err, lasting)
+	n.recordNamespacesRefused(err, lasting)
 	return p, nil
 }
 
-// waits reports whether they are not worth to be tried now.
-func (n *namespaceTrials) waits() bool {
+// isBackingOff reports whether they are not worth to be tried now.
+func (n *namespaceTrials) isBackingOff() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.refused && (n.lasting || time.Now().Before(n.again))
 }
 
-func (n *namespaceTrials) noteHave() {
+func (n *namespaceTrials) recordNamespacesAvailable() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	changed := n.refused
@@ -61,8 +62,9 @@ func (n *namespaceTrials) noteHave() {
 	}
 }
 
-// noteRefused reports the failure unless it is permanent from the first renderer on: Isolation covers that case.
-func (n *namespaceTrials) noteRefused(err error, lasting bool) {
+// recordNamespacesRefused reports the failure unless it is permanent from the first renderer on: Isolation covers that
+// case.
+func (n *namespaceTrials) recordNamespacesRefused(err error, lasting bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	changed := !n.refused && (n.had || !lasting)

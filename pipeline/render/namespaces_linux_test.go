@@ -46,7 +46,7 @@ func TestOneFailedStartLeavesNamespacesOn(t *testing.T) {
 		} else if n.refused {
 			n.again = time.Now().Add(time.Hour)
 		}
-		p, err := n.start(func(namespaces bool) (*rendererProcess, error) {
+		p, err := n.startWithNamespaces(func(namespaces bool) (*rendererProcess, error) {
 			if namespaces && with != nil {
 				return nil, with
 			}
@@ -63,8 +63,8 @@ func TestOneFailedStartLeavesNamespacesOn(t *testing.T) {
 		}
 	}
 	never := &namespaceTrials{told: func(bool, error) { t.Error("told of what is so from the beginning") }}
-	never.noteRefused(unix.EPERM, true)
-	if !never.waits() {
+	never.recordNamespacesRefused(unix.EPERM, true)
+	if !never.isBackingOff() {
 		t.Error("what is refused for good is tried again")
 	}
 }

@@ -55,7 +55,7 @@ func NewPool(options Options) (*Pool, error) {
 			return nil, err
 		}
 	}
-	keepFiles()
+	closeFilesOnExec()
 	p := &Pool{sessions: sessionPool{most: max(2, options.Warm), patience: sessionIdle, room: sessionMemory, stepBack: stepBackAfter}, options: options, asking: maxQuestions,
 		namespaces: namespaceTrials{told: options.Namespaces},
 		warm:       make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
@@ -105,7 +105,7 @@ func (p *Pool) Close() {
 	}
 }
 
-func (p *Pool) takeProcess() (*rendererProcess, error) {
+func (p *Pool) takeWarmProcess() (*rendererProcess, error) {
 	for {
 		select {
 		case ready := <-p.warm:
@@ -131,7 +131,7 @@ func (p *Pool) Isolation(ctx context.Context) (Isolation, error) {
 	var found Isolation
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
-	worker, err := p.takeProcess()
+	worker, err := p.takeWarmProcess()
 	if err != nil {
 		return found, fmt.Errorf("%w: %w", ErrStart, err)
 	}
@@ -180,14 +180,14 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 	ctx, cancel := context.WithTimeoutCause(ctx, request.Limits.Timeout, fmt.Errorf("%w: more than %s", ErrTimeout, request.Limits.Timeout))
 	defer cancel()
 	if request.Trust != "" {
-		again := repeatable(files)
+		again := cacheReaderAnswers(files)
 		response, done, err := p.renderAgain(ctx, again, request)
 		if done {
 			return response, err
 		}
 		files = again
 	}
-	worker, err := p.takeProcess()
+	worker, err := p.takeWarmProcess()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
@@ -211,7 +211,7 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 	}
 	stop := context.AfterFunc(ctx, worker.killGroup)
 	defer stop()
-	long := time.AfterFunc(p.sessions.stepBack, worker.stepBack)
+	long := time.AfterFunc(p.sessions.stepBack, worker.lowerPriority)
 	defer long.Stop()
 	response, again, err := serveRequest(worker, files, request, mark, p.asking)
 	if err == nil {
@@ -222,14 +222,14 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 		// A renderer that took long has lowered its priority for good.
 		if whole && long.Stop() && stop() && worker.canGoOn(p.sessions.room) {
 			kept = true
-			p.sessions.put(sessionKey(request), worker)
+			p.sessions.keepIdleRenderer(sessionKey(request), worker)
 		} else if worker.killGroup(); !whole {
 			text = worker.stderr.String() // it has finished; its output is complete now
 		}
 		if text = strings.TrimSpace(text); text != "" {
 			response.Warnings = append(response.Warnings, strings.Split(strings.ToValidUTF8(text, "?"), "\n")...)
 		}
-		response.takeBuild(request.Given)
+		response.adoptBuild(request.Given)
 		return response, nil
 	}
 	if ctx.Err() != nil {
@@ -260,12 +260,12 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, m
 		request.Keep.Begin()
 	}
 	for {
-		kind, content, err := e.read()
+		kind, content, err := e.readBoundedMessage()
 		if err != nil {
 			return nil, false, err
 		}
 		if kind != frameDone {
-			if err := e.take(kind, content); err != nil {
+			if err := e.handleIntermediateMessage(kind, content); err != nil {
 				return nil, false, err
 			}
 			continue
@@ -302,8 +302,8 @@ type exchange struct {
 	built   *keptBuild
 }
 
-// read reads the next message. One that is longer than it may be is not read.
-func (e *exchange) read() (kind byte, content []byte, err error) {
+// readBoundedMessage reads the next message. One that is longer than it may be is not read.
+func (e *exchange) readBoundedMessage() (kind byte, content []byte, err error) {
 	kind, content, err = readBounded(e.worker.out, func(kind byte) int64 {
 		switch kind {
 		case frameQuestion:
@@ -323,8 +323,9 @@ func (e *exchange) read() (kind byte, content []byte, err error) {
 	return kind, content, err
 }
 
-// take handles a message that is not the last one: it answers a question, and keeps parts of the result.
-func (e *exchange) take(kind byte, content []byte) error {
+// handleIntermediateMessage handles a message that is not the last one: it answers a question, and keeps parts of the
+// result.
+func (e *exchange) handleIntermediateMessage(kind byte, content []byte) error {
 	switch kind {
 	case frameQuestion:
 		if e.asking -= len(content); e.asking < 0 {
@@ -348,7 +349,7 @@ func (e *exchange) take(kind byte, content []byte) error {
 		e.left -= int64(len(content))
 		return nil
 	case frameItem, frameBuilt:
-		return e.built.take(kind, content)
+		return e.built.receiveBuildFrame(kind, content)
 	case frameError:
 		return &renderError{string(content)}
 	}

@@ -46,7 +46,7 @@ func (p *Pool) startRenderer() (*rendererProcess, error) {
 	if p.options.NoSandbox {
 		return launch(false)
 	}
-	return p.namespaces.start(launch)
+	return p.namespaces.startWithNamespaces(launch)
 }
 
 func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) {

@@ -35,7 +35,7 @@ func TestAnEndedRendererIsNotTaken(t *testing.T) {
 		}
 	}
 	p.warm <- waiting
-	taken, err := p.takeProcess()
+	taken, err := p.takeWarmProcess()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,9 +34,9 @@ func rendererAttributes(namespaces bool) *syscall.SysProcAttr {
 	return attributes
 }
 
-// keepFiles sees to it that no file that this process was started with is passed on: a shell or a supervisor may have left
-// one open. Those that Go opens are never passed on. Kernels before 5.11 do not know the call.
-func keepFiles() { _ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
+// closeFilesOnExec sees to it that no file that this process was started with is passed on: a shell or a supervisor may
+// have left one open. Those that Go opens are never passed on. Kernels before 5.11 do not know the call.
+func closeFilesOnExec() { _ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
 
 // isAlive reports whether a renderer that has waited can be used. It is looked for its end, and that is left to be waited for: a
 // signal reaches also one that has ended, until then.
@@ -50,9 +50,9 @@ func (p *rendererProcess) isAlive() bool {
 // processor come first.
 const yielding = 10
 
-// stepBack lets others have the processor first. Linux knows niceness of threads only; new ones take it from that which
-// starts them.
-func (p *rendererProcess) stepBack() {
+// lowerPriority lets others have the processor first. Linux knows niceness of threads only; new ones take it from that
+// which starts them.
+func (p *rendererProcess) lowerPriority() {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.command.Process.Pid))
 	if err != nil {
 		return // it has ended
@@ -102,8 +102,8 @@ func (p *rendererProcess) cpuTime() (time.Duration, bool) {
 	return time.Duration(used.Nano()), err == nil
 }
 
-// memory is how many bytes it has that are its own.
-func (p *rendererProcess) memory() int64 {
+// privateMemoryBytes returns how many bytes it has that are its own.
+func (p *rendererProcess) privateMemoryBytes() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.command.Process.Pid))
 	var all, resident, shared int64
 	if _, scanned := fmt.Sscan(string(text), &all, &resident, &shared); err != nil || scanned != nil {

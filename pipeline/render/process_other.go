@@ -21,12 +21,12 @@ func refusesNamespaces(error) (refused, lasting bool) { return false, false }
 
 func rendererAttributes(bool) *syscall.SysProcAttr { return nil }
 
-func keepFiles() {}
+func closeFilesOnExec() {}
 
 // isAlive does not know better: the next render finds out, and starts another.
 func (p *rendererProcess) isAlive() bool { return true }
 
-func (p *rendererProcess) stepBack() {}
+func (p *rendererProcess) lowerPriority() {}
 
 func (p *rendererProcess) killStarted() {}
 
@@ -36,4 +36,4 @@ func (p *rendererProcess) setLimits(Limits, bool) error { return nil }
 // cpuTime is not known, so that a renderer is used once.
 func (p *rendererProcess) cpuTime() (time.Duration, bool) { return 0, false }
 
-func (p *rendererProcess) memory() int64 { return rendererMaxMemory }
+func (p *rendererProcess) privateMemoryBytes() int64 { return rendererMaxMemory }

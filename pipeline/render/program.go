@@ -48,7 +48,7 @@ func findRenderer(self, built string) (string, error) {
 		if built == "" {
 			return place, nil
 		}
-		id, err := identify(place)
+		id, err := identifyRendererBinary(place)
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", ErrNoRenderer, err)
 		}

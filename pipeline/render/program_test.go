@@ -26,7 +26,7 @@ func TestRendererBesideTheProgram(t *testing.T) {
 	if err := os.WriteFile(beside, []byte("one build"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	id, err := identify(beside)
+	id, err := identifyRendererBinary(beside)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestIdentityOnEverySystem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := identify(file); err != nil || got != "go:"+strings.TrimSpace(string(want)) {
+		if got, err := identifyRendererBinary(file); err != nil || got != "go:"+strings.TrimSpace(string(want)) {
 			t.Errorf("%s: got %s and %v, want go:%s", system, got, err, want)
 		}
 	}

@@ -12,8 +12,9 @@ import (
 // maxRepeated bounds what is kept of answers, in bytes. What is more is asked again.
 const maxRepeated = 8 << 20
 
-// repeatable keeps the answers of a reader, so that a render that is done again does not count twice for the limits of what is read.
-func repeatable(files tree.Reader) tree.Reader {
+// cacheReaderAnswers keeps the answers of a reader, so that a render that is done again does not count twice for the
+// limits of what is read.
+func cacheReaderAnswers(files tree.Reader) tree.Reader {
 	var mu sync.Mutex
 	kept, bytes := map[tree.Question]tree.Answer{}, 0
 	return tree.Answering(func(q tree.Question) tree.Answer {

@@ -51,10 +51,10 @@ func sessionKey(request Request) string {
 	return string(text)
 }
 
-// take returns a renderer that has rendered for the same key, or nil if none exists.
-func (s *sessionPool) take(key string) *rendererProcess {
+// takeIdleForKey returns a renderer that has rendered for the same key, or nil if none exists.
+func (s *sessionPool) takeIdleForKey(key string) *rendererProcess {
 	for {
-		one := s.pick(func(one *idleRenderer) bool { return one.key == key })
+		one := s.removeLastMatching(func(one *idleRenderer) bool { return one.key == key })
 		if one == nil {
 			return nil
 		}
@@ -65,8 +65,8 @@ func (s *sessionPool) take(key string) *rendererProcess {
 	}
 }
 
-// pick removes and returns the last renderer that the caller wants.
-func (s *sessionPool) pick(wanted func(*idleRenderer) bool) *idleRenderer {
+// removeLastMatching removes and returns the last renderer that the caller wants.
+func (s *sessionPool) removeLastMatching(wanted func(*idleRenderer) bool) *idleRenderer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, one := range slices.Backward(s.idle) {
@@ -79,20 +79,20 @@ func (s *sessionPool) pick(wanted func(*idleRenderer) bool) *idleRenderer {
 	return nil
 }
 
-// put keeps a renderer for a while. Those that have waited longest make room.
-func (s *sessionPool) put(key string, worker *rendererProcess) {
-	one := &idleRenderer{key: key, worker: worker, memory: worker.memory()}
+// keepIdleRenderer keeps a renderer for a while. Those that have waited longest make room.
+func (s *sessionPool) keepIdleRenderer(key string, worker *rendererProcess) {
+	one := &idleRenderer{key: key, worker: worker, memory: worker.privateMemoryBytes()}
 	var gone []*idleRenderer
 	s.mu.Lock()
 	closed := s.closed || s.most == 0
 	if !closed {
-		for len(s.idle) >= s.most || len(s.idle) > 0 && s.memory()+one.memory > s.room {
+		for len(s.idle) >= s.most || len(s.idle) > 0 && s.totalIdleMemory()+one.memory > s.room {
 			s.idle[0].expiry.Stop()
 			gone = append(gone, s.idle[0])
 			s.idle = slices.Delete(s.idle, 0, 1)
 		}
 		one.expiry = time.AfterFunc(s.patience, func() {
-			if s.pick(func(other *idleRenderer) bool { return other == one }) != nil {
+			if s.removeLastMatching(func(other *idleRenderer) bool { return other == one }) != nil {
 				worker.killGroup()
 			}
 		})
@@ -107,8 +107,8 @@ func (s *sessionPool) put(key string, worker *rendererProcess) {
 	}
 }
 
-// memory is what all that wait have. The caller holds the lock.
-func (s *sessionPool) memory() (sum int64) {
+// totalIdleMemory returns what all that wait have. The caller holds the lock.
+func (s *sessionPool) totalIdleMemory() (sum int64) {
 	for _, one := range s.idle {
 		sum += one.memory
 	}
@@ -121,7 +121,7 @@ func (s *sessionPool) close() {
 	s.closed = true
 	s.mu.Unlock()
 	for {
-		one := s.pick(func(*idleRenderer) bool { return true })
+		one := s.removeLastMatching(func(*idleRenderer) bool { return true })
 		if one == nil {
 			return
 		}
@@ -133,7 +133,7 @@ func (s *sessionPool) close() {
 // and its result is usable: after any error, the render is repeated in a process of its own, so that no render
 // suffers from an earlier one.
 func (p *Pool) renderAgain(ctx context.Context, files tree.Reader, request Request) (response *Response, done bool, err error) {
-	worker := p.sessions.take(sessionKey(request))
+	worker := p.sessions.takeIdleForKey(sessionKey(request))
 	if worker == nil {
 		return nil, false, nil
 	}
@@ -148,5 +148,5 @@ func newMark() string { return "\x00" + rand.Text() + "\n" }
 func (p *rendererProcess) canGoOn(room int64) bool {
 	p.renders++
 	used, ok := p.cpuTime()
-	return ok && p.renders < sessionRenders && used < sessionCPU && p.memory() < room
+	return ok && p.renders < sessionRenders && used < sessionCPU && p.privateMemoryBytes() < room
 }

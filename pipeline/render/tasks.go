@@ -159,7 +159,7 @@ func (p *Pool) runTask(ctx context.Context, t sentTask, take func(content []byte
 		ctx, cancel = context.WithTimeoutCause(ctx, bound.Timeout, timeout)
 		defer cancel()
 	}
-	worker, err := p.takeProcess()
+	worker, err := p.takeWarmProcess()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
@@ -194,7 +194,7 @@ func (p *Pool) exchangeTask(worker *rendererProcess, t sentTask, output int64) (
 	}
 	e := &exchange{worker: worker, files: t.files, limit: output, left: output, asking: p.asking, built: &keptBuild{}}
 	for {
-		kind, content, err := e.read()
+		kind, content, err := e.readBoundedMessage()
 		switch {
 		case err != nil:
 			return nil, err
@@ -203,7 +203,7 @@ func (p *Pool) exchangeTask(worker *rendererProcess, t sentTask, output int64) (
 		case kind == frameQuestion && t.files == nil:
 			return nil, protocolError("a question about files that are not there")
 		}
-		if err := e.take(kind, content); err != nil {
+		if err := e.handleIntermediateMessage(kind, content); err != nil {
 			return nil, err
 		}
 	}

@@ -18,19 +18,19 @@ func taken(kind string) string {
 	return gate.Identity{Group: apiGroup, Kind: name}.Destroys()
 }
 
-// deleted lists first the objects whose deletion removes other things.
-func (r *review) deleted() section {
+// destructiveDeletionsSection lists first the objects whose deletion removes other things.
+func (r *review) destructiveDeletionsSection() section {
 	s := section{title: "Deleted", what: "kind"}
 	byKind := map[string][]*object{}
 	var order []string
 	added := map[string]string{}
 	for _, o := range r.objects {
 		if o.before == nil {
-			added[o.after.id()] = o.pipeline
+			added[o.after.versionlessObjectID()] = o.pipeline
 		}
 	}
 	for _, o := range r.objects {
-		if o.kind() != group.Deleted {
+		if o.changeKind() != group.Deleted {
 			continue
 		}
 		m := o.before.meta
@@ -60,7 +60,7 @@ func (r *review) deleted() section {
 		}
 	}
 	if len(files) > 0 {
-		s.pieces = append(s.pieces, piece{rank: rankDeleted, forms: []string{fmt.Sprintf("- %s: %s\n", counted(len(files), "file"), r.named(files))}})
+		s.pieces = append(s.pieces, piece{rank: rankDeleted, forms: []string{fmt.Sprintf("- %s: %s\n", countWithNoun(len(files), "file"), r.joinLimitedNames(files))}})
 	}
 	return s
 }
@@ -72,14 +72,14 @@ const listedTaken = 50
 func (r *review) deletedPiece(kind string, objects []*object, added map[string]string) piece {
 	var names []string
 	for _, o := range objects {
-		name := codeSpan(o.name()) + " of " + codeSpan(o.pipeline)
-		if other := added[o.before.id()]; other != "" {
+		name := codeSpan(o.displayName()) + " of " + codeSpan(o.pipeline)
+		if other := added[o.before.versionlessObjectID()]; other != "" {
 			name += " (added by " + codeSpan(other) + ")"
 		}
 		names = append(names, name)
 	}
 	_, short, _ := strings.Cut(kind, "/")
-	count := counted(len(objects), shownKind(short))
+	count := countWithNoun(len(objects), shownKind(short))
 	list := func(most int) string {
 		if r.all || len(names) <= most {
 			return strings.Join(names, ", ")
@@ -98,17 +98,17 @@ func (r *review) deletedPiece(kind string, objects []*object, added map[string]s
 	return piece{rank: rankDeleted, forms: []string{fmt.Sprintf("\n- %s: %s\n", count, list(listedObjects))}}
 }
 
-// encrypted names what is not compared because SOPS has encrypted it.
-func (r *review) encrypted() section {
+// encryptedValuesSection names what is not compared because SOPS has encrypted it.
+func (r *review) encryptedValuesSection() section {
 	s := section{title: "Encrypted", what: "list"}
 	var names []string
 	for _, o := range r.objects {
-		if o.kind() != group.Deleted && o.isEncrypted() {
-			names = append(names, o.name())
+		if o.changeKind() != group.Deleted && o.isEncrypted() {
+			names = append(names, o.displayName())
 		}
 	}
 	if len(names) > 0 {
-		s.pieces = []piece{{rank: rankChange, forms: []string{fmt.Sprintf("- %s: %s. What is in them is not shown.\n", counted(len(names), "object")+" added or changed", r.named(names))}}}
+		s.pieces = []piece{{rank: rankChange, forms: []string{fmt.Sprintf("- %s: %s. What is in them is not shown.\n", countWithNoun(len(names), "object")+" added or changed", r.joinLimitedNames(names))}}}
 	}
 	return s
 }

@@ -21,13 +21,13 @@ type finding struct {
 	names, at []string
 }
 
-// findings shows new findings, the same once.
-func (r *review) findings() section {
+// newFindingsSection shows new findings, the same once.
+func (r *review) newFindingsSection() section {
 	s := section{title: "New findings", what: "finding"}
 	var all []*finding
 	found := map[string]*finding{}
 	for i := range r.change.Pipelines {
-		for _, one := range r.fresh(&r.change.Pipelines[i]) {
+		for _, one := range r.newFindingsOf(&r.change.Pipelines[i]) {
 			code := one.Tags[result.TagCode]
 			key := string(one.Severity) + "\x00" + code + "\x00" + one.Message
 			f := found[key]
@@ -51,7 +51,7 @@ func (r *review) findings() section {
 			text += " (" + codeSpan(f.code) + ")"
 		}
 		if len(f.at) > 0 {
-			text += ": " + r.named(f.at)
+			text += ": " + r.joinLimitedNames(f.at)
 		}
 		s.pieces = append(s.pieces, piece{rank: rankFinding, forms: []string{text + "\n"}})
 	}
@@ -84,14 +84,14 @@ func placesOf(r result.Result) []result.Place {
 	return out
 }
 
-// fresh returns the findings of a pipeline that are new.
-func (r *review) fresh(p *Pipeline) result.Results {
+// newFindingsOf returns the findings of a pipeline that are new.
+func (r *review) newFindingsOf(p *Pipeline) result.Results {
 	after := lint.JoinMesh(slices.DeleteFunc(slices.Clone(p.Findings.After), func(one result.Result) bool {
 		return one.Severity == result.Info && one.Tags[result.TagCode] == "" // what was done is no finding
 	}))
 	before := p.Findings.Before
 	if !p.Findings.BeforeKnown {
-		if after = r.aboutChanged(p, after); len(after) == 0 {
+		if after = r.findingsAboutChanged(p, after); len(after) == 0 {
 			return nil
 		}
 		before = append(slices.Clone(before), r.lintBefore(p)...)
@@ -112,12 +112,12 @@ func (r *review) fresh(p *Pipeline) result.Results {
 	})
 }
 
-// aboutChanged leaves the findings about objects that change, and errors about none.
-func (r *review) aboutChanged(p *Pipeline, rs result.Results) result.Results {
+// findingsAboutChanged leaves the findings about objects that change, and errors about none.
+func (r *review) findingsAboutChanged(p *Pipeline, rs result.Results) result.Results {
 	changed := map[string]bool{}
 	for _, o := range r.objects {
 		if o.pipeline == p.Name {
-			changed[o.name()] = true
+			changed[o.displayName()] = true
 		}
 	}
 	return slices.DeleteFunc(rs, func(one result.Result) bool {

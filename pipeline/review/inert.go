@@ -23,7 +23,7 @@ const (
 func codeSpan(text string) string { return longCodeSpan(text, maxText) }
 
 func longCodeSpan(text string, most int) string {
-	text = defused(cut(diff.Visible(strings.Join(strings.Fields(text), " ")), most))
+	text = defuseClosingWords(truncateWithCount(diff.Visible(strings.Join(strings.Fields(text), " ")), most))
 	if text == "" {
 		return "(empty)"
 	}
@@ -34,8 +34,8 @@ func longCodeSpan(text string, most int) string {
 	return ticks + text + ticks
 }
 
-// fenced shows lines of a difference as a fenced block. Each of them begins with a sign.
-func fenced(lines []string) string {
+// fencedDiffBlock shows lines of a difference as a fenced block. Each of them begins with a sign.
+func fencedDiffBlock(lines []string) string {
 	var out strings.Builder
 	longest := 2
 	for _, line := range lines {
@@ -51,7 +51,9 @@ func fenced(lines []string) string {
 }
 
 // shownLine is a line of a difference, without its line end, as it is shown.
-func shownLine(line string) string { return defused(cut(diff.Visible(line), maxLine)) }
+func shownLine(line string) string {
+	return defuseClosingWords(truncateWithCount(diff.Visible(line), maxLine))
+}
 
 func longestRun(text string) int {
 	longest, run := 0, 0
@@ -66,8 +68,8 @@ func longestRun(text string) int {
 	return longest
 }
 
-// cut shortens a text and appends the number of removed bytes.
-func cut(text string, most int) string {
+// truncateWithCount shortens a text and appends the number of removed bytes.
+func truncateWithCount(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -88,8 +90,8 @@ var (
 // wordJoiner is not seen. A text of others has none, as visible writes it out.
 const wordJoiner = "\u2060"
 
-// defused keeps words that close issues apart from the issues: hosts look for them in the raw text, too.
-func defused(text string) string {
+// defuseClosingWords keeps words that close issues apart from the issues: hosts look for them in the raw text, too.
+func defuseClosingWords(text string) string {
 	var out strings.Builder
 	from := 0
 	for _, at := range closingWord.FindAllStringIndex(text, -1) {
@@ -137,8 +139,8 @@ func shownKind(kind string) string {
 	return codeSpan(kind)
 }
 
-// counted is a number of things of one kind.
-func counted(n int, what string) string {
+// countWithNoun returns a number of things of one kind.
+func countWithNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

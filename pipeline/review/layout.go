@@ -28,36 +28,37 @@ type piece struct {
 	short bool
 }
 
-// spares are what is kept for saying what is left out, by trial.
-var spares = []int{0, 400, 800, 1600}
+// noteReserves are what is kept for saying what is left out, by trial.
+var noteReserves = []int{0, 400, 800, 1600}
 
 const briefNote = "\n**Not all is here.**\n"
 
-// fit writes sections so that they are not longer than the limit: first the shortest form of each piece by rank, then longer ones.
-func fit(sections []section, limit int, elsewhere string) (body string, whole bool) {
+// layoutWithin writes sections so that they are not longer than the limit: first the shortest form of each piece by
+// rank, then longer ones.
+func layoutWithin(sections []section, limit int, elsewhere string) (body string, whole bool) {
 	l := &layout{sections: sections}
-	l.clear()
+	l.resetChosenForms()
 	if limit == Unlimited {
 		for i := range l.chosen {
 			for j := range l.chosen[i] {
 				l.chosen[i][j] = 0
 			}
 		}
-		return l.write(), true
+		return l.writeChosenForms(), true
 	}
-	for _, spare := range spares {
-		l.clear()
-		l.choose(limit - spare)
+	for _, spare := range noteReserves {
+		l.resetChosenForms()
+		l.allocatePieceForms(limit - spare)
 		if l.isWhole() {
-			return l.write(), true
+			return l.writeChosenForms(), true
 		}
-		if body, note := l.write(), l.leftOut(elsewhere); len(body)+len(note) <= limit && (l.size > 0 || spare == 0) {
+		if body, note := l.writeChosenForms(), l.describeOmissions(elsewhere); len(body)+len(note) <= limit && (l.size > 0 || spare == 0) {
 			return body + note, false
 		}
 	}
-	l.clear()
-	l.choose(limit - len(briefNote))
-	return cutToLimit(l.write()+briefNote, limit), false
+	l.resetChosenForms()
+	l.allocatePieceForms(limit - len(briefNote))
+	return cutToLimit(l.writeChosenForms()+briefNote, limit), false
 }
 
 // cutToLimit is for limits that leave no room for a section.
@@ -77,15 +78,15 @@ type layout struct {
 	size     int
 }
 
-func (l *layout) clear() {
+func (l *layout) resetChosenForms() {
 	l.size, l.chosen = 0, make([][]int, len(l.sections))
 	for i, s := range l.sections {
 		l.chosen[i] = slices.Repeat([]int{-1}, len(s.pieces))
 	}
 }
 
-// choose allocates room to pieces.
-func (l *layout) choose(limit int) {
+// allocatePieceForms allocates room to pieces.
+func (l *layout) allocatePieceForms(limit int) {
 	type at struct{ section, piece int }
 	var order []at
 	for i, s := range l.sections {
@@ -100,7 +101,7 @@ func (l *layout) choose(limit int) {
 		s := &l.sections[p.section]
 		forms := s.pieces[p.piece].forms
 		size := len(forms[len(forms)-1])
-		if !l.begun(p.section) {
+		if !l.hasChosenPiece(p.section) {
 			size += len(s.heading())
 		}
 		if l.size+size <= limit {
@@ -119,7 +120,7 @@ func (l *layout) choose(limit int) {
 	}
 }
 
-func (l *layout) begun(section int) bool {
+func (l *layout) hasChosenPiece(section int) bool {
 	return slices.ContainsFunc(l.chosen[section], func(form int) bool { return form >= 0 })
 }
 
@@ -141,10 +142,10 @@ func (l *layout) isWhole() bool {
 	return true
 }
 
-func (l *layout) write() string {
+func (l *layout) writeChosenForms() string {
 	var out strings.Builder
 	for i, s := range l.sections {
-		if !l.begun(i) {
+		if !l.hasChosenPiece(i) {
 			continue
 		}
 		out.WriteString(s.heading())
@@ -157,8 +158,8 @@ func (l *layout) write() string {
 	return out.String()
 }
 
-// leftOut describes what is missing.
-func (l *layout) leftOut(elsewhere string) string {
+// describeOmissions describes what is missing.
+func (l *layout) describeOmissions(elsewhere string) string {
 	var parts []string
 	for i, s := range l.sections {
 		left, shortened := 0, 0
@@ -172,17 +173,17 @@ func (l *layout) leftOut(elsewhere string) string {
 		}
 		name := strings.ToLower(s.title)
 		if left > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %s (%s)", left, counted(len(s.pieces), s.what), name))
+			parts = append(parts, fmt.Sprintf("%d of %s (%s)", left, countWithNoun(len(s.pieces), s.what), name))
 		}
 		if shortened > 0 {
-			parts = append(parts, fmt.Sprintf("lines of %s (%s)", counted(shortened, s.what), name))
+			parts = append(parts, fmt.Sprintf("lines of %s (%s)", countWithNoun(shortened, s.what), name))
 		}
 	}
 	return fmt.Sprintf("\n**Not all is here:** left out are %s. %s\n", strings.Join(parts, ", "), elsewhere)
 }
 
-// elsewhere describes where the whole is.
-func (r *review) elsewhere() string {
+// describeWholeLocation describes where the whole is.
+func (r *review) describeWholeLocation() string {
 	switch {
 	case plainAddress.MatchString(r.change.Whole):
 		return "The whole: <" + r.change.Whole + ">"

@@ -68,7 +68,7 @@ func TestFindingsOfBeforeThatAreNotKnown(t *testing.T) {
 	}
 	policy := strings.Replace(mesh("1.29.0", ""), "istio: {", "istio: {nativeSidecars: Disabled, ", 1)
 	before, after := inject(t, policy, texts("1")...), inject(t, policy, texts("2")...)
-	r, err := read(t.Context(), Change{Pipelines: []Pipeline{{Name: "p", Before: before, After: after}}})
+	r, err := readReviewChange(t.Context(), Change{Pipelines: []Pipeline{{Name: "p", Before: before, After: after}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,13 +25,13 @@ type container struct {
 // amounts are processor cores and bytes of memory.
 type amounts struct{ cpu, memory float64 }
 
-func (a *amounts) add(b amounts, times float64) {
+func (a *amounts) addScaledAmounts(b amounts, times float64) {
 	a.cpu += b.cpu * times
 	a.memory += b.memory * times
 }
 
-// containers returns the containers of an object, none where it has no pod.
-func (r *review) containers(s *side) []container {
+// containersOfObject returns the containers of an object, none where it has no pod.
+func (r *review) containersOfObject(s *side) []container {
 	if s == nil {
 		return nil
 	}
@@ -157,8 +157,9 @@ func countOf(value any) (float64, bool) {
 	return 0, false
 }
 
-// autoscalers returns the least numbers of pods that autoscalers may choose on one side, by what they scale.
-func (r *review) autoscalers(pick func(*object) *side) map[string]float64 {
+// minimumAutoscaledReplicas returns the least numbers of pods that autoscalers may choose on one side, by what they
+// scale.
+func (r *review) minimumAutoscaledReplicas(pick func(*object) *side) map[string]float64 {
 	out := map[string]float64{}
 	for _, list := range [][]*object{r.objects, r.unchanged} {
 		for _, o := range list {

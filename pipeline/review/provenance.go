@@ -21,8 +21,8 @@ type moved struct {
 	workloads     map[string]bool
 }
 
-// images shows the images that moved, and those that are new.
-func (r *review) images() section {
+// imageChangesSection shows the images that moved, and those that are new.
+func (r *review) imageChangesSection() section {
 	s := section{title: "Images", what: "image"}
 	found := map[string]*moved{}
 	var all []*moved
@@ -35,14 +35,14 @@ func (r *review) images() section {
 			found[key], all = m, append(all, m)
 		}
 		m.injected = m.injected && c.injected
-		m.workloads[o.pipeline+"\x00"+o.name()] = true
+		m.workloads[o.pipeline+"\x00"+o.displayName()] = true
 	}
 	for _, o := range r.objects {
 		before := map[string]string{}
-		for _, c := range r.containers(o.before) {
+		for _, c := range r.containersOfObject(o.before) {
 			before[c.at], known[c.image] = c.image, true
 		}
-		for _, c := range r.containers(o.after) {
+		for _, c := range r.containersOfObject(o.after) {
 			if old, had := before[c.at]; c.image != "" && (!had || old != c.image) {
 				note(o, old, c)
 			}
@@ -61,7 +61,7 @@ func (r *review) images() section {
 		if m.injected {
 			by = ", injected"
 		}
-		s.pieces = append(s.pieces, piece{rank: rankImages, forms: []string{fmt.Sprintf("%s in %s%s%s\n", text, counted(len(m.workloads), "workload"), by, r.listNames(m.names))}})
+		s.pieces = append(s.pieces, piece{rank: rankImages, forms: []string{fmt.Sprintf("%s in %s%s%s\n", text, countWithNoun(len(m.workloads), "workload"), by, r.listNames(m.names))}})
 	}
 	return s
 }
@@ -103,7 +103,7 @@ func (r *review) listNames(names []string) string {
 	if len(names) < 2 {
 		return ""
 	}
-	return ": " + r.named(names)
+	return ": " + r.joinLimitedNames(names)
 }
 
 // fullHash is a hash that is shown by its beginning.
@@ -113,10 +113,10 @@ func shownRevision(revision string) string {
 	return codeSpan(fullHash.ReplaceAllString(revision, "$1"))
 }
 
-// sources describes the origin of the change.
-func (r *review) sources() section {
+// changeOriginSection describes the origin of the change.
+func (r *review) changeOriginSection() section {
 	s := section{title: "Where it is from", what: "source"}
-	for _, line := range r.common(func(p *Pipeline) []string {
+	for _, line := range r.commonLinesFirst(func(p *Pipeline) []string {
 		var out []string
 		for _, one := range p.Sources {
 			out = append(out, sourceLine(one))
@@ -138,8 +138,9 @@ func (r *review) sources() section {
 	return s
 }
 
-// common returns lines of a list: what pipelines have in common once, with their number, the most common first.
-func (r *review) common(lines func(*Pipeline) []string) []string {
+// commonLinesFirst returns lines of a list: what pipelines have in common once, with their number, the most common
+// first.
+func (r *review) commonLinesFirst(lines func(*Pipeline) []string) []string {
 	count := map[string]int{}
 	var order []string
 	for i := range r.change.Pipelines {
@@ -153,7 +154,7 @@ func (r *review) common(lines func(*Pipeline) []string) []string {
 	for i, line := range order {
 		of := ""
 		if len(r.change.Pipelines) > 1 {
-			of = " (" + counted(count[line], "pipeline") + ")"
+			of = " (" + countWithNoun(count[line], "pipeline") + ")"
 		}
 		order[i] = "- " + line + of + "\n"
 	}
@@ -186,8 +187,8 @@ const (
 	maxCommand     = 4000
 )
 
-// commands are those that make the result again.
-func (r *review) commands() section {
+// reproduceCommandsSection returns those that make the result again.
+func (r *review) reproduceCommandsSection() section {
 	s := section{title: "To make it again", what: "list"}
 	var all []string
 	for _, p := range r.change.Pipelines {

@@ -48,15 +48,15 @@ type side struct {
 	bareText []byte
 }
 
-// any returns the existing side, preferring the newer one.
-func (o *object) any() *side {
+// newerExistingSide returns the existing side, preferring the newer one.
+func (o *object) newerExistingSide() *side {
 	if o.after != nil {
 		return o.after
 	}
 	return o.before
 }
 
-func (o *object) kind() string {
+func (o *object) changeKind() string {
 	switch {
 	case o.before == nil:
 		return group.Added
@@ -66,8 +66,8 @@ func (o *object) kind() string {
 	return group.Modified
 }
 
-func (o *object) name() string {
-	m := o.any().meta
+func (o *object) displayName() string {
+	m := o.newerExistingSide().meta
 	if m.Namespace == "" {
 		return m.Kind + " " + m.Name
 	}
@@ -80,7 +80,7 @@ type reader struct {
 	review  *review
 }
 
-func read(ctx context.Context, c Change) (*review, error) {
+func readReviewChange(ctx context.Context, c Change) (*review, error) {
 	remover, err := injection.NewRemover()
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (r *reader) readPipeline(ctx context.Context, p *Pipeline) error {
 	before, after := maps.Clone(p.Before), maps.Clone(p.After)
 	for _, name := range sortedNames(before) { // what is equal is neither read twice nor taken apart
 		if text, ok := after[name]; ok && bytes.Equal(text, before[name]) {
-			r.review.addSame(p, name, text)
+			r.review.countUnchangedObjects(p, name, text)
 			delete(before, name)
 			delete(after, name)
 		}
@@ -132,8 +132,8 @@ func (r *reader) readPipeline(ctx context.Context, p *Pipeline) error {
 	return nil
 }
 
-// addSame counts the objects of an unchanged file. Only autoscalers affect other objects.
-func (r *review) addSame(p *Pipeline, name string, text []byte) {
+// countUnchangedObjects counts the objects of an unchanged file. Only autoscalers affect other objects.
+func (r *review) countUnchangedObjects(p *Pipeline, name string, text []byte) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
 		r.same++
@@ -162,13 +162,13 @@ func (r *reader) readFiles(ctx context.Context, files map[string][]byte) (object
 	var docs []*manifest.Document
 	for _, name := range sortedNames(files) {
 		found, ok := splitFile(name, files[name])
-		ok = ok && !slices.ContainsFunc(found, func(s *side) bool { return objects[s.id()] != nil })
+		ok = ok && !slices.ContainsFunc(found, func(s *side) bool { return objects[s.versionlessObjectID()] != nil })
 		if !ok {
 			others[name] = files[name]
 			continue
 		}
 		for _, s := range found {
-			objects[s.id()] = s
+			objects[s.versionlessObjectID()] = s
 			parsed, err := manifest.Parse(name, s.text)
 			if err != nil || len(parsed.Docs) != 1 {
 				s.bare, s.bareText = s.value, s.text
@@ -200,8 +200,8 @@ func (r *reader) readFiles(ctx context.Context, files map[string][]byte) (object
 	return objects, others, nil
 }
 
-// id names an object, whatever the version of its kind.
-func (s *side) id() string {
+// versionlessObjectID names an object, whatever the version of its kind.
+func (s *side) versionlessObjectID() string {
 	apiGroup, _, ok := strings.Cut(s.meta.APIVersion, "/")
 	if !ok {
 		apiGroup = ""
@@ -225,10 +225,10 @@ func splitFile(name string, text []byte) (out []*side, ok bool) {
 			return nil, false
 		}
 		s := &side{path: name, value: value, text: bytes.TrimPrefix(doc.Raw(), []byte("---\n")), meta: metaOf(value)}
-		if s.meta.Kind == "" || s.meta.Name == "" || value["items"] != nil || seen[s.id()] {
+		if s.meta.Kind == "" || s.meta.Name == "" || value["items"] != nil || seen[s.versionlessObjectID()] {
 			return nil, false
 		}
-		seen[s.id()] = true
+		seen[s.versionlessObjectID()] = true
 		s.bare, s.bareText = value, s.text
 		out = append(out, s)
 	}
@@ -283,7 +283,7 @@ func (o *object) sourceChange() *group.Unit {
 	if old == nil && now == nil || old != nil && now != nil && (bytes.Equal(old, now) || o.onlyInjectionDiffers()) {
 		return nil
 	}
-	return o.unit(old, now, nil)
+	return o.groupingUnit(old, now, nil)
 }
 
 // onlyInjectionDiffers reports whether the objects without their injection mean the same, in whatever writing, while one at least has an
@@ -297,22 +297,22 @@ func (o *object) onlyInjectionDiffers() bool {
 // or deleted object is not a change of its own, unless the whole object is the injection's.
 func (o *object) injectionChange() *group.Unit {
 	if o.before == nil || o.after == nil {
-		if s := o.any(); s.bare != nil {
+		if s := o.newerExistingSide(); s.bare != nil {
 			return nil
 		}
 		if o.before == nil {
-			return o.unit(nil, o.after.text, nil)
+			return o.groupingUnit(nil, o.after.text, nil)
 		}
-		return o.unit(o.before.text, nil, nil)
+		return o.groupingUnit(o.before.text, nil, nil)
 	}
 	if bytes.Equal(o.before.text, o.before.bareText) && bytes.Equal(o.after.text, o.after.bareText) {
 		return nil
 	}
 	if o.onlyInjectionDiffers() {
-		return o.unit(o.before.text, o.after.text, nil)
+		return o.groupingUnit(o.before.text, o.after.text, nil)
 	}
 	old, now := lineSet(o.before.bareText, o.before.text), lineSet(o.after.bareText, o.after.text)
-	return o.unit(o.before.text, o.after.text, func(sign byte, number int) bool {
+	return o.groupingUnit(o.before.text, o.after.text, func(sign byte, number int) bool {
 		if sign == '-' {
 			return old[number]
 		}
@@ -320,8 +320,8 @@ func (o *object) injectionChange() *group.Unit {
 	})
 }
 
-func (o *object) unit(old, now []byte, only func(byte, int) bool) *group.Unit {
-	u := group.New(o.any().path, o.any().meta, old, now, only)
+func (o *object) groupingUnit(old, now []byte, only func(byte, int) bool) *group.Unit {
+	u := group.New(o.newerExistingSide().path, o.newerExistingSide().meta, old, now, only)
 	if u != nil {
 		u.Pipeline = o.pipeline
 	}

@@ -25,8 +25,8 @@ type resourceSums struct {
 	scaled, unset, onDemand, perNode                     int
 }
 
-// resources shows requests and limits before and after.
-func (r *review) resources() section {
+// resourceChangesSection shows requests and limits before and after.
+func (r *review) resourceChangesSection() section {
 	sums := r.sumResources()
 	s := section{title: "Requests and limits", what: "table"}
 	rows, head := resourceRows("proxies", sums.proxies)
@@ -45,18 +45,18 @@ func (r *review) resources() section {
 		fmt.Fprintf(&out, "**Proxies: %s requested**\n\n", head)
 	}
 	out.WriteString("| | before | after | change |\n|---|---|---|---|\n" + strings.Join(rows, ""))
-	fmt.Fprintf(&out, "\nSum over %s that changed: %s before, %s after.%s\n", counted(sums.workloads, "workload"),
-		counted(int(min(sums.pods[0], math.MaxInt32)), "pod"), formatNumber(sums.pods[1]), sums.unknown())
+	fmt.Fprintf(&out, "\nSum over %s that changed: %s before, %s after.%s\n", countWithNoun(sums.workloads, "workload"),
+		countWithNoun(int(min(sums.pods[0], math.MaxInt32)), "pod"), formatNumber(sums.pods[1]), sums.describeUnknownReplicas())
 	s.pieces = []piece{{rank: rankResources, forms: []string{out.String()}}}
 	return s
 }
 
-// unknown describes the workloads whose number of pods manifests do not specify.
-func (s *resourceSums) unknown() string {
+// describeUnknownReplicas describes the workloads whose number of pods manifests do not specify.
+func (s *resourceSums) describeUnknownReplicas() string {
 	var parts []string
 	add := func(n int, what, how string) {
 		if n > 0 {
-			parts = append(parts, counted(n, what)+" "+how)
+			parts = append(parts, countWithNoun(n, what)+" "+how)
 		}
 	}
 	add(s.scaled, "workload", "with an autoscaler: counted with its least number of pods")
@@ -72,12 +72,12 @@ func (s *resourceSums) unknown() string {
 func (r *review) sumResources() *resourceSums {
 	sums := &resourceSums{}
 	pick := []func(*object) *side{func(o *object) *side { return o.before }, func(o *object) *side { return o.after }}
-	least := []map[string]float64{r.autoscalers(pick[0]), r.autoscalers(pick[1])}
+	least := []map[string]float64{r.minimumAutoscaledReplicas(pick[0]), r.minimumAutoscaledReplicas(pick[1])}
 	for _, o := range r.objects {
 		counted := false
 		for i := range pick {
 			s := pick[i](o)
-			containers := r.containers(s)
+			containers := r.containersOfObject(s)
 			if len(containers) == 0 {
 				continue
 			}
@@ -89,7 +89,7 @@ func (r *review) sumResources() *resourceSums {
 			scale := scaleOf(s, scaledTo)
 			sums.addContainers(i, containers, scale)
 			if !counted {
-				sums.note(scale)
+				sums.countWorkloadScale(scale)
 				counted = true
 			}
 		}
@@ -97,7 +97,7 @@ func (r *review) sumResources() *resourceSums {
 	return sums
 }
 
-func (s *resourceSums) note(one scale) {
+func (s *resourceSums) countWorkloadScale(one scale) {
 	s.workloads++
 	switch {
 	case one.scaled:
@@ -126,8 +126,8 @@ func (s *resourceSums) addContainers(side int, containers []container, one scale
 		if c.injected {
 			to = proxies
 		}
-		to.requests.add(c.requests, one.pods)
-		to.limits.add(c.limits, one.pods)
+		to.requests.addScaledAmounts(c.requests, one.pods)
+		to.limits.addScaledAmounts(c.limits, one.pods)
 	}
 }
 

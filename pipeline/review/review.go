@@ -83,11 +83,11 @@ type Findings struct {
 //
 // The error is that of ctx, or of the preparation of the engine.
 func Body(ctx context.Context, c Change, limit int) (body string, whole bool, err error) {
-	r, err := read(ctx, c)
+	r, err := readReviewChange(ctx, c)
 	if err != nil {
 		return "", false, err
 	}
 	r.all = limit == Unlimited
-	body, whole = fit(r.sections(), limit, r.elsewhere())
+	body, whole = layoutWithin(r.allSections(), limit, r.describeWholeLocation())
 	return body, whole, nil
 }

@@ -36,33 +36,33 @@ const (
 	shownLines    = 60
 )
 
-// sections are all sections.
-func (r *review) sections() []section {
-	out := []section{{pieces: []piece{{rank: rankSummary, forms: []string{r.summary()}}}}}
+// allSections returns all sections.
+func (r *review) allSections() []section {
+	out := []section{{pieces: []piece{{rank: rankSummary, forms: []string{r.summaryCounts()}}}}}
 	add := func(s section) {
 		if len(s.pieces) > 0 {
 			out = append(out, s)
 		}
 	}
-	add(r.reasons("Not compared", func(p Pipeline) string { return p.NotCompared }))
-	add(r.reasons("Would be refused", func(p Pipeline) string { return p.Refused }))
-	add(r.deleted())
-	add(r.findings())
-	add(r.changes("What the source changed", (*object).sourceChange))
-	add(r.changes("What the injection changed", (*object).injectionChange))
-	add(r.encrypted())
-	add(r.resources())
-	add(r.images())
-	add(r.sources())
-	add(r.commands())
+	add(r.uncomparedReasonsSection("Not compared", func(p Pipeline) string { return p.NotCompared }))
+	add(r.uncomparedReasonsSection("Would be refused", func(p Pipeline) string { return p.Refused }))
+	add(r.destructiveDeletionsSection())
+	add(r.newFindingsSection())
+	add(r.groupedChangesSection("What the source changed", (*object).sourceChange))
+	add(r.groupedChangesSection("What the injection changed", (*object).injectionChange))
+	add(r.encryptedValuesSection())
+	add(r.resourceChangesSection())
+	add(r.imageChangesSection())
+	add(r.changeOriginSection())
+	add(r.reproduceCommandsSection())
 	return out
 }
 
-// summary counts.
-func (r *review) summary() string {
+// summaryCounts counts.
+func (r *review) summaryCounts() string {
 	counts := map[string]int{}
 	for _, o := range r.objects {
-		counts[o.kind()]++
+		counts[o.changeKind()]++
 	}
 	for _, u := range r.files {
 		counts[u.Kind]++
@@ -76,21 +76,21 @@ func (r *review) summary() string {
 	}
 	missing, end := r.notCompared(), ".\n"
 	if missing > 0 {
-		end = fmt.Sprintf("; **%s not compared**.\n", counted(missing, "pipeline"))
+		end = fmt.Sprintf("; **%s not compared**.\n", countWithNoun(missing, "pipeline"))
 	}
 	compared := len(r.change.Pipelines) - missing
 	switch {
 	case len(pipelines) == 0 && compared == 0 && missing > 0:
-		return fmt.Sprintf("**Nothing could be compared** of %s.\n", counted(missing, "pipeline"))
+		return fmt.Sprintf("**Nothing could be compared** of %s.\n", countWithNoun(missing, "pipeline"))
 	case len(pipelines) == 0:
-		return fmt.Sprintf("**Nothing changes** in %s%s", counted(compared, "pipeline"), end)
+		return fmt.Sprintf("**Nothing changes** in %s%s", countWithNoun(compared, "pipeline"), end)
 	}
 	of := ""
 	if compared > len(pipelines) {
 		of = fmt.Sprintf(" of %d", compared)
 	}
 	return fmt.Sprintf("**%d%s pipeline%s: %s added, %d changed, %d deleted**; %d unchanged%s", len(pipelines), of, map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
-		counted(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same, end)
+		countWithNoun(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same, end)
 }
 
 // notCompared counts the pipelines that could not be compared.
@@ -103,8 +103,8 @@ func (r *review) notCompared() (n int) {
 	return n
 }
 
-// reasons lists why pipelines are not compared, or would not be published, each reason once.
-func (r *review) reasons(title string, reason func(Pipeline) string) section {
+// uncomparedReasonsSection lists why pipelines are not compared, or would not be published, each reason once.
+func (r *review) uncomparedReasonsSection(title string, reason func(Pipeline) string) section {
 	s := section{title: title, what: "reason"}
 	byText := map[string][]string{}
 	var order []string
@@ -119,13 +119,13 @@ func (r *review) reasons(title string, reason func(Pipeline) string) section {
 		byText[text] = append(byText[text], p.Name)
 	}
 	for _, text := range order {
-		s.pieces = append(s.pieces, piece{rank: rankRefused, forms: []string{fmt.Sprintf("- %s: %s\n", r.named(byText[text]), codeSpan(text))}})
+		s.pieces = append(s.pieces, piece{rank: rankRefused, forms: []string{fmt.Sprintf("- %s: %s\n", r.joinLimitedNames(byText[text]), codeSpan(text))}})
 	}
 	return s
 }
 
-// named lists names of others, the first of many, or all if there is no limit.
-func (r *review) named(names []string) string {
+// joinLimitedNames lists names of others, the first of many, or all if there is no limit.
+func (r *review) joinLimitedNames(names []string) string {
 	var parts []string
 	for i, name := range names {
 		if !r.all && i == listedObjects && len(names) > listedObjects+1 {
@@ -136,15 +136,15 @@ func (r *review) named(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// changes groups one side of what has changed.
-func (r *review) changes(title string, change func(*object) *group.Unit) section {
+// groupedChangesSection groups one side of what has changed.
+func (r *review) groupedChangesSection(title string, change func(*object) *group.Unit) section {
 	s := section{title: title, what: "change"}
 	var units []*group.Unit
 	for _, o := range r.objects {
 		if o.isEncrypted() {
 			continue
 		}
-		if u := change(o); u != nil && (u.Kind != group.Deleted || o.any().bare == nil) { // deletions are listed in their own section
+		if u := change(o); u != nil && (u.Kind != group.Deleted || o.newerExistingSide().bare == nil) { // deletions are listed in their own section
 			units = append(units, u)
 		}
 	}
@@ -194,11 +194,11 @@ func (r *review) changeForms(c group.Change) (forms []string, short bool) {
 		head = "\n" + title + " " + placeholder.ReplaceAllString(legend, "`$0`") + ".\n\n"
 	}
 	brief := "\n" + title + "\n"
-	full := head + fenced(lines)
+	full := head + fencedDiffBlock(lines)
 	if r.all || len(lines) <= shownLines {
 		return []string{full, brief}, false
 	}
-	start := fmt.Sprintf("%s%s%s of this change not shown.\n", head, fenced(lines[:shownLines]), counted(len(lines)-shownLines, "more line"))
+	start := fmt.Sprintf("%s%s%s of this change not shown.\n", head, fencedDiffBlock(lines[:shownLines]), countWithNoun(len(lines)-shownLines, "more line"))
 	return []string{start, brief}, true
 }
 
@@ -230,12 +230,12 @@ func (r *review) changeTitle(c group.Change) string {
 	}
 	of := ""
 	if !alone {
-		of = " of " + counted(c.CountPipelines(), "pipeline")
+		of = " of " + countWithNoun(c.CountPipelines(), "pipeline")
 	}
 	if len(namespaces) > 1 {
-		of = " in " + counted(len(namespaces), "namespace") + of
+		of = " in " + countWithNoun(len(namespaces), "namespace") + of
 	}
-	return fmt.Sprintf("**%s: the same in %s**%s: %s.", word, kindCounts(c.Objects), of, r.named(names))
+	return fmt.Sprintf("**%s: the same in %s**%s: %s.", word, kindCounts(c.Objects), of, r.joinLimitedNames(names))
 }
 
 // kindCounts counts objects by kind, the most common first.
@@ -260,7 +260,7 @@ func kindCounts(objects []group.Object) string {
 			parts = append(parts, fmt.Sprintf("%d other kinds", len(order)-i))
 			break
 		}
-		parts = append(parts, counted(counts[kind], kind))
+		parts = append(parts, countWithNoun(counts[kind], kind))
 	}
 	if len(parts) == 1 {
 		return parts[0]

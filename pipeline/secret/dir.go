@@ -102,7 +102,7 @@ func Release(at string, keys map[string][]byte, purpose Purpose, required bool) 
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("secret %s has no keys", at)
 	}
-	if err := purpose.check(string(hosts), stated, required); err != nil {
+	if err := purpose.checkSecretPurpose(string(hosts), stated, required); err != nil {
 		return nil, fmt.Errorf("secret %s may not be used: %w", at, err)
 	}
 	for _, name := range []string{"password", "username", "bearerToken", "token"} {

@@ -33,9 +33,9 @@ func AtRegistry(url string, insecure bool) Purpose {
 	return At(map[bool]string{false: "https://", true: "http://"}[insecure] + strings.TrimPrefix(url, "oci://"))
 }
 
-// check returns an error if a secret with these hosts must not be used for the purpose; stated reports whether it
-// names any. A secret that a server learns cannot be taken back, so in doubt it is not sent.
-func (p Purpose) check(hosts string, stated, required bool) error {
+// checkSecretPurpose returns an error if a secret with these hosts must not be used for the purpose; stated reports
+// whether it names any. A secret that a server learns cannot be taken back, so in doubt it is not sent.
+func (p Purpose) checkSecretPurpose(hosts string, stated, required bool) error {
 	if p.URL == "" {
 		return nil
 	}
@@ -55,15 +55,15 @@ func (p Purpose) check(hosts string, stated, required bool) error {
 	}
 	for line := range strings.Lines(hosts) {
 		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line != "" && p.matches(line, server, plain) {
+		if line = strings.TrimSpace(line); line != "" && p.hostLineAllowsServer(line, server, plain) {
 			return nil
 		}
 	}
 	return fmt.Errorf("it is not for %s: its key %s does not name that server%s", server.Host, KeyHosts, map[bool]string{true: " with http:// in front"}[plain])
 }
 
-// matches reports whether a line of a secret's hosts allows a server.
-func (p Purpose) matches(line string, server giturl.URL, plain bool) bool {
+// hostLineAllowsServer reports whether a line of a secret's hosts allows a server.
+func (p Purpose) hostLineAllowsServer(line string, server giturl.URL, plain bool) bool {
 	scheme, rest, hasScheme := strings.Cut(line, "://")
 	if hasScheme && strings.Contains(strings.TrimSuffix(rest, "/"), "/") {
 		return p.isBelow(line)

@@ -39,8 +39,8 @@ type confirmData struct {
 	PlanError string
 }
 
-// act performs the action of a button of the page.
-func (s *Server) act(w http.ResponseWriter, r *http.Request) {
+// performPageAction performs the action of a button of the page.
+func (s *Server) performPageAction(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		s.writeFailurePage(w, r, http.StatusBadRequest, "The form is too large, or is none.")
@@ -48,23 +48,23 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	}
 	wanted := r.PostForm.Get("action")
 	if !s.isOwnForm(r) {
-		s.record(r, "form "+cutText(wanted, 40), nil, access.Refused, "the form was not given to who sends it")
+		s.recordAuditLine(r, "form "+cutText(wanted, 40), nil, access.Refused, "the form was not given to who sends it")
 		s.writeFailurePage(w, r, http.StatusForbidden, "This form was made for another session. Go back, load the page again, and try once more.")
 		return
 	}
 	a, ok := findAction(wanted)
-	if !ok || !s.has(a) {
+	if !ok || !s.supportsAction(a) {
 		s.writeFailurePage(w, r, http.StatusBadRequest, "There is no such button.")
 		return
 	}
-	names, err := s.chosen(r, a)
+	names, err := s.pipelinesChosenInForm(r, a)
 	code := http.StatusBadRequest
 	if err == nil {
-		code, err = s.checkAction(principal(r), a, names)
+		code, err = s.checkAction(requestPrincipal(r), a, names)
 	}
 	if err != nil {
-		s.record(r, a.Name, names, access.Refused, err.Error())
-		s.writeFailurePage(w, r, code, sentence(err))
+		s.recordAuditLine(r, a.Name, names, access.Refused, err.Error())
+		s.writeFailurePage(w, r, code, errorAsSentence(err))
 		return
 	}
 	if a.Asks != nil {
@@ -82,16 +82,16 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	s.finishAction(w, r, a, names)
 }
 
-// chosen returns the names that a form is about, sorted: those it lists, or those of a list for which the user may
-// perform the action.
-func (s *Server) chosen(r *http.Request, a action) ([]string, error) {
+// pipelinesChosenInForm returns the names that a form is about, sorted: those it lists, or those of a list for which
+// the user may perform the action.
+func (s *Server) pipelinesChosenInForm(r *http.Request, a action) ([]string, error) {
 	names := slices.Clone(r.PostForm["name"])
 	if scope := r.PostForm.Get("scope"); scope != "" {
 		values, err := url.ParseQuery(scope)
 		if err != nil {
 			return nil, errors.New("the form names a list that is none")
 		}
-		names = s.namesIn(principal(r), readQuery(values), a)
+		names = s.namesInList(requestPrincipal(r), readQuery(values), a)
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > maxPipelines {
@@ -111,35 +111,35 @@ func (s *Server) finishAction(w http.ResponseWriter, r *http.Request, a action, 
 	if a.Route != "" {
 		code, err := s.postAPI(r, a.Route, Request{Pipelines: names})
 		if err != nil {
-			s.writeFailurePage(w, r, code, sentence(err))
+			s.writeFailurePage(w, r, code, errorAsSentence(err))
 			return
 		}
-		s.leadBack(w, r, a, names)
+		s.redirectToPage(w, r, a, names)
 		return
 	}
 	err := a.Do(s, r.Context(), names)
 	switch {
 	case errors.Is(err, prune.ErrNotGone):
-		s.record(r, a.Name, names, access.Refused, err.Error())
-		s.writeFailurePage(w, r, http.StatusNotFound, sentence(err))
+		s.recordAuditLine(r, a.Name, names, access.Refused, err.Error())
+		s.writeFailurePage(w, r, http.StatusNotFound, errorAsSentence(err))
 		return
 	case err != nil:
-		s.record(r, a.Name, names, access.Failed, err.Error())
+		s.recordAuditLine(r, a.Name, names, access.Failed, err.Error())
 		s.writeFailurePage(w, r, http.StatusServiceUnavailable, "It could not be stored; try it again.")
 		return
 	}
-	s.record(r, a.Name, names, access.Done, "")
+	s.recordAuditLine(r, a.Name, names, access.Done, "")
 	s.Log.Info("done on the page", "action", a.Name, "pipelines", len(names))
-	s.leadBack(w, r, a, names)
+	s.redirectToPage(w, r, a, names)
 }
 
-// leadBack redirects to the page with the button, which reports what was done.
-func (s *Server) leadBack(w http.ResponseWriter, r *http.Request, a action, names []string) {
+// redirectToPage redirects to the page with the button, which reports what was done.
+func (s *Server) redirectToPage(w http.ResponseWriter, r *http.Request, a action, names []string) {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		s.Log.Debug("the page may show what was before", "error", err)
 	}
 	setSecurityHeaders(w, "")
-	http.Redirect(w, r, withNotice(signin.LocalPath(r.PostForm.Get("to")), a.Name, len(names)), http.StatusSeeOther)
+	http.Redirect(w, r, addNoticeToURL(signin.LocalPath(r.PostForm.Get("to")), a.Name, len(names)), http.StatusSeeOther)
 }
 
 // Query parameters that describe the last action.
@@ -148,8 +148,8 @@ const (
 	noticeNumber = "n"
 )
 
-// withNotice adds to an address of ours what was just done.
-func withNotice(to, name string, n int) string {
+// addNoticeToURL adds to an address of ours what was just done.
+func addNoticeToURL(to, name string, n int) string {
 	u, err := url.Parse(to)
 	if err != nil {
 		return "/"
@@ -161,9 +161,9 @@ func withNotice(to, name string, n int) string {
 	return u.String()
 }
 
-// noticeOf describes the last action according to the URL. Anyone can craft a URL: the notice can only claim that
+// noticeFromURL describes the last action according to the URL. Anyone can craft a URL: the notice can only claim that
 // something was done.
-func noticeOf(r *http.Request) string {
+func noticeFromURL(r *http.Request) string {
 	values := r.URL.Query()
 	a, ok := findAction(values.Get(noticeAction))
 	n, err := strconv.Atoi(values.Get(noticeNumber))

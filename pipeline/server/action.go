@@ -153,7 +153,7 @@ func (s *Server) buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []
 		return nil
 	}
 	for _, a := range actions {
-		if a.Subject == ofPipeline && s.has(a) && principal(r).May(a.Role, e.Pipeline.Metadata.Namespace) && (a.IsOffered == nil || a.IsOffered(p, e.Pipeline)) {
+		if a.Subject == ofPipeline && s.supportsAction(a) && requestPrincipal(r).May(a.Role, e.Pipeline.Metadata.Namespace) && (a.IsOffered == nil || a.IsOffered(p, e.Pipeline)) {
 			label := ""
 			if a.LabelFor != nil {
 				label = a.LabelFor(p)
@@ -168,7 +168,7 @@ func (s *Server) buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []
 // change.
 func (s *Server) buttonsForAll(r *http.Request, of subject) (out []button) {
 	for _, a := range actions {
-		if a.Subject == of && s.has(a) && requestOf(r).credential != "" && principal(r).MaySomewhere(a.Role) {
+		if a.Subject == of && s.supportsAction(a) && requestOf(r).credential != "" && requestPrincipal(r).MaySomewhere(a.Role) {
 			out = append(out, button{a.Name, a.Label})
 		}
 	}

@@ -241,9 +241,9 @@ func TestActionsOfRoutes(t *testing.T) {
 		if a.Route == "" {
 			continue
 		}
-		mux.Handle("POST "+a.Route, s.require(access.Operate, func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle("POST "+a.Route, s.requireSomeRole(access.Operate, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
-			asked <- fmt.Sprintf("%s %s %s", principal(r), r.URL.Path, body)
+			asked <- fmt.Sprintf("%s %s %s", requestPrincipal(r), r.URL.Path, body)
 			if a.Name == "rollback" {
 				writeError(w, http.StatusConflict, errors.New("there is nothing to take back"))
 				return

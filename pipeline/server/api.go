@@ -86,13 +86,13 @@ type Answer struct {
 }
 
 func (s *Server) routeAPI(mux *http.ServeMux) {
-	mux.Handle("GET /api/v1/pipelines", s.require(access.Read, s.listPipelines))
-	mux.Handle("GET /api/v1/catalog", s.require(access.Read, s.showCatalog))
-	mux.Handle("GET /api/v1/diff", s.require(access.Read, s.showDiff))
-	mux.Handle("POST /api/v1/reconcile", s.require(access.Operate, s.reconcilePipelines))
-	mux.Handle("POST /api/v1/suspend", s.require(access.Operate, s.suspendPipelines))
-	mux.Handle("POST /api/v1/remove", s.require(access.Administer, s.removePipelines))
-	mux.Handle("GET /api/v1/snapshot", s.require(access.Read, s.showSnapshot))
+	mux.Handle("GET /api/v1/pipelines", s.requireSomeRole(access.Read, s.listPipelines))
+	mux.Handle("GET /api/v1/catalog", s.requireSomeRole(access.Read, s.showCatalog))
+	mux.Handle("GET /api/v1/diff", s.requireSomeRole(access.Read, s.showDiff))
+	mux.Handle("POST /api/v1/reconcile", s.requireSomeRole(access.Operate, s.reconcilePipelines))
+	mux.Handle("POST /api/v1/suspend", s.requireSomeRole(access.Operate, s.suspendPipelines))
+	mux.Handle("POST /api/v1/remove", s.requireSomeRole(access.Administer, s.removePipelines))
+	mux.Handle("GET /api/v1/snapshot", s.requireSomeRole(access.Read, s.showSnapshot))
 	s.routePromotions(mux)
 	s.routePreviews(mux)
 }
@@ -106,7 +106,7 @@ func (s *Server) listPipelines(w http.ResponseWriter, r *http.Request) {
 	}
 	names := r.URL.Query()["pipeline"]
 	out := []Pipeline{}
-	for _, e := range s.visibleEntries(principal(r)) {
+	for _, e := range s.visibleEntries(requestPrincipal(r)) {
 		if len(names) > 0 && !slices.Contains(names, e.Key) {
 			continue
 		}
@@ -173,7 +173,7 @@ func (s *Server) showDiff(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("pipeline")
 	var d *status.Diff
 	var err error
-	if _, ok := s.visibleEntry(principal(r), name); ok || principal(r).MayEverywhere(access.Read) {
+	if _, ok := s.visibleEntry(requestPrincipal(r), name); ok || requestPrincipal(r).MayEverywhere(access.Read) {
 		d, err = s.Store.LoadDiff(r.Context(), name, r.URL.Query().Get("run"))
 	}
 	switch {

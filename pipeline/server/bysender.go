@@ -50,15 +50,15 @@ func (l *bySender) Accept() (net.Conn, error) {
 		if err != nil {
 			host = c.RemoteAddr().String()
 		}
-		if sent := l.take(host, c); sent != nil {
+		if sent := l.acquireConnection(host, c); sent != nil {
 			return sent, nil
 		}
 		c.Close()
 	}
 }
 
-// take counts a connection, or returns nil if the limit is reached.
-func (l *bySender) take(host string, c net.Conn) *sentConn {
+// acquireConnection counts a connection, or returns nil if the limit is reached.
+func (l *bySender) acquireConnection(host string, c net.Conn) *sentConn {
 	l.mu.Lock()
 	all := l.open[host]
 	var oldest *sentConn
@@ -79,8 +79,8 @@ func (l *bySender) take(host string, c net.Conn) *sentConn {
 		l.open[host] = all
 	}
 	sent := &sentConn{Conn: c}
-	sent.release = sync.OnceFunc(func() { l.release(host, sent) })
-	sent.noteRead()
+	sent.release = sync.OnceFunc(func() { l.releaseConnection(host, sent) })
+	sent.recordRead()
 	all[sent] = true
 	l.mu.Unlock()
 	if oldest != nil {
@@ -89,7 +89,7 @@ func (l *bySender) take(host string, c net.Conn) *sentConn {
 	return sent
 }
 
-func (l *bySender) release(host string, c *sentConn) {
+func (l *bySender) releaseConnection(host string, c *sentConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if delete(l.open[host], c); len(l.open[host]) == 0 {
@@ -110,12 +110,12 @@ type sentConn struct {
 func (c *sentConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		c.noteRead()
+		c.recordRead()
 	}
 	return n, err
 }
 
-func (c *sentConn) noteRead() {
+func (c *sentConn) recordRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = time.Now()

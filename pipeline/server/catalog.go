@@ -53,7 +53,7 @@ func (s *Server) showCatalog(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	writeJSON(w, s.catalogView(principal(r)))
+	writeJSON(w, s.catalogView(requestPrincipal(r)))
 }
 
 // removePipelines confirms removals.
@@ -65,7 +65,7 @@ func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
 		return
 	}
-	who := principal(r)
+	who := requestPrincipal(r)
 	names := request.Pipelines
 	if request.All {
 		names = nil
@@ -89,17 +89,17 @@ func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(err, prune.ErrNotGone):
-		s.record(r, "remove", names, access.Refused, err.Error())
+		s.recordAuditLine(r, "remove", names, access.Refused, err.Error())
 		writeError(w, http.StatusNotFound, err)
 	case errors.Is(err, errNotYours):
-		s.record(r, "remove", names, access.Refused, err.Error())
+		s.recordAuditLine(r, "remove", names, access.Refused, err.Error())
 		writeError(w, http.StatusForbidden, err)
 	case err != nil:
-		s.record(r, "remove", names, access.Failed, err.Error())
+		s.recordAuditLine(r, "remove", names, access.Failed, err.Error())
 		writeError(w, http.StatusServiceUnavailable, err)
 	default:
 		s.Log.Info("removals were confirmed", "pipelines", names, "orphan", request.Orphan)
-		s.record(r, "remove", names, access.Done, "")
+		s.recordAuditLine(r, "remove", names, access.Done, "")
 		writeJSON(w, RemoveAnswer{Answer: Answer{Pipelines: names}})
 	}
 }

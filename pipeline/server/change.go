@@ -81,8 +81,10 @@ func (s *Server) suspendPipelines(w http.ResponseWriter, r *http.Request) {
 	}
 	change := s.setSuspended
 	if request.Held {
-		everywhere := request.All && principal(r).MayEverywhere(access.Operate)
-		change = func(ctx context.Context, keys []string, _ bool) error { return s.resumeHeld(ctx, keys, everywhere) }
+		everywhere := request.All && requestPrincipal(r).MayEverywhere(access.Operate)
+		change = func(ctx context.Context, keys []string, _ bool) error {
+			return s.resumeHeldPipelines(ctx, keys, everywhere)
+		}
 		request.Suspended = false
 	}
 	if !s.recordChange(w, r, suspendAction(request), keys, change(r.Context(), keys, request.Suspended)) {
@@ -126,9 +128,9 @@ func (s *Server) setSuspended(ctx context.Context, keys []string, suspended bool
 	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + rand.Text(), Reason: "resumed", Since: time.Now(), Now: true})
 }
 
-// resumeHeld lets pipelines run that are held because state was lost. Suspensions that are known stay. With everywhere, no other one
-// is held any more.
-func (s *Server) resumeHeld(ctx context.Context, keys []string, everywhere bool) error {
+// resumeHeldPipelines lets pipelines run that are held because state was lost. Suspensions that are known stay. With
+// everywhere, no other one is held any more.
+func (s *Server) resumeHeldPipelines(ctx context.Context, keys []string, everywhere bool) error {
 	for _, key := range keys {
 		if !s.Store.Control(key).Held {
 			continue
@@ -151,11 +153,11 @@ func (s *Server) resumeHeld(ctx context.Context, keys []string, everywhere bool)
 // recordChange records what came of a change and answers where it failed; then it returns false.
 func (s *Server) recordChange(w http.ResponseWriter, r *http.Request, action string, keys []string, err error) bool {
 	if err != nil {
-		s.record(r, action, keys, access.Failed, err.Error())
+		s.recordAuditLine(r, action, keys, access.Failed, err.Error())
 		writeError(w, http.StatusServiceUnavailable, err)
 		return false
 	}
-	s.record(r, action, keys, access.Done, "")
+	s.recordAuditLine(r, action, keys, access.Done, "")
 	return true
 }
 
@@ -169,10 +171,10 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, action func
 		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
 		return request, nil, false
 	}
-	keys, code, err := s.findOperable(principal(r), request)
+	keys, code, err := s.findOperable(requestPrincipal(r), request)
 	if err != nil {
 		if code != http.StatusBadRequest {
-			s.record(r, action(request), request.Pipelines, access.Refused, err.Error())
+			s.recordAuditLine(r, action(request), request.Pipelines, access.Refused, err.Error())
 		}
 		writeError(w, code, err)
 		return request, nil, false

@@ -24,8 +24,8 @@ func newFormKey() (*formKey, error) {
 	return k, nil
 }
 
-// token returns the token for forms of a credential, or "" without a credential.
-func (k *formKey) token(credential string) string {
+// formToken returns the token for forms of a credential, or "" without a credential.
+func (k *formKey) formToken(credential string) string {
 	if credential == "" {
 		return ""
 	}
@@ -34,23 +34,23 @@ func (k *formKey) token(credential string) string {
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
 }
 
-// fits reports whether a form has the token of a credential.
-func (k *formKey) fits(credential, token string) bool {
-	return credential != "" && hmac.Equal([]byte(token), []byte(k.token(credential)))
+// matchesFormToken reports whether a form has the token of a credential.
+func (k *formKey) matchesFormToken(credential, token string) bool {
+	return credential != "" && hmac.Equal([]byte(token), []byte(k.formToken(credential)))
 }
 
 // formField is the name of the field with a form's token.
 const formField = "csrf"
 
 // formOf returns the token for forms that are shown to who asks, "" for those who get none.
-func (s *Server) formOf(r *http.Request) string { return s.forms.token(requestOf(r).credential) }
+func (s *Server) formOf(r *http.Request) string { return s.forms.formToken(requestOf(r).credential) }
 
 // isOwnForm reports whether a submitted form was issued to its sender.
 func (s *Server) isOwnForm(r *http.Request) bool {
-	return s.forms.fits(requestOf(r).credential, r.PostFormValue(formField))
+	return s.forms.matchesFormToken(requestOf(r).credential, r.PostFormValue(formField))
 }
 
-// fromBrowser reports whether a request's headers identify a browser as the sender.
-func fromBrowser(r *http.Request) bool {
+// isBrowserRequest reports whether a request's headers identify a browser as the sender.
+func isBrowserRequest(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 }

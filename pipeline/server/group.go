@@ -111,7 +111,7 @@ func (d *listData) cutGroups() {
 		slices.SortFunc(d.Groups, func(a, b groupData) int { return strings.Compare(a.Name, b.Name) })
 	}
 	d.Pipelines, d.Found = nil, len(d.Groups)
-	from, to := d.cut(d.Found, groupsPerPage)
+	from, to := d.paginateAndLink(d.Found, groupsPerPage)
 	d.Groups = d.Groups[from:to]
 }
 
@@ -122,17 +122,17 @@ type saying struct {
 	N                        int
 }
 
-// sayingOf returns a pipeline's message in the form in which it is compared with others: without its own name.
+// comparableMessage returns a pipeline's message in the form in which it is compared with others: without its own name.
 // Healthy pipelines have no message that needs to be read.
-func sayingOf(p row) string {
+func comparableMessage(p row) string {
 	if p.Message == "" || p.State == StateReady {
 		return ""
 	}
 	return p.State + "\x00" + strings.ReplaceAll(p.Message, p.Name, "…")
 }
 
-func sayingID(p row) string {
-	text := sayingOf(p)
+func comparableMessageID(p row) string {
+	text := comparableMessage(p)
 	if text == "" {
 		return ""
 	}
@@ -145,18 +145,18 @@ func shortDigest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// findSayings finds messages shared by several pipelines, and links those pipelines to them.
-func findSayings(all []row) []*saying {
+// groupEqualMessages finds messages shared by several pipelines, and links those pipelines to them.
+func groupEqualMessages(all []row) []*saying {
 	byText := map[string]*saying{}
 	var out []*saying
 	for i := range all {
-		text := sayingOf(all[i])
+		text := comparableMessage(all[i])
 		if text == "" {
 			continue
 		}
 		if byText[text] == nil {
 			state, message, _ := strings.Cut(text, "\x00")
-			byText[text] = &saying{ID: sayingID(all[i]), State: state, Message: message}
+			byText[text] = &saying{ID: comparableMessageID(all[i]), State: state, Message: message}
 			out = append(out, byText[text])
 		}
 		byText[text].N++
@@ -172,8 +172,8 @@ func findSayings(all []row) []*saying {
 	return out
 }
 
-// sayingsOf returns those sayings that pipelines of this page's list have.
-func (d *listData) sayingsOf(all []*saying) (out []*saying) {
+// messagesOfList returns those sayings that pipelines of this page's list have.
+func (d *listData) messagesOfList(all []*saying) (out []*saying) {
 	said := map[*saying]bool{}
 	for _, p := range d.Pipelines {
 		said[p.Says] = true

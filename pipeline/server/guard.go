@@ -44,24 +44,24 @@ func requestOf(r *http.Request) request {
 	return found
 }
 
-// principal returns who asks.
-func principal(r *http.Request) access.Principal { return requestOf(r).Principal }
+// requestPrincipal returns who asks.
+func requestPrincipal(r *http.Request) access.Principal { return requestOf(r).Principal }
 
-// identify finds out who asks, for the handlers behind it.
-func (s *Server) identify(at Access, next http.Handler) http.Handler {
+// identifyPrincipal finds out who asks, for the handlers behind it.
+func (s *Server) identifyPrincipal(at Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at.Loopback && !at.Trusted && !isLocal(r.Host) || at.Trusted && isForeign(r.Host) {
 			// A page from elsewhere whose name was made to point here, or to where a socket is forwarded to, must not read ours.
 			http.Error(w, "this address is only for names of this machine", http.StatusMisdirectedRequest)
 			return
 		}
-		ctx := context.WithValue(r.Context(), requestKey{}, s.whoAsks(at, r))
-		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, whoKey{}, func() request { return s.whoAsks(at, r) })))
+		ctx := context.WithValue(r.Context(), requestKey{}, s.identifyRequester(at, r))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, whoKey{}, func() request { return s.identifyRequester(at, r) })))
 	})
 }
 
-// whoAsks: a token is a bearer token, or for browsers the password of any user.
-func (s *Server) whoAsks(at Access, r *http.Request) request {
+// identifyRequester: a token is a bearer token, or for browsers the password of any user.
+func (s *Server) identifyRequester(at Access, r *http.Request) request {
 	if at.Trusted {
 		found := request{Principal: access.Principal{Kind: access.BySocket, Name: r.RemoteAddr, Grants: access.Everything()}}
 		if isLocal(r.Host) { // a browser may come through a forwarded socket, and a page from elsewhere with it
@@ -84,7 +84,7 @@ func (s *Server) whoAsks(at Access, r *http.Request) request {
 			return found
 		}
 	}
-	if looks(r) && (at.Loopback || at.Insecure) {
+	if isReadOnlyRequest(r) && (at.Loopback || at.Insecure) {
 		found.Principal = access.Principal{Kind: access.Anonymous, Grants: []access.Grant{{Role: access.Read}}}
 	}
 	return found
@@ -107,33 +107,36 @@ func (s *Server) hasSession(r *http.Request, found *request) bool {
 	return false
 }
 
-// looks reports whether a request is read-only.
-func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+// isReadOnlyRequest reports whether a request is read-only.
+func isReadOnlyRequest(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
 
-// require lets through who may do what needs a role with some pipelines at least. With which ones is for the handler to see.
-func (s *Server) require(needed access.Role, next http.HandlerFunc) http.Handler {
+// requireSomeRole lets through who may do what needs a role with some pipelines at least. With which ones is for the
+// handler to see.
+func (s *Server) requireSomeRole(needed access.Role, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := requestOf(r)
 		switch {
 		case who.Kind == "":
-			if who.attempted || !looks(r) {
-				s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token is missing or wrong")
+			if who.attempted || !isReadOnlyRequest(r) {
+				s.recordAuditLine(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token is missing or wrong")
 			}
 			s.askWhoItIs(w, r)
-		case !looks(r) && who.password:
-			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token came as a password")
+		case !isReadOnlyRequest(r) && who.password:
+			s.recordAuditLine(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token came as a password")
 			http.Error(w, "changes need the token as a bearer token", http.StatusForbidden)
-		case !looks(r) && (who.session || fromBrowser(r)) && crossSite(r) != nil:
-			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "another site made the browser ask for it")
+		case !isReadOnlyRequest(r) && (who.session || isBrowserRequest(r)) && crossSite(r) != nil:
+			s.recordAuditLine(r, r.Method+" "+r.URL.Path, nil, access.Refused, "another site made the browser ask for it")
 			http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 		case !who.MaySomewhere(needed):
 			reason := "this needs the role " + string(needed)
 			if needed == access.Metrics {
 				reason = "metrics are about all pipelines: they need the role metrics, or one that is not bound to namespaces"
 			}
-			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, reason)
+			s.recordAuditLine(r, r.Method+" "+r.URL.Path, nil, access.Refused, reason)
 			if who.session {
-				s.writeFailurePage(w, r, http.StatusForbidden, sentence(errors.New(reason)))
+				s.writeFailurePage(w, r, http.StatusForbidden, errorAsSentence(errors.New(reason)))
 				return
 			}
 			http.Error(w, reason, http.StatusForbidden)
@@ -143,10 +146,10 @@ func (s *Server) require(needed access.Role, next http.HandlerFunc) http.Handler
 	})
 }
 
-// record writes a line of who did what, or tried to.
-func (s *Server) record(r *http.Request, action string, pipelines []string, outcome, reason string) {
+// recordAuditLine writes a line of who did what, or tried to.
+func (s *Server) recordAuditLine(r *http.Request, action string, pipelines []string, outcome, reason string) {
 	s.Audit.Write(access.Record{
-		Who: principal(r), Address: r.RemoteAddr, Action: action, Pipelines: pipelines, Outcome: outcome, Reason: reason,
+		Who: requestPrincipal(r), Address: r.RemoteAddr, Action: action, Pipelines: pipelines, Outcome: outcome, Reason: reason,
 	})
 }
 

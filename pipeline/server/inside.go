@@ -12,8 +12,8 @@ import (
 	"net/url"
 )
 
-// has reports whether the server can do what an action does: the API has its route.
-func (s *Server) has(a action) bool {
+// supportsAction reports whether the server can do what an action does: the API has its route.
+func (s *Server) supportsAction(a action) bool {
 	if a.Route == "" {
 		return true
 	}

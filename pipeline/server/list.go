@@ -42,8 +42,8 @@ type listData struct {
 	Form                    formData
 }
 
-// events implements livePage.
-func (listData) events() string { return "/events" }
+// eventStreamPath implements livePage.
+func (listData) eventStreamPath() string { return "/events" }
 
 // formData is what every form of a page sends along: its token, and where to go on.
 type formData struct{ CSRF, To string }
@@ -73,8 +73,8 @@ type sortLink struct {
 	Chosen     bool
 }
 
-// rows returns the pipelines that the user may see, sorted by name.
-func (s *Server) rows(who access.Principal, mayAct bool) []row {
+// visibleRows returns the pipelines that the user may see, sorted by name.
+func (s *Server) visibleRows(who access.Principal, mayAct bool) []row {
 	entries := s.visibleEntries(who)
 	out := make([]row, 0, len(entries))
 	for _, e := range entries {
@@ -86,10 +86,10 @@ func (s *Server) rows(who access.Principal, mayAct bool) []row {
 }
 
 func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
-	who := principal(r)
+	who := requestPrincipal(r)
 	data := listData{listQuery: readQuery(r.URL.Query()), Catalog: s.catalogView(who), Form: s.formData(r)}
-	all := s.rows(who, data.Form.CSRF != "")
-	sayings := findSayings(all)
+	all := s.visibleRows(who, data.Form.CSRF != "")
+	sayings := groupEqualMessages(all)
 	counts := map[string]int{}
 	data.Total = len(all)
 	for _, p := range all {
@@ -106,7 +106,7 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 			data.Counts = append(data.Counts, stateCount{state, counts[state], data.linkWith(func(q *listQuery) { q.State = state })})
 		}
 	}
-	data.Sayings = data.sayingsOf(sayings)
+	data.Sayings = data.messagesOfList(sayings)
 	data.Removals = groupRemovals(data.Catalog.Removals, func(name string) bool {
 		return data.Form.CSRF != "" && who.May(access.Administer, v1alpha1.NamespaceOf(name))
 	})
@@ -140,12 +140,12 @@ func (d *listData) addLinks() {
 // cutToPage leaves the pipelines of the page that is asked for, the last one where it lies behind.
 func (d *listData) cutToPage() {
 	d.Found = len(d.Pipelines)
-	from, to := d.cut(d.Found, pageSize)
+	from, to := d.paginateAndLink(d.Found, pageSize)
 	d.Pipelines = d.Pipelines[from:to]
 }
 
-// cut returns which of n things the page that is asked for shows, and adds the links to the others.
-func (d *listData) cut(n, size int) (from, to int) {
+// paginateAndLink returns which of n things the page that is asked for shows, and adds the links to the others.
+func (d *listData) paginateAndLink(n, size int) (from, to int) {
 	pages := max(1, (n+size-1)/size)
 	d.Page = min(d.Page, pages)
 	from = (d.Page - 1) * size

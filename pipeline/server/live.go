@@ -50,8 +50,8 @@ type follower struct {
 
 func newLiveHub() *liveHub { return &liveHub{followers: map[*follower]struct{}{}} }
 
-// join adds a page, or returns false if the total limit or that of this person is reached.
-func (h *liveHub) join(whose string, concerns func(pipeline string) bool) (*follower, bool) {
+// addFollower adds a page, or returns false if the total limit or that of this person is reached.
+func (h *liveHub) addFollower(whose string, concerns func(pipeline string) bool) (*follower, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	count := 0
@@ -68,14 +68,14 @@ func (h *liveHub) join(whose string, concerns func(pipeline string) bool) (*foll
 	return f, true
 }
 
-func (h *liveHub) leave(f *follower) {
+func (h *liveHub) removeFollower(f *follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.followers, f)
 }
 
-// note marks the pages that a pipeline is on.
-func (h *liveHub) note(pipeline string) {
+// markConcernedPages marks the pages that a pipeline is on.
+func (h *liveHub) markConcernedPages(pipeline string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for f := range h.followers {
@@ -86,23 +86,23 @@ func (h *liveHub) note(pipeline string) {
 	}
 }
 
-// take removes the mark of a page, whose wake was received.
-func (h *liveHub) take(f *follower) {
+// clearPageMark removes the mark of a page, whose wake was received.
+func (h *liveHub) clearPageMark(f *follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f.marked = false
 }
 
-// gap is how long a page is left alone after a hint.
-func (h *liveHub) gap() time.Duration {
+// minimumHintInterval returns how long a page is left alone after a hint.
+func (h *liveHub) minimumHintInterval() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return hintGap + time.Duration(len(h.followers))*hintShare
 }
 
-// viewer names who looks, for the bound of one.
-func viewer(r *http.Request) string {
-	who := principal(r)
+// viewerKey names who looks, for the bound of one.
+func viewerKey(r *http.Request) string {
+	who := requestPrincipal(r)
 	if who.Kind != access.Anonymous {
 		return string(who.Kind) + " " + who.Name
 	}
@@ -114,17 +114,18 @@ func viewer(r *http.Request) string {
 }
 
 func (s *Server) routeLive(mux *http.ServeMux) {
-	mux.Handle("GET /events", s.require(access.Read, s.follow))
+	mux.Handle("GET /events", s.requireSomeRole(access.Read, s.serveEventStream))
 }
 
-// follow notifies a page by server-sent events when something changes that it shows: the list, or one pipeline.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
-	who, only := principal(r), r.URL.Query().Get("pipeline")
+// serveEventStream notifies a page by server-sent events when something changes that it shows: the list, or one
+// pipeline.
+func (s *Server) serveEventStream(w http.ResponseWriter, r *http.Request) {
+	who, only := requestPrincipal(r), r.URL.Query().Get("pipeline")
 	if _, ok := s.visibleEntry(who, only); only != "" && !ok {
 		http.Error(w, "there is no such pipeline", http.StatusNotFound)
 		return
 	}
-	f, ok := s.live.join(viewer(r), func(pipeline string) bool {
+	f, ok := s.live.addFollower(viewerKey(r), func(pipeline string) bool {
 		switch {
 		case pipeline == "":
 			return true
@@ -139,7 +140,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many pages follow already; load the page again to see what is new", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.live.leave(f)
+	defer s.live.removeFollower(f)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -151,12 +152,12 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 
 // sendHints sends hints until the page disconnects, is too slow, or loses read access.
 func (s *Server) sendHints(r *http.Request, f *follower, out *hintWriter) {
-	if out.send("retry: 5000\n: hello\n\n") != nil {
+	if out.sendHint("retry: 5000\n: hello\n\n") != nil {
 		return
 	}
 	alive := time.NewTicker(beat)
 	defer alive.Stop()
-	closing := closingOf(r.Context())
+	closing := closingSignal(r.Context())
 	for {
 		text := ": still here\n\n"
 		select {
@@ -166,10 +167,10 @@ func (s *Server) sendHints(r *http.Request, f *follower, out *hintWriter) {
 			return
 		case <-alive.C:
 		case <-f.wake:
-			s.live.take(f) // what changes from here on is another hint
+			s.live.clearPageMark(f) // what changes from here on is another hint
 			text = "event: changed\ndata: {}\n\n"
 		}
-		if !s.looksOn(r) || out.send(text) != nil {
+		if !s.mayStillFollow(r) || out.sendHint(text) != nil {
 			return
 		}
 		if text[0] == ':' {
@@ -180,13 +181,14 @@ func (s *Server) sendHints(r *http.Request, f *follower, out *hintWriter) {
 			return
 		case <-closing:
 			return
-		case <-time.After(s.live.gap()):
+		case <-time.After(s.live.minimumHintInterval()):
 		}
 	}
 }
 
-// looksOn reports whether who began to follow may still look: their session or token may have ended, or have another role now.
-func (s *Server) looksOn(r *http.Request) bool {
+// mayStillFollow reports whether who began to follow may still look: their session or token may have ended, or have
+// another role now.
+func (s *Server) mayStillFollow(r *http.Request) bool {
 	then := requestOf(r)
 	now, ok := r.Context().Value(whoKey{}).(func() request)
 	if !ok {
@@ -207,7 +209,7 @@ type hintWriter struct {
 	w http.ResponseWriter
 }
 
-func (h *hintWriter) send(text string) error {
+func (h *hintWriter) sendHint(text string) error {
 	if err := h.SetWriteDeadline(time.Now().Add(hintTimeout)); err != nil {
 		return fmt.Errorf("sending a hint: %w", err)
 	}
@@ -222,12 +224,12 @@ func (h *hintWriter) send(text string) error {
 
 type closingKey struct{}
 
-// withClosing has requests know when the server wants to end.
-func withClosing(ctx context.Context, closing <-chan struct{}) context.Context {
+// withClosingSignal has requests know when the server wants to end.
+func withClosingSignal(ctx context.Context, closing <-chan struct{}) context.Context {
 	return context.WithValue(ctx, closingKey{}, closing)
 }
 
-func closingOf(ctx context.Context) <-chan struct{} {
+func closingSignal(ctx context.Context) <-chan struct{} {
 	closing, _ := ctx.Value(closingKey{}).(<-chan struct{})
 	return closing
 }

@@ -113,35 +113,35 @@ func TestPagesAreToldOfChanges(t *testing.T) {
 // number are taken.
 func TestHintsAreBounded(t *testing.T) {
 	h := newLiveHub()
-	f, ok := h.join("last", func(string) bool { return true })
+	f, ok := h.addFollower("last", func(string) bool { return true })
 	if !ok {
 		t.Fatal("the first page is not taken")
 	}
 	for range 100_000 {
-		h.note("team/web")
+		h.markConcernedPages("team/web")
 	}
 	if len(f.wake) != 1 {
 		t.Errorf("%d marks", len(f.wake))
 	}
 	<-f.wake
-	h.take(f)
-	if h.note("team/web"); len(f.wake) != 1 {
+	h.clearPageMark(f)
+	if h.markConcernedPages("team/web"); len(f.wake) != 1 {
 		t.Error("what came after the hint is forgotten")
 	}
-	alone := h.gap()
+	alone := h.minimumHintInterval()
 	for i := 1; i < maxFollowers; i++ {
-		if _, ok := h.join(fmt.Sprint(i/maxOfOne), func(string) bool { return false }); !ok {
+		if _, ok := h.addFollower(fmt.Sprint(i/maxOfOne), func(string) bool { return false }); !ok {
 			t.Fatalf("page %d is not taken", i)
 		}
 	}
-	if _, ok := h.join("last", func(string) bool { return true }); ok {
+	if _, ok := h.addFollower("last", func(string) bool { return true }); ok {
 		t.Error("there is no bound")
 	}
-	if h.gap() < 10*alone {
-		t.Errorf("of many pages each is asked for again after %s, a single one after %s", h.gap(), alone)
+	if h.minimumHintInterval() < 10*alone {
+		t.Errorf("of many pages each is asked for again after %s, a single one after %s", h.minimumHintInterval(), alone)
 	}
-	h.leave(f)
-	if _, ok := h.join("last", func(string) bool { return true }); !ok {
+	h.removeFollower(f)
+	if _, ok := h.addFollower("last", func(string) bool { return true }); !ok {
 		t.Error("a page that is left takes the place of another")
 	}
 }
@@ -150,11 +150,11 @@ func TestHintsAreBounded(t *testing.T) {
 func TestOnePersonTakesNotAllPlaces(t *testing.T) {
 	h := newLiveHub()
 	for i := range maxOfOne + 1 {
-		if _, ok := h.join("ann", func(string) bool { return true }); ok != (i < maxOfOne) {
+		if _, ok := h.addFollower("ann", func(string) bool { return true }); ok != (i < maxOfOne) {
 			t.Errorf("page %d: %v", i, ok)
 		}
 	}
-	if _, ok := h.join("bob", func(string) bool { return true }); !ok {
+	if _, ok := h.addFollower("bob", func(string) bool { return true }); !ok {
 		t.Error("another one is not taken")
 	}
 }
@@ -163,7 +163,7 @@ func TestOnePersonTakesNotAllPlaces(t *testing.T) {
 func TestTooManyPagesAreTold(t *testing.T) {
 	s := fixture(t)
 	for i := range maxFollowers {
-		s.live.join(fmt.Sprint(i/maxOfOne), func(string) bool { return false })
+		s.live.addFollower(fmt.Sprint(i/maxOfOne), func(string) bool { return false })
 	}
 	response, body := get(t, s.Admin(Access{Loopback: true}), "/events")
 	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || !strings.Contains(body, "load the page again") {
@@ -226,7 +226,7 @@ func TestFollowingEnds(t *testing.T) {
 		"the same": then.Principal, "with no token": {}, "with less": {Kind: access.ByToken, Name: "ada", Grants: []access.Grant{{Role: access.Read, Namespaces: []string{"shop"}}}},
 	} {
 		ctx := context.WithValue(context.WithValue(r.Context(), requestKey{}, then), whoKey{}, func() request { return request{Principal: now} })
-		if got := s.looksOn(r.WithContext(ctx)); got != (name == "the same") {
+		if got := s.mayStillFollow(r.WithContext(ctx)); got != (name == "the same") {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

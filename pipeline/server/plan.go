@@ -66,7 +66,7 @@ func (s *Server) planRollback(r *http.Request, names []string) (plans []planData
 	if s.Promoter == nil {
 		return nil, errNoPromoter
 	}
-	found, err := s.Promoter.PlanRollback(r.Context(), names, "", s.mayOperate(principal(r)))
+	found, err := s.Promoter.PlanRollback(r.Context(), names, "", s.mayOperate(requestPrincipal(r)))
 	for _, one := range found {
 		plan := planData{
 			Title: fmt.Sprintf("%.12s: %s", one.Commit, diff.Visible(one.Subject)), Message: diff.Visible(status.OneLine(one.Message)), Pipelines: one.Pipelines,
@@ -94,7 +94,7 @@ func (s *Server) planPutBack(r *http.Request, names []string) (plans []planData,
 		return nil, errNoPromoter
 	}
 	for _, name := range names {
-		e, ok := s.visibleEntry(principal(r), name)
+		e, ok := s.visibleEntry(requestPrincipal(r), name)
 		if !ok || e.Err != nil {
 			continue
 		}

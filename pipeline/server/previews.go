@@ -44,7 +44,7 @@ type Previews struct {
 const shownPreviews = 100
 
 func (s *Server) routePreviews(mux *http.ServeMux) {
-	mux.Handle("GET /api/v1/previews", s.require(access.Read, s.listPreviews))
+	mux.Handle("GET /api/v1/previews", s.requireSomeRole(access.Read, s.listPreviews))
 }
 
 // listPreviews returns the previewed pull requests, restricted to the pipelines that the user may see.
@@ -53,7 +53,7 @@ func (s *Server) listPreviews(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	writeJSON(w, Previews{Previews: s.previewsFor(principal(r))})
+	writeJSON(w, Previews{Previews: s.previewsFor(requestPrincipal(r))})
 }
 
 // previewsFor returns the previews that the user may see.

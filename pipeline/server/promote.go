@@ -48,10 +48,10 @@ type Promotions struct {
 var errNoPromoter = errors.New("this process neither merges nor rolls back")
 
 func (s *Server) routePromotions(mux *http.ServeMux) {
-	mux.Handle("GET /api/v1/promotions", s.require(access.Read, s.listPromotions))
-	mux.Handle("POST /api/v1/promote", s.require(access.Operate, s.promotePipelines))
-	mux.Handle("POST /api/v1/hold", s.require(access.Operate, s.holdPipelines))
-	mux.Handle("POST /api/v1/rollback", s.require(access.Operate, s.rollBackPipelines))
+	mux.Handle("GET /api/v1/promotions", s.requireSomeRole(access.Read, s.listPromotions))
+	mux.Handle("POST /api/v1/promote", s.requireSomeRole(access.Operate, s.promotePipelines))
+	mux.Handle("POST /api/v1/hold", s.requireSomeRole(access.Operate, s.holdPipelines))
+	mux.Handle("POST /api/v1/rollback", s.requireSomeRole(access.Operate, s.rollBackPipelines))
 }
 
 // listPromotions returns the promotions in progress, restricted to the pipelines that the user may see.
@@ -60,7 +60,7 @@ func (s *Server) listPromotions(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	writeJSON(w, s.promotionsFor(principal(r)))
+	writeJSON(w, s.promotionsFor(requestPrincipal(r)))
 }
 
 // promotionsFor returns the merges, waves and rollbacks that the user may see. A rollback of several namespaces is
@@ -86,7 +86,7 @@ func (s *Server) promotePipelines(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	who := principal(r)
+	who := requestPrincipal(r)
 	if request.DryRun {
 		plan, err := s.Promoter.PlanPromote(keys, s.mayOperate(who))
 		if err != nil {
@@ -119,10 +119,10 @@ func (s *Server) holdPipelines(w http.ResponseWriter, r *http.Request) {
 	if !ok || refusesDryRun(w, request) {
 		return
 	}
-	if !s.answerPromotion(w, r, "hold", keys, s.Promoter.Hold(r.Context(), keys, principal(r).Name, request.Reason)) {
+	if !s.answerPromotion(w, r, "hold", keys, s.Promoter.Hold(r.Context(), keys, requestPrincipal(r).Name, request.Reason)) {
 		return
 	}
-	s.Log.Info("pipelines were put on hold", "pipelines", keys, "by", principal(r).Name, "reason", request.Reason)
+	s.Log.Info("pipelines were put on hold", "pipelines", keys, "by", requestPrincipal(r).Name, "reason", request.Reason)
 	writeJSON(w, Answer{Pipelines: keys})
 }
 
@@ -132,7 +132,7 @@ func (s *Server) rollBackPipelines(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	who := principal(r)
+	who := requestPrincipal(r)
 	if request.DryRun {
 		plans, err := s.Promoter.PlanRollback(r.Context(), keys, request.Commit, s.mayOperate(who))
 		if err != nil {
@@ -179,12 +179,12 @@ func (s *Server) mayOperate(who access.Principal) func(pipeline string) error {
 // answerPromotion records a change and answers where it failed; then it returns false.
 func (s *Server) answerPromotion(w http.ResponseWriter, r *http.Request, action string, keys []string, err error) bool {
 	if errors.Is(err, errNotYours) {
-		s.record(r, action, keys, access.Refused, err.Error())
+		s.recordAuditLine(r, action, keys, access.Refused, err.Error())
 		writeError(w, http.StatusForbidden, errOthersToo)
 		return false
 	}
 	if err != nil {
-		s.record(r, action, keys, access.Failed, err.Error())
+		s.recordAuditLine(r, action, keys, access.Failed, err.Error())
 		writeError(w, codeOfPromotion(err), err)
 		return false
 	}

@@ -27,8 +27,8 @@ type pullsData struct {
 	LeftOut          int
 }
 
-// events implements livePage.
-func (pullsData) events() string { return "/events" }
+// eventStreamPath implements livePage.
+func (pullsData) eventStreamPath() string { return "/events" }
 
 // lane is a branch that is published to by pull request, with the stages on the way to it from left to right.
 type lane struct {
@@ -84,18 +84,18 @@ func (s *Server) pullsPage(w http.ResponseWriter, r *http.Request) {
 	data := pullsData{}
 	lanes := map[string]*lane{}
 	pulls := map[string]*pullData{}
-	for _, p := range s.rows(principal(r), false) {
+	for _, p := range s.visibleRows(requestPrincipal(r), false) {
 		if p.entry.Err != nil {
 			continue
 		}
 		for _, to := range p.entry.Pipeline.Spec.Publish {
 			if to.Git != nil && to.Git.PullRequest != nil {
-				data.place(lanes, pulls, p, to)
+				data.placeInStage(lanes, pulls, p, to)
 			}
 		}
 	}
 	for _, l := range lanes {
-		l.finish()
+		l.sortLongestWaiting()
 		data.Lanes = append(data.Lanes, *l)
 	}
 	slices.SortFunc(data.Lanes, func(a, b lane) int {
@@ -105,14 +105,14 @@ func (s *Server) pullsPage(w http.ResponseWriter, r *http.Request) {
 		data.Lanes, data.LeftOut = data.Lanes[:maxLanes], len(data.Lanes)-maxLanes
 	}
 	data.Promotions = s.wavesAndRollbacks(r)
-	data.Previews = s.previewsFor(principal(r))
+	data.Previews = s.previewsFor(requestPrincipal(r))
 	data.MorePreviews = max(0, len(data.Previews)-shownPreviews)
 	data.Previews = data.Previews[:len(data.Previews)-data.MorePreviews]
 	s.writePage(w, r, s.pages.pulls, "Pull requests", data)
 }
 
-// place puts what a pipeline publishes to a branch into the stage that it is in.
-func (d *pullsData) place(lanes map[string]*lane, pulls map[string]*pullData, p row, to v1alpha1.Publish) {
+// placeInStage puts what a pipeline publishes to a branch into the stage that it is in.
+func (d *pullsData) placeInStage(lanes map[string]*lane, pulls map[string]*pullData, p row, to v1alpha1.Publish) {
 	branch := strings.TrimPrefix(to.Git.Reference(), "refs/heads/")
 	key := to.Git.URL + " " + branch
 	l := lanes[key]
@@ -128,12 +128,12 @@ func (d *pullsData) place(lanes map[string]*lane, pulls map[string]*pullData, p 
 		published = &p.Status.Published[i]
 	}
 	if isBad(p.State) || published == nil {
-		l.Stages[stageRender].list(p)
+		l.Stages[stageRender].addUnrepresentedPipeline(p)
 	}
 	switch {
 	case published == nil:
 	case published.PullRequest == nil:
-		l.Stages[stageMerged].list(p)
+		l.Stages[stageMerged].addUnrepresentedPipeline(p)
 	default:
 		at := stageReview
 		if published.PullRequest.State != v1alpha1.PullRequestOpen {
@@ -165,19 +165,19 @@ func (d *pullsData) addPull(at *stage, pulls map[string]*pullData, lane string, 
 	}
 }
 
-// list adds a pipeline that no pull request represents.
-func (t *stage) list(p row) {
+// addUnrepresentedPipeline adds a pipeline that no pull request represents.
+func (t *stage) addUnrepresentedPipeline(p row) {
 	if t.N++; len(t.Pipelines) < maxListed {
 		t.Pipelines = append(t.Pipelines, p)
 	}
 }
 
-// finish sorts what waits, the longest first.
-func (l *lane) finish() {
+// sortLongestWaiting sorts what waits, the longest first.
+func (l *lane) sortLongestWaiting() {
 	for i := range l.Stages {
 		t := &l.Stages[i]
 		slices.SortStableFunc(t.Pulls, func(a, b *pullData) int {
-			return cmp.Or(cmp.Compare(waitsSince(a), waitsSince(b)), cmp.Compare(a.Number, b.Number))
+			return cmp.Or(cmp.Compare(waitingSinceUnix(a), waitingSinceUnix(b)), cmp.Compare(a.Number, b.Number))
 		})
 		for _, one := range t.Pulls {
 			t.N += one.N
@@ -187,7 +187,7 @@ func (l *lane) finish() {
 	l.worst = len(l.Stages[stageStopped].Pulls)*2 + len(l.Stages[stageReview].Pulls)
 }
 
-func waitsSince(p *pullData) int64 {
+func waitingSinceUnix(p *pullData) int64 {
 	if p.Since.IsZero() {
 		return unknownTime
 	}

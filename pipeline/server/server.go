@@ -92,12 +92,12 @@ func New(o Options) (*Server, error) {
 	}
 	s.live = newLiveHub()
 	if s.Store != nil {
-		s.Store.OnChange(s.live.note)
+		s.Store.OnChange(s.live.markConcernedPages)
 	}
 	if s.Catalog != nil {
 		s.Catalog.OnChange(func(changed []string) {
 			for _, pipeline := range changed {
-				s.live.note(pipeline)
+				s.live.markConcernedPages(pipeline)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func (s *Server) Health() http.Handler {
 func (s *Server) routeHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := s.problem(); err != nil {
+		if err := s.readinessProblem(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -161,8 +161,8 @@ func (s *Server) routeHealth(mux *http.ServeMux) {
 	})
 }
 
-// problem returns why storing or rendering is currently impossible, or nil if it is possible.
-func (s *Server) problem() error {
+// readinessProblem returns why storing or rendering is currently impossible, or nil if it is possible.
+func (s *Server) readinessProblem() error {
 	if s.Problem != nil {
 		return s.Problem()
 	}
@@ -174,14 +174,14 @@ func (s *Server) Admin(at Access) http.Handler {
 	mux := http.NewServeMux()
 	s.routeHealth(mux)
 	if s.Metrics != nil {
-		mux.Handle("GET /metrics", s.require(access.Metrics, s.Metrics.ServeHTTP))
+		mux.Handle("GET /metrics", s.requireSomeRole(access.Metrics, s.Metrics.ServeHTTP))
 	}
 	s.routeAPI(mux)
 	s.routeWeb(mux)
 	s.routeSignIn(mux)
 	s.routeLive(mux)
 	s.api.Store(mux)
-	return s.identify(at, mux)
+	return s.identifyPrincipal(at, mux)
 }
 
 // maxConnections bounds the connections of one address. More wait until others end; idle ones time out.
@@ -193,7 +193,7 @@ func Serve(ctx context.Context, l net.Listener, over *tls.Config, h http.Handler
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		// Requests are answered to their end when ctx is done, but those that would not end by themselves.
-		BaseContext: func(net.Listener) context.Context { return withClosing(context.WithoutCancel(ctx), ctx.Done()) },
+		BaseContext: func(net.Listener) context.Context { return withClosingSignal(context.WithoutCancel(ctx), ctx.Done()) },
 	}
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -22,7 +22,7 @@ func (s *Server) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog
 	if name == "" {
 		name = r.URL.Query().Get("pipeline")
 	}
-	e, ok := s.visibleEntry(principal(r), name)
+	e, ok := s.visibleEntry(requestPrincipal(r), name)
 	if !ok {
 		s.writeFailurePage(w, r, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
 	}
@@ -42,8 +42,8 @@ type pipelineData struct {
 	Form    formData
 }
 
-// events implements livePage.
-func (d pipelineData) events() string { return "/events?pipeline=" + url.QueryEscape(d.Name) }
+// eventStreamPath implements livePage.
+func (d pipelineData) eventStreamPath() string { return "/events?pipeline=" + url.QueryEscape(d.Name) }
 
 // shownTarget is a place that it is published to, and its content.
 type shownTarget struct {

@@ -55,7 +55,7 @@ func (s *Server) askWhoItIs(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="prerig"`)
 	}
 	switch {
-	case people && looks(r):
+	case people && isReadOnlyRequest(r):
 		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: r.URL.RequestURI(), Again: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
 		return
 	case people:
@@ -70,7 +70,7 @@ func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
 	to := signin.LocalPath(r.PostFormValue("to"))
 	if crossSite(r) != nil {
-		s.record(r, "sign-in", nil, access.Refused, "another site made the browser ask for it")
+		s.recordAuditLine(r, "sign-in", nil, access.Refused, "another site made the browser ask for it")
 		http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 		return
 	}
@@ -79,7 +79,7 @@ func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.failSignIn(w, r, who, err)
 	case !ok:
-		s.record(r, "sign-in", nil, access.Refused, "the token is missing or wrong")
+		s.recordAuditLine(r, "sign-in", nil, access.Refused, "the token is missing or wrong")
 		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: to, Message: "This token is not known here, or has ended."})
 	case !who.MaySomewhere(access.Read):
 		s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Refused, Reason: "this needs the role " + string(access.Read)})
@@ -126,18 +126,18 @@ func (s *Server) failSignIn(w http.ResponseWriter, r *http.Request, who access.P
 	code, outcome, message := http.StatusBadGateway, access.Failed, "Signing in did not work; the log of the daemon says why."
 	switch {
 	case errors.Is(err, signin.ErrForged):
-		code, outcome, message = http.StatusBadRequest, access.Refused, sentence(signin.ErrForged)
+		code, outcome, message = http.StatusBadRequest, access.Refused, errorAsSentence(signin.ErrForged)
 	case errors.Is(err, signin.ErrNoGroup):
-		code, outcome, message = http.StatusForbidden, access.Refused, sentence(signin.ErrNoGroup)
+		code, outcome, message = http.StatusForbidden, access.Refused, errorAsSentence(signin.ErrNoGroup)
 	case errors.Is(err, signin.ErrBusy):
-		code, outcome, message = http.StatusServiceUnavailable, access.Refused, sentence(signin.ErrBusy)
+		code, outcome, message = http.StatusServiceUnavailable, access.Refused, errorAsSentence(signin.ErrBusy)
 		w.Header().Set("Retry-After", "5")
 	}
 	s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: outcome, Reason: err.Error()})
 	s.showSignIn(w, r, code, signInData{Message: message, To: "/"})
 }
 
-func sentence(err error) string {
+func errorAsSentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
@@ -148,11 +148,11 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	browser := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 	if who := requestOf(r); who.session || browser {
 		if crossSite(r) != nil {
-			s.record(r, "sign-out", nil, access.Refused, "another site made the browser ask for it")
+			s.recordAuditLine(r, "sign-out", nil, access.Refused, "another site made the browser ask for it")
 			http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 			return
 		}
-		s.record(r, "sign-out", nil, access.Done, "")
+		s.recordAuditLine(r, "sign-out", nil, access.Done, "")
 	}
 	setSecurityHeaders(w, "")
 	if s.SignIn != nil {

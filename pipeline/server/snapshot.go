@@ -26,7 +26,7 @@ func (s *Server) showSnapshot(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	digest := r.URL.Query().Get("digest")
-	may := principal(r).MayEverywhere(access.Read) || slices.ContainsFunc(s.visibleEntries(principal(r)), func(e catalog.Entry) bool {
+	may := requestPrincipal(r).MayEverywhere(access.Read) || slices.ContainsFunc(s.visibleEntries(requestPrincipal(r)), func(e catalog.Entry) bool {
 		return s.Store.Get(e.Key).NamesSnapshot(digest)
 	})
 	text, ok := s.Store.Snapshot(digest)

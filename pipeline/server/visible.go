@@ -81,7 +81,7 @@ func (s *Server) catalogView(who access.Principal) Catalog {
 			}
 		}
 	}
-	if err := s.problem(); err != nil {
+	if err := s.readinessProblem(); err != nil {
 		c.Problem = err.Error()
 	}
 	for _, one := range s.removals() {

@@ -20,11 +20,12 @@ func (s *Server) wavesAndRollbacks(r *http.Request) Promotions {
 		s.Log.Warn("the page shows no waves", "error", err)
 		return Promotions{}
 	}
-	return s.promotionsFor(principal(r)).shown()
+	return s.promotionsFor(requestPrincipal(r)).limitedForPage()
 }
 
-// shown is what the page shows of promotions: waves, those that go no further first, and the newest rollbacks.
-func (p Promotions) shown() Promotions {
+// limitedForPage returns what the page shows of promotions: waves, those that go no further first, and the newest
+// rollbacks.
+func (p Promotions) limitedForPage() Promotions {
 	p.Promotions = slices.DeleteFunc(p.Promotions, func(one promotion.Promotion) bool { return !one.Waves })
 	slices.SortStableFunc(p.Promotions, func(a, b promotion.Promotion) int { return boolOrder(b.Stopped != "") - boolOrder(a.Stopped != "") })
 	p.Promotions = p.Promotions[:min(len(p.Promotions), maxLanes)]

@@ -53,12 +53,12 @@ func newPages() (*pageTemplates, error) {
 }
 
 func (s *Server) routeWeb(mux *http.ServeMux) {
-	mux.Handle("GET /{$}", s.require(access.Read, s.listPage))
-	mux.Handle("GET /pipeline", s.require(access.Read, s.pipelinePage))
-	mux.Handle("GET /pull-requests", s.require(access.Read, s.pullsPage))
-	mux.Handle("POST /actions", s.require(access.Operate, s.act))
-	mux.Handle("GET /runs", s.require(access.Read, s.runPage))
-	mux.Handle("GET /", s.require(access.Read, func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("GET /{$}", s.requireSomeRole(access.Read, s.listPage))
+	mux.Handle("GET /pipeline", s.requireSomeRole(access.Read, s.pipelinePage))
+	mux.Handle("GET /pull-requests", s.requireSomeRole(access.Read, s.pullsPage))
+	mux.Handle("POST /actions", s.requireSomeRole(access.Operate, s.performPageAction))
+	mux.Handle("GET /runs", s.requireSomeRole(access.Read, s.runPage))
+	mux.Handle("GET /", s.requireSomeRole(access.Read, func(w http.ResponseWriter, r *http.Request) {
 		s.writeFailurePage(w, r, http.StatusNotFound, "There is no such page.")
 	}))
 	mux.HandleFunc("GET /style.css", serveFile("text/css; charset=utf-8", s.pages.style))
@@ -117,15 +117,15 @@ type pageData struct {
 
 // livePage is a page that shows what changes.
 type livePage interface {
-	// events returns the URL of the page's change notifications.
-	events() string
+	// eventStreamPath returns the URL of the page's change notifications.
+	eventStreamPath() string
 }
 
 func (s *Server) pageWith(w http.ResponseWriter, r *http.Request, code int, t *template.Template, title string, data any) {
 	page := pageData{Title: title, Version: s.Version, User: signedIn(r), Form: s.formOf(r), Here: withoutNotice(r), Data: data}
 	page.SignIn = requestOf(r).Kind == access.Anonymous && (s.Tokens != nil || s.SignIn != nil)
 	if live, ok := data.(livePage); ok {
-		page.Live, page.Notice, page.Nonce = live.events(), noticeOf(r), rand.Text()
+		page.Live, page.Notice, page.Nonce = live.eventStreamPath(), noticeFromURL(r), rand.Text()
 	}
 	var out bytes.Buffer
 	if err := t.Execute(&out, page); err != nil {

@@ -26,7 +26,7 @@ func (o *Once[T]) Get(key string, ask func() (T, error)) (T, error) {
 	o.mu.Lock()
 	answer, known := o.answers[key]
 	if !known {
-		answer = o.remember(key, sync.OnceValues(func() (T, error) { mine = true; return ask() }))
+		answer = o.rememberPendingAnswer(key, sync.OnceValues(func() (T, error) { mine = true; return ask() }))
 	}
 	o.mu.Unlock()
 	got, err := answer()
@@ -34,14 +34,14 @@ func (o *Once[T]) Get(key string, ask func() (T, error)) (T, error) {
 		return got, err
 	}
 	if mine {
-		o.forget(key)
+		o.forgetAnswer(key)
 		return got, err
 	}
 	return ask()
 }
 
-// remember enters an answer that may be still to come. The caller holds mu.
-func (o *Once[T]) remember(key string, answer func() (T, error)) func() (T, error) {
+// rememberPendingAnswer enters an answer that may be still to come. The caller holds mu.
+func (o *Once[T]) rememberPendingAnswer(key string, answer func() (T, error)) func() (T, error) {
 	if o.answers == nil {
 		o.answers = map[string]func() (T, error){}
 	}
@@ -56,7 +56,7 @@ func (o *Once[T]) remember(key string, answer func() (T, error)) func() (T, erro
 	return answer
 }
 
-func (o *Once[T]) forget(key string) {
+func (o *Once[T]) forgetAnswer(key string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.answers, key)

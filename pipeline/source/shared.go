@@ -53,7 +53,7 @@ func (s *Shared) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, re
 		snapshot.Revision = revision // with the default branch's name
 	}
 	if asked {
-		s.seen.note(lookKey(scope, src), sighting{snapshot.Revision, snapshot.Resolved})
+		s.seen.keepLaterSighting(lookKey(scope, src), sighting{snapshot.Revision, snapshot.Resolved})
 	}
 	return snapshot, nil
 }
@@ -137,7 +137,7 @@ func (f *fetchGroup) doShared(ctx context.Context, key string, look func(context
 	select {
 	case <-mine.done:
 	case <-ctx.Done():
-		f.leaveFetch(line, mine)
+		f.leaveSharedFetch(line, mine)
 		return nil, time.Time{}, fmt.Errorf("%w: %w", errNoAnswer, ctx.Err())
 	}
 	if mine.err != nil && !first && !errors.Is(mine.err, context.DeadlineExceeded) {
@@ -146,8 +146,8 @@ func (f *fetchGroup) doShared(ctx context.Context, key string, look func(context
 	return mine.snapshot, mine.began, mine.err
 }
 
-// leaveFetch removes a waiter. The last one cancels the poll, and waits for its end if it has begun.
-func (f *fetchGroup) leaveFetch(line *pendingFetches, from *sharedFetch) {
+// leaveSharedFetch removes a waiter. The last one cancels the poll, and waits for its end if it has begun.
+func (f *fetchGroup) leaveSharedFetch(line *pendingFetches, from *sharedFetch) {
 	f.mu.Lock()
 	from.waiting--
 	last, begun := from.waiting == 0, line.next != from

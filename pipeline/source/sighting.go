@@ -31,8 +31,8 @@ const (
 	oldSighting  = time.Minute
 )
 
-// note keeps an answer, unless a later one is kept.
-func (s *sightings) note(key string, found sighting) {
+// keepLaterSighting keeps an answer, unless a later one is kept.
+func (s *sightings) keepLaterSighting(key string, found sighting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
@@ -50,8 +50,8 @@ func (s *sightings) note(key string, found sighting) {
 	s.last[key] = found
 }
 
-// of returns the last answer, or the zero value if none exists.
-func (s *sightings) of(key string) sighting {
+// lastSightingOf returns the last answer, or the zero value if none exists.
+func (s *sightings) lastSightingOf(key string) sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last[key]
@@ -71,7 +71,7 @@ func lookKey(scope Scope, src v1alpha1.Source) string {
 // than that.
 func (s *Shared) Seen(scope Scope, all []v1alpha1.NamedSource, revisions Revisions, ago time.Duration) bool {
 	for _, one := range all {
-		last := s.seen.of(lookKey(scope, one.Source))
+		last := s.seen.lastSightingOf(lookKey(scope, one.Source))
 		if last.revision == "" || last.revision != revisions[one.MountPath] || time.Since(last.at) >= ago {
 			return false
 		}
@@ -83,7 +83,7 @@ func (s *Shared) Seen(scope Scope, all []v1alpha1.NamedSource, revisions Revisio
 // later than that.
 func (s *Shared) HasMoved(scope Scope, all []v1alpha1.NamedSource, revisions Revisions, since time.Time) bool {
 	for _, one := range all {
-		last := s.seen.of(lookKey(scope, one.Source))
+		last := s.seen.lastSightingOf(lookKey(scope, one.Source))
 		if last.at.After(since) && last.revision != revisions[one.MountPath] {
 			return true
 		}

@@ -36,7 +36,7 @@ func (c *catalogCollector) Collect(out chan<- prometheus.Metric) {
 		if !s.Checked.IsZero() {
 			last = float64(s.Checked.Unix())
 		}
-		out <- prometheus.MustNewConstMetric(c.readable, prometheus.GaugeValue, gaugeOf(s.Error == ""), s.Name)
+		out <- prometheus.MustNewConstMetric(c.readable, prometheus.GaugeValue, boolToGauge(s.Error == ""), s.Name)
 		out <- prometheus.MustNewConstMetric(c.last, prometheus.GaugeValue, last, s.Name)
 	}
 }

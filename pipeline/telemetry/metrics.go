@@ -129,7 +129,7 @@ func (m *Metrics) Run(o run.Observation) {
 // Isolation notes which layers keep renderers from the machine.
 func (m *Metrics) Isolation(layers map[string]bool) {
 	for layer, have := range layers {
-		m.isolation.WithLabelValues(layer).Set(gaugeOf(have))
+		m.isolation.WithLabelValues(layer).Set(boolToGauge(have))
 	}
 }
 

@@ -53,5 +53,5 @@ func (m *Metrics) Unpolled(count func() int) {
 func (m *Metrics) Workers(present func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "prerig_workers_present", Help: "1 where some process takes jobs, 0 where none has for a while.",
-	}, func() float64 { return gaugeOf(present()) }))
+	}, func() float64 { return boolToGauge(present()) }))
 }

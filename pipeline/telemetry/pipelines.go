@@ -80,7 +80,7 @@ func (c *pipelineCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(c.info, prometheus.GaugeValue, 1, p.Namespace, p.Name, p.State)
 		for desc, value := range map[*prometheus.Desc]float64{
-			c.ready: gaugeOf(p.Ready), c.stopped: gaugeOf(p.Suspended), c.success: success, c.failed: float64(p.ConsecutiveFailures),
+			c.ready: boolToGauge(p.Ready), c.stopped: boolToGauge(p.Suspended), c.success: success, c.failed: float64(p.ConsecutiveFailures),
 		} {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, p.Namespace, p.Name)
 		}
@@ -115,7 +115,7 @@ func fairShare(all []Pipeline, limit int) (shown []Pipeline, omitted int) {
 	return shown, len(named) - len(shown)
 }
 
-func gaugeOf(yes bool) float64 {
+func boolToGauge(yes bool) float64 {
 	if yes {
 		return 1
 	}

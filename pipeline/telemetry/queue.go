@@ -25,7 +25,7 @@ func (m *Metrics) Queue(depth func(ctx context.Context) (queue.Depth, error), wr
 		},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "prerig_queue_writable", Help: "1 where events and jobs can be stored, else 0: a full disk, a full queue, a write that failed, no connection.",
-		}, func() float64 { return gaugeOf(writable()) }),
+		}, func() float64 { return boolToGauge(writable()) }),
 	)
 }
 

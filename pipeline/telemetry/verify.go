@@ -46,7 +46,7 @@ func (c *clusterCollector) Collect(out chan<- prometheus.Metric) {
 		gauge := func(d *prometheus.Desc, value int, labels ...string) {
 			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), append([]string{f.Cluster}, labels...)...)
 		}
-		out <- prometheus.MustNewConstMetric(c.ok, prometheus.GaugeValue, gaugeOf(f.Err == nil), f.Cluster)
+		out <- prometheus.MustNewConstMetric(c.ok, prometheus.GaugeValue, boolToGauge(f.Err == nil), f.Cluster)
 		gauge(c.at, int(f.At.Unix()))
 		if f.Report == nil {
 			continue

@@ -19,9 +19,9 @@ func (p *compared) readinessGate(c change) bool {
 		sameJSON(c.found, map[string]any{"conditionType": "InPlaceUpdateReady"})
 }
 
-// rollout returns the committed Argo Rollout of the pod, or nil: its workload, or the Rollout that uses the
-// template of its workload.
-func (p *compared) rollout() map[string]any {
+// committedArgoRollout returns the committed Argo Rollout of the pod, or nil: its workload, or the Rollout that uses
+// the template of its workload.
+func (p *compared) committedArgoRollout() map[string]any {
 	if p.version.Ref.Kind == "Rollout" {
 		return p.version.Object
 	}
@@ -36,12 +36,12 @@ func (p *compared) rollout() map[string]any {
 // rolloutMetadata lists the metadata that an Argo Rollout sets on its pods while they have a role, by strategy.
 var rolloutMetadata = map[string][]string{"canary": {"canaryMetadata", "stableMetadata"}, "blueGreen": {"activeMetadata", "previewMetadata"}}
 
-// ofRollout reports whether a label or annotation is one that the committed Rollout sets on some of its pods.
-func (p *compared) ofRollout(c change) bool {
-	rollout := p.rollout()
+// isRolloutMetadata reports whether a label or annotation is one that the committed Rollout sets on some of its pods.
+func (p *compared) isRolloutMetadata(c change) bool {
+	rollout := p.committedArgoRollout()
 	for strategy, parts := range rolloutMetadata {
 		for _, part := range parts {
-			if v, ok := table(rollout, "spec", "strategy", strategy, part, c.path[1].key)[c.last()]; ok && v == c.found {
+			if v, ok := mapAtPath(rollout, "spec", "strategy", strategy, part, c.path[1].key)[c.lastPathKey()]; ok && v == c.found {
 				return true
 			}
 		}
@@ -53,19 +53,19 @@ func (p *compared) ofRollout(c change) bool {
 // It is the last one of its list in the ReplicaSet and stays there (source: GenerateReplicaSetAffinity in
 // utils/replicaset of argo-rollouts).
 func (p *compared) rolloutAffinity(c change) bool {
-	strategy := table(p.rollout(), "spec", "strategy")
-	apart := table(strategy, "canary", "antiAffinity")
+	strategy := mapAtPath(p.committedArgoRollout(), "spec", "strategy")
+	apart := mapAtPath(strategy, "canary", "antiAffinity")
 	if apart == nil {
-		apart = table(strategy, "blueGreen", "antiAffinity")
+		apart = mapAtPath(strategy, "blueGreen", "antiAffinity")
 	}
 	kind := "requiredDuringSchedulingIgnoredDuringExecution"
-	preferred := table(apart, "preferredDuringSchedulingIgnoredDuringExecution")
+	preferred := mapAtPath(apart, "preferredDuringSchedulingIgnoredDuringExecution")
 	if preferred != nil {
 		kind = "preferredDuringSchedulingIgnoredDuringExecution"
-	} else if table(apart, kind) == nil {
+	} else if mapAtPath(apart, kind) == nil {
 		return false
 	}
-	terms := list(p.found, "spec", "affinity", "podAntiAffinity", kind)
+	terms := mapsAtPath(p.found, "spec", "affinity", "podAntiAffinity", kind)
 	if len(terms) == 0 {
 		return false
 	}
@@ -74,7 +74,7 @@ func (p *compared) rolloutAffinity(c change) bool {
 		if !sameJSON(last["weight"], preferred["weight"]) {
 			return false
 		}
-		last = table(last, "podAffinityTerm")
+		last = mapAtPath(last, "podAffinityTerm")
 	}
 	return p.apartFromStable(last) && sameJSON(valueAt(withoutLast(p.found, kind), c.path), c.want)
 }
@@ -83,12 +83,12 @@ func (p *compared) rolloutAffinity(c change) bool {
 // it was another one than the pod's.
 func (p *compared) apartFromStable(term map[string]any) bool {
 	const key = "rollouts-pod-template-hash"
-	expressions := list(term, "labelSelector", "matchExpressions")
+	expressions := mapsAtPath(term, "labelSelector", "matchExpressions")
 	if len(expressions) != 1 {
 		return false
 	}
 	values, _ := expressions[0]["values"].([]any)
-	if len(values) != 1 || values[0] == "" || values[0] == text(p.pod, "metadata", "labels", key) {
+	if len(values) != 1 || values[0] == "" || values[0] == textAtPath(p.pod, "metadata", "labels", key) {
 		return false
 	}
 	return sameJSON(term, map[string]any{
@@ -100,8 +100,8 @@ func (p *compared) apartFromStable(term map[string]any) bool {
 
 // withoutLast returns the affinity of a pod, in a pod, without the last term of a list of its anti-affinity, and without what is empty then.
 func withoutLast(pod map[string]any, kind string) map[string]any {
-	affinity := maps.Clone(table(pod, "spec", "affinity"))
-	apart := maps.Clone(table(affinity, "podAntiAffinity"))
+	affinity := maps.Clone(mapAtPath(pod, "spec", "affinity"))
+	apart := maps.Clone(mapAtPath(affinity, "podAntiAffinity"))
 	terms, _ := apart[kind].([]any)
 	apart[kind] = slices.Clone(terms[:len(terms)-1])
 	if len(terms) == 1 {

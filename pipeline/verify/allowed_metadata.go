@@ -8,33 +8,34 @@ import (
 	"strings"
 )
 
-// label allows the labels that controllers add, as far as it can be checked with the values that they have.
-func (p *compared) label(c change) bool {
+// allowsControllerLabel allows the labels that controllers add, as far as it can be checked with the values that they
+// have.
+func (p *compared) allowsControllerLabel(c change) bool {
 	if c.found == nil {
 		return false
 	}
 	owner := p.origin.direct
-	switch key := c.last(); key {
+	switch key := c.lastPathKey(); key {
 	case "pod-template-hash", "rollouts-pod-template-hash":
 		hash, _ := c.found.(string)
 		return owner.Kind == "ReplicaSet" && strings.HasSuffix(owner.Name, "-"+hash)
 	case "controller-revision-hash", "pod-template-generation":
 		return owner.Kind == "DaemonSet" || owner.Kind == "StatefulSet" || !owner.builtIn()
 	case "statefulset.kubernetes.io/pod-name":
-		return owner.Kind == "StatefulSet" && c.found == text(p.pod, "metadata", "name")
+		return owner.Kind == "StatefulSet" && c.found == textAtPath(p.pod, "metadata", "name")
 	case "apps.kubernetes.io/pod-index":
 		index, _ := c.found.(string)
-		return owner.Kind == "StatefulSet" && strings.HasSuffix(text(p.pod, "metadata", "name"), "-"+index)
+		return owner.Kind == "StatefulSet" && strings.HasSuffix(textAtPath(p.pod, "metadata", "name"), "-"+index)
 	case "controller-uid", "batch.kubernetes.io/controller-uid":
-		return owner.Kind == "Job" && c.found == text(controllerRef(p.pod), "uid")
+		return owner.Kind == "Job" && c.found == textAtPath(controllerRef(p.pod), "uid")
 	case "job-name", "batch.kubernetes.io/job-name":
 		return owner.Kind == "Job" && c.found == owner.Name
 	case jobIndexAnnotation:
-		return owner.Kind == "Job" && c.found == text(p.pod, "metadata", "annotations", jobIndexAnnotation)
+		return owner.Kind == "Job" && c.found == textAtPath(p.pod, "metadata", "annotations", jobIndexAnnotation)
 	case "topology.kubernetes.io/zone", "topology.kubernetes.io/region":
-		return c.want == nil && text(p.pod, "spec", "nodeName") != "" // of the node, when the pod is bound
+		return c.want == nil && textAtPath(p.pod, "spec", "nodeName") != "" // of the node, when the pod is bound
 	}
-	return c.want == nil && p.controllerSet(c) || p.ofRollout(c)
+	return c.want == nil && p.controllerSet(c) || p.isRolloutMetadata(c)
 }
 
 // runtimeAnnotations are written to running pods by their runtime: network plugins record addresses in them.
@@ -52,11 +53,11 @@ var redirections = []any{"enabled", "pending"}
 // jobFailureAnnotations are counted by the controller of Jobs with backoffLimitPerIndex (source: pkg/controller/job of k8s.io/kubernetes).
 var jobFailureAnnotations = []string{"batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count"}
 
-func (p *compared) annotation(c change) bool {
+func (p *compared) allowsControllerAnnotation(c change) bool {
 	if c.found == nil {
 		return false
 	}
-	key := c.last()
+	key := c.lastPathKey()
 	switch {
 	case key == limitRangerAnnotation && c.want == nil:
 		return p.limitRanger() != ""
@@ -73,11 +74,11 @@ func (p *compared) annotation(c change) bool {
 	case slices.Contains(runtimeAnnotations, key):
 		return c.want == nil
 	case key == ambientRedirection:
-		return c.want == nil && slices.Contains(redirections, c.found) && p.byAdmission(c)
+		return c.want == nil && slices.Contains(redirections, c.found) && p.isSetByAdmission(c)
 	case strings.HasPrefix(key, appArmorAnnotation):
 		return p.appArmorSame(strings.TrimPrefix(key, appArmorAnnotation))
 	}
-	return c.want == nil && p.controllerSet(c) || p.ofRollout(c)
+	return c.want == nil && p.controllerSet(c) || p.isRolloutMetadata(c)
 }
 
 // controllerSet reports whether a pod's own controller, which is not one of Kubernetes', has set a field when it made the
@@ -86,8 +87,8 @@ func (p *compared) controllerSet(c change) bool {
 	if p.origin.direct.builtIn() || p.origin.direct != p.version.Ref && p.origin.owner == nil {
 		return false
 	}
-	by := creator(managers(p.pod), p.pod)
-	return by != nil && by.owns(c.path)
+	by := creatingManagerEntry(managersByTime(p.pod), p.pod)
+	return by != nil && by.ownsFieldAt(c.path)
 }
 
 // appArmorAnnotation begins the annotation that was the field appArmorProfile before Kubernetes 1.30, followed by the name
@@ -107,32 +108,32 @@ func (p *compared) appArmorField(c change) bool {
 func (p *compared) appArmorSame(container string) bool {
 	profile := func(pod map[string]any) string {
 		for _, key := range []string{"containers", "initContainers"} {
-			for _, c := range list(pod, "spec", key) {
+			for _, c := range mapsAtPath(pod, "spec", key) {
 				if c["name"] != container {
 					continue
 				}
-				if field := table(c, "securityContext", "appArmorProfile"); field != nil {
+				if field := mapAtPath(c, "securityContext", "appArmorProfile"); field != nil {
 					return appArmorText(field)
 				}
 			}
 		}
-		if said := text(pod, "metadata", "annotations", appArmorAnnotation+container); said != "" {
+		if said := textAtPath(pod, "metadata", "annotations", appArmorAnnotation+container); said != "" {
 			return said
 		}
-		return appArmorText(table(pod, "spec", "securityContext", "appArmorProfile"))
+		return appArmorText(mapAtPath(pod, "spec", "securityContext", "appArmorProfile"))
 	}
 	return profile(p.want) == profile(p.found)
 }
 
 // appArmorText writes a profile as the annotation does.
 func appArmorText(field map[string]any) string {
-	switch text(field, "type") {
+	switch textAtPath(field, "type") {
 	case "Unconfined":
 		return "unconfined"
 	case "RuntimeDefault":
 		return "runtime/default"
 	case "Localhost":
-		return "localhost/" + text(field, "localhostProfile")
+		return "localhost/" + textAtPath(field, "localhostProfile")
 	}
 	return ""
 }

@@ -85,7 +85,7 @@ func (a *Audit) Read(r io.Reader) error {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("reading line %d of the audit log: %w", n, err)
 		}
-		a.add(e)
+		a.addAuditEvent(e)
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return fmt.Errorf("reading the audit log: an event has more than %d bytes", maxAuditLine)
@@ -100,7 +100,7 @@ const (
 	patchAnnotation    = "patch.webhook.admission.k8s.io/"
 )
 
-func (a *Audit) add(e auditEvent) {
+func (a *Audit) addAuditEvent(e auditEvent) {
 	name := e.ResponseObject.Metadata.Name
 	if name == "" {
 		name = e.ObjectRef.Name

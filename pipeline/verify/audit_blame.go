@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// creationOf returns the log's record of the creation of a pod: by its uid, otherwise the last one of its name.
-func (a *Audit) creationOf(pod map[string]any) (creation, bool) {
-	ref, uid := refOf(pod), text(pod, "metadata", "uid")
+// findCreation returns the log's record of the creation of a pod: by its uid, otherwise the last one of its name.
+func (a *Audit) findCreation(pod map[string]any) (creation, bool) {
+	ref, uid := refOf(pod), textAtPath(pod, "metadata", "uid")
 	for _, c := range slices.Backward(a.pods[ref.Namespace+"/"+ref.Name]) {
 		if c.uid == "" || uid == "" || c.uid == uid {
 			return c, true
@@ -21,13 +21,13 @@ func (a *Audit) creationOf(pod map[string]any) (creation, bool) {
 	return creation{}, false
 }
 
-// webhooks returns the webhooks that have changed a field of a pod on its creation according to the log. It returns
-// false if the log does not have the pod, or not this information.
-func (a *Audit) webhooks(pod map[string]any, c change) ([]string, bool) {
+// webhooksThatChanged returns the webhooks that have changed a field of a pod on its creation according to the log. It
+// returns false if the log does not have the pod, or not this information.
+func (a *Audit) webhooksThatChanged(pod map[string]any, c change) ([]string, bool) {
 	if a == nil {
 		return nil, false
 	}
-	its, ok := a.creationOf(pod)
+	its, ok := a.findCreation(pod)
 	if !ok {
 		return nil, false
 	}
@@ -36,7 +36,7 @@ func (a *Audit) webhooks(pod map[string]any, c change) ([]string, bool) {
 	for _, m := range its.mutations {
 		all = append(all, m.webhook)
 		silent = silent || len(m.patch) == 0
-		if slices.ContainsFunc(m.patch, func(p patched) bool { return p.touches(pod, c) }) {
+		if slices.ContainsFunc(m.patch, func(p patched) bool { return p.patchTouchesField(pod, c) }) {
 			touching = append(touching, m.webhook)
 		}
 	}
@@ -50,8 +50,8 @@ func (a *Audit) webhooks(pod map[string]any, c change) ([]string, bool) {
 	return nil, false
 }
 
-// touches reports whether a patch is about a field: its keys and elements are the same as far as both go.
-func (p patched) touches(pod map[string]any, c change) bool {
+// patchTouchesField reports whether a patch is about a field: its keys and elements are the same as far as both go.
+func (p patched) patchTouchesField(pod map[string]any, c change) bool {
 	parts := strings.Split(strings.TrimPrefix(p.pointer, "/"), "/")
 	if c.order && len(parts) > len(c.path)+1 {
 		return false // it changes an element, not where it is
@@ -60,7 +60,7 @@ func (p patched) touches(pod map[string]any, c change) bool {
 	list := ""
 	for i, s := range c.path {
 		if i >= len(parts) {
-			return p.puts(c.path[i:], c.found)
+			return p.patchWritesValue(c.path[i:], c.found)
 		}
 		part := strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])
 		switch {
@@ -70,12 +70,12 @@ func (p patched) touches(pod map[string]any, c change) bool {
 			m, _ := at.(map[string]any)
 			at, list = m[s.key], s.key
 		case i == len(parts)-1 && p.value != nil: // a whole element, by its identity
-			if identity(p.value, elementKeys[list]).key != strings.SplitN(s.key, "#", 2)[0] {
+			if identityOfElement(p.value, elementKeys[list]).key != strings.SplitN(s.key, "#", 2)[0] {
 				return false
 			}
 		default:
 			var same bool
-			if at, same = element(at, list, s.key, part); !same {
+			if at, same = elementByIdentity(at, list, s.key, part); !same {
 				return false
 			}
 		}
@@ -83,11 +83,11 @@ func (p patched) touches(pod map[string]any, c change) bool {
 	return true
 }
 
-// element returns the element of a list by its identity, and whether a part of a JSON pointer may be its index. A
-// removed element can have any index.
-func element(at any, list, key, part string) (any, bool) {
+// elementByIdentity returns the element of a list by its identity, and whether a part of a JSON pointer may be its
+// index. A removed element can have any index.
+func elementByIdentity(at any, list, key, part string) (any, bool) {
 	elements, _ := at.([]any)
-	steps, by := index(elements, elementKeys[list])
+	steps, by := elementsByIdentity(elements, elementKeys[list])
 	for i, s := range steps {
 		if s.key == key {
 			return by[key], part == strconv.Itoa(i)
@@ -96,9 +96,9 @@ func element(at any, list, key, part string) (any, bool) {
 	return nil, true
 }
 
-// puts reports whether the value that a patch writes has, below a path, the value that was found. This cannot be
-// determined for removals by the patch and for removed values.
-func (p patched) puts(path []step, found any) bool {
+// patchWritesValue reports whether the value that a patch writes has, below a path, the value that was found. This
+// cannot be determined for removals by the patch and for removed values.
+func (p patched) patchWritesValue(path []step, found any) bool {
 	if p.value == nil || found == nil {
 		return true
 	}
@@ -109,7 +109,7 @@ func (p patched) puts(path []step, found any) bool {
 		case map[string]any:
 			at, list = v[s.key], s.key
 		case []any:
-			_, by := index(v, elementKeys[list])
+			_, by := elementsByIdentity(v, elementKeys[list])
 			at = by[s.key]
 		default:
 			return false

@@ -24,10 +24,10 @@ func TestAudit(t *testing.T) {
 	}
 	pod := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}}`)
 	label := change{path: []step{{key: "metadata"}, {key: "labels"}, {key: "x.io/y"}}}
-	if by, ok := a.webhooks(pod, label); !ok || !cmp.Equal(by, []string{"one/a"}) {
+	if by, ok := a.webhooksThatChanged(pod, label); !ok || !cmp.Equal(by, []string{"one/a"}) {
 		t.Errorf("the label is by %v, %t", by, ok)
 	}
-	if by, ok := a.webhooks(pod, change{path: []step{{key: "spec"}, {key: "hostPID"}}}); ok {
+	if by, ok := a.webhooksThatChanged(pod, change{path: []step{{key: "spec"}, {key: "hostPID"}}}); ok {
 		t.Errorf("a field that no patch has is by %v", by)
 	}
 	if err := a.Read(strings.NewReader("{\n")); err == nil {
@@ -93,7 +93,7 @@ spec:
 	} {
 		var a Audit
 		readAudit(t, &a, "u2", c.patches...)
-		by, ok := a.webhooks(pod, c.c)
+		by, ok := a.webhooksThatChanged(pod, c.c)
 		if diff := cmp.Diff(c.by, by); diff != "" || ok != (len(c.by) > 0) {
 			t.Errorf("%s: %t %s", name, ok, diff)
 		}
@@ -101,12 +101,12 @@ spec:
 	var a Audit
 	readAudit(t, &a, "u2", "")
 	readAudit(t, &a, "u3", "", "")
-	if by, ok := a.webhooks(pod, label); !ok || len(by) != 1 {
+	if by, ok := a.webhooksThatChanged(pod, label); !ok || len(by) != 1 {
 		t.Errorf("of an earlier pod of the name: %v, %t", by, ok)
 	}
 	var other Audit
 	readAudit(t, &other, "u1", "")
-	if by, ok := other.webhooks(pod, label); ok {
+	if by, ok := other.webhooksThatChanged(pod, label); ok {
 		t.Errorf("of another pod of the name: %v", by)
 	}
 }

@@ -47,13 +47,13 @@ func (c Cause) String() string {
 	by := strings.Join(c.By, ", ")
 	switch {
 	case c.Kind == CauseWorkload && by != "":
-		return "the workload in the cluster was changed by " + by + c.when()
+		return "the workload in the cluster was changed by " + by + c.timeSuffix()
 	case c.Kind == CauseWorkload:
 		return "the workload in the cluster has another template"
 	case c.Kind == CauseUpdate:
-		return "changed after the pod was created, by " + by + c.when()
+		return "changed after the pod was created, by " + by + c.timeSuffix()
 	case c.Kind == CauseResize:
-		return "resized in place by " + by + c.when()
+		return "resized in place by " + by + c.timeSuffix()
 	case c.Kind == CauseAdmission && by == "":
 		return "changed at admission; no webhook of the cluster is known to do it"
 	case c.Kind == CauseAdmission && c.Certain:
@@ -68,47 +68,47 @@ func (c Cause) String() string {
 	return "changed at admission or later"
 }
 
-func (c Cause) when() string {
+func (c Cause) timeSuffix() string {
 	if c.Time.IsZero() {
 		return ""
 	}
 	return " at " + c.Time.UTC().Format(time.RFC3339)
 }
 
-// causeOf determines who made a change. inTemplate reports whether the owner's own template has it.
-func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
+// findCause determines who made a change. inTemplate reports whether the owner's own template has it.
+func (v *verifier) findCause(p *compared, c change, inTemplate bool) Cause {
 	if inTemplate {
 		return v.workloadCause(p, c)
 	}
 	if m := resizeOf(p.pod, c); m != nil {
 		return Cause{Kind: CauseResize, By: []string{m.name}, Certain: true, Time: m.time}
 	}
-	entries := managers(p.pod)
-	first := creator(entries, p.pod)
+	entries := managersByTime(p.pod)
+	first := creatingManagerEntry(entries, p.pod)
 	for i, m := range entries {
 		if m.subresource == resizeSubresource {
 			continue // it has set other values
 		}
 		// Without the creator, only what has a subresource of its own is known to have come later.
 		isLater := m.subresource != "" || first != nil && first != &entries[i]
-		if c.found != nil && isLater && m.owns(c.path) && (first == nil || !first.owns(c.path)) {
+		if c.found != nil && isLater && m.ownsFieldAt(c.path) && (first == nil || !first.ownsFieldAt(c.path)) {
 			return Cause{Kind: CauseUpdate, By: []string{m.name}, Certain: true, Time: m.time}
 		}
 	}
-	if done, ok := v.audit.webhooks(p.pod, c); ok {
+	if done, ok := v.audit.webhooksThatChanged(p.pod, c); ok {
 		return Cause{Kind: CauseAdmission, By: done, Certain: true}
 	}
 	webhooks := v.webhooksOf(p)
-	if first == nil || c.found == nil && wroteLater(entries, first, c.path) {
+	if first == nil || c.found == nil && wroteAfterCreation(entries, first, c.path) {
 		return Cause{Kind: CauseUnknown, By: webhooks}
 	}
 	return Cause{Kind: CauseAdmission, By: webhooks}
 }
 
-// wroteLater reports whether a manager that could change the field at a path wrote to an object after it was
+// wroteAfterCreation reports whether a manager that could change the field at a path wrote to an object after it was
 // created. A writer of a subresource can change its fields, and the metadata: write access to pods/status includes
 // labels and annotations.
-func wroteLater(entries []manager, first *manager, path []step) bool {
+func wroteAfterCreation(entries []manager, first *manager, path []step) bool {
 	inMetadata := path[0].key == "metadata"
 	for i, m := range entries {
 		if (m.subresource == "" || inMetadata && m.fields["f:metadata"] != nil) && first != &entries[i] {
@@ -128,8 +128,8 @@ func (v *verifier) workloadCause(p *compared, c change) Cause {
 		"Deployment": {"spec", "template"}, "StatefulSet": {"spec", "template"}, "DaemonSet": {"spec", "template"}, "ReplicaSet": {"spec", "template"},
 		"Rollout": {"spec", "template"}, "Job": {"spec", "template"}, "ReplicationController": {"spec", "template"},
 		"CronJob": {"spec", "jobTemplate", "spec", "template"},
-	}[text(top, "kind")]
-	copied := controllerRef(top) != nil && !p.version.Ref.named(refOf(top))
+	}[textAtPath(top, "kind")]
+	copied := controllerRef(top) != nil && !p.version.Ref.canBeNamedBy(refOf(top))
 	if !ok || c.found == nil || copied {
 		return cause
 	}
@@ -138,10 +138,10 @@ func (v *verifier) workloadCause(p *compared, c change) Cause {
 		path = append(path, step{key: key})
 	}
 	path = append(path, c.path...)
-	entries := managers(top)
+	entries := managersByTime(top)
 	slices.Reverse(entries)
 	for _, m := range entries {
-		if m.subresource == "" && m.owns(path) {
+		if m.subresource == "" && m.ownsFieldAt(path) {
 			cause.By, cause.Time, cause.Certain = []string{m.name}, m.time, true
 			return cause
 		}
@@ -149,15 +149,15 @@ func (v *verifier) workloadCause(p *compared, c change) Cause {
 	return cause
 }
 
-// summary briefly describes how a value differs.
-func summary(c change) string {
+// summarizeChange briefly describes how a value differs.
+func summarizeChange(c change) string {
 	switch {
 	case c.order:
 		return fmt.Sprintf("order is %v, committed %v", c.found, c.want)
 	case c.want == nil:
-		return "added: " + short(c.found)
+		return "added: " + shortSingleLine(c.found)
 	case c.found == nil:
-		return "missing: " + short(c.want)
+		return "missing: " + shortSingleLine(c.want)
 	}
-	return short(c.found) + ", committed " + short(c.want)
+	return shortSingleLine(c.found) + ", committed " + shortSingleLine(c.want)
 }

@@ -30,7 +30,7 @@ func TestCreator(t *testing.T) {
 	} {
 		obj := parse(t, fmt.Sprintf(`{metadata: {creationTimestamp: %q, managedFields: [%s]}}`, at, c.entries))
 		by := ""
-		if first := creator(managers(obj), obj); first != nil {
+		if first := creatingManagerEntry(managersByTime(obj), obj); first != nil {
 			by = first.name
 		}
 		if by != c.by {

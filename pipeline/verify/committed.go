@@ -74,7 +74,7 @@ func NewWorkload(registry *workload.Registry, obj map[string]any, namespace, fil
 	if ref.Namespace == "" {
 		ref.Namespace = namespace
 	}
-	if begins := text(obj, "metadata", "generateName"); ref.Name == "" && begins != "" {
+	if begins := textAtPath(obj, "metadata", "generateName"); ref.Name == "" && begins != "" {
 		ref.Name = begins + anyEnding
 	}
 	w := &Workload{Ref: ref, File: file, Object: obj}

@@ -28,8 +28,8 @@ type change struct {
 	order bool
 }
 
-// field writes the path: spec.containers[app].env[LEVEL].value.
-func (c change) field() string {
+// fieldPathWithIdentities writes the path: spec.containers[app].env[LEVEL].value.
+func (c change) fieldPathWithIdentities() string {
 	var b strings.Builder
 	for _, s := range c.path {
 		switch {
@@ -46,8 +46,8 @@ func (c change) field() string {
 	return b.String()
 }
 
-// place returns the keys of a path without the identities of elements, as in spec.containers.env.
-func (c change) place() string {
+// placeWithoutIdentities returns the keys of a path without the identities of elements, as in spec.containers.env.
+func (c change) placeWithoutIdentities() string {
 	var parts []string
 	for _, s := range c.path {
 		if !s.element {
@@ -57,8 +57,8 @@ func (c change) place() string {
 	return strings.Join(parts, ".")
 }
 
-// last is the last part of the path.
-func (c change) last() string { return c.path[len(c.path)-1].key }
+// lastPathKey returns the last part of the path.
+func (c change) lastPathKey() string { return c.path[len(c.path)-1].key }
 
 // elementKeys are the fields that identify list elements, by the list's name; no fields means the whole element.
 var elementKeys = map[string][]string{
@@ -72,20 +72,20 @@ var elementKeys = map[string][]string{
 // ordered are lists in which the order of the elements matters.
 var ordered = []string{"containers", "initContainers", "env"}
 
-// differences returns the fields in which two pods differ, in the order of their names.
-func differences(want, found map[string]any) []change {
+// differencesBetweenPods returns the fields in which two pods differ, in the order of their names.
+func differencesBetweenPods(want, found map[string]any) []change {
 	var d differ
-	d.maps(nil, want, found)
+	d.compareMaps(nil, want, found)
 	return d.changes
 }
 
 type differ struct{ changes []change }
 
-func (d *differ) add(path []step, want, found any, order bool) {
+func (d *differ) addDifference(path []step, want, found any, order bool) {
 	d.changes = append(d.changes, change{slices.Clone(path), want, found, order})
 }
 
-func (d *differ) maps(path []step, want, found map[string]any) {
+func (d *differ) compareMaps(path []step, want, found map[string]any) {
 	names := slices.Sorted(maps.Keys(want))
 	for name := range found {
 		if _, ok := want[name]; !ok {
@@ -94,12 +94,12 @@ func (d *differ) maps(path []step, want, found map[string]any) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		d.values(append(path, step{key: name}), want[name], found[name])
+		d.compareValues(append(path, step{key: name}), want[name], found[name])
 	}
 }
 
-func (d *differ) values(path []step, want, found any) {
-	if empty(want) && empty(found) {
+func (d *differ) compareValues(path []step, want, found any) {
+	if isUnsetForServer(want) && isUnsetForServer(found) {
 		return
 	}
 	// Values that are added or missing as a whole are reported by their parts if these have names of their own.
@@ -107,68 +107,68 @@ func (d *differ) values(path []step, want, found any) {
 	foundMap, alsoMap := found.(map[string]any)
 	divisible := isMap && alsoMap || len(path) == 2 && (isMap || alsoMap) && (path[0].key == "metadata" || path[1].key == "nodeSelector")
 	if divisible {
-		d.maps(path, wantMap, foundMap)
+		d.compareMaps(path, wantMap, foundMap)
 		return
 	}
 	wantList, isList := want.([]any)
 	foundList, alsoList := found.([]any)
 	fields, keyed := elementKeys[path[len(path)-1].key]
 	if keyed && (isList || want == nil) && (alsoList || found == nil) {
-		d.lists(path, fields, wantList, foundList)
+		d.compareKeyedLists(path, fields, wantList, foundList)
 		return
 	}
 	if !reflect.DeepEqual(want, found) {
-		d.add(path, want, found, false)
+		d.addDifference(path, want, found, false)
 	}
 }
 
-// empty reports whether the API server treats a value as unset: it does not distinguish empty lists from missing
-// ones. An empty map can have a meaning, as in emptyDir: {}, so only lists count.
-func empty(v any) bool {
+// isUnsetForServer reports whether the API server treats a value as unset: it does not distinguish empty lists from
+// missing ones. An empty map can have a meaning, as in emptyDir: {}, so only lists count.
+func isUnsetForServer(v any) bool {
 	l, ok := v.([]any)
 	return v == nil || ok && len(l) == 0
 }
 
-// lists compares lists whose elements have identities.
-func (d *differ) lists(path []step, fields []string, want, found []any) {
-	wantSteps, wantBy := index(want, fields)
-	foundSteps, foundBy := index(found, fields)
+// compareKeyedLists compares lists whose elements have identities.
+func (d *differ) compareKeyedLists(path []step, fields []string, want, found []any) {
+	wantSteps, wantBy := elementsByIdentity(want, fields)
+	foundSteps, foundBy := elementsByIdentity(found, fields)
 	var common []string
 	for _, s := range wantSteps {
 		at := append(path, s)
 		other, ok := foundBy[s.key]
 		if !ok {
-			d.add(at, wantBy[s.key], nil, false)
+			d.addDifference(at, wantBy[s.key], nil, false)
 			continue
 		}
 		common = append(common, s.key)
-		d.values(at, wantBy[s.key], other)
+		d.compareValues(at, wantBy[s.key], other)
 	}
 	var now []string
 	for _, s := range foundSteps {
 		if _, ok := wantBy[s.key]; ok {
 			now = append(now, s.key)
 		} else {
-			d.add(append(path, s), nil, foundBy[s.key], false)
+			d.addDifference(append(path, s), nil, foundBy[s.key], false)
 		}
 	}
 	if slices.Contains(ordered, path[len(path)-1].key) && !slices.Equal(common, now) {
-		d.add(path, strings.Join(common, ", "), strings.Join(now, ", "), true)
+		d.addDifference(path, strings.Join(common, ", "), strings.Join(now, ", "), true)
 	}
 }
 
-// index returns the elements of a list by their identities, and the identities in order. Duplicates are
+// elementsByIdentity returns the elements of a list by their identities, and the identities in order. Duplicates are
 // distinguished by their number.
-func index(elements []any, fields []string) ([]step, map[string]any) {
+func elementsByIdentity(elements []any, fields []string) ([]step, map[string]any) {
 	var steps []step
 	by := map[string]any{}
 	for _, e := range elements {
-		s := identity(e, fields)
+		s := identityOfElement(e, fields)
 		for n := 2; ; n++ {
 			if _, taken := by[s.key]; !taken {
 				break
 			}
-			s = step{key: fmt.Sprintf("%s#%d", identity(e, fields).key, n), element: true}
+			s = step{key: fmt.Sprintf("%s#%d", identityOfElement(e, fields).key, n), element: true}
 		}
 		by[s.key] = e
 		steps = append(steps, s)
@@ -183,7 +183,7 @@ func valueAt(pod map[string]any, path []step) any {
 	for _, s := range path {
 		if s.element {
 			elements, _ := v.([]any)
-			_, by := index(elements, elementKeys[list])
+			_, by := elementsByIdentity(elements, elementKeys[list])
 			v = by[s.key]
 			continue
 		}
@@ -193,7 +193,7 @@ func valueAt(pod map[string]any, path []step) any {
 	return v
 }
 
-func identity(element any, fields []string) step {
+func identityOfElement(element any, fields []string) step {
 	m, ok := element.(map[string]any)
 	if !ok || len(fields) == 0 {
 		if s, ok := element.(string); ok {

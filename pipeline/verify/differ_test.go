@@ -40,8 +40,8 @@ func TestDifferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var fields []string
-			for _, d := range differences(parse(t, c.want), parse(t, c.found)) {
-				fields = append(fields, d.field())
+			for _, d := range differencesBetweenPods(parse(t, c.want), parse(t, c.found)) {
+				fields = append(fields, d.fieldPathWithIdentities())
 			}
 			if diff := cmp.Diff(c.fields, fields); diff != "" {
 				t.Error(diff)
@@ -66,8 +66,8 @@ spec:
   tolerations: [{key: a}]
 `)
 	owned := map[string]bool{}
-	for _, c := range differences(parse(t, `{metadata: {labels: {}}, spec: {containers: [{name: a, ports: []}]}}`), pod) {
-		owned[c.field()] = m.owns(c.path)
+	for _, c := range differencesBetweenPods(parse(t, `{metadata: {labels: {}}, spec: {containers: [{name: a, ports: []}]}}`), pod) {
+		owned[c.fieldPathWithIdentities()] = m.ownsFieldAt(c.path)
 	}
 	want := map[string]bool{
 		"metadata.labels.app": true, "metadata.labels.tier": false, "spec.containers[a].image": true, "spec.containers[a].command": false,

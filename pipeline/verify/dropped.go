@@ -25,7 +25,7 @@ func (p *compared) droppedByOlder(c change) bool {
 	if !p.v.snapshot.olderThan(newerFeatures) || c.found != nil {
 		return false
 	}
-	switch c.place() {
+	switch c.placeWithoutIdentities() {
 	case "spec.containers.restartPolicy":
 		return !c.path[len(c.path)-1].element
 	case "spec.volumes", "spec.containers.volumeMounts", "spec.initContainers.volumeMounts":
@@ -33,7 +33,7 @@ func (p *compared) droppedByOlder(c change) bool {
 		return false // another thing of the same name
 	}
 	missing, _ := c.want.(map[string]any)
-	return slices.ContainsFunc(list(p.want, "spec", "volumes"), func(volume map[string]any) bool {
+	return slices.ContainsFunc(mapsAtPath(p.want, "spec", "volumes"), func(volume map[string]any) bool {
 		return volume["image"] != nil && volume["name"] == missing["name"]
 	})
 }

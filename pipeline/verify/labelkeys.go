@@ -15,33 +15,34 @@ const (
 
 // expectLabelKeys adds those requirements. The values are the pod's: what its labels may be is a question of its own.
 func (v *verifier) expectLabelKeys(out, pod map[string]any) {
-	labels := table(pod, "metadata", "labels")
+	labels := mapAtPath(pod, "metadata", "labels")
 	if !v.snapshot.olderThan(affinityLabelKeys) {
 		for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
-			for _, preferred := range list(out, "spec", "affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution") {
-				requireLabels(table(preferred, "podAffinityTerm"), labels, nil)
+			for _, preferred := range mapsAtPath(out, "spec", "affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution") {
+				requireLabels(mapAtPath(preferred, "podAffinityTerm"), labels, nil)
 			}
-			for _, term := range list(out, "spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution") {
+			for _, term := range mapsAtPath(out, "spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution") {
 				requireLabels(term, labels, nil)
 			}
 		}
 	}
 	if !v.snapshot.olderThan(spreadLabelKeys) {
-		for _, constraint := range list(out, "spec", "topologySpreadConstraints") {
-			requireLabels(constraint, labels, written(pod, constraint))
+		for _, constraint := range mapsAtPath(out, "spec", "topologySpreadConstraints") {
+			requireLabels(constraint, labels, ownSelectorRequirement(pod, constraint))
 		}
 	}
 }
 
-// written returns a test of whether the pod's own constraint has a requirement in its selector. Pods that are older than an API server that
-// writes them have only the keys, which older ones know too; the requirement is written after all that webhooks do, so that none is lost.
-func written(pod, constraint map[string]any) func(requirement map[string]any) bool {
+// ownSelectorRequirement returns a test of whether the pod's own constraint has a requirement in its selector. Pods
+// that are older than an API server that writes them have only the keys, which older ones know too; the requirement is
+// written after all that webhooks do, so that none is lost.
+func ownSelectorRequirement(pod, constraint map[string]any) func(requirement map[string]any) bool {
 	fields := elementKeys["topologySpreadConstraints"]
-	own := identity(constraint, fields).key
+	own := identityOfElement(constraint, fields).key
 	var has []map[string]any
-	for _, c := range list(pod, "spec", "topologySpreadConstraints") {
-		if identity(c, fields).key == own {
-			has = append(has, list(c, "labelSelector", "matchExpressions")...)
+	for _, c := range mapsAtPath(pod, "spec", "topologySpreadConstraints") {
+		if identityOfElement(c, fields).key == own {
+			has = append(has, mapsAtPath(c, "labelSelector", "matchExpressions")...)
 		}
 	}
 	return func(requirement map[string]any) bool {
@@ -52,7 +53,7 @@ func written(pod, constraint map[string]any) func(requirement map[string]any) bo
 // requireLabels adds to the selector of a term the requirements of its label keys, if they are expected; if
 // expected is nil, all are. A term without a selector matches nothing, and is left unchanged.
 func requireLabels(term, labels map[string]any, expected func(requirement map[string]any) bool) {
-	selector := table(term, "labelSelector")
+	selector := mapAtPath(term, "labelSelector")
 	if selector == nil {
 		return
 	}

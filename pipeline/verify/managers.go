@@ -18,14 +18,14 @@ type manager struct {
 	fields                       map[string]any
 }
 
-// managers returns who set fields of an object, by the time of their last write.
-func managers(obj map[string]any) []manager {
+// managersByTime returns who set fields of an object, by the time of their last write.
+func managersByTime(obj map[string]any) []manager {
 	var out []manager
-	for _, entry := range list(obj, "metadata", "managedFields") {
-		t, _ := time.Parse(time.RFC3339, text(entry, "time"))
+	for _, entry := range mapsAtPath(obj, "metadata", "managedFields") {
+		t, _ := time.Parse(time.RFC3339, textAtPath(entry, "time"))
 		out = append(out, manager{
-			name: text(entry, "manager"), operation: text(entry, "operation"), subresource: text(entry, "subresource"),
-			time: t, fields: table(entry, "fieldsV1"),
+			name: textAtPath(entry, "manager"), operation: textAtPath(entry, "operation"), subresource: textAtPath(entry, "subresource"),
+			time: t, fields: mapAtPath(entry, "fieldsV1"),
 		})
 	}
 	slices.SortStableFunc(out, func(a, b manager) int { return a.time.Compare(b.time) })
@@ -36,19 +36,19 @@ func managers(obj map[string]any) []manager {
 // request after a minute.
 const webhooksAtMost = time.Minute + time.Second
 
-// creator returns the entry of the manager that created an object, or nil if unknown: a later write by the same
-// manager changes its time, and of two that wrote at the time of creation only the fields that a pod is created
-// with identify the creator. The API server records the manager's time before it calls mutating webhooks, the
-// object's after them, both in whole seconds.
-func creator(entries []manager, obj map[string]any) *manager {
+// creatingManagerEntry returns the entry of the manager that created an object, or nil if unknown: a later write by the
+// same manager changes its time, and of two that wrote at the time of creation only the fields that a pod is created
+// with identify the creator. The API server records the manager's time before it calls mutating webhooks, the object's
+// after them, both in whole seconds.
+func creatingManagerEntry(entries []manager, obj map[string]any) *manager {
 	var near, made []*manager
-	at := created(obj)
+	at := creationTime(obj)
 	for i, m := range entries {
 		if later := m.time.Sub(at); m.subresource != "" || at.IsZero() || later > time.Second || later < -webhooksAtMost {
 			continue
 		}
 		near = append(near, &entries[i])
-		if m.owns([]step{{key: "spec"}, {key: "restartPolicy"}}) { // it is immutable
+		if m.ownsFieldAt([]step{{key: "spec"}, {key: "restartPolicy"}}) { // it is immutable
 			made = append(made, &entries[i])
 		}
 	}
@@ -61,11 +61,11 @@ func creator(entries []manager, obj map[string]any) *manager {
 	return near[0]
 }
 
-// owns reports whether the manager has set the field at a path, or something in it.
-func (m manager) owns(path []step) bool {
+// ownsFieldAt reports whether the manager has set the field at a path, or something in it.
+func (m manager) ownsFieldAt(path []step) bool {
 	fields := m.fields
 	for _, s := range path {
-		next, ok := descend(fields, s)
+		next, ok := descendManagedFields(fields, s)
 		if !ok || len(next) == 0 {
 			return ok // a field without parts is owned as a whole
 		}
@@ -78,7 +78,7 @@ func (m manager) owns(path []step) bool {
 func (m manager) sets(path []step) bool {
 	fields := m.fields
 	for _, s := range path {
-		next, ok := descend(fields, s)
+		next, ok := descendManagedFields(fields, s)
 		if !ok {
 			return false
 		}
@@ -87,8 +87,8 @@ func (m manager) sets(path []step) bool {
 	return true
 }
 
-// descend returns what a manager has set below a step.
-func descend(fields map[string]any, s step) (map[string]any, bool) {
+// descendManagedFields returns what a manager has set below a step.
+func descendManagedFields(fields map[string]any, s step) (map[string]any, bool) {
 	if !s.element {
 		next, ok := fields["f:"+s.key].(map[string]any)
 		return next, ok
@@ -96,7 +96,7 @@ func descend(fields map[string]any, s step) (map[string]any, bool) {
 	for key, v := range fields {
 		content, found := strings.CutPrefix(key, "k:")
 		if !found {
-			if key == "v:"+quoted(s.key) {
+			if key == "v:"+quoteJSONString(s.key) {
 				next, _ := v.(map[string]any)
 				return next, true
 			}
@@ -114,7 +114,7 @@ func descend(fields map[string]any, s step) (map[string]any, bool) {
 	return nil, false
 }
 
-func quoted(s string) string {
+func quoteJSONString(s string) string {
 	out, _ := json.Marshal(s) // a text can be written
 	return string(out)
 }

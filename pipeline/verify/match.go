@@ -16,7 +16,7 @@ import (
 func (v *verifier) verifyPod(pod map[string]any) result {
 	ref := refOf(pod)
 	out := result{pod: Pod{Namespace: ref.Namespace, Name: ref.Name, State: Foreign}}
-	o := v.snapshot.originOf(pod, v.options.Registry)
+	o := v.snapshot.resolveOwnerChain(pod, v.options.Registry)
 	out.pod.Workload = o.workloads[0].String()
 	found, unknown, err := normalPod(pod)
 	if err != nil {
@@ -29,8 +29,8 @@ func (v *verifier) verifyPod(pod map[string]any) result {
 		return out
 	}
 	m := &matching{verifier: v, pod: pod, found: found, origin: o, unknown: unknown}
-	m.search()
-	m.finish(&out)
+	m.searchMatchingVersion()
+	m.recordPodResult(&out)
 	return out
 }
 
@@ -60,19 +60,19 @@ type attempt struct {
 	owner    []change       // of the owner's template, if the pod was resized
 }
 
-// off is in how many fields the pod differs, apart from those that a resize has set.
-func (a *attempt) off() int { return len(a.changes) + len(a.unknown) + len(a.owner) }
+// differingFieldCount is in how many fields the pod differs, apart from those that a resize has set.
+func (a *attempt) differingFieldCount() int { return len(a.changes) + len(a.unknown) + len(a.owner) }
 
-// search compares the pod with the versions of its workload until one equals it.
-func (m *matching) search() {
+// searchMatchingVersion compares the pod with the versions of its workload until one equals it.
+func (m *matching) searchMatchingVersion() {
 	for _, ref := range m.origin.workloads {
-		if w := m.resolve(ref); w != nil {
+		if w := m.newestWorkloadWithTemplate(ref); w != nil {
 			m.head = w
 			break
 		}
 	}
 	if m.head != nil {
-		if m.ofHead = m.tryAll(m.head); !m.equal() && m.ofHead != nil {
+		if m.ofHead = m.tryAllTemplates(m.head); !m.bestVersionEquals() && m.ofHead != nil {
 			m.searchVersions(m.head.Ref)
 		}
 		return
@@ -84,11 +84,11 @@ func (m *matching) search() {
 	}
 }
 
-// resolve returns the workload of the newest commit that has the template of a reference.
-func (m *matching) resolve(ref Ref) *Workload {
+// newestWorkloadWithTemplate returns the workload of the newest commit that has the template of a reference.
+func (m *matching) newestWorkloadWithTemplate(ref Ref) *Workload {
 	w := m.heads[ref]
 	for _, one := range m.generated {
-		if w == nil && one.Ref.named(ref) {
+		if w == nil && one.Ref.canBeNamedBy(ref) {
 			w = one
 		}
 	}
@@ -106,16 +106,16 @@ func (m *matching) searchVersions(ref Ref) {
 			m.unread = cmp.Or(m.unread, err.Error())
 			continue
 		}
-		if m.tryAll(version); m.equal() {
+		if m.tryAllTemplates(version); m.bestVersionEquals() {
 			return
 		}
 	}
 }
 
-// tryAll compares the pod with the templates of a version, and returns the one that fits best so far, or nil.
-func (m *matching) tryAll(version *Workload) map[string]any {
+// tryAllTemplates compares the pod with the templates of a version, and returns the one that fits best so far, or nil.
+func (m *matching) tryAllTemplates(version *Workload) map[string]any {
 	for _, template := range version.Templates {
-		if m.try(version, template); m.equal() {
+		if m.tryTemplate(version, template); m.bestVersionEquals() {
 			break
 		}
 	}
@@ -125,51 +125,53 @@ func (m *matching) tryAll(version *Workload) map[string]any {
 	return m.best.template
 }
 
-// try compares the pod with a template. A template that cannot be read is no match.
-func (m *matching) try(version *Workload, template map[string]any) {
-	want, err := m.expect(template, m.origin, version.Object, m.pod)
+// tryTemplate compares the pod with a template. A template that cannot be read is no match.
+func (m *matching) tryTemplate(version *Workload, template map[string]any) {
+	want, err := m.expectedPodFromTemplate(template, m.origin, version.Object, m.pod)
 	if err != nil {
 		m.problem = fmt.Sprintf("reading %s in %s: %v", version.Ref, version.File, err)
 		return
 	}
 	found, _ := podmap.WithLast(want, m.found) // the rule podmap.KeepLastRule
-	a := &attempt{version: version, template: template, compared: m.compare(version, want, found)}
-	a.resized, a.changes = splitResized(m.pod, m.kept(a.compared, differences(want, found)))
-	a.unknown = m.differing(template)
+	a := &attempt{version: version, template: template, compared: m.newComparison(version, want, found)}
+	a.resized, a.changes = splitResized(m.pod, m.unexplainedChanges(a.compared, differencesBetweenPods(want, found)))
+	a.unknown = m.differingUnknownFields(template)
 	if len(a.resized) > 0 && m.origin.template != nil {
-		a.owner = m.ofOwner(a) // the pod no longer has the values of its template
+		a.owner = m.ownerTemplateChanges(a) // the pod no longer has the values of its template
 	}
-	if m.best == nil || a.off() < m.best.off() {
+	if m.best == nil || a.differingFieldCount() < m.best.differingFieldCount() {
 		m.best = a
 	}
 	// The owner's template is irrelevant for a version that the pod equals.
-	if a.off() > 0 && m.atOwner == nil && m.origin.template != nil && len(m.ofOwner(a)) == 0 {
+	if a.differingFieldCount() > 0 && m.atOwner == nil && m.origin.template != nil && len(m.ownerTemplateChanges(a)) == 0 {
 		m.atOwner = a
 	}
 }
 
-func (m *matching) compare(version *Workload, want, found map[string]any) *compared {
+func (m *matching) newComparison(version *Workload, want, found map[string]any) *compared {
 	return &compared{v: m.verifier, pod: m.pod, origin: m.origin, version: version, want: want, found: found}
 }
 
-// equal reports whether the pod equals the version that fits best.
-func (m *matching) equal() bool { return m.best != nil && m.best.off() == 0 }
+// bestVersionEquals reports whether the pod equals the version that fits best.
+func (m *matching) bestVersionEquals() bool {
+	return m.best != nil && m.best.differingFieldCount() == 0
+}
 
-// kept are the changes that neither Kubernetes nor the user explains.
-func (m *matching) kept(p *compared, changes []change) []change {
+// unexplainedChanges returns the changes that neither Kubernetes nor the user explains.
+func (m *matching) unexplainedChanges(p *compared, changes []change) []change {
 	return slices.DeleteFunc(changes, func(c change) bool {
-		return p.allowed(c) || m.ignores(c.field())
+		return p.isAllowedChange(c) || m.ignoresField(c.fieldPathWithIdentities())
 	})
 }
 
-// ignores reports whether a field may differ.
-func (v *verifier) ignores(field string) bool {
-	return slices.ContainsFunc(v.options.Ignore, func(pattern string) bool { return matches(pattern, field) })
+// ignoresField reports whether a field may differ.
+func (v *verifier) ignoresField(field string) bool {
+	return slices.ContainsFunc(v.options.Ignore, func(pattern string) bool { return matchesFieldPattern(pattern, field) })
 }
 
-// matches reports whether a field matches a pattern, in which * matches any text and all other characters match
-// literally.
-func matches(pattern, field string) bool {
+// matchesFieldPattern reports whether a field matches a pattern, in which * matches any text and all other characters
+// match literally.
+func matchesFieldPattern(pattern, field string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
 		return pattern == field
@@ -188,28 +190,28 @@ func matches(pattern, field string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// ofOwner returns the changes of the template of the pod's owner.
-func (m *matching) ofOwner(a *attempt) []change {
-	owners, err := m.expect(m.origin.template, m.origin, a.version.Object, m.pod)
+// ownerTemplateChanges returns the changes of the template of the pod's owner.
+func (m *matching) ownerTemplateChanges(a *attempt) []change {
+	owners, err := m.expectedPodFromTemplate(m.origin.template, m.origin, a.version.Object, m.pod)
 	if err != nil {
 		return nil
 	}
-	p := m.compare(a.version, a.compared.want, owners)
-	return m.kept(p, differences(a.compared.want, owners))
+	p := m.newComparison(a.version, a.compared.want, owners)
+	return m.unexplainedChanges(p, differencesBetweenPods(a.compared.want, owners))
 }
 
-// finish writes down what was found.
-func (m *matching) finish(out *result) {
+// recordPodResult writes down what was found.
+func (m *matching) recordPodResult(out *result) {
 	out.head, out.template = m.head, m.ofHead
 	a := m.best
 	if a == nil {
-		out.pod.Message = m.foreign()
+		out.pod.Message = m.describeForeignPod()
 		if problem := cmp.Or(m.problem, m.unread); problem != "" {
 			out.pod.State, out.pod.Message = Unreadable, problem
 		}
 		return
 	}
-	equal := m.equal()
+	equal := m.bestVersionEquals()
 	if !equal && m.atOwner != nil {
 		a = m.atOwner
 	}
@@ -220,7 +222,7 @@ func (m *matching) finish(out *result) {
 	case !equal:
 		out.pod.State = Changed
 		out.pod.Message = cmp.Or(m.unread, m.ownerDiffers(a.owner), maybeResized(m.pod, a.changes))
-		m.explain(a, &out.pod)
+		m.explainDifferences(a, &out.pod)
 		return
 	case m.head == nil:
 		out.pod.State, out.pod.Message = Removed, "the newest commit does not have its workload any more"
@@ -231,41 +233,41 @@ func (m *matching) finish(out *result) {
 	default:
 		out.pod.State = Older
 	}
-	m.explain(a, &out.pod)
+	m.explainDifferences(a, &out.pod)
 }
 
-// foreign describes what is known of a pod that no commit has.
-func (m *matching) foreign() string {
+// describeForeignPod describes what is known of a pod that no commit has.
+func (m *matching) describeForeignPod() string {
 	by := ""
-	if first := creator(managers(m.pod), m.pod); first != nil && first.name != "" {
+	if first := creatingManagerEntry(managersByTime(m.pod), m.pod); first != nil && first.name != "" {
 		by = "; it was created by " + first.name
 	}
 	if m.origin.direct.Kind == "Pod" {
 		return "no commit has this pod, and nothing controls it" + by
 	}
-	if first := creator(managers(m.origin.top), m.origin.top); first != nil && first.name != "" {
+	if first := creatingManagerEntry(managersByTime(m.origin.top), m.origin.top); first != nil && first.name != "" {
 		by = "; it was created by " + first.name
 	}
 	return fmt.Sprintf("no commit has %s%s", m.origin.workloads[0], by)
 }
 
-// explain lists what differs, and who did it.
-func (m *matching) explain(a *attempt, pod *Pod) {
+// explainDifferences lists what differs, and who did it.
+func (m *matching) explainDifferences(a *attempt, pod *Pod) {
 	inOwner := map[string]change{}
-	if a.off() > 0 && m.origin.template != nil {
-		for _, c := range m.ofOwner(a) {
-			inOwner[c.field()] = c
+	if a.differingFieldCount() > 0 && m.origin.template != nil {
+		for _, c := range m.ownerTemplateChanges(a) {
+			inOwner[c.fieldPathWithIdentities()] = c
 		}
 	}
 	for _, c := range slices.Concat(a.changes, a.resized) {
-		shown := c.shown()
-		of, ok := inOwner[c.field()]
+		shown := c.redactCredentials()
+		of, ok := inOwner[c.fieldPathWithIdentities()]
 		pod.Differences = append(pod.Differences, Difference{
-			Field: c.field(), Committed: shown.want, Found: shown.found, Order: c.order, summary: summary(shown),
-			Cause: m.causeOf(a.compared, c, ok && sameJSON(of.found, c.found)),
+			Field: c.fieldPathWithIdentities(), Committed: shown.want, Found: shown.found, Order: c.order, summary: summarizeChange(shown),
+			Cause: m.findCause(a.compared, c, ok && sameJSON(of.found, c.found)),
 		})
 	}
 	for _, f := range a.unknown {
-		pod.Differences = append(pod.Differences, f.difference())
+		pod.Differences = append(pod.Differences, f.toDifference())
 	}
 }

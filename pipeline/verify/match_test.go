@@ -23,7 +23,7 @@ func verifyOne(t *testing.T, committed, found string, s *Snapshot, options Optio
 		if obj["metadata"] == nil {
 			obj["metadata"] = map[string]any{}
 		}
-		meta := table(obj, "metadata")
+		meta := mapAtPath(obj, "metadata")
 		meta["name"], meta["namespace"] = "web", "shop"
 		return obj
 	}

@@ -29,8 +29,8 @@ type origin struct {
 // maxOwners bounds how far owners are followed.
 const maxOwners = 8
 
-// originOf follows the owners of a pod.
-func (s *Snapshot) originOf(pod map[string]any, registry *workload.Registry) origin {
+// resolveOwnerChain follows the owners of a pod.
+func (s *Snapshot) resolveOwnerChain(pod map[string]any, registry *workload.Registry) origin {
 	self := refOf(pod)
 	o := origin{direct: self}
 	ref := controllerRef(pod)
@@ -40,18 +40,18 @@ func (s *Snapshot) originOf(pod map[string]any, registry *workload.Registry) ori
 	}
 	var above []Ref
 	for i := 0; ref != nil && i < maxOwners; i++ {
-		r := newRef(text(ref, "apiVersion"), text(ref, "kind"), self.Namespace, text(ref, "name"))
+		r := newRef(textAtPath(ref, "apiVersion"), textAtPath(ref, "kind"), self.Namespace, textAtPath(ref, "name"))
 		above = append(above, r)
 		obj := s.objects[r]
 		if i == 0 {
 			o.direct, o.owner = r, obj
-			if obj != nil && text(obj, "metadata", "uid") != text(ref, "uid") {
+			if obj != nil && textAtPath(obj, "metadata", "uid") != textAtPath(ref, "uid") {
 				// A pod that is being deleted outlives its owner, which may have been recreated by now.
-				o.owner, o.forged = nil, at(pod, "metadata", "deletionTimestamp") == nil
+				o.owner, o.forged = nil, valueAtPath(pod, "metadata", "deletionTimestamp") == nil
 			}
 		}
 		if obj == nil {
-			above = append(above, guessed(pod, r)...)
+			above = append(above, guessOwnersByName(pod, r)...)
 			break
 		}
 		o.top = obj
@@ -63,9 +63,9 @@ func (s *Snapshot) originOf(pod map[string]any, registry *workload.Registry) ori
 	return o
 }
 
-// guessed returns the possible owners of an owner that was not read, by the naming schemes of controllers. An owner
-// that is not built into Kubernetes is not resolved: a made-up group could otherwise pass for any workload.
-func guessed(pod map[string]any, owner Ref) []Ref {
+// guessOwnersByName returns the possible owners of an owner that was not read, by the naming schemes of controllers. An
+// owner that is not built into Kubernetes is not resolved: a made-up group could otherwise pass for any workload.
+func guessOwnersByName(pod map[string]any, owner Ref) []Ref {
 	if !owner.builtIn() {
 		return nil
 	}
@@ -82,11 +82,11 @@ func guessed(pod map[string]any, owner Ref) []Ref {
 
 // ownersTemplate returns the template that a pod's owner has, or had when it made the pod, as metadata and spec.
 func (s *Snapshot) ownersTemplate(pod map[string]any, o origin, registry *workload.Registry) map[string]any {
-	hash := text(pod, "metadata", "labels", "controller-revision-hash")
+	hash := textAtPath(pod, "metadata", "labels", "controller-revision-hash")
 	switch o.direct.Kind {
 	case "StatefulSet", "DaemonSet":
 		if revision := s.controllerRevision(o.direct, hash); revision != nil {
-			return table(revision, "data", "spec", "template")
+			return mapAtPath(revision, "data", "spec", "template")
 		}
 		if hash != "" {
 			return nil // the owner's template may be newer than the pod

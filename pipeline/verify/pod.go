@@ -16,7 +16,7 @@ import (
 // normalPod returns what of a pod or a template is compared, in maps of its own: labels, annotations, finalizers and the
 // spec, written as the API server writes them. unknown are the fields of the spec that the types do not have.
 func normalPod(pod map[string]any) (out map[string]any, unknown []unknownField, err error) {
-	spec := table(pod, "spec")
+	spec := mapAtPath(pod, "spec")
 	var typed corev1.PodSpec
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, &typed, true)
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
@@ -34,11 +34,11 @@ func normalPod(pod map[string]any) (out map[string]any, unknown []unknownField, 
 	}
 	metadata := map[string]any{}
 	for _, key := range []string{"labels", "annotations"} {
-		if m := table(pod, "metadata", key); len(m) > 0 {
+		if m := mapAtPath(pod, "metadata", key); len(m) > 0 {
 			metadata[key] = withoutNull(m)
 		}
 	}
-	if f, _ := at(pod, "metadata", "finalizers").([]any); len(f) > 0 {
+	if f, _ := valueAtPath(pod, "metadata", "finalizers").([]any); len(f) > 0 {
 		metadata["finalizers"] = append([]any(nil), f...)
 	}
 	return map[string]any{"metadata": metadata, "spec": written}, unknown, nil
@@ -55,9 +55,10 @@ func withoutNull(m map[string]any) map[string]any {
 	return out
 }
 
-// expect returns the pod that the API server and the pod's controller would make from a template, as far as the
-// template, the owner and the pod's own identity determine it. Additions by admission are accepted later, by rules.
-func (v *verifier) expect(template map[string]any, o origin, top, pod map[string]any) (map[string]any, error) {
+// expectedPodFromTemplate returns the pod that the API server and the pod's controller would make from a template, as
+// far as the template, the owner and the pod's own identity determine it. Additions by admission are accepted later, by
+// rules.
+func (v *verifier) expectedPodFromTemplate(template map[string]any, o origin, top, pod map[string]any) (map[string]any, error) {
 	out, _, err := normalPod(template)
 	if err != nil {
 		return nil, err
@@ -81,9 +82,9 @@ func (v *verifier) expect(template map[string]any, o origin, top, pod map[string
 
 // expectStateful adds what the controller of StatefulSets sets: the identity, and the volumes of its claims.
 func expectStateful(out, top, pod map[string]any) {
-	spec, name := table(out, "spec"), text(pod, "metadata", "name")
+	spec, name := mapAtPath(out, "spec"), textAtPath(pod, "metadata", "name")
 	spec["hostname"] = name
-	if service := text(top, "spec", "serviceName"); service != "" {
+	if service := textAtPath(top, "spec", "serviceName"); service != "" {
 		spec["subdomain"] = service
 	} else {
 		delete(spec, "subdomain")
@@ -94,10 +95,10 @@ func expectStateful(out, top, pod map[string]any) {
 // expectClaims adds the volumes of an owner's claim templates, whose claims have the pod's name: those of StatefulSets and of OpenKruise's
 // CloneSets (source: UpdateStorage in pkg/controller/cloneset/utils of openkruise/kruise).
 func expectClaims(out, top, pod map[string]any) {
-	spec, name := table(out, "spec"), text(pod, "metadata", "name")
+	spec, name := mapAtPath(out, "spec"), textAtPath(pod, "metadata", "name")
 	volumes, _ := spec["volumes"].([]any)
-	for _, claim := range list(top, "spec", "volumeClaimTemplates") {
-		claimName := text(claim, "metadata", "name")
+	for _, claim := range mapsAtPath(top, "spec", "volumeClaimTemplates") {
+		claimName := textAtPath(claim, "metadata", "name")
 		volumes = podmap.Without(volumes, claimName)
 		volumes = append(volumes, map[string]any{
 			"name": claimName, "persistentVolumeClaim": map[string]any{"claimName": claimName + "-" + name},
@@ -113,28 +114,28 @@ func expectClaims(out, top, pod map[string]any) {
 // key, effect, operator and value, and never expire (source: AddOrUpdateTolerationInPodSpec in
 // pkg/apis/core/v1/helper of k8s.io/kubernetes).
 func expectDaemon(out, pod map[string]any) {
-	for _, t := range list(out, "spec", "tolerations") {
-		if daemonTolerates(t, at(out, "spec", "hostNetwork") == true) {
+	for _, t := range mapsAtPath(out, "spec", "tolerations") {
+		if daemonTolerates(t, valueAtPath(out, "spec", "hostNetwork") == true) {
 			delete(t, "tolerationSeconds")
 		}
 	}
 	node := ""
-	for _, term := range list(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms") {
-		for _, field := range list(term, "matchFields") {
+	for _, term := range mapsAtPath(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms") {
+		for _, field := range mapsAtPath(term, "matchFields") {
 			if values, _ := field["values"].([]any); field["key"] == "metadata.name" && len(values) == 1 {
 				node, _ = values[0].(string)
 			}
 		}
 	}
-	if bound := text(pod, "spec", "nodeName"); bound != "" {
+	if bound := textAtPath(pod, "spec", "nodeName"); bound != "" {
 		node = bound
 	}
-	affinity := table(out, "spec", "affinity")
+	affinity := mapAtPath(out, "spec", "affinity")
 	if affinity == nil {
 		affinity = map[string]any{}
-		table(out, "spec")["affinity"] = affinity
+		mapAtPath(out, "spec")["affinity"] = affinity
 	}
-	nodes := table(affinity, "nodeAffinity")
+	nodes := mapAtPath(affinity, "nodeAffinity")
 	if nodes == nil {
 		nodes = map[string]any{}
 		affinity["nodeAffinity"] = nodes
@@ -147,12 +148,12 @@ func expectDaemon(out, pod map[string]any) {
 // jobSpec returns the spec of the Job that a pod is of.
 func (v *verifier) jobSpec(o origin, top map[string]any) map[string]any {
 	if o.owner != nil {
-		return table(o.owner, "spec")
+		return mapAtPath(o.owner, "spec")
 	}
-	if spec := table(top, "spec", "jobTemplate", "spec"); spec != nil {
+	if spec := mapAtPath(top, "spec", "jobTemplate", "spec"); spec != nil {
 		return spec
 	}
-	return table(top, "spec")
+	return mapAtPath(top, "spec")
 }
 
 // jobIndex is the variable that pods of indexed Jobs get, and the annotation with its value.
@@ -163,21 +164,21 @@ const (
 
 // expectJob adds what pods of indexed Jobs have: the index as a variable of each container, and in the host's name.
 func expectJob(out, spec, pod map[string]any) {
-	if text(spec, "completionMode") != "Indexed" {
+	if textAtPath(spec, "completionMode") != "Indexed" {
 		return
 	}
-	index := text(pod, "metadata", "annotations", jobIndexAnnotation)
-	if job := text(controllerRef(pod), "name"); job != "" {
-		table(out, "spec")["hostname"] = job + "-" + index
+	index := textAtPath(pod, "metadata", "annotations", jobIndexAnnotation)
+	if job := textAtPath(controllerRef(pod), "name"); job != "" {
+		mapAtPath(out, "spec")["hostname"] = job + "-" + index
 	}
 	for _, key := range []string{"initContainers", "containers"} {
-		for _, c := range list(out, "spec", key) {
+		for _, c := range mapsAtPath(out, "spec", key) {
 			env, _ := c["env"].([]any)
 			if len(podmap.Without(env, jobIndex)) != len(env) {
 				continue
 			}
 			path := "metadata.annotations['" + jobIndexAnnotation + "']"
-			if _, labelled := table(pod, "metadata", "labels")[jobIndexAnnotation]; labelled {
+			if _, labelled := mapAtPath(pod, "metadata", "labels")[jobIndexAnnotation]; labelled {
 				path = "metadata.labels['" + jobIndexAnnotation + "']"
 			}
 			c["env"] = append(env, map[string]any{"name": jobIndex, "valueFrom": map[string]any{"fieldRef": map[string]any{

@@ -25,8 +25,8 @@ func (r Ref) Generated() bool { return strings.HasSuffix(r.Name, anyEnding) }
 // BaseName is the name, or the generateName, as it is written in a manifest.
 func (r Ref) BaseName() string { return strings.TrimSuffix(r.Name, anyEnding) }
 
-// named reports whether an object of the reference o can be the one that r names.
-func (r Ref) named(o Ref) bool {
+// canBeNamedBy reports whether an object of the reference o can be the one that r names.
+func (r Ref) canBeNamedBy(o Ref) bool {
 	if !r.Generated() || len(o.Name) != len(r.BaseName())+generatedEnding || !strings.HasPrefix(o.Name, r.BaseName()) {
 		return r == o
 	}
@@ -77,17 +77,17 @@ func (r Ref) builtIn() bool {
 
 // refOf names an object by its own words.
 func refOf(obj map[string]any) Ref {
-	return newRef(text(obj, "apiVersion"), text(obj, "kind"), text(obj, "metadata", "namespace"), text(obj, "metadata", "name"))
+	return newRef(textAtPath(obj, "apiVersion"), textAtPath(obj, "kind"), textAtPath(obj, "metadata", "namespace"), textAtPath(obj, "metadata", "name"))
 }
 
-// text returns the text at a path of keys, or "".
-func text(m map[string]any, path ...string) string {
-	s, _ := at(m, path...).(string)
+// textAtPath returns the text at a path of keys, or "".
+func textAtPath(m map[string]any, path ...string) string {
+	s, _ := valueAtPath(m, path...).(string)
 	return s
 }
 
-// at returns the value at a path of keys, or nil.
-func at(m map[string]any, path ...string) any {
+// valueAtPath returns the value at a path of keys, or nil.
+func valueAtPath(m map[string]any, path ...string) any {
 	var v any = m
 	for _, key := range path {
 		next, ok := v.(map[string]any)
@@ -99,15 +99,15 @@ func at(m map[string]any, path ...string) any {
 	return v
 }
 
-// table returns the map at a path of keys, or nil.
-func table(m map[string]any, path ...string) map[string]any {
-	t, _ := at(m, path...).(map[string]any)
+// mapAtPath returns the map at a path of keys, or nil.
+func mapAtPath(m map[string]any, path ...string) map[string]any {
+	t, _ := valueAtPath(m, path...).(map[string]any)
 	return t
 }
 
-// list returns the elements at a path of keys that are maps.
-func list(m map[string]any, path ...string) []map[string]any {
-	elements, _ := at(m, path...).([]any)
+// mapsAtPath returns the elements at a path of keys that are maps.
+func mapsAtPath(m map[string]any, path ...string) []map[string]any {
+	elements, _ := valueAtPath(m, path...).([]any)
 	out := make([]map[string]any, 0, len(elements))
 	for _, e := range elements {
 		if one, ok := e.(map[string]any); ok {

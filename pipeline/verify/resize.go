@@ -18,8 +18,8 @@ const vpaAnnotation = "vpaInPlaceUpdated"
 // resizes returns the managers that have resized a pod in place. An entry without a time, or with one before the pod
 // was created, is of another pod.
 func resizes(pod map[string]any) []manager {
-	return slices.DeleteFunc(managers(pod), func(m manager) bool {
-		return m.subresource != resizeSubresource || m.time.IsZero() || m.time.Before(created(pod))
+	return slices.DeleteFunc(managersByTime(pod), func(m manager) bool {
+		return m.subresource != resizeSubresource || m.time.IsZero() || m.time.Before(creationTime(pod))
 	})
 }
 
@@ -94,7 +94,7 @@ func splitResized(pod map[string]any, changes []change) (resized, others []chang
 		others = append(others, c)
 	}
 	marked := func(c change) bool {
-		return c.want == nil && c.found == "true" && c.place() == "metadata.annotations."+vpaAnnotation
+		return c.want == nil && c.found == "true" && c.placeWithoutIdentities() == "metadata.annotations."+vpaAnnotation
 	}
 	if at := slices.IndexFunc(others, marked); at >= 0 && len(resizes(pod)) > 0 {
 		resized = append(resized, others[at])
@@ -105,7 +105,7 @@ func splitResized(pod map[string]any, changes []change) (resized, others []chang
 
 // maybeResized returns what may explain the changes of a pod that was saved without managedFields, or "".
 func maybeResized(pod map[string]any, changes []change) string {
-	if len(changes) == 0 || len(managers(pod)) > 0 {
+	if len(changes) == 0 || len(managersByTime(pod)) > 0 {
 		return ""
 	}
 	for _, c := range changes {
@@ -122,6 +122,6 @@ func (m *matching) ownerDiffers(changes []change) string {
 	if len(changes) == 0 {
 		return ""
 	}
-	first := changes[0].shown()
-	return fmt.Sprintf("the template of its owner differs as well, in %s: %s", first.field(), summary(first))
+	first := changes[0].redactCredentials()
+	return fmt.Sprintf("the template of its owner differs as well, in %s: %s", first.fieldPathWithIdentities(), summarizeChange(first))
 }

@@ -50,7 +50,7 @@ func (s *Snapshot) addSaved(obj map[string]any, apiVersion, kind string) {
 		}
 		for _, item := range items {
 			if one, ok := item.(map[string]any); ok {
-				s.addSaved(one, text(obj, "apiVersion"), element)
+				s.addSaved(one, textAtPath(obj, "apiVersion"), element)
 			}
 		}
 		return
@@ -58,7 +58,7 @@ func (s *Snapshot) addSaved(obj map[string]any, apiVersion, kind string) {
 	if own == "" && kind != "" {
 		obj["apiVersion"], obj["kind"] = apiVersion, kind
 	}
-	if ref := refOf(obj); slices.Contains(Kinds, ref.Kind) || !ref.builtIn() && at(obj, "spec") != nil {
+	if ref := refOf(obj); slices.Contains(Kinds, ref.Kind) || !ref.builtIn() && valueAtPath(obj, "spec") != nil {
 		s.Add(obj)
 	}
 }

@@ -24,8 +24,8 @@ type fleetSidecar struct {
 	running, committed map[string]int
 }
 
-// note counts a pod, whose committed template is that of the newest commit.
-func (f *fleet) note(committed, pod map[string]any) {
+// countPodSidecars counts a pod, whose committed template is that of the newest commit.
+func (f *fleet) countPodSidecars(committed, pod map[string]any) {
 	for _, name := range f.names {
 		want, ok := sidecarVersion(committed, name)
 		if !ok {
@@ -49,9 +49,9 @@ func (f *fleet) note(committed, pod map[string]any) {
 // sidecarVersion returns the version of the image of a container, which may be among the init containers.
 func sidecarVersion(pod map[string]any, name string) (string, bool) {
 	for _, key := range []string{"containers", "initContainers"} {
-		for _, c := range list(pod, "spec", key) {
+		for _, c := range mapsAtPath(pod, "spec", key) {
 			if c["name"] == name {
-				return imageVersion(text(c, "image")), true
+				return imageVersion(textAtPath(c, "image")), true
 			}
 		}
 	}
@@ -70,8 +70,8 @@ func imageVersion(image string) string {
 	return "latest"
 }
 
-// sidecars returns what was counted, in the order of the names.
-func (f *fleet) sidecars() []Sidecar {
+// countedSidecars returns what was counted, in the order of the names.
+func (f *fleet) countedSidecars() []Sidecar {
 	var out []Sidecar
 	for _, name := range f.names {
 		s := f.by[name]

@@ -72,8 +72,8 @@ func (s *Snapshot) Read(kind string) {
 // Pods returns the number of pods.
 func (s *Snapshot) Pods() int { return len(s.pods) }
 
-// knows reports whether the objects of a kind were read.
-func (s *Snapshot) knows(kind string) bool { return s.kinds[kind] }
+// hasReadKind reports whether the objects of a kind were read.
+func (s *Snapshot) hasReadKind(kind string) bool { return s.kinds[kind] }
 
 // olderThan reports whether the API server is known to be of a version before 1.MINOR.
 func (s *Snapshot) olderThan(minor int) bool {
@@ -82,22 +82,22 @@ func (s *Snapshot) olderThan(minor int) bool {
 	return err == nil && its < minor
 }
 
-// unread returns what was not read, for the report.
-func (s *Snapshot) unread() []string {
+// unreadKinds returns what was not read, for the report.
+func (s *Snapshot) unreadKinds() []string {
 	out := slices.Clone(s.Unread)
 	needed := map[string]string{"ReplicaSet": "replicasets", "ServiceAccount": "serviceaccounts", "PriorityClass": "priorityclasses"}
 	// Many clusters have none of these, so their absence from saved objects is irrelevant unless a pod depends on
 	// one.
 	for _, pod := range s.pods {
-		if text(pod, "spec", "runtimeClassName") != "" {
+		if textAtPath(pod, "spec", "runtimeClassName") != "" {
 			needed["RuntimeClass"] = "runtimeclasses"
 		}
-		if text(pod, "metadata", "annotations", limitRangerAnnotation) != "" {
+		if textAtPath(pod, "metadata", "annotations", limitRangerAnnotation) != "" {
 			needed["LimitRange"] = "limitranges"
 		}
 	}
 	for kind, resource := range needed {
-		if !s.knows(kind) && !slices.Contains(out, resource) {
+		if !s.hasReadKind(kind) && !slices.Contains(out, resource) {
 			out = append(out, resource)
 		}
 	}
@@ -108,11 +108,11 @@ func (s *Snapshot) unread() []string {
 // controllerRevision returns the revision of an owner that a pod was made of, by the hash in its label, or nil.
 func (s *Snapshot) controllerRevision(owner Ref, hash string) map[string]any {
 	for _, r := range s.revisions[owner.Namespace] {
-		if ref := controllerRef(r); ref == nil || newRef(text(ref, "apiVersion"), text(ref, "kind"), owner.Namespace, text(ref, "name")) != owner {
+		if ref := controllerRef(r); ref == nil || newRef(textAtPath(ref, "apiVersion"), textAtPath(ref, "kind"), owner.Namespace, textAtPath(ref, "name")) != owner {
 			continue
 		}
 		// Pods of a StatefulSet have the revision's name, those of a DaemonSet the hash in its label.
-		if text(r, "metadata", "name") == hash || text(r, "metadata", "labels", "controller-revision-hash") == hash {
+		if textAtPath(r, "metadata", "name") == hash || textAtPath(r, "metadata", "labels", "controller-revision-hash") == hash {
 			return r
 		}
 	}
@@ -121,7 +121,7 @@ func (s *Snapshot) controllerRevision(owner Ref, hash string) map[string]any {
 
 // controllerRef returns the owner reference that controls an object, or nil.
 func controllerRef(obj map[string]any) map[string]any {
-	for _, ref := range list(obj, "metadata", "ownerReferences") {
+	for _, ref := range mapsAtPath(obj, "metadata", "ownerReferences") {
 		if controls, _ := ref["controller"].(bool); controls {
 			return ref
 		}
@@ -129,17 +129,17 @@ func controllerRef(obj map[string]any) map[string]any {
 	return nil
 }
 
-// created is when an object was created.
-func created(obj map[string]any) time.Time {
-	t, _ := time.Parse(time.RFC3339, text(obj, "metadata", "creationTimestamp"))
+// creationTime returns when an object was created.
+func creationTime(obj map[string]any) time.Time {
+	t, _ := time.Parse(time.RFC3339, textAtPath(obj, "metadata", "creationTimestamp"))
 	return t
 }
 
-// changed returns when an object was last written to, as far as it is recorded.
-func changed(obj map[string]any) time.Time {
-	last := created(obj)
-	for _, entry := range list(obj, "metadata", "managedFields") {
-		if t, err := time.Parse(time.RFC3339, text(entry, "time")); err == nil && t.After(last) {
+// lastWriteTime returns when an object was last written to, as far as it is recorded.
+func lastWriteTime(obj map[string]any) time.Time {
+	last := creationTime(obj)
+	for _, entry := range mapsAtPath(obj, "metadata", "managedFields") {
+		if t, err := time.Parse(time.RFC3339, textAtPath(entry, "time")); err == nil && t.After(last) {
 			last = t
 		}
 	}

@@ -10,7 +10,7 @@ func TestReadIsKept(t *testing.T) {
 	s := &Snapshot{}
 	s.Read("LimitRange")
 	s.Add(parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}}`))
-	if !s.knows("LimitRange") || !s.knows("Pod") || s.knows("ServiceAccount") {
+	if !s.hasReadKind("LimitRange") || !s.hasReadKind("Pod") || s.hasReadKind("ServiceAccount") {
 		t.Errorf("it knows %v", s.kinds)
 	}
 }

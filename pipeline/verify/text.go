@@ -21,7 +21,7 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	for _, pod := range r.Pods {
 		if pod.State != Current || verbose {
-			pod.write(&b)
+			pod.writePodReport(&b)
 		}
 	}
 	if r.Commit.ID != "" {
@@ -31,7 +31,7 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 	for _, state := range States {
 		total += r.Counts[state]
 	}
-	fmt.Fprintf(&b, "%s compared", plural(total, "pod"))
+	fmt.Fprintf(&b, "%s compared", countWithNoun(total, "pod"))
 	separator := ": "
 	for _, state := range States {
 		if n := r.Counts[state]; n > 0 {
@@ -41,26 +41,26 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 	}
 	b.WriteString("\n")
 	if r.Finished > 0 {
-		fmt.Fprintf(&b, "%s that finished left out\n", plural(r.Finished, "pod"))
+		fmt.Fprintf(&b, "%s that finished left out\n", countWithNoun(r.Finished, "pod"))
 	}
 	for _, s := range r.Sidecars {
 		b.WriteString(s.String() + "\n")
 	}
 	if len(r.Absent) > 0 {
-		fmt.Fprintf(&b, "%s without a pod: %s\n", plural(len(r.Absent), "committed workload"), some(r.Absent))
+		fmt.Fprintf(&b, "%s without a pod: %s\n", countWithNoun(len(r.Absent), "committed workload"), joinFirstNames(r.Absent))
 	}
 	if len(r.Unread) > 0 {
 		fmt.Fprintf(&b, "not read, and so not checked: %s\n", strings.Join(r.Unread, ", "))
 	}
 	if r.AuditUnnamed > 0 {
 		fmt.Fprintf(&b, "the audit log has %s of a pod without its name, of no use here: only the level RequestResponse has the names of controllers' pods\n",
-			plural(r.AuditUnnamed, "creation"))
+			countWithNoun(r.AuditUnnamed, "creation"))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (p Pod) write(b *strings.Builder) {
+func (p Pod) writePodReport(b *strings.Builder) {
 	fmt.Fprintf(b, "%s/%s: %s", p.Namespace, p.Name, inText[p.State])
 	if p.State != Foreign {
 		fmt.Fprintf(b, " (%s", p.Workload)
@@ -72,7 +72,7 @@ func (p Pod) write(b *strings.Builder) {
 	if p.Commit != nil && p.Commit.ID != "" && p.State != Current {
 		fmt.Fprintf(b, ", commit %s", *p.Commit)
 		if p.Commit.Behind > 0 {
-			fmt.Fprintf(b, ", %s behind", plural(p.Commit.Behind, "commit"))
+			fmt.Fprintf(b, ", %s behind", countWithNoun(p.Commit.Behind, "commit"))
 		}
 	}
 	if p.Message != "" {
@@ -95,7 +95,7 @@ func (s Sidecar) String() string {
 		}
 		switch {
 		case v.Committed > 0 && v.Committed == s.Pods:
-			fmt.Fprintf(&b, "%d of %s run %s", v.Pods, plural(s.Pods, "pod"), v.Version)
+			fmt.Fprintf(&b, "%d of %s run %s", v.Pods, countWithNoun(s.Pods, "pod"), v.Version)
 		case v.Committed > 0:
 			fmt.Fprintf(&b, "%d run %s, %d are to", v.Pods, v.Version, v.Committed)
 		case v.Version == "":
@@ -108,8 +108,8 @@ func (s Sidecar) String() string {
 	return b.String()
 }
 
-// some names the first of many.
-func some(names []string) string {
+// joinFirstNames names the first of many.
+func joinFirstNames(names []string) string {
 	const most = 5
 	if len(names) <= most {
 		return strings.Join(names, ", ")
@@ -117,7 +117,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-func plural(n int, noun string) string {
+func countWithNoun(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -41,7 +41,7 @@ func newUnknownField(spec map[string]any, problem error) unknownField {
 			}
 			element := number
 			if fields := elementKeys[list]; len(fields) > 0 {
-				steps, _ := index(v, fields)
+				steps, _ := elementsByIdentity(v, fields)
 				element = steps[i].key
 			}
 			at = v[i]
@@ -55,8 +55,8 @@ func newUnknownField(spec map[string]any, problem error) unknownField {
 	return out
 }
 
-// differing returns the unknown fields of a pod that a template does not have with the same values.
-func (m *matching) differing(template map[string]any) []unknownField {
+// differingUnknownFields returns the unknown fields of a pod that a template does not have with the same values.
+func (m *matching) differingUnknownFields(template map[string]any) []unknownField {
 	if len(m.unknown) == 0 {
 		return nil
 	}
@@ -66,12 +66,12 @@ func (m *matching) differing(template map[string]any) []unknownField {
 	}
 	return slices.DeleteFunc(slices.Clone(m.unknown), func(f unknownField) bool {
 		same := func(c unknownField) bool { return c.name == f.name && f.value != nil && sameJSON(c.value, f.value) }
-		return slices.ContainsFunc(committed, same) || m.ignores(f.name)
+		return slices.ContainsFunc(committed, same) || m.ignoresField(f.name)
 	})
 }
 
-// difference describes an unknown field. Its value is not shown, as it may be anything.
-func (f unknownField) difference() Difference {
+// toDifference describes an unknown field. Its value is not shown, as it may be anything.
+func (f unknownField) toDifference() Difference {
 	return Difference{
 		Field: f.name, Cause: Cause{Kind: CauseUnknown},
 		summary: "not as committed; this version of prerig does not know the field",

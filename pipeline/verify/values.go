@@ -16,8 +16,8 @@ import (
 // longest is how much of a value is shown in text.
 const longest = 160
 
-// short writes a value in one line, cut where it is long.
-func short(v any) string {
+// shortSingleLine writes a value in one line, cut where it is long.
+func shortSingleLine(v any) string {
 	var out string
 	if s, ok := v.(string); ok && !strings.ContainsAny(s, "\n\r") {
 		out = s
@@ -53,19 +53,19 @@ func isSecret(key string) bool {
 	return key == lastApplied || secretName.MatchString(key) && !slices.Contains(secretNames, key)
 }
 
-// shown returns a change without credentials: what a webhook puts into a pod is in no repository, and more people may read
-// a report than the cluster.
-func (c change) shown() change {
+// redactCredentials returns a change without credentials: what a webhook puts into a pod is in no repository, and more
+// people may read a report than the cluster.
+func (c change) redactCredentials() change {
 	for i, s := range c.path {
 		if s.key == "env" && i+2 < len(c.path) && c.path[i+2].key == "value" && secretName.MatchString(c.path[i+1].key) {
-			c.want, c.found = masked(c.want), masked(c.found)
+			c.want, c.found = maskPresentValue(c.want), maskPresentValue(c.found)
 			return c
 		}
 	}
 	last := c.path[len(c.path)-1]
 	hide := func(v any) any {
 		if _, ok := v.(string); ok && !last.element && isSecret(last.key) {
-			return masked(v)
+			return maskPresentValue(v)
 		}
 		return withoutCredentials(v)
 	}
@@ -73,8 +73,8 @@ func (c change) shown() change {
 	return c
 }
 
-// masked hides a value, but not its absence.
-func masked(v any) any {
+// maskPresentValue hides a value, but not its absence.
+func maskPresentValue(v any) any {
 	if v == nil || v == "" {
 		return v
 	}
@@ -93,14 +93,14 @@ func withoutCredentials(v any) any {
 		out := make(map[string]any, len(v))
 		for key, value := range v {
 			if _, ok := value.(string); ok && isSecret(key) {
-				out[key] = masked(value)
+				out[key] = maskPresentValue(value)
 				continue
 			}
 			out[key] = withoutCredentials(value)
 		}
 		if name, ok := v["name"].(string); ok && secretName.MatchString(name) {
 			if _, ok := v["value"].(string); ok {
-				out["value"] = masked(v["value"])
+				out["value"] = maskPresentValue(v["value"])
 			}
 		}
 		return out
@@ -111,7 +111,7 @@ func withoutCredentials(v any) any {
 			out[i] = withoutCredentials(value)
 			word, isText := out[i].(string)
 			if isText {
-				out[i] = argument(before, word)
+				out[i] = maskCredentialArgument(before, word)
 			}
 			before = word
 		}
@@ -137,8 +137,9 @@ var aboutSecret = lazyregexp.New(`(?i:[_.-](?:mode|name|namespace|path|file|dir|
 // isSecretOption reports whether the value of an option is a credential by its name.
 func isSecretOption(name string) bool { return isSecret(name) && !aboutSecret.MatchString(name) }
 
-// argument hides in an argument of a command what is a credential by the name of its option, which may be the argument before.
-func argument(before, word string) string {
+// maskCredentialArgument hides in an argument of a command what is a credential by the name of its option, which may be
+// the argument before.
+func maskCredentialArgument(before, word string) string {
 	if option.MatchString(before) && isSecretOption(before) && word != "" && !strings.HasPrefix(word, "--") {
 		return hidden
 	}

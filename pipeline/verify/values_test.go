@@ -16,9 +16,9 @@ func TestLastApplied(t *testing.T) {
 	if pod.State != Current {
 		t.Errorf("it is %s: %v", pod.State, pod.Differences)
 	}
-	for _, c := range differences(parse(t, `{metadata: {}}`), parse(t, `{metadata: {annotations: {`+applied+`}}}`)) {
-		if shown := c.shown(); shown.found != hidden {
-			t.Errorf("%s is shown as %v", c.field(), shown.found)
+	for _, c := range differencesBetweenPods(parse(t, `{metadata: {}}`), parse(t, `{metadata: {annotations: {`+applied+`}}}`)) {
+		if shown := c.redactCredentials(); shown.found != hidden {
+			t.Errorf("%s is shown as %v", c.fieldPathWithIdentities(), shown.found)
 		}
 	}
 }
@@ -37,8 +37,8 @@ spec:
   nodeSelector: {secret: hunter5}
 `
 	var shown []string
-	for _, c := range differences(parse(t, `{metadata: {annotations: {a: b}}, spec: {containers: [{name: a}]}}`), parse(t, found)) {
-		c = c.shown()
+	for _, c := range differencesBetweenPods(parse(t, `{metadata: {annotations: {a: b}}, spec: {containers: [{name: a}]}}`), parse(t, found)) {
+		c = c.redactCredentials()
 		text, err := json.Marshal(c.found)
 		if err != nil {
 			t.Fatal(err)
@@ -83,11 +83,11 @@ func TestArgumentsHideCredentials(t *testing.T) {
 		`readinessProbe: {exec: {command: [redis-cli, --pass, hunter1, ping]}}`:            `{"exec":{"command":["redis-cli","--pass","***","ping"]}}`,
 		`livenessProbe: {httpGet: {port: 80, httpHeaders: [{name: Authorization, value: Basic hunter1}, {name: Host, value: kept}]}}`: `{"httpGet":{"httpHeaders":[{"name":"Authorization","value":"***"},{"name":"Host","value":"kept"}],"port":80}}`,
 	} {
-		changes := differences(parse(t, `{spec: {containers: [{name: a}]}}`), parse(t, `{spec: {containers: [{name: a, `+found+`}]}}`))
+		changes := differencesBetweenPods(parse(t, `{spec: {containers: [{name: a}]}}`), parse(t, `{spec: {containers: [{name: a, `+found+`}]}}`))
 		if len(changes) != 1 {
 			t.Fatalf("%s: %v", found, changes)
 		}
-		shown, err := json.Marshal(changes[0].shown().found)
+		shown, err := json.Marshal(changes[0].redactCredentials().found)
 		if err != nil || string(shown) != want {
 			t.Errorf("%s is shown as %s, %v", found, shown, err)
 		}
@@ -127,7 +127,7 @@ func TestInnermostNamesHideCredentials(t *testing.T) {
 		{"", "registry/token:v1", "registry/token:v1"},
 		{"", "echo author: kept a=b", "echo author: kept a=b"},
 	} {
-		if got := argument(c.before, c.word); got != c.want {
+		if got := maskCredentialArgument(c.before, c.word); got != c.want {
 			t.Errorf("%s after %q is shown as\n%s, want\n%s", c.word, c.before, got, c.want)
 		}
 	}

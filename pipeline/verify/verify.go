@@ -58,9 +58,9 @@ func Verify(ctx context.Context, snapshot *Snapshot, history History, options Op
 	}
 	report := &Report{
 		APIVersion: ReportAPIVersion, Kind: ReportKind, Commit: history.Head(), KubernetesVersion: snapshot.KubernetesVersion,
-		Counts: map[State]int{}, Unread: snapshot.unread(), Pods: []Pod{}, AuditUnnamed: options.Audit.Unnamed(),
+		Counts: map[State]int{}, Unread: snapshot.unreadKinds(), Pods: []Pod{}, AuditUnnamed: options.Audit.Unnamed(),
 	}
-	chosen := v.choose(report)
+	chosen := v.choosePodsToCompare(report)
 	results := make([]result, len(chosen))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, runtime.GOMAXPROCS(0)))
@@ -76,7 +76,7 @@ func Verify(ctx context.Context, snapshot *Snapshot, history History, options Op
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	v.fill(report, chosen, results)
+	v.addPodResults(report, chosen, results)
 	return report, nil
 }
 
@@ -87,7 +87,7 @@ func newVerifier(snapshot *Snapshot, history History, options Options) (*verifie
 	}
 	v := &verifier{
 		snapshot: snapshot, history: history, options: options, audit: options.Audit, server: server, heads: history.Workloads(),
-		limits: map[string][]limitRange{}, mutators: snapshot.mutators(),
+		limits: map[string][]limitRange{}, mutators: snapshot.mutatorsReachingPods(),
 	}
 	for ref, w := range v.heads {
 		if ref.Generated() {
@@ -97,7 +97,7 @@ func newVerifier(snapshot *Snapshot, history History, options Options) (*verifie
 	slices.SortFunc(v.generated, func(a, b *Workload) int { return a.Ref.compare(b.Ref) })
 	for namespace, objects := range snapshot.limits {
 		for _, obj := range objects {
-			v.limits[namespace] = append(v.limits[namespace], limitRange{admission.NewLimitRange(podmap.CopyMap(obj)), changed(obj)})
+			v.limits[namespace] = append(v.limits[namespace], limitRange{admission.NewLimitRange(podmap.CopyMap(obj)), lastWriteTime(obj)})
 		}
 	}
 	return v, nil
@@ -108,7 +108,7 @@ func newVerifier(snapshot *Snapshot, history History, options Options) (*verifie
 func (v *verifier) limitsFor(pod map[string]any) []admission.LimitRange {
 	var out []admission.LimitRange
 	for _, l := range v.limits[refOf(pod).Namespace] {
-		if !l.changed.After(created(pod)) {
+		if !l.changed.After(creationTime(pod)) {
 			out = append(out, l.LimitRange)
 		}
 	}
@@ -121,8 +121,8 @@ type limitRange struct {
 	changed time.Time
 }
 
-// choose returns the pods that are compared, by namespace and name, and counts those that have finished.
-func (v *verifier) choose(report *Report) []map[string]any {
+// choosePodsToCompare returns the pods that are compared, by namespace and name, and counts those that have finished.
+func (v *verifier) choosePodsToCompare(report *Report) []map[string]any {
 	namespaces := map[string]bool{}
 	for _, n := range v.options.Namespaces {
 		namespaces[n] = true
@@ -134,18 +134,18 @@ func (v *verifier) choose(report *Report) []map[string]any {
 	}
 	var out []map[string]any
 	for _, pod := range v.snapshot.pods {
-		if !v.options.AllNamespaces && !namespaces[text(pod, "metadata", "namespace")] {
+		if !v.options.AllNamespaces && !namespaces[textAtPath(pod, "metadata", "namespace")] {
 			continue
 		}
-		if phase := text(pod, "status", "phase"); phase == "Succeeded" || phase == "Failed" {
+		if phase := textAtPath(pod, "status", "phase"); phase == "Succeeded" || phase == "Failed" {
 			report.Finished++
 			continue
 		}
 		out = append(out, pod)
 	}
 	slices.SortFunc(out, func(a, b map[string]any) int {
-		return cmp.Or(cmp.Compare(text(a, "metadata", "namespace"), text(b, "metadata", "namespace")),
-			cmp.Compare(text(a, "metadata", "name"), text(b, "metadata", "name")))
+		return cmp.Or(cmp.Compare(textAtPath(a, "metadata", "namespace"), textAtPath(b, "metadata", "namespace")),
+			cmp.Compare(textAtPath(a, "metadata", "name"), textAtPath(b, "metadata", "name")))
 	})
 	return out
 }
@@ -158,8 +158,8 @@ type result struct {
 	template map[string]any
 }
 
-// fill adds up the results.
-func (v *verifier) fill(report *Report, chosen []map[string]any, results []result) {
+// addPodResults adds up the results.
+func (v *verifier) addPodResults(report *Report, chosen []map[string]any, results []result) {
 	names := v.options.Sidecars
 	if len(names) == 0 {
 		names = DefaultSidecars
@@ -171,10 +171,10 @@ func (v *verifier) fill(report *Report, chosen []map[string]any, results []resul
 		report.Pods = append(report.Pods, r.pod)
 		if r.head != nil {
 			present[r.head.Ref] = true
-			f.note(r.template, chosen[i])
+			f.countPodSidecars(r.template, chosen[i])
 		}
 	}
-	report.Sidecars = f.sidecars()
+	report.Sidecars = f.countedSidecars()
 	var absent []Ref
 	for ref, w := range v.heads {
 		if w.elsewhere == nil && !present[ref] && ref.Kind != "PodTemplate" {
@@ -190,7 +190,7 @@ func (v *verifier) fill(report *Report, chosen []map[string]any, results []resul
 // priorityClass returns the class with a name, or the default class if the name is empty; nil if none exists.
 func (v *verifier) priorityClass(name string) map[string]any {
 	for _, class := range v.snapshot.classes {
-		if isDefault, _ := class["globalDefault"].(bool); name == "" && isDefault || name != "" && text(class, "metadata", "name") == name {
+		if isDefault, _ := class["globalDefault"].(bool); name == "" && isDefault || name != "" && textAtPath(class, "metadata", "name") == name {
 			return class
 		}
 	}

@@ -61,9 +61,9 @@ func TestVerify(t *testing.T) {
 	s := &Snapshot{KubernetesVersion: "v1.36.3"}
 	pod := func(of, pod string) {
 		obj := parse(t, pod)
-		meta := table(obj, "metadata")
+		meta := mapAtPath(obj, "metadata")
 		meta["name"], meta["namespace"], meta["generateName"] = of+"-7d4b9c6d5f-x2x7k", "shop", of+"-7d4b9c6d5f-"
-		table(meta, "labels")["pod-template-hash"] = "7d4b9c6d5f"
+		mapAtPath(meta, "labels")["pod-template-hash"] = "7d4b9c6d5f"
 		meta["ownerReferences"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of + "-7d4b9c6d5f", "controller": true, "uid": "u"}}
 		obj["apiVersion"], obj["kind"] = "v1", "Pod"
 		s.Add(obj)
@@ -116,7 +116,7 @@ func TestMatches(t *testing.T) {
 		field: true, `metadata.annotations["example.com/*"]`: true, "*": true, "metadata.*x*": true, `metadata.*"]`: true,
 		"metadata": false, "": false, `metadata.labels*`: false, `*y"]`: false, `metadata.annotations["example.com/x"]*x`: false,
 	} {
-		if got := matches(pattern, field); got != want {
+		if got := matchesFieldPattern(pattern, field); got != want {
 			t.Errorf("%s: %t", pattern, got)
 		}
 	}

@@ -21,8 +21,8 @@ type mutator struct {
 	configuration map[string]any
 }
 
-// mutators returns the webhooks and mutating policies of the snapshot that pods reach.
-func (s *Snapshot) mutators() []mutator {
+// mutatorsReachingPods returns the webhooks and mutating policies of the snapshot that pods reach.
+func (s *Snapshot) mutatorsReachingPods() []mutator {
 	var out []mutator
 	for _, obj := range s.webhooks {
 		var c admissionregistrationv1.MutatingWebhookConfiguration
@@ -38,7 +38,7 @@ func (s *Snapshot) mutators() []mutator {
 	}
 	for _, obj := range s.policies {
 		var c admissionregistrationv1.MutatingWebhook
-		constraints := table(obj, "spec", "matchConstraints")
+		constraints := mapAtPath(obj, "spec", "matchConstraints")
 		if constraints == nil {
 			continue
 		}
@@ -48,7 +48,7 @@ func (s *Snapshot) mutators() []mutator {
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(shape, &c) != nil {
 			continue
 		}
-		m := mutator{name: "MutatingAdmissionPolicy " + text(obj, "metadata", "name"), rules: c.Rules, configuration: obj}
+		m := mutator{name: "MutatingAdmissionPolicy " + textAtPath(obj, "metadata", "name"), rules: c.Rules, configuration: obj}
 		if m.setSelectors(c.NamespaceSelector, c.ObjectSelector) {
 			out = append(out, m)
 		}
@@ -72,8 +72,9 @@ func (m *mutator) setSelectors(namespaces, objects *metav1.LabelSelector) bool {
 	return err == nil
 }
 
-// reaches reports whether the creation of a pod with these labels in a namespace with those reaches the webhook.
-func (m mutator) reaches(namespace, pod labels.Set) bool {
+// reachesPodCreation reports whether the creation of a pod with these labels in a namespace with those reaches the
+// webhook.
+func (m mutator) reachesPodCreation(namespace, pod labels.Set) bool {
 	return slices.ContainsFunc(m.rules, createsPods) && m.namespaces.Matches(namespace) && m.objects.Matches(pod)
 }
 
@@ -92,16 +93,16 @@ func createsPods(r admissionregistrationv1.RuleWithOperations) bool {
 func (v *verifier) webhooksOf(p *compared) []string {
 	namespace := refOf(p.pod).Namespace
 	own := labels.Set{"kubernetes.io/metadata.name": namespace}
-	for key, value := range table(v.snapshot.objects[newRef("v1", "Namespace", "", namespace)], "metadata", "labels") {
+	for key, value := range mapAtPath(v.snapshot.objects[newRef("v1", "Namespace", "", namespace)], "metadata", "labels") {
 		own[key], _ = value.(string)
 	}
 	with := labels.Set{}
-	for key, value := range table(p.want, "metadata", "labels") {
+	for key, value := range mapAtPath(p.want, "metadata", "labels") {
 		with[key], _ = value.(string)
 	}
 	var names []string
 	for _, m := range v.mutators {
-		if m.reaches(own, with) && !created(m.configuration).After(created(p.pod)) {
+		if m.reachesPodCreation(own, with) && !creationTime(m.configuration).After(creationTime(p.pod)) {
 			names = append(names, m.name)
 		}
 	}

@@ -32,37 +32,37 @@ type customResource struct {
 // crdRule is a rule in CEL of the schema at a path.
 type crdRule struct{ at, rule, message string }
 
-// exactlyOne is a rule about fields of which one must be given.
-func exactlyOne(at string, fields ...string) crdRule {
-	return crdRule{at, count(fields) + " == 1", "exactly one of " + strings.Join(fields, ", ") + " must be given"}
+// exactlyOneRule is a rule about fields of which one must be given.
+func exactlyOneRule(at string, fields ...string) crdRule {
+	return crdRule{at, countSetFieldsExpression(fields) + " == 1", "exactly one of " + strings.Join(fields, ", ") + " must be given"}
 }
 
 // atMostOne is a rule about fields that exclude each other.
 func atMostOne(at string, fields ...string) crdRule {
-	return crdRule{at, count(fields) + " <= 1", "at most one of " + strings.Join(fields, ", ") + " may be given"}
+	return crdRule{at, countSetFieldsExpression(fields) + " <= 1", "at most one of " + strings.Join(fields, ", ") + " may be given"}
 }
 
 // texts are fields that hold a text. An empty one is as good as none, as decoders read it.
 var texts = []string{"branch", "tag", "name", "digest", "path", "file", "builtIn", "config", "values"}
 
-// given is whether a field is given.
-func given(field string) string {
+// fieldIsSetExpression returns whether a field is given.
+func fieldIsSetExpression(field string) string {
 	if slices.Contains(texts, field) {
 		return "has(self." + field + ") && self." + field + " != ''"
 	}
 	return "has(self." + field + ")"
 }
 
-// count is the number of fields that are given.
-func count(fields []string) string {
+// countSetFieldsExpression returns the number of fields that are given.
+func countSetFieldsExpression(fields []string) string {
 	has := make([]string, len(fields))
 	for i, field := range fields {
-		has[i] = given(field)
+		has[i] = fieldIsSetExpression(field)
 	}
 	return "[" + strings.Join(has, ", ") + "].filter(given, given).size()"
 }
 
-func column(name, kind, path string, priority int) any {
+func printerColumn(name, kind, path string, priority int) any {
 	out := map[string]any{"name": name, "type": kind, "jsonPath": path}
 	if priority > 0 {
 		out["priority"] = priority
@@ -73,30 +73,30 @@ func column(name, kind, path string, priority int) any {
 // customResources are the definitions. Rules say no more than the decoders do, which tests with an API server
 // compare.
 func customResources(pipeline, pipelineStatus, policy, policyStatus []byte) []customResource {
-	ready, message := column("Ready", "string", `.status.conditions[?(@.type=="Ready")].status`, 0),
-		column("Status", "string", `.status.conditions[?(@.type=="Ready")].message`, 0)
-	age := column("Age", "date", ".metadata.creationTimestamp", 0)
+	ready, message := printerColumn("Ready", "string", `.status.conditions[?(@.type=="Ready")].status`, 0),
+		printerColumn("Status", "string", `.status.conditions[?(@.type=="Ready")].message`, 0)
+	age := printerColumn("Age", "date", ".metadata.creationTimestamp", 0)
 	return []customResource{{
 		kind: "RenderPipeline", plural: "renderpipelines", short: "rp", schema: pipeline, status: pipelineStatus,
 		columns: []any{
-			ready, message, column("Revision", "string", ".status.lastRun.revision", 1), column("Suspended", "boolean", ".spec.suspend", 1), age,
+			ready, message, printerColumn("Revision", "string", ".status.lastRun.revision", 1), printerColumn("Suspended", "boolean", ".spec.suspend", 1), age,
 		},
 		rules: []crdRule{
-			exactlyOne("spec.source", "git", "oci", "dir"),
-			exactlyOne("spec.sources[]", "git", "oci", "dir"),
-			exactlyOne("spec.policies[]", "path", "file", "builtIn", "name"),
-			exactlyOne("spec.publish[]", v1alpha1.PublishKinds()...),
-			exactlyOne("spec.notify[]", "fluxReceiver", "cloudEvent", "commitStatus"),
+			exactlyOneRule("spec.source", "git", "oci", "dir"),
+			exactlyOneRule("spec.sources[]", "git", "oci", "dir"),
+			exactlyOneRule("spec.policies[]", "path", "file", "builtIn", "name"),
+			exactlyOneRule("spec.publish[]", v1alpha1.PublishKinds()...),
+			exactlyOneRule("spec.notify[]", "fluxReceiver", "cloudEvent", "commitStatus"),
 			atMostOne("spec.source.git.ref", "branch", "tag", "name"),
 			atMostOne("spec.source.oci.ref", "tag", "digest"),
 		},
 		bounds: map[string]int{"spec.sources": 64, "spec.policies": 64, "spec.publish": 64, "spec.notify": 64},
 	}, {
 		kind: "InjectionPolicy", plural: "injectionpolicies", short: "ipol", schema: policy, status: policyStatus,
-		columns: []any{ready, message, column("Mode", "string", ".spec.mode", 1), age},
+		columns: []any{ready, message, printerColumn("Mode", "string", ".spec.mode", 1), age},
 		rules: []crdRule{
 			atMostOne("spec.istio.injector", "config", "configMap", "builtIn"),
-			{"spec.istio.injector", "!(" + given("values") + ") || " + given("config"), "values belong to config, which must be given too"},
+			{"spec.istio.injector", "!(" + fieldIsSetExpression("values") + ") || " + fieldIsSetExpression("config"), "values belong to config, which must be given too"},
 			{"spec", "!has(self.from) || self.from == '' || !has(self.istio) || !has(self.istio.injector) || !has(self.istio.injector.configMap)",
 				"from: Cluster reads the injector's ConfigMap of the cluster, and excludes istio.injector.configMap"},
 		},
@@ -106,7 +106,7 @@ func customResources(pipeline, pipelineStatus, policy, policyStatus []byte) []cu
 // crdFiles returns the definitions as files.
 func crdFiles(all []customResource) (files []generatedFile, err error) {
 	for _, one := range all {
-		text, err := one.definition()
+		text, err := one.customResourceDefinition()
 		if err != nil {
 			return nil, fmt.Errorf("writing the definition of %s: %w", one.kind, err)
 		}
@@ -142,14 +142,14 @@ func alertFiles() ([]generatedFile, error) {
 	}, nil
 }
 
-// definition returns the CustomResourceDefinition.
-func (r customResource) definition() ([]byte, error) {
-	schema, err := structural(r.schema)
+// customResourceDefinition returns the CustomResourceDefinition.
+func (r customResource) customResourceDefinition() ([]byte, error) {
+	schema, err := toStructuralSchema(r.schema)
 	if err != nil {
 		return nil, err
 	}
 	properties := schema["properties"].(map[string]any)
-	status, err := structural(r.status)
+	status, err := toStructuralSchema(r.status)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +200,8 @@ func schemaAt(schema map[string]any, path string) map[string]any {
 	return schema
 }
 
-// structural returns a JSON Schema as a definition takes it.
-func structural(text []byte) (map[string]any, error) {
+// toStructuralSchema returns a JSON Schema as a definition takes it.
+func toStructuralSchema(text []byte) (map[string]any, error) {
 	var s map[string]any
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, err

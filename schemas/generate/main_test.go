@@ -86,7 +86,7 @@ func TestFunctionDefinition(t *testing.T) {
 
 func TestLostMarker(t *testing.T) {
 	m := readMarkers(map[string]string{module + "/" + apiDir + ".Istio.Nowhere": "It has a marker.\n+enum=A,B"})
-	if err := m.leftOver(); err == nil || !strings.Contains(err.Error(), "Istio.Nowhere") {
+	if err := m.unusedMarkerError(); err == nil || !strings.Contains(err.Error(), "Istio.Nowhere") {
 		t.Errorf("got %v", err)
 	}
 }

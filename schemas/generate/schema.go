@@ -87,11 +87,11 @@ func policySchema() (text, table []byte, err error) {
 	schema.Title = "InjectionPolicy"
 	setConst(schema, "apiVersion", v1alpha1.APIVersion)
 	setConst(schema, "kind", v1alpha1.Kind)
-	m.applyTo("InjectionPolicy", schema)
+	m.applyMarkersTo("InjectionPolicy", schema)
 	for name, s := range schema.Definitions {
-		m.applyTo(name, s)
+		m.applyMarkersTo(name, s)
 	}
-	if err := m.leftOver(); err != nil {
+	if err := m.unusedMarkerError(); err != nil {
 		return nil, nil, err
 	}
 	excludeSources(schema.Definitions["Injector"])
@@ -160,8 +160,8 @@ func goName(key string) string {
 	return strings.ToUpper(key[:1]) + key[1:]
 }
 
-// applyTo puts the markers of a type into its schema.
-func (m *commentMarkers) applyTo(typeName string, s *jsonschema.Schema) {
+// applyMarkersTo puts the markers of a type into its schema.
+func (m *commentMarkers) applyMarkersTo(typeName string, s *jsonschema.Schema) {
 	if m.lenient[typeName] {
 		m.used[typeName] = true
 		s.AdditionalProperties = nil
@@ -196,8 +196,8 @@ func elementSchema(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// leftOver fails on a marker that reached no field, so that none is lost without a word.
-func (m *commentMarkers) leftOver() error {
+// unusedMarkerError fails on a marker that reached no field, so that none is lost without a word.
+func (m *commentMarkers) unusedMarkerError() error {
 	var lost []string
 	for name := range m.lenient {
 		if !m.used[name] {

@@ -48,7 +48,7 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 		name = "function-input"
 	}
 	policy["metadata"] = map[string]any{"name": name}
-	set(policy, []string{"spec", "istio"}, map[string]any{})
+	setNestedValue(policy, []string{"spec", "istio"}, map[string]any{})
 	data, ok := obj["data"].(map[string]any)
 	if !ok && obj["data"] != nil {
 		ps.WrongType([]any{"data"}, obj["data"], "a map")
@@ -60,7 +60,7 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 		return p
 	}
 	if data["builtIn"] == nil && data["configMap"] == nil {
-		set(policy, configMapPaths["builtIn"], "istio")
+		setNestedValue(policy, configMapPaths["builtIn"], "istio")
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		path, ok := configMapPaths[key]
@@ -77,11 +77,11 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 		case text == "":
 			ps.add([]any{"data", key}, "is empty")
 		default:
-			set(policy, path, text)
+			setNestedValue(policy, path, text)
 		}
 	}
 	before := len(ps.List)
-	ps.decode(nil, policy, p)
+	ps.decodeAPIObject(nil, policy, p)
 	for i := range ps.List[before:] { // What is wrong with a value is wrong with the key that gave it.
 		problem := &ps.List[before+i]
 		for key, path := range configMapPaths {
@@ -93,8 +93,8 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 	return p
 }
 
-// set puts a value at a path of maps, which are made where they are missing.
-func set(m map[string]any, path []string, value any) {
+// setNestedValue puts a value at a path of maps, which are made where they are missing.
+func setNestedValue(m map[string]any, path []string, value any) {
 	for _, key := range path[:len(path)-1] {
 		next, ok := m[key].(map[string]any)
 		if !ok {

@@ -80,7 +80,7 @@ func readLock(obj map[string]any, ps *problems, where strict.Locator) (*ImageLoc
 	ps.checkType(obj, "kind", KindImageLock)
 	lock := &ImageLock{}
 	if len(ps.List) == 0 {
-		ps.decode(nil, obj, lock)
+		ps.decodeAPIObject(nil, obj, lock)
 		ps.validateLock(lock)
 	}
 	if len(ps.List) == 0 {
@@ -130,7 +130,7 @@ func NewImageLock(name string, images []LockedImage) *ImageLock {
 
 // MarshalImageLock encodes a lock as YAML that ParseImageLock can read. The output is deterministic.
 func MarshalImageLock(lock *ImageLock) ([]byte, error) {
-	n, err := (&writer{}).node(reflect.ValueOf(*lock))
+	n, err := (&writer{}).nodeForValue(reflect.ValueOf(*lock))
 	if err != nil {
 		return nil, fmt.Errorf("writing ImageLock %q: %w", lock.Metadata.Name, err)
 	}

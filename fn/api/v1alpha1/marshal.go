@@ -19,7 +19,7 @@ import (
 // sorted by key, multi-line texts as literal blocks, unset fields omitted.
 func Marshal(p *InjectionPolicy) ([]byte, error) {
 	w := &writer{}
-	n, err := w.node(reflect.ValueOf(*p))
+	n, err := w.nodeForValue(reflect.ValueOf(*p))
 	if err != nil {
 		return nil, fmt.Errorf("writing InjectionPolicy %q: %w", p.Metadata.Name, err)
 	}
@@ -33,7 +33,7 @@ func Marshal(p *InjectionPolicy) ([]byte, error) {
 	if err := encoder.Close(); err != nil {
 		return nil, fmt.Errorf("writing InjectionPolicy %q: %w", p.Metadata.Name, err)
 	}
-	return w.putTexts(b.Bytes()), nil
+	return w.replaceTextPlaceholders(b.Bytes()), nil
 }
 
 // writer converts a policy to nodes. Multi-line texts are left out at first: the encoder would write one with a
@@ -42,13 +42,13 @@ type writer struct {
 	texts []string
 }
 
-func (w *writer) node(v reflect.Value) (*yamlv3.Node, error) {
+func (w *writer) nodeForValue(v reflect.Value) (*yamlv3.Node, error) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
-			return scalar(nil)
+			return encodeScalarNode(nil)
 		}
-		return w.node(v.Elem())
+		return w.nodeForValue(v.Elem())
 	case reflect.Struct:
 		return w.structNode(v)
 	case reflect.Map:
@@ -59,7 +59,7 @@ func (w *writer) node(v reflect.Value) (*yamlv3.Node, error) {
 			out.Style = yamlv3.FlowStyle
 		}
 		for i := range v.Len() {
-			e, err := w.node(v.Index(i))
+			e, err := w.nodeForValue(v.Index(i))
 			if err != nil {
 				return nil, err
 			}
@@ -67,9 +67,9 @@ func (w *writer) node(v reflect.Value) (*yamlv3.Node, error) {
 		}
 		return out, nil
 	case reflect.String:
-		return w.text(v.String())
+		return w.encodeTextNode(v.String())
 	}
-	return scalar(v.Interface())
+	return encodeScalarNode(v.Interface())
 }
 
 func (w *writer) structNode(v reflect.Value) (*yamlv3.Node, error) {
@@ -80,7 +80,7 @@ func (w *writer) structNode(v reflect.Value) (*yamlv3.Node, error) {
 		if strings.Contains(options, "omitempty") && isEmpty(f) {
 			continue
 		}
-		if err := w.addTo(out, name, f); err != nil {
+		if err := w.appendField(out, name, f); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +97,7 @@ func (w *writer) mapNode(v reflect.Value) (*yamlv3.Node, error) {
 		keys[k.String()] = struct{}{}
 	}
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		if err := w.addTo(out, k, v.MapIndex(reflect.ValueOf(k))); err != nil {
+		if err := w.appendField(out, k, v.MapIndex(reflect.ValueOf(k))); err != nil {
 			return nil, err
 		}
 	}
@@ -107,12 +107,12 @@ func (w *writer) mapNode(v reflect.Value) (*yamlv3.Node, error) {
 	return out, nil
 }
 
-func (w *writer) addTo(out *yamlv3.Node, name string, v reflect.Value) error {
-	key, err := scalar(name)
+func (w *writer) appendField(out *yamlv3.Node, name string, v reflect.Value) error {
+	key, err := encodeScalarNode(name)
 	if err != nil {
 		return err
 	}
-	value, err := w.node(v)
+	value, err := w.nodeForValue(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -130,8 +130,8 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// scalar lets the encoder choose the quotes, so that every text decodes to itself.
-func scalar(v any) (*yamlv3.Node, error) {
+// encodeScalarNode lets the encoder choose the quotes, so that every text decodes to itself.
+func encodeScalarNode(v any) (*yamlv3.Node, error) {
 	n := &yamlv3.Node{}
 	if err := n.Encode(v); err != nil {
 		return nil, err
@@ -141,11 +141,11 @@ func scalar(v any) (*yamlv3.Node, error) {
 
 const placeholder = "prerig.dev/text-"
 
-// text returns the node of a text, or a placeholder for one that becomes a literal block.
-func (w *writer) text(s string) (*yamlv3.Node, error) {
+// encodeTextNode returns the node of a text, or a placeholder for one that becomes a literal block.
+func (w *writer) encodeTextNode(s string) (*yamlv3.Node, error) {
 	lines := strings.Contains(strings.TrimSuffix(s, "\n"), "\n") || strings.Contains(s, placeholder)
 	if !lines || !fitsBlock(s) {
-		return scalar(s)
+		return encodeScalarNode(s)
 	}
 	w.texts = append(w.texts, s)
 	return &yamlv3.Node{Kind: yamlv3.ScalarNode, Tag: "!!str", Value: placeholder + strconv.Itoa(len(w.texts)-1)}, nil
@@ -165,8 +165,8 @@ func fitsBlock(s string) bool {
 	return true
 }
 
-// putTexts replaces the placeholders. Each is at the end of its line, after a key or the dash of a list.
-func (w *writer) putTexts(data []byte) []byte {
+// replaceTextPlaceholders replaces the placeholders. Each is at the end of its line, after a key or the dash of a list.
+func (w *writer) replaceTextPlaceholders(data []byte) []byte {
 	if len(w.texts) == 0 {
 		return data
 	}

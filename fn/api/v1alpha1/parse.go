@@ -19,7 +19,7 @@ func Parse(data []byte) (*InjectionPolicy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading InjectionPolicy: %w", err)
 	}
-	return read(obj, doc.Duplicates(nil), doc)
+	return readPolicyObject(obj, doc.Duplicates(nil), doc)
 }
 
 // readObject reads the one object of a file.
@@ -39,7 +39,7 @@ func readObject(data []byte) (*strict.Document, map[string]any, error) {
 // ResourceList. It is defaulted and validated. Problems come back as a *PolicyError without lines; see FromLocated.
 //
 // A v1 ConfigMap, as "kpt fn eval -- key=value" makes one, is read with the keys of configMapPaths.
-func FromObject(obj map[string]any) (*InjectionPolicy, error) { return read(obj, nil, nil) }
+func FromObject(obj map[string]any) (*InjectionPolicy, error) { return readPolicyObject(obj, nil, nil) }
 
 // Located is an object that knows where its fields are in a file, such as a document of package manifest.
 type Located interface {
@@ -53,10 +53,10 @@ func FromLocated(doc Located) (*InjectionPolicy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading InjectionPolicy: %w", err)
 	}
-	return read(obj, nil, doc)
+	return readPolicyObject(obj, nil, doc)
 }
 
-func read(obj map[string]any, known []strict.Problem, where strict.Locator) (*InjectionPolicy, error) {
+func readPolicyObject(obj map[string]any, known []strict.Problem, where strict.Locator) (*InjectionPolicy, error) {
 	ps := &problems{}
 	ps.List = known
 	p := &InjectionPolicy{}
@@ -64,7 +64,7 @@ func read(obj map[string]any, known []strict.Problem, where strict.Locator) (*In
 	case isConfigMap(obj):
 		p = ps.fromConfigMap(obj)
 	case ps.checkKind(obj):
-		ps.decode(nil, obj, p)
+		ps.decodeAPIObject(nil, obj, p)
 		ps.checkVerbatim(obj)
 	}
 	if len(ps.List) == 0 {

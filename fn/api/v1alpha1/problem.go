@@ -33,8 +33,8 @@ func (e *PolicyError) Error() string {
 // problems collects what is wrong with a policy.
 type problems struct{ strict.Problems }
 
-// decode reads an object of this package into target, a pointer.
-func (ps *problems) decode(at []any, v, target any) {
+// decodeAPIObject reads an object of this package into target, a pointer.
+func (ps *problems) decodeAPIObject(at []any, v, target any) {
 	strict.Decoder{Enums: enums, Open: lenientTypes, Suggest: suggestImageField}.Decode(at, v, target, &ps.Problems)
 }
 

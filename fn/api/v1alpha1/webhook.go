@@ -27,11 +27,11 @@ func WebhookFromObject(obj map[string]any) (Webhook, error) {
 	ps := &problems{}
 	for i, e := range entries {
 		m, _ := e.(map[string]any)
-		if m == nil || !takesPods(m) {
+		if m == nil || !matchesPodCreation(m) {
 			continue
 		}
 		var rule WebhookRule
-		ps.decode([]any{"webhooks", i}, e, &rule)
+		ps.decodeAPIObject([]any{"webhooks", i}, e, &rule)
 		ps.validateSelector([]any{"webhooks", i, "namespaceSelector"}, rule.NamespaceSelector)
 		ps.validateSelector([]any{"webhooks", i, "objectSelector"}, rule.ObjectSelector)
 		w.Webhooks = append(w.Webhooks, rule)
@@ -42,23 +42,23 @@ func WebhookFromObject(obj map[string]any) (Webhook, error) {
 	return w, nil
 }
 
-// takesPods reports whether an entry's rules take in the creation of pods. An entry without rules was cut down by hand and is
-// meant to.
-func takesPods(entry map[string]any) bool {
+// matchesPodCreation reports whether an entry's rules take in the creation of pods. An entry without rules was cut down
+// by hand and is meant to.
+func matchesPodCreation(entry map[string]any) bool {
 	rules, ok := entry["rules"].([]any)
 	if !ok {
 		return true
 	}
 	for _, r := range rules {
 		rule, _ := r.(map[string]any)
-		if has(rule["operations"], "CREATE") && has(rule["resources"], "pods") && has(rule["apiGroups"], "") {
+		if containsOrWildcard(rule["operations"], "CREATE") && containsOrWildcard(rule["resources"], "pods") && containsOrWildcard(rule["apiGroups"], "") {
 			return true
 		}
 	}
 	return false
 }
 
-func has(list any, word string) bool {
+func containsOrWildcard(list any, word string) bool {
 	l, _ := list.([]any)
 	for _, e := range l {
 		if e == word || e == "*" {

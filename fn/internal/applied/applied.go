@@ -35,23 +35,23 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	r := &runner{validator: v, report: Report{Kubernetes: v.Kubernetes, Refused: map[string]int{}, Expected: map[string]int{}}}
-	check := func(b batch) error { return r.check(ctx, b) }
+	check := func(b batch) error { return r.checkBatchStages(ctx, b) }
 	defer func() { err = errors.Join(err, v.close()) }()
 	for _, dir := range o.Corpora {
-		if err := corpus(dir, check); err != nil {
+		if err := yieldIstioCorpus(dir, check); err != nil {
 			return &r.report, err
 		}
 	}
 	if o.Examples != "" {
-		if err := examples(o.Examples, check); err != nil {
+		if err := yieldExampleManifests(o.Examples, check); err != nil {
 			return &r.report, err
 		}
 	}
-	if err := random(o.Seed, o.Count, check); err != nil {
+	if err := yieldRandomWorkloads(o.Seed, o.Count, check); err != nil {
 		return &r.report, err
 	}
 	if o.Charts != "" {
-		if err := installed(ctx, o, check); err != nil {
+		if err := yieldInstalledPolicies(ctx, o, check); err != nil {
 			return &r.report, err
 		}
 	}

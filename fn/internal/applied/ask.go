@@ -67,8 +67,8 @@ func startValidator(ctx context.Context, path string) (*validator, error) {
 
 func (v *validator) close() error { return errors.Join(v.in.Close(), v.command.Wait()) }
 
-// ask returns the answers to requests.
-func (v *validator) ask(requests []request) ([]answer, error) {
+// sendRequests returns the answers to requests.
+func (v *validator) sendRequests(requests []request) ([]answer, error) {
 	sent := make(chan error, 1)
 	go func() {
 		writer := bufio.NewWriter(v.in)

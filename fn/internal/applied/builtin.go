@@ -63,15 +63,15 @@ func builtIn(names []string, next bool) ([]*v1alpha1.InjectionPolicy, error) {
 			return nil, fmt.Errorf("reading the built-in policy %s: %w", name, err)
 		}
 		if next {
-			upgrade(policy)
+			upgradeSidecarVersions(policy)
 		}
 		out = append(out, policy)
 	}
 	return out, nil
 }
 
-// upgrade changes the version of the sidecars of a policy.
-func upgrade(policy *v1alpha1.InjectionPolicy) {
+// upgradeSidecarVersions changes the version of the sidecars of a policy.
+func upgradeSidecarVersions(policy *v1alpha1.InjectionPolicy) {
 	if istio := policy.Spec.Istio; istio != nil {
 		overrides := istio.Injector.Overrides
 		if overrides == nil {

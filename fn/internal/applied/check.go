@@ -61,14 +61,14 @@ type subject struct {
 	reported, replaced [stageCount]bool
 }
 
-// check takes a batch through all stages, and returns what is rejected.
-func (r *runner) check(ctx context.Context, b batch) error {
-	subjects, err := stagesOf(ctx, b)
+// checkBatchStages takes a batch through all stages, and returns what is rejected.
+func (r *runner) checkBatchStages(ctx context.Context, b batch) error {
+	subjects, err := runInjectionStages(ctx, b)
 	if err != nil {
 		r.report.Refused[firstLine(err.Error())]++ // the policy or the documents are reported as a whole
 		return nil
 	}
-	valid, err := r.valid(subjects)
+	valid, err := r.acceptedAsWritten(subjects)
 	if err != nil {
 		return err
 	}
@@ -84,29 +84,29 @@ func (r *runner) check(ctx context.Context, b batch) error {
 			r.report.Invalid++
 			continue
 		}
-		for _, q := range s.questions() {
+		for _, q := range s.questionsForStages() {
 			asked = append(asked, q)
-			requests = append(requests, q.request())
+			requests = append(requests, q.newValidationRequest())
 		}
 	}
-	answers, err := r.validator.ask(requests)
+	answers, err := r.validator.sendRequests(requests)
 	if err != nil {
 		return err
 	}
 	r.report.Checks += len(answers)
-	r.judgeAll(asked, answers)
+	r.classifyAnswers(asked, answers)
 	return nil
 }
 
-// judgeAll takes the answers in their order: what is rejected as a new object needs no further word about it.
-func (r *runner) judgeAll(asked []question, answers []answer) {
+// classifyAnswers takes the answers in their order: what is rejected as a new object needs no further word about it.
+func (r *runner) classifyAnswers(asked []question, answers []answer) {
 	rejected := map[*subject]bool{}
 	for i, a := range answers {
 		q := asked[i]
 		if rejected[q.subject] {
 			continue
 		}
-		r.judge(q, a.Problems)
+		r.classifyProblems(q, a.Problems)
 		rejected[q.subject] = q.operation == "create" && len(a.Problems) > 0
 		if q.operation == "update" && q.subject.replaced[q.stage] && !slices.ContainsFunc(a.Problems, isImmutable) {
 			r.report.add(Finding{
@@ -124,7 +124,7 @@ type question struct {
 	stage     stage
 }
 
-func (q question) request() request {
+func (q question) newValidationRequest() request {
 	out := request{Operation: q.operation, Object: q.subject.stages[q.stage]}
 	if q.operation == "update" {
 		out.Old = q.subject.stages[injected]
@@ -132,8 +132,8 @@ func (q question) request() request {
 	return out
 }
 
-// questions are those about an object whose stages were all made without an error.
-func (s *subject) questions() []question {
+// questionsForStages returns those about an object whose stages were all made without an error.
+func (s *subject) questionsForStages() []question {
 	var out []question
 	for stage := injected; stage < stageCount; stage++ {
 		if s.reported[stage] || s.stages[stage] == nil {
@@ -153,7 +153,7 @@ func (s *subject) isRecreated() bool {
 	return metadata["name"] == nil && metadata["generateName"] != nil
 }
 
-func (r *runner) judge(q question, problems []problem) {
+func (r *runner) classifyProblems(q question, problems []problem) {
 	for _, p := range problems {
 		if q.operation == "apply" && p.Type != "FieldValueDuplicate" {
 			continue // fields and types of the user's, of another version of Kubernetes
@@ -162,15 +162,15 @@ func (r *runner) judge(q question, problems []problem) {
 			Case: q.subject.name, Stage: stageNames[q.stage], Operation: q.operation,
 			Problem: fmt.Sprintf("%s: %s", p.Field, firstLine(p.Message)),
 		}
-		f.Expected = expected(q, p)
+		f.Expected = expectedRejectionReason(q, p)
 		r.report.add(f)
 	}
 }
 
-// expected returns why a rejection is known: the user has changed what is immutable, and the injection reported it; or the injection is taken
-// out of a Job or Pod, for which the user has asked. A new version of the sidecars alone changes no published Job or Pod (spec.jobs:
-// KeepPublished).
-func expected(q question, p problem) string {
+// expectedRejectionReason returns why a rejection is known: the user has changed what is immutable, and the injection
+// reported it; or the injection is taken out of a Job or Pod, for which the user has asked. A new version of the
+// sidecars alone changes no published Job or Pod (spec.jobs: KeepPublished).
+func expectedRejectionReason(q question, p problem) string {
 	kind, _ := q.subject.stages[written]["kind"].(string)
 	switch {
 	case q.operation != "update" || !isImmutable(p) || kind != "Job" && kind != "Pod":
@@ -195,14 +195,14 @@ func firstLine(text string) string {
 	return line
 }
 
-// valid reports of each object whether a cluster accepts it as it was written.
-func (r *runner) valid(subjects []*subject) ([]bool, error) {
+// acceptedAsWritten reports of each object whether a cluster accepts it as it was written.
+func (r *runner) acceptedAsWritten(subjects []*subject) ([]bool, error) {
 	var requests []request
 	for _, s := range subjects {
 		requests = append(requests, request{Operation: "create", Object: s.stages[written]},
 			request{Operation: "apply", Object: s.stages[written]})
 	}
-	answers, err := r.validator.ask(requests)
+	answers, err := r.validator.sendRequests(requests)
 	if err != nil {
 		return nil, err
 	}
@@ -241,8 +241,8 @@ func objectsOf(item fn.Item) ([]map[string]any, error) {
 	return out, nil
 }
 
-// named returns an object with a name, which test cases leave out.
-func named(object map[string]any) map[string]any {
+// withObjectName returns an object with a name, which test cases leave out.
+func withObjectName(object map[string]any) map[string]any {
 	metadata, isMap := object["metadata"].(map[string]any)
 	if object["metadata"] != nil && !isMap || metadata["name"] != nil || metadata["generateName"] != nil {
 		return object

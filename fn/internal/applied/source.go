@@ -27,8 +27,8 @@ import (
 // batchSize is how many random workloads are injected together.
 const batchSize = 250
 
-// corpus yields the test cases of Istio.
-func corpus(dir string, yield func(batch) error) error {
+// yieldIstioCorpus yields the test cases of Istio.
+func yieldIstioCorpus(dir string, yield func(batch) error) error {
 	versions, err := conformance.Load(dir)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func corpus(dir string, yield func(batch) error) error {
 					return nil, err
 				}
 				if next {
-					upgrade(policy)
+					upgradeSidecarVersions(policy)
 				}
 				return []*v1alpha1.InjectionPolicy{policy}, nil
 			}}
@@ -73,8 +73,8 @@ func itemsOf(path string, text []byte) ([]fn.Item, error) {
 	return items, nil
 }
 
-// examples yields the manifests of the examples, with the policies that come with Prerig.
-func examples(dir string, yield func(batch) error) error {
+// yieldExampleManifests yields the manifests of the examples, with the policies that come with Prerig.
+func yieldExampleManifests(dir string, yield func(batch) error) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && (d.Name() == ".expected" || d.Name() == "templates") {
 			return filepath.SkipDir // what commands print, and templates of charts
@@ -105,8 +105,8 @@ func builtInBatch(name string, names []string, items []fn.Item) batch {
 	}}
 }
 
-// random yields random workloads for the built-in policies, alone and in pairs.
-func random(seed uint64, count int, yield func(batch) error) error {
+// yieldRandomWorkloads yields random workloads for the built-in policies, alone and in pairs.
+func yieldRandomWorkloads(seed uint64, count int, yield func(batch) error) error {
 	var sets [][]string
 	for i, a := range policies.Names() {
 		sets = append(sets, []string{a})
@@ -115,15 +115,15 @@ func random(seed uint64, count int, yield func(batch) error) error {
 		}
 	}
 	for n, set := range sets {
-		if err := randomOf(seed, share(count, n, len(sets)), set, yield); err != nil {
+		if err := yieldRandomForPolicies(seed, shareOfCount(count, n, len(sets)), set, yield); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// share is the part of a count that one of several gets.
-func share(count, n, of int) int {
+// shareOfCount returns the part of a count that one of several gets.
+func shareOfCount(count, n, of int) int {
 	part := count / of
 	if n < count%of {
 		part++
@@ -131,7 +131,7 @@ func share(count, n, of int) int {
 	return part
 }
 
-func randomOf(seed uint64, count int, set []string, yield func(batch) error) error {
+func yieldRandomForPolicies(seed uint64, count int, set []string, yield func(batch) error) error {
 	annotations := map[string]string{}
 	for _, name := range set {
 		maps.Copy(annotations, triggers[name])
@@ -147,7 +147,7 @@ func randomOf(seed uint64, count int, set []string, yield func(batch) error) err
 	for from := 0; from < count; from += batchSize {
 		var items []fn.Item
 		for n := from; n < min(count, from+batchSize); n++ {
-			object, err := annotated(registry, oracle.Generate(seed, strings.Join(set, "+"), n), annotations)
+			object, err := withSidecarAnnotations(registry, oracle.Generate(seed, strings.Join(set, "+"), n), annotations)
 			if err != nil {
 				return err
 			}
@@ -165,8 +165,8 @@ func randomOf(seed uint64, count int, set []string, yield func(batch) error) err
 	return nil
 }
 
-// annotated returns an object whose pods ask for sidecars, as plain values.
-func annotated(registry *workload.Registry, object map[string]any, annotations map[string]string) (map[string]any, error) {
+// withSidecarAnnotations returns an object whose pods ask for sidecars, as plain values.
+func withSidecarAnnotations(registry *workload.Registry, object map[string]any, annotations map[string]string) (map[string]any, error) {
 	text, err := yaml.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -213,14 +213,15 @@ func itemOf(object map[string]any, index int) (fn.Item, error) {
 	return fn.Item{Doc: file.Docs[0], Path: "workloads.yaml", Index: index}, nil
 }
 
-// installed yields random workloads for the policies of Istio's installations, which the command charts makes.
-func installed(ctx context.Context, o Options, yield func(batch) error) error {
+// yieldInstalledPolicies yields random workloads for the policies of Istio's installations, which the command charts
+// makes.
+func yieldInstalledPolicies(ctx context.Context, o Options, yield func(batch) error) error {
 	found, err := oracle.Policies(ctx, oracle.Options{Tools: oracle.Tools{Charts: o.Charts}, Version: "1.31.0-rc.0", Installations: oracle.Installations()})
 	if err != nil {
 		return err
 	}
 	for n, one := range found {
-		count := share(o.Count, n, len(found))
+		count := shareOfCount(o.Count, n, len(found))
 		for from := 0; from < count; from += batchSize {
 			items, err := installedItems(o.Seed, one, from, min(count, from+batchSize))
 			if err != nil {
@@ -234,7 +235,7 @@ func installed(ctx context.Context, o Options, yield func(batch) error) error {
 				}
 				policy.Spec.Jobs = "" // the oracle's follow the policy
 				if next {
-					upgrade(policy)
+					upgradeSidecarVersions(policy)
 				}
 				return []*v1alpha1.InjectionPolicy{policy}, nil
 			}

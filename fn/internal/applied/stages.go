@@ -24,8 +24,8 @@ type run struct {
 	published []fn.Item
 }
 
-// stagesOf takes the documents of a batch through all stages.
-func stagesOf(ctx context.Context, b batch) ([]*subject, error) {
+// runInjectionStages takes the documents of a batch through all stages.
+func runInjectionStages(ctx context.Context, b batch) ([]*subject, error) {
 	edited := changeOwn(b.items)
 	runs := [stageCount]run{upgraded: {next: true}, removed: {mode: v1alpha1.ModeRemove}, rebuilt: {next: true}, changed: {next: true}}
 	var reports [stageCount]*fn.Report
@@ -40,7 +40,7 @@ func stagesOf(ctx context.Context, b batch) ([]*subject, error) {
 		case changed:
 			from, how.published = edited, items[injected]
 		}
-		report, err := inject(ctx, b, from, how)
+		report, err := injectBatchItems(ctx, b, from, how)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func stagesOf(ctx context.Context, b batch) ([]*subject, error) {
 	return out, nil
 }
 
-func inject(ctx context.Context, b batch, items []fn.Item, how run) (*fn.Report, error) {
+func injectBatchItems(ctx context.Context, b batch, items []fn.Item, how run) (*fn.Report, error) {
 	policies, err := b.policies(how.next)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func subjectsOf(name string, i int, stages [stageCount][]fn.Item) ([]*subject, e
 			return nil, fmt.Errorf("reading the objects of document %d: there are %d, and %d before", i, len(objects), len(out))
 		}
 		for n, object := range objects {
-			out[n].stages[stage] = named(object)
+			out[n].stages[stage] = withObjectName(object)
 		}
 	}
 	return out, nil

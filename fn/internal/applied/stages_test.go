@@ -38,7 +38,7 @@ func jobStages(t *testing.T, jobs v1alpha1.Jobs) *subject {
 		}
 		return made, err
 	}
-	subjects, err := stagesOf(context.Background(), b)
+	subjects, err := runInjectionStages(context.Background(), b)
 	if err != nil || len(subjects) != 1 {
 		t.Fatalf("%d subjects: %v", len(subjects), err)
 	}
@@ -51,7 +51,7 @@ func TestOnlyTheUsersChangeOfAJobMayBeRejected(t *testing.T) {
 	immutable := problem{Field: "spec.template", Type: "FieldValueImmutable"}
 	kept := jobStages(t, v1alpha1.JobsKeepPublished)
 	for stage, want := range map[stage]bool{upgraded: false, rebuilt: false, removed: true, changed: true} {
-		got := expected(question{kept, "update", stage}, immutable) != ""
+		got := expectedRejectionReason(question{kept, "update", stage}, immutable) != ""
 		if got != want {
 			t.Errorf("%s: a rejected update is expected: %t, want %t", stageNames[stage], got, want)
 		}
@@ -70,7 +70,7 @@ func TestOnlyTheUsersChangeOfAJobMayBeRejected(t *testing.T) {
 		if cmp.Equal(followed.stages[injected]["spec"], followed.stages[stage]["spec"]) {
 			t.Errorf("%s: the Job does not change with spec.jobs: Follow", stageNames[stage])
 		}
-		if reason := expected(question{followed, "update", stage}, immutable); reason != "" {
+		if reason := expectedRejectionReason(question{followed, "update", stage}, immutable); reason != "" {
 			t.Errorf("%s: the oracle expects the rejection of a Job that only the sidecars change: %s", stageNames[stage], reason)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestGenerate(t *testing.T) {
 	list := map[string]any{}
-	if err := yaml.UnmarshalStrict(resourceList(stream(3)), &list); err != nil {
+	if err := yaml.UnmarshalStrict(resourceList(plainTripleStream(3)), &list); err != nil {
 		t.Fatal(err)
 	}
 	items := list["items"].([]any)
@@ -30,13 +30,13 @@ func TestGenerate(t *testing.T) {
 	if list["functionConfig"].(map[string]any)["kind"] != "InjectionPolicy" {
 		t.Errorf("the functionConfig is %v", list["functionConfig"])
 	}
-	if bytes.Contains(stream(3), []byte("%!")) {
+	if bytes.Contains(plainTripleStream(3), []byte("%!")) {
 		t.Error("a number is missing in the triple")
 	}
 }
 
 func TestMedian(t *testing.T) {
-	got := median([]sample{{Wall: 3 * time.Second, Peak: 10, Out: 7}, {Wall: time.Second, CPU: 5, Peak: 30}, {Wall: 2 * time.Second, Peak: 20}})
+	got := medianOfSamples([]sample{{Wall: 3 * time.Second, Peak: 10, Out: 7}, {Wall: time.Second, CPU: 5, Peak: 30}, {Wall: 2 * time.Second, Peak: 20}})
 	if want := (sample{Wall: 2 * time.Second, CPU: 0, Peak: 20, Out: 7}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -116,8 +116,8 @@ func policyWith(annotations string) string {
 	return strings.Replace(policy, "  name: mesh\n", "  name: mesh\n  annotations:\n"+annotations, 1)
 }
 
-// stream returns n triples as a plain YAML stream.
-func stream(n int) []byte {
+// plainTripleStream returns n triples as a plain YAML stream.
+func plainTripleStream(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
 		if i > 0 {

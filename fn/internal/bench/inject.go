@@ -12,20 +12,20 @@ import (
 	"github.com/prerig/prerig/internal/benchmark"
 )
 
-// inject compares prerig inject with another command that injects into the same stream, such as istioctl
+// compareInjectCommands compares prerig inject with another command that injects into the same stream, such as istioctl
 // kube-inject with a saved configuration. Without such a command it does not measure.
-func (b *bench) inject() error {
+func (b *bench) compareInjectCommands() error {
 	beside := strings.Fields(b.beside)
 	if len(beside) == 0 {
 		return nil
 	}
-	objects := stream(b.triples)
+	objects := plainTripleStream(b.triples)
 	input := filepath.Join(b.dir, "stream.yaml")
 	if err := os.WriteFile(input, objects, 0o644); err != nil {
 		return err
 	}
 	prerig := filepath.Join(filepath.Dir(b.binary), "prerig")
-	medians, err := b.compare(b.rounds,
+	medians, err := b.compareContenders(b.rounds,
 		contender{name: beside[0], input: input, args: beside},
 		contender{name: "prerig inject", input: input, args: []string{prerig, "inject", "-q", "-p", "istio", "-"}})
 	if err != nil {

@@ -25,7 +25,7 @@ func (b *bench) kustomizeBuild() error {
 	var contenders []contender
 	for i, function := range []string{"", b.noop, b.binary} {
 		dir := filepath.Join(b.dir, fmt.Sprintf("kustomize-%d", i))
-		if err := kustomization(dir, triples, function); err != nil {
+		if err := writeKustomizeDirectory(dir, triples, function); err != nil {
 			return err
 		}
 		contenders = append(contenders, contender{
@@ -38,7 +38,7 @@ func (b *bench) kustomizeBuild() error {
 		return err
 	}
 	contenders = append(contenders, render)
-	medians, err := b.compare(b.rounds, contenders...)
+	medians, err := b.compareContenders(b.rounds, contenders...)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ spec:
 
 // renderOf writes a repository of triples with a pipeline to dir, and returns prerig render of it.
 func (b *bench) renderOf(dir string, triples int) (contender, error) {
-	if err := kustomization(filepath.Join(dir, "source", "app"), triples, ""); err != nil {
+	if err := writeKustomizeDirectory(filepath.Join(dir, "source", "app"), triples, ""); err != nil {
 		return contender{}, err
 	}
 	for name, text := range map[string]string{"pipelines/bench.yaml": renderedPipeline, "policies/policy.yaml": policy} {
@@ -85,11 +85,11 @@ func (b *bench) renderOf(dir string, triples int) (contender, error) {
 	}, nil
 }
 
-// kustomization writes a directory for kustomize with triples and, where it is not empty, a function.
-func kustomization(dir string, triples int, function string) error {
+// writeKustomizeDirectory writes a directory for kustomize with triples and, where it is not empty, a function.
+func writeKustomizeDirectory(dir string, triples int, function string) error {
 	files := map[string]string{
 		"kustomization.yaml": "resources: [all.yaml]\n",
-		"all.yaml":           string(stream(triples)),
+		"all.yaml":           string(plainTripleStream(triples)),
 	}
 	if function != "" {
 		// kustomize accepts the path of a function only from its own directory.

@@ -11,15 +11,16 @@ import (
 	"github.com/prerig/prerig/internal/benchmark"
 )
 
-// lint is prerig lint beside prerig inject over the same stream of manifests. It injects too, as the rules read pods with the sidecar.
-func (b *bench) lint() error {
-	objects := stream(b.triples)
+// measureLintCommand is prerig lint beside prerig inject over the same stream of manifests. It injects too, as the
+// rules read pods with the sidecar.
+func (b *bench) measureLintCommand() error {
+	objects := plainTripleStream(b.triples)
 	input := filepath.Join(b.dir, "stream.yaml")
 	if err := os.WriteFile(input, objects, 0o644); err != nil {
 		return err
 	}
 	prerig := filepath.Join(filepath.Dir(b.binary), "prerig")
-	medians, err := b.compare(b.rounds,
+	medians, err := b.compareContenders(b.rounds,
 		contender{name: "prerig inject", input: input, args: []string{prerig, "inject", "-q", "-p", "istio", "-"}},
 		contender{name: "prerig lint", input: input, args: []string{prerig, "lint", "-q", "-p", "istio", "--fail-on", "never", "-"}})
 	if err != nil {

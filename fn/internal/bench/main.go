@@ -39,7 +39,7 @@ type options struct {
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == stopwatch {
-		os.Exit(watch(os.Args[2:]))
+		os.Exit(runAndSample(os.Args[2:]))
 	}
 	var o options
 	flag.StringVar(&o.binary, "binary", "dist/prerig-fn", "the prerig-fn to measure; prerig is in the same directory")
@@ -84,7 +84,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Printf("%s %s/%s, %d CPUs, medians of %d rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.rounds)
-	for _, part := range []func() error{b.list, b.single, b.growth, b.kustomizeBuild, b.inject, b.lint} {
+	for _, part := range []func() error{b.measureLargeList, b.measureSingleDeployment, b.measureObjectGrowth, b.kustomizeBuild, b.compareInjectCommands, b.measureLintCommand} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -103,20 +103,20 @@ func build(ctx context.Context, out, pkg string) error {
 	return nil
 }
 
-// write writes objects to a file as a ResourceList, and returns its name and size.
-func (b *bench) write(objects []byte) (name string, size int64, err error) {
+// writeResourceList writes objects to a file as a ResourceList, and returns its name and size.
+func (b *bench) writeResourceList(objects []byte) (name string, size int64, err error) {
 	list := resourceList(objects)
 	name = filepath.Join(b.dir, fmt.Sprintf("list-%d.yaml", len(list)))
 	return name, int64(len(list)), os.WriteFile(name, list, 0o644)
 }
 
-// list is the big ResourceList.
-func (b *bench) list() error {
-	input, size, err := b.write(stream(b.triples))
+// measureLargeList is the big ResourceList.
+func (b *bench) measureLargeList() error {
+	input, size, err := b.writeResourceList(plainTripleStream(b.triples))
 	if err != nil {
 		return err
 	}
-	medians, err := b.compare(b.rounds,
+	medians, err := b.compareContenders(b.rounds,
 		contender{name: "a function that does nothing", input: input, args: []string{b.noop}},
 		contender{name: "prerig-fn", input: input, args: []string{b.binary}})
 	if err != nil {
@@ -136,14 +136,14 @@ func (b *bench) list() error {
 	return err
 }
 
-// single is one Deployment, from the start of the process to its end.
-func (b *bench) single() error {
-	deployment, _, _ := strings.Cut(string(stream(1)), "---\n")
-	input, _, err := b.write([]byte(deployment))
+// measureSingleDeployment is one Deployment, from the start of the process to its end.
+func (b *bench) measureSingleDeployment() error {
+	deployment, _, _ := strings.Cut(string(plainTripleStream(1)), "---\n")
+	input, _, err := b.writeResourceList([]byte(deployment))
 	if err != nil {
 		return err
 	}
-	medians, err := b.compare(4*b.rounds,
+	medians, err := b.compareContenders(4*b.rounds,
 		contender{name: "a function that does nothing", input: input, args: []string{b.noop}},
 		contender{name: "prerig-fn", input: input, args: []string{b.binary}})
 	if err != nil {
@@ -157,17 +157,17 @@ func (b *bench) single() error {
 	return err
 }
 
-// growth is how time and memory grow with the number of objects.
-func (b *bench) growth() error {
+// measureObjectGrowth is how time and memory grow with the number of objects.
+func (b *bench) measureObjectGrowth() error {
 	sizes := []int{100, 300, 1000, 3000, 10000}
 	rows := [][]string{{"triples", "wall", "CPU", "CPU per triple", "peak memory"}}
 	var per []time.Duration
 	for _, n := range sizes {
-		input, _, err := b.write(stream(n))
+		input, _, err := b.writeResourceList(plainTripleStream(n))
 		if err != nil {
 			return err
 		}
-		medians, err := b.compare(b.rounds, contender{name: "prerig-fn", input: input, args: []string{b.binary}})
+		medians, err := b.compareContenders(b.rounds, contender{name: "prerig-fn", input: input, args: []string{b.binary}})
 		if err != nil {
 			return err
 		}

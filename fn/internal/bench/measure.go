@@ -32,8 +32,8 @@ type sample struct {
 // memory as the child's too.
 const stopwatch = "stopwatch"
 
-// watch runs a command and writes its sample. Its status is that of the command.
-func watch(args []string) int {
+// runAndSample runs a command and writes its sample. Its status is that of the command.
+func runAndSample(args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	start := time.Now()
@@ -60,8 +60,8 @@ func watch(args []string) int {
 	return 0
 }
 
-// measure runs a contender to its end. Input and output are files, so that no other process is involved.
-func (b *bench) measure(ctx context.Context, c contender) (s sample, err error) {
+// measureContender runs a contender to its end. Input and output are files, so that no other process is involved.
+func (b *bench) measureContender(ctx context.Context, c contender) (s sample, err error) {
 	in, err := os.Open(c.input)
 	if err != nil {
 		return s, err
@@ -83,7 +83,7 @@ func (b *bench) measure(ctx context.Context, c contender) (s sample, err error) 
 	err = cmd.Run()
 	w.Close()
 	if err != nil {
-		return s, fmt.Errorf("running %s: %w: %s", c.args[0], err, tail(errs.Bytes()))
+		return s, fmt.Errorf("running %s: %w: %s", c.args[0], err, outputTail(errs.Bytes()))
 	}
 	if err := json.NewDecoder(r).Decode(&s); err != nil {
 		return s, fmt.Errorf("reading what %s took: %w", c.args[0], err)
@@ -96,8 +96,8 @@ func (b *bench) measure(ctx context.Context, c contender) (s sample, err error) 
 	return s, nil
 }
 
-// tail is the end of what a command printed.
-func tail(b []byte) []byte {
+// outputTail returns the end of what a command printed.
+func outputTail(b []byte) []byte {
 	b = bytes.TrimSpace(b)
 	return b[max(0, len(b)-400):]
 }
@@ -110,13 +110,13 @@ type contender struct {
 	args  []string // the program and its arguments
 }
 
-// compare runs every contender in turn, for a number of rounds, so that other load on the machine affects all of
-// them alike. It returns the medians in the order of the contenders. A warm-up round is not counted.
-func (b *bench) compare(rounds int, contenders ...contender) ([]sample, error) {
+// compareContenders runs every contender in turn, for a number of rounds, so that other load on the machine affects all
+// of them alike. It returns the medians in the order of the contenders. A warm-up round is not counted.
+func (b *bench) compareContenders(rounds int, contenders ...contender) ([]sample, error) {
 	samples := make([][]sample, len(contenders))
 	for round := range rounds + 1 {
 		for i, c := range contenders {
-			s, err := b.measure(b.ctx, c)
+			s, err := b.measureContender(b.ctx, c)
 			if err != nil {
 				return nil, fmt.Errorf("measuring %s: %w", c.name, err)
 			}
@@ -127,22 +127,22 @@ func (b *bench) compare(rounds int, contenders ...contender) ([]sample, error) {
 	}
 	medians := make([]sample, len(contenders))
 	for i := range contenders {
-		medians[i] = median(samples[i])
+		medians[i] = medianOfSamples(samples[i])
 	}
 	return medians, nil
 }
 
-// median returns the median of each figure separately.
-func median(samples []sample) sample {
+// medianOfSamples returns the median of each figure separately.
+func medianOfSamples(samples []sample) sample {
 	return sample{
-		Wall: middle(samples, func(s sample) time.Duration { return s.Wall }),
-		CPU:  middle(samples, func(s sample) time.Duration { return s.CPU }),
-		Peak: middle(samples, func(s sample) int64 { return s.Peak }),
+		Wall: medianOfFigure(samples, func(s sample) time.Duration { return s.Wall }),
+		CPU:  medianOfFigure(samples, func(s sample) time.Duration { return s.CPU }),
+		Peak: medianOfFigure(samples, func(s sample) int64 { return s.Peak }),
 		Out:  samples[0].Out,
 	}
 }
 
-func middle[T cmp.Ordered](samples []sample, figure func(sample) T) T {
+func medianOfFigure[T cmp.Ordered](samples []sample, figure func(sample) T) T {
 	var all []T
 	for _, s := range samples {
 		all = append(all, figure(s))

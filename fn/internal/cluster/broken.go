@@ -50,7 +50,7 @@ func drawBroken(seed uint64, count int) ([]broken, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := w.apply(object, w.kind); err != nil {
+		if err := w.applyToObject(object, w.kind); err != nil {
 			return nil, fmt.Errorf("making the mistake %q in a %s: %w", w.name, w.kind, err)
 		}
 		out = append(out, broken{w.kind, w.name, object})
@@ -81,8 +81,8 @@ var podPaths = map[string]string{
 	"Job": "spec.template.", "CronJob": "spec.jobTemplate.spec.template.",
 }
 
-// apply makes the mistake.
-func (m mistake) apply(object map[string]any, kind string) error {
+// applyToObject makes the mistake.
+func (m mistake) applyToObject(object map[string]any, kind string) error {
 	at := strings.Replace(m.at, "{pod}.", podPaths[kind], 1)
 	var value any
 	text, isAppended := strings.CutPrefix(m.value, "+ ")
@@ -95,12 +95,13 @@ func (m mistake) apply(object map[string]any, kind string) error {
 	for i := range keys {
 		keys[i] = strings.ReplaceAll(keys[i], "|", ".") // a key with dots has bars in their places
 	}
-	_, err := change(object, keys, value, m.value == "-", isAppended)
+	_, err := changeValueAtPath(object, keys, value, m.value == "-", isAppended)
 	return err
 }
 
-// change returns a value in which something is set, removed or appended at a path. Mappings are changed in place.
-func change(in any, keys []string, value any, remove, isAppended bool) (any, error) {
+// changeValueAtPath returns a value in which something is set, removed or appended at a path. Mappings are changed in
+// place.
+func changeValueAtPath(in any, keys []string, value any, remove, isAppended bool) (any, error) {
 	if len(keys) == 0 {
 		if !isAppended {
 			return value, nil
@@ -111,13 +112,13 @@ func change(in any, keys []string, value any, remove, isAppended bool) (any, err
 	key := keys[0]
 	switch v := in.(type) {
 	case nil:
-		return change(map[string]any{}, keys, value, remove, isAppended)
+		return changeValueAtPath(map[string]any{}, keys, value, remove, isAppended)
 	case map[string]any:
 		if remove && len(keys) == 1 {
 			delete(v, key)
 			return v, nil
 		}
-		changed, err := change(v[key], keys[1:], value, remove, isAppended)
+		changed, err := changeValueAtPath(v[key], keys[1:], value, remove, isAppended)
 		v[key] = changed
 		return v, err
 	case []any:
@@ -125,7 +126,7 @@ func change(in any, keys []string, value any, remove, isAppended bool) (any, err
 		if _, err := fmt.Sscanf(key, "%d", &i); err != nil || i >= len(v) {
 			return nil, fmt.Errorf("there is no element %s in a list of %d", key, len(v))
 		}
-		changed, err := change(v[i], keys[1:], value, remove, isAppended)
+		changed, err := changeValueAtPath(v[i], keys[1:], value, remove, isAppended)
 		v[i] = changed
 		return v, err
 	}
@@ -144,7 +145,7 @@ func drawSound(random *rand.Rand, kind string, number int) (map[string]any, erro
 	}
 	if pod, ok := podPaths[kind]; ok && random.IntN(2) == 0 {
 		extra := mistake{at: "{pod}.metadata.annotations", value: `{note: "a b"}`}
-		if err := extra.apply(out, kind); err != nil {
+		if err := extra.applyToObject(out, kind); err != nil {
 			return nil, fmt.Errorf("extending %s: %w", pod, err)
 		}
 	}

@@ -75,7 +75,7 @@ func TestGateFindsMistakes(t *testing.T) {
 	found := gateFindings(t, program, objectsOf(drawn))
 	rejected, missed, ways, kinds := 0, 0, map[string]bool{}, map[string]bool{}
 	for i, b := range drawn {
-		_, refused := c.Try(t.Context(), object(b.object))
+		_, refused := c.Try(t.Context(), newUnstructuredObject(b.object))
 		switch {
 		case refused == nil && b.kind == "LimitRange" && b.mistake == "no name":
 			// A create makes up a name for it (pkg/registry/core/limitrange/strategy.go); an apply needs one.
@@ -128,7 +128,7 @@ func TestGateFindsMistakesAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sounds = append(sounds, object(one))
+		sounds = append(sounds, newUnstructuredObject(one))
 	}
 	for i, f := range gateFindings(t, program, sounds) {
 		if hasErrors(f) {
@@ -140,7 +140,7 @@ func TestGateFindsMistakesAlone(t *testing.T) {
 func objectsOf(drawn []broken) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, b := range drawn {
-		out = append(out, object(b.object))
+		out = append(out, newUnstructuredObject(b.object))
 	}
 	return out
 }

@@ -42,8 +42,8 @@ func newClient(config *rest.Config) (*client, error) {
 	return &client{discovery: d, dynamic: objects}, nil
 }
 
-// object makes an object of its content.
-func object(content map[string]any) *unstructured.Unstructured {
+// newUnstructuredObject makes an object of its content.
+func newUnstructuredObject(content map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
@@ -58,7 +58,7 @@ func (c *client) Try(ctx context.Context, obj *unstructured.Unstructured) (*unst
 }
 
 func (c *client) create(ctx context.Context, obj *unstructured.Unstructured, options metav1.CreateOptions) (*unstructured.Unstructured, error) {
-	resource, err := c.resource(obj)
+	resource, err := c.resourceInterfaceFor(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *client) create(ctx context.Context, obj *unstructured.Unstructured, opt
 
 // Delete removes an object, and what it owns a little later.
 func (c *client) Delete(ctx context.Context, obj *unstructured.Unstructured) error {
-	resource, err := c.resource(obj)
+	resource, err := c.resourceInterfaceFor(obj)
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func (c *client) Delete(ctx context.Context, obj *unstructured.Unstructured) err
 	return resource.Delete(ctx, obj.GetName(), metav1.DeleteOptions{PropagationPolicy: &later, GracePeriodSeconds: &now})
 }
 
-// resource returns where objects of the kind and namespace of this one are.
-func (c *client) resource(obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
-	mapper, err := c.kinds()
+// resourceInterfaceFor returns where objects of the kind and namespace of this one are.
+func (c *client) resourceInterfaceFor(obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	mapper, err := c.discoverRESTMapper()
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func (c *client) resource(obj *unstructured.Unstructured) (dynamic.ResourceInter
 	return all.Namespace(namespace), nil
 }
 
-// kinds returns what kinds the API server knows.
-func (c *client) kinds() (meta.RESTMapper, error) {
+// discoverRESTMapper returns what kinds the API server knows.
+func (c *client) discoverRESTMapper() (meta.RESTMapper, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if c.mapper == nil {

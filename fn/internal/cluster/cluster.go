@@ -123,11 +123,11 @@ func (c *Cluster) writeAccess() error {
 			return err
 		}
 	}
-	c.Kubeconfig = c.kubeconfig("administrator")
+	c.Kubeconfig = c.kubeconfigPath("administrator")
 	return nil
 }
 
-func (c *Cluster) kubeconfig(name string) string {
+func (c *Cluster) kubeconfigPath(name string) string {
 	return filepath.Join(c.dir, name+".kubeconfig")
 }
 
@@ -144,11 +144,11 @@ users: [{name: u, user: %s}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, c.server, filepath.Join(c.dir, caFile), user)
-	return os.WriteFile(c.kubeconfig(name), []byte(content), 0o600)
+	return os.WriteFile(c.kubeconfigPath(name), []byte(content), 0o600)
 }
 
-// launch starts a program as a part of the cluster.
-func (c *Cluster) launch(name string, env []string, program string, args ...string) (*process, error) {
+// launchComponent starts a program as a part of the cluster.
+func (c *Cluster) launchComponent(name string, env []string, program string, args ...string) (*process, error) {
 	env = append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=/usr/bin:/bin"}, env...)
 	p, err := startProcess(c.dir, name, env, program, args...)
 	if err == nil {
@@ -157,8 +157,8 @@ func (c *Cluster) launch(name string, env []string, program string, args ...stri
 	return p, err
 }
 
-// await asks until what is asked has no error, but not when a process has ended or for longer than ready.
-func (c *Cluster) await(ctx context.Context, ask func(context.Context) error) error {
+// pollUntilReady asks until what is asked has no error, but not when a process has ended or for longer than ready.
+func (c *Cluster) pollUntilReady(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, ready)
 	defer cancel()
 	for {
@@ -166,22 +166,22 @@ func (c *Cluster) await(ctx context.Context, ask func(context.Context) error) er
 		if last == nil {
 			return nil
 		}
-		if err := c.ended(); err != nil {
+		if err := c.componentExitError(); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			newest := c.processes[len(c.processes)-1]
-			return fmt.Errorf("waiting: %w; the last lines of %s:\n%s", errors.Join(last, ctx.Err()), newest.name, newest.tail(20))
+			return fmt.Errorf("waiting: %w; the last lines of %s:\n%s", errors.Join(last, ctx.Err()), newest.name, newest.lastOutputLines(20))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// ended reports how a part of the cluster ended, or nil while all run.
-func (c *Cluster) ended() error {
+// componentExitError reports how a part of the cluster ended, or nil while all run.
+func (c *Cluster) componentExitError() error {
 	for _, p := range c.processes {
-		if err := p.ended(); err != nil {
+		if err := p.exitError(); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func freePorts(host string, n int) ([]int, error) {
 // addNode adds the only node, for controllers that place pods themselves, and because Istio asks for its kubelet's version.
 func (c *Cluster) addNode(ctx context.Context) error {
 	nodes := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"})
-	node := object(map[string]any{
+	node := newUnstructuredObject(map[string]any{
 		"apiVersion": "v1", "kind": "Node",
 		"metadata": map[string]any{"name": "node", "labels": map[string]any{"kubernetes.io/os": "linux"}},
 	})

@@ -158,7 +158,7 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 	}
 	var configs []*unstructured.Unstructured
 	for _, p := range i.ProxyConfigs {
-		configs = append(configs, object(p.Object()))
+		configs = append(configs, newUnstructuredObject(p.Object()))
 	}
 	if err := webhook.InstallIstio(t.Context(), i.Values, configs...); err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func generatedN(t *testing.T, c *Cluster, installation string, n int) []*unstruc
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := object(nil)
+		w := newUnstructuredObject(nil)
 		if err := w.UnmarshalJSON(text); err != nil {
 			t.Fatal(err)
 		}

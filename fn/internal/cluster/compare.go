@@ -17,8 +17,8 @@ import (
 // places matches the indices and names in paths that identify the list element a field belongs to.
 var places = regexp.MustCompile(`\[[^]]*\]`)
 
-// class returns the place of a difference without which element of a list it is, but for Istio's own.
-func class(d oracle.Difference) string {
+// differenceClass returns the place of a difference without which element of a list it is, but for Istio's own.
+func differenceClass(d oracle.Difference) string {
 	return places.ReplaceAllStringFunc(d.Place, func(place string) string {
 		if strings.HasPrefix(place, "[istio-") || strings.HasPrefix(place, "[ISTIO_") {
 			return place

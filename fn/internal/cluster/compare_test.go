@@ -71,7 +71,7 @@ func TestCompare(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			webhook, prerig := object(nil), object(nil)
+			webhook, prerig := newUnstructuredObject(nil), newUnstructuredObject(nil)
 			if err := yaml.Unmarshal([]byte(c.webhook), &webhook.Object); err != nil {
 				t.Fatal(err)
 			}

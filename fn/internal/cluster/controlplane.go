@@ -25,7 +25,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 		return err
 	}
 	url, peer := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
-	_, err = c.launch("etcd", nil, c.programs.Etcd,
+	_, err = c.launchComponent("etcd", nil, c.programs.Etcd,
 		"--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", url, "--advertise-client-urls", url,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer,
@@ -34,7 +34,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 		return err
 	}
 	c.etcd = url
-	return c.await(ctx, func(ctx context.Context) error {
+	return c.pollUntilReady(ctx, func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
 		if err != nil {
 			return err
@@ -76,14 +76,14 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		}
 		args = append(args, "--admission-control-config-file="+file("admission.yaml"))
 	}
-	if _, err := c.launch("kube-apiserver", nil, c.programs.APIServer, args...); err != nil {
+	if _, err := c.launchComponent("kube-apiserver", nil, c.programs.APIServer, args...); err != nil {
 		return err
 	}
 	var err error
 	if c.client, err = newClient(c.restConfig()); err != nil {
 		return err
 	}
-	return c.await(ctx, func(ctx context.Context) error {
+	return c.pollUntilReady(ctx, func(ctx context.Context) error {
 		return c.client.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }
@@ -91,9 +91,9 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 // startControllers starts kube-controller-manager without the controllers that need a kubelet, and waits until it
 // has created the service account of the namespace default: without it no pod is admitted.
 func (c *Cluster) startControllers(ctx context.Context) error {
-	_, err := c.launch("kube-controller-manager", nil, c.programs.ControllerManager,
-		"--kubeconfig="+c.kubeconfig("controller-manager"),
-		"--controllers="+controllers(c.programs.Kubernetes),
+	_, err := c.launchComponent("kube-controller-manager", nil, c.programs.ControllerManager,
+		"--kubeconfig="+c.kubeconfigPath("controller-manager"),
+		"--controllers="+enabledControllersFlag(c.programs.Kubernetes),
 		"--service-account-private-key-file="+filepath.Join(c.dir, serviceAccountFile),
 		"--root-ca-file="+filepath.Join(c.dir, caFile),
 		"--leader-elect=false", "--secure-port=0", "--cert-dir="+filepath.Join(c.dir, "controllers"),
@@ -105,9 +105,9 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	return c.awaitServiceAccount(ctx, metav1.NamespaceDefault)
 }
 
-// controllers is the flag of a version's kube-controller-manager that leaves out what needs a kubelet. One that it does not know makes it
-// end.
-func controllers(kubernetes string) string {
+// enabledControllersFlag returns the flag of a version's kube-controller-manager that leaves out what needs a kubelet.
+// One that it does not know makes it end.
+func enabledControllersFlag(kubernetes string) string {
 	flag := "*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller"
 	if version.MustParseSemantic(kubernetes).AtLeast(version.MustParseSemantic("1.33.0")) {
 		flag += ",-device-taint-eviction-controller"
@@ -117,7 +117,7 @@ func controllers(kubernetes string) string {
 
 // awaitServiceAccount waits for a namespace's default service account.
 func (c *Cluster) awaitServiceAccount(ctx context.Context, namespace string) error {
-	return c.await(ctx, func(ctx context.Context) error {
+	return c.pollUntilReady(ctx, func(ctx context.Context) error {
 		_, err := c.dynamic.Resource(serviceAccounts).Namespace(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
@@ -126,7 +126,7 @@ func (c *Cluster) awaitServiceAccount(ctx context.Context, namespace string) err
 // AddNamespace adds a namespace, or labels and annotates an existing one, and waits until pods can be created in
 // it.
 func (c *Cluster) AddNamespace(ctx context.Context, name string, labels, annotations map[string]string) error {
-	n := object(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
+	n := newUnstructuredObject(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
 	n.SetLabels(labels)
 	n.SetAnnotations(annotations)
 	_, err := c.Create(ctx, n)

@@ -147,7 +147,7 @@ func (a *acceptance) try(t *testing.T, path string, obj *unstructured.Unstructur
 	if items, ok := obj.Object["items"].([]any); ok {
 		for _, item := range items {
 			if m, ok := item.(map[string]any); ok {
-				a.try(t, path, object(m))
+				a.try(t, path, newUnstructuredObject(m))
 			}
 		}
 		return
@@ -170,7 +170,7 @@ func (a *acceptance) try(t *testing.T, path string, obj *unstructured.Unstructur
 		a.unknown[obj.GetAPIVersion()+" "+obj.GetKind()]++
 		if template, ok, _ := unstructured.NestedMap(obj.Object, "spec", "template"); ok && template["spec"] != nil {
 			// Pods are made of it all the same.
-			a.try(t, path, object(map[string]any{
+			a.try(t, path, newUnstructuredObject(map[string]any{
 				"apiVersion": "v1", "kind": "PodTemplate", "template": template,
 				"metadata": map[string]any{"name": obj.GetName(), "namespace": obj.GetNamespace()},
 			}))

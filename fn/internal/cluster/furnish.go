@@ -17,16 +17,16 @@ import (
 // PriorityClass and a RuntimeClass.
 func (c *Cluster) Furnish(ctx context.Context, namespaces, accounts []string, class string) error {
 	objects := []*unstructured.Unstructured{
-		object(map[string]any{
+		newUnstructuredObject(map[string]any{
 			"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": map[string]any{"name": class}, "value": int64(1000),
 		}),
-		object(map[string]any{
+		newUnstructuredObject(map[string]any{
 			"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": map[string]any{"name": class}, "handler": "runc",
 		}),
 	}
 	for _, namespace := range namespaces {
 		for _, account := range accounts {
-			objects = append(objects, object(map[string]any{
+			objects = append(objects, newUnstructuredObject(map[string]any{
 				"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": account, "namespace": namespace},
 			}))
 		}
@@ -42,11 +42,11 @@ func (c *Cluster) Furnish(ctx context.Context, namespaces, accounts []string, cl
 // AddLimits adds objects on which it depends what admission fills into pods before it calls the webhook: a LimitRange and
 // pull secrets of service accounts in a namespace, and a class of priority for all pods that name none.
 func (c *Cluster) AddLimits(ctx context.Context, namespace string, accounts ...string) error {
-	class := object(map[string]any{
+	class := newUnstructuredObject(map[string]any{
 		"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": map[string]any{"name": "usual"},
 		"value": int64(5), "globalDefault": true,
 	})
-	limits := object(map[string]any{
+	limits := newUnstructuredObject(map[string]any{
 		"apiVersion": "v1", "kind": "LimitRange", "metadata": map[string]any{"name": "limits", "namespace": namespace},
 		"spec": map[string]any{"limits": []any{map[string]any{
 			"type":           "Container",

@@ -86,8 +86,8 @@ func tryGate(t *testing.T, c *Cluster, obj *unstructured.Unstructured) error {
 	}
 	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
 	group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
-	probe := object(map[string]any{"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": "probe"}})
-	err := c.await(t.Context(), func(ctx context.Context) error {
+	probe := newUnstructuredObject(map[string]any{"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": "probe"}})
+	err := c.pollUntilReady(t.Context(), func(ctx context.Context) error {
 		c.forgetKinds()
 		if _, err := c.Try(ctx, probe); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return err
@@ -206,7 +206,7 @@ func compareGateCorpus(t *testing.T, c *Cluster, program, corpus string) {
 		}
 		read, _ := decodeAll(content)
 		for _, obj := range read {
-			if _, err := c.resource(obj); err == nil && !obj.IsList() && obj.GetKind() != "CustomResourceDefinition" && obj.Object["sops"] == nil {
+			if _, err := c.resourceInterfaceFor(obj); err == nil && !obj.IsList() && obj.GetKind() != "CustomResourceDefinition" && obj.Object["sops"] == nil {
 				obj.SetNamespace("")
 				objects = append(objects, obj)
 			}

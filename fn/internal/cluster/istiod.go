@@ -50,18 +50,18 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resou
 	}
 	var env []string
 	for _, chart := range []struct{ name, path string }{{"istio-base", "base"}, {"istiod", "istio-control/istio-discovery"}} {
-		objects, err := c.render(ctx, chart.name, chart.path, values)
+		objects, err := c.renderIstioChart(ctx, chart.name, chart.path, values)
 		if err != nil {
 			return err
 		}
-		found, err := c.install(ctx, objects, istiodOf(revision))
+		found, err := c.installChartObjects(ctx, objects, istiodOf(revision))
 		if err != nil {
 			return fmt.Errorf("installing the chart %s: %w", chart.path, err)
 		}
 		env = append(env, found...)
 	}
 	for _, r := range resources {
-		if err := c.await(ctx, func(ctx context.Context) error { return c.createOfNewKind(ctx, r) }); err != nil {
+		if err := c.pollUntilReady(ctx, func(ctx context.Context) error { return c.createOfNewKind(ctx, r) }); err != nil {
 			return fmt.Errorf("adding the %s %s: %w", r.GetKind(), r.GetName(), err)
 		}
 	}
@@ -71,17 +71,17 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resou
 		}
 	}
 	at := func(i int) string { return net.JoinHostPort(address, fmt.Sprint(ports[i])) }
-	if err := c.writeKubeconfig("istiod", asAccount(istioNamespace, istiodOf(revision))); err != nil {
+	if err := c.writeKubeconfig("istiod", impersonateServiceAccount(istioNamespace, istiodOf(revision))); err != nil {
 		return err
 	}
-	_, err = c.launch("istiod", env, c.programs.Istiod, "discovery", "--kubeconfig", c.kubeconfig("istiod"),
+	_, err = c.launchComponent("istiod", env, c.programs.Istiod, "discovery", "--kubeconfig", c.kubeconfigPath("istiod"),
 		"--httpsAddr", at(0), "--httpAddr", at(1), "--grpcAddr", at(2), "--secureGRPCAddr", at(3), "--monitoringAddr", at(4),
 		"--ctrlz_address", address, "--ctrlz_port", fmt.Sprint(ports[5]), "--domain", "cluster.local",
 	)
 	if err != nil {
 		return err
 	}
-	if err := c.await(ctx, func(ctx context.Context) error { return c.injects(ctx, revision) }); err != nil {
+	if err := c.pollUntilReady(ctx, func(ctx context.Context) error { return c.checkRevisionInjects(ctx, revision) }); err != nil {
 		return fmt.Errorf("starting istiod: %w", err)
 	}
 	c.options.Say("istiod was installed and injected after %s", time.Since(began).Round(10*time.Millisecond))
@@ -97,8 +97,8 @@ func (c *Cluster) createOfNewKind(ctx context.Context, obj *unstructured.Unstruc
 	return err
 }
 
-// asAccount returns how the administrator acts as a service account, with its rights alone.
-func asAccount(namespace, name string) map[string]any {
+// impersonateServiceAccount returns how the administrator acts as a service account, with its rights alone.
+func impersonateServiceAccount(namespace, name string) map[string]any {
 	return map[string]any{
 		"token": "administrator", "as": "system:serviceaccount:" + namespace + ":" + name,
 		"as-groups": []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
@@ -129,8 +129,8 @@ func withTag(values map[string]any) (map[string]any, error) {
 	return out, unstructured.SetNestedField(out, IstioVersion, "global", "tag")
 }
 
-// render renders a chart of Istio.
-func (c *Cluster) render(ctx context.Context, release, chart string, values map[string]any) ([]*unstructured.Unstructured, error) {
+// renderIstioChart renders a chart of Istio.
+func (c *Cluster) renderIstioChart(ctx context.Context, release, chart string, values map[string]any) ([]*unstructured.Unstructured, error) {
 	request, err := json.Marshal(map[string]any{
 		"release": release, "chart": chart, "kubernetesVersion": c.programs.Kubernetes, "values": values,
 	})
@@ -167,21 +167,21 @@ func decodeAll(stream []byte) ([]*unstructured.Unstructured, error) {
 			return out, err
 		}
 		if len(content) > 0 {
-			out = append(out, object(content))
+			out = append(out, newUnstructuredObject(content))
 		}
 	}
 }
 
-// install creates a chart's objects as far as they make sense without containers, and returns the variables of
-// istiod. The Service and Deployment of istiod are named by the istiod parameter.
-func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructured, istiod string) (env []string, err error) {
+// installChartObjects creates a chart's objects as far as they make sense without containers, and returns the variables
+// of istiod. The Service and Deployment of istiod are named by the istiod parameter.
+func (c *Cluster) installChartObjects(ctx context.Context, objects []*unstructured.Unstructured, istiod string) (env []string, err error) {
 	for _, obj := range objects {
 		switch {
 		case obj.GetKind() == "Service" && obj.GetName() == istiod:
 			// The Endpoints of a Service without a selector are ours to make.
 			unstructured.RemoveNestedField(obj.Object, "spec", "selector")
 		case obj.GetKind() == "Deployment" && obj.GetName() == istiod:
-			if env, err = environment(obj); err != nil {
+			if env, err = istiodEnvironment(obj); err != nil {
 				return nil, err
 			}
 			if err := unstructured.SetNestedField(obj.Object, int64(0), "spec", "replicas"); err != nil {
@@ -196,8 +196,8 @@ func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructu
 	return env, nil
 }
 
-// environment returns the variables of istiod's container, as a kubelet would set them.
-func environment(deployment *unstructured.Unstructured) ([]string, error) {
+// istiodEnvironment returns the variables of istiod's container, as a kubelet would set them.
+func istiodEnvironment(deployment *unstructured.Unstructured) ([]string, error) {
 	var d appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(deployment.Object, &d); err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func environment(deployment *unstructured.Unstructured) ([]string, error) {
 func istiodEndpoints(service, address string, port int) []*unstructured.Unstructured {
 	ports := []any{map[string]any{"name": "https-webhook", "port": int64(port), "protocol": "TCP"}}
 	return []*unstructured.Unstructured{
-		object(map[string]any{
+		newUnstructuredObject(map[string]any{
 			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
 			"metadata": map[string]any{
 				"name": "istiod-process", "namespace": istioNamespace,
@@ -231,7 +231,7 @@ func istiodEndpoints(service, address string, port int) []*unstructured.Unstruct
 			"endpoints":   []any{map[string]any{"addresses": []any{address}, "conditions": map[string]any{"ready": true}}},
 			"ports":       ports,
 		}),
-		object(map[string]any{
+		newUnstructuredObject(map[string]any{
 			"apiVersion": "v1", "kind": "Endpoints",
 			"metadata": map[string]any{
 				"name": service, "namespace": istioNamespace,
@@ -257,9 +257,9 @@ func ownAddress() (string, error) {
 	return "", errors.New("this machine has no IPv4 address but loopback, and no Service can lead to that: give an interface one")
 }
 
-// injects asks whether the webhook of a revision injects into a pod that wants it.
-func (c *Cluster) injects(ctx context.Context, revision string) error {
-	made, err := c.asked(ctx, revision)
+// checkRevisionInjects asks whether the webhook of a revision injects into a pod that wants it.
+func (c *Cluster) checkRevisionInjects(ctx context.Context, revision string) error {
+	made, err := c.dryRunRevisionPod(ctx, revision)
 	if err != nil {
 		return err
 	}
@@ -269,8 +269,8 @@ func (c *Cluster) injects(ctx context.Context, revision string) error {
 	return nil
 }
 
-// asked returns what the API server would store of a pod that wants to be injected by a revision.
-func (c *Cluster) asked(ctx context.Context, revision string) (*unstructured.Unstructured, error) {
+// dryRunRevisionPod returns what the API server would store of a pod that wants to be injected by a revision.
+func (c *Cluster) dryRunRevisionPod(ctx context.Context, revision string) (*unstructured.Unstructured, error) {
 	labels := map[string]string{"sidecar.istio.io/inject": "true"}
 	if revision != "" {
 		labels["istio.io/rev"] = revision
@@ -284,5 +284,5 @@ func (c *Cluster) asked(ctx context.Context, revision string) (*unstructured.Uns
 		return nil, err
 	}
 	return c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default").
-		Create(ctx, object(pod), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		Create(ctx, newUnstructuredObject(pod), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }

@@ -145,7 +145,7 @@ func (o *others) bind(policy, parameter string) {
 	if parameter != "" {
 		spec["paramRef"] = map[string]any{"name": parameter, "parameterNotFoundAction": "Deny"}
 	}
-	o.bindings = append(o.bindings, object(map[string]any{
+	o.bindings = append(o.bindings, newUnstructuredObject(map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": "of-" + policy}, "spec": spec,
 	}))
 }
@@ -170,7 +170,7 @@ func (o *others) findings(t *testing.T) [][]string {
 	}
 	var namespaces []*unstructured.Unstructured
 	for i := range o.namespaces() {
-		namespaces = append(namespaces, object(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": othersNamespace(i)}}))
+		namespaces = append(namespaces, newUnstructuredObject(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": othersNamespace(i)}}))
 	}
 	write("cluster", slices.Concat(o.definitions, o.parameters, o.policies, o.bindings, namespaces))
 	write("objects", o.objects)

@@ -82,7 +82,7 @@ func CompareClusters(ctx context.Context, webhook, plain *Cluster, prerig *Preri
 		return nil, err
 	}
 	for i := range p.Cases {
-		p.Cases[i].judge(p.Used)
+		p.Cases[i].determineVerdict(p.Used)
 	}
 	return p, nil
 }
@@ -121,11 +121,11 @@ func runBothWays(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, c
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		byWebhook, err = webhook.Run(ctx, raw)
-		return wrap("running the workloads with the webhook", err)
+		return wrapActionError("running the workloads with the webhook", err)
 	})
 	group.Go(func() (err error) {
 		byPrerig, err = plain.Run(ctx, injected)
-		return wrap("running Prerig's output without the webhook", err)
+		return wrapActionError("running Prerig's output without the webhook", err)
 	})
 	if err := group.Wait(); err != nil {
 		return err
@@ -153,27 +153,27 @@ func injectEach(ctx context.Context, prerig *Prerig, cases []*Case) ([]*unstruct
 	return out, group.Wait()
 }
 
-// wrap adds the failed action to an error, if it is not nil.
-func wrap(doing string, err error) error {
+// wrapActionError adds the failed action to an error, if it is not nil.
+func wrapActionError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// judge sets the verdict.
-func (c *Case) judge(used map[string]int) {
-	c.Verdict = c.verdict(used)
+// determineVerdict sets the verdict.
+func (c *Case) determineVerdict(used map[string]int) {
+	c.Verdict = c.compareOutcomes(used)
 	if c.Good() || c.Without == nil {
 		return
 	}
-	if c.Without.judge(used); c.Without.Good() {
+	if c.Without.determineVerdict(used); c.Without.Good() {
 		c.Verdict = InjectedBefore
 	}
 }
 
-// verdict compares the outcomes, and notes where pods differ.
-func (c *Case) verdict(used map[string]int) Verdict {
+// compareOutcomes compares the outcomes, and notes where pods differ.
+func (c *Case) compareOutcomes(used map[string]int) Verdict {
 	switch {
 	case c.Webhook.Invalid != "" && c.Prerig.Pod == nil:
 		return Invalid
@@ -208,7 +208,7 @@ func (p *Parity) String() string {
 			continue
 		}
 		for _, d := range c.Differences {
-			if place := class(d); !seen[place] {
+			if place := differenceClass(d); !seen[place] {
 				seen[place] = true
 				classes[place]++
 			}

@@ -8,9 +8,9 @@ import "testing"
 // TestVerdictOfWorkloadsInjectedBefore excuses a difference by an earlier injection only if there is none without it.
 func TestVerdictOfWorkloadsInjectedBefore(t *testing.T) {
 	pod := func(image string) Outcome {
-		return Outcome{Pod: object(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": image}}}})}
+		return Outcome{Pod: newUnstructuredObject(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": image}}}})}
 	}
-	workload := object(map[string]any{"kind": "Pod"})
+	workload := newUnstructuredObject(map[string]any{"kind": "Pod"})
 	for name, c := range map[string]struct {
 		c    Case
 		want Verdict
@@ -27,7 +27,7 @@ func TestVerdictOfWorkloadsInjectedBefore(t *testing.T) {
 			if c.c.Without != nil {
 				c.c.Without.Workload = workload
 			}
-			if c.c.judge(map[string]int{}); c.c.Verdict != c.want {
+			if c.c.determineVerdict(map[string]int{}); c.c.Verdict != c.want {
 				t.Errorf("the verdict is %q, want %q", c.c.Verdict, c.want)
 			}
 		})

@@ -154,7 +154,7 @@ func (c *policyCluster) mark(t *testing.T) {
 	t.Helper()
 	c.marks++
 	name := fmt.Sprintf("mark-%d", c.marks)
-	policy := object(map[string]any{
+	policy := newUnstructuredObject(map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
 			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
@@ -163,7 +163,7 @@ func (c *policyCluster) mark(t *testing.T) {
 			"validations": []any{map[string]any{"expression": "false"}},
 		},
 	})
-	binding := object(map[string]any{
+	binding := newUnstructuredObject(map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"policyName": name, "validationActions": []any{"Deny"}},
 	})
@@ -172,8 +172,8 @@ func (c *policyCluster) mark(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	probe := object(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}})
-	err := c.await(t.Context(), func(ctx context.Context) error {
+	probe := newUnstructuredObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}})
+	err := c.pollUntilReady(t.Context(), func(ctx context.Context) error {
 		if _, err := c.Try(ctx, probe); err == nil || !strings.Contains(err.Error(), name+"' with binding") {
 			return fmt.Errorf("the policy %s is not evaluated yet: %w", name, err)
 		}

@@ -72,7 +72,7 @@ func Import(ctx context.Context, c *Cluster, program, dir string) (*Prerig, erro
 
 // Inject runs the program to inject into a workload. If the program rejects it, refused holds the reason.
 func (p *Prerig) Inject(ctx context.Context, workload *unstructured.Unstructured) (out *unstructured.Unstructured, refused string, err error) {
-	out, said, err := p.inject(ctx, workload, "-q")
+	out, said, err := p.injectWorkload(ctx, workload, "-q")
 	if out != nil || err != nil {
 		return out, "", err
 	}
@@ -111,9 +111,9 @@ func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstru
 	return nil, nil
 }
 
-// inject runs the program to inject into a workload, and returns its messages. If both the error and the object are
-// nil, the program rejects the workload.
-func (p *Prerig) inject(ctx context.Context, workload *unstructured.Unstructured, flags ...string) (*unstructured.Unstructured, string, error) {
+// injectWorkload runs the program to inject into a workload, and returns its messages. If both the error and the object
+// are nil, the program rejects the workload.
+func (p *Prerig) injectWorkload(ctx context.Context, workload *unstructured.Unstructured, flags ...string) (*unstructured.Unstructured, string, error) {
 	text, err := yaml.Marshal(workload.Object)
 	if err != nil {
 		return nil, "", err
@@ -126,7 +126,7 @@ func (p *Prerig) inject(ctx context.Context, workload *unstructured.Unstructured
 	if err != nil {
 		return nil, "", fmt.Errorf("injecting into the %s %s: %w\n%s", workload.GetKind(), workload.GetName(), err, said)
 	}
-	out, err := onlyOne(injected)
+	out, err := singleObject(injected)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading what was injected into the %s %s: %w", workload.GetKind(), workload.GetName(), err)
 	}
@@ -143,15 +143,15 @@ func (p *Prerig) Remove(ctx context.Context, workload *unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("taking the injection out of the %s %s: %w\n%s", workload.GetKind(), workload.GetName(), err, said)
 	}
-	out, err := onlyOne(original)
+	out, err := singleObject(original)
 	if err != nil {
 		return nil, fmt.Errorf("reading the %s %s without its injection: %w", workload.GetKind(), workload.GetName(), err)
 	}
 	return out, nil
 }
 
-// onlyOne returns the object of a stream that holds one.
-func onlyOne(stream []byte) (*unstructured.Unstructured, error) {
+// singleObject returns the object of a stream that holds one.
+func singleObject(stream []byte) (*unstructured.Unstructured, error) {
 	objects, err := decodeAll(stream)
 	if err == nil && len(objects) != 1 {
 		err = fmt.Errorf("there are %d objects instead of one", len(objects))

@@ -61,18 +61,18 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// ended reports how the process ended, with the last lines that it printed, or nil while it runs.
-func (p *process) ended() error {
+// exitError reports how the process ended, with the last lines that it printed, or nil while it runs.
+func (p *process) exitError() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("%s ended early (%v); its last lines:\n%s", p.name, p.err, p.tail(20))
+		return fmt.Errorf("%s ended early (%v); its last lines:\n%s", p.name, p.err, p.lastOutputLines(20))
 	default:
 		return nil
 	}
 }
 
-// tail returns the last lines that the process printed.
-func (p *process) tail(lines int) string {
+// lastOutputLines returns the last lines that the process printed.
+func (p *process) lastOutputLines(lines int) string {
 	content, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()

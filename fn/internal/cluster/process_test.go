@@ -87,11 +87,11 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ended(); err != nil {
+	if err := p.exitError(); err != nil {
 		t.Fatal(err)
 	}
 	p.kill()
-	if err := p.ended(); err == nil {
+	if err := p.exitError(); err == nil {
 		t.Error("it has not ended")
 	}
 }

@@ -106,7 +106,7 @@ func (b Builder) Build(ctx context.Context, names ...string) (*Programs, error) 
 		if one.pinned != goMod {
 			one.name += suffix
 		}
-		built, err := one.build(ctx, filepath.Join(b.Upstream, one.module), b.Cache, b.Say)
+		built, err := one.buildIfMissing(ctx, filepath.Join(b.Upstream, one.module), b.Cache, b.Say)
 		if err != nil {
 			return nil, err
 		}
@@ -115,9 +115,9 @@ func (b Builder) Build(ctx context.Context, names ...string) (*Programs, error) 
 	return &p, nil
 }
 
-// build builds a program unless it already exists. Its file name contains a digest of all its inputs.
-func (p program) build(ctx context.Context, module, dir string, say func(string, ...any)) (string, error) {
-	digest, err := p.digest(module)
+// buildIfMissing builds a program unless it already exists. Its file name contains a digest of all its inputs.
+func (p program) buildIfMissing(ctx context.Context, module, dir string, say func(string, ...any)) (string, error) {
+	digest, err := p.inputDigest(module)
 	if err != nil {
 		return "", fmt.Errorf("building %s: %w", p.name, err)
 	}
@@ -142,15 +142,15 @@ func (p program) build(ctx context.Context, module, dir string, say func(string,
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", p.name, err, out)
 	}
-	if err := removeOlder(dir, p.name); err != nil {
+	if err := removeOlderBuilds(dir, p.name); err != nil {
 		return "", err
 	}
 	return built, os.Rename(unfinished, built)
 }
 
-// digest returns a value that distinguishes builds of a program: it covers the compiler, the flags, the versions of
-// all modules, and the sources of the program itself if it is in the module that pins them.
-func (p program) digest(module string) (string, error) {
+// inputDigest returns a value that distinguishes builds of a program: it covers the compiler, the flags, the versions
+// of all modules, and the sources of the program itself if it is in the module that pins them.
+func (p program) inputDigest(module string) (string, error) {
 	files := []string{p.pinned, strings.TrimSuffix(p.pinned, goMod) + "go.sum"}
 	if strings.HasPrefix(p.pkg, "./") {
 		own, err := fs.Glob(os.DirFS(module), path.Join(path.Clean(p.pkg), "*.go"))
@@ -175,8 +175,8 @@ func (p program) digest(module string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// removeOlder removes what was built of a program before: a program has some hundred megabytes.
-func removeOlder(dir, name string) error {
+// removeOlderBuilds removes what was built of a program before: a program has some hundred megabytes.
+func removeOlderBuilds(dir, name string) error {
 	older, err := filepath.Glob(filepath.Join(dir, name+"-????????????"))
 	if err != nil {
 		return err

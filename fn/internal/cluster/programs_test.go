@@ -34,7 +34,7 @@ func TestDigest(t *testing.T) {
 	}
 	digest := func(t *testing.T, p program, changed map[string]string) string {
 		t.Helper()
-		d, err := p.digest(module(t, changed))
+		d, err := p.inputDigest(module(t, changed))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestDigest(t *testing.T) {
 		t.Errorf("the digest of an older version is %s too", got)
 	}
 	missing := program{name: "none", pinned: goMod, pkg: "./none"}
-	if _, err := missing.digest(module(t, nil)); err == nil {
+	if _, err := missing.inputDigest(module(t, nil)); err == nil {
 		t.Error("a program without sources has a digest")
 	}
 }

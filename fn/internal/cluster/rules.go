@@ -32,7 +32,7 @@ var rules = []rule{
 	{"the random name of the service account's volume", withoutRandomName},
 	{"the mount of that volume in the annotation that keeps what the user said of a container", withoutRecordedMount},
 	{"the annotation in which LimitRanger says what it has set: it runs again after a webhook, and then only names the rest", func(pod map[string]any) {
-		remove(pod, "metadata.annotations", "kubernetes.io/limit-ranger")
+		removeKeysAtPath(pod, "metadata.annotations", "kubernetes.io/limit-ranger")
 	}},
 	{"a field in that annotation whose feature the API server has switched off", withoutRecordedStopSignal},
 	{"a null of the user's that Prerig notes in that annotation of a bare Pod", withoutRecordedNulls},
@@ -48,12 +48,12 @@ var rules = []rule{
 // pods, such as these, no other pod has one.
 func withoutRecord(pod map[string]any) {
 	if owners, _, _ := unstructured.NestedSlice(pod, "metadata", "ownerReferences"); len(owners) == 0 {
-		remove(pod, "metadata.annotations", "prerig.dev/original")
+		removeKeysAtPath(pod, "metadata.annotations", "prerig.dev/original")
 	}
 }
 
 func withoutIdentity(pod map[string]any) {
-	remove(pod, "metadata", "name", "generateName", "uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
+	removeKeysAtPath(pod, "metadata", "name", "generateName", "uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 }
 
 func withoutOwner(pod map[string]any) {
@@ -70,7 +70,7 @@ func withoutOwner(pod map[string]any) {
 }
 
 func withoutControllerLabels(pod map[string]any) {
-	remove(pod, "metadata.labels", "pod-template-hash", "controller-revision-hash", "pod-template-generation",
+	removeKeysAtPath(pod, "metadata.labels", "pod-template-hash", "controller-revision-hash", "pod-template-generation",
 		"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name")
 }
 
@@ -94,7 +94,7 @@ func withoutRandomName(pod map[string]any) {
 const overrides = "proxy.istio.io/overrides"
 
 func withoutRecordedMount(pod map[string]any) {
-	inRecorded(pod, func(c map[string]any) {
+	changeRecordedContainers(pod, func(c map[string]any) {
 		mounts, _ := c["volumeMounts"].([]any)
 		mounts = slices.DeleteFunc(mounts, func(m any) bool {
 			mount, _ := m.(map[string]any)
@@ -111,7 +111,7 @@ func withoutRecordedMount(pod map[string]any) {
 // so the API server drops the field when it stores a controller's template; from a Pod it drops it after the
 // webhook.
 func withoutRecordedStopSignal(pod map[string]any) {
-	inRecorded(pod, func(c map[string]any) {
+	changeRecordedContainers(pod, func(c map[string]any) {
 		lifecycle, ok := c["lifecycle"].(map[string]any)
 		delete(lifecycle, "stopSignal")
 		if ok && len(lifecycle) == 0 {
@@ -122,11 +122,11 @@ func withoutRecordedStopSignal(pod map[string]any) {
 
 // withoutRecordedNulls removes fields that are null, which have no meaning to readers of the annotation.
 func withoutRecordedNulls(pod map[string]any) {
-	inRecorded(pod, func(c map[string]any) { maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil }) })
+	changeRecordedContainers(pod, func(c map[string]any) { maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil }) })
 }
 
-// inRecorded changes the containers that the annotation keeps.
-func inRecorded(pod map[string]any, change func(container map[string]any)) {
+// changeRecordedContainers changes the containers that the annotation keeps.
+func changeRecordedContainers(pod map[string]any, change func(container map[string]any)) {
 	text, ok, _ := unstructured.NestedString(pod, "metadata", "annotations", overrides)
 	if !ok {
 		return
@@ -150,8 +150,8 @@ func inRecorded(pod map[string]any, change func(container map[string]any)) {
 // randomVolume is the name of the volume that the admission of service accounts adds.
 var randomVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)
 
-// remove removes keys of the object at a path of names with dots between them.
-func remove(in map[string]any, path string, keys ...string) {
+// removeKeysAtPath removes keys of the object at a path of names with dots between them.
+func removeKeysAtPath(in map[string]any, path string, keys ...string) {
 	for _, name := range strings.Split(path, ".") {
 		in, _ = in[name].(map[string]any)
 	}

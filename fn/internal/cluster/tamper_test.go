@@ -182,7 +182,7 @@ func (c *Cluster) tamperingWebhook(t *testing.T, all []tampering) (url, bundle s
 // addTamperingWebhook has the API server call the webhook for the pods of namespaces with the label tamper, and waits until
 // it does.
 func (c *Cluster) addTamperingWebhook(ctx context.Context, url, bundle string) error {
-	_, err := c.Create(ctx, object(map[string]any{
+	_, err := c.Create(ctx, newUnstructuredObject(map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": map[string]any{"name": "tamper"},
 		"webhooks": []any{map[string]any{
 			"name": "pods.tamper.example.com", "admissionReviewVersions": []any{"v1"}, "sideEffects": "None", "failurePolicy": "Fail",
@@ -196,13 +196,13 @@ func (c *Cluster) addTamperingWebhook(ctx context.Context, url, bundle string) e
 	if err != nil {
 		return err
 	}
-	probe := object(map[string]any{
+	probe := newUnstructuredObject(map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{
 			"name": "probe", "namespace": "tampered", "labels": map[string]any{"app": "probe"}, "annotations": map[string]any{},
 		},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "x:1"}}},
 	})
-	return c.await(ctx, func(ctx context.Context) error {
+	return c.pollUntilReady(ctx, func(ctx context.Context) error {
 		got, err := c.Try(ctx, probe)
 		if err == nil && got.GetLabels()["probed"] != "true" {
 			return errNotCalled

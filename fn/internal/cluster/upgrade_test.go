@@ -162,7 +162,7 @@ func (u *upgrade) publish(t *testing.T, objects map[string]*unstructured.Unstruc
 
 // apply applies an object server-side, as Flux does.
 func (u *upgrade) apply(ctx context.Context, obj *unstructured.Unstructured, dry bool) error {
-	resource, err := u.resource(obj)
+	resource, err := u.resourceInterfaceFor(obj)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (u *upgrade) apply(ctx context.Context, obj *unstructured.Unstructured, dry
 
 // patch asks the API server about the patch that kubectl apply makes of what was applied last, what is to be and what is there.
 func (u *upgrade) patch(ctx context.Context, before, after *unstructured.Unstructured) error {
-	resource, err := u.resource(after)
+	resource, err := u.resourceInterfaceFor(after)
 	if err != nil {
 		return err
 	}

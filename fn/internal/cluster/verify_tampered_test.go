@@ -76,14 +76,14 @@ func committedWorkload(one tampering) *unstructured.Unstructured {
 		pod["restartPolicy"] = "Never"
 		spec["completionMode"], spec["completions"], spec["parallelism"] = "Indexed", n, n
 	}
-	return object(map[string]any{
+	return newUnstructuredObject(map[string]any{
 		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": one.name, "namespace": "tampered"}, "spec": spec,
 	})
 }
 
 // alone is a Pod that nothing controls.
 func alone(name string, labels map[string]any) *unstructured.Unstructured {
-	return object(map[string]any{
+	return newUnstructuredObject(map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name, "namespace": "tampered", "labels": labels},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "x:1"}}},
 	})
@@ -121,7 +121,7 @@ func (c *Cluster) tamper(ctx context.Context, one tampering, workload *unstructu
 	if one.edited == "" {
 		return nil
 	}
-	resource, err := c.resource(workload)
+	resource, err := c.resourceInterfaceFor(workload)
 	if err != nil {
 		return err
 	}
@@ -139,12 +139,12 @@ func (c *Cluster) tamper(ctx context.Context, one tampering, workload *unstructu
 			}
 		}
 	}
-	return c.await(ctx, func(ctx context.Context) error { return c.madeAnew(ctx, one) })
+	return c.pollUntilReady(ctx, func(ctx context.Context) error { return c.madeAnew(ctx, one) })
 }
 
 // awaitAll waits until the workload of a tampering has all its pods.
 func (c *Cluster) awaitAll(ctx context.Context, one tampering) error {
-	return c.await(ctx, func(ctx context.Context) error {
+	return c.pollUntilReady(ctx, func(ctx context.Context) error {
 		found, err := c.podsOf(ctx, one.name)
 		if err == nil && int64(len(found)) != one.count() {
 			err = fmt.Errorf("%s has %d pods of %d", one.name, len(found), one.count())
@@ -244,7 +244,7 @@ func TestVerifyFindsWhatIsTamperedWith(t *testing.T) {
 	f.checkTampered(t, found, all)
 
 	// With the rights that the documentation gives, all of it is found too, and without them nothing is.
-	verifier := f.kubeconfig("verifier")
+	verifier := f.kubeconfigPath("verifier")
 	if out, err := f.repository.run(f.program, verifier); err == nil || !strings.Contains(out, "forbidden") {
 		t.Errorf("without any rights: %v\n%.500s", err, out)
 	}
@@ -265,11 +265,11 @@ func (f *fleet) letVerify(t *testing.T) {
 	}
 	_, text, _ := bytes.Cut(page, []byte("<!-- file: prerig-verify.yaml -->\n```yaml\n"))
 	text, _, _ = bytes.Cut(text, []byte("```\n"))
-	role, err := onlyOne(text)
+	role, err := singleObject(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	binding := object(map[string]any{
+	binding := newUnstructuredObject(map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "prerig-verify"},
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role.GetName()},
 		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "verifier"}},
@@ -279,8 +279,8 @@ func (f *fleet) letVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err = f.await(t.Context(), func(context.Context) error { // until the API server has heard of it
-		_, err := f.repository.run(f.program, f.kubeconfig("verifier"), "--fail-on", "never")
+	err = f.pollUntilReady(t.Context(), func(context.Context) error { // until the API server has heard of it
+		_, err := f.repository.run(f.program, f.kubeconfigPath("verifier"), "--fail-on", "never")
 		return err
 	})
 	if err != nil {

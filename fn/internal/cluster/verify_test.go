@@ -134,7 +134,7 @@ func named(workloads []*unstructured.Unstructured) []*unstructured.Unstructured 
 	return slices.DeleteFunc(workloads, func(w *unstructured.Unstructured) bool { return w.GetName() == "" })
 }
 
-// await waits until each workload has a pod, and returns those that get none.
+// awaitPods waits until each workload has a pod, and returns those that get none.
 func (c *Cluster) awaitPods(ctx context.Context, workloads []*unstructured.Unstructured) (without map[owner]string, err error) {
 	waiting, namespaces := map[owner]bool{}, map[string]bool{}
 	for _, w := range workloads {
@@ -146,7 +146,7 @@ func (c *Cluster) awaitPods(ctx context.Context, workloads []*unstructured.Unstr
 	without = map[owner]string{}
 	for deadline := time.Now().Add(settled); len(waiting) > 0; {
 		for namespace := range namespaces {
-			found, err := c.found(ctx, namespace)
+			found, err := c.collectWorkloadOutcomes(ctx, namespace)
 			if err != nil {
 				return nil, err
 			}

@@ -64,8 +64,8 @@ func (c *Cluster) markPods(ctx context.Context, revision string) error {
 	if _, err := maps.Update(ctx, found, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	return c.await(ctx, func(ctx context.Context) error {
-		pod, err := c.asked(ctx, revision)
+	return c.pollUntilReady(ctx, func(ctx context.Context) error {
+		pod, err := c.dryRunRevisionPod(ctx, revision)
 		if err == nil && pod.GetAnnotations()[mark] == "" {
 			return errors.New("the webhook does not set the mark yet")
 		}
@@ -87,7 +87,7 @@ type leftOn struct {
 // acceptedOnceRenderedAgain is a Pod whose own proxy has a probe that the API server refuses. The webhook takes it over as it is, and so
 // does Prerig; of what Prerig wrote the webhook takes it for one of the application's and rewrites it, which is accepted.
 func acceptedOnceRenderedAgain() *unstructured.Unstructured {
-	return object(map[string]any{
+	return newUnstructuredObject(map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p-own-probe", "namespace": "shop"},
 		"spec": map[string]any{"containers": []any{
 			map[string]any{"name": "app", "image": "app"},
@@ -142,9 +142,9 @@ func (c *Cluster) switchOff(ctx context.Context, all []oracle.Namespace) error {
 		}
 	}
 	// The API server learns of it a little later: a pod that asks for injection tells.
-	return c.await(ctx, func(ctx context.Context) error {
+	return c.pollUntilReady(ctx, func(ctx context.Context) error {
 		for _, one := range all {
-			pod := object(map[string]any{
+			pod := newUnstructuredObject(map[string]any{
 				"apiVersion": "v1", "kind": "Pod",
 				"metadata": map[string]any{"name": "asks", "namespace": one.Name, "labels": map[string]any{"sidecar.istio.io/inject": "true", "istio.io/rev": "canary"}},
 				"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "app"}}},
@@ -212,7 +212,7 @@ func runLeftOn(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, fir
 			w.SetName(first + name[1:])
 			original.SetName("o" + w.GetName())
 		}
-		out, said, err := prerig.inject(ctx, w)
+		out, said, err := prerig.injectWorkload(ctx, w)
 		if err != nil {
 			return nil, err
 		}
@@ -291,8 +291,8 @@ func judgeLeftOn(t *testing.T, name string, cases []*leftOn) {
 			}
 			for _, d := range c.differences {
 				if !strings.Contains(d.Place, mark) {
-					classes[class(d)]++
-					examples[class(d)] = d
+					classes[differenceClass(d)]++
+					examples[differenceClass(d)] = d
 				}
 			}
 		default:

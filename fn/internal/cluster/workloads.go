@@ -66,7 +66,7 @@ func (c *Cluster) Run(ctx context.Context, workloads []*unstructured.Unstructure
 	}
 	outcomes := make([]Outcome, len(workloads))
 	first := batch{c, workloads, outcomes, map[owner]int{}, nil}
-	if err := first.add(ctx, timed); err != nil {
+	if err := first.createWorkloads(ctx, timed); err != nil {
 		return nil, err
 	}
 	// The first of the others fill the minute that CronJobs wait for. No more of them: a CronJob that stays makes another Job each minute.
@@ -74,7 +74,7 @@ func (c *Cluster) Run(ctx context.Context, workloads []*unstructured.Unstructure
 	if err := c.runTogether(ctx, workloads, outcomes, others[:few]); err != nil {
 		return nil, err
 	}
-	if err := first.finish(ctx); err != nil {
+	if err := first.awaitAndDelete(ctx); err != nil {
 		return nil, err
 	}
 	for chunk := range slices.Chunk(others[few:], atOnce) {
@@ -88,10 +88,10 @@ func (c *Cluster) Run(ctx context.Context, workloads []*unstructured.Unstructure
 // runTogether creates the workloads at some places, waits for what becomes of them, and removes them.
 func (c *Cluster) runTogether(ctx context.Context, workloads []*unstructured.Unstructured, outcomes []Outcome, places []int) error {
 	b := batch{c, workloads, outcomes, map[owner]int{}, nil}
-	if err := b.add(ctx, places); err != nil {
+	if err := b.createWorkloads(ctx, places); err != nil {
 		return err
 	}
-	return b.finish(ctx)
+	return b.awaitAndDelete(ctx)
 }
 
 // batch is a part of the workloads that are in the cluster at the same time.
@@ -103,30 +103,30 @@ type batch struct {
 	created   []*unstructured.Unstructured
 }
 
-// add creates workloads.
-func (b *batch) add(ctx context.Context, places []int) error {
+// createWorkloads creates workloads.
+func (b *batch) createWorkloads(ctx context.Context, places []int) error {
 	for _, i := range places {
-		if err := b.create(ctx, i); err != nil {
+		if err := b.createWorkload(ctx, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// finish waits until all have become something, and removes them.
-func (b *batch) finish(ctx context.Context) error {
+// awaitAndDelete waits until all have become something, and removes them.
+func (b *batch) awaitAndDelete(ctx context.Context) error {
 	deadline, nudged := time.Now().Add(settled), time.Now()
 	for len(b.waiting) > 0 {
-		if err := b.look(ctx); err != nil {
+		if err := b.recordWaitingStates(ctx); err != nil {
 			return err
 		}
 		if len(b.waiting) > 0 && time.Now().After(deadline) {
 			one := slices.Collect(maps.Keys(b.waiting))[0]
-			return fmt.Errorf("waiting for the pods of %d workloads: none after %s; one is %v: %s", len(b.waiting), settled, one, b.told(ctx, one))
+			return fmt.Errorf("waiting for the pods of %d workloads: none after %s; one is %v: %s", len(b.waiting), settled, one, b.describeStuckWorkload(ctx, one))
 		}
 		if time.Since(nudged) > nudgeEvery {
 			nudged = time.Now()
-			if err := b.nudge(ctx); err != nil {
+			if err := b.touchWaitingWorkloads(ctx); err != nil {
 				return err
 			}
 		}
@@ -144,15 +144,15 @@ func (b *batch) finish(ctx context.Context) error {
 	return nil
 }
 
-// nudge has controllers look again at the workloads that wait: an event can be lost on a busy machine, and a controller whose request a
-// webhook did not answer in time waits longer each time.
-func (b *batch) nudge(ctx context.Context) error {
+// touchWaitingWorkloads has controllers look again at the workloads that wait: an event can be lost on a busy machine,
+// and a controller whose request a webhook did not answer in time waits longer each time.
+func (b *batch) touchWaitingWorkloads(ctx context.Context) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"nudged":%q}}}`, time.Now().Format(time.RFC3339))
 	for _, made := range b.created {
 		if _, waits := b.waiting[owner{made.GetNamespace(), made.GetKind(), made.GetName()}]; !waits {
 			continue
 		}
-		resource, err := b.resource(made)
+		resource, err := b.resourceInterfaceFor(made)
 		if err == nil {
 			_, err = resource.Patch(ctx, made.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 		}
@@ -163,17 +163,18 @@ func (b *batch) nudge(ctx context.Context) error {
 	return nil
 }
 
-// told returns the cluster's messages about a workload that makes no progress: its status and its events.
-func (b *batch) told(ctx context.Context, of owner) string {
+// describeStuckWorkload returns the cluster's messages about a workload that makes no progress: its status and its
+// events.
+func (b *batch) describeStuckWorkload(ctx context.Context, of owner) string {
 	var out []string
-	if resource, err := b.resource(b.workloads[b.waiting[of]]); err == nil {
+	if resource, err := b.resourceInterfaceFor(b.workloads[b.waiting[of]]); err == nil {
 		now, err := resource.Get(ctx, of.name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}
 		out = append(out, fmt.Sprint("status ", now.Object["status"]))
 	}
-	events, err := b.list(ctx, of.namespace, schema.GroupVersionResource{Version: "v1", Resource: "events"})
+	events, err := b.listResource(ctx, of.namespace, schema.GroupVersionResource{Version: "v1", Resource: "events"})
 	if err != nil {
 		return err.Error()
 	}
@@ -185,8 +186,8 @@ func (b *batch) told(ctx context.Context, of owner) string {
 	return strings.Join(out, "; ")
 }
 
-// create creates a workload. What becomes of a Pod, or of one that is not taken, is then known.
-func (b *batch) create(ctx context.Context, i int) error {
+// createWorkload creates a workload. What becomes of a Pod, or of one that is not taken, is then known.
+func (b *batch) createWorkload(ctx context.Context, i int) error {
 	w := b.workloads[i]
 	made, err := b.Create(ctx, w)
 	for attempt := 1; attempt < attempts && err != nil && tooSlow(err.Error()); attempt++ {
@@ -219,16 +220,16 @@ const attempts = 5
 // tooSlow reports whether an error is merely a timeout.
 func tooSlow(message string) bool { return strings.Contains(message, "context deadline exceeded") }
 
-// look records the state of the workloads that are still waiting.
-func (b *batch) look(ctx context.Context) error {
+// recordWaitingStates records the state of the workloads that are still waiting.
+func (b *batch) recordWaitingStates(ctx context.Context) error {
 	namespaces := map[string]bool{}
 	for of := range b.waiting {
 		namespaces[of.namespace] = true
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		found, err := b.found(ctx, namespace)
+		found, err := b.collectWorkloadOutcomes(ctx, namespace)
 		if err != nil {
-			return errors.Join(err, b.ended())
+			return errors.Join(err, b.componentExitError())
 		}
 		for of, i := range b.waiting {
 			if outcome, ok := found[of]; ok {
@@ -243,9 +244,9 @@ func (b *batch) look(ctx context.Context) error {
 // owner is an object that has pods, directly or through others.
 type owner struct{ namespace, kind, name string }
 
-// found returns what the workloads of a namespace have come to so far.
-func (c *Cluster) found(ctx context.Context, namespace string) (map[owner]Outcome, error) {
-	above, err := c.owners(ctx, namespace)
+// collectWorkloadOutcomes returns what the workloads of a namespace have come to so far.
+func (c *Cluster) collectWorkloadOutcomes(ctx context.Context, namespace string) (map[owner]Outcome, error) {
+	above, err := c.intermediateOwners(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +260,7 @@ func (c *Cluster) found(ctx context.Context, namespace string) (map[owner]Outcom
 		}
 	}
 	out := map[owner]Outcome{}
-	events, err := c.list(ctx, namespace, schema.GroupVersionResource{Version: "v1", Resource: "events"})
+	events, err := c.listResource(ctx, namespace, schema.GroupVersionResource{Version: "v1", Resource: "events"})
 	if err != nil {
 		return nil, err
 	}
@@ -268,27 +269,28 @@ func (c *Cluster) found(ctx context.Context, namespace string) (map[owner]Outcom
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object, &event); err != nil {
 			return nil, err
 		}
-		if event.Reason == "FailedCreate" && final(event.Message) {
+		if event.Reason == "FailedCreate" && isFinalFailure(event.Message) {
 			o := top(owner{namespace, event.InvolvedObject.Kind, event.InvolvedObject.Name})
 			out[o] = Outcome{Refused: event.Message}
 		}
 	}
-	pods, err := c.list(ctx, namespace, schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+	pods, err := c.listResource(ctx, namespace, schema.GroupVersionResource{Version: "v1", Resource: "pods"})
 	if err != nil {
 		return nil, err
 	}
 	// By name: of a StatefulSet's pods the first, of others any, but the same one each time.
 	slices.SortFunc(pods, func(a, b unstructured.Unstructured) int { return strings.Compare(b.GetName(), a.GetName()) })
 	for i := range pods {
-		if of := controller(&pods[i]); of != nil {
+		if of := controllerOwner(&pods[i]); of != nil {
 			out[top(*of)] = Outcome{Pod: &pods[i]}
 		}
 	}
 	return out, nil
 }
 
-// final reports whether a controller that got no pod for this reason will get none later. Others pass, such as a timeout.
-func final(message string) bool {
+// isFinalFailure reports whether a controller that got no pod for this reason will get none later. Others pass, such as
+// a timeout.
+func isFinalFailure(message string) bool {
 	for _, part := range []string{"denied the request", " is invalid: ", " is forbidden: ", "failed calling webhook"} {
 		if strings.Contains(message, part) {
 			return !tooSlow(message)
@@ -297,8 +299,8 @@ func final(message string) bool {
 	return false
 }
 
-// owners returns the controllers of the objects of a namespace that are between a workload and its pods.
-func (c *Cluster) owners(ctx context.Context, namespace string) (map[owner]owner, error) {
+// intermediateOwners returns the controllers of the objects of a namespace that are between a workload and its pods.
+func (c *Cluster) intermediateOwners(ctx context.Context, namespace string) (map[owner]owner, error) {
 	out := map[owner]owner{}
 	for _, between := range []struct {
 		kind     string
@@ -307,12 +309,12 @@ func (c *Cluster) owners(ctx context.Context, namespace string) (map[owner]owner
 		{"ReplicaSet", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}},
 		{"Job", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}},
 	} {
-		objects, err := c.list(ctx, namespace, between.resource)
+		objects, err := c.listResource(ctx, namespace, between.resource)
 		if err != nil {
 			return nil, err
 		}
 		for i := range objects {
-			if of := controller(&objects[i]); of != nil {
+			if of := controllerOwner(&objects[i]); of != nil {
 				out[owner{namespace, between.kind, objects[i].GetName()}] = *of
 			}
 		}
@@ -320,8 +322,8 @@ func (c *Cluster) owners(ctx context.Context, namespace string) (map[owner]owner
 	return out, nil
 }
 
-// controller returns the owner of an object that controls it, or nil.
-func controller(obj *unstructured.Unstructured) *owner {
+// controllerOwner returns the owner of an object that controls it, or nil.
+func controllerOwner(obj *unstructured.Unstructured) *owner {
 	ref := metav1.GetControllerOf(obj)
 	if ref == nil {
 		return nil
@@ -329,7 +331,7 @@ func controller(obj *unstructured.Unstructured) *owner {
 	return &owner{obj.GetNamespace(), ref.Kind, ref.Name}
 }
 
-func (c *Cluster) list(ctx context.Context, namespace string, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+func (c *Cluster) listResource(ctx context.Context, namespace string, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
 	found, err := c.dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("listing the %s of %s: %w", resource.Resource, namespace, err)

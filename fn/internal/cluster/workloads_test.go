@@ -31,7 +31,7 @@ func TestPrompt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, want := object(nil), object(nil)
+			got, want := newUnstructuredObject(nil), newUnstructuredObject(nil)
 			if err := yaml.Unmarshal([]byte(c.workload), &got.Object); err != nil {
 				t.Fatal(err)
 			}

@@ -36,8 +36,8 @@ var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	return s, nil
 })
 
-// compare returns the difference of two lists of objects, without lists in them, as text, or "".
-func compare(got, want []map[string]any) (string, error) {
+// diffObjectLists returns the difference of two lists of objects, without lists in them, as text, or "".
+func diffObjectLists(got, want []map[string]any) (string, error) {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d objects, want %d", len(got), len(want)), nil
 	}
@@ -52,8 +52,8 @@ func compare(got, want []map[string]any) (string, error) {
 	return out.String(), nil
 }
 
-// flatten puts the items of lists in place of the lists.
-func flatten(objects []map[string]any) []map[string]any {
+// expandListItems puts the items of lists in place of the lists.
+func expandListItems(objects []map[string]any) []map[string]any {
 	var out []map[string]any
 	for _, obj := range objects {
 		items, ok := obj["items"].([]any)
@@ -63,7 +63,7 @@ func flatten(objects []map[string]any) []map[string]any {
 		}
 		for _, item := range items {
 			if m, ok := item.(map[string]any); ok {
-				out = append(out, flatten([]map[string]any{m})...)
+				out = append(out, expandListItems([]map[string]any{m})...)
 			}
 		}
 	}
@@ -72,11 +72,11 @@ func flatten(objects []map[string]any) []map[string]any {
 
 func compareObject(got, want map[string]any) (string, error) {
 	name := fmt.Sprintf("%v %v", want["kind"], nameOf(want))
-	g, err := decode(got)
+	g, err := decodeTypedObject(got)
 	if err != nil {
 		return "", fmt.Errorf("decoding our %s: %w", name, err)
 	}
-	w, err := decode(want)
+	w, err := decodeTypedObject(want)
 	if err != nil {
 		return "", fmt.Errorf("decoding the expected %s: %w", name, err)
 	}
@@ -92,8 +92,8 @@ func nameOf(obj map[string]any) any {
 	return meta["name"]
 }
 
-// decode returns the object in the API's type, or as a map without empty values if it has no type.
-func decode(obj map[string]any) (any, error) {
+// decodeTypedObject returns the object in the API's type, or as a map without empty values if it has no type.
+func decodeTypedObject(obj map[string]any) (any, error) {
 	s, err := scheme()
 	if err != nil {
 		return nil, err

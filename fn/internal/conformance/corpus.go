@@ -103,8 +103,8 @@ func loadVersion(dir string) (*Version, error) {
 	return v, nil
 }
 
-// read is the text of one of the case's files; no path is no text.
-func (c *Case) read(path string) (string, error) {
+// readCaseFile returns the text of one of the case's files; no path is no text.
+func (c *Case) readCaseFile(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}

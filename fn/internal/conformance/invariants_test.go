@@ -77,7 +77,7 @@ func TestCorpusTwiceIsOnce(t *testing.T) {
 				}
 				w := worker{c: c, in: in, registry: registry, again: true}
 				for i, obj := range once.Objects {
-					twice, err := w.object(obj)
+					twice, err := w.injectObject(obj)
 					if err != nil {
 						t.Errorf("%s: injecting again: %v", c.Name, err)
 						continue

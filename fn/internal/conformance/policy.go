@@ -37,7 +37,7 @@ func (c *Case) Policy() (*v1alpha1.InjectionPolicy, error) {
 		path string
 		to   *string
 	}{{c.Config, &spec.Injector.Config}, {c.Values, &spec.Injector.Values}, {c.Mesh, &spec.MeshConfig}} {
-		text, err := c.read(f.path)
+		text, err := c.readCaseFile(f.path)
 		if err != nil {
 			return nil, fmt.Errorf("making the policy of case %s: %w", c.Name, err)
 		}
@@ -48,6 +48,6 @@ func (c *Case) Policy() (*v1alpha1.InjectionPolicy, error) {
 
 // Text returns one of the case's files.
 func (c *Case) Text(path string) ([]byte, error) {
-	text, err := c.read(path)
+	text, err := c.readCaseFile(path)
 	return []byte(text), err
 }

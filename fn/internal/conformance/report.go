@@ -90,7 +90,7 @@ func (r Report) Write(w io.Writer, verbose bool) error {
 			if o.Status == Equal {
 				continue
 			}
-			if err := o.write(w, v.Name, verbose); err != nil {
+			if err := o.writeFailedCase(w, v.Name, verbose); err != nil {
 				return err
 			}
 		}
@@ -98,8 +98,8 @@ func (r Report) Write(w io.Writer, verbose bool) error {
 	return nil
 }
 
-// write prints one case that is not equal: always why, but the whole difference only if verbose.
-func (o Outcome) write(w io.Writer, version string, verbose bool) error {
+// writeFailedCase prints one case that is not equal: always why, but the whole difference only if verbose.
+func (o Outcome) writeFailedCase(w io.Writer, version string, verbose bool) error {
 	line := fmt.Sprintf("%s %s: %s", version, o.Case.Name, o.Status)
 	switch {
 	case o.Status == Different && !verbose:

@@ -24,9 +24,9 @@ const (
 	annotated = "the pod says no with sidecar.istio.io/inject"
 )
 
-// leavesInjected reports whether kube-inject of the version considers a pod injected and leaves it unchanged: a pod
+// skipsInjectedPod reports whether kube-inject of the version considers a pod injected and leaves it unchanged: a pod
 // with a proxy next to another container, and from 1.8 with a status too.
-func leavesInjected(minor int, pod map[string]any) bool {
+func skipsInjectedPod(minor int, pod map[string]any) bool {
 	if minor > lastLeft {
 		return false
 	}
@@ -54,7 +54,7 @@ func (c *Case) expectsInjection(t workload.Template) bool {
 	if err != nil {
 		return false
 	}
-	for _, obj := range c.comparable(want) {
+	for _, obj := range c.flattenForComparison(want) {
 		templates, err := templatesOf(obj)
 		if err != nil {
 			return false
@@ -68,9 +68,9 @@ func (c *Case) expectsInjection(t workload.Template) bool {
 	return false
 }
 
-// skips returns the reason why istioctl kube-inject of the version leaves a pod alone, or "" if it does not. It
-// knows no namespace labels and assumes that the policy is enabled.
-func skips(in *istio.Injector, t workload.Template) (string, error) {
+// kubeInjectSkipReason returns the reason why istioctl kube-inject of the version leaves a pod alone, or "" if it does
+// not. It knows no namespace labels and assumes that the policy is enabled.
+func kubeInjectSkipReason(in *istio.Injector, t workload.Template) (string, error) {
 	d, err := decide.New(decide.Options{
 		Release: in.Profile().Release(), Policy: istio.PolicyEnabled, UnknownNamespace: v1alpha1.UnknownNamespaceInject,
 	})

@@ -137,9 +137,9 @@ func blankRevision(obj map[string]any) (out map[string]any, blanked bool, err er
 	return obj, blanked, nil
 }
 
-// withLast returns an expected object without the list entries that the rule podmap.KeepLastRule explains, and
+// keepLastEntries returns an expected object without the list entries that the rule podmap.KeepLastRule explains, and
 // reports whether it removed any.
-func withLast(obj map[string]any) (out map[string]any, dropped bool, err error) {
+func keepLastEntries(obj map[string]any) (out map[string]any, dropped bool, err error) {
 	templates, err := templatesOf(obj)
 	if err != nil {
 		return nil, false, err
@@ -168,7 +168,7 @@ func (c *Case) withoutWebhookOnly(got, want map[string]any) (map[string]any, []s
 		pod := runtime.DeepCopyJSON(t.Pod)
 		var applied []string
 		for _, rule := range slices.Concat(webhookOnly, caseRules) {
-			if rule.Contains(c.version.Release()) && (rule.only == "" || rule.only == c.Name) && rule.apply(pod, theirs[i].Pod) {
+			if rule.Contains(c.version.Release()) && (rule.only == "" || rule.only == c.Name) && rule.removeMissingFields(pod, theirs[i].Pod) {
 				applied = append(applied, rule.why)
 			}
 		}
@@ -181,11 +181,11 @@ func (c *Case) withoutWebhookOnly(got, want map[string]any) (map[string]any, []s
 	return got, slices.Compact(reasons), nil
 }
 
-// apply removes the rule's fields from a pod that another pod lacks, and reports whether it removed any.
-func (r webhookRule) apply(pod, other map[string]any) bool {
+// removeMissingFields removes the rule's fields from a pod that another pod lacks, and reports whether it removed any.
+func (r webhookRule) removeMissingFields(pod, other map[string]any) bool {
 	switch r.part {
 	case "values":
-		return r.asThere(pod, other)
+		return r.copyAnnotationValues(pod, other)
 	case "env":
 		return r.dropFromProxy(pod, other, "name")
 	case "volumeMounts":
@@ -223,8 +223,8 @@ func (r webhookRule) apply(pod, other map[string]any) bool {
 	return removed
 }
 
-// asThere sets our annotations to the values that the other pod has, where both have them.
-func (r webhookRule) asThere(pod, other map[string]any) bool {
+// copyAnnotationValues sets our annotations to the values that the other pod has, where both have them.
+func (r webhookRule) copyAnnotationValues(pod, other map[string]any) bool {
 	ours, _ := pod["metadata"].(map[string]any)
 	theirs, _ := other["metadata"].(map[string]any)
 	mine, _ := ours["annotations"].(map[string]any)

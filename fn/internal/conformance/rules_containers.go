@@ -5,8 +5,8 @@ package conformance
 
 import "slices"
 
-// elements are the maps of a list of a pod's spec.
-func elements(pod map[string]any, key string) []map[string]any {
+// specListMaps returns the maps of a list of a pod's spec.
+func specListMaps(pod map[string]any, key string) []map[string]any {
 	spec, _ := pod["spec"].(map[string]any)
 	return mapsOf(spec[key])
 }
@@ -30,7 +30,7 @@ func indexOf(list []map[string]any, key, value string) int {
 // dropFromProxy removes elements from a list of istio-proxy that the other pod's proxy does not have; key is the
 // field that identifies them.
 func (r webhookRule) dropFromProxy(pod, other map[string]any, key string) bool {
-	ours, theirs := elements(pod, "containers"), elements(other, "containers")
+	ours, theirs := specListMaps(pod, "containers"), specListMaps(other, "containers")
 	i, j := indexOf(ours, "name", "istio-proxy"), indexOf(theirs, "name", "istio-proxy")
 	if i < 0 || j < 0 {
 		return false
@@ -49,7 +49,7 @@ func (r webhookRule) dropFromProxy(pod, other map[string]any, key string) bool {
 
 // moveAsThere moves an init container to the end, where the other pod has it.
 func (r webhookRule) moveAsThere(pod, other map[string]any) bool {
-	ours, theirs := elements(pod, "initContainers"), elements(other, "initContainers")
+	ours, theirs := specListMaps(pod, "initContainers"), specListMaps(other, "initContainers")
 	moved := false
 	for _, name := range r.names {
 		i, j := indexOf(ours, "name", name), indexOf(theirs, "name", name)

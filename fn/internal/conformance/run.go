@@ -64,7 +64,7 @@ func (c *Case) InjectorSeeing(admission istio.Admission) (*istio.Injector, error
 		path string
 		to   *string
 	}{{c.Config, &o.Config}, {c.Values, &o.Values}, {c.Mesh, &o.Mesh}} {
-		if *f.to, err = c.read(f.path); err != nil {
+		if *f.to, err = c.readCaseFile(f.path); err != nil {
 			return nil, err
 		}
 	}
@@ -73,7 +73,7 @@ func (c *Case) InjectorSeeing(admission istio.Admission) (*istio.Injector, error
 
 // Objects are the objects of a file of the case, in order, without empty documents.
 func (c *Case) Objects(path string) ([]map[string]any, error) {
-	text, err := c.read(path)
+	text, err := c.readCaseFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (c *Case) Inject() (Injected, error) {
 	}
 	w := worker{c: c, in: in, registry: registry}
 	for i := range objects {
-		if objects[i], err = w.object(objects[i]); err != nil {
+		if objects[i], err = w.injectObject(objects[i]); err != nil {
 			return Injected{}, err
 		}
 	}
@@ -137,19 +137,19 @@ type worker struct {
 // cronJobNote is the rule for CronJobs.
 const cronJobNote = "istioctl kube-inject takes a CronJob's metadata of the job for the pod's; so it is compared there, and the webhook has it at the pod"
 
-func (w *worker) object(obj map[string]any) (map[string]any, error) {
+func (w *worker) injectObject(obj map[string]any) (map[string]any, error) {
 	switch obj["kind"] {
 	case "List":
-		return w.list(obj)
+		return w.injectListItems(obj)
 	case "CronJob":
 		if w.c.Path != "kube-inject" {
 			break
 		}
 		w.notes = append(w.notes, cronJobNote)
-		swapped, err := w.inject(swapJobMetadata(obj))
+		swapped, err := w.injectPodTemplates(swapJobMetadata(obj))
 		return swapJobMetadata(swapped), err
 	}
-	return w.inject(obj)
+	return w.injectPodTemplates(obj)
 }
 
 // swapJobMetadata puts the metadata of a CronJob's job in the place of its pod's, and the other way round.
@@ -168,13 +168,13 @@ func swapJobMetadata(obj map[string]any) map[string]any {
 
 func deepCopy(obj map[string]any) map[string]any { return runtime.DeepCopyJSON(obj) }
 
-func (w *worker) inject(obj map[string]any) (map[string]any, error) {
+func (w *worker) injectPodTemplates(obj map[string]any) (map[string]any, error) {
 	templates, err := w.registry.Templates(obj)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range templates {
-		leave, err := w.leaves(t)
+		leave, err := w.leavesPodAlone(t)
 		if err != nil {
 			return nil, err
 		}
@@ -197,13 +197,13 @@ func (w *worker) inject(obj map[string]any) (map[string]any, error) {
 	return obj, nil
 }
 
-// leaves reports whether a pod is left as it is.
-func (w *worker) leaves(t workload.Template) (bool, error) {
-	if w.c.Path == "kube-inject" && !w.again && leavesInjected(w.in.Profile().Minor(), t.Pod) {
+// leavesPodAlone reports whether a pod is left as it is.
+func (w *worker) leavesPodAlone(t workload.Template) (bool, error) {
+	if w.c.Path == "kube-inject" && !w.again && skipsInjectedPod(w.in.Profile().Minor(), t.Pod) {
 		w.notes = append(w.notes, injectedNote)
 		return true, nil
 	}
-	why, err := skips(w.in, t)
+	why, err := kubeInjectSkipReason(w.in, t)
 	if err != nil || why == "" {
 		return false, err
 	}
@@ -215,7 +215,7 @@ func (w *worker) leaves(t workload.Template) (bool, error) {
 	return true, nil
 }
 
-func (w *worker) list(obj map[string]any) (map[string]any, error) {
+func (w *worker) injectListItems(obj map[string]any) (map[string]any, error) {
 	items, _ := obj["items"].([]any)
 	out := make([]any, len(items))
 	for i, item := range items {
@@ -224,7 +224,7 @@ func (w *worker) list(obj map[string]any) (map[string]any, error) {
 			out[i] = item
 			continue
 		}
-		injected, err := w.object(m)
+		injected, err := w.injectObject(m)
 		if err != nil {
 			return nil, err
 		}
@@ -248,18 +248,18 @@ func (c *Case) Run() Outcome {
 	if err != nil {
 		return Outcome{Case: c, Status: Failed, Detail: err.Error()}
 	}
-	if c.ExpectWarning != "" && !warned(got.Warnings, c.ExpectWarning) {
+	if c.ExpectWarning != "" && !hasMatchingWarning(got.Warnings, c.ExpectWarning) {
 		return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("there is no warning that says %q, but %q", c.ExpectWarning, got.Warnings)}
 	}
-	return c.compare(got, want)
+	return c.compareInjected(got, want)
 }
 
 // hashMinor is the last minor version whose status has a hash of the template.
 const hashMinor = 8
 
-// compare compares what was injected with what is expected, by the rules of the version.
-func (c *Case) compare(got Injected, want []map[string]any) Outcome {
-	ours, theirs := c.comparable(got.Objects), c.comparable(want)
+// compareInjected compares what was injected with what is expected, by the rules of the version.
+func (c *Case) compareInjected(got Injected, want []map[string]any) Outcome {
+	ours, theirs := c.flattenForComparison(got.Objects), c.flattenForComparison(want)
 	fail := func(err error) Outcome {
 		return Outcome{Case: c, Status: Failed, Detail: err.Error(), Notes: got.Notes}
 	}
@@ -286,14 +286,14 @@ func (c *Case) compare(got Injected, want []map[string]any) Outcome {
 	}
 	for i := range theirs {
 		var dropped bool
-		if theirs[i], dropped, err = withLast(theirs[i]); err != nil {
+		if theirs[i], dropped, err = keepLastEntries(theirs[i]); err != nil {
 			return fail(err)
 		}
 		if dropped && !slices.Contains(got.Notes, podmap.KeepLastRule) {
 			got.Notes = append(got.Notes, podmap.KeepLastRule)
 		}
 	}
-	diff, err := compare(ours, theirs)
+	diff, err := diffObjectLists(ours, theirs)
 	if err != nil {
 		return fail(err)
 	}
@@ -310,7 +310,7 @@ func (c *Case) compare(got Injected, want []map[string]any) Outcome {
 			reasons = append(reasons, why...)
 		}
 		if len(reasons) > 0 {
-			if diff, err = compare(ours, theirs); err != nil {
+			if diff, err = diffObjectLists(ours, theirs); err != nil {
 				return fail(err)
 			}
 			if diff == "" {
@@ -322,9 +322,9 @@ func (c *Case) compare(got Injected, want []map[string]any) Outcome {
 	return Outcome{Case: c, Status: Different, Detail: diff, Notes: got.Notes}
 }
 
-// comparable returns objects one by one, with a CronJob's metadata where the webhook has it.
-func (c *Case) comparable(objects []map[string]any) []map[string]any {
-	out := flatten(objects)
+// flattenForComparison returns objects one by one, with a CronJob's metadata where the webhook has it.
+func (c *Case) flattenForComparison(objects []map[string]any) []map[string]any {
+	out := expandListItems(objects)
 	for i, obj := range out {
 		if obj["kind"] == "CronJob" && c.Path == "kube-inject" {
 			out[i] = swapJobMetadata(obj)
@@ -343,9 +343,9 @@ func (c *Case) expectError(err error) Outcome {
 	return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("want an error that says %q, got: %v", c.ExpectError, err)}
 }
 
-// warned reports whether one of the warnings matches Istio's. Prerig's wording is its own, so only the reason has
-// to be the same: the only reason for an Istio warning in a corpus is host networking.
-func warned(warnings []string, want string) bool {
+// hasMatchingWarning reports whether one of the warnings matches Istio's. Prerig's wording is its own, so only the
+// reason has to be the same: the only reason for an Istio warning in a corpus is host networking.
+func hasMatchingWarning(warnings []string, want string) bool {
 	reasons := []string{want}
 	if strings.Contains(want, "host network") {
 		reasons = []string{"host network", "host's network", "hostNetwork"}

@@ -52,16 +52,16 @@ func Find(tb testing.TB, root string) []Command {
 // Objects returns each object as the API server holds it. One that it refuses is a Status.
 func (c Command) Objects(tb testing.TB, objects []map[string]any) []map[string]any {
 	tb.Helper()
-	return c.run(tb, objects)
+	return c.runWithObjects(tb, objects)
 }
 
 // Pods returns the Pod that a controller would make of each object.
 func (c Command) Pods(tb testing.TB, objects []map[string]any) []map[string]any {
 	tb.Helper()
-	return c.run(tb, objects, "-pods")
+	return c.runWithObjects(tb, objects, "-pods")
 }
 
-func (c Command) run(tb testing.TB, objects []map[string]any, args ...string) []map[string]any {
+func (c Command) runWithObjects(tb testing.TB, objects []map[string]any, args ...string) []map[string]any {
 	tb.Helper()
 	var in, stderr bytes.Buffer
 	encoder := json.NewEncoder(&in)

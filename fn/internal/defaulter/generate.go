@@ -36,23 +36,23 @@ func (g *Generator) Pod() map[string]any {
 	resources := map[string]any{}
 	if g.minor >= podResources {
 		g.rough = true
-		g.maybe(resources, "resources", func() any { return g.resources() })
+		g.setFieldSometimes(resources, "resources", func() any { return g.resources() })
 	}
 	_, g.rough = resources["resources"]
 	spec := map[string]any{"containers": g.containers("app", 1+g.rnd.IntN(3))}
-	g.maybe(spec, "initContainers", func() any { return g.containers("init", 1+g.rnd.IntN(2)) })
-	g.maybe(spec, "ephemeralContainers", func() any { return g.containers("debug", 1) })
-	g.maybe(spec, "volumes", func() any { return g.volumes() })
-	g.maybe(spec, "securityContext", g.of(nil, object{}, object{"fsGroup": int64(5)}))
-	g.maybe(spec, "restartPolicy", g.of("", "Always", "Never", nil))
-	g.maybe(spec, "dnsPolicy", g.of("", "ClusterFirst", "Default", nil))
-	g.maybe(spec, "schedulerName", g.of("", "default-scheduler", "mine", nil))
-	g.maybe(spec, "terminationGracePeriodSeconds", g.of(int64(0), int64(30), int64(7), int64(-4), nil))
-	g.maybe(spec, "enableServiceLinks", g.of(true, false, nil))
-	g.maybe(spec, "serviceAccountName", g.of("", "mine", nil))
-	g.maybe(spec, "serviceAccount", g.of("", "old", nil))
-	g.maybe(spec, "hostNetwork", g.of(true, false, nil))
-	g.maybe(spec, "overhead", g.of(object{"cpu": "1000m"}, nil))
+	g.setFieldSometimes(spec, "initContainers", func() any { return g.containers("init", 1+g.rnd.IntN(2)) })
+	g.setFieldSometimes(spec, "ephemeralContainers", func() any { return g.containers("debug", 1) })
+	g.setFieldSometimes(spec, "volumes", func() any { return g.volumes() })
+	g.setFieldSometimes(spec, "securityContext", g.choiceOf(nil, object{}, object{"fsGroup": int64(5)}))
+	g.setFieldSometimes(spec, "restartPolicy", g.choiceOf("", "Always", "Never", nil))
+	g.setFieldSometimes(spec, "dnsPolicy", g.choiceOf("", "ClusterFirst", "Default", nil))
+	g.setFieldSometimes(spec, "schedulerName", g.choiceOf("", "default-scheduler", "mine", nil))
+	g.setFieldSometimes(spec, "terminationGracePeriodSeconds", g.choiceOf(int64(0), int64(30), int64(7), int64(-4), nil))
+	g.setFieldSometimes(spec, "enableServiceLinks", g.choiceOf(true, false, nil))
+	g.setFieldSometimes(spec, "serviceAccountName", g.choiceOf("", "mine", nil))
+	g.setFieldSometimes(spec, "serviceAccount", g.choiceOf("", "old", nil))
+	g.setFieldSometimes(spec, "hostNetwork", g.choiceOf(true, false, nil))
+	g.setFieldSometimes(spec, "overhead", g.choiceOf(object{"cpu": "1000m"}, nil))
 	if v, ok := resources["resources"]; ok {
 		spec["resources"] = v
 	}
@@ -62,8 +62,8 @@ func (g *Generator) Pod() map[string]any {
 // object is a map in what a choice offers. What is chosen is copied.
 type object map[string]any
 
-// of returns a choice of values.
-func (g *Generator) of(values ...any) func() any {
+// choiceOf returns a choice of values.
+func (g *Generator) choiceOf(values ...any) func() any {
 	return func() any {
 		v := values[g.rnd.IntN(len(values))]
 		if m, ok := v.(object); ok {
@@ -80,8 +80,8 @@ func (g *Generator) of(values ...any) func() any {
 // Coin is true half of the time.
 func (g *Generator) Coin() bool { return g.rnd.IntN(2) == 0 }
 
-// maybe sets a field half of the time.
-func (g *Generator) maybe(m map[string]any, key string, value func() any) {
+// setFieldSometimes sets a field half of the time.
+func (g *Generator) setFieldSometimes(m map[string]any, key string, value func() any) {
 	if g.rnd.IntN(2) == 0 {
 		m[key] = value()
 	}
@@ -101,19 +101,19 @@ func (g *Generator) containers(name string, n int) []any {
 	var out []any
 	for i := range n {
 		c := map[string]any{"name": fmt.Sprintf("%s-%d", name, i)}
-		g.maybe(c, "image", g.of(images...))
-		g.maybe(c, "imagePullPolicy", g.of("", "Always", "IfNotPresent", nil))
-		g.maybe(c, "terminationMessagePath", g.of("", "/dev/termination-log", "/x", nil))
-		g.maybe(c, "terminationMessagePolicy", g.of("", "File", "FallbackToLogsOnError", nil))
-		g.maybe(c, "ports", func() any { return g.ports() })
-		g.maybe(c, "env", func() any { return g.env() })
-		g.maybe(c, "resources", func() any { return g.resources() })
+		g.setFieldSometimes(c, "image", g.choiceOf(images...))
+		g.setFieldSometimes(c, "imagePullPolicy", g.choiceOf("", "Always", "IfNotPresent", nil))
+		g.setFieldSometimes(c, "terminationMessagePath", g.choiceOf("", "/dev/termination-log", "/x", nil))
+		g.setFieldSometimes(c, "terminationMessagePolicy", g.choiceOf("", "File", "FallbackToLogsOnError", nil))
+		g.setFieldSometimes(c, "ports", func() any { return g.ports() })
+		g.setFieldSometimes(c, "env", func() any { return g.env() })
+		g.setFieldSometimes(c, "resources", func() any { return g.resources() })
 		for _, key := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-			g.maybe(c, key, func() any { return g.probe() })
+			g.setFieldSometimes(c, key, func() any { return g.probe() })
 		}
-		g.maybe(c, "lifecycle", func() any { return g.lifecycle() })
+		g.setFieldSometimes(c, "lifecycle", func() any { return g.lifecycle() })
 		if name == "init" {
-			g.maybe(c, "restartPolicy", g.of("Always", nil))
+			g.setFieldSometimes(c, "restartPolicy", g.choiceOf("Always", nil))
 		}
 		out = append(out, c)
 	}
@@ -124,9 +124,9 @@ func (g *Generator) ports() []any {
 	var out []any
 	for i := range g.rnd.IntN(3) {
 		p := map[string]any{"containerPort": int64(8080 + i)}
-		g.maybe(p, "protocol", g.of("", "TCP", "UDP", nil))
-		g.maybe(p, "hostPort", g.of(int64(0), int64(99), nil))
-		g.maybe(p, "name", g.of("http", nil))
+		g.setFieldSometimes(p, "protocol", g.choiceOf("", "TCP", "UDP", nil))
+		g.setFieldSometimes(p, "hostPort", g.choiceOf(int64(0), int64(99), nil))
+		g.setFieldSometimes(p, "name", g.choiceOf("http", nil))
 		out = append(out, p)
 	}
 	return out
@@ -135,9 +135,9 @@ func (g *Generator) ports() []any {
 func (g *Generator) env() []any {
 	out := []any{map[string]any{"name": "A", "value": "b"}}
 	field := map[string]any{"fieldPath": "metadata.name"}
-	g.maybe(field, "apiVersion", g.of("", "v1", nil))
+	g.setFieldSometimes(field, "apiVersion", g.choiceOf("", "v1", nil))
 	file := map[string]any{"volumeName": "v", "path": "p", "key": "k"}
-	g.maybe(file, "optional", g.of(true, false, nil))
+	g.setFieldSometimes(file, "optional", g.choiceOf(true, false, nil))
 	out = append(out, map[string]any{"name": "B", "valueFrom": map[string]any{"fieldRef": field}})
 	if g.minor >= fileKeyRefs {
 		out = append(out, map[string]any{"name": "C", "valueFrom": map[string]any{"fileKeyRef": file}})
@@ -148,25 +148,25 @@ func (g *Generator) env() []any {
 func (g *Generator) resources() any {
 	out := map[string]any{}
 	for _, key := range []string{"limits", "requests"} {
-		g.maybe(out, key, func() any {
+		g.setFieldSometimes(out, key, func() any {
 			list := map[string]any{}
-			g.maybe(list, "cpu", g.of("1000m", "2", int64(1), "0.1", "1.5", "0"))
+			g.setFieldSometimes(list, "cpu", g.choiceOf("1000m", "2", int64(1), "0.1", "1.5", "0"))
 			if !g.rough {
-				g.maybe(list, "ephemeral-storage", g.of("100u", "1.0005"))
+				g.setFieldSometimes(list, "ephemeral-storage", g.choiceOf("100u", "1.0005"))
 			}
-			g.maybe(list, "memory", g.of("1Gi", "1024Mi", "128Mi", int64(1024), "1e3"))
-			g.maybe(list, "hugepages-2Mi", g.of("4Mi", "2048Ki"))
-			g.maybe(list, "example.com/gpu", g.of("1", int64(2)))
+			g.setFieldSometimes(list, "memory", g.choiceOf("1Gi", "1024Mi", "128Mi", int64(1024), "1e3"))
+			g.setFieldSometimes(list, "hugepages-2Mi", g.choiceOf("4Mi", "2048Ki"))
+			g.setFieldSometimes(list, "example.com/gpu", g.choiceOf("1", int64(2)))
 			return list
 		})
 	}
-	return g.of(out, nil)()
+	return g.choiceOf(out, nil)()
 }
 
 func (g *Generator) probe() any {
 	p := map[string]any{}
 	for _, key := range []string{"timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"} {
-		g.maybe(p, key, g.of(int64(0), int64(1), int64(3), int64(10), nil))
+		g.setFieldSometimes(p, key, g.choiceOf(int64(0), int64(1), int64(3), int64(10), nil))
 	}
 	switch g.rnd.IntN(4) {
 	case 0:
@@ -175,24 +175,24 @@ func (g *Generator) probe() any {
 		p["tcpSocket"] = map[string]any{"port": "http"}
 	case 2:
 		grpc := map[string]any{"port": int64(8080)}
-		g.maybe(grpc, "service", g.of("", "s", nil))
+		g.setFieldSometimes(grpc, "service", g.choiceOf("", "s", nil))
 		p["grpc"] = grpc
 	default:
 		p["exec"] = map[string]any{"command": []any{"true"}}
 	}
-	return g.of(p, p, p, nil)()
+	return g.choiceOf(p, p, p, nil)()
 }
 
 func (g *Generator) httpGet() map[string]any {
 	get := map[string]any{"port": int64(8080)}
-	g.maybe(get, "path", g.of("", "/", "/ready", nil))
-	g.maybe(get, "scheme", g.of("", "HTTP", "HTTPS", nil))
+	g.setFieldSometimes(get, "path", g.choiceOf("", "/", "/ready", nil))
+	g.setFieldSometimes(get, "scheme", g.choiceOf("", "HTTP", "HTTPS", nil))
 	return get
 }
 
 func (g *Generator) lifecycle() any {
 	out := map[string]any{}
-	g.maybe(out, "preStop", func() any { return map[string]any{"httpGet": g.httpGet()} })
-	g.maybe(out, "postStart", func() any { return map[string]any{"exec": map[string]any{"command": []any{"true"}}} })
+	g.setFieldSometimes(out, "preStop", func() any { return map[string]any{"httpGet": g.httpGet()} })
+	g.setFieldSometimes(out, "postStart", func() any { return map[string]any{"exec": map[string]any{"command": []any{"true"}}} })
 	return out
 }

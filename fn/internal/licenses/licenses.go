@@ -55,9 +55,9 @@ type listed struct {
 	}
 }
 
-// linked finds the modules that packages link, apart from the standard library and our own, sorted by path and version. A package that is a
-// directory with a go.mod of its own links what that names.
-func linked(ctx context.Context, packages []string) ([]module, error) {
+// findLinkedModules finds the modules that packages link, apart from the standard library and our own, sorted by path
+// and version. A package that is a directory with a go.mod of its own links what that names.
+func findLinkedModules(ctx context.Context, packages []string) ([]module, error) {
 	found := map[string]*module{}
 	var ofThis []string
 	for _, p := range packages {
@@ -110,7 +110,7 @@ func addLinked(ctx context.Context, found map[string]*module, dir string, packag
 			m = &module{path: p.Module.Path, version: p.Module.Version}
 			found[key] = m
 		}
-		if err := m.collect(p.Module.Dir, p.Dir); err != nil {
+		if err := m.collectLicenseFiles(p.Module.Dir, p.Dir); err != nil {
 			return err
 		}
 	}
@@ -123,9 +123,9 @@ var (
 	noticeName  = regexp.MustCompile(`(?i)^(notice|patents)`)
 )
 
-// collect adds the licence files in dir and in the directories above it, up to the module's root: forked code often
-// lives in a directory with a licence of its own.
-func (m *module) collect(root, dir string) error {
+// collectLicenseFiles adds the licence files in dir and in the directories above it, up to the module's root: forked
+// code often lives in a directory with a licence of its own.
+func (m *module) collectLicenseFiles(root, dir string) error {
 	for {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -135,7 +135,7 @@ func (m *module) collect(root, dir string) error {
 			if e.IsDir() || !licenseName.MatchString(e.Name()) || sourceName.MatchString(e.Name()) {
 				continue
 			}
-			if err := m.add(root, filepath.Join(dir, e.Name())); err != nil {
+			if err := m.addLicenseFile(root, filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}
@@ -146,8 +146,8 @@ func (m *module) collect(root, dir string) error {
 	}
 }
 
-// add reads a licence file, once.
-func (m *module) add(root, name string) error {
+// addLicenseFile reads a licence file, once.
+func (m *module) addLicenseFile(root, name string) error {
 	rel, err := filepath.Rel(root, name)
 	if err != nil {
 		return fmt.Errorf("placing %s: %w", name, err)
@@ -164,13 +164,13 @@ func (m *module) add(root, name string) error {
 	return nil
 }
 
-// check returns an error that lists all problems with the licences of modules.
-func check(modules []module) error {
+// checkModuleLicenses returns an error that lists all problems with the licences of modules.
+func checkModuleLicenses(modules []module) error {
 	var errs []error
 	for _, m := range modules {
 		licensed := false
 		for _, f := range m.files {
-			known, err := classify(f)
+			known, err := isAllowedLicense(f)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s@%s: %w", m.path, m.version, err))
 			}
@@ -183,9 +183,9 @@ func check(modules []module) error {
 	return errors.Join(errs...)
 }
 
-// classify reports whether a file holds an allowed licence, and fails where it holds one that is not allowed, or, unless it
-// is a notice, text that is no known licence.
-func classify(f licenseFile) (bool, error) {
+// isAllowedLicense reports whether a file holds an allowed licence, and fails where it holds one that is not allowed,
+// or, unless it is a notice, text that is no known licence.
+func isAllowedLicense(f licenseFile) (bool, error) {
 	cover := licensecheck.Scan(f.text)
 	licensed := false
 	for _, match := range cover.Match {
@@ -206,8 +206,8 @@ func classify(f licenseFile) (bool, error) {
 	return licensed, nil
 }
 
-// write prints the texts of all modules.
-func write(w io.Writer, modules []module) {
+// writeLicenseTexts prints the texts of all modules.
+func writeLicenseTexts(w io.Writer, modules []module) {
 	fmt.Fprint(w, "This program contains the modules below, under their own licences.\n")
 	for _, m := range modules {
 		for _, f := range m.files {

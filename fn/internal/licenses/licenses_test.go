@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := check([]module{{path: "example.com/m", version: "v1.0.0", files: tt.files}})
+			err := checkModuleLicenses([]module{{path: "example.com/m", version: "v1.0.0", files: tt.files}})
 			if tt.want == "" && err != nil {
 				t.Fatal(err)
 			}
@@ -68,18 +68,18 @@ func TestCheck(t *testing.T) {
 }
 
 func TestLinked(t *testing.T) {
-	modules, err := linked(context.Background(), []string{"."})
+	modules, err := findLinkedModules(context.Background(), []string{"."})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(modules) != 1 || modules[0].path != "github.com/google/licensecheck" || len(modules[0].files) == 0 {
 		t.Fatalf("got %+v, want licensecheck alone, with its licence", modules)
 	}
-	if err := check(modules); err != nil {
+	if err := checkModuleLicenses(modules); err != nil {
 		t.Error(err)
 	}
 	var b bytes.Buffer
-	write(&b, modules)
+	writeLicenseTexts(&b, modules)
 	if !strings.Contains(b.String(), "github.com/google/licensecheck "+modules[0].version+", LICENSE\n") {
 		t.Errorf("the texts do not name the module:\n%s", b.String())
 	}

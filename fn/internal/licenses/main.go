@@ -33,11 +33,11 @@ func main() {
 
 // run checks the licences of what packages link, and writes the texts to out where it is not empty.
 func run(ctx context.Context, out string, packages []string) error {
-	modules, err := linked(ctx, packages)
+	modules, err := findLinkedModules(ctx, packages)
 	if err != nil {
 		return err
 	}
-	if err := check(modules); err != nil {
+	if err := checkModuleLicenses(modules); err != nil {
 		return err
 	}
 	fmt.Printf("licenses: %d modules, all with a licence that goes with Apache-2.0\n", len(modules))
@@ -45,6 +45,6 @@ func run(ctx context.Context, out string, packages []string) error {
 		return nil
 	}
 	var b bytes.Buffer
-	write(&b, modules)
+	writeLicenseTexts(&b, modules)
 	return os.WriteFile(out, b.Bytes(), 0o644)
 }

@@ -73,7 +73,7 @@ func TestOutputsAreAccepted(t *testing.T) {
 // verdicts returns why the API server rejects the pod of each workload; empty where it accepts the pod.
 func (t Tools) verdicts(tb testing.TB, workloads []map[string]any) []string {
 	tb.Helper()
-	pods, out, err := t.pods(tb.Context(), workloads)
+	pods, out, err := t.serverSidePods(tb.Context(), workloads)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (t Tools) verdicts(tb testing.TB, workloads []map[string]any) []string {
 		}
 		asked, at = append(asked, pod), append(at, i)
 	}
-	answers, err := converse[map[string]any, struct{ Status, Message string }](tb.Context(), asked, t.Defaulter, "-validate")
+	answers, err := exchangeJSONLines[map[string]any, struct{ Status, Message string }](tb.Context(), asked, t.Defaulter, "-validate")
 	if err != nil {
 		tb.Fatal(err)
 	}

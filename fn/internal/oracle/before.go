@@ -38,7 +38,7 @@ func (c *cluster) judgeAfterRemoval(ctx context.Context, tools Tools, cases []*C
 	if len(asked) == 0 {
 		return nil
 	}
-	removed, err := c.prerig(ctx, v1alpha1.ModeRemove, workloads)
+	removed, err := c.applyPrerigMode(ctx, v1alpha1.ModeRemove, workloads)
 	if err != nil {
 		return fmt.Errorf("taking injections out as the installation %s: %w", c.Name, err)
 	}
@@ -47,30 +47,30 @@ func (c *cluster) judgeAfterRemoval(ctx context.Context, tools Tools, cases []*C
 		again = append(again, &Case{Installation: c.Name, Seed: asked[i].Seed, Number: asked[i].Number, Workload: r.workload,
 			Prerig: asked[i].Prerig, PrerigRefused: asked[i].PrerigRefused})
 	}
-	pods, refusals, err := tools.pods(ctx, workloads)
+	pods, refusals, err := tools.serverSidePods(ctx, workloads)
 	if err != nil {
 		return err
 	}
-	read, pods := readable(again, pods, refusals)
-	if read, err = c.clusterWay(ctx, tools, read, pods); err != nil {
+	read, pods := readableCases(again, pods, refusals)
+	if read, err = c.runThroughWebhook(ctx, tools, read, pods); err != nil {
 		return err
 	}
-	if err := validate(ctx, tools, read); err != nil {
+	if err := validateRejectedPods(ctx, tools, read); err != nil {
 		return err
 	}
 	for i, k := range again {
 		if k.Result != Unreadable && k.Result != Newer {
-			if err := k.judge(); err != nil {
+			if err := k.determineResult(); err != nil {
 				return fmt.Errorf("comparing the case %s without its injection: %w", k.Name(), err)
 			}
 		}
-		asked[i].adopt(k)
+		asked[i].adoptFreshResult(k)
 	}
 	return nil
 }
 
-// adopt adopts the result of the case without its earlier injection.
-func (k *Case) adopt(without *Case) {
+// adoptFreshResult adopts the result of the case without its earlier injection.
+func (k *Case) adoptFreshResult(without *Case) {
 	k.WithoutInjection = without.Workload
 	switch without.Result {
 	case EqualInjected, EqualLeft, RefusedByBoth:
@@ -90,8 +90,8 @@ func InjectedBefore(workload map[string]any) bool { return injectedBefore(templa
 // injectedBefore reports whether the status annotation of the pod lists something that the pod has.
 func injectedBefore(pod map[string]any) bool {
 	spec, _ := pod["spec"].(map[string]any)
-	for field, names := range listed(pod) {
-		has, _ := keyed(append([]any{}, anyList(spec[field])...))
+	for field, names := range listedInStatus(pod) {
+		has, _ := partsByKey(append([]any{}, anyList(spec[field])...))
 		for _, name := range names {
 			if text, ok := name.(string); ok && has["["+text+"]"] != nil {
 				return true
@@ -101,17 +101,17 @@ func injectedBefore(pod map[string]any) bool {
 	return false
 }
 
-// status returns the pod's status annotation.
-func status(pod map[string]any) (string, bool) {
+// statusAnnotation returns the pod's status annotation.
+func statusAnnotation(pod map[string]any) (string, bool) {
 	meta, _ := pod["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	text, ok := annotations["sidecar.istio.io/status"].(string)
 	return text, ok
 }
 
-// listed returns what the status annotation lists, by field.
-func listed(pod map[string]any) map[string][]any {
-	text, _ := status(pod)
+// listedInStatus returns what the status annotation lists, by field.
+func listedInStatus(pod map[string]any) map[string][]any {
+	text, _ := statusAnnotation(pod)
 	var lists map[string]any
 	if json.Unmarshal([]byte(text), &lists) != nil {
 		return nil

@@ -27,29 +27,29 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s\n    cluster: %s\n    Prerig:  %s", d.Place, d.Cluster, d.Prerig)
 }
 
-// compare returns the differences between the pods: none if they are equal to Kubernetes, which knows that 1 CPU is
+// comparePods returns the differences between the pods: none if they are equal to Kubernetes, which knows that 1 CPU is
 // 1000m.
-func compare(want, got map[string]any) ([]Difference, error) {
-	w, err := typed(want)
+func comparePods(want, got map[string]any) ([]Difference, error) {
+	w, err := decodeTypedPod(want)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster's pod: %w", err)
 	}
-	g, err := typed(got)
+	g, err := decodeTypedPod(got)
 	if err != nil {
 		return nil, fmt.Errorf("reading Prerig's pod: %w", err)
 	}
 	if equality.Semantic.DeepEqual(w, g) {
 		return nil, nil
 	}
-	out := Differences(plain(w), plain(g))
+	out := Differences(toPlainJSON(w), toPlainJSON(g))
 	if len(out) == 0 {
 		out = append(out, Difference{Place: "(empty or missing)"})
 	}
 	return out, nil
 }
 
-// typed reads a pod; quantities get their canonical form when they are written again.
-func typed(pod map[string]any) (*corev1.Pod, error) {
+// decodeTypedPod reads a pod; quantities get their canonical form when they are written again.
+func decodeTypedPod(pod map[string]any) (*corev1.Pod, error) {
 	text, err := json.Marshal(pod)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func typed(pod map[string]any) (*corev1.Pod, error) {
 	return &again, json.Unmarshal(canonical, &again)
 }
 
-func plain(pod *corev1.Pod) any {
+func toPlainJSON(pod *corev1.Pod) any {
 	var out any
 	if err := json.Unmarshal(toJSON(pod), &out); err != nil {
 		panic(err) // what was just written can be read
@@ -77,33 +77,33 @@ func plain(pod *corev1.Pod) any {
 // Differences returns the places at which two JSON values differ, in order.
 func Differences(cluster, prerig any) []Difference {
 	var out []Difference
-	differ(&out, "", cluster, prerig)
+	collectJSONDifferences(&out, "", cluster, prerig)
 	sort.Slice(out, func(i, j int) bool { return out[i].Place < out[j].Place })
 	return out
 }
 
-// differ collects the places at which two JSON values differ.
-func differ(out *[]Difference, at string, want, got any) {
+// collectJSONDifferences collects the places at which two JSON values differ.
+func collectJSONDifferences(out *[]Difference, at string, want, got any) {
 	if reflect.DeepEqual(want, got) {
 		return
 	}
-	w, wok := keyed(want)
-	g, gok := keyed(got)
+	w, wok := partsByKey(want)
+	g, gok := partsByKey(got)
 	if !wok || !gok {
-		*out = append(*out, Difference{Place: at, Cluster: show(want), Prerig: show(got)})
+		*out = append(*out, Difference{Place: at, Cluster: jsonOrEmpty(want), Prerig: jsonOrEmpty(got)})
 		return
 	}
 	before := len(*out)
-	for _, key := range union(w, g) {
-		differ(out, strings.TrimPrefix(at+"."+key, "."), w[key], g[key])
+	for _, key := range unionOfKeys(w, g) {
+		collectJSONDifferences(out, strings.TrimPrefix(at+"."+key, "."), w[key], g[key])
 	}
 	if len(*out) == before {
-		*out = append(*out, Difference{Place: at + " (order)", Cluster: show(want), Prerig: show(got)})
+		*out = append(*out, Difference{Place: at + " (order)", Cluster: jsonOrEmpty(want), Prerig: jsonOrEmpty(got)})
 	}
 }
 
-// keyed returns the parts of a map, or of a list by their names or numbers.
-func keyed(v any) (map[string]any, bool) {
+// partsByKey returns the parts of a map, or of a list by their names or numbers.
+func partsByKey(v any) (map[string]any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		return v, true
@@ -126,7 +126,7 @@ func keyed(v any) (map[string]any, bool) {
 	return nil, false
 }
 
-func union(a, b map[string]any) []string {
+func unionOfKeys(a, b map[string]any) []string {
 	seen := map[string]bool{}
 	for k := range a {
 		seen[k] = true
@@ -142,7 +142,7 @@ func union(a, b map[string]any) []string {
 	return out
 }
 
-func show(v any) string {
+func jsonOrEmpty(v any) string {
 	if v == nil {
 		return ""
 	}

@@ -42,7 +42,7 @@ func podOf(workload map[string]any) map[string]any {
 	delete(meta, "name")
 	delete(meta, "creationTimestamp")
 	meta["namespace"] = outer["namespace"]
-	own(meta, kind, name)
+	addControllerMetadata(meta, kind, name)
 	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
 }
 
@@ -52,8 +52,8 @@ func isCustom(kind string) bool { return kind == "Rollout" || kind == "CloneSet"
 // hash is what a Deployment's ReplicaSets have in their names.
 const hash = "6d4cf56db6"
 
-// own adds what the controller of the kind adds.
-func own(meta map[string]any, kind, name string) {
+// addControllerMetadata adds what the controller of the kind adds.
+func addControllerMetadata(meta map[string]any, kind, name string) {
 	apiVersion := apiVersions[kind]
 	added := map[string]any{}
 	generate := name + "-"

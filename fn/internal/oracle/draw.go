@@ -18,20 +18,20 @@ func newDraw(seed uint64, installation string, number int) draw {
 	return draw{rand.New(rand.NewPCG(seed, h.Sum64()^uint64(number)*0x9e3779b97f4a7c15))} //nolint:gosec // cases, not secrets
 }
 
-// chance reports whether something of the probability p happens.
-func (d draw) chance(p float64) bool { return d.Float64() < p }
+// happensWithProbability reports whether something of the probability p happens.
+func (d draw) happensWithProbability(p float64) bool { return d.Float64() < p }
 
-// between returns a number from low to high, both included.
-func (d draw) between(low, high int) int { return low + d.IntN(high-low+1) }
+// intBetween returns a number from low to high, both included.
+func (d draw) intBetween(low, high int) int { return low + d.IntN(high-low+1) }
 
 // pick returns one of the choices.
 func pick[T any](d draw, choices ...T) T { return choices[d.IntN(len(choices))] }
 
-// some returns each of the choices with the probability p, in their order.
-func some[T any](d draw, p float64, choices ...T) []T {
+// pickSome returns each of the choices with the probability p, in their order.
+func pickSome[T any](d draw, p float64, choices ...T) []T {
 	var out []T
 	for _, c := range choices {
-		if d.chance(p) {
+		if d.happensWithProbability(p) {
 			out = append(out, c)
 		}
 	}
@@ -41,8 +41,8 @@ func some[T any](d draw, p float64, choices ...T) []T {
 // object is a JSON object.
 type object = map[string]any
 
-// list makes a JSON list.
-func list[T any](values ...T) []any {
+// jsonList makes a JSON list.
+func jsonList[T any](values ...T) []any {
 	out := make([]any, len(values))
 	for i, v := range values {
 		out[i] = v

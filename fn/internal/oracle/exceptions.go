@@ -44,7 +44,7 @@ var exceptions = []exception{
 	{
 		"records in bare Pods", "the pod has a sidecar.istio.io/status that no injection wrote; Prerig records the original of a bare Pod in an annotation, where a second injection would not be the first without it",
 		func(k *Case, d Difference) bool {
-			_, there := status(k.Webhook)
+			_, there := statusAnnotation(k.Webhook)
 			return there && k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations.prerig.dev/original" && d.Cluster == ""
 		},
 	},
@@ -62,8 +62,8 @@ var exceptions = []exception{
 	},
 }
 
-// excepted returns the exceptions that explain all differences of a case, or none.
-func (k *Case) excepted() []string {
+// explainingExceptions returns the exceptions that explain all differences of a case, or none.
+func (k *Case) explainingExceptions() []string {
 	if len(k.Differences) == 0 {
 		return nil
 	}

@@ -39,7 +39,7 @@ func Generate(seed uint64, installation string, number int) map[string]any {
 				meta[key] = v
 			}
 		}
-		if d.chance(0.1) {
+		if d.happensWithProbability(0.1) {
 			delete(meta, "name")
 			meta["generateName"] = name + "-"
 		}
@@ -53,13 +53,13 @@ func Generate(seed uint64, installation string, number int) map[string]any {
 // workloadName returns a name; some look like those from which Istio infers another owner.
 func (d draw) workloadName(kind string, number int) string {
 	switch {
-	case kind == "Job" && d.chance(0.3):
+	case kind == "Job" && d.happensWithProbability(0.3):
 		return fmt.Sprintf("backup-%d", pick(d, 27890123, 1700000000, 1234567, 123456789, 12345678901))
-	case d.chance(0.03):
+	case d.happensWithProbability(0.03):
 		return fmt.Sprintf("a-very-long-name-that-goes-on-until-there-is-no-room-left-%d", number)
-	case d.chance(0.02):
+	case d.happensWithProbability(0.02):
 		return fmt.Sprintf("%s-%d", strings.Repeat("longer.than-a.label-", 4), number)
-	case d.chance(0.05):
+	case d.happensWithProbability(0.05):
 		return fmt.Sprintf("v1.web.%d", number)
 	}
 	return fmt.Sprintf("%s-%d", pick(d, "web", "shop", "cart", "db"), number)
@@ -67,7 +67,7 @@ func (d draw) workloadName(kind string, number int) string {
 
 // namespace returns one of the namespaces of the installations, mostly the one that is injected.
 func (d draw) namespace() string {
-	if d.chance(0.9) {
+	if d.happensWithProbability(0.9) {
 		return "shop"
 	}
 	return pick(d, "plain", "off", "revised", "kube-system", "config", "1234", "both", "ambient", "ambient-injected", "local-path-storage")
@@ -75,10 +75,10 @@ func (d draw) namespace() string {
 
 // objectMetadata puts labels and annotations on the workload itself, which are none of the pod's.
 func (d draw) objectMetadata(meta object) {
-	if d.chance(0.3) {
+	if d.happensWithProbability(0.3) {
 		meta["labels"] = object{"app": "outer", "sidecar.istio.io/inject": pick(d, "true", "false")}
 	}
-	if d.chance(0.2) {
+	if d.happensWithProbability(0.2) {
 		meta["annotations"] = object{"sidecar.istio.io/proxyCPU": "3", "note": "of the workload"}
 	}
 }
@@ -95,11 +95,11 @@ func (d draw) workloadSpec(kind, name string, pod object) object {
 	case "CronJob":
 		d.jobSpec(spec)
 		job := object{"spec": spec}
-		if d.chance(0.3) {
+		if d.happensWithProbability(0.3) {
 			job["metadata"] = object{"labels": object{"of": "the-job"}, "annotations": object{"sidecar.istio.io/inject": "false"}}
 		}
 		out := object{"schedule": "0 3 * * *", "jobTemplate": job}
-		if d.chance(0.2) {
+		if d.happensWithProbability(0.2) {
 			out["timeZone"] = "Etc/UTC"
 		}
 		return out
@@ -109,7 +109,7 @@ func (d draw) workloadSpec(kind, name string, pod object) object {
 	if kind == "StatefulSet" {
 		d.statefulSetSpec(spec)
 	}
-	if d.chance(0.3) && (kind == "Deployment" || kind == "ReplicaSet" || kind == "StatefulSet") {
+	if d.happensWithProbability(0.3) && (kind == "Deployment" || kind == "ReplicaSet" || kind == "StatefulSet") {
 		spec["replicas"] = d.IntN(4)
 	}
 	return spec
@@ -117,26 +117,26 @@ func (d draw) workloadSpec(kind, name string, pod object) object {
 
 func (d draw) statefulSetSpec(spec object) {
 	spec["serviceName"] = "web"
-	if d.chance(0.2) {
-		spec["volumeClaimTemplates"] = list(object{"metadata": object{"name": "claimed"}, "spec": object{
-			"accessModes": list("ReadWriteOnce"), "resources": object{"requests": object{"storage": "1Gi"}}}})
+	if d.happensWithProbability(0.2) {
+		spec["volumeClaimTemplates"] = jsonList(object{"metadata": object{"name": "claimed"}, "spec": object{
+			"accessModes": jsonList("ReadWriteOnce"), "resources": object{"requests": object{"storage": "1Gi"}}}})
 	}
-	if d.chance(0.1) {
+	if d.happensWithProbability(0.1) {
 		spec["ordinals"] = object{"start": 5}
 	}
 }
 
 func (d draw) jobSpec(spec object) {
-	if d.chance(0.4) {
+	if d.happensWithProbability(0.4) {
 		spec["backoffLimit"] = d.IntN(5)
 	}
-	if d.chance(0.2) {
+	if d.happensWithProbability(0.2) {
 		spec["completions"], spec["parallelism"] = 3, 2
-		if d.chance(0.3) {
+		if d.happensWithProbability(0.3) {
 			spec["completionMode"] = "Indexed"
 		}
 	}
-	if d.chance(0.1) {
+	if d.happensWithProbability(0.1) {
 		spec["ttlSecondsAfterFinished"], spec["suspend"] = 60, true
 	}
 	pod, _ := spec["template"].(object)
@@ -145,10 +145,12 @@ func (d draw) jobSpec(spec object) {
 }
 
 // labelsOf returns the labels of a template, which may be added to.
-func labelsOf(template object) object { return child(child(template, "metadata"), "labels") }
+func labelsOf(template object) object {
+	return childObject(childObject(template, "metadata"), "labels")
+}
 
-// child returns the object at a key, creating it if missing.
-func child(of object, key string) object {
+// childObject returns the object at a key, creating it if missing.
+func childObject(of object, key string) object {
 	c, ok := of[key].(object)
 	if !ok {
 		c = object{}
@@ -159,32 +161,32 @@ func child(of object, key string) object {
 
 func (d draw) podTemplate(kind, name string) object {
 	pod := object{"metadata": object{}, "spec": d.podSpec(kind)}
-	if d.chance(0.85) {
+	if d.happensWithProbability(0.85) {
 		l := labelsOf(pod)
-		for _, key := range some(d, 0.3, "app", "version", "app.kubernetes.io/name", "app.kubernetes.io/version") {
+		for _, key := range pickSome(d, 0.3, "app", "version", "app.kubernetes.io/name", "app.kubernetes.io/version") {
 			l[key] = pick(d, name, "v1", "payments", "Shop_1.0")
 		}
 		d.istioLabels(l)
 	}
-	d.annotate(pod)
-	d.ownProxy(pod)
-	d.nothing(child(pod, "metadata"), 0.04, nothingsOfMetadata)
-	d.nullValues(child(pod, "metadata"))
-	if kind != "Pod" && d.chance(0.02) {
-		child(pod, "metadata")["namespace"] = "of-the-template" // no controller reads it
+	d.addPodAnnotations(pod)
+	d.addProxyNamedContainers(pod)
+	d.writeEmptyFields(childObject(pod, "metadata"), 0.04, nothingsOfMetadata)
+	d.nullValues(childObject(pod, "metadata"))
+	if kind != "Pod" && d.happensWithProbability(0.02) {
+		childObject(pod, "metadata")["namespace"] = "of-the-template" // no controller reads it
 	}
 	return pod
 }
 
 // istioLabels are the labels that Istio reads.
 func (d draw) istioLabels(l object) {
-	if d.chance(0.12) {
+	if d.happensWithProbability(0.12) {
 		l["sidecar.istio.io/inject"] = pick(d, "true", "true", "true", "false", "yes", "")
 	}
-	if d.chance(0.04) {
+	if d.happensWithProbability(0.04) {
 		l["istio.io/rev"] = pick(d, "default", "stable", "canary", "1-31")
 	}
-	d.choose(l, 0.03, istioLabels)
+	d.chooseKeyValues(l, 0.03, istioLabels)
 }
 
 // choice is a key and the values that it may have.
@@ -193,10 +195,10 @@ type choice struct {
 	values []string
 }
 
-// choose sets each of the keys with the probability p to one of its values.
-func (d draw) choose(to object, p float64, choices []choice) {
+// chooseKeyValues sets each of the keys with the probability p to one of its values.
+func (d draw) chooseKeyValues(to object, p float64, choices []choice) {
 	for _, c := range choices {
-		if d.chance(p) {
+		if d.happensWithProbability(p) {
 			to[c.key] = pick(d, c.values...)
 		}
 	}

@@ -24,7 +24,7 @@ var memory = setting{"", []string{"128Mi", "1Gi", "1e9"}, []string{"lots", "", "
 var seconds = setting{"", []string{"0", "1", "30"}, []string{"-1", "1.5", "soon", "", "4294967296"}}
 var booleans = setting{"", []string{"true", "false"}, []string{"maybe", "", "1", "TRUE", "t", "0"}}
 
-func (s setting) named(keys ...string) []setting {
+func (s setting) settingsForKeys(keys ...string) []setting {
 	out := make([]setting, len(keys))
 	for i, key := range keys {
 		out[i] = setting{key, s.good, s.odds}
@@ -33,16 +33,16 @@ func (s setting) named(keys ...string) []setting {
 }
 
 // settings are the annotations that the webhook or its templates read.
-var settings = joined(
-	ports.named("traffic.sidecar.istio.io/includeInboundPorts", "traffic.sidecar.istio.io/excludeInboundPorts",
+var settings = concatSettings(
+	ports.settingsForKeys("traffic.sidecar.istio.io/includeInboundPorts", "traffic.sidecar.istio.io/excludeInboundPorts",
 		"traffic.sidecar.istio.io/includeOutboundPorts", "traffic.sidecar.istio.io/excludeOutboundPorts"),
-	ranges.named("traffic.sidecar.istio.io/includeOutboundIPRanges", "traffic.sidecar.istio.io/excludeOutboundIPRanges"),
-	interfaces.named("traffic.sidecar.istio.io/excludeInterfaces", "traffic.sidecar.istio.io/kubevirtInterfaces", "istio.io/reroute-virtual-interfaces"),
-	quantities.named("sidecar.istio.io/proxyCPU", "sidecar.istio.io/proxyCPULimit"),
-	memory.named("sidecar.istio.io/proxyMemory", "sidecar.istio.io/proxyMemoryLimit"),
-	seconds.named("readiness.status.sidecar.istio.io/initialDelaySeconds", "readiness.status.sidecar.istio.io/periodSeconds",
+	ranges.settingsForKeys("traffic.sidecar.istio.io/includeOutboundIPRanges", "traffic.sidecar.istio.io/excludeOutboundIPRanges"),
+	interfaces.settingsForKeys("traffic.sidecar.istio.io/excludeInterfaces", "traffic.sidecar.istio.io/kubevirtInterfaces", "istio.io/reroute-virtual-interfaces"),
+	quantities.settingsForKeys("sidecar.istio.io/proxyCPU", "sidecar.istio.io/proxyCPULimit"),
+	memory.settingsForKeys("sidecar.istio.io/proxyMemory", "sidecar.istio.io/proxyMemoryLimit"),
+	seconds.settingsForKeys("readiness.status.sidecar.istio.io/initialDelaySeconds", "readiness.status.sidecar.istio.io/periodSeconds",
 		"readiness.status.sidecar.istio.io/failureThreshold"),
-	booleans.named("sidecar.istio.io/nativeSidecar", "sidecar.istio.io/rewriteAppHTTPProbers", "sidecar.istio.io/enableCoreDump",
+	booleans.settingsForKeys("sidecar.istio.io/nativeSidecar", "sidecar.istio.io/rewriteAppHTTPProbers", "sidecar.istio.io/enableCoreDump",
 		"prometheus.istio.io/merge-metrics", "sidecar.istio.io/capNetBindService"),
 	[]setting{
 		{"status.sidecar.istio.io/port", []string{"15020", "0", "16000"}, []string{"x", "70000", ""}},
@@ -93,7 +93,7 @@ var settings = joined(
 		{"note", []string{`with "quotes", <tags> & 日本語`, "two\nlines", "on", "12"}, nil},
 	})
 
-func joined(lists ...[]setting) []setting {
+func concatSettings(lists ...[]setting) []setting {
 	var out []setting
 	for _, l := range lists {
 		out = append(out, l...)
@@ -101,39 +101,39 @@ func joined(lists ...[]setting) []setting {
 	return out
 }
 
-// annotate sets annotations of the pod.
-func (d draw) annotate(pod object) {
+// addPodAnnotations sets annotations of the pod.
+func (d draw) addPodAnnotations(pod object) {
 	a := object{}
-	if d.chance(0.6) {
+	if d.happensWithProbability(0.6) {
 		for range d.IntN(5) {
 			s := pick(d, settings...)
 			values := s.good
-			if len(s.odds) > 0 && d.chance(0.15) {
+			if len(s.odds) > 0 && d.happensWithProbability(0.15) {
 				values = s.odds
 			}
 			a[s.key] = pick(d, values...)
 		}
 	}
-	if d.chance(0.08) {
+	if d.happensWithProbability(0.08) {
 		a["sidecar.istio.io/inject"] = pick(d, "true", "true", "false", "yes", "0", "")
 	}
-	if d.chance(0.25) {
-		d.prometheus(a)
+	if d.happensWithProbability(0.25) {
+		d.addScrapeAnnotations(a)
 	}
-	if d.chance(0.2) {
+	if d.happensWithProbability(0.2) {
 		a["proxy.istio.io/config"] = pick(d, proxyConfigs...)
-		if d.chance(0.2) {
+		if d.happensWithProbability(0.2) {
 			a["proxy.istio.io/config"] = pick(d, oddProxyConfigs...)
 		}
 	}
-	if d.chance(0.04) {
+	if d.happensWithProbability(0.04) {
 		a["sidecar.istio.io/status"] = pick(d, statuses...)
 	}
-	if d.chance(0.06) {
+	if d.happensWithProbability(0.06) {
 		a["proxy.istio.io/overrides"] = d.overrides()
 	}
 	if len(a) > 0 {
-		child(pod, "metadata")["annotations"] = a
+		childObject(pod, "metadata")["annotations"] = a
 	}
 }
 
@@ -146,30 +146,30 @@ var statuses = []string{
 	`{"initContainers":["istio-proxy","istio-init"],"containers":["istio-proxy"],"volumes":1}`,
 }
 
-// prometheus sets the scraping annotations, in one of the spellings that Prometheus treats as equivalent.
-func (d draw) prometheus(a object) {
+// addScrapeAnnotations sets the scraping annotations, in one of the spellings that Prometheus treats as equivalent.
+func (d draw) addScrapeAnnotations(a object) {
 	spell := func(key string) string {
-		if d.chance(0.85) {
+		if d.happensWithProbability(0.85) {
 			return key
 		}
 		return pick(d, strings.NewReplacer(".", "-"), strings.NewReplacer("/", "."), strings.NewReplacer("-", "_"), strings.NewReplacer("/", "_", ".", "_", "-", "_")).Replace(key)
 	}
-	if d.chance(0.8) {
+	if d.happensWithProbability(0.8) {
 		a[spell("prometheus.io/scrape")] = pick(d, "true", "true", "true", "false", "1", "")
 	}
-	if d.chance(0.7) {
+	if d.happensWithProbability(0.7) {
 		a[spell("prometheus.io/port")] = pick(d, "8080", "9090", "80", "15020", "15090", "15021", "0", "http", "99999", "", "15000", "15001", "15006")
 	}
-	if d.chance(0.5) {
+	if d.happensWithProbability(0.5) {
 		a[spell("prometheus.io/path")] = pick(d, "/metrics", "/m?a=1&b=<2>", "", "stats")
 	}
-	if d.chance(0.1) {
+	if d.happensWithProbability(0.1) {
 		a["prometheus.io/scheme"] = pick(d, "https", "http")
 	}
-	if d.chance(0.15) {
+	if d.happensWithProbability(0.15) {
 		a[spell("prometheus.istio.io/scrape-targets")] = pick(d, "8080:/metrics", "8080,9090:/m", ":/m", "", ",", "15090:/x", "8080:/a,x:/b", "8080:", "8080: /a , 9091")
 	}
-	if d.chance(0.05) {
+	if d.happensWithProbability(0.05) {
 		a[spell("prometheus.istio.io/secure-port")] = pick(d, "9999", "")
 	}
 }

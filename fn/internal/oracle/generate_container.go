@@ -14,56 +14,56 @@ const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 
 func (d draw) container(name string) object {
 	c := object{"name": name, "image": pick(d, images...)}
-	if d.chance(0.6) {
+	if d.happensWithProbability(0.6) {
 		c["ports"] = d.ports()
 	}
-	d.probes(c)
-	d.limits(c)
-	if d.chance(0.15) {
+	d.setContainerProbes(c)
+	d.setContainerLimits(c)
+	if d.happensWithProbability(0.15) {
 		c["lifecycle"] = d.lifecycle()
 	}
-	d.process(c)
-	if d.chance(0.2) {
+	d.setContainerProcess(c)
+	if d.happensWithProbability(0.2) {
 		c["volumeMounts"] = d.mounts()
 	}
-	if d.chance(0.15) {
+	if d.happensWithProbability(0.15) {
 		c["imagePullPolicy"] = pick(d, "Always", "IfNotPresent", "Never")
 	}
-	if d.chance(0.05) {
+	if d.happensWithProbability(0.05) {
 		c["terminationMessagePath"], c["terminationMessagePolicy"] = "/tmp/end", pick(d, "File", "FallbackToLogsOnError")
 	}
-	if d.chance(0.03) {
-		c["resizePolicy"] = list(object{"resourceName": "cpu", "restartPolicy": "NotRequired"})
+	if d.happensWithProbability(0.03) {
+		c["resizePolicy"] = jsonList(object{"resourceName": "cpu", "restartPolicy": "NotRequired"})
 	}
-	if d.chance(0.02) {
+	if d.happensWithProbability(0.02) {
 		c["restartPolicy"] = "Never"
-		c["restartPolicyRules"] = list(object{"action": "Restart", "exitCodes": object{"operator": "In", "values": list(42)}})
+		c["restartPolicyRules"] = jsonList(object{"action": "Restart", "exitCodes": object{"operator": "In", "values": jsonList(42)}})
 	}
-	if d.chance(0.02) {
-		c["volumeDevices"] = list(object{"name": "block", "devicePath": "/dev/block"})
+	if d.happensWithProbability(0.02) {
+		c["volumeDevices"] = jsonList(object{"name": "block", "devicePath": "/dev/block"})
 	}
-	d.nothing(c, 0.06, nothingsOfContainers)
+	d.writeEmptyFields(c, 0.06, nothingsOfContainers)
 	return c
 }
 
-// limits sets what a container may use and do.
-func (d draw) limits(c object) {
-	if d.chance(0.3) {
+// setContainerLimits sets what a container may use and do.
+func (d draw) setContainerLimits(c object) {
+	if d.happensWithProbability(0.3) {
 		c["resources"] = d.resources()
 	}
-	if d.chance(0.2) {
+	if d.happensWithProbability(0.2) {
 		c["securityContext"] = d.security()
 	}
 }
 
-// process sets what the container runs and with which environment.
-func (d draw) process(c object) {
-	for _, field := range some(d, 0.2, "command", "args") {
-		c[field] = pick(d, list("sh", "-c", "sleep 1d"), list("$(NAME)", ""), list[any]())
+// setContainerProcess sets what the container runs and with which environment.
+func (d draw) setContainerProcess(c object) {
+	for _, field := range pickSome(d, 0.2, "command", "args") {
+		c[field] = pick(d, jsonList("sh", "-c", "sleep 1d"), jsonList("$(NAME)", ""), jsonList[any]())
 	}
-	if d.chance(0.3) {
+	if d.happensWithProbability(0.3) {
 		env := []any{object{"name": "MODE", "value": "prod"}, object{"name": "EMPTY", "value": ""}, object{"name": "BARE"}}
-		env = append(env, some[any](d, 0.3,
+		env = append(env, pickSome[any](d, 0.3,
 			object{"name": "POD", "valueFrom": object{"fieldRef": object{"fieldPath": "metadata.name"}}},
 			object{"name": "KEY", "valueFrom": object{"secretKeyRef": object{"name": "s", "key": "k"}}},
 			object{"name": "CPU", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.cpu", "divisor": pick(d, "1", "1m")}}},
@@ -72,29 +72,29 @@ func (d draw) process(c object) {
 			object{"name": "ISTIO_META_OWN", "value": "x"})...)
 		c["env"] = env
 	}
-	if d.chance(0.05) {
-		c["envFrom"] = list(object{"configMapRef": object{"name": "env"}})
+	if d.happensWithProbability(0.05) {
+		c["envFrom"] = jsonList(object{"configMapRef": object{"name": "env"}})
 	}
-	if d.chance(0.05) {
+	if d.happensWithProbability(0.05) {
 		c["workingDir"] = "/srv"
 	}
-	for _, field := range some(d, 0.03, "stdin", "tty", "stdinOnce") {
+	for _, field := range pickSome(d, 0.03, "stdin", "tty", "stdinOnce") {
 		c[field] = true
 	}
 }
 
 func (d draw) initContainer(i int) object {
 	c := object{"name": fmt.Sprintf("%s%d", pick(d, "init", "migrate"), i), "image": pick(d, images...)}
-	if d.chance(0.3) {
+	if d.happensWithProbability(0.3) {
 		c["restartPolicy"] = "Always"
 		c["ports"] = d.ports()
-		d.probes(c)
-		if d.chance(0.3) {
+		d.setContainerProbes(c)
+		if d.happensWithProbability(0.3) {
 			c["lifecycle"] = d.lifecycle()
 		}
 	}
-	d.limits(c)
-	d.process(c)
+	d.setContainerLimits(c)
+	d.setContainerProcess(c)
 	return c
 }
 
@@ -102,16 +102,16 @@ func (d draw) ports() []any {
 	var out []any
 	for i := range 1 + d.IntN(3) {
 		p := object{"containerPort": pick(d, 80, 8080, 9090, 15020, 15090, 50051) + i}
-		if d.chance(0.7) {
+		if d.happensWithProbability(0.7) {
 			p["name"] = fmt.Sprintf("%s%d", pick(d, "http", "grpc", "p"), i)
 		}
-		if d.chance(0.4) {
+		if d.happensWithProbability(0.4) {
 			p["protocol"] = pick(d, "TCP", "UDP", "SCTP")
 		}
-		if d.chance(0.04) {
+		if d.happensWithProbability(0.04) {
 			p["hostPort"] = 31000 + i
 		}
-		if d.chance(0.03) {
+		if d.happensWithProbability(0.03) {
 			p["hostIP"] = "127.0.0.1"
 		}
 		out = append(out, p)
@@ -124,49 +124,49 @@ var memories = []string{"64Mi", "128Mi", "1Gi", "1024Mi", "0.5Gi", "1e9", "100M"
 
 func (d draw) resources() object {
 	out := object{}
-	for _, part := range some(d, 0.7, "requests", "limits") {
+	for _, part := range pickSome(d, 0.7, "requests", "limits") {
 		amounts := object{}
-		if d.chance(0.8) {
+		if d.happensWithProbability(0.8) {
 			amounts["cpu"] = pick(d, cpus...)
 		}
-		if d.chance(0.7) {
+		if d.happensWithProbability(0.7) {
 			amounts["memory"] = pick(d, memories...)
 		}
-		if d.chance(0.1) {
+		if d.happensWithProbability(0.1) {
 			amounts["ephemeral-storage"] = "1Gi"
 		}
-		if d.chance(0.05) && part == "limits" {
+		if d.happensWithProbability(0.05) && part == "limits" {
 			amounts["example.com/gpu"] = "1"
 		}
-		if d.chance(0.06) {
+		if d.happensWithProbability(0.06) {
 			amounts[pick(d, "cpu", "memory", "ephemeral-storage")] = nil
 		}
 		out[part] = amounts
 	}
-	if d.chance(0.03) {
-		out["claims"] = list(object{"name": "gpu"})
+	if d.happensWithProbability(0.03) {
+		out["claims"] = jsonList(object{"name": "gpu"})
 	}
 	return out
 }
 
 func (d draw) security() object {
 	out := object{}
-	for _, field := range some(d, 0.3, "runAsUser", "runAsGroup") {
+	for _, field := range pickSome(d, 0.3, "runAsUser", "runAsGroup") {
 		out[field] = pick(d, 0, 1000, 1337, 2000, 1000620000)
 	}
-	for _, field := range some(d, 0.25, "privileged", "readOnlyRootFilesystem", "runAsNonRoot", "allowPrivilegeEscalation") {
-		out[field] = d.chance(0.5)
+	for _, field := range pickSome(d, 0.25, "privileged", "readOnlyRootFilesystem", "runAsNonRoot", "allowPrivilegeEscalation") {
+		out[field] = d.happensWithProbability(0.5)
 	}
-	if d.chance(0.3) {
-		out["capabilities"] = pick(d, object{"drop": list("ALL")}, object{"add": list("NET_BIND_SERVICE"), "drop": list("ALL")}, object{"add": list("SYS_TIME")})
+	if d.happensWithProbability(0.3) {
+		out["capabilities"] = pick(d, object{"drop": jsonList("ALL")}, object{"add": jsonList("NET_BIND_SERVICE"), "drop": jsonList("ALL")}, object{"add": jsonList("SYS_TIME")})
 	}
-	if d.chance(0.15) {
+	if d.happensWithProbability(0.15) {
 		out["seccompProfile"] = object{"type": "RuntimeDefault"}
 	}
-	if d.chance(0.05) {
+	if d.happensWithProbability(0.05) {
 		out["procMount"] = "Default"
 	}
-	for _, field := range some(d, 0.04, "seLinuxOptions", "appArmorProfile", "windowsOptions") {
+	for _, field := range pickSome(d, 0.04, "seLinuxOptions", "appArmorProfile", "windowsOptions") {
 		out[field] = map[string]object{"seLinuxOptions": {"level": "s0:c1"}, "appArmorProfile": {"type": "RuntimeDefault"},
 			"windowsOptions": {"runAsUserName": "app"}}[field]
 	}
@@ -175,31 +175,31 @@ func (d draw) security() object {
 
 func (d draw) lifecycle() object {
 	handlers := []object{
-		{"exec": object{"command": list("sleep", "5")}},
+		{"exec": object{"command": jsonList("sleep", "5")}},
 		{"httpGet": object{"path": "/stop", "port": pick[any](d, 8080, "http0")}},
 		{"httpGet": object{"port": 80, "scheme": pick(d, "HTTP", "HTTPS"), "host": "h.example"}},
 		{"tcpSocket": object{"port": 8080}},
 		{"sleep": object{"seconds": 3}},
 	}
 	out := object{}
-	for _, hook := range some(d, 0.6, "preStop", "postStart") {
+	for _, hook := range pickSome(d, 0.6, "preStop", "postStart") {
 		out[hook] = pick(d, handlers...)
 	}
-	if d.chance(0.08) {
+	if d.happensWithProbability(0.08) {
 		out["stopSignal"] = "SIGUSR1"
 	}
 	return out
 }
 
 func (d draw) mounts() []any {
-	out := list[any](object{"name": "data", "mountPath": "/data"})
-	return append(out, some[any](d, 0.2,
+	out := jsonList[any](object{"name": "data", "mountPath": "/data"})
+	return append(out, pickSome[any](d, 0.2,
 		object{"name": "data", "mountPath": "/sub", "subPath": "a", "readOnly": true},
 		object{"name": "istio-token", "mountPath": "/tokens"},
 		object{"name": "data", "mountPath": "/var/run/secrets/istio"},
 		object{"name": "istio-envoy", "mountPath": "/etc/istio/proxy"},
 		object{"name": "data", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true},
 		object{"name": "data", "mountPath": "/expr/$(POD)", "subPathExpr": "$(POD)", "recursiveReadOnly": "Disabled"},
-		object{"name": "data", "mountPath": "/newest", "bindMountOptions": list("noexec")},
+		object{"name": "data", "mountPath": "/newest", "bindMountOptions": jsonList("noexec")},
 		object{"name": "data", "mountPath": "/prop", "mountPropagation": "HostToContainer"})...)
 }

@@ -14,8 +14,8 @@ type nothings struct {
 func emptyList(field string) nothings { return nothings{field, []any{nil, []any{}}} }
 func emptyMap(field string) nothings  { return nothings{field, []any{nil, object{}}} }
 
-// nullIn is emptyMap for a map of strings, which may have a key without a value as well.
-func nullIn(field string, keys ...string) nothings {
+// nullableStringMap is emptyMap for a map of strings, which may have a key without a value as well.
+func nullableStringMap(field string, keys ...string) nothings {
 	n := emptyMap(field)
 	for _, key := range keys {
 		n.ways = append(n.ways, object{key: nil})
@@ -31,19 +31,19 @@ var nothingsOfContainers = []nothings{
 
 var nothingsOfPods = []nothings{
 	emptyList("volumes"), emptyList("initContainers"), emptyList("imagePullSecrets"), emptyList("tolerations"), emptyList("hostAliases"),
-	emptyList("readinessGates"), emptyList("topologySpreadConstraints"), nullIn("nodeSelector", "disk"), emptyMap("affinity"),
+	emptyList("readinessGates"), emptyList("topologySpreadConstraints"), nullableStringMap("nodeSelector", "disk"), emptyMap("affinity"),
 	emptyMap("securityContext"), emptyMap("dnsConfig"), {"serviceAccountName", []any{nil, ""}}, {"dnsPolicy", []any{nil, ""}},
 	{"hostNetwork", []any{nil, false}}, {"terminationGracePeriodSeconds", []any{nil, 0}}, {"nodeName", []any{""}},
 }
 
 var nothingsOfMetadata = []nothings{
-	nullIn("labels", "app", "istio.io/rev"), nullIn("annotations", "note", "sidecar.istio.io/nativeSidecar"), emptyList("finalizers"), {"creationTimestamp", []any{nil}}, {"name", []any{nil, ""}},
+	nullableStringMap("labels", "app", "istio.io/rev"), nullableStringMap("annotations", "note", "sidecar.istio.io/nativeSidecar"), emptyList("finalizers"), {"creationTimestamp", []any{nil}}, {"name", []any{nil, ""}},
 }
 
-// nothing writes, with the probability p, an empty value to each of the fields that the object does not have.
-func (d draw) nothing(of object, p float64, fields []nothings) {
+// writeEmptyFields writes, with the probability p, an empty value to each of the fields that the object does not have.
+func (d draw) writeEmptyFields(of object, p float64, fields []nothings) {
 	for _, n := range fields {
-		if _, has := of[n.field]; !has && d.chance(p/2) {
+		if _, has := of[n.field]; !has && d.happensWithProbability(p/2) {
 			of[n.field] = podmap.CopyValue(pick(d, n.ways...)) // what is in it is the case's own
 		}
 	}
@@ -54,7 +54,7 @@ func (d draw) nothing(of object, p float64, fields []nothings) {
 func (d draw) nullValues(meta object) {
 	for _, field := range []string{"labels", "annotations"} {
 		of, _ := meta[field].(object)
-		if len(of) > 0 && d.chance(0.03) {
+		if len(of) > 0 && d.happensWithProbability(0.03) {
 			of[pick(d, podmap.SortedKeys(of)...)] = nil
 		}
 	}

@@ -13,145 +13,145 @@ func (d draw) podSpec(kind string) object {
 		containers = append(containers, d.container(fmt.Sprintf("%s%d", pick(d, "app", "app", "side", "web"), i)))
 	}
 	spec["containers"] = containers
-	if d.chance(0.3) {
+	if d.happensWithProbability(0.3) {
 		var init []any
 		for i := range 1 + d.IntN(2) {
 			init = append(init, d.initContainer(i))
 		}
 		spec["initContainers"] = init
 	}
-	if d.chance(0.3) {
+	if d.happensWithProbability(0.3) {
 		spec["volumes"] = d.volumes()
 	}
-	d.network(spec)
+	d.setPodNetwork(spec)
 	d.podSettings(spec, kind)
 	d.rareSettings(spec)
-	d.nothing(spec, 0.04, nothingsOfPods)
+	d.writeEmptyFields(spec, 0.04, nothingsOfPods)
 	return spec
 }
 
 // rareSettings sets fields that few pods have.
 func (d draw) rareSettings(spec object) {
-	if d.chance(0.03) {
+	if d.happensWithProbability(0.03) {
 		spec["os"] = object{"name": pick(d, "linux", "windows")}
 	}
-	for _, field := range some(d, 0.02, "setHostnameAsFQDN", "hostUsers") {
-		spec[field] = d.chance(0.5)
+	for _, field := range pickSome(d, 0.02, "setHostnameAsFQDN", "hostUsers") {
+		spec[field] = d.happensWithProbability(0.5)
 	}
-	if d.chance(0.02) {
+	if d.happensWithProbability(0.02) {
 		spec["hostnameOverride"] = "h2"
 	}
-	if d.chance(0.02) {
+	if d.happensWithProbability(0.02) {
 		spec["securityContext"] = object{"supplementalGroupsPolicy": pick(d, "Merge", "Strict"), "seLinuxChangePolicy": "MountOption"}
 	}
-	if d.chance(0.02) {
-		spec["schedulingGates"] = list(object{"name": "example.com/wait"})
+	if d.happensWithProbability(0.02) {
+		spec["schedulingGates"] = jsonList(object{"name": "example.com/wait"})
 	}
-	if d.chance(0.02) {
-		spec["resourceClaims"] = list(object{"name": "gpu", "resourceClaimTemplateName": "gpu"})
+	if d.happensWithProbability(0.02) {
+		spec["resourceClaims"] = jsonList(object{"name": "gpu", "resourceClaimTemplateName": "gpu"})
 	}
-	if d.chance(0.02) {
+	if d.happensWithProbability(0.02) {
 		spec["preemptionPolicy"] = pick(d, "Never", "PreemptLowerPriority")
 	}
-	if d.chance(0.02) {
+	if d.happensWithProbability(0.02) {
 		spec["activeDeadlineSeconds"] = 600
 	}
-	if d.chance(0.02) {
-		spec["ephemeralContainers"] = list(object{"name": "debugger", "image": "busybox", "targetContainerName": "app0"})
+	if d.happensWithProbability(0.02) {
+		spec["ephemeralContainers"] = jsonList(object{"name": "debugger", "image": "busybox", "targetContainerName": "app0"})
 	}
 }
 
-// network sets what concerns the pod's network and names.
-func (d draw) network(spec object) {
-	if d.chance(0.03) {
+// setPodNetwork sets what concerns the pod's network and names.
+func (d draw) setPodNetwork(spec object) {
+	if d.happensWithProbability(0.03) {
 		spec["hostNetwork"] = pick(d, true, true, false)
 	}
-	if d.chance(0.1) {
+	if d.happensWithProbability(0.1) {
 		spec["dnsPolicy"] = pick(d, "ClusterFirst", "Default", "ClusterFirstWithHostNet")
 	}
-	if d.chance(0.1) {
+	if d.happensWithProbability(0.1) {
 		spec["dnsConfig"] = object{
-			"searches": list("own.example"), "options": list(object{"name": "ndots", "value": "2"}, object{"name": "edns0"}),
+			"searches": jsonList("own.example"), "options": jsonList(object{"name": "ndots", "value": "2"}, object{"name": "edns0"}),
 		}
-		if d.chance(0.5) {
-			child(spec, "dnsConfig")["nameservers"] = list("10.0.0.10")
+		if d.happensWithProbability(0.5) {
+			childObject(spec, "dnsConfig")["nameservers"] = jsonList("10.0.0.10")
 		}
 	}
-	if d.chance(0.05) {
-		spec["hostAliases"] = list(object{"ip": "10.1.2.3", "hostnames": list("a.example")})
+	if d.happensWithProbability(0.05) {
+		spec["hostAliases"] = jsonList(object{"ip": "10.1.2.3", "hostnames": jsonList("a.example")})
 	}
-	if d.chance(0.05) {
+	if d.happensWithProbability(0.05) {
 		spec["hostname"], spec["subdomain"] = "h1", "sub"
 	}
 }
 
 // podSettings sets the other fields of a pod.
 func (d draw) podSettings(spec object, kind string) {
-	if d.chance(0.25) {
+	if d.happensWithProbability(0.25) {
 		spec["securityContext"] = d.podSecurity()
 	}
-	if d.chance(0.2) {
+	if d.happensWithProbability(0.2) {
 		spec["serviceAccountName"] = pick(d, "web", "default")
 	}
-	if d.chance(0.03) {
+	if d.happensWithProbability(0.03) {
 		spec["serviceAccount"] = "old-name"
 	}
-	if d.chance(0.15) {
-		spec["imagePullSecrets"] = pick(d, list(object{"name": "own"}), list(object{"name": "own"}, object{"name": "regcred"}), list(object{"name": "regcred"}), list(object{"name": "other"}, object{"name": "own"}), list[any](),
-			list(object{"name": ""}), list(object{"name": nil}, object{"name": "own"}), list(object{}))
+	if d.happensWithProbability(0.15) {
+		spec["imagePullSecrets"] = pick(d, jsonList(object{"name": "own"}), jsonList(object{"name": "own"}, object{"name": "regcred"}), jsonList(object{"name": "regcred"}), jsonList(object{"name": "other"}, object{"name": "own"}), jsonList[any](),
+			jsonList(object{"name": ""}), jsonList(object{"name": nil}, object{"name": "own"}), jsonList(object{}))
 	}
-	if d.chance(0.15) {
+	if d.happensWithProbability(0.15) {
 		spec["terminationGracePeriodSeconds"] = d.IntN(100)
 	}
-	if d.chance(0.05) && kind != "Job" && kind != "CronJob" {
+	if d.happensWithProbability(0.05) && kind != "Job" && kind != "CronJob" {
 		spec["restartPolicy"] = "Always"
 	}
-	if d.chance(0.1) {
+	if d.happensWithProbability(0.1) {
 		spec["nodeSelector"] = object{"kubernetes.io/os": "linux"}
 	}
-	if d.chance(0.1) {
-		spec["tolerations"] = list(object{"key": "only", "operator": "Exists", "effect": "NoSchedule"}, object{"operator": "Exists"})
+	if d.happensWithProbability(0.1) {
+		spec["tolerations"] = jsonList(object{"key": "only", "operator": "Exists", "effect": "NoSchedule"}, object{"operator": "Exists"})
 	}
-	if d.chance(0.05) {
-		spec["affinity"] = object{"podAntiAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": list(
+	if d.happensWithProbability(0.05) {
+		spec["affinity"] = object{"podAntiAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": jsonList(
 			object{"topologyKey": "kubernetes.io/hostname", "labelSelector": object{"matchLabels": object{"app": "web"}}})}}
 	}
-	if d.chance(0.05) {
-		spec["topologySpreadConstraints"] = list(object{
+	if d.happensWithProbability(0.05) {
+		spec["topologySpreadConstraints"] = jsonList(object{
 			"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": object{"matchLabels": object{"app": "web"}}})
 	}
-	for _, field := range some(d, 0.05, "shareProcessNamespace", "automountServiceAccountToken", "enableServiceLinks", "hostPID", "hostIPC") {
-		spec[field] = d.chance(0.5)
+	for _, field := range pickSome(d, 0.05, "shareProcessNamespace", "automountServiceAccountToken", "enableServiceLinks", "hostPID", "hostIPC") {
+		spec[field] = d.happensWithProbability(0.5)
 	}
-	for _, field := range some(d, 0.04, "priorityClassName", "schedulerName", "runtimeClassName") {
+	for _, field := range pickSome(d, 0.04, "priorityClassName", "schedulerName", "runtimeClassName") {
 		spec[field] = "own"
 	}
-	if d.chance(0.03) {
-		spec["readinessGates"] = list(object{"conditionType": "example.com/ready"})
+	if d.happensWithProbability(0.03) {
+		spec["readinessGates"] = jsonList(object{"conditionType": "example.com/ready"})
 	}
-	if d.chance(0.03) {
+	if d.happensWithProbability(0.03) {
 		spec["resources"] = object{"limits": object{"cpu": "2", "memory": "1Gi"}}
 	}
 }
 
 func (d draw) podSecurity() object {
 	out := object{}
-	for _, field := range some(d, 0.35, "runAsUser", "runAsGroup", "fsGroup") {
+	for _, field := range pickSome(d, 0.35, "runAsUser", "runAsGroup", "fsGroup") {
 		out[field] = pick(d, 0, 1000, 1337, 2000)
 	}
-	if d.chance(0.3) {
-		out["runAsNonRoot"] = d.chance(0.5)
+	if d.happensWithProbability(0.3) {
+		out["runAsNonRoot"] = d.happensWithProbability(0.5)
 	}
-	if d.chance(0.2) {
-		out["supplementalGroups"] = list(1337, 5)
+	if d.happensWithProbability(0.2) {
+		out["supplementalGroups"] = jsonList(1337, 5)
 	}
-	if d.chance(0.2) {
+	if d.happensWithProbability(0.2) {
 		out["seccompProfile"] = object{"type": pick(d, "RuntimeDefault", "Unconfined")}
 	}
-	if d.chance(0.2) {
-		out["sysctls"] = list(object{"name": "net.core.somaxconn", "value": "1024"})
+	if d.happensWithProbability(0.2) {
+		out["sysctls"] = jsonList(object{"name": "net.core.somaxconn", "value": "1024"})
 	}
-	if d.chance(0.1) {
+	if d.happensWithProbability(0.1) {
 		out["fsGroupChangePolicy"] = "OnRootMismatch"
 	}
 	return out
@@ -164,36 +164,36 @@ var istioVolumes = []string{
 }
 
 func (d draw) volumes() []any {
-	out := list[any](object{"name": "data", "emptyDir": object{}})
+	out := jsonList[any](object{"name": "data", "emptyDir": object{}})
 	more := []any{
 		object{"name": "cache", "emptyDir": object{"medium": "Memory", "sizeLimit": pick(d, "64Mi", "0.5Gi", "1e6")}},
-		object{"name": "config", "configMap": object{"name": "web", "items": list(object{"key": "a", "path": "b"})}},
+		object{"name": "config", "configMap": object{"name": "web", "items": jsonList(object{"key": "a", "path": "b"})}},
 		object{"name": "secret", "secret": object{"secretName": "web", "optional": true}},
 		object{"name": "claim", "persistentVolumeClaim": object{"claimName": "web"}},
 		object{"name": "host", "hostPath": object{"path": "/var/log"}},
-		object{"name": "info", "downwardAPI": object{"items": list(object{"path": "l", "fieldRef": object{"fieldPath": "metadata.labels"}})}},
-		object{"name": "proj", "projected": object{"sources": list(object{"serviceAccountToken": object{"path": "t"}})}},
-		object{"name": "tokens", "projected": object{"defaultMode": 256, "sources": list(
+		object{"name": "info", "downwardAPI": object{"items": jsonList(object{"path": "l", "fieldRef": object{"fieldPath": "metadata.labels"}})}},
+		object{"name": "proj", "projected": object{"sources": jsonList(object{"serviceAccountToken": object{"path": "t"}})}},
+		object{"name": "tokens", "projected": object{"defaultMode": 256, "sources": jsonList(
 			object{"serviceAccountToken": object{"path": "t", "audience": "istio-ca", "expirationSeconds": 43200}},
-			object{"configMap": object{"name": "kube-root-ca.crt", "items": list(object{"key": "ca.crt", "path": "ca.crt"})}},
-			object{"downwardAPI": object{"items": list(object{"path": "n", "fieldRef": object{"apiVersion": "v1", "fieldPath": "metadata.namespace"}})}})}},
-		object{"name": "kube-api-access-x1y2z", "projected": object{"sources": list(object{"serviceAccountToken": object{"path": "token"}})}},
-		object{"name": "bundle", "projected": object{"sources": list(object{"clusterTrustBundle": object{"name": "b", "path": "p"}})}},
+			object{"configMap": object{"name": "kube-root-ca.crt", "items": jsonList(object{"key": "ca.crt", "path": "ca.crt"})}},
+			object{"downwardAPI": object{"items": jsonList(object{"path": "n", "fieldRef": object{"apiVersion": "v1", "fieldPath": "metadata.namespace"}})}})}},
+		object{"name": "kube-api-access-x1y2z", "projected": object{"sources": jsonList(object{"serviceAccountToken": object{"path": "token"}})}},
+		object{"name": "bundle", "projected": object{"sources": jsonList(object{"clusterTrustBundle": object{"name": "b", "path": "p"}})}},
 		object{"name": "image", "image": object{"reference": "registry.example/data:1"}},
 		object{"name": "pulled", "image": object{"reference": "registry.example/data", "pullPolicy": "IfNotPresent"}},
-		object{"name": "certificate", "projected": object{"sources": list(object{"podCertificate": object{
+		object{"name": "certificate", "projected": object{"sources": jsonList(object{"podCertificate": object{
 			"signerName": "example.com/s", "keyType": "ED25519", "credentialBundlePath": "b.pem"}})}},
 		object{"name": "nfs", "nfs": object{"server": "s", "path": "/"}},
 		object{"name": "bare"},
 		object{"name": "csi", "csi": object{"driver": "d.example"}},
 		object{"name": "ephemeral", "ephemeral": object{"volumeClaimTemplate": object{"spec": object{
-			"accessModes": list("ReadWriteOnce"), "resources": object{"requests": object{"storage": "1Gi"}}}}}},
+			"accessModes": jsonList("ReadWriteOnce"), "resources": object{"requests": object{"storage": "1Gi"}}}}}},
 	}
-	out = append(out, some(d, 0.2, more...)...)
-	if d.chance(0.15) {
+	out = append(out, pickSome(d, 0.2, more...)...)
+	if d.happensWithProbability(0.15) {
 		out = append(out, pick(d, object{"emptyDir": object{}}, object{"emptyDir": object{"medium": "Memory"}}, object{"hostPath": object{"path": "/own"}},
 			object{"secret": object{"secretName": "own"}}, object{"configMap": object{"name": "istio-ca-root-cert"}},
-			object{"projected": object{"sources": list(object{"serviceAccountToken": object{"path": "istio-token", "audience": "own"}})}}))
+			object{"projected": object{"sources": jsonList(object{"serviceAccountToken": object{"path": "istio-token", "audience": "own"}})}}))
 		last, _ := out[len(out)-1].(object)
 		last["name"] = pick(d, istioVolumes...)
 	}

@@ -3,26 +3,26 @@
 
 package oracle
 
-// probes sets some of a container's probes.
-func (d draw) probes(c object) {
-	for _, name := range some(d, 0.3, "livenessProbe", "readinessProbe", "startupProbe") {
+// setContainerProbes sets some of a container's probes.
+func (d draw) setContainerProbes(c object) {
+	for _, name := range pickSome(d, 0.3, "livenessProbe", "readinessProbe", "startupProbe") {
 		c[name] = d.probe(name)
 	}
 }
 
 func (d draw) probe(name string) object {
 	p := d.probeAction()
-	for _, field := range some(d, 0.2, "initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold") {
-		p[field] = d.between(0, 30)
+	for _, field := range pickSome(d, 0.2, "initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold") {
+		p[field] = d.intBetween(0, 30)
 	}
-	if d.chance(0.1) {
+	if d.happensWithProbability(0.1) {
 		p["successThreshold"] = 1
 		if name == "readinessProbe" {
-			p["successThreshold"] = d.between(0, 3)
+			p["successThreshold"] = d.intBetween(0, 3)
 		}
 	}
-	if d.chance(0.05) && name != "readinessProbe" {
-		p["terminationGracePeriodSeconds"] = d.between(1, 30)
+	if d.happensWithProbability(0.05) && name != "readinessProbe" {
+		p["terminationGracePeriodSeconds"] = d.intBetween(1, 30)
 	}
 	return p
 }
@@ -35,35 +35,35 @@ func (d draw) probeAction() object {
 		return object{"httpGet": d.httpGet(port)}
 	case 4, 5:
 		t := object{"port": port}
-		if d.chance(0.15) {
+		if d.happensWithProbability(0.15) {
 			t["host"] = "10.0.0.1"
 		}
 		return object{"tcpSocket": t}
 	case 6, 7:
 		g := object{"port": pick(d, 8080, 50051)}
-		if d.chance(0.4) {
+		if d.happensWithProbability(0.4) {
 			g["service"] = pick(d, "", "shop.Cart")
 		}
 		return object{"grpc": g}
 	case 8:
-		return object{"exec": object{"command": list("cat", "/tmp/ready")}}
+		return object{"exec": object{"command": jsonList("cat", "/tmp/ready")}}
 	}
 	return object{"httpGet": object{"port": port}}
 }
 
 func (d draw) httpGet(port any) object {
 	h := object{"port": port}
-	if d.chance(0.7) {
+	if d.happensWithProbability(0.7) {
 		h["path"] = pick(d, "/", "/healthz", "health?x=1&y=<2>", "/a b", "")
 	}
-	if d.chance(0.25) {
+	if d.happensWithProbability(0.25) {
 		h["scheme"] = pick(d, "HTTP", "HTTPS", "http")
 	}
-	if d.chance(0.15) {
+	if d.happensWithProbability(0.15) {
 		h["host"] = pick(d, "10.0.0.1", "localhost", "www.example.com")
 	}
-	if d.chance(0.2) {
-		h["httpHeaders"] = list(object{"name": "X-A", "value": pick(d, "1", "<&>", "")})
+	if d.happensWithProbability(0.2) {
+		h["httpHeaders"] = jsonList(object{"name": "X-A", "value": pick(d, "1", "<&>", "")})
 	}
 	return h
 }

@@ -3,35 +3,35 @@
 
 package oracle
 
-// ownProxy adds containers to the pod that have the names of Istio's.
-func (d draw) ownProxy(pod object) {
-	spec := child(pod, "spec")
-	if d.chance(0.14) {
+// addProxyNamedContainers adds containers to the pod that have the names of Istio's.
+func (d draw) addProxyNamedContainers(pod object) {
+	spec := childObject(pod, "spec")
+	if d.happensWithProbability(0.14) {
 		c := d.proxyContainer("istio-proxy")
-		if d.chance(0.2) {
-			if d.chance(0.6) {
+		if d.happensWithProbability(0.2) {
+			if d.happensWithProbability(0.6) {
 				c["restartPolicy"] = "Always"
 			} else {
 				for _, field := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"} {
 					delete(c, field)
 				}
 			}
-			d.insert(spec, "initContainers", c)
+			d.insertContainerAnywhere(spec, "initContainers", c)
 		} else {
-			d.insert(spec, "containers", c)
+			d.insertContainerAnywhere(spec, "containers", c)
 		}
 	}
-	if d.chance(0.04) {
+	if d.happensWithProbability(0.04) {
 		c := d.proxyContainer(pick(d, "istio-init", "istio-validation", "enable-core-dump", "grpc-bootstrap-init", "first"))
 		for _, field := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"} {
 			delete(c, field)
 		}
-		d.insert(spec, "initContainers", c)
+		d.insertContainerAnywhere(spec, "initContainers", c)
 	}
 }
 
-// insert puts a container at some place of a list.
-func (d draw) insert(spec object, field string, c object) {
+// insertContainerAnywhere puts a container at some place of a list.
+func (d draw) insertContainerAnywhere(spec object, field string, c object) {
 	had, _ := spec[field].([]any)
 	at := d.IntN(len(had) + 1)
 	out := append([]any{}, had[:at]...)
@@ -53,11 +53,11 @@ func (d draw) proxyContainer(name string) object {
 		"startupProbe":    func() any { return d.probe("startupProbe") },
 		"ports":           func() any { return d.ports() },
 		"volumeMounts":    func() any { return d.mounts() },
-		"args":            func() any { return list("proxy", "router", "--own") },
-		"command":         func() any { return list("own") },
+		"args":            func() any { return jsonList("proxy", "router", "--own") },
+		"command":         func() any { return jsonList("own") },
 		"imagePullPolicy": func() any { return pick(d, "Always", "Never") },
 		"env": func() any {
-			return append(list[any](object{"name": "OWN", "value": "1"}), some[any](d, 0.3,
+			return append(jsonList[any](object{"name": "OWN", "value": "1"}), pickSome[any](d, 0.3,
 				object{"name": "ISTIO_META_CLUSTER_ID", "value": "own"},
 				object{"name": "ENVOY_SECURE_MERGED_METRICS_PORT", "value": pick(d, "15091", "0", "", "abc")},
 				object{"name": "ISTIO_KUBE_APP_PROBERS", "value": pick(d, "{}", "no JSON")},
@@ -68,23 +68,23 @@ func (d draw) proxyContainer(name string) object {
 				object{"name": "ISTIO_PROMETHEUS_ANNOTATIONS", "value": pick(d, "{}", "no JSON", `{"scrape":"true","path":"/own","port":"1"}`)},
 				object{"name": "ISTIO_META_NETWORK", "value": "own"})...)
 		},
-		"envFrom":      func() any { return list(object{"secretRef": object{"name": "own"}}) },
-		"resizePolicy": func() any { return list(object{"resourceName": "memory", "restartPolicy": "RestartContainer"}) },
+		"envFrom":      func() any { return jsonList(object{"secretRef": object{"name": "own"}}) },
+		"resizePolicy": func() any { return jsonList(object{"resourceName": "memory", "restartPolicy": "RestartContainer"}) },
 		"restartPolicyRules": func() any {
-			return list(object{"action": "Restart", "exitCodes": object{"operator": "NotIn", "values": list(0)}})
+			return jsonList(object{"action": "Restart", "exitCodes": object{"operator": "NotIn", "values": jsonList(0)}})
 		},
-		"volumeDevices":            func() any { return list(object{"name": "block", "devicePath": "/dev/block"}) },
+		"volumeDevices":            func() any { return jsonList(object{"name": "block", "devicePath": "/dev/block"}) },
 		"terminationMessagePolicy": func() any { return "FallbackToLogsOnError" },
 		"workingDir":               func() any { return "/own" },
 		"tty":                      func() any { return true },
 	}
 	fields := []string{"resources", "securityContext", "lifecycle", "readinessProbe", "livenessProbe", "startupProbe", "ports", "volumeMounts",
 		"args", "command", "imagePullPolicy", "env", "terminationMessagePolicy", "workingDir", "tty"}
-	for _, field := range some(d, 0.06, "envFrom", "resizePolicy", "restartPolicyRules", "volumeDevices") {
+	for _, field := range pickSome(d, 0.06, "envFrom", "resizePolicy", "restartPolicyRules", "volumeDevices") {
 		c[field] = set[field]()
 	}
-	d.nothing(c, 0.06, nothingsOfContainers)
-	for _, field := range some(d, 0.2, fields...) {
+	d.writeEmptyFields(c, 0.06, nothingsOfContainers)
+	for _, field := range pickSome(d, 0.2, fields...) {
 		c[field] = set[field]()
 	}
 	return c

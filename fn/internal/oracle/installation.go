@@ -52,10 +52,10 @@ type Namespace struct {
 // Namespaces are the same in every installation, but for the label with which a revision is chosen.
 func (i Installation) Namespaces() []Namespace {
 	choose := map[string]string{"istio-injection": "enabled"}
-	if r := i.revision(); r != "default" {
+	if r := i.istioRevision(); r != "default" {
 		choose = map[string]string{"istio.io/rev": r}
 	}
-	revised := i.revision()
+	revised := i.istioRevision()
 	if tags, _ := i.Values["revisionTags"].([]any); len(tags) > 0 {
 		revised, _ = tags[0].(string) // a name for the revision, with webhooks of its own
 	}
@@ -81,7 +81,7 @@ func withLabel(labels map[string]string, key, value string) map[string]string {
 	return out
 }
 
-func (i Installation) revision() string {
+func (i Installation) istioRevision() string {
 	if r, _ := i.Values["revision"].(string); r != "" {
 		return r
 	}
@@ -103,8 +103,8 @@ type cluster struct {
 	byChart bool
 }
 
-// render returns the clusters as set up by the installations.
-func render(ctx context.Context, o Options) ([]*cluster, error) {
+// renderInstallations returns the clusters as set up by the installations.
+func renderInstallations(ctx context.Context, o Options) ([]*cluster, error) {
 	type request struct {
 		Values    map[string]any `json:"values"`
 		Directory string         `json:"directory,omitempty"`
@@ -115,7 +115,7 @@ func render(ctx context.Context, o Options) ([]*cluster, error) {
 		values := withDefaults(i.Values, map[string]any{"global": map[string]any{"hub": "docker.io/istio", "tag": o.Version}})
 		requests = append(requests, request{values, o.Charts})
 	}
-	answers, err := converse[request, answer](ctx, requests, o.Tools.Charts)
+	answers, err := exchangeJSONLines[request, answer](ctx, requests, o.Tools.Charts)
 	if err != nil {
 		return nil, fmt.Errorf("rendering Istio's charts: %w", err)
 	}
@@ -125,7 +125,7 @@ func render(ctx context.Context, o Options) ([]*cluster, error) {
 			return nil, fmt.Errorf("rendering Istio's chart for the installation %s: %s", o.Installations[n].Name, a.Error)
 		}
 		out[n] = &cluster{Installation: o.Installations[n], env: map[string]string{}, raw: o.Raw, builtIn: o.BuiltIn, byChart: o.ByChart}
-		if err := out[n].read(a.Manifests); err != nil {
+		if err := out[n].readInjectionManifests(a.Manifests); err != nil {
 			return nil, fmt.Errorf("reading the manifests of the installation %s: %w", o.Installations[n].Name, err)
 		}
 	}
@@ -149,8 +149,8 @@ func withDefaults(values, defaults map[string]any) map[string]any {
 	return out
 }
 
-// read reads from the manifests what the injection depends on.
-func (c *cluster) read(manifests string) error {
+// readInjectionManifests reads from the manifests what the injection depends on.
+func (c *cluster) readInjectionManifests(manifests string) error {
 	for _, text := range strings.Split(manifests, "\n---") {
 		var kind struct{ Kind string }
 		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
@@ -199,8 +199,8 @@ func (c *cluster) readObject(kind, text string) error {
 	return nil
 }
 
-// path is that of the URL at which the API server calls the webhook.
-func (c *cluster) path() string {
+// webhookURLPath is that of the URL at which the API server calls the webhook.
+func (c *cluster) webhookURLPath() string {
 	for _, w := range c.webhooks {
 		for _, h := range w.Webhooks {
 			if s := h.ClientConfig.Service; s != nil && s.Path != nil {

@@ -6,7 +6,7 @@ package oracle
 // templatesOfUsers are installations with templates of their own, as users write them.
 func templatesOfUsers() []Installation {
 	return []Installation{
-		installation("custom-template", `
+		newInstallation("custom-template", `
 sidecarInjectorWebhook:
   defaultTemplates: [sidecar, custom]
   templates:
@@ -24,7 +24,7 @@ sidecarInjectorWebhook:
           resources: {$patch: replace, limits: {cpu: "8"}}
           env: [{name: ADDED, value: "yes"}]
         volumes: [{name: from-template, emptyDir: {}}]`),
-		installation("custom-only", `
+		newInstallation("custom-only", `
 sidecarInjectorWebhook:
   defaultTemplates: [custom]
   templates:
@@ -37,7 +37,7 @@ sidecarInjectorWebhook:
         - {name: side0, $patch: delete}
         securityContext: {fsGroup: 1337}
         dnsConfig: {searches: [a.b]}`),
-		installation("helpers", `
+		newInstallation("helpers", `
 sidecarInjectorWebhook:
   defaultTemplates: [sidecar, helpers]
   templates:
@@ -57,7 +57,7 @@ sidecarInjectorWebhook:
           j: {{ toYaml (index .Spec.Containers 0) | quote }}
           k: '{{ protoToJSON .ProxyConfig }}'
           l: '{{ strdict "a" "b" | toJSON }}{{ toJsonMap (strdict "x" "y") (omit .ObjectMeta.Labels "app") }}{{ isset .ObjectMeta.Annotations "note" }}'`),
-		installation("helpers-define", `
+		newInstallation("helpers-define", `
 sidecarInjectorWebhook:
   defaultTemplates: [sidecar, helpers]
   templates:
@@ -74,7 +74,7 @@ sidecarInjectorWebhook:
         containers:
         - name: istio-proxy
           env: [{{ template "variable" (dict "name" "HUB" "value" .Values.global.hub) }}]`),
-		installation("helpers-maps", `
+		newInstallation("helpers-maps", `
 sidecarInjectorWebhook:
   defaultTemplates: [sidecar, helpers]
   templates:
@@ -82,8 +82,8 @@ sidecarInjectorWebhook:
       metadata:
         labels: {native: "{{ .NativeSidecars }}"}
         annotations:
-          l: '{{ toJSON (mergeMaps .ObjectMeta.Labels (strdict "app" "z")) }}'`, since(21)),
-		installation("helpers-otel", `
+          l: '{{ toJSON (mergeMaps .ObjectMeta.Labels (strdict "app" "z")) }}'`, sinceIstioMinor(21)),
+		newInstallation("helpers-otel", `
 sidecarInjectorWebhook:
   defaultTemplates: [sidecar, helpers]
   templates:
@@ -91,8 +91,8 @@ sidecarInjectorWebhook:
       metadata:
         annotations:
           n: '{{ toYaml (omitNil .Values.global.proxy.resources) | indent 2 | quote }}'
-          m: {{ otelResourceAttributes .MeshConfig .ObjectMeta.Annotations .ObjectMeta.Labels .DeploymentMeta.Namespace .Spec.Containers | quote }}`, since(30)),
-		installation("gateways", `{sidecarInjectorWebhook: {defaultTemplates: [gateway]}}`),
-		installation("grpc", `{sidecarInjectorWebhook: {defaultTemplates: [grpc-agent]}}`),
+          m: {{ otelResourceAttributes .MeshConfig .ObjectMeta.Annotations .ObjectMeta.Labels .DeploymentMeta.Namespace .Spec.Containers | quote }}`, sinceIstioMinor(30)),
+		newInstallation("gateways", `{sidecarInjectorWebhook: {defaultTemplates: [gateway]}}`),
+		newInstallation("grpc", `{sidecarInjectorWebhook: {defaultTemplates: [grpc-agent]}}`),
 	}
 }

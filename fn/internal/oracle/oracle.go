@@ -37,13 +37,13 @@ type Options struct {
 // Run processes all cases both ways and returns the report. It processes as many installations concurrently as the
 // machine has processors.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
-	if o.Installations, err = installable(o); err != nil {
+	if o.Installations, err = supportedInstallations(o); err != nil {
 		return nil, err
 	}
 	if len(o.Installations) == 0 {
 		return nil, fmt.Errorf("comparing: there is no installation of this name in Istio %s", o.Version)
 	}
-	clusters, err := render(ctx, o)
+	clusters, err := renderInstallations(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	var lock sync.Mutex
 	var failed error
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	shares := o.shares()
+	shares := o.workloadShares()
 	for n, c := range clusters {
 		count := shares[n]
 		group.Go(func() {
@@ -62,22 +62,22 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			for i := range numbers {
 				numbers[i] = i
 			}
-			cases, err := c.run(ctx, o.Tools, o.Seed, numbers)
+			cases, err := c.processCases(ctx, o.Tools, o.Seed, numbers)
 			lock.Lock()
 			defer lock.Unlock()
 			if err != nil && failed == nil {
 				failed = err
 			}
-			report.add(c.Name, cases)
+			report.addInstallationCases(c.Name, cases)
 		})
 	}
 	group.Wait()
 	return report, failed
 }
 
-// shares returns how many workloads each installation gets: those that are written by hand all of theirs, and the others an equal
-// share of the count.
-func (o Options) shares() []int {
+// workloadShares returns how many workloads each installation gets: those that are written by hand all of theirs, and
+// the others an equal share of the count.
+func (o Options) workloadShares() []int {
 	out := make([]int, len(o.Installations))
 	drawn := 0
 	for _, i := range o.Installations {
@@ -100,8 +100,8 @@ func (o Options) shares() []int {
 	return out
 }
 
-// installable returns the installations that the version supports.
-func installable(o Options) ([]Installation, error) {
+// supportedInstallations returns the installations that the version supports.
+func supportedInstallations(o Options) ([]Installation, error) {
 	version, ok := istio.ParseVersion(o.Version)
 	if !ok {
 		return nil, fmt.Errorf("reading the version of Istio %q: want one such as 1.31.0", o.Version)
@@ -114,11 +114,11 @@ func Show(ctx context.Context, o Options, number int) (*Case, error) {
 	if len(o.Installations) != 1 {
 		return nil, fmt.Errorf("showing a case: there is no installation of this name")
 	}
-	clusters, err := render(ctx, o)
+	clusters, err := renderInstallations(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	cases, err := clusters[0].run(ctx, o.Tools, o.Seed, []int{number})
+	cases, err := clusters[0].processCases(ctx, o.Tools, o.Seed, []int{number})
 	if err != nil {
 		return nil, err
 	}

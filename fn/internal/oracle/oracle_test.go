@@ -73,11 +73,11 @@ func TestCompareKnowsQuantitiesAndNamesPlaces(t *testing.T) {
 		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
 			"name": "app", "image": image, "resources": map[string]any{"limits": map[string]any{"cpu": cpu}}}}}}
 	}
-	same, err := compare(pod("1", "a"), pod("1000m", "a"))
+	same, err := comparePods(pod("1", "a"), pod("1000m", "a"))
 	if err != nil || len(same) != 0 {
 		t.Errorf("1 and 1000m CPU differ: %v, %v", same, err)
 	}
-	got, err := compare(pod("1", "a"), pod("2", "b"))
+	got, err := comparePods(pod("1", "a"), pod("2", "b"))
 	want := []Difference{
 		{"spec.containers.[app].image", `"a"`, `"b"`},
 		{"spec.containers.[app].resources.limits.cpu", `"1"`, `"2"`},
@@ -95,7 +95,7 @@ func TestCompareSeesTheOrderOfContainers(t *testing.T) {
 		}
 		return map[string]any{"spec": map[string]any{"containers": containers}}
 	}
-	got, err := compare(pod("a", "b"), pod("b", "a"))
+	got, err := comparePods(pod("a", "b"), pod("b", "a"))
 	if err != nil || len(got) != 1 || got[0].Place != "spec.containers (order)" {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -174,7 +174,7 @@ func TestInjectedBeforeExcusesNothingButTheRemoval(t *testing.T) {
 		{Case{Result: Unreadable}, Different, nil},
 	} {
 		k := Case{Result: Different}
-		k.adopt(&c.without)
+		k.adoptFreshResult(&c.without)
 		if k.Result != c.want || !slices.Equal(k.Exceptions, c.names) {
 			t.Errorf("without the injection it is %q: got %q with %v, want %q with %v", c.without.Result, k.Result, k.Exceptions, c.want, c.names)
 		}
@@ -184,7 +184,7 @@ func TestInjectedBeforeExcusesNothingButTheRemoval(t *testing.T) {
 // TestValidationAsksWithAServiceAccount checks that pods are validated as they are after the admission of service accounts.
 func TestValidationAsksWithAServiceAccount(t *testing.T) {
 	pod := map[string]any{"spec": map[string]any{"containers": []any{}}}
-	spec, _ := withAccount(pod)["spec"].(map[string]any)
+	spec, _ := withServiceAccount(pod)["spec"].(map[string]any)
 	if spec["serviceAccountName"] != "default" {
 		t.Errorf("the pod is asked about with %v", spec)
 	}
@@ -192,7 +192,7 @@ func TestValidationAsksWithAServiceAccount(t *testing.T) {
 		t.Error("the pod of the case is changed")
 	}
 	own := map[string]any{"spec": map[string]any{"serviceAccountName": "web"}}
-	if spec, _ := withAccount(own)["spec"].(map[string]any); spec["serviceAccountName"] != "web" {
+	if spec, _ := withServiceAccount(own)["spec"].(map[string]any); spec["serviceAccountName"] != "web" {
 		t.Errorf("an account of the pod's own becomes %v", spec)
 	}
 }
@@ -206,7 +206,7 @@ func TestBuiltInPolicyInjectsWhatIsWrittenByHand(t *testing.T) {
 		c := &cluster{Installation: i, values: `{"global":{"hub":"docker.io/istio","tag":"1.31.1"}}`, mesh: "{}", builtIn: true}
 		workloads := []map[string]any{{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "namespace": "shop"},
 			"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "x"}}}}}
-		answers, err := c.prerig(t.Context(), v1alpha1.ModeInject, workloads)
+		answers, err := c.applyPrerigMode(t.Context(), v1alpha1.ModeInject, workloads)
 		if err != nil {
 			t.Errorf("%s: %v", i.Name, err)
 			continue

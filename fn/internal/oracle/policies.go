@@ -18,15 +18,15 @@ type InstalledPolicy struct {
 
 // Policies returns the policies of the installations that the version knows. Only the command charts is run.
 func Policies(ctx context.Context, o Options) (policies []InstalledPolicy, err error) {
-	if o.Installations, err = installable(o); err != nil {
+	if o.Installations, err = supportedInstallations(o); err != nil {
 		return nil, err
 	}
-	clusters, err := render(ctx, o)
+	clusters, err := renderInstallations(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range clusters {
-		policies = append(policies, InstalledPolicy{c.Installation, c.policy})
+		policies = append(policies, InstalledPolicy{c.Installation, c.importedPolicy})
 	}
 	return policies, nil
 }

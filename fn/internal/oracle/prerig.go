@@ -16,27 +16,27 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// policy is what a user of the cluster would import.
-func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
+// importedPolicy returns what a user of the cluster would import.
+func (c *cluster) importedPolicy() (*v1alpha1.InjectionPolicy, error) {
 	mesh := map[string]any{
 		"injector": map[string]any{"config": c.config, "values": c.values}, "meshConfig": c.mesh,
 		"kubernetesVersion": strings.TrimPrefix(c.Kubelet, "v"), "istiodEnv": c.env,
 	}
 	if c.builtIn {
-		overrides, err := c.overrides()
+		overrides, err := c.acceptedPolicyOverrides()
 		if err != nil {
 			return nil, err
 		}
 		mesh["injector"] = map[string]any{"builtIn": "istio", "overrides": overrides}
 	}
-	if r := c.revision(); r != "default" {
+	if r := c.istioRevision(); r != "default" {
 		mesh["revision"] = r
 	}
 	if c.raw {
 		mesh["admission"] = v1alpha1.AdmissionRaw
 	}
 	variables := map[string]any{}
-	for key, value := range c.fromPath() {
+	for key, value := range c.settingsFromURLPath() {
 		switch key {
 		case "cluster":
 			mesh["cluster"] = value
@@ -75,9 +75,9 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 	return p, nil
 }
 
-// overrides returns the values of the installation that the built-in policy accepts: those that the webhook's
-// templates read.
-func (c *cluster) overrides() (map[string]any, error) {
+// acceptedPolicyOverrides returns the values of the installation that the built-in policy accepts: those that the
+// webhook's templates read.
+func (c *cluster) acceptedPolicyOverrides() (map[string]any, error) {
 	var all map[string]any
 	if err := yaml.Unmarshal([]byte(c.values), &all); err != nil {
 		return nil, fmt.Errorf("reading the values of the installation %s: %w", c.Name, err)
@@ -104,10 +104,10 @@ func (c *cluster) overrides() (map[string]any, error) {
 	return out, nil
 }
 
-// fromPath returns the settings in the path of the webhook's URL.
-func (c *cluster) fromPath() map[string]string {
+// settingsFromURLPath returns the settings in the path of the webhook's URL.
+func (c *cluster) settingsFromURLPath() map[string]string {
 	out := map[string]string{}
-	parts := strings.Split(strings.Trim(strings.TrimPrefix(c.path(), "/inject"), "/"), "/")
+	parts := strings.Split(strings.Trim(strings.TrimPrefix(c.webhookURLPath(), "/inject"), "/"), "/")
 	for i := 0; i+1 < len(parts); i += 2 {
 		out[parts[i]] = strings.ReplaceAll(parts[i+1], "--slash--", "/")
 	}
@@ -149,9 +149,9 @@ type made struct {
 	refused string
 }
 
-// prerig applies a mode of the policy to the workloads, as a user of the cluster would.
-func (c *cluster) prerig(ctx context.Context, mode v1alpha1.Mode, workloads []map[string]any) ([]made, error) {
-	policy, err := c.policy()
+// applyPrerigMode applies a mode of the policy to the workloads, as a user of the cluster would.
+func (c *cluster) applyPrerigMode(ctx context.Context, mode v1alpha1.Mode, workloads []map[string]any) ([]made, error) {
+	policy, err := c.importedPolicy()
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (c *cluster) prerig(ctx context.Context, mode v1alpha1.Mode, workloads []ma
 	if err != nil {
 		return nil, err
 	}
-	return collect(report, len(workloads))
+	return collectReportWorkloads(report, len(workloads))
 }
 
 func itemOf(obj map[string]any, index int) (fn.Item, error) {
@@ -204,8 +204,8 @@ func (p ProxyConfig) Object() map[string]any {
 		"metadata": map[string]any{"name": p.Name, "namespace": p.Namespace}, "spec": spec}
 }
 
-// collect returns the first n workloads of a report.
-func collect(report *fn.Report, n int) ([]made, error) {
+// collectReportWorkloads returns the first n workloads of a report.
+func collectReportWorkloads(report *fn.Report, n int) ([]made, error) {
 	out := make([]made, n)
 	for _, r := range report.Results {
 		if r.Severity != result.Error {

@@ -22,8 +22,8 @@ type Tools struct {
 	Defaulter string
 }
 
-// converse runs a command that answers each line of JSON with one, and decodes the answers.
-func converse[Q, A any](ctx context.Context, questions []Q, name string, args ...string) ([]A, error) {
+// exchangeJSONLines runs a command that answers each line of JSON with one, and decodes the answers.
+func exchangeJSONLines[Q, A any](ctx context.Context, questions []Q, name string, args ...string) ([]A, error) {
 	in, err := linesOf(questions)
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", name, err)
@@ -31,18 +31,18 @@ func converse[Q, A any](ctx context.Context, questions []Q, name string, args ..
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin, cmd.Stdout = in, &out
-	if err := start(cmd); err != nil {
+	if err := runWithOutputTail(cmd); err != nil {
 		return nil, err
 	}
 	return answersOf[A](out.Bytes(), len(questions), name)
 }
 
-// start runs a command to its end; the error contains the end of its output.
-func start(cmd *exec.Cmd) error {
+// runWithOutputTail runs a command to its end; the error contains the end of its output.
+func runWithOutputTail(cmd *exec.Cmd) error {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("running %s: %w: %s", cmd.Path, err, last(stderr.String(), 2000))
+		return fmt.Errorf("running %s: %w: %s", cmd.Path, err, lastBytes(stderr.String(), 2000))
 	}
 	return nil
 }
@@ -79,12 +79,12 @@ func answersOf[A any](out []byte, n int, name string) ([]A, error) {
 	return answers, nil
 }
 
-func last(s string, n int) string { return s[max(0, len(s)-n):] }
+func lastBytes(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// defaulted returns the objects as the API server has them after reading them, and the reason for those that it
+// defaultObjects returns the objects as the API server has them after reading them, and the reason for those that it
 // cannot read.
-func (t Tools) defaulted(ctx context.Context, objects []map[string]any) ([]map[string]any, []string, error) {
-	answers, err := converse[map[string]any, map[string]any](ctx, objects, t.Defaulter)
+func (t Tools) defaultObjects(ctx context.Context, objects []map[string]any) ([]map[string]any, []string, error) {
+	answers, err := exchangeJSONLines[map[string]any, map[string]any](ctx, objects, t.Defaulter)
 	if err != nil {
 		return nil, nil, err
 	}

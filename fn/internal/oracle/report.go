@@ -41,7 +41,7 @@ func newReport(o Options) *Report {
 // Differences is the number of cases that differ and are not excepted.
 func (r *Report) Differences() int { return r.counts[Different] }
 
-func (r *Report) add(installation string, cases []*Case) {
+func (r *Report) addInstallationCases(installation string, cases []*Case) {
 	counts := map[Result]int{}
 	r.byInstallation[installation] = counts
 	for _, k := range cases {
@@ -52,15 +52,15 @@ func (r *Report) add(installation string, cases []*Case) {
 		}
 		switch k.Result {
 		case Different:
-			r.classify(k)
+			r.countCaseClasses(k)
 		case Unreadable:
-			r.unreadable[number.ReplaceAllString(first(k.ClusterRefused, 100), "N")]++
+			r.unreadable[number.ReplaceAllString(firstBytes(k.ClusterRefused, 100), "N")]++
 		}
 	}
 }
 
-func (r *Report) classify(k *Case) {
-	for _, name := range k.classes() {
+func (r *Report) countCaseClasses(k *Case) {
+	for _, name := range k.differenceClasses() {
 		c := r.classes[name]
 		if c == nil {
 			c = &class{name: name, where: map[string]int{}}
@@ -78,13 +78,13 @@ func (r *Report) classify(k *Case) {
 
 var number = regexp.MustCompile(`\d+`)
 
-// classes names the fields in which a case differs, or who refuses it and why.
-func (k *Case) classes() []string {
+// differenceClasses names the fields in which a case differs, or who refuses it and why.
+func (k *Case) differenceClasses() []string {
 	if k.ClusterRefused != "" {
-		return []string{"only the cluster refuses: " + number.ReplaceAllString(first(k.ClusterRefused, 90), "N")}
+		return []string{"only the cluster refuses: " + number.ReplaceAllString(firstBytes(k.ClusterRefused, 90), "N")}
 	}
 	if k.PrerigRefused != "" {
-		return []string{"only Prerig refuses: " + number.ReplaceAllString(first(k.PrerigRefused, 90), "N")}
+		return []string{"only Prerig refuses: " + number.ReplaceAllString(firstBytes(k.PrerigRefused, 90), "N")}
 	}
 	var places []string
 	for _, d := range k.Differences {
@@ -94,7 +94,7 @@ func (k *Case) classes() []string {
 	return slices.Compact(places)
 }
 
-func first(s string, n int) string { return strings.ReplaceAll(s[:min(n, len(s))], "\n", " ") }
+func firstBytes(s string, n int) string { return strings.ReplaceAll(s[:min(n, len(s))], "\n", " ") }
 
 // Write writes the report: the counts, and each class with its smallest case.
 func (r *Report) Write(w io.Writer) error {
@@ -124,7 +124,7 @@ func (r *Report) Write(w io.Writer) error {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.name, b.name))
 	})
 	for _, c := range classes {
-		c.write(&b)
+		c.writeClassSummary(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -133,20 +133,20 @@ func (r *Report) Write(w io.Writer) error {
 // shown is the most bytes of a value that a report shows.
 const shown = 400
 
-func (c *class) write(b *strings.Builder) {
+func (c *class) writeClassSummary(b *strings.Builder) {
 	k := c.smallest
 	fmt.Fprintf(b, "\n%8d  %s\n          case %s\n", c.count, c.name, k.Name())
 	if k.ClusterRefused != "" {
-		fmt.Fprintf(b, "          cluster refuses: %s\n", first(k.ClusterRefused, 2*shown))
+		fmt.Fprintf(b, "          cluster refuses: %s\n", firstBytes(k.ClusterRefused, 2*shown))
 	}
 	if k.PrerigRefused != "" {
-		fmt.Fprintf(b, "          Prerig refuses:  %s\n", first(k.PrerigRefused, 2*shown))
+		fmt.Fprintf(b, "          Prerig refuses:  %s\n", firstBytes(k.PrerigRefused, 2*shown))
 	}
 	for i, d := range k.Differences {
 		if i == 4 {
 			fmt.Fprintf(b, "          … and %d more\n", len(k.Differences)-i)
 			break
 		}
-		fmt.Fprintf(b, "          %s\n            cluster %s\n            Prerig  %s\n", d.Place, first(d.Cluster, shown), first(d.Prerig, shown))
+		fmt.Fprintf(b, "          %s\n            cluster %s\n            Prerig  %s\n", d.Place, firstBytes(d.Cluster, shown), firstBytes(d.Prerig, shown))
 	}
 }

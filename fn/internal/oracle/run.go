@@ -58,45 +58,45 @@ type Case struct {
 // Name is what shows the case alone.
 func (c *Case) Name() string { return fmt.Sprintf("%s/%d/%d", c.Installation, c.Seed, c.Number) }
 
-// run processes the cases of an installation both ways.
-func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []int) ([]*Case, error) {
+// processCases processes the cases of an installation both ways.
+func (c *cluster) processCases(ctx context.Context, tools Tools, seed uint64, numbers []int) ([]*Case, error) {
 	cases := make([]*Case, len(numbers))
 	workloads := make([]map[string]any, len(numbers))
 	for i, n := range numbers {
-		workloads[i], _ = plainJSON(c.workload(seed, n)).(map[string]any)
+		workloads[i], _ = plainJSON(c.workloadByNumber(seed, n)).(map[string]any)
 		cases[i] = &Case{Installation: c.Name, Seed: seed, Number: n, Workload: workloads[i]}
 	}
-	raw, refusals, err := tools.pods(ctx, workloads)
+	raw, refusals, err := tools.serverSidePods(ctx, workloads)
 	if err != nil {
 		return nil, err
 	}
-	read, raw := readable(cases, raw, refusals)
+	read, raw := readableCases(cases, raw, refusals)
 	if c.raw {
 		for i, k := range read {
 			// The webhook's patch is one of the typed pod.
-			pod, err := typed(podOf(k.Workload))
+			pod, err := decodeTypedPod(podOf(k.Workload))
 			if err != nil {
 				return nil, fmt.Errorf("reading the pod of the case %s: %w", k.Name(), err)
 			}
-			raw[i], _ = plain(pod).(map[string]any)
+			raw[i], _ = toPlainJSON(pod).(map[string]any)
 		}
 	}
 	if c.byChart {
 		err = c.chartWay(ctx, tools, read, raw)
 	} else {
-		read, err = c.clusterWay(ctx, tools, read, raw)
+		read, err = c.runThroughWebhook(ctx, tools, read, raw)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.prerigWay(ctx, tools, read); err != nil {
+	if _, err := c.runThroughPrerig(ctx, tools, read); err != nil {
 		return nil, err
 	}
-	if err := validate(ctx, tools, read); err != nil {
+	if err := validateRejectedPods(ctx, tools, read); err != nil {
 		return nil, err
 	}
 	for _, k := range read {
-		if err := k.judge(); err != nil {
+		if err := k.determineResult(); err != nil {
 			return nil, fmt.Errorf("comparing the case %s: %w", k.Name(), err)
 		}
 		if c.builtIn {
@@ -109,16 +109,16 @@ func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []i
 	return cases, c.judgeAfterRemoval(ctx, tools, read)
 }
 
-// workload returns a workload of the installation: one that is written by hand, or one that is drawn.
-func (i Installation) workload(seed uint64, number int) map[string]any {
+// workloadByNumber returns a workload of the installation: one that is written by hand, or one that is drawn.
+func (i Installation) workloadByNumber(seed uint64, number int) map[string]any {
 	if i.Workloads != nil {
 		return i.Workloads[number]
 	}
 	return Generate(seed, i.Name, number)
 }
 
-// readable returns the cases that the API server can read, with their pods.
-func readable(cases []*Case, pods []map[string]any, refusals []string) ([]*Case, []map[string]any) {
+// readableCases returns the cases that the API server can read, with their pods.
+func readableCases(cases []*Case, pods []map[string]any, refusals []string) ([]*Case, []map[string]any) {
 	var keptCases []*Case
 	var keptPods []map[string]any
 	for i, k := range cases {
@@ -131,9 +131,10 @@ func readable(cases []*Case, pods []map[string]any, refusals []string) ([]*Case,
 	return keptCases, keptPods
 }
 
-// pods returns the pods that the API server would have for the workloads: defaulted as their kind, then as Pods.
-func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
-	stored, refusals, err := t.stored(ctx, workloads)
+// serverSidePods returns the pods that the API server would have for the workloads: defaulted as their kind, then as
+// Pods.
+func (t Tools) serverSidePods(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
+	stored, refusals, err := t.serverSideWorkloads(ctx, workloads)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,7 +145,7 @@ func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[stri
 			pods, at = append(pods, podOf(w)), append(at, i)
 		}
 	}
-	created, again, err := t.defaulted(ctx, pods)
+	created, again, err := t.defaultObjects(ctx, pods)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -155,8 +156,8 @@ func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[stri
 	return out, refusals, nil
 }
 
-// stored returns the workloads as the API server has them. It sets no defaults in custom resources.
-func (t Tools) stored(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
+// serverSideWorkloads returns the workloads as the API server has them. It sets no defaults in custom resources.
+func (t Tools) serverSideWorkloads(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
 	var known []map[string]any
 	var at []int
 	for i, w := range workloads {
@@ -164,7 +165,7 @@ func (t Tools) stored(ctx context.Context, workloads []map[string]any) ([]map[st
 			known, at = append(known, w), append(at, i)
 		}
 	}
-	answers, why, err := t.defaulted(ctx, known)
+	answers, why, err := t.defaultObjects(ctx, known)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,13 +176,13 @@ func (t Tools) stored(ctx context.Context, workloads []map[string]any) ([]map[st
 	return out, refusals, nil
 }
 
-// clusterWay sends the pods through the webhook where it is called, and returns the cases that can be compared.
-func (c *cluster) clusterWay(ctx context.Context, tools Tools, cases []*Case, pods []map[string]any) ([]*Case, error) {
+// runThroughWebhook sends the pods through the webhook where it is called, and returns the cases that can be compared.
+func (c *cluster) runThroughWebhook(ctx context.Context, tools Tools, cases []*Case, pods []map[string]any) ([]*Case, error) {
 	var asked []*Case
 	var sent []map[string]any
 	for i, k := range cases {
 		k.Webhook, k.Cluster = pods[i], pods[i]
-		called, err := c.called(pods[i])
+		called, err := c.callsWebhookFor(pods[i])
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +190,7 @@ func (c *cluster) clusterWay(ctx context.Context, tools Tools, cases []*Case, po
 			asked, sent = append(asked, k), append(sent, pods[i])
 		}
 	}
-	answers, err := c.ask(ctx, tools, sent)
+	answers, err := c.askIstiodWebhook(ctx, tools, sent)
 	if err != nil {
 		return nil, err
 	}
@@ -205,11 +206,11 @@ func (c *cluster) clusterWay(ctx context.Context, tools Tools, cases []*Case, po
 		}
 	}
 	cases = slices.DeleteFunc(slices.Clone(cases), func(k *Case) bool { return k.Result == Newer })
-	return cases, create(ctx, tools, cases)
+	return cases, defaultClusterPods(ctx, tools, cases)
 }
 
-// create defaults the cluster's pods again, as the API server does after its webhooks.
-func create(ctx context.Context, tools Tools, cases []*Case) error {
+// defaultClusterPods defaults the cluster's pods again, as the API server does after its webhooks.
+func defaultClusterPods(ctx context.Context, tools Tools, cases []*Case) error {
 	var kept []*Case
 	var pods []map[string]any
 	for _, k := range cases {
@@ -217,7 +218,7 @@ func create(ctx context.Context, tools Tools, cases []*Case) error {
 			kept, pods = append(kept, k), append(pods, k.Cluster)
 		}
 	}
-	done, refusals, err := tools.defaulted(ctx, pods)
+	done, refusals, err := tools.defaultObjects(ctx, pods)
 	if err != nil {
 		return err
 	}
@@ -227,12 +228,12 @@ func create(ctx context.Context, tools Tools, cases []*Case) error {
 	return nil
 }
 
-// chartWay is clusterWay for a release whose injector is not at hand: Prerig injects with the configuration that the release's
-// chart installs. That is the same as the release's webhook as far as the golden files of its minor show.
+// chartWay is runThroughWebhook for a release whose injector is not at hand: Prerig injects with the configuration that
+// the release's chart installs. That is the same as the release's webhook as far as the golden files of its minor show.
 func (c *cluster) chartWay(ctx context.Context, tools Tools, cases []*Case, pods []map[string]any) error {
 	chart := *c
 	chart.builtIn = false
-	answers, err := chart.prerigWay(ctx, tools, cases)
+	answers, err := chart.runThroughPrerig(ctx, tools, cases)
 	if err != nil {
 		return err
 	}
@@ -244,20 +245,20 @@ func (c *cluster) chartWay(ctx context.Context, tools Tools, cases []*Case, pods
 	return nil
 }
 
-// prerigWay injects into the workloads and makes their pods.
-func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) ([]made, error) {
+// runThroughPrerig injects into the workloads and makes their pods.
+func (c *cluster) runThroughPrerig(ctx context.Context, tools Tools, cases []*Case) ([]made, error) {
 	workloads := make([]map[string]any, len(cases))
 	for i, k := range cases {
 		workloads[i] = k.Workload
 	}
-	answers, err := c.prerig(ctx, v1alpha1.ModeInject, workloads)
+	answers, err := c.applyPrerigMode(ctx, v1alpha1.ModeInject, workloads)
 	if err != nil {
 		return nil, fmt.Errorf("injecting as the installation %s: %w", c.Name, err)
 	}
 	for i, a := range answers {
 		workloads[i] = a.workload
 	}
-	pods, refusals, err := tools.pods(ctx, workloads)
+	pods, refusals, err := tools.serverSidePods(ctx, workloads)
 	if err != nil {
 		return nil, err
 	}
@@ -274,18 +275,18 @@ func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) ([]
 	return answers, nil
 }
 
-// validate checks whether the API server accepts the cluster's pods for which Prerig rejects the workload: Prerig
-// may do so because the API server will. The checked pods have a service account, since the admission of service
+// validateRejectedPods checks whether the API server accepts the cluster's pods for which Prerig rejects the workload:
+// Prerig may do so because the API server will. The checked pods have a service account, since the admission of service
 // accounts has set it by then.
-func validate(ctx context.Context, tools Tools, cases []*Case) error {
+func validateRejectedPods(ctx context.Context, tools Tools, cases []*Case) error {
 	var asked []*Case
 	var pods []map[string]any
 	for _, k := range cases {
 		if k.PrerigRefused != "" && k.Cluster != nil {
-			asked, pods = append(asked, k), append(pods, withAccount(k.Cluster))
+			asked, pods = append(asked, k), append(pods, withServiceAccount(k.Cluster))
 		}
 	}
-	answers, err := converse[map[string]any, struct{ Status, Message string }](ctx, pods, tools.Defaulter, "-validate")
+	answers, err := exchangeJSONLines[map[string]any, struct{ Status, Message string }](ctx, pods, tools.Defaulter, "-validate")
 	if err != nil {
 		return err
 	}
@@ -297,10 +298,10 @@ func validate(ctx context.Context, tools Tools, cases []*Case) error {
 	return nil
 }
 
-// withAccount returns a pod with a service account: its own, or otherwise the one that the API server sets. Without
-// one, validation rejects every pod that has a token in a projected volume, as each injected pod has. The pod is
-// not changed.
-func withAccount(pod map[string]any) map[string]any {
+// withServiceAccount returns a pod with a service account: its own, or otherwise the one that the API server sets.
+// Without one, validation rejects every pod that has a token in a projected volume, as each injected pod has. The pod
+// is not changed.
+func withServiceAccount(pod map[string]any) map[string]any {
 	spec, _ := pod["spec"].(map[string]any)
 	if name, _ := spec["serviceAccountName"].(string); name != "" || spec == nil {
 		return pod
@@ -311,8 +312,8 @@ func withAccount(pod map[string]any) map[string]any {
 	return out
 }
 
-// judge determines the result of the case.
-func (k *Case) judge() error {
+// determineResult determines the result of the case.
+func (k *Case) determineResult() error {
 	switch {
 	case k.ClusterRefused != "" && k.PrerigRefused != "":
 		k.Result = RefusedByBoth
@@ -322,7 +323,7 @@ func (k *Case) judge() error {
 	default:
 		cluster, last := podmap.WithLast(k.Webhook, k.Cluster)
 		var err error
-		if k.Differences, err = compare(cluster, k.Prerig); err != nil {
+		if k.Differences, err = comparePods(cluster, k.Prerig); err != nil {
 			return err
 		}
 		switch {
@@ -337,7 +338,7 @@ func (k *Case) judge() error {
 		}
 	}
 	if k.Result == Different {
-		if k.Exceptions = k.excepted(); len(k.Exceptions) > 0 {
+		if k.Exceptions = k.explainingExceptions(); len(k.Exceptions) > 0 {
 			k.Result = Excepted
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// called reports whether the API server calls the webhook for a pod in a namespace.
-func (c *cluster) called(pod map[string]any) (bool, error) {
+// callsWebhookFor reports whether the API server calls the webhook for a pod in a namespace.
+func (c *cluster) callsWebhookFor(pod map[string]any) (bool, error) {
 	meta, _ := pod["metadata"].(map[string]any)
 	name, _ := meta["namespace"].(string)
 	namespaceLabels := labels.Set{"kubernetes.io/metadata.name": name}
@@ -35,11 +35,11 @@ func (c *cluster) called(pod map[string]any) (bool, error) {
 	}
 	for _, w := range c.webhooks {
 		for _, h := range w.Webhooks {
-			ofNamespace, err := matches(h.NamespaceSelector, namespaceLabels)
+			ofNamespace, err := selectorMatches(h.NamespaceSelector, namespaceLabels)
 			if err != nil {
 				return false, err
 			}
-			ofPod, err := matches(h.ObjectSelector, podLabels)
+			ofPod, err := selectorMatches(h.ObjectSelector, podLabels)
 			if err != nil {
 				return false, err
 			}
@@ -51,8 +51,8 @@ func (c *cluster) called(pod map[string]any) (bool, error) {
 	return false, nil
 }
 
-// matches reports whether a selector selects; none selects everything.
-func matches(s *metav1.LabelSelector, set labels.Set) (bool, error) {
+// selectorMatches reports whether a selector selects; none selects everything.
+func selectorMatches(s *metav1.LabelSelector, set labels.Set) (bool, error) {
 	if s == nil {
 		return true, nil
 	}
@@ -73,23 +73,23 @@ type webhookAnswer struct {
 	Unknown []string `json:"unknown"`
 }
 
-// ask sends pods to the webhook of an istiod that is started for them.
-func (c *cluster) ask(ctx context.Context, tools Tools, pods []map[string]any) ([]webhookAnswer, error) {
-	answers, err := c.tryAsk(ctx, tools, pods)
+// askIstiodWebhook sends pods to the webhook of an istiod that is started for them.
+func (c *cluster) askIstiodWebhook(ctx context.Context, tools Tools, pods []map[string]any) ([]webhookAnswer, error) {
+	answers, err := c.askWebhookOnce(ctx, tools, pods)
 	if err != nil {
 		return nil, fmt.Errorf("starting the istiod of the installation %s: %w", c.Name, err)
 	}
 	return answers, nil
 }
 
-func (c *cluster) tryAsk(ctx context.Context, tools Tools, pods []map[string]any) ([]webhookAnswer, error) {
+func (c *cluster) askWebhookOnce(ctx context.Context, tools Tools, pods []map[string]any) ([]webhookAnswer, error) {
 	dir, err := os.MkdirTemp("", "istiod-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	file, answers := filepath.Join(dir, "installation.json"), filepath.Join(dir, "answers")
-	if err := os.WriteFile(file, c.installed(), 0o600); err != nil {
+	if err := os.WriteFile(file, c.istiodClusterObjects(), 0o600); err != nil {
 		return nil, err
 	}
 	type request struct {
@@ -107,8 +107,8 @@ func (c *cluster) tryAsk(ctx context.Context, tools Tools, pods []map[string]any
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, tools.Injector, file, answers)
-	cmd.Stdin, cmd.Env = in, c.environment()
-	if err := start(cmd); err != nil {
+	cmd.Stdin, cmd.Env = in, c.istiodEnvironment()
+	if err := runWithOutputTail(cmd); err != nil {
 		return nil, err
 	}
 	out, err := os.ReadFile(answers)
@@ -118,29 +118,30 @@ func (c *cluster) tryAsk(ctx context.Context, tools Tools, pods []map[string]any
 	return answersOf[webhookAnswer](out, len(pods), tools.Injector)
 }
 
-// known are the clusters that istiod knows: its own, and the one that calls, of which it has a remote secret.
-func (c *cluster) known() []string {
+// knownClusterNames returns the clusters that istiod knows: its own, and the one that calls, of which it has a remote
+// secret.
+func (c *cluster) knownClusterNames() []string {
 	out := []string{c.env["CLUSTER_ID"]}
-	if name := c.fromPath()["cluster"]; name != "" && name != out[0] {
+	if name := c.settingsFromURLPath()["cluster"]; name != "" && name != out[0] {
 		out = append(out, name)
 	}
 	return out
 }
 
-// installed is what the istiod reads from its cluster.
-func (c *cluster) installed() []byte {
+// istiodClusterObjects returns what the istiod reads from its cluster.
+func (c *cluster) istiodClusterObjects() []byte {
 	var namespaces []corev1.Namespace
 	for _, n := range c.Namespaces() {
 		namespaces = append(namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}})
 	}
 	return toJSON(map[string]any{
-		"config": c.config, "values": c.values, "mesh": c.mesh, "revision": c.revision(), "path": c.path(),
-		"clusters": c.known(), "kubelets": []string{c.Kubelet}, "namespaces": namespaces, "proxyConfigs": c.ProxyConfigs,
+		"config": c.config, "values": c.values, "mesh": c.mesh, "revision": c.istioRevision(), "path": c.webhookURLPath(),
+		"clusters": c.knownClusterNames(), "kubelets": []string{c.Kubelet}, "namespaces": namespaces, "proxyConfigs": c.ProxyConfigs,
 	})
 }
 
-// environment is that of the process of istiod.
-func (c *cluster) environment() []string {
+// istiodEnvironment is that of the process of istiod.
+func (c *cluster) istiodEnvironment() []string {
 	out := []string{"HOME=/nonexistent", "PATH=/nonexistent"}
 	for k, v := range c.env {
 		out = append(out, k+"="+v)

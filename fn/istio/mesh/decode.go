@@ -64,7 +64,7 @@ func (d *decoder) decodeMessage(dst reflect.Value, in map[string]any, path strin
 		}
 		used[f.proto], used[f.json] = true, true
 		where := joinPath(path, name)
-		if !f.exists(d.release.Minor) {
+		if !f.existsInMinor(d.release.Minor) {
 			d.warnings = append(d.warnings, fmt.Sprintf("field %s does not exist in Istio 1.%d and is ignored", where, d.release.Minor))
 			continue
 		}
@@ -269,7 +269,7 @@ func numberDigits(v any) string {
 
 func decodeEnum(dst reflect.Value, names enumNames, v any, path string) error {
 	if s, ok := v.(string); ok {
-		n, ok := names.value(s)
+		n, ok := names.valueOfName(s)
 		if !ok {
 			known := make([]string, len(names))
 			for i, e := range names {

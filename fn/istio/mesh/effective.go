@@ -80,8 +80,8 @@ func NewResources(resources []*Resource) *Resources {
 	return rs
 }
 
-// ofNamespace returns what holds for every pod of a namespace.
-func (rs *Resources) ofNamespace(namespace string) *ProxyConfig {
+// configForNamespace returns what holds for every pod of a namespace.
+func (rs *Resources) configForNamespace(namespace string) *ProxyConfig {
 	if rs == nil {
 		return nil
 	}
@@ -93,8 +93,8 @@ func (rs *Resources) ofNamespace(namespace string) *ProxyConfig {
 	return nil
 }
 
-// ofPod returns what holds for the pods that have the labels.
-func (rs *Resources) ofPod(namespace string, labels map[string]string) *ProxyConfig {
+// configForPod returns what holds for the pods that have the labels.
+func (rs *Resources) configForPod(namespace string, labels map[string]string) *ProxyConfig {
 	if rs == nil {
 		return nil
 	}
@@ -133,12 +133,12 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels map[strin
 		return ApplyProxyConfig(*annotation, m.DefaultConfig)
 	}
 	pc := DefaultProxyConfig(m.release)
-	mergeOver(pc, m.DefaultConfig)
+	mergeProxyConfig(pc, m.DefaultConfig)
 	if m.RootNamespace != "" {
-		mergeOver(pc, rs.ofNamespace(m.RootNamespace))
+		mergeProxyConfig(pc, rs.configForNamespace(m.RootNamespace))
 	}
 	if namespace != m.RootNamespace {
-		mergeOver(pc, rs.ofNamespace(namespace))
+		mergeProxyConfig(pc, rs.configForNamespace(namespace))
 	}
 	var warnings []string
 	if annotation != nil {
@@ -152,15 +152,16 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels map[strin
 			return nil, nil, err
 		}
 		warnings = d.warnings
-		mergeOver(pc, own)
+		mergeProxyConfig(pc, own)
 	}
-	mergeOver(pc, rs.ofPod(namespace, labels))
+	mergeProxyConfig(pc, rs.configForPod(namespace, labels))
 	return pc, warnings, nil
 }
 
-// mergeOver merges src over dst by the rules of dst's version (mergeWithPrecedence in pilot/pkg/model/proxy_config.go). Where fields merge,
-// only the concurrency and, since resources have it, the image are replaced as a whole.
-func mergeOver(dst, src *ProxyConfig) {
+// mergeProxyConfig merges src over dst by the rules of dst's version (mergeWithPrecedence in
+// pilot/pkg/model/proxy_config.go). Where fields merge, only the concurrency and, since resources have it, the image
+// are replaced as a whole.
+func mergeProxyConfig(dst, src *ProxyConfig) {
 	if src == nil {
 		return
 	}
@@ -168,7 +169,7 @@ func mergeOver(dst, src *ProxyConfig) {
 		replaceFields(dst, src)
 		return
 	}
-	messageMerge{durations: feature.In(dst.release, feature.ProxyConfigDurations)}.into(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
+	messageMerge{durations: feature.In(dst.release, feature.ProxyConfigDurations)}.mergeInto(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
 	if src.Workers != nil {
 		dst.Workers = cloneMessage(src.Workers)
 	}
@@ -192,5 +193,5 @@ func replaceFields(dst, src *ProxyConfig) {
 		}
 		to.Field(f.index).Set(copyValue(v))
 	}
-	mergeKept(dst, metadata, headers)
+	restoreKeptFields(dst, metadata, headers)
 }

@@ -81,7 +81,7 @@ func (e *encoder) encodeValue(v reflect.Value) error {
 func (e *encoder) encodePointer(v reflect.Value) error {
 	switch x := v.Interface().(type) {
 	case *Duration:
-		e.out.WriteString(x.json())
+		e.out.WriteString(x.protoJSONString())
 		return nil
 	case *Int64Value:
 		e.out.WriteString(strconv.Quote(strconv.FormatInt(x.GetValue(), 10)))
@@ -115,7 +115,7 @@ func (e *encoder) encodeList(v reflect.Value) error {
 
 func (e *encoder) encodeMap(v reflect.Value) error {
 	if s, ok := v.Interface().(Struct); ok {
-		return e.json(map[string]any(s))
+		return e.encodeAsJSON(map[string]any(s))
 	}
 	keys := make([]string, 0, v.Len())
 	for _, k := range v.MapKeys() {
@@ -127,7 +127,7 @@ func (e *encoder) encodeMap(v reflect.Value) error {
 		if i > 0 {
 			e.out.WriteByte(',')
 		}
-		if err := e.json(key); err != nil {
+		if err := e.encodeAsJSON(key); err != nil {
 			return err
 		}
 		e.out.WriteByte(':')
@@ -142,18 +142,18 @@ func (e *encoder) encodeMap(v reflect.Value) error {
 func (e *encoder) encodeScalar(v reflect.Value) error {
 	if x, ok := v.Interface().(enum); ok {
 		n := int32(v.Int())
-		if name := x.names().name(n); name != strconv.Itoa(int(n)) {
-			return e.json(name)
+		if name := x.names().nameOfValue(n); name != strconv.Itoa(int(n)) {
+			return e.encodeAsJSON(name)
 		}
-		return e.json(n)
+		return e.encodeAsJSON(n)
 	}
 	if v.Kind() == reflect.Int64 {
-		return e.json(strconv.FormatInt(v.Int(), 10))
+		return e.encodeAsJSON(strconv.FormatInt(v.Int(), 10))
 	}
-	return e.json(v.Interface())
+	return e.encodeAsJSON(v.Interface())
 }
 
-func (e *encoder) json(v any) error {
+func (e *encoder) encodeAsJSON(v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -162,8 +162,8 @@ func (e *encoder) json(v any) error {
 	return nil
 }
 
-// json returns the duration in proto JSON: seconds with 0, 3, 6 or 9 digits after the point.
-func (d *Duration) json() string {
+// protoJSONString returns the duration in proto JSON: seconds with 0, 3, 6 or 9 digits after the point.
+func (d *Duration) protoJSONString() string {
 	seconds, nanos, sign := d.Seconds, d.Nanos, ""
 	if seconds < 0 || nanos < 0 {
 		seconds, nanos, sign = -seconds, -nanos, "-"

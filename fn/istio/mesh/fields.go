@@ -18,8 +18,8 @@ type fieldInfo struct {
 	since, until int // 0: no bound
 }
 
-// exists reports whether the field is known at a minor version.
-func (f fieldInfo) exists(minor int) bool {
+// existsInMinor reports whether the field is known at a minor version.
+func (f fieldInfo) existsInMinor(minor int) bool {
 	return (f.since == 0 || minor >= f.since) && (f.until == 0 || minor <= f.until)
 }
 

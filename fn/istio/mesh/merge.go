@@ -61,8 +61,8 @@ type messageMerge struct {
 	durations bool
 }
 
-// into merges src over dst. It modifies dst but not src, and shares no memory with src.
-func (m messageMerge) into(dst, src reflect.Value) {
+// mergeInto merges src over dst. It modifies dst but not src, and shares no memory with src.
+func (m messageMerge) mergeInto(dst, src reflect.Value) {
 	fields := fieldsOf(dst.Type())
 	for _, f := range fields {
 		from := src.Field(f.index)
@@ -83,7 +83,7 @@ func (m messageMerge) into(dst, src reflect.Value) {
 		case isScalarMessage(from):
 			to.Set(m.mergedScalars(to, from))
 		default:
-			m.into(to.Elem(), from.Elem())
+			m.mergeInto(to.Elem(), from.Elem())
 		}
 	}
 }

@@ -112,7 +112,7 @@ type enumNames []struct {
 	name  string
 }
 
-func (n enumNames) name(value int32) string {
+func (n enumNames) nameOfValue(value int32) string {
 	for _, e := range n {
 		if e.value == value {
 			return e.name
@@ -121,7 +121,7 @@ func (n enumNames) name(value int32) string {
 	return strconv.Itoa(int(value))
 }
 
-func (n enumNames) value(name string) (int32, bool) {
+func (n enumNames) valueOfName(name string) (int32, bool) {
 	for _, e := range n {
 		if e.name == name {
 			return e.value, true

@@ -697,7 +697,9 @@ var namesIngressControllerMode = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e IngressControllerMode) String() string { return namesIngressControllerMode.name(int32(e)) }
+func (e IngressControllerMode) String() string {
+	return namesIngressControllerMode.nameOfValue(int32(e))
+}
 
 func (IngressControllerMode) names() enumNames { return namesIngressControllerMode }
 
@@ -716,7 +718,7 @@ var namesAccessLogEncoding = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e AccessLogEncoding) String() string { return namesAccessLogEncoding.name(int32(e)) }
+func (e AccessLogEncoding) String() string { return namesAccessLogEncoding.nameOfValue(int32(e)) }
 
 func (AccessLogEncoding) names() enumNames { return namesAccessLogEncoding }
 
@@ -1112,7 +1114,7 @@ var namesTracingServiceName = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e TracingServiceName) String() string { return namesTracingServiceName.name(int32(e)) }
+func (e TracingServiceName) String() string { return namesTracingServiceName.nameOfValue(int32(e)) }
 
 func (TracingServiceName) names() enumNames { return namesTracingServiceName }
 
@@ -1133,7 +1135,7 @@ var namesAuthenticationPolicy = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e AuthenticationPolicy) String() string { return namesAuthenticationPolicy.name(int32(e)) }
+func (e AuthenticationPolicy) String() string { return namesAuthenticationPolicy.nameOfValue(int32(e)) }
 
 func (AuthenticationPolicy) names() enumNames { return namesAuthenticationPolicy }
 
@@ -1154,7 +1156,9 @@ var namesInboundInterceptionMode = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e InboundInterceptionMode) String() string { return namesInboundInterceptionMode.name(int32(e)) }
+func (e InboundInterceptionMode) String() string {
+	return namesInboundInterceptionMode.nameOfValue(int32(e))
+}
 
 func (InboundInterceptionMode) names() enumNames { return namesInboundInterceptionMode }
 
@@ -1450,7 +1454,7 @@ var namesOpenCensusAgentTraceContext = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e OpenCensusAgentTraceContext) String() string {
-	return namesOpenCensusAgentTraceContext.name(int32(e))
+	return namesOpenCensusAgentTraceContext.nameOfValue(int32(e))
 }
 
 func (OpenCensusAgentTraceContext) names() enumNames { return namesOpenCensusAgentTraceContext }
@@ -1687,7 +1691,7 @@ var namesTLSmode = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e TLSmode) String() string { return namesTLSmode.name(int32(e)) }
+func (e TLSmode) String() string { return namesTLSmode.nameOfValue(int32(e)) }
 
 func (TLSmode) names() enumNames { return namesTLSmode }
 
@@ -1823,7 +1827,7 @@ var namesForwardClientCertDetails = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e ForwardClientCertDetails) String() string {
-	return namesForwardClientCertDetails.name(int32(e))
+	return namesForwardClientCertDetails.nameOfValue(int32(e))
 }
 
 func (ForwardClientCertDetails) names() enumNames { return namesForwardClientCertDetails }
@@ -2539,7 +2543,7 @@ var namesMetadataExchangeMode = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e MetadataExchangeMode) String() string { return namesMetadataExchangeMode.name(int32(e)) }
+func (e MetadataExchangeMode) String() string { return namesMetadataExchangeMode.nameOfValue(int32(e)) }
 
 func (MetadataExchangeMode) names() enumNames { return namesMetadataExchangeMode }
 
@@ -2775,7 +2779,7 @@ var namesConnectionSettingsProfile = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e ConnectionSettingsProfile) String() string {
-	return namesConnectionSettingsProfile.name(int32(e))
+	return namesConnectionSettingsProfile.nameOfValue(int32(e))
 }
 
 func (ConnectionSettingsProfile) names() enumNames { return namesConnectionSettingsProfile }
@@ -2800,7 +2804,7 @@ var namesHeadersWithUnderscoresAction = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e HeadersWithUnderscoresAction) String() string {
-	return namesHeadersWithUnderscoresAction.name(int32(e))
+	return namesHeadersWithUnderscoresAction.nameOfValue(int32(e))
 }
 
 func (HeadersWithUnderscoresAction) names() enumNames { return namesHeadersWithUnderscoresAction }
@@ -2827,7 +2831,7 @@ var namesPathWithEscapedSlashesAction = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e PathWithEscapedSlashesAction) String() string {
-	return namesPathWithEscapedSlashesAction.name(int32(e))
+	return namesPathWithEscapedSlashesAction.nameOfValue(int32(e))
 }
 
 func (PathWithEscapedSlashesAction) names() enumNames { return namesPathWithEscapedSlashesAction }
@@ -2880,7 +2884,7 @@ var namesOutboundTrafficPolicyMode = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e OutboundTrafficPolicyMode) String() string {
-	return namesOutboundTrafficPolicyMode.name(int32(e))
+	return namesOutboundTrafficPolicyMode.nameOfValue(int32(e))
 }
 
 func (OutboundTrafficPolicyMode) names() enumNames { return namesOutboundTrafficPolicyMode }
@@ -2922,7 +2926,7 @@ var namesInboundTrafficPolicyMode = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e InboundTrafficPolicyMode) String() string {
-	return namesInboundTrafficPolicyMode.name(int32(e))
+	return namesInboundTrafficPolicyMode.nameOfValue(int32(e))
 }
 
 func (InboundTrafficPolicyMode) names() enumNames { return namesInboundTrafficPolicyMode }
@@ -2979,7 +2983,7 @@ var namesSubscribedResource = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e SubscribedResource) String() string { return namesSubscribedResource.name(int32(e)) }
+func (e SubscribedResource) String() string { return namesSubscribedResource.nameOfValue(int32(e)) }
 
 func (SubscribedResource) names() enumNames { return namesSubscribedResource }
 
@@ -3233,7 +3237,7 @@ var namesMeshConfigH2UpgradePolicy = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e MeshConfigH2UpgradePolicy) String() string {
-	return namesMeshConfigH2UpgradePolicy.name(int32(e))
+	return namesMeshConfigH2UpgradePolicy.nameOfValue(int32(e))
 }
 
 func (MeshConfigH2UpgradePolicy) names() enumNames { return namesMeshConfigH2UpgradePolicy }
@@ -3443,7 +3447,7 @@ var namesServiceScopeConfigsScope = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e ServiceScopeConfigsScope) String() string {
-	return namesServiceScopeConfigsScope.name(int32(e))
+	return namesServiceScopeConfigsScope.nameOfValue(int32(e))
 }
 
 func (ServiceScopeConfigsScope) names() enumNames { return namesServiceScopeConfigsScope }
@@ -4003,7 +4007,7 @@ var namesTraceContextOption = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e TraceContextOption) String() string { return namesTraceContextOption.name(int32(e)) }
+func (e TraceContextOption) String() string { return namesTraceContextOption.nameOfValue(int32(e)) }
 
 func (TraceContextOption) names() enumNames { return namesTraceContextOption }
 
@@ -4290,7 +4294,7 @@ var namesOpenCensusAgentTracingProviderTraceContext = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e OpenCensusAgentTracingProviderTraceContext) String() string {
-	return namesOpenCensusAgentTracingProviderTraceContext.name(int32(e))
+	return namesOpenCensusAgentTracingProviderTraceContext.nameOfValue(int32(e))
 }
 
 func (OpenCensusAgentTracingProviderTraceContext) names() enumNames {
@@ -4559,7 +4563,7 @@ var namesServiceAttributeEnrichment = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e ServiceAttributeEnrichment) String() string {
-	return namesServiceAttributeEnrichment.name(int32(e))
+	return namesServiceAttributeEnrichment.nameOfValue(int32(e))
 }
 
 func (ServiceAttributeEnrichment) names() enumNames { return namesServiceAttributeEnrichment }
@@ -5053,7 +5057,7 @@ var namesNormalizationType = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e NormalizationType) String() string { return namesNormalizationType.name(int32(e)) }
+func (e NormalizationType) String() string { return namesNormalizationType.nameOfValue(int32(e)) }
 
 func (NormalizationType) names() enumNames { return namesNormalizationType }
 
@@ -5179,7 +5183,7 @@ var namesTLSProtocol = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e TLSProtocol) String() string { return namesTLSProtocol.name(int32(e)) }
+func (e TLSProtocol) String() string { return namesTLSProtocol.nameOfValue(int32(e)) }
 
 func (TLSProtocol) names() enumNames { return namesTLSProtocol }
 
@@ -5411,7 +5415,7 @@ var namesHTTPSettingsH2UpgradePolicy = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e HTTPSettingsH2UpgradePolicy) String() string {
-	return namesHTTPSettingsH2UpgradePolicy.name(int32(e))
+	return namesHTTPSettingsH2UpgradePolicy.nameOfValue(int32(e))
 }
 
 func (HTTPSettingsH2UpgradePolicy) names() enumNames { return namesHTTPSettingsH2UpgradePolicy }
@@ -5607,7 +5611,7 @@ var namesServiceEntryVisibilityVisibility = enumNames{
 
 // String returns the value's name, or its number where it has none.
 func (e ServiceEntryVisibilityVisibility) String() string {
-	return namesServiceEntryVisibilityVisibility.name(int32(e))
+	return namesServiceEntryVisibilityVisibility.nameOfValue(int32(e))
 }
 
 func (ServiceEntryVisibilityVisibility) names() enumNames {
@@ -5680,7 +5684,7 @@ var namesMeshAuthPolicy = enumNames{
 }
 
 // String returns the value's name, or its number where it has none.
-func (e MeshAuthPolicy) String() string { return namesMeshAuthPolicy.name(int32(e)) }
+func (e MeshAuthPolicy) String() string { return namesMeshAuthPolicy.nameOfValue(int32(e)) }
 
 func (MeshAuthPolicy) names() enumNames { return namesMeshAuthPolicy }
 

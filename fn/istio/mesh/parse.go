@@ -72,18 +72,18 @@ func (d *decoder) applyProxyConfig(pc *ProxyConfig, fields map[string]any, path 
 	if err := d.decodeMessage(reflect.ValueOf(pc).Elem(), fields, path); err != nil {
 		return err
 	}
-	mergeKept(pc, metadata, headers)
+	restoreKeptFields(pc, metadata, headers)
 	return nil
 }
 
-// mergeKept puts the former values back where they are not replaced as a whole: keys of the metadata, and the headers that
-// are not set.
-func mergeKept(pc *ProxyConfig, metadata map[string]string, headers *ProxyHeaders) {
+// restoreKeptFields puts the former values back where they are not replaced as a whole: keys of the metadata, and the
+// headers that are not set.
+func restoreKeptFields(pc *ProxyConfig, metadata map[string]string, headers *ProxyHeaders) {
 	if feature.In(pc.release, feature.ProxyMetadataMerged) {
 		pc.ProxyMetadata = mergeStrings(metadata, pc.ProxyMetadata)
 	}
 	if feature.In(pc.release, feature.ProxyHeadersMerged) && headers != nil && pc.ProxyHeaders != nil && headers != pc.ProxyHeaders {
-		keepHeaders(pc.ProxyHeaders, headers)
+		inheritProxyHeaders(pc.ProxyHeaders, headers)
 	}
 }
 
@@ -101,8 +101,8 @@ func mergeStrings(base, over map[string]string) map[string]string {
 	return merged
 }
 
-// keepHeaders sets those of headers that istiod keeps from the mesh config where they are unset.
-func keepHeaders(headers, from *ProxyHeaders) {
+// inheritProxyHeaders sets those of headers that istiod keeps from the mesh config where they are unset.
+func inheritProxyHeaders(headers, from *ProxyHeaders) {
 	if headers.ForwardedClientCert == 0 {
 		headers.ForwardedClientCert = from.ForwardedClientCert
 	}

@@ -52,7 +52,7 @@ func CheckText(m Message) error {
 		return nil
 	}
 	w := textWriter{}
-	w.message(reflect.ValueOf(m))
+	w.writeMessageFields(reflect.ValueOf(m))
 	if w.separated {
 		return fmt.Errorf("it prints the message %s of the mesh config, whose text differs between builds of istiod; print the fields of it that are needed, or use protoToJSON",
 			reflect.Indirect(reflect.ValueOf(m)).Type().Name())
@@ -68,7 +68,7 @@ func textForm(m any) string {
 		return "<nil>"
 	}
 	w := textWriter{}
-	w.message(v)
+	w.writeMessageFields(v)
 	return w.out.String()
 }
 
@@ -81,8 +81,8 @@ type textWriter struct {
 	next bool
 }
 
-// name writes the name of a field.
-func (w *textWriter) name(name string) {
+// writeFieldName writes the name of a field.
+func (w *textWriter) writeFieldName(name string) {
 	if w.next {
 		w.out.WriteByte(' ')
 		w.separated = true
@@ -92,11 +92,11 @@ func (w *textWriter) name(name string) {
 	w.next = true
 }
 
-// message writes the fields of a message.
-func (w *textWriter) message(v reflect.Value) {
+// writeMessageFields writes the fields of a message.
+func (w *textWriter) writeMessageFields(v reflect.Value) {
 	if s, ok := v.Interface().(Struct); ok {
 		for range s {
-			w.name("fields")
+			w.writeFieldName("fields")
 			w.out.WriteString("{…}")
 			w.separated = true // each has a key and a value
 		}
@@ -105,10 +105,10 @@ func (w *textWriter) message(v reflect.Value) {
 	v = reflect.Indirect(v)
 	switch v.Interface().(type) {
 	case Duration:
-		w.wellKnown(v, "seconds", "nanos")
+		w.writeWellKnownType(v, "seconds", "nanos")
 		return
 	case BoolValue, Int32Value, UInt32Value, Int64Value:
-		w.wellKnown(v, "value")
+		w.writeWellKnownType(v, "value")
 		return
 	}
 	for _, f := range fieldsOf(v.Type()) {
@@ -116,50 +116,50 @@ func (w *textWriter) message(v reflect.Value) {
 		switch field.Kind() {
 		case reflect.Slice:
 			for i := range field.Len() {
-				w.field(f.proto, field.Index(i))
+				w.writeField(f.proto, field.Index(i))
 			}
 		case reflect.Map:
-			w.entries(f.proto, field)
+			w.writeMapEntries(f.proto, field)
 		default:
 			if !field.IsZero() {
-				w.field(f.proto, field)
+				w.writeField(f.proto, field)
 			}
 		}
 	}
 }
 
-// entries writes a map, whose entries are messages with a key and a value; an object of JSON is one message.
-func (w *textWriter) entries(name string, field reflect.Value) {
+// writeMapEntries writes a map, whose entries are messages with a key and a value; an object of JSON is one message.
+func (w *textWriter) writeMapEntries(name string, field reflect.Value) {
 	if _, ok := field.Interface().(Struct); ok {
 		if !field.IsNil() {
-			w.field(name, field)
+			w.writeField(name, field)
 		}
 		return
 	}
 	for range field.Len() {
-		w.name(name)
+		w.writeFieldName(name)
 		w.out.WriteString("{…}")
 		w.separated = true
 	}
 }
 
-// wellKnown writes a message of protobuf's own.
-func (w *textWriter) wellKnown(v reflect.Value, names ...string) {
+// writeWellKnownType writes a message of protobuf's own.
+func (w *textWriter) writeWellKnownType(v reflect.Value, names ...string) {
 	for i, name := range names {
 		if field := v.Field(i); !field.IsZero() {
-			w.field(name, field)
+			w.writeField(name, field)
 		}
 	}
 }
 
-// field writes one field.
-func (w *textWriter) field(name string, v reflect.Value) {
-	w.name(name)
+// writeField writes one field.
+func (w *textWriter) writeField(name string, v reflect.Value) {
+	w.writeFieldName(name)
 	if _, isMessage := v.Interface().(Message); isMessage {
 		w.out.WriteByte('{')
 		outer := w.next
 		w.next = false
-		w.message(v)
+		w.writeMessageFields(v)
 		w.next = outer
 		w.out.WriteByte('}')
 		return
@@ -167,15 +167,15 @@ func (w *textWriter) field(name string, v reflect.Value) {
 	v = reflect.Indirect(v)
 	switch v.Kind() {
 	case reflect.String:
-		w.text(v.String())
+		w.writeQuotedString(v.String())
 	case reflect.Float64:
-		w.float(v.Float())
+		w.writeFloat(v.Float())
 	default:
 		fmt.Fprint(&w.out, v.Interface()) // an enumeration prints its name
 	}
 }
 
-func (w *textWriter) float(f float64) {
+func (w *textWriter) writeFloat(f float64) {
 	switch {
 	case math.IsNaN(f):
 		w.out.WriteString("nan")
@@ -188,8 +188,8 @@ func (w *textWriter) float(f float64) {
 	}
 }
 
-// text writes a string in quotes (source: appendString in internal/encoding/text/encode.go).
-func (w *textWriter) text(s string) {
+// writeQuotedString writes a string in quotes (source: appendString in internal/encoding/text/encode.go).
+func (w *textWriter) writeQuotedString(s string) {
 	w.out.WriteByte('"')
 	for i, c := range s {
 		switch {

@@ -51,7 +51,7 @@ func (e Entry) String() string {
 	return text
 }
 
-func (e Entry) key() Entry {
+func (e Entry) countlessKey() Entry {
 	e.Count = 0
 	return e
 }
@@ -155,7 +155,7 @@ func (b *Baseline) Filter(rs result.Results) (fresh result.Results, known int, g
 	left := map[Entry]int{}
 	used := map[Entry]bool{}
 	for _, e := range b.entries {
-		left[e.key()] += max(1, e.Count)
+		left[e.countlessKey()] += max(1, e.Count)
 	}
 	use := func(e Entry) bool {
 		if left[e] == 0 {
@@ -182,7 +182,7 @@ func (b *Baseline) Filter(rs result.Results) (fresh result.Results, known int, g
 		}
 		var places []result.Place
 		for _, p := range r.Places {
-			if use(entryOf(at(r, p))) {
+			if use(entryOf(resultAtPlace(r, p))) {
 				known++
 				continue
 			}
@@ -191,21 +191,21 @@ func (b *Baseline) Filter(rs result.Results) (fresh result.Results, known int, g
 		switch r.Places = places; len(places) {
 		case 0:
 		case 1:
-			fresh = append(fresh, at(r, places[0]))
+			fresh = append(fresh, resultAtPlace(r, places[0]))
 		default:
 			fresh = append(fresh, r)
 		}
 	}
 	for _, e := range b.entries {
-		if !used[e.key()] {
+		if !used[e.countlessKey()] {
 			gone = append(gone, e)
 		}
 	}
 	return fresh, known, gone
 }
 
-// at is a finding at one of its places.
-func at(r result.Result, p result.Place) result.Result {
+// resultAtPlace returns a finding at one of its places.
+func resultAtPlace(r result.Result, p result.Place) result.Result {
 	r.Places, r.ResourceRef, r.Field, r.File = nil, &p.ResourceRef, p.Field, p.File
 	return r
 }

@@ -83,7 +83,7 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 		count[r.Severity]++
 		places := r.Places
 		if len(places) > 0 {
-			r.Places, r.Message = nil, plural(len(places), "workload")+": "+r.Message
+			r.Places, r.Message = nil, countWithNoun(len(places), "workload")+": "+r.Message
 		}
 		line := r.String()
 		if o.Colour {
@@ -92,22 +92,22 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 		b.WriteString(line + "\n")
 		writePlaces(&b, places, o.AllPlaces)
 	}
-	fmt.Fprintf(&b, "%s: %s, %s, %s", o.checked(), plural(count[result.Error], "error"), plural(count[result.Warning], "warning"), plural(count[result.Info], "note"))
+	fmt.Fprintf(&b, "%s: %s, %s, %s", o.describeCheckedCount(), countWithNoun(count[result.Error], "error"), countWithNoun(count[result.Warning], "warning"), countWithNoun(count[result.Info], "note"))
 	if n := len(o.Suppressed); n > 0 {
 		fmt.Fprintf(&b, "; %d suppressed", n)
 	}
 	if o.Baseline != nil {
 		fmt.Fprintf(&b, "; %d in the baseline", o.Baseline.Known)
 	}
-	return write(w, b.String()+"\n")
+	return writeResultText(w, b.String()+"\n")
 }
 
-// checked describes what was checked.
-func (o Options) checked() string {
+// describeCheckedCount describes what was checked.
+func (o Options) describeCheckedCount() string {
 	if o.Objects != nil {
-		return plural(*o.Objects, "object") + " checked"
+		return countWithNoun(*o.Objects, "object") + " checked"
 	}
-	return fmt.Sprintf("%s checked, %d injected", plural(o.Pods, "pod"), o.Injected)
+	return fmt.Sprintf("%s checked, %d injected", countWithNoun(o.Pods, "pod"), o.Injected)
 }
 
 func writePlaces(b *strings.Builder, places []result.Place, all bool) {
@@ -120,7 +120,7 @@ func writePlaces(b *strings.Builder, places []result.Place, all bool) {
 	}
 }
 
-func plural(n int, what string) string {
+func countWithNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -173,7 +173,7 @@ func JSON(w io.Writer, rs result.Results, o Options) error {
 	for _, r := range rs {
 		out.Count[r.Severity]++
 	}
-	return encode(w, out)
+	return writeIndentedJSON(w, out)
 }
 
 func jsonResults(rs result.Results) []jsonResult {
@@ -201,7 +201,7 @@ func jsonResults(rs result.Results) []jsonResult {
 	return out
 }
 
-func encode(w io.Writer, v any) error {
+func writeIndentedJSON(w io.Writer, v any) error {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -209,10 +209,10 @@ func encode(w io.Writer, v any) error {
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("writing results: %w", err)
 	}
-	return write(w, b.String())
+	return writeResultText(w, b.String())
 }
 
-func write(w io.Writer, s string) error {
+func writeResultText(w io.Writer, s string) error {
 	if _, err := io.WriteString(w, s); err != nil {
 		return fmt.Errorf("writing results: %w", err)
 	}

@@ -126,7 +126,7 @@ func withoutRules(t *testing.T, data []byte) []byte {
 	}
 	log.Runs[0].Tool.Driver.Rules = nil
 	var b bytes.Buffer
-	if err := encode(&b, log); err != nil {
+	if err := writeIndentedJSON(&b, log); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

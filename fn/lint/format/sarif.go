@@ -133,7 +133,7 @@ func SARIF(w io.Writer, rs result.Results, o Options) error {
 		}
 		run.Results = append(run.Results, resultOf(r, index, seen))
 	}
-	return encode(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
+	return writeIndentedJSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
 // addNotification notes an error that no rule made: something could not be checked.
@@ -142,7 +142,7 @@ func (run *sarifRun) addNotification(r result.Result) {
 		run.Invocations = []sarifInvocation{{}}
 	}
 	run.Invocations[0].Notifications = append(run.Invocations[0].Notifications,
-		sarifNotification{Level: level(r.Severity), Message: sarifText{r.Message}, Locations: locations(r.ResourceRef, r.Field, r.File)})
+		sarifNotification{Level: sarifLevel(r.Severity), Message: sarifText{r.Message}, Locations: sarifLocations(r.ResourceRef, r.Field, r.File)})
 }
 
 // sarifRules describes the rules that findings may be of.
@@ -161,7 +161,7 @@ func (o Options) sarifRules() []sarifRule {
 			FullDescription:  sarifText{r.Why},
 			Help:             sarifMarkdown{Text: r.Why + "\n\n" + r.Change, Markdown: r.Why + "\n\n**What to change.** " + r.Change},
 			HelpURI:          repository + "/blob/main/" + r.Document,
-			Default:          sarifConfiguration{Enabled: r.Severity != "", Level: level(r.Severity)},
+			Default:          sarifConfiguration{Enabled: r.Severity != "", Level: sarifLevel(r.Severity)},
 			Properties:       map[string][]string{"tags": {strings.ToLower(r.Group)}},
 		})
 	}
@@ -182,12 +182,12 @@ func ruleOf(r lint.Rule) sarifRule {
 		FullDescription:  sarifText{r.Why},
 		Help:             sarifMarkdown{Text: text, Markdown: markdown},
 		HelpURI:          uri,
-		Default:          sarifConfiguration{Enabled: r.Severity != "", Level: level(r.Severity)},
+		Default:          sarifConfiguration{Enabled: r.Severity != "", Level: sarifLevel(r.Severity)},
 		Properties:       map[string][]string{"tags": {strings.ToLower(r.Group())}},
 	}
 }
 
-func level(s result.Severity) string {
+func sarifLevel(s result.Severity) string {
 	switch s {
 	case result.Error:
 		return "error"
@@ -199,7 +199,7 @@ func level(s result.Severity) string {
 
 func resultOf(r result.Result, index map[string]int, seen map[string]int) sarifResult {
 	code := r.Tags[result.TagCode]
-	out := sarifResult{RuleID: code, Level: level(r.Severity), Message: sarifText{r.Message}}
+	out := sarifResult{RuleID: code, Level: sarifLevel(r.Severity), Message: sarifText{r.Message}}
 	if i, ok := index[code]; ok {
 		out.RuleIndex = &i
 	}
@@ -210,26 +210,26 @@ func resultOf(r result.Result, index map[string]int, seen map[string]int) sarifR
 	if r.Field != nil {
 		field = r.Field.Path
 	}
-	out.PartialFingerprints = map[string]string{"prerig/v1": fingerprint(code, object, field, r, seen)}
+	out.PartialFingerprints = map[string]string{"prerig/v1": findingFingerprint(code, object, field, r, seen)}
 	if len(r.Places) == 0 {
-		out.Locations = locations(r.ResourceRef, r.Field, r.File)
+		out.Locations = sarifLocations(r.ResourceRef, r.Field, r.File)
 		return out
 	}
 	// Git hosts show the first location.
 	first := r.Places[0]
-	out.Message.Text = plural(len(r.Places), "workload") + ": " + out.Message.Text
-	out.Locations = locations(&first.ResourceRef, first.Field, first.File)
+	out.Message.Text = countWithNoun(len(r.Places), "workload") + ": " + out.Message.Text
+	out.Locations = sarifLocations(&first.ResourceRef, first.Field, first.File)
 	for _, p := range r.Places[1:] {
-		out.RelatedLocations = append(out.RelatedLocations, locations(&p.ResourceRef, p.Field, p.File)...)
+		out.RelatedLocations = append(out.RelatedLocations, sarifLocations(&p.ResourceRef, p.Field, p.File)...)
 	}
 	return out
 }
 
-// locations returns one location, or none if it is unknown.
-func locations(ref *result.ResourceRef, field *result.Field, file *result.File) []sarifLocation {
+// sarifLocations returns one location, or none if it is unknown.
+func sarifLocations(ref *result.ResourceRef, field *result.Field, file *result.File) []sarifLocation {
 	var at sarifLocation
 	if file != nil && file.Path != "" && file.Path != "-" {
-		at.Physical = &sarifPhysical{Artifact: sarifArtifact{uri(file.Path)}}
+		at.Physical = &sarifPhysical{Artifact: sarifArtifact{fileToURI(file.Path)}}
 		if file.Line > 0 {
 			at.Physical.Region = &sarifRegion{file.Line}
 		}
@@ -246,8 +246,8 @@ func locations(ref *result.ResourceRef, field *result.Field, file *result.File) 
 	return []sarifLocation{at}
 }
 
-// fingerprint distinguishes equal findings, of which an object may have several, by number.
-func fingerprint(code, object, field string, r result.Result, seen map[string]int) string {
+// findingFingerprint distinguishes equal findings, of which an object may have several, by number.
+func findingFingerprint(code, object, field string, r result.Result, seen map[string]int) string {
 	container := r.Tags[lint.TagContainer]
 	if container != "" {
 		// The index of a container moves when another one is added; its name does not.
@@ -263,8 +263,8 @@ func fingerprint(code, object, field string, r result.Result, seen map[string]in
 	return hex.EncodeToString(sum[:16])
 }
 
-// uri makes a relative reference of a file's path, with slashes and what needs escaping escaped.
-func uri(file string) string {
+// fileToURI makes a relative reference of a file's path, with slashes and what needs escaping escaped.
+func fileToURI(file string) string {
 	clean := path.Clean(filepath.ToSlash(file))
 	u := url.URL{Path: clean}
 	if path.IsAbs(clean) {

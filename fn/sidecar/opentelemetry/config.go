@@ -69,8 +69,8 @@ func enabledComponents(config map[string]any, kind string) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// section returns the components of a kind, or nil if none exist.
-func section(config map[string]any, kind string) (map[string]any, error) {
+// componentsOfKind returns the components of a kind, or nil if none exist.
+func componentsOfKind(config map[string]any, kind string) (map[string]any, error) {
 	components, ok := config[kind].(map[string]any)
 	if !ok && config[kind] != nil {
 		return nil, fmt.Errorf("config.%s is not a map", kind)
@@ -88,7 +88,7 @@ func applyDefaults(config map[string]any) error {
 		if err != nil {
 			return err
 		}
-		components, err := section(config, kind)
+		components, err := componentsOfKind(config, kind)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func checkConfig(config map[string]any) error {
 		if !slices.Contains([]string{"receivers", "exporters", "processors", "connectors", "extensions", "service"}, key) {
 			return fmt.Errorf("config.%s is not a field of an OpenTelemetryCollector", key)
 		}
-		if _, err := section(config, key); err != nil {
+		if _, err := componentsOfKind(config, key); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func componentPorts(config map[string]any) ([]containerPort, error) {
 		if err != nil {
 			return nil, err
 		}
-		components, err := section(config, kind)
+		components, err := componentsOfKind(config, kind)
 		if err != nil {
 			return nil, err
 		}

@@ -10,8 +10,8 @@ import (
 
 // addExporter adds the endpoint, and the files by which the exporter trusts and is trusted (configureExporter).
 func (t *target) addExporter() {
-	if endpoint := t.nested("exporter", "endpoint"); endpoint != "" {
-		t.env = t.env.withMissing(literal("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint))
+	if endpoint := t.nestedSpecText("exporter", "endpoint"); endpoint != "" {
+		t.env = t.env.appendMissing(literalEnvVar("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint))
 	}
 	exporter, _ := t.spec["exporter"].(map[string]any)
 	tls, _ := exporter["tls"].(map[string]any)
@@ -34,9 +34,9 @@ func (t *target) addExporter() {
 		switch {
 		case name == "":
 		case path.IsAbs(name):
-			t.env = t.env.withMissing(literal(file.variable, name))
+			t.env = t.env.appendMissing(literalEnvVar(file.variable, name))
 		default:
-			t.env = t.env.withMissing(literal(file.variable, file.directory+"/"+name))
+			t.env = t.env.appendMissing(literalEnvVar(file.variable, file.directory+"/"+name))
 		}
 	}
 	if secret != "" {
@@ -66,7 +66,7 @@ func (t *target) addFiles(prefix, name, mountPath string, volume map[string]any)
 // addVolume adds a volume unless one of its name exists.
 func (p *instrumented) addVolume(volume map[string]any) {
 	for _, list := range []variables{variablesOf(p.spec["volumes"]), variablesOf(p.volumes)} {
-		if list.index(volume["name"].(string)) >= 0 {
+		if list.indexOfName(volume["name"].(string)) >= 0 {
 			return
 		}
 	}

@@ -25,13 +25,13 @@ func (p *instrumented) addGo(w wantedLanguage) error {
 	if list, _ := p.annotations[own].(string); strings.Contains(list, ",") {
 		return fmt.Errorf("%s names several containers; one program can be instrumented", own)
 	}
-	targets, inits, err := p.targetsOf(w)
+	targets, inits, err := p.containersOfLanguage(w)
 	if err != nil {
 		return err
 	}
 	app := targets[0]
 	if len(w.containers) > 0 {
-		app = p.container(w.containers[0])
+		app = p.containerByName(w.containers[0])
 	}
 	name, _ := app["name"].(string)
 	if inits > 0 && !p.isRegular(name) {
@@ -40,14 +40,14 @@ func (p *instrumented) addGo(w wantedLanguage) error {
 	settings, _ := w.spec["go"].(map[string]any)
 	t := target{pod: p, spec: w.spec, settings: settings, container: app, name: name, telemetryOf: append(variables{}, variablesOf(app["env"])...)}
 	if path, ok := p.annotations[goTargetAnnotation].(string); ok {
-		t.env = append(t.env, literal(goTargetVariable, path))
+		t.env = append(t.env, literalEnvVar(goTargetVariable, path))
 	}
-	t.env = t.env.withMissing(variablesOf(settings["env"])...)
+	t.env = t.env.appendMissing(variablesOf(settings["env"])...)
 	t.addCommon()
 	if err := t.addSDK(); err != nil {
 		return err
 	}
-	if t.env.index(goTargetVariable) < 0 {
+	if t.env.indexOfName(goTargetVariable) < 0 {
 		return fmt.Errorf("nothing says which program to instrument: set %s, or %s in the Instrumentation", goTargetAnnotation, goTargetVariable)
 	}
 	image := settings["image"]

@@ -84,7 +84,7 @@ func (p *instrumented) hasInstrumentation() bool {
 			"otel-agent-attach-apache"}, name)
 	}
 	return slices.ContainsFunc(p.containersOf("initContainers"), own) || slices.ContainsFunc(p.containersOf("containers"), func(c map[string]any) bool {
-		return c["name"] == agentName || c["name"] != "otc-container" && variablesOf(c["env"]).index(nodeName) >= 0
+		return c["name"] == agentName || c["name"] != "otc-container" && variablesOf(c["env"]).indexOfName(nodeName) >= 0
 	})
 }
 
@@ -101,8 +101,8 @@ const (
 	agentName        = "opentelemetry-auto-instrumentation"
 )
 
-// annotation returns the combined value of the pod and its namespace (annotationValue).
-func (p *instrumented) annotation(name string) string {
+// combinedAnnotation returns the combined value of the pod and its namespace (annotationValue).
+func (p *instrumented) combinedAnnotation(name string) string {
 	pod, _ := p.annotations[name].(string)
 	namespace, _ := p.inherited[name].(string)
 	switch {
@@ -120,14 +120,14 @@ func (p *instrumented) annotation(name string) string {
 func (p *instrumented) wantedLanguages() ([]wantedLanguage, error) {
 	var wanted []wantedLanguage
 	for _, l := range languages {
-		value := p.annotation(injectPrefix + l.name)
+		value := p.combinedAnnotation(injectPrefix + l.name)
 		if value == "" || strings.EqualFold(value, "false") {
 			continue
 		}
 		if l.environment == nil && l.name != "go" {
 			return nil, fmt.Errorf("%s%s: instrumentation of this kind is not supported; java, nodejs, python, dotnet, go and sdk are", injectPrefix, l.name)
 		}
-		spec, err := p.objectFor(value)
+		spec, err := p.instrumentationForAnnotation(value)
 		if err != nil {
 			return nil, fmt.Errorf("%s%s: %w", injectPrefix, l.name, err)
 		}
@@ -138,9 +138,9 @@ func (p *instrumented) wantedLanguages() ([]wantedLanguage, error) {
 
 var containerNames = regexp.MustCompile("^[a-zA-Z0-9-,]+$")
 
-// namesIn returns the containers that an annotation lists.
-func (p *instrumented) namesIn(annotation string) ([]string, error) {
-	text := p.annotation(annotation)
+// containersInAnnotation returns the containers that an annotation lists.
+func (p *instrumented) containersInAnnotation(annotation string) ([]string, error) {
+	text := p.combinedAnnotation(annotation)
 	if text == "" {
 		return nil, nil
 	}
@@ -149,15 +149,15 @@ func (p *instrumented) namesIn(annotation string) ([]string, error) {
 	}
 	names := strings.Split(text, ",")
 	for _, name := range names {
-		if p.container(name) == nil {
+		if p.containerByName(name) == nil {
 			return nil, fmt.Errorf("%s: the pod has no container %q", annotation, name)
 		}
 	}
 	return names, nil
 }
 
-// container returns a container of the pod by name, or nil if none exists.
-func (p *instrumented) container(name string) map[string]any {
+// containerByName returns a container of the pod by name, or nil if none exists.
+func (p *instrumented) containerByName(name string) map[string]any {
 	for _, c := range slices.Concat(p.containersOf("containers"), p.containersOf("initContainers")) {
 		if c["name"] == name {
 			return c
@@ -169,13 +169,13 @@ func (p *instrumented) container(name string) map[string]any {
 // chooseContainers fills in the containers, and refuses what the operator leaves alone: one container in two languages, or one of
 // several languages without containers.
 func (p *instrumented) chooseContainers(wanted []wantedLanguage) error {
-	common, err := p.namesIn(annotationDomain + "container-names")
+	common, err := p.containersInAnnotation(annotationDomain + "container-names")
 	if err != nil {
 		return err
 	}
 	seen := map[string]bool{}
 	for i, w := range wanted {
-		own, err := p.namesIn(annotationDomain + w.language.name + "-container-names")
+		own, err := p.containersInAnnotation(annotationDomain + w.language.name + "-container-names")
 		if err != nil {
 			return err
 		}
@@ -193,8 +193,8 @@ func (p *instrumented) chooseContainers(wanted []wantedLanguage) error {
 	return nil
 }
 
-// objectFor returns the spec of the Instrumentation that an annotation asks for.
-func (p *instrumented) objectFor(value string) (map[string]any, error) {
+// instrumentationForAnnotation returns the spec of the Instrumentation that an annotation asks for.
+func (p *instrumented) instrumentationForAnnotation(value string) (map[string]any, error) {
 	anyOne := strings.EqualFold(value, "true")
 	namespace, name := p.namespace, value
 	if before, after, ok := strings.Cut(value, "/"); ok {
@@ -235,8 +235,8 @@ func checkInstrumentation(spec map[string]any) error {
 	return nil
 }
 
-// targetsOf returns the containers of a language, init containers first, in the pod's order.
-func (p *instrumented) targetsOf(w wantedLanguage) (targets []map[string]any, inits int, err error) {
+// containersOfLanguage returns the containers of a language, init containers first, in the pod's order.
+func (p *instrumented) containersOfLanguage(w wantedLanguage) (targets []map[string]any, inits int, err error) {
 	regular := p.containersOf("containers")
 	if len(regular) == 0 {
 		return nil, 0, errors.New("the pod has no containers")
@@ -263,7 +263,7 @@ func (p *instrumented) addLanguage(w wantedLanguage) error {
 	if w.language.name == "go" {
 		return p.addGo(w)
 	}
-	targets, inits, err := p.targetsOf(w)
+	targets, inits, err := p.containersOfLanguage(w)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (p *instrumented) patchContainer(w wantedLanguage, c map[string]any) error 
 	env := variablesOf(c["env"])
 	had := slices.Clone(env)
 	for _, taken := range []string{podName, podUID} {
-		if env.index(taken) >= 0 {
+		if env.indexOfName(taken) >= 0 {
 			return fmt.Errorf("the container %s has the variable %s, which the operator sets once more", name, taken)
 		}
 	}
@@ -316,7 +316,7 @@ func (p *instrumented) patchContainer(w wantedLanguage, c map[string]any) error 
 		}
 		seen[variable] = true
 		order = append(order, map[string]any{"name": variable})
-		if i := had.index(variable); i < 0 || had[i]["value"] != v["value"] {
+		if i := had.indexOfName(variable); i < 0 || had[i]["value"] != v["value"] {
 			changed = append(changed, v)
 		}
 	}

@@ -79,7 +79,7 @@ func (p *instrumented) addAgent(w wantedLanguage) error {
 		image = p.images[l.name]
 	}
 	command := append([]any{}, l.copy...)
-	if l.name == "python" && p.annotation(pythonPlatform) == "musl" {
+	if l.name == "python" && p.combinedAnnotation(pythonPlatform) == "musl" {
 		command[2] = "/autoinstrumentation-musl/."
 	}
 	path := l.mountPath
@@ -117,10 +117,10 @@ func resourcesOf(settings map[string]any, l language) map[string]any {
 	return out
 }
 
-// needText refuses a variable that is a reference.
-func (t *target) needText(names ...string) error {
+// requireTextVariables refuses a variable that is a reference.
+func (t *target) requireTextVariables(names ...string) error {
 	for _, name := range names {
-		if _, _, isText := t.env.text(name); !isText {
+		if _, _, isText := t.env.textOfVariable(name); !isText {
 			return fmt.Errorf("the variable %s is a reference; the operator leaves such a container out", name)
 		}
 	}
@@ -129,17 +129,17 @@ func (t *target) needText(names ...string) error {
 
 // addOptions appends to a variable with options, unless the object's own is a reference.
 func (t *target) addOptions(name, options string) {
-	if value, _, isText := t.env.text(name); isText {
-		t.env = t.env.withText(name, value+options)
+	if value, _, isText := t.env.textOfVariable(name); isText {
+		t.env = t.env.setTextVariable(name, value+options)
 	}
 }
 
 func (t *target) addJava() error {
 	const options = "JAVA_TOOL_OPTIONS"
-	if err := t.needText(options); err != nil {
+	if err := t.requireTextVariables(options); err != nil {
 		return err
 	}
-	t.env = t.env.withMissing(variablesOf(t.settings["env"])...)
+	t.env = t.env.appendMissing(variablesOf(t.settings["env"])...)
 	t.addCommon()
 	path := javaHome + "-" + t.name
 	argument := " -javaagent:" + path + "/javaagent.jar"
@@ -152,10 +152,10 @@ func (t *target) addJava() error {
 
 func (t *target) addNodeJS() error {
 	const options = "NODE_OPTIONS"
-	if err := t.needText(options); err != nil {
+	if err := t.requireTextVariables(options); err != nil {
 		return err
 	}
-	t.env = t.env.withMissing(variablesOf(t.settings["env"])...)
+	t.env = t.env.appendMissing(variablesOf(t.settings["env"])...)
 	t.addCommon()
 	t.addOptions(options, " --require /otel-auto-instrumentation-nodejs/autoinstrumentation.js")
 	return nil
@@ -163,61 +163,61 @@ func (t *target) addNodeJS() error {
 
 func (t *target) addPython() error {
 	const path = "PYTHONPATH"
-	if err := t.needText(path); err != nil {
+	if err := t.requireTextVariables(path); err != nil {
 		return err
 	}
-	switch platform := t.pod.annotation(pythonPlatform); platform {
+	switch platform := t.pod.combinedAnnotation(pythonPlatform); platform {
 	case "", "glibc", "musl":
 	default:
 		return fmt.Errorf("%s: %q is not glibc or musl", pythonPlatform, platform)
 	}
-	t.env = t.env.withMissing(variablesOf(t.settings["env"])...)
-	value, found, _ := t.env.text(path)
+	t.env = t.env.appendMissing(variablesOf(t.settings["env"])...)
+	value, found, _ := t.env.textOfVariable(path)
 	if found {
 		value += ":"
 	}
-	t.env = t.env.withText(path, pythonHome+"/opentelemetry/instrumentation/auto_instrumentation:"+value+pythonHome)
+	t.env = t.env.setTextVariable(path, pythonHome+"/opentelemetry/instrumentation/auto_instrumentation:"+value+pythonHome)
 	t.addCommon()
-	t.env = t.env.withMissing(literal("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), literal("OTEL_TRACES_EXPORTER", "otlp"),
-		literal("OTEL_METRICS_EXPORTER", "otlp"), literal("OTEL_LOGS_EXPORTER", "otlp"))
+	t.env = t.env.appendMissing(literalEnvVar("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), literalEnvVar("OTEL_TRACES_EXPORTER", "otlp"),
+		literalEnvVar("OTEL_METRICS_EXPORTER", "otlp"), literalEnvVar("OTEL_LOGS_EXPORTER", "otlp"))
 	return nil
 }
 
 func (t *target) addDotnet() error {
 	const home = "OTEL_DOTNET_AUTO_HOME"
 	joined := []string{"DOTNET_STARTUP_HOOKS", "DOTNET_ADDITIONAL_DEPS", "DOTNET_SHARED_STORE"}
-	if err := t.needText(joined...); err != nil {
+	if err := t.requireTextVariables(joined...); err != nil {
 		return err
 	}
-	if t.env.index(home) >= 0 || variablesOf(t.settings["env"]).index(home) >= 0 {
+	if t.env.indexOfName(home) >= 0 || variablesOf(t.settings["env"]).indexOfName(home) >= 0 {
 		return errors.New(home + " is set already; the operator leaves such a container out")
 	}
 	profiler := "linux-x64"
-	switch runtime := t.pod.annotation(dotnetRuntime); runtime {
+	switch runtime := t.pod.combinedAnnotation(dotnetRuntime); runtime {
 	case "", profiler:
 	case "linux-musl-x64":
 		profiler = runtime
 	default:
 		return fmt.Errorf("%s: %q is not linux-x64 or linux-musl-x64", dotnetRuntime, runtime)
 	}
-	t.env = t.env.withMissing(variablesOf(t.settings["env"])...)
+	t.env = t.env.appendMissing(variablesOf(t.settings["env"])...)
 	t.addCommon()
-	t.env = t.env.withMissing(literal("CORECLR_ENABLE_PROFILING", "1"), literal("CORECLR_PROFILER", "{918728DD-259F-4A6A-AC2B-B85E1B658318}"),
-		literal("CORECLR_PROFILER_PATH", dotnetHome+"/"+profiler+"/OpenTelemetry.AutoInstrumentation.Native.so"))
+	t.env = t.env.appendMissing(literalEnvVar("CORECLR_ENABLE_PROFILING", "1"), literalEnvVar("CORECLR_PROFILER", "{918728DD-259F-4A6A-AC2B-B85E1B658318}"),
+		literalEnvVar("CORECLR_PROFILER_PATH", dotnetHome+"/"+profiler+"/OpenTelemetry.AutoInstrumentation.Native.so"))
 	t.joinPath(joined[0], dotnetHome+"/net/OpenTelemetry.AutoInstrumentation.StartupHook.dll")
 	t.joinPath(joined[1], dotnetHome+"/AdditionalDeps")
-	t.env = t.env.withMissing(literal(home, dotnetHome))
+	t.env = t.env.appendMissing(literalEnvVar(home, dotnetHome))
 	t.joinPath(joined[2], dotnetHome+"/store")
 	return nil
 }
 
 // joinPath appends to a variable with paths, unless it is a reference.
 func (t *target) joinPath(name, path string) {
-	value, found, isText := t.env.text(name)
+	value, found, isText := t.env.textOfVariable(name)
 	switch {
 	case !found:
-		t.env = t.env.withText(name, path)
+		t.env = t.env.setTextVariable(name, path)
 	case isText:
-		t.env = t.env.withText(name, value+":"+path)
+		t.env = t.env.setTextVariable(name, value+":"+path)
 	}
 }

@@ -36,17 +36,17 @@ const (
 
 // addCommon adds the variables that come first, and the object's own (injectCommonEnvVar).
 func (t *target) addCommon() {
-	if t.env.index(podIP) < 0 {
+	if t.env.indexOfName(podIP) < 0 {
 		t.env = slices.Insert(t.env, 0, fromField(podIP, "status.podIP"))
 	}
-	if t.env.index(nodeIP) < 0 {
+	if t.env.indexOfName(nodeIP) < 0 {
 		t.env = slices.Insert(t.env, 0, fromField(nodeIP, "status.hostIP"))
 	}
-	t.env = t.env.withMissing(variablesOf(t.spec["env"])...)
+	t.env = t.env.appendMissing(variablesOf(t.spec["env"])...)
 }
 
-// nested returns a text in a section of the object's spec.
-func (t *target) nested(section, key string) string {
+// nestedSpecText returns a text in a section of the object's spec.
+func (t *target) nestedSpecText(section, key string) string {
 	m, _ := t.spec[section].(map[string]any)
 	text, _ := m[key].(string)
 	return text
@@ -54,16 +54,16 @@ func (t *target) nested(section, key string) string {
 
 // addSDK adds what configures the SDK (injectCommonSDKConfig).
 func (t *target) addSDK() error {
-	own, _, isText := t.env.text(resourceAttributes)
+	own, _, isText := t.env.textOfVariable(resourceAttributes)
 	if !isText {
 		return errors.New("the variable " + resourceAttributes + " is a reference; attributes cannot be added to it")
 	}
 	excluded := own
 	if t.telemetryOf != nil {
-		excluded, _, _ = t.telemetryOf.text(resourceAttributes)
+		excluded, _, _ = t.telemetryOf.textOfVariable(resourceAttributes)
 	}
-	attributes := t.attributes(excluded)
-	t.env = t.env.withMissing(literal("OTEL_SERVICE_NAME", t.serviceName(attributes)))
+	attributes := t.remainingResourceAttributes(excluded)
+	t.env = t.env.appendMissing(literalEnvVar("OTEL_SERVICE_NAME", t.serviceName(attributes)))
 	t.addExporter()
 	t.env = append(t.env, fromField(podName, "metadata.name"))
 	attributes["k8s.pod.name"] = "$(" + podName + ")"
@@ -83,7 +83,7 @@ func (t *target) addSDK() error {
 		parts = append(parts, key+"="+attributes[key])
 	}
 	text := strings.Join(parts, ",")
-	if i := t.env.index(resourceAttributes); i >= 0 {
+	if i := t.env.indexOfName(resourceAttributes); i >= 0 {
 		if !strings.HasSuffix(own, ",") {
 			text = "," + text
 		}
@@ -91,7 +91,7 @@ func (t *target) addSDK() error {
 	}
 	t.addSampling()
 	// It comes last, as it names other variables.
-	t.env = append(t.env, literal(resourceAttributes, own+text))
+	t.env = append(t.env, literalEnvVar(resourceAttributes, own+text))
 	return nil
 }
 
@@ -104,16 +104,16 @@ func (t *target) addSampling() {
 		propagators = append(propagators, text)
 	}
 	if len(propagators) > 0 {
-		t.env = t.env.withMissing(literal("OTEL_PROPAGATORS", strings.Join(propagators, ",")))
+		t.env = t.env.appendMissing(literalEnvVar("OTEL_PROPAGATORS", strings.Join(propagators, ",")))
 	}
 	const sampler, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
-	kind := t.nested("sampler", "type")
-	if kind == "" || t.env.index(sampler) >= 0 || t.env.index(argument) >= 0 {
+	kind := t.nestedSpecText("sampler", "type")
+	if kind == "" || t.env.indexOfName(sampler) >= 0 || t.env.indexOfName(argument) >= 0 {
 		return
 	}
-	t.env = append(t.env, literal(sampler, kind))
-	if value := t.nested("sampler", "argument"); value != "" {
-		t.env = append(t.env, literal(argument, value))
+	t.env = append(t.env, literalEnvVar(sampler, kind))
+	if value := t.nestedSpecText("sampler", "argument"); value != "" {
+		t.env = append(t.env, literalEnvVar(argument, value))
 	}
 }
 
@@ -124,9 +124,9 @@ func (t *target) addsUIDs() bool {
 	return adds
 }
 
-// attributes returns the resource attributes without those that the container's own variable has
+// remainingResourceAttributes returns the resource attributes without those that the container's own variable has
 // (createResourceMap). It omits the UIDs and names of objects that do not exist yet.
-func (t *target) attributes(own string) map[string]string {
+func (t *target) remainingResourceAttributes(own string) map[string]string {
 	has := map[string]bool{}
 	for part := range strings.SplitSeq(own, ",") {
 		if pair := strings.Split(strings.TrimSpace(part), "="); len(pair) == 2 {
@@ -155,7 +155,7 @@ func (t *target) attributes(own string) map[string]string {
 	if p.kind == "Pod" {
 		set("k8s.pod.name", p.name)
 	}
-	instance := t.metadata("service.instance.id", false)
+	instance := t.metadataAttributeValue("service.instance.id", false)
 	if instance == "" && p.namespace != "" {
 		instance = p.namespace + ".$(" + podName + ")." + t.name
 	}
@@ -170,7 +170,7 @@ func (t *target) attributes(own string) map[string]string {
 			out[name] = text
 		}
 	}
-	namespace := t.metadata("service.namespace", false)
+	namespace := t.metadataAttributeValue("service.namespace", false)
 	if namespace == "" {
 		namespace = p.namespace
 	}
@@ -182,8 +182,9 @@ func (t *target) attributes(own string) map[string]string {
 var ownerAttributes = map[string]string{"Deployment": "k8s.deployment.name", "ReplicaSet": "k8s.replicaset.name", "StatefulSet": "k8s.statefulset.name",
 	"DaemonSet": "k8s.daemonset.name", "Job": "k8s.job.name", "CronJob": "k8s.cronjob.name"}
 
-// metadata returns an attribute that the pod's annotation sets, or, where the object wants it, one of the labels.
-func (t *target) metadata(attribute string, withLabels bool, labels ...string) string {
+// metadataAttributeValue returns an attribute that the pod's annotation sets, or, where the object wants it, one of the
+// labels.
+func (t *target) metadataAttributeValue(attribute string, withLabels bool, labels ...string) string {
 	if text, _ := t.pod.annotations[attributePrefix+attribute].(string); text != "" {
 		return text
 	}
@@ -201,7 +202,7 @@ func (t *target) metadata(attribute string, withLabels bool, labels ...string) s
 
 // serviceName follows chooseServiceName.
 func (t *target) serviceName(attributes map[string]string) string {
-	if name := t.metadata("service.name", true, "app.kubernetes.io/instance", "app.kubernetes.io/name"); name != "" {
+	if name := t.metadataAttributeValue("service.name", true, "app.kubernetes.io/instance", "app.kubernetes.io/name"); name != "" {
 		return name
 	}
 	for _, owner := range []string{"deployment", "replicaset", "statefulset", "daemonset", "cronjob", "job", "pod"} {
@@ -214,7 +215,7 @@ func (t *target) serviceName(attributes map[string]string) string {
 
 // serviceVersion follows chooseServiceVersion: an annotation, a label, or the image's tag and digest.
 func (t *target) serviceVersion() string {
-	if version := t.metadata("service.version", true, "app.kubernetes.io/version"); version != "" {
+	if version := t.metadataAttributeValue("service.version", true, "app.kubernetes.io/version"); version != "" {
 		return version
 	}
 	image, _ := t.container["image"].(string)

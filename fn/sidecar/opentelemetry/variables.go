@@ -8,8 +8,10 @@ import "slices"
 // variables are the environment variables of a container, in order.
 type variables []map[string]any
 
-// literal is a variable with a text, and fromField one with a field of the pod.
-func literal(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
+// literalEnvVar returns a variable with a text, and fromField one with a field of the pod.
+func literalEnvVar(name, value string) map[string]any {
+	return map[string]any{"name": name, "value": value}
+}
 
 func fromField(name, path string) map[string]any {
 	return map[string]any{"name": name, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": path}}}
@@ -27,13 +29,13 @@ func variablesOf(value any) variables {
 	return out
 }
 
-func (v variables) index(name string) int {
+func (v variables) indexOfName(name string) int {
 	return slices.IndexFunc(v, func(e map[string]any) bool { return e["name"] == name })
 }
 
-// text returns the value of a variable, whether it exists, and whether it is a text and not a reference.
-func (v variables) text(name string) (value string, found, isText bool) {
-	i := v.index(name)
+// textOfVariable returns the value of a variable, whether it exists, and whether it is a text and not a reference.
+func (v variables) textOfVariable(name string) (value string, found, isText bool) {
+	i := v.indexOfName(name)
 	if i < 0 {
 		return "", false, true
 	}
@@ -41,21 +43,21 @@ func (v variables) text(name string) (value string, found, isText bool) {
 	return value, true, v[i]["valueFrom"] == nil
 }
 
-// withMissing appends those that do not exist yet.
-func (v variables) withMissing(more ...map[string]any) variables {
+// appendMissing appends those that do not exist yet.
+func (v variables) appendMissing(more ...map[string]any) variables {
 	for _, e := range more {
-		if name, _ := e["name"].(string); v.index(name) < 0 {
+		if name, _ := e["name"].(string); v.indexOfName(name) < 0 {
 			v = append(v, e)
 		}
 	}
 	return v
 }
 
-// withText sets a variable in its place, or appends it.
-func (v variables) withText(name, value string) variables {
-	if i := v.index(name); i >= 0 {
-		v[i] = literal(name, value)
+// setTextVariable sets a variable in its place, or appends it.
+func (v variables) setTextVariable(name, value string) variables {
+	if i := v.indexOfName(name); i >= 0 {
+		v[i] = literalEnvVar(name, value)
 		return v
 	}
-	return append(v, literal(name, value))
+	return append(v, literalEnvVar(name, value))
 }

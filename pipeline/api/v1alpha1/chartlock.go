@@ -111,7 +111,7 @@ func ParseChartLock(data []byte) (*ChartLock, error) {
 	lock := &ChartLock{}
 	strict.Decoder{Optional: true, Open: []string{"ChartLockMetadata"}}.Decode(nil, obj, lock, &ps)
 	if len(ps.List) == 0 {
-		lock.validate(&ps)
+		lock.validateLockedCharts(&ps)
 	}
 	if len(ps.List) == 0 {
 		return lock, nil
@@ -132,7 +132,7 @@ var (
 	chartVersionRule = lazyregexp.New(`^v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 )
 
-func (l *ChartLock) validate(ps *strict.Problems) {
+func (l *ChartLock) validateLockedCharts(ps *strict.Problems) {
 	type asked struct{ repository, name, versions string }
 	seen := map[asked]int{}
 	for i, chart := range l.Spec.Charts {

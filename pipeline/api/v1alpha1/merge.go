@@ -150,27 +150,27 @@ func (f Freeze) Contains(now time.Time) bool {
 	if err != nil {
 		return true
 	}
-	from, to, err := f.minutes()
+	from, to, err := f.minutesOfDay()
 	if err != nil {
 		return true
 	}
 	local := now.In(zone)
 	minute := local.Hour()*60 + local.Minute()
 	if from < to {
-		return minute >= from && minute < to && f.begins(local)
+		return minute >= from && minute < to && f.beginsOnDayOf(local)
 	}
 	// It spans midnight, and belongs to the day on which it begins.
-	return minute >= from && f.begins(local) || minute < to && f.begins(local.AddDate(0, 0, -1))
+	return minute >= from && f.beginsOnDayOf(local) || minute < to && f.beginsOnDayOf(local.AddDate(0, 0, -1))
 }
 
-// begins reports whether it begins on the day of a time.
-func (f Freeze) begins(local time.Time) bool {
+// beginsOnDayOf reports whether it begins on the day of a time.
+func (f Freeze) beginsOnDayOf(local time.Time) bool {
 	day := local.Format(time.DateOnly)
 	return (len(f.Days) == 0 || slices.Contains(f.Days, weekdays[local.Weekday()])) && (f.Since == "" || day >= f.Since) && (f.Until == "" || day <= f.Until)
 }
 
-// minutes are when it begins and ends, in minutes of the day by the clock on the wall.
-func (f Freeze) minutes() (from, to int, err error) {
+// minutesOfDay returns when it begins and ends, in minutes of the day by the clock on the wall.
+func (f Freeze) minutesOfDay() (from, to int, err error) {
 	if from, err = minuteOf(f.From, 0); err != nil {
 		return 0, 0, err
 	}
@@ -214,7 +214,7 @@ func (f Freeze) String() string {
 	return strings.Join(append(words, zone), " ")
 }
 
-func (f Freeze) check(v *validator, at string) {
+func (f Freeze) checkFreeze(v *validator, at string) {
 	for i, day := range f.Days {
 		if !slices.Contains(weekdays, day) {
 			v.addError(fmt.Sprintf("%s.days[%d]", at, i), "must be one of Mon, Tue, Wed, Thu, Fri, Sat, Sun, found %q", day)
@@ -247,7 +247,7 @@ func (r *PullRequest) checkMerge(v *validator, at string, g *GitPublish, p *Rend
 		}
 		v.checkNotNegative(at+".mergeWhen.greenFor", when.GreenFor)
 		for i, freeze := range when.Freeze {
-			freeze.check(v, fmt.Sprintf("%s.mergeWhen.freeze[%d]", at, i))
+			freeze.checkFreeze(v, fmt.Sprintf("%s.mergeWhen.freeze[%d]", at, i))
 		}
 		for i, after := range when.After {
 			path := fmt.Sprintf("%s.mergeWhen.after[%d]", at, i)

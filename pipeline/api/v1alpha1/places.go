@@ -18,7 +18,7 @@ func (v *validator) checkPublish(p *RenderPipeline) {
 	has := map[string]int{}
 	for i, entry := range p.Spec.Publish {
 		at := fmt.Sprintf("spec.publish[%d]", i)
-		kinds := entry.kinds()
+		kinds := entry.publishKindsByName()
 		named := map[string]bool{}
 		for name, kind := range kinds {
 			named[name] = kind != nil
@@ -31,9 +31,9 @@ func (v *validator) checkPublish(p *RenderPipeline) {
 				continue
 			}
 			kinds[name].check(v, at+"."+name, p)
-			for _, place := range kinds[name].places() {
+			for _, place := range kinds[name].claimedPlaces() {
 				if j, taken := has[place.Key]; taken && j != i {
-					v.addError(at+"."+place.twiceAt, place.twiceHas, j)
+					v.addError(at+"."+place.duplicateField, place.duplicateMessage, j)
 				} else {
 					has[place.Key] = i
 				}

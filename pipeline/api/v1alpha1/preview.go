@@ -87,7 +87,7 @@ func (w *Preview) setDefaults(p *RenderPipeline) {
 	}
 }
 
-func (w *Preview) check(v *validator, p *RenderPipeline) {
+func (w *Preview) checkPreview(v *validator, p *RenderPipeline) {
 	const at = "spec.preview"
 	if p.sourceURL() == "" {
 		v.addError(at, "needs spec.source.git: pull requests to that repository are previewed")

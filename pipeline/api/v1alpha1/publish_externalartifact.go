@@ -3,32 +3,32 @@
 
 package v1alpha1
 
-func (e *ExternalArtifactPublish) target() string {
+func (e *ExternalArtifactPublish) describeTarget() string {
 	return "ExternalArtifact " + e.Namespace + "/" + e.Name
 }
 
 // url is empty: the files stay with the daemon, and the object is in the pipeline's own namespace.
 func (e *ExternalArtifactPublish) url() string { return "" }
 
-func (e *ExternalArtifactPublish) describe() string { return e.target() }
+func (e *ExternalArtifactPublish) describeForUsers() string { return e.describeTarget() }
 
-func (e *ExternalArtifactPublish) comparedWith() string { return e.target() }
+func (e *ExternalArtifactPublish) describeComparisonBase() string { return e.describeTarget() }
 
-func (e *ExternalArtifactPublish) format() (Layout, Style) { return e.Layout, e.Style }
+func (e *ExternalArtifactPublish) layoutAndStyle() (Layout, Style) { return e.Layout, e.Style }
 
-func (e *ExternalArtifactPublish) directory() string { return "" }
+func (e *ExternalArtifactPublish) publishDirectory() string { return "" }
 
 func (e *ExternalArtifactPublish) isRemovable() bool { return true }
 
-func (e *ExternalArtifactPublish) notesRevisions() bool { return false }
+func (e *ExternalArtifactPublish) recordsSourceRevisions() bool { return false }
 
-func (e *ExternalArtifactPublish) places() []Place {
+func (e *ExternalArtifactPublish) claimedPlaces() []Place {
 	return []Place{{
 		Key: "externalartifact/" + e.Namespace + "/" + e.Name, Path: ".", field: "externalArtifact.name",
-		taken: func(who string) string {
-			return e.target() + " belongs to " + who + ": each run of one would take it from the other"
+		conflictMessage: func(who string) string {
+			return e.describeTarget() + " belongs to " + who + ": each run of one would take it from the other"
 		},
-		twiceAt: "externalArtifact.name", twiceHas: "is the name of spec.publish[%d] already: an object has one content",
+		duplicateField: "externalArtifact.name", duplicateMessage: "is the name of spec.publish[%d] already: an object has one content",
 	}}
 }
 

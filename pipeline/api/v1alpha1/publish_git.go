@@ -28,7 +28,7 @@ func (g *GitPublish) shortReference() string { return strings.TrimPrefix(g.Refer
 // BranchKey is equal for all ways to write the URL of a repository. A reference is a full one.
 func BranchKey(url, reference string) string { return giturl.Normal(url) + "\n" + reference }
 
-func (g *GitPublish) target() string { return g.URL + " " + g.shortReference() + " " + g.Path }
+func (g *GitPublish) describeTarget() string { return g.URL + " " + g.shortReference() + " " + g.Path }
 
 // IsSameBranch reports whether what was published to a target went to the branch of this entry, at whichever path.
 func (p Publish) IsSameBranch(target string) bool {
@@ -42,7 +42,7 @@ func (p Publish) IsSameBranch(target string) bool {
 
 func (g *GitPublish) url() string { return g.URL }
 
-func (g *GitPublish) describe() string {
+func (g *GitPublish) describeForUsers() string {
 	branch := "branch " + g.Branch + " of " + g.URL + ", in " + g.Path
 	switch {
 	case g.Propose != nil:
@@ -53,7 +53,7 @@ func (g *GitPublish) describe() string {
 	return branch
 }
 
-func (g *GitPublish) comparedWith() string {
+func (g *GitPublish) describeComparisonBase() string {
 	branch := "branch " + g.Branch + " of " + g.URL
 	if g.Propose != nil {
 		return "active " + branch + " (what is proposed goes to " + g.shortReference() + ")"
@@ -61,27 +61,27 @@ func (g *GitPublish) comparedWith() string {
 	return branch
 }
 
-func (g *GitPublish) format() (Layout, Style) { return g.Layout, g.Style }
+func (g *GitPublish) layoutAndStyle() (Layout, Style) { return g.Layout, g.Style }
 
-func (g *GitPublish) directory() string { return path.Clean(g.Path) }
+func (g *GitPublish) publishDirectory() string { return path.Clean(g.Path) }
 
 func (g *GitPublish) isRemovable() bool { return true }
 
-func (g *GitPublish) notesRevisions() bool { return g.Propose != nil }
+func (g *GitPublish) recordsSourceRevisions() bool { return g.Propose != nil }
 
-// places implements publishKind. A pipeline owns one set of files on a branch, so that each of two entries would remove what the
-// other has written, in every run.
-func (g *GitPublish) places() []Place {
+// claimedPlaces implements publishKind. A pipeline owns one set of files on a branch, so that each of two entries would
+// remove what the other has written, in every run.
+func (g *GitPublish) claimedPlaces() []Place {
 	if g.Branch == "" {
 		return nil
 	}
 	directory := path.Clean(g.Path)
 	return []Place{{
 		Key: BranchKey(g.URL, g.Reference()), Path: directory, field: "git.path",
-		taken: func(who string) string {
+		conflictMessage: func(who string) string {
 			return directory + " of branch " + g.Branch + " is, holds, or is in a directory of " + who + "; use another path or branch"
 		},
-		twiceAt: "git.branch", twiceHas: "is the branch of spec.publish[%d] already, and a pipeline publishes to a branch once; use another " +
+		duplicateField: "git.branch", duplicateMessage: "is the branch of spec.publish[%d] already, and a pipeline publishes to a branch once; use another " +
 			"branch, or a second pipeline for the other path",
 	}}
 }
@@ -159,7 +159,7 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 		}
 	}
 	if g.PullRequest != nil {
-		g.PullRequest.check(v, at+".pullRequest", g, p)
+		g.PullRequest.checkPullRequest(v, at+".pullRequest", g, p)
 	}
 	if author := g.Author; author != nil && (strings.ContainsAny(author.Name+author.Email, "<>") || gitname.CheckText(author.Name+author.Email) != nil) {
 		v.addError(at+".author", "must not contain <, >, a line break or another invisible character")

@@ -34,36 +34,36 @@ func RepositoryKey(url string) string {
 	return host + "/" + path
 }
 
-func (o *OCIPublish) target() string { return o.URL + ":" + o.firstTag() }
+func (o *OCIPublish) describeTarget() string { return o.URL + ":" + o.firstTag() }
 
 func (o *OCIPublish) url() string { return o.URL }
 
-func (o *OCIPublish) describe() string {
+func (o *OCIPublish) describeForUsers() string {
 	if len(o.Tags) == 0 {
 		return o.URL + ", tagged latest"
 	}
 	return o.URL + ", tagged " + strings.Join(o.Tags, ", ")
 }
 
-func (o *OCIPublish) comparedWith() string { return "artifact " + o.target() }
+func (o *OCIPublish) describeComparisonBase() string { return "artifact " + o.describeTarget() }
 
-func (o *OCIPublish) format() (Layout, Style) { return o.Layout, o.Style }
+func (o *OCIPublish) layoutAndStyle() (Layout, Style) { return o.Layout, o.Style }
 
-func (o *OCIPublish) directory() string { return "" }
+func (o *OCIPublish) publishDirectory() string { return "" }
 
 func (o *OCIPublish) isRemovable() bool { return false }
 
-func (o *OCIPublish) notesRevisions() bool { return false }
+func (o *OCIPublish) recordsSourceRevisions() bool { return false }
 
-func (o *OCIPublish) places() (all []Place) {
+func (o *OCIPublish) claimedPlaces() (all []Place) {
 	for i, tag := range o.Tags {
 		key := RepositoryKey(o.URL) + ":" + tag
 		all = append(all, Place{
 			Key: key, Path: ".", field: "oci.tags",
-			taken: func(who string) string {
+			conflictMessage: func(who string) string {
 				return key + " belongs to " + who + ": each run of one would move it away from the other"
 			},
-			twiceAt: fmt.Sprintf("oci.tags[%d]", i), twiceHas: "is a tag of spec.publish[%d] already: each run would move it to and fro",
+			duplicateField: fmt.Sprintf("oci.tags[%d]", i), duplicateMessage: "is a tag of spec.publish[%d] already: each run would move it to and fro",
 		})
 	}
 	return all

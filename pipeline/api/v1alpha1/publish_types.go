@@ -22,9 +22,9 @@ type Publish struct {
 	ExternalArtifact *ExternalArtifactPublish `json:"externalArtifact,omitempty"`
 }
 
-// kinds returns what an entry names, by the names of all of its fields, nil for those that it leaves out.
-func (p Publish) kinds() map[string]publishKind {
-	return map[string]publishKind{"git": given(p.Git), "oci": given(p.OCI), "externalArtifact": given(p.ExternalArtifact)}
+// publishKindsByName returns what an entry names, by the names of all of its fields, nil for those that it leaves out.
+func (p Publish) publishKindsByName() map[string]publishKind {
+	return map[string]publishKind{"git": nonNilPublishKind(p.Git), "oci": nonNilPublishKind(p.OCI), "externalArtifact": nonNilPublishKind(p.ExternalArtifact)}
 }
 
 // GitPublish is a directory on a branch.

@@ -136,12 +136,12 @@ const headRoot = "prerig"
 
 // DefaultHead is the head of a pipeline that names none.
 func (r *PullRequest) DefaultHead(g *GitPublish, p *RenderPipeline) string {
-	return headRoot + "/" + refPart(g.Branch) + "/" + r.group(g, p)
+	return headRoot + "/" + refPart(g.Branch) + "/" + r.groupBranchName(g, p)
 }
 
-// group is the part of the branch's name that is equal for the pipelines that share a pull request. No name of a group is a directory
-// of another's, as a repository cannot have both as branches.
-func (r *PullRequest) group(g *GitPublish, p *RenderPipeline) string {
+// groupBranchName returns the part of the branch's name that is equal for the pipelines that share a pull request. No
+// name of a group is a directory of another's, as a repository cannot have both as branches.
+func (r *PullRequest) groupBranchName(g *GitPublish, p *RenderPipeline) string {
 	switch r.GroupBy {
 	case GroupByNamespace:
 		return "namespace/" + refPart(cmp.Or(p.Metadata.Namespace, "_none"))
@@ -175,7 +175,7 @@ func refPart(text string) string {
 	return strings.Trim(clean+"-"+hex.EncodeToString(sum[:4]), "-")
 }
 
-func (r *PullRequest) check(v *validator, at string, g *GitPublish, p *RenderPipeline) {
+func (r *PullRequest) checkPullRequest(v *validator, at string, g *GitPublish, p *RenderPipeline) {
 	v.checkEnum(at+".groupBy", string(r.GroupBy), "Pipeline", "Namespace", "Directory", "Label", "SourceCommit", "All")
 	v.checkHost(at, r.Provider, r.URL, r.SecretRef)
 	switch {

@@ -65,7 +65,7 @@ func (p *RenderPipeline) Default() {
 	}
 	for i := range spec.Publish {
 		setDefault(&spec.Publish[i].Secrets, SecretsRefuse)
-		for _, kind := range spec.Publish[i].kinds() {
+		for _, kind := range spec.Publish[i].publishKindsByName() {
 			if kind != nil {
 				kind.setDefaults(p)
 			}
@@ -107,7 +107,7 @@ func (p *RenderPipeline) Validate() error {
 		v.checkNotification(fmt.Sprintf("spec.notify[%d]", i), notify)
 	}
 	if p.Spec.Preview != nil {
-		p.Spec.Preview.check(v, p)
+		p.Spec.Preview.checkPreview(v, p)
 	}
 	if p.Spec.Interval != nil && p.Spec.Interval.Duration < 0 {
 		v.addError("spec.interval", "must not be negative")

@@ -26,27 +26,27 @@ var (
 	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxContent))
 )
 
-// seal packs a content with a digest of itself and its key.
-func seal(slot, variant string, content []byte) []byte {
+// packWithDigest packs a content with a digest of itself and its key.
+func packWithDigest(slot, variant string, content []byte) []byte {
 	packed := encoder.EncodeAll(content, nil)
-	sum := digest(slot, variant, packed)
+	sum := sealDigest(slot, variant, packed)
 	return bytes.Join([][]byte{[]byte(format), sum[:], packed}, nil)
 }
 
-// unseal unpacks what seal has packed for this key.
-func unseal(slot, variant string, text []byte) ([]byte, error) {
+// unpackSealedContent unpacks what seal has packed for this key.
+func unpackSealedContent(slot, variant string, text []byte) ([]byte, error) {
 	rest, ok := bytes.CutPrefix(text, []byte(format))
 	if !ok || len(rest) < sha256.Size {
 		return nil, errors.New("it is cut off, or of another version")
 	}
 	sum, packed := rest[:sha256.Size], rest[sha256.Size:]
-	if want := digest(slot, variant, packed); !bytes.Equal(sum, want[:]) {
+	if want := sealDigest(slot, variant, packed); !bytes.Equal(sum, want[:]) {
 		return nil, errors.New("its digest is another one")
 	}
 	return decoder.DecodeAll(packed, nil)
 }
 
-func digest(slot, variant string, packed []byte) [sha256.Size]byte {
+func sealDigest(slot, variant string, packed []byte) [sha256.Size]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n", slot, variant)
 	h.Write(packed)

@@ -39,11 +39,11 @@ const reserve = 4 * disk.MinAvailable
 type Store struct {
 	options Options
 
-	mu    sync.Mutex
-	slots map[string][]*list.Element
-	used  *list.List // of *entry, the last used first
-	bytes int64
-	mute  bool // the failed write was logged
+	mu               sync.Mutex
+	slots            map[string][]*list.Element
+	used             *list.List // of *entry, the last used first
+	bytes            int64
+	writeErrorLogged bool // the failed write was logged
 }
 
 // entry is a file.
@@ -62,13 +62,13 @@ func Open(o Options) *Store {
 	s := &Store{options: o, slots: map[string][]*list.Element{}, used: list.New()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.scan()
-	s.shrink(s.options.MaxBytes)
+	s.loadIndexFromDisk()
+	s.evictLeastRecentlyUsed(s.options.MaxBytes)
 	return s
 }
 
-// scan loads the index from disk and removes leftover temporary files.
-func (s *Store) scan() {
+// loadIndexFromDisk loads the index from disk and removes leftover temporary files.
+func (s *Store) loadIndexFromDisk() {
 	type aged struct {
 		entry
 		at time.Time
@@ -94,18 +94,18 @@ func (s *Store) scan() {
 	}
 	slices.SortFunc(found, func(a, b aged) int { return a.at.Compare(b.at) })
 	for _, one := range found {
-		s.add(one.entry)
+		s.addMostRecentEntry(one.entry)
 	}
 }
 
-// add notes an entry as the one that was used last.
-func (s *Store) add(e entry) {
+// addMostRecentEntry notes an entry as the one that was used last.
+func (s *Store) addMostRecentEntry(e entry) {
 	s.slots[e.slot] = append(s.slots[e.slot], s.used.PushFront(&e))
 	s.bytes += e.size
 }
 
-// drop forgets an entry.
-func (s *Store) drop(at *list.Element) {
+// forgetEntry forgets an entry.
+func (s *Store) forgetEntry(at *list.Element) {
 	e := s.used.Remove(at).(*entry)
 	s.bytes -= e.size
 	rest := slices.DeleteFunc(s.slots[e.slot], func(other *list.Element) bool { return other == at })
@@ -115,17 +115,17 @@ func (s *Store) drop(at *list.Element) {
 	}
 }
 
-// remove removes an entry and its file.
-func (s *Store) remove(at *list.Element) {
+// removeEntryFile removes an entry and its file.
+func (s *Store) removeEntryFile(at *list.Element) {
 	e := at.Value.(*entry)
-	s.drop(at)
+	s.forgetEntry(at)
 	_ = os.Remove(s.path(e.slot, e.variant))
 }
 
-// shrink removes what was used least recently until the rest is small enough.
-func (s *Store) shrink(to int64) {
+// evictLeastRecentlyUsed removes what was used least recently until the rest is small enough.
+func (s *Store) evictLeastRecentlyUsed(to int64) {
 	for s.bytes > to && s.used.Len() > 0 {
-		s.remove(s.used.Back())
+		s.removeEntryFile(s.used.Back())
 	}
 }
 
@@ -158,7 +158,7 @@ func (s *Store) find(slot, variant string) *list.Element {
 func (s *Store) Read(slot, variant string) ([]byte, bool) {
 	text, err := os.ReadFile(s.path(slot, variant))
 	if err == nil {
-		content, err := unseal(slot, variant, text)
+		content, err := unpackSealedContent(slot, variant, text)
 		if err == nil {
 			return content, true
 		}
@@ -188,25 +188,25 @@ func (s *Store) Remove(slot, variant string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at := s.find(slot, variant); at != nil {
-		s.remove(at)
+		s.removeEntryFile(at)
 	}
 }
 
 // Write stores an entry, if the space permits.
 func (s *Store) Write(slot, variant string, content []byte) {
-	text := seal(slot, variant, content)
+	text := packWithDigest(slot, variant, content)
 	size := int64(len(text))
 	if size > s.options.MaxBytes/maxShare {
 		return
 	}
 	s.mu.Lock()
 	if at := s.find(slot, variant); at != nil {
-		s.drop(at) // it is rewritten
+		s.forgetEntry(at) // it is rewritten
 	}
 	if of := s.slots[slot]; len(of) >= maxVariants {
-		s.remove(of[0])
+		s.removeEntryFile(of[0])
 	}
-	s.shrink(s.options.MaxBytes - size)
+	s.evictLeastRecentlyUsed(s.options.MaxBytes - size)
 	s.mu.Unlock()
 	err := s.makeRoom(size)
 	if err == nil {
@@ -215,15 +215,15 @@ func (s *Store) Write(slot, variant string, content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		if !s.mute {
+		if !s.writeErrorLogged {
 			s.options.Log.Warn("builds cannot be remembered for now", "error", err)
 		}
-		s.mute = true
+		s.writeErrorLogged = true
 		return
 	}
-	s.mute = false
+	s.writeErrorLogged = false
 	if s.find(slot, variant) == nil {
-		s.add(entry{slot, variant, size})
+		s.addMostRecentEntry(entry{slot, variant, size})
 	}
 }
 
@@ -242,7 +242,7 @@ func (s *Store) makeRoom(size int64) error {
 		}
 		s.mu.Lock()
 		empty := s.used.Len() == 0
-		s.shrink(s.bytes - max(size, 1))
+		s.evictLeastRecentlyUsed(s.bytes - max(size, 1))
 		s.mu.Unlock()
 		if empty && err != nil {
 			return err

@@ -90,7 +90,7 @@ func (b *Batch) ItemsAfter() []fn.Item {
 	for _, f := range b.Files {
 		for i := range f.docs {
 			if !f.idle[i] {
-				items[at].Doc = f.document(i)
+				items[at].Doc = f.resultDocument(i)
 				at++
 			}
 		}
@@ -192,17 +192,17 @@ func (b *Batch) lastOutput() int {
 
 // Bytes returns the file's content after the run: the input's own bytes if unchanged. Additional objects that
 // sidecars require are at the end of the last file.
-func (f *File) Bytes() []byte { return f.bytes(func(*manifest.Document) bool { return true }) }
+func (f *File) Bytes() []byte { return f.keptContent(func(*manifest.Document) bool { return true }) }
 
 // Output returns the part of the file that is for a cluster: all documents except policies and image locks, which
 // clusters do not know. ok is false if the file contains only these.
 func (f *File) Output() (content []byte, ok bool) {
-	keep, ok := f.kept()
-	return f.bytes(keep), ok
+	keep, ok := f.keepsClusterDocuments()
+	return f.keptContent(keep), ok
 }
 
-// kept reports of documents whether they go on to a cluster; ok is false where none does.
-func (f *File) kept() (keep func(*manifest.Document) bool, ok bool) {
+// keepsClusterDocuments reports of documents whether they go on to a cluster; ok is false where none does.
+func (f *File) keepsClusterDocuments() (keep func(*manifest.Document) bool, ok bool) {
 	isOurs := func(d *manifest.Document) bool { return isPolicy(d) || isLock(d) }
 	if !slices.ContainsFunc(f.docs, isOurs) {
 		return func(*manifest.Document) bool { return true }, true
@@ -237,23 +237,23 @@ func (f *File) Blank() bool {
 		!slices.ContainsFunc(f.docs, func(d *manifest.Document) bool { return strings.TrimSpace(d.Text()) != "" })
 }
 
-// document is what a document has become.
-func (f *File) document(i int) *manifest.Document {
+// resultDocument returns what a document has become.
+func (f *File) resultDocument(i int) *manifest.Document {
 	if f.changes == nil || f.items[i] < 0 {
 		return f.after[i]
 	}
 	return f.changes.Or(f.items[i], f.after[i])
 }
 
-// bytes is the content after the run of the documents that are kept.
-func (f *File) bytes(keep func(before *manifest.Document) bool) []byte {
+// keptContent returns the content after the run of the documents that are kept.
+func (f *File) keptContent(keep func(before *manifest.Document) bool) []byte {
 	var out bytes.Buffer
-	_ = f.write(&out, keep) // writes to memory do not fail
+	_ = f.writeKeptDocuments(&out, keep) // writes to memory do not fail
 	return out.Bytes()
 }
 
-// write writes the content after the run of the documents that are kept, one after the other.
-func (f *File) write(w io.Writer, keep func(before *manifest.Document) bool) error {
+// writeKeptDocuments writes the content after the run of the documents that are kept, one after the other.
+func (f *File) writeKeptDocuments(w io.Writer, keep func(before *manifest.Document) bool) error {
 	out := &streamWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	for i, before := range f.docs {
 		switch {
@@ -276,7 +276,7 @@ func (f *File) Changed() bool {
 		return true
 	}
 	for i, before := range f.docs {
-		if d := f.document(i); d != before && d.Text() != before.Text() {
+		if d := f.resultDocument(i); d != before && d.Text() != before.Text() {
 			return true
 		}
 	}
@@ -299,12 +299,12 @@ func (f *File) Policies() []string {
 func (f *File) Diff() []byte {
 	chunks := make([]diff.Chunk, 0, len(f.docs)+1)
 	for i, d := range f.docs {
-		chunks = append(chunks, diff.Chunk{Old: d.Raw(), New: f.document(i).Raw()})
+		chunks = append(chunks, diff.Chunk{Old: d.Raw(), New: f.resultDocument(i).Raw()})
 	}
 	if len(f.added) > 0 {
 		before := 0
 		for i := range f.docs {
-			before += len(f.document(i).Text())
+			before += len(f.resultDocument(i).Text())
 		}
 		chunks = append(chunks, diff.Chunk{New: f.Bytes()[before:]})
 	}

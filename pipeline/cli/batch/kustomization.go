@@ -24,10 +24,10 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // largestKustomization is the most that is read of one, in bytes. Theirs is a list of names.
 const largestKustomization = 1 << 20
 
-// userOf returns the kustomization that uses the file other than as a resource; empty if none does. It searches for
-// kustomizations in the directory of the file and its parents up to the root of the repository, so that the result
-// does not depend on the named directory.
-func (k *kustomizationIndex) userOf(path string) string {
+// kustomizationUsingFile returns the kustomization that uses the file other than as a resource; empty if none does. It
+// searches for kustomizations in the directory of the file and its parents up to the root of the repository, so that
+// the result does not depend on the named directory.
+func (k *kustomizationIndex) kustomizationUsingFile(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return ""

@@ -85,8 +85,8 @@ func lineIn(message, path string) int {
 
 // addInput sorts one file.
 func (b *Batch) addInput(in files.Input) {
-	if why, place := b.passReason(in); why != nil {
-		b.passFile(in, why, place)
+	if why, place := b.reasonToSkip(in); why != nil {
+		b.skipFile(in, why, place)
 		return
 	}
 	m, err := manifest.Parse(in.Path, in.Data)
@@ -105,8 +105,8 @@ func (b *Batch) addInput(in files.Input) {
 	b.addDocuments(in, m.Docs, found)
 }
 
-// passReason returns the reason to skip a file, whatever its content, and the place to report.
-func (b *Batch) passReason(in files.Input) (why *passReason, place string) {
+// reasonToSkip returns the reason to skip a file, whatever its content, and the place to report.
+func (b *Batch) reasonToSkip(in files.Input) (why *passReason, place string) {
 	if in.Stdin() {
 		return nil, ""
 	}
@@ -116,7 +116,7 @@ func (b *Batch) passReason(in files.Input) (why *passReason, place string) {
 	if slices.Contains(kustomizationNames, filepath.Base(in.Path)) {
 		return kustomization, in.Path
 	}
-	if by := b.kustomizations.userOf(in.Path); by != "" {
+	if by := b.kustomizations.kustomizationUsingFile(in.Path); by != "" {
 		return patch, in.Path
 	}
 	return nil, ""
@@ -155,12 +155,12 @@ func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []
 		b.Files = append(b.Files, f)
 		b.passed = append(b.passed, passedFile{why, in.Path})
 	default:
-		b.passFile(in, why, in.Path)
+		b.skipFile(in, why, in.Path)
 	}
 }
 
-// passFile passes over a whole file.
-func (b *Batch) passFile(in files.Input, why *passReason, place string) {
+// skipFile passes over a whole file.
+func (b *Batch) skipFile(in files.Input, why *passReason, place string) {
 	if in.Root == "" {
 		b.addError(in.Path, why.namedFileError(in.Path))
 		return

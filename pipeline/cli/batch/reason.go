@@ -13,7 +13,7 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/files"
 )
 
-// passReason describes an object that holds no workload to inject into, and what to do instead.
+// reasonToSkip describes an object that holds no workload to inject into, and what to do instead.
 type passReason struct {
 	one, many string
 	// instead is what to do, or the reason no action is needed.
@@ -72,14 +72,14 @@ func (b *Batch) Notes() result.Results {
 	var notes result.Results
 	for _, r := range reasonsInOrder {
 		if len(places[r]) > 0 {
-			notes = append(notes, r.noteResult(places[r]))
+			notes = append(notes, r.skippedFilesResult(places[r]))
 		}
 	}
 	return notes
 }
 
-// noteResult is the line about what was passed over for this reason.
-func (r *passReason) noteResult(places []string) result.Result {
+// skippedFilesResult is the line about what was passed over for this reason.
+func (r *passReason) skippedFilesResult(places []string) result.Result {
 	what, verb := r.many, "were"
 	if len(places) == 1 {
 		what, verb = r.one, "was"

@@ -20,13 +20,13 @@ func (b *Batch) Stream() []byte {
 func (b *Batch) WriteStream(w io.Writer) error {
 	out := &streamWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	for _, f := range b.Files {
-		keep, ok := f.kept()
+		keep, ok := f.keepsClusterDocuments()
 		switch {
 		case !ok, f.incomplete:
 		case len(b.Files) == 1:
-			return f.write(w, keep)
+			return f.writeKeptDocuments(w, keep)
 		default:
-			out.putDocument(f.bytes(keep))
+			out.putDocument(f.keptContent(keep))
 		}
 	}
 	return out.w.Flush()

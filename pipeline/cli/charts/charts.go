@@ -68,7 +68,7 @@ func (c *Collector) Add(ctx context.Context, p *v1alpha1.RenderPipeline, at stri
 
 // AddFound is Add for charts that were found already.
 func (c *Collector) AddFound(p *v1alpha1.RenderPipeline, at string, found []render.ChartReference) error {
-	file, err := c.open(filepath.Join(at, filepath.FromSlash(p.Spec.Build.ChartLock)), len(found) > 0)
+	file, err := c.openLockFile(filepath.Join(at, filepath.FromSlash(p.Spec.Build.ChartLock)), len(found) > 0)
 	if err != nil || file == nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func (c *Collector) treeOf(at string) (*tree.Tree, error) {
 	return files, nil
 }
 
-// open returns the lock at a path; nil if none exists and none is needed.
-func (c *Collector) open(at string, needed bool) (*LockFile, error) {
+// openLockFile returns the lock at a path; nil if none exists and none is needed.
+func (c *Collector) openLockFile(at string, needed bool) (*LockFile, error) {
 	if i := slices.IndexFunc(c.Files, func(f *LockFile) bool { return f.Path == at }); i >= 0 {
 		return c.Files[i], nil
 	}
@@ -175,7 +175,7 @@ func (f *LockFile) Lock(ctx context.Context, charts *chart.Fetcher, archives Arc
 	}
 	for _, one := range old.Spec.Charts {
 		switch {
-		case f.wants(one):
+		case f.requestsLockedChart(one):
 		case keep:
 			list = append(list, one)
 		default:
@@ -185,8 +185,8 @@ func (f *LockFile) Lock(ctx context.Context, charts *chart.Fetcher, archives Arc
 	return v1alpha1.NewChartLock(list), changes, errors.Join(errs...)
 }
 
-// wants reports whether a locked chart is requested.
-func (f *LockFile) wants(locked v1alpha1.LockedChart) bool {
+// requestsLockedChart reports whether a locked chart is requested.
+func (f *LockFile) requestsLockedChart(locked v1alpha1.LockedChart) bool {
 	lock := v1alpha1.NewChartLock([]v1alpha1.LockedChart{locked})
 	return slices.ContainsFunc(f.Wanted, func(w Wanted) bool { return lock.Find(w.Repository, w.Name, w.Range) != nil })
 }

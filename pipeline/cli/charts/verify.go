@@ -59,15 +59,15 @@ func (f *LockFile) Verify(ctx context.Context, charts *chart.Fetcher) []Status {
 		s := Status{Lock: f.Path, Name: one.Name, Repository: one.Repository, Range: one.Range, State: Missing}
 		if locked := old.Find(one.Repository, one.Name, one.Range); locked != nil {
 			s.Version, s.Digest = locked.Version, locked.Digest
-			s.ask(ctx, charts, one)
+			s.resolveServedState(ctx, charts, one)
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// ask fills in the state.
-func (s *Status) ask(ctx context.Context, charts *chart.Fetcher, wanted Wanted) {
+// resolveServedState fills in the state.
+func (s *Status) resolveServedState(ctx context.Context, charts *chart.Fetcher, wanted Wanted) {
 	served, _, err := charts.Resolve(ctx, wanted.Namespace, wanted.From, wanted.Name, s.Version)
 	switch {
 	case errors.Is(err, chart.ErrNotFound):

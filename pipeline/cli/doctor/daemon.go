@@ -44,14 +44,14 @@ type answer struct {
 // CheckDaemon looks at all that a daemon of the configuration would work with.
 func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Options) []Finding {
 	l := &look{report: &report{}, config: c, o: o, asked: map[string]int{}}
-	l.tellVersions(o)
+	l.reportSupportedVersions(o)
 	for _, text := range warnings {
-		l.warn(Configuration, "", text, "")
+		l.addWarning(Configuration, "", text, "")
 	}
 	dir, err := os.MkdirTemp("", "prerig-doctor-")
 	if err != nil {
-		l.fail(State, os.TempDir(), err, "the doctor itself needs a directory for temporary files")
-		return l.sorted()
+		l.addFailureUnlessHidden(State, os.TempDir(), err, "the doctor itself needs a directory for temporary files")
+		return l.sortedRedactedFindings()
 	}
 	defer os.RemoveAll(dir)
 	following, stop := context.WithCancel(ctx)
@@ -66,11 +66,11 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 		return &l.secrets
 	})
 	if err != nil {
-		l.fail(Pipelines, pipelinesPlace(c), err, "")
+		l.addFailureUnlessHidden(Pipelines, pipelinesPlace(c), err, "")
 	}
 	if l.in != nil {
 		for _, origin := range l.in.Skipped {
-			l.warn(Pipelines, origin, "not checked (--offline): its pipelines are not read", "prerig doctor without --offline checks them")
+			l.addWarning(Pipelines, origin, "not checked (--offline): its pipelines are not read", "prerig doctor without --offline checks them")
 		}
 	}
 	if l.in != nil && l.in.Catalog != nil {
@@ -79,14 +79,14 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 			l.checkEntry(ctx, e)
 		}
 		if len(l.in.Catalog.All()) == 0 && len(l.in.Skipped) == 0 {
-			l.warn(Pipelines, pipelinesPlace(c), "no pipelines found", "prerig init --source URL writes one")
+			l.addWarning(Pipelines, pipelinesPlace(c), "no pipelines found", "prerig init --source URL writes one")
 		}
 	}
-	l.ask.askAll(ctx, o)
+	l.ask.runAllChecks(ctx, o)
 	for _, a := range l.found {
 		f := Finding{Area: a.area, Severity: result.Info, Where: a.where, Message: a.message, Advice: a.advice, Pipelines: a.pipelines}
 		if a.err != nil {
-			severity, advice := l.severity(a.err)
+			severity, advice := l.severityForOtherUser(a.err)
 			f.Severity, f.Message, f.Advice = severity, a.err.Error(), cmp.Or(advice, a.advice)
 			if errors.Is(a.err, context.DeadlineExceeded) {
 				f.Message = fmt.Sprintf("no response within %s: %s", o.Timeout, f.Message)
@@ -94,7 +94,7 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 		}
 		l.add(f)
 	}
-	return l.sorted()
+	return l.sortedRedactedFindings()
 }
 
 // pipelinesPlace describes the origins of pipelines.
@@ -116,9 +116,9 @@ func (l *look) checkEntry(ctx context.Context, e catalog.Entry) {
 		return
 	}
 	if e.Pipeline.Spec.Suspend {
-		l.good(Pipelines, e.File, "%s is valid, and suspended by its file", e.Key)
+		l.addPassedCheck(Pipelines, e.File, "%s is valid, and suspended by its file", e.Key)
 	} else {
-		l.good(Pipelines, e.File, "%s is valid", e.Key)
+		l.addPassedCheck(Pipelines, e.File, "%s is valid", e.Key)
 	}
 	for i, ref := range e.Pipeline.Spec.Policies {
 		l.checkPolicy(ctx, e, i, ref)
@@ -131,7 +131,7 @@ func (l *look) checkEntry(ctx context.Context, e catalog.Entry) {
 		l.checkTarget(e, i, to)
 	}
 	if len(e.Pipeline.Spec.Publish) == 0 {
-		l.warn(Targets, e.Key+" spec.publish", "the pipeline only renders, and has no publish target", "prerig init writes an example entry")
+		l.addWarning(Targets, e.Key+" spec.publish", "the pipeline only renders, and has no publish target", "prerig init writes an example entry")
 	}
 }
 
@@ -143,14 +143,14 @@ func (l *look) checkPolicy(ctx context.Context, e catalog.Entry, i int, ref v1al
 	where := fmt.Sprintf("%s spec.policies[%d]", e.Key, i)
 	policies, err := l.in.Builder.ReadPolicies(e.Pipeline.Metadata.Namespace, ref)
 	if err != nil {
-		l.fail(Policies, where, err, "")
+		l.addFailureUnlessHidden(Policies, where, err, "")
 		return
 	}
 	l.checkInjection(ctx, where, policies)
 }
 
-// question has something asked of a server once, for all pipelines that need it.
-func (l *look) question(key string, a answer, pipeline string, ask func(ctx context.Context, a *answer)) {
+// askServerOnce has something asked of a server once, for all pipelines that need it.
+func (l *look) askServerOnce(key string, a answer, pipeline string, ask func(ctx context.Context, a *answer)) {
 	if at, ok := l.asked[key]; ok {
 		if last := l.found[at].pipelines; last[len(last)-1] != pipeline {
 			l.found[at].pipelines = append(last, pipeline)
@@ -171,18 +171,18 @@ func (l *look) question(key string, a answer, pipeline string, ask func(ctx cont
 func (l *look) checkIsolation(ctx context.Context) {
 	pool, err := render.NewPool(render.Options{})
 	if err != nil {
-		l.fail(Isolation, "", err, "")
+		l.addFailureUnlessHidden(Isolation, "", err, "")
 		return
 	}
 	defer pool.Close()
 	found, err := pool.Isolation(ctx)
 	switch {
 	case err != nil:
-		l.fail(Isolation, "", fmt.Errorf("no renderer could be started: %w", err), "")
+		l.addFailureUnlessHidden(Isolation, "", fmt.Errorf("no renderer could be started: %w", err), "")
 	case found.Problem() != "":
-		l.warn(Isolation, "", found.Problem(), "currently: "+found.String())
+		l.addWarning(Isolation, "", found.Problem(), "currently: "+found.String())
 	default:
-		l.good(Isolation, "", "renderers are isolated by: %s", found)
+		l.addPassedCheck(Isolation, "", "renderers are isolated by: %s", found)
 	}
 }
 
@@ -191,14 +191,14 @@ func (l *look) checkQueue(ctx context.Context) {
 		return
 	}
 	if l.o.Offline {
-		l.good(State, "nats.url", "not checked (--offline)")
+		l.addPassedCheck(State, "nats.url", "not checked (--offline)")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
 	defer cancel()
 	if err := daemon.CheckQueue(ctx, l.config); err != nil {
-		l.fail(State, "nats.url", err, "the servers must run with JetStream, and be reached with nats.credentials and nats.ca")
+		l.addFailureUnlessHidden(State, "nats.url", err, "the servers must run with JetStream, and be reached with nats.credentials and nats.ca")
 		return
 	}
-	l.good(State, "nats.url", "NATS responds, and has JetStream")
+	l.addPassedCheck(State, "nats.url", "NATS responds, and has JetStream")
 }

@@ -81,28 +81,28 @@ func (r *report) add(f Finding) {
 	r.findings = append(r.findings, f)
 }
 
-func (r *report) good(area Area, where, format string, args ...any) {
+func (r *report) addPassedCheck(area Area, where, format string, args ...any) {
 	r.add(Finding{Area: area, Severity: result.Info, Where: where, Message: fmt.Sprintf(format, args...)})
 }
 
-func (r *report) warn(area Area, where, message, advice string) {
+func (r *report) addWarning(area Area, where, message, advice string) {
 	r.add(Finding{Area: area, Severity: result.Warning, Where: where, Message: message, Advice: advice})
 }
 
-func (r *report) fail(area Area, where string, err error, advice string) {
+func (r *report) addFailure(area Area, where string, err error, advice string) {
 	r.add(Finding{Area: area, Severity: result.Error, Where: where, Message: oneLine(err), Advice: advice})
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// sorted returns the findings by area, what is wrong first, without the values of secrets.
-func (r *report) sorted() []Finding {
+// sortedRedactedFindings returns the findings by area, what is wrong first, without the values of secrets.
+func (r *report) sortedRedactedFindings() []Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := slices.Clone(r.findings)
 	for i := range out {
 		for _, text := range []*string{&out[i].Where, &out[i].Message, &out[i].Advice} {
-			*text = r.secrets.hide(*text)
+			*text = r.secrets.hideSecretValues(*text)
 		}
 	}
 	return Sort(out)
@@ -143,7 +143,7 @@ func (q *questions) add(what string, ask func(ctx context.Context)) {
 	q.list, q.what = append(q.list, ask), append(q.what, what)
 }
 
-func (q *questions) askAll(ctx context.Context, o Options) {
+func (q *questions) runAllChecks(ctx context.Context, o Options) {
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	var mu sync.Mutex

@@ -41,15 +41,15 @@ func (w *secretWatch) Secret(ctx context.Context, namespace, name string, purpos
 		case oci.KeyDockerConfig:
 			w.noteDockerConfig(value)
 		case "password":
-			w.notePassword(strings.TrimSpace(string(keys["username"])), strings.TrimSpace(string(value)))
+			w.rememberPassword(strings.TrimSpace(string(keys["username"])), strings.TrimSpace(string(value)))
 		}
-		w.note(value)
+		w.rememberSecretLines(value)
 	}
 	return keys, err
 }
 
-// note remembers a value, by its lines.
-func (w *secretWatch) note(value []byte) {
+// rememberSecretLines remembers a value, by its lines.
+func (w *secretWatch) rememberSecretLines(value []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.values == nil {
@@ -60,7 +60,7 @@ func (w *secretWatch) note(value []byte) {
 		if len(text) < shortestHidden {
 			continue
 		}
-		for _, form := range formsOf(text) {
+		for _, form := range encodedSecretForms(text) {
 			if len(form) >= shortestHidden {
 				w.values[form] = true
 			}
@@ -68,13 +68,13 @@ func (w *secretWatch) note(value []byte) {
 	}
 }
 
-// notePassword remembers a password, and how it is sent with a name by HTTP.
-func (w *secretWatch) notePassword(username, password string) {
+// rememberPassword remembers a password, and how it is sent with a name by HTTP.
+func (w *secretWatch) rememberPassword(username, password string) {
 	if password == "" {
 		return
 	}
-	w.note([]byte(password))
-	w.note([]byte(base64.StdEncoding.EncodeToString([]byte(username + ":" + password))))
+	w.rememberSecretLines([]byte(password))
+	w.rememberSecretLines([]byte(base64.StdEncoding.EncodeToString([]byte(username + ":" + password))))
 }
 
 // noteDockerConfig remembers what is secret in a configuration of Docker.
@@ -88,19 +88,19 @@ func (w *secretWatch) noteDockerConfig(value []byte) {
 		return // its lines are noted
 	}
 	for _, one := range config.Auths {
-		w.notePassword(one.Username, one.Password)
+		w.rememberPassword(one.Username, one.Password)
 		if both, err := base64.StdEncoding.DecodeString(one.Auth); err == nil {
 			username, password, _ := strings.Cut(string(both), ":")
-			w.notePassword(username, strings.TrimRight(password, "\x00"))
+			w.rememberPassword(username, strings.TrimRight(password, "\x00"))
 		}
 		for _, text := range []string{one.Auth, one.IdentityToken, one.RegistryToken} {
-			w.note([]byte(text))
+			w.rememberSecretLines([]byte(text))
 		}
 	}
 }
 
-// formsOf are the forms in which a server may repeat a value, or an error quotes it.
-func formsOf(text string) []string {
+// encodedSecretForms are the forms in which a server may repeat a value, or an error quotes it.
+func encodedSecretForms(text string) []string {
 	quoted := strconv.Quote(text)
 	asJSON, _ := json.Marshal(text)
 	out := []string{
@@ -122,8 +122,8 @@ func formsOf(text string) []string {
 		base64.RawStdEncoding.EncodeToString([]byte(text)))
 }
 
-// hide replaces the values in a text, the longest first: a value may be the beginning of another.
-func (w *secretWatch) hide(text string) string {
+// hideSecretValues replaces the values in a text, the longest first: a value may be the beginning of another.
+func (w *secretWatch) hideSecretValues(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	values := slices.SortedFunc(maps.Keys(w.values), func(a, b string) int {

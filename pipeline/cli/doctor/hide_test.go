@@ -74,9 +74,9 @@ func TestNoValueOfASecretIsRepeated(t *testing.T) {
 		texts = append(texts, err.Error())
 	}
 	for _, text := range texts {
-		r.fail(Secrets, text, errors.New(text), text)
+		r.addFailure(Secrets, text, errors.New(text), text)
 	}
-	for _, f := range r.sorted() {
+	for _, f := range r.sortedRedactedFindings() {
 		if f.Severity != result.Error || !strings.Contains(f.Message, "***") {
 			t.Errorf("nothing is hidden in %s", f.Message)
 		}

@@ -35,14 +35,14 @@ func (l *look) checkState(ctx context.Context) (running bool) {
 	}
 	switch {
 	case err != nil:
-		l.fail(State, dir, err, "")
+		l.addFailureUnlessHidden(State, dir, err, "")
 		return false
 	case !info.IsDir():
-		l.fail(State, dir, errors.New("it is not a directory"), "set state to another")
+		l.addFailureUnlessHidden(State, dir, errors.New("it is not a directory"), "set state to another")
 		return false
 	}
 	if err := tryWriting(dir); errors.Is(err, fs.ErrPermission) {
-		if whose, me := owner(info); l.isOfOtherUser(ctx, dir, whose, me) {
+		if whose, me := fileOwner(info); l.isOfOtherUser(ctx, dir, whose, me) {
 			return true
 		}
 	}
@@ -50,10 +50,10 @@ func (l *look) checkState(ctx context.Context) (running bool) {
 		return false
 	}
 	if info.Mode().Perm()&0o007 != 0 {
-		l.warn(State, dir, "every user of this machine can read the state directory, which contains copies of repositories and a token", "chmod 700 "+dir)
+		l.addWarning(State, dir, "every user of this machine can read the state directory, which contains copies of repositories and a token", "chmod 700 "+dir)
 	}
 	if token, err := os.Stat(l.config.TokenFile()); err == nil && token.Mode().Perm()&othersMayRead != 0 {
-		l.warn(State, l.config.TokenFile(), "every user of this machine can read the administrator's token", "chmod 600 "+l.config.TokenFile())
+		l.addWarning(State, l.config.TokenFile(), "every user of this machine can read the administrator's token", "chmod 600 "+l.config.TokenFile())
 	}
 	l.checkSpace(dir)
 	connection, err := net.DialTimeout("unix", l.config.Socket(), socketPatience)
@@ -61,7 +61,7 @@ func (l *look) checkState(ctx context.Context) (running bool) {
 		return false
 	}
 	connection.Close()
-	l.good(State, dir, "a daemon is using it; prerig status --check reports its health")
+	l.addPassedCheck(State, dir, "a daemon is using it; prerig status --check reports its health")
 	return true
 }
 
@@ -78,7 +78,7 @@ func (l *look) checkNewState(dir string) {
 		above = filepath.Dir(above)
 	}
 	if l.checkWritable(above) {
-		l.good(State, dir, "is created at the first start")
+		l.addPassedCheck(State, dir, "is created at the first start")
 		l.checkSpace(above)
 	}
 }
@@ -96,11 +96,11 @@ func tryWriting(dir string) error {
 // checkWritable looks whether the daemon can work in a directory.
 func (l *look) checkWritable(dir string) bool {
 	if err := tryWriting(dir); err != nil {
-		l.fail(State, dir, err, "the daemon must be able to write there")
+		l.addFailureUnlessHidden(State, dir, err, "the daemon must be able to write there")
 		return false
 	}
 	if len(l.config.Socket()) > longestSocket {
-		l.fail(State, l.config.Socket(), fmt.Errorf("the path of the socket has %d bytes, and the system allows %d", len(l.config.Socket()), longestSocket),
+		l.addFailureUnlessHidden(State, l.config.Socket(), fmt.Errorf("the path of the socket has %d bytes, and the system allows %d", len(l.config.Socket()), longestSocket),
 			"use a state directory with a shorter path")
 	}
 	return true
@@ -113,7 +113,7 @@ func (l *look) checkSpace(dir string) {
 		err = space.Problem()
 	}
 	if err != nil {
-		l.fail(State, dir, err, "")
+		l.addFailureUnlessHidden(State, dir, err, "")
 		return
 	}
 	wanted := uint64(0)
@@ -124,11 +124,11 @@ func (l *look) checkSpace(dir string) {
 	}
 	const mib = 1 << 20
 	if space.Available < wanted {
-		l.warn(State, dir, fmt.Sprintf("%d MiB are free; the queue, previews and cached builds may use up to %d MiB, in addition to the copies of repositories", space.Available/mib, wanted/mib),
+		l.addWarning(State, dir, fmt.Sprintf("%d MiB are free; the queue, previews and cached builds may use up to %d MiB, in addition to the copies of repositories", space.Available/mib, wanted/mib),
 			"use a larger disk, or lower nats.max_store, previews.size and build_cache.size")
 		return
 	}
-	l.good(State, dir, "%d MiB are free", space.Available/mib)
+	l.addPassedCheck(State, dir, "%d MiB are free", space.Available/mib)
 }
 
 // checkAddresses looks whether the addresses can be listened on, unless a daemon does that now, and at certificates and tokens.
@@ -139,11 +139,11 @@ func (l *look) checkAddresses(running bool) {
 		}
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
-			l.fail(Addresses, key, err, "another program uses the address, or it does not belong to this machine")
+			l.addFailureUnlessHidden(Addresses, key, err, "another program uses the address, or it does not belong to this machine")
 			continue
 		}
 		listener.Close()
-		l.good(Addresses, key, "%s is free", address)
+		l.addPassedCheck(Addresses, key, "%s is free", address)
 	}
 	for key, t := range map[string]config.TLS{"tls": l.config.TLS, "admin.tls": l.config.Admin.TLS} {
 		if t.Enabled() {
@@ -151,14 +151,14 @@ func (l *look) checkAddresses(running bool) {
 		}
 	}
 	if a := l.config.Admin; a.Listen != "" && !a.TLS.Enabled() && !server.Loopback(a.Listen) {
-		l.warn(Addresses, "admin.listen", "tokens reach "+a.Listen+" unencrypted", "set admin.tls, or make it reachable only through a proxy with TLS")
+		l.addWarning(Addresses, "admin.listen", "tokens reach "+a.Listen+" unencrypted", "set admin.tls, or make it reachable only through a proxy with TLS")
 	}
 	if l.config.Admin.Insecure && !server.Loopback(l.config.Admin.Listen) {
-		l.warn(Addresses, "admin.insecure", "everyone who can reach "+l.config.Admin.Listen+" can read pages and metrics without a token", "set admin.insecure: false")
+		l.addWarning(Addresses, "admin.insecure", "everyone who can reach "+l.config.Admin.Listen+" can read pages and metrics without a token", "set admin.insecure: false")
 	}
 	l.checkTokens()
 	if _, err := l.config.SignIn(slog.New(slog.DiscardHandler)); err != nil {
-		l.fail(Addresses, "admin.oidc", err, "")
+		l.addFailureUnlessHidden(Addresses, "admin.oidc", err, "")
 	}
 }
 
@@ -168,27 +168,27 @@ const soon = 14 * 24 * time.Hour
 func (l *look) checkCertificate(key string, t config.TLS) {
 	config, err := server.TLSConfig(t.Certificate, t.Key, slog.New(slog.DiscardHandler))
 	if err != nil {
-		l.fail(Addresses, key, err, "")
+		l.addFailureUnlessHidden(Addresses, key, err, "")
 		return
 	}
 	pair, err := config.GetCertificate(nil)
 	if err != nil {
-		l.fail(Addresses, key, err, "")
+		l.addFailureUnlessHidden(Addresses, key, err, "")
 		return
 	}
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	left := time.Duration(0)
 	switch {
 	case err != nil:
-		l.fail(Addresses, key, err, "")
+		l.addFailureUnlessHidden(Addresses, key, err, "")
 	case time.Now().After(leaf.NotAfter):
-		l.fail(Addresses, key, fmt.Errorf("the certificate %s expired on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "replace it; the new one is read without a restart")
+		l.addFailureUnlessHidden(Addresses, key, fmt.Errorf("the certificate %s expired on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "replace it; the new one is read without a restart")
 	default:
 		if left = time.Until(leaf.NotAfter); left < soon {
-			l.warn(Addresses, key, fmt.Sprintf("the certificate %s expires on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "replace it; the new one is read without a restart")
+			l.addWarning(Addresses, key, fmt.Sprintf("the certificate %s expires on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "replace it; the new one is read without a restart")
 			return
 		}
-		l.good(Addresses, key, "the certificate is valid until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
+		l.addPassedCheck(Addresses, key, "the certificate is valid until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
 	}
 }
 
@@ -199,7 +199,7 @@ func (l *look) checkTokens() {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		l.fail(Addresses, "admin.tokens", err, "prerig token create writes one")
+		l.addFailureUnlessHidden(Addresses, "admin.tokens", err, "prerig token create writes one")
 		return
 	}
 	if info.IsDir() {
@@ -210,10 +210,10 @@ func (l *look) checkTokens() {
 		err = access.CheckTokens(name, text)
 	}
 	if err != nil {
-		l.fail(Addresses, "admin.tokens", err, "")
+		l.addFailureUnlessHidden(Addresses, "admin.tokens", err, "")
 		return
 	}
-	l.good(Addresses, "admin.tokens", "%s can be read", name)
+	l.addPassedCheck(Addresses, "admin.tokens", "%s can be read", name)
 }
 
 // shortestWebhookSecret is how long the secret of a receiver should be, in bytes.
@@ -222,7 +222,7 @@ const shortestWebhookSecret = 16
 // checkWebhooks looks at the receivers and their secrets.
 func (l *look) checkWebhooks() {
 	if len(l.config.Receivers) == 0 {
-		l.good(Webhooks, "receivers", "none configured: each source is checked at its interval (10m), and on prerig reconcile")
+		l.addPassedCheck(Webhooks, "receivers", "none configured: each source is checked at its interval (10m), and on prerig reconcile")
 	}
 	for i, one := range l.config.Receivers {
 		where := fmt.Sprintf("receivers[%d] %s", i, one.Name)
@@ -230,31 +230,31 @@ func (l *look) checkWebhooks() {
 		own.Receivers = []config.Receiver{one}
 		found, err := own.EventReceivers(http.DefaultTransport)
 		if err != nil {
-			l.fail(Webhooks, where, err, "the sender needs the same secret; openssl rand -hex 32 creates one")
+			l.addFailureUnlessHidden(Webhooks, where, err, "the sender needs the same secret; openssl rand -hex 32 creates one")
 			continue
 		}
 		switch {
 		case one.Insecure:
-			l.warn(Webhooks, where, "accepts unsigned deliveries: anyone who can reach it can trigger pipelines", "configure a secret, and share it with the sender")
+			l.addWarning(Webhooks, where, "accepts unsigned deliveries: anyone who can reach it can trigger pipelines", "configure a secret, and share it with the sender")
 			continue
 		case one.Secret == "":
-			l.good(Webhooks, where, "checks tokens")
+			l.addPassedCheck(Webhooks, where, "checks tokens")
 			continue
 		}
 		bad := false
 		for _, value := range found[0].Secrets() {
-			l.secrets.note(value)
+			l.secrets.rememberSecretLines(value)
 			if len(value) < shortestWebhookSecret {
 				bad = true
-				l.warn(Webhooks, where, fmt.Sprintf("the secret has only %d bytes, and can be guessed", len(value)), "openssl rand -hex 32 > "+one.Secret+", and share it with the sender")
+				l.addWarning(Webhooks, where, fmt.Sprintf("the secret has only %d bytes, and can be guessed", len(value)), "openssl rand -hex 32 > "+one.Secret+", and share it with the sender")
 			}
 		}
-		if info, err := os.Stat(one.Secret); err == nil && info.Mode().Perm()&othersMayRead != 0 && !closed(filepath.Dir(one.Secret)) {
+		if info, err := os.Stat(one.Secret); err == nil && info.Mode().Perm()&othersMayRead != 0 && !isPrivateDirectory(filepath.Dir(one.Secret)) {
 			bad = true
-			l.warn(Webhooks, where, "every user of this machine can read "+one.Secret, "chmod 600 "+one.Secret)
+			l.addWarning(Webhooks, where, "every user of this machine can read "+one.Secret, "chmod 600 "+one.Secret)
 		}
 		if !bad {
-			l.good(Webhooks, where, "receives at /hook/%s, and has its secret", one.Name)
+			l.addPassedCheck(Webhooks, where, "receives at /hook/%s, and has its secret", one.Name)
 		}
 	}
 }

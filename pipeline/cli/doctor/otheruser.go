@@ -21,17 +21,17 @@ import (
 // another user, and reports that once. Without a responding daemon, missing permissions are an error: the doctor
 // may be run by the daemon's user.
 func (l *look) isOfOtherUser(ctx context.Context, dir string, owner uint32, me int) bool {
-	if me < 0 || int(owner) == me || !l.answers(ctx) {
+	if me < 0 || int(owner) == me || !l.daemonAnswersLocally(ctx) {
 		return false
 	}
 	l.owner = userName(int(owner))
-	l.warn(State, dir, fmt.Sprintf("a daemon responds at %s, and the directory belongs to the user %s, while this is %s: files that only %[2]s may read are not checked",
+	l.addWarning(State, dir, fmt.Sprintf("a daemon responds at %s, and the directory belongs to the user %s, while this is %s: files that only %[2]s may read are not checked",
 		l.config.Listen, l.owner, userName(me)), "run doctor as that user: sudo -u "+l.owner+" prerig doctor …")
 	return true
 }
 
-// answers reports whether a daemon answers where this one would listen for webhooks.
-func (l *look) answers(ctx context.Context) bool {
+// daemonAnswersLocally reports whether a daemon answers where this one would listen for webhooks.
+func (l *look) daemonAnswersLocally(ctx context.Context) bool {
 	address, scheme := l.config.Listen, "http"
 	if strings.HasPrefix(address, ":") {
 		address = "localhost" + address
@@ -62,19 +62,19 @@ func userName(id int) string {
 	return strconv.Itoa(id)
 }
 
-// severity of an error: what is another user's, and hidden from this one, need not be wrong.
-func (l *look) severity(err error) (severity result.Severity, advice string) {
+// severityForOtherUser of an error: what is another user's, and hidden from this one, need not be wrong.
+func (l *look) severityForOtherUser(err error) (severity result.Severity, advice string) {
 	if l.owner != "" && errors.Is(err, fs.ErrPermission) {
 		return result.Warning, "only " + l.owner + " can check this: run doctor as that user"
 	}
 	return result.Error, ""
 }
 
-// fail is report's, but for what is hidden from this user.
-func (l *look) fail(area Area, where string, err error, advice string) {
-	if severity, other := l.severity(err); severity == result.Warning {
-		l.warn(area, where, oneLine(err), other)
+// addFailureUnlessHidden is report's, but for what is hidden from this user.
+func (l *look) addFailureUnlessHidden(area Area, where string, err error, advice string) {
+	if severity, other := l.severityForOtherUser(err); severity == result.Warning {
+		l.addWarning(area, where, oneLine(err), other)
 		return
 	}
-	l.report.fail(area, where, err, advice)
+	l.report.addFailure(area, where, err, advice)
 }

@@ -7,5 +7,5 @@ package doctor
 
 import "io/fs"
 
-// owner is not known here, where no daemon runs.
-func owner(fs.FileInfo) (whose uint32, me int) { return 0, -1 }
+// fileOwner is not known here, where no daemon runs.
+func fileOwner(fs.FileInfo) (whose uint32, me int) { return 0, -1 }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// owner returns the user whose a file is, and the one who asks.
-func owner(info fs.FileInfo) (whose uint32, me int) {
+// fileOwner returns the user whose a file is, and the one who asks.
+func fileOwner(info fs.FileInfo) (whose uint32, me int) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, -1

@@ -20,29 +20,29 @@ import (
 // CheckPolicies looks at policies that are files, or come with Prerig, by their names.
 func CheckPolicies(ctx context.Context, names []string, o Options) []Finding {
 	r := &report{}
-	r.tellVersions(o)
+	r.reportSupportedVersions(o)
 	for _, name := range names {
 		named, err := policy.Load(name)
 		if err != nil {
-			r.fail(Policies, name, err, "")
+			r.addFailure(Policies, name, err, "")
 			continue
 		}
 		if images := named.Spec.Images; images != nil && images.Lock != "" {
 			if _, found, err := named.FindLock(images.Lock); err != nil {
-				r.fail(Policies, named.Origin, err, "")
+				r.addFailure(Policies, named.Origin, err, "")
 			} else if !found {
-				r.warn(Policies, named.Origin, "the ImageLock "+images.Lock+" is not next to it, so images are pinned only if the input contains one",
+				r.addWarning(Policies, named.Origin, "the ImageLock "+images.Lock+" is not next to it, so images are pinned only if the input contains one",
 					"create it with prerig images pin")
 			}
 		}
 		r.checkInjection(ctx, named.Origin, []*v1alpha1.InjectionPolicy{named.InjectionPolicy})
 	}
-	return r.sorted()
+	return r.sortedRedactedFindings()
 }
 
-// tellVersions reports the versions that this program supports.
-func (r *report) tellVersions(o Options) {
-	r.good(Versions, "", "prerig %s follows Istio 1.%d to 1.%d, and Kubernetes %s to %s", o.Version, release.OldestMinor, release.NewestMinor,
+// reportSupportedVersions reports the versions that this program supports.
+func (r *report) reportSupportedVersions(o Options) {
+	r.addPassedCheck(Versions, "", "prerig %s follows Istio 1.%d to 1.%d, and Kubernetes %s to %s", o.Version, release.OldestMinor, release.NewestMinor,
 		gate.OldestKubernetes, gate.NewestKubernetes)
 }
 
@@ -63,7 +63,7 @@ spec:
 func (r *report) checkInjection(ctx context.Context, where string, policies []*v1alpha1.InjectionPolicy) {
 	for _, p := range policies {
 		if p.Spec.From == v1alpha1.FromCluster {
-			r.good(Policies, where, "injection was not tested: the policy is completed from the cluster, which is not contacted here")
+			r.addPassedCheck(Policies, where, "injection was not tested: the policy is completed from the cluster, which is not contacted here")
 			return
 		}
 	}
@@ -74,7 +74,7 @@ func (r *report) checkInjection(ctx context.Context, where string, policies []*v
 	}
 	injector, err := fn.New(policies)
 	if err != nil {
-		r.fail(Policies, where, err, "")
+		r.addFailure(Policies, where, err, "")
 		return
 	}
 	namespace := "prerig-doctor"
@@ -83,12 +83,12 @@ func (r *report) checkInjection(ctx context.Context, where string, policies []*v
 	}
 	file, err := manifest.Parse("", fmt.Appendf(nil, probe, namespace))
 	if err != nil {
-		r.fail(Policies, where, err, "")
+		r.addFailure(Policies, where, err, "")
 		return
 	}
 	done, err := injector.Run(ctx, []fn.Item{{Doc: file.Docs[0]}})
 	if err != nil {
-		r.fail(Policies, where, err, "")
+		r.addFailure(Policies, where, err, "")
 		return
 	}
 	bad := false
@@ -106,7 +106,7 @@ func (r *report) checkInjection(ctx context.Context, where string, policies []*v
 		r.add(Finding{Area: Policies, Severity: one.Severity, Where: at, Message: said.Message})
 	}
 	if !bad {
-		r.good(Policies, where, "%s", describeOutcomes(done.Outcomes))
+		r.addPassedCheck(Policies, where, "%s", describeOutcomes(done.Outcomes))
 	}
 }
 
@@ -130,12 +130,12 @@ func (r *report) checkVersions(where string, policies []*v1alpha1.InjectionPolic
 			continue
 		}
 		if v, ok := istio.ParseVersion(i.Version); ok && v.Minor > release.NewestMinor {
-			r.warn(Versions, where+" spec.istio.version", fmt.Sprintf("Istio %s is newer than this prerig supports, and is treated as 1.%d", i.Version, release.NewestMinor),
+			r.addWarning(Versions, where+" spec.istio.version", fmt.Sprintf("Istio %s is newer than this prerig supports, and is treated as 1.%d", i.Version, release.NewestMinor),
 				"a newer prerig may support it")
 		}
 		if i.KubernetesVersion != "" {
 			if _, err := gate.KubernetesMinor(i.KubernetesVersion); err != nil {
-				r.warn(Versions, where+" spec.istio.kubernetesVersion", err.Error(), "injection uses the nearest version; prerig gate does not")
+				r.addWarning(Versions, where+" spec.istio.kubernetesVersion", err.Error(), "injection uses the nearest version; prerig gate does not")
 			}
 		}
 	}

@@ -26,11 +26,11 @@ func (l *look) checkSecretFiles() {
 	dir := l.config.Secrets
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
-		l.good(Secrets, dir, "the directory of secrets does not exist, which is fine as long as no pipeline references a secret")
+		l.addPassedCheck(Secrets, dir, "the directory of secrets does not exist, which is fine as long as no pipeline references a secret")
 		return
 	}
-	if closed(dir) {
-		l.good(Secrets, dir, "no other user of this machine can read it")
+	if isPrivateDirectory(dir) {
+		l.addPassedCheck(Secrets, dir, "no other user of this machine can read it")
 		return
 	}
 	open, total := 0, 0
@@ -53,14 +53,14 @@ func (l *look) checkSecretFiles() {
 		return nil
 	})
 	if open > 0 {
-		l.warn(Secrets, dir, fmt.Sprintf("every user of this machine can read %d of its %d files, such as %s", open, total, example), "chmod -R o-rwx "+dir)
+		l.addWarning(Secrets, dir, fmt.Sprintf("every user of this machine can read %d of its %d files, such as %s", open, total, example), "chmod -R o-rwx "+dir)
 		return
 	}
-	l.good(Secrets, dir, "no other user of this machine can read any of its %d files", total)
+	l.addPassedCheck(Secrets, dir, "no other user of this machine can read any of its %d files", total)
 }
 
-// closed reports whether a directory cannot be entered by other users.
-func closed(dir string) bool {
+// isPrivateDirectory reports whether a directory cannot be entered by other users.
+func isPrivateDirectory(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.Mode().Perm()&0o001 == 0
 }
@@ -107,7 +107,7 @@ func (l *look) checkSecret(ctx context.Context, e catalog.Entry, field string, r
 	where := e.Key + " " + field + ".secretRef"
 	keys, err := secret.Read(ctx, l.in.Secrets, e.Pipeline.Metadata.Namespace, ref, purpose)
 	if err != nil {
-		l.fail(Secrets, where, err, "")
+		l.addFailureUnlessHidden(Secrets, where, err, "")
 		return
 	}
 	for _, key := range oneOf {
@@ -117,8 +117,8 @@ func (l *look) checkSecret(ctx context.Context, e catalog.Entry, field string, r
 		}
 	}
 	if len(oneOf) > 0 {
-		l.fail(Secrets, where, fmt.Errorf("the secret %s has no key %s", ref.Name, strings.Join(oneOf, " or ")), "")
+		l.addFailureUnlessHidden(Secrets, where, fmt.Errorf("the secret %s has no key %s", ref.Name, strings.Join(oneOf, " or ")), "")
 		return
 	}
-	l.good(Secrets, where, "the secret %s exists", ref.Name)
+	l.addPassedCheck(Secrets, where, "the secret %s exists", ref.Name)
 }

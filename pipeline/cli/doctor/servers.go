@@ -38,32 +38,32 @@ func (l *look) checkSource(e catalog.Entry, source v1alpha1.NamedSource) {
 	case source.Git != nil:
 		src := source.Git
 		key := fmt.Sprintf("source %s %s %v", src.URL, refKey(namespace, src.SecretRef), src.Ref)
-		l.question(key, answer{area: Sources, where: where + ".git " + src.URL}, e.Key, func(ctx context.Context, a *answer) {
-			a.message, a.advice, a.err = l.askGit(ctx, namespace, src)
+		l.askServerOnce(key, answer{area: Sources, where: where + ".git " + src.URL}, e.Key, func(ctx context.Context, a *answer) {
+			a.message, a.advice, a.err = l.checkGitSource(ctx, namespace, src)
 		})
 	case source.OCI != nil:
 		src := source.OCI
 		key := fmt.Sprintf("source %s %s %v", src.URL, refKey(namespace, src.SecretRef), src.Ref)
-		l.question(key, answer{area: Sources, where: where + ".oci " + src.URL}, e.Key, func(ctx context.Context, a *answer) {
-			a.message, a.err = l.askArtifact(ctx, namespace, src)
+		l.askServerOnce(key, answer{area: Sources, where: where + ".oci " + src.URL}, e.Key, func(ctx context.Context, a *answer) {
+			a.message, a.err = l.checkArtifactSource(ctx, namespace, src)
 		})
 	case source.Dir != nil:
 		info, err := os.Stat(source.Dir.Path)
 		switch {
 		case !l.config.AllowLocal:
-			l.fail(Sources, where+".dir "+source.Dir.Path, errors.New("this daemon may not read local directories"), "allow_local: true (--allow-local) allows it")
+			l.addFailureUnlessHidden(Sources, where+".dir "+source.Dir.Path, errors.New("this daemon may not read local directories"), "allow_local: true (--allow-local) allows it")
 		case err != nil:
-			l.fail(Sources, where+".dir "+source.Dir.Path, err, "")
+			l.addFailureUnlessHidden(Sources, where+".dir "+source.Dir.Path, err, "")
 		case !info.IsDir():
-			l.fail(Sources, where+".dir "+source.Dir.Path, errors.New("it is not a directory"), "")
+			l.addFailureUnlessHidden(Sources, where+".dir "+source.Dir.Path, errors.New("it is not a directory"), "")
 		default:
-			l.good(Sources, where+".dir "+source.Dir.Path, "is a directory")
+			l.addPassedCheck(Sources, where+".dir "+source.Dir.Path, "is a directory")
 		}
 	}
 }
 
-// askGit lists the references of a repository, and looks for the one that is followed.
-func (l *look) askGit(ctx context.Context, namespace string, src *v1alpha1.GitSource) (message, advice string, err error) {
+// checkGitSource lists the references of a repository, and looks for the one that is followed.
+func (l *look) checkGitSource(ctx context.Context, namespace string, src *v1alpha1.GitSource) (message, advice string, err error) {
 	_, server, err := l.in.Fetcher.Repository(ctx, namespace, src.URL, src.SecretRef)
 	if err != nil {
 		return "", "", err
@@ -90,7 +90,7 @@ func (l *look) askGit(ctx context.Context, namespace string, src *v1alpha1.GitSo
 	return "can be read, and has " + strings.TrimPrefix(name, "refs/heads/"), "", nil
 }
 
-func (l *look) askArtifact(ctx context.Context, namespace string, src *v1alpha1.OCISource) (string, error) {
+func (l *look) checkArtifactSource(ctx context.Context, namespace string, src *v1alpha1.OCISource) (string, error) {
 	keys, err := secret.Read(ctx, l.in.Secrets, namespace, src.SecretRef, secret.AtRegistry(src.URL, src.Insecure))
 	if err != nil {
 		return "", err
@@ -120,14 +120,14 @@ func (l *look) checkTarget(e catalog.Entry, i int, to v1alpha1.Publish) {
 		if g.Signing != nil {
 			key += " " + g.Signing.SecretRef.Name
 		}
-		l.question(key, answer{area: Targets, where: where + ".git " + g.URL + " " + g.Branch}, e.Key, func(ctx context.Context, a *answer) {
-			a.message, a.err = l.askBranch(ctx, namespace, to)
+		l.askServerOnce(key, answer{area: Targets, where: where + ".git " + g.URL + " " + g.Branch}, e.Key, func(ctx context.Context, a *answer) {
+			a.message, a.err = l.checkBranchPush(ctx, namespace, to)
 			a.advice = adviceToPush(a.err)
 		})
 	case to.OCI != nil:
 		key := fmt.Sprintf("target %s %s", to.OCI.URL, refKey(namespace, to.OCI.SecretRef))
-		l.question(key, answer{area: Targets, where: where + ".oci " + to.OCI.URL}, e.Key, func(ctx context.Context, a *answer) {
-			a.message, a.err = l.askRegistry(ctx, namespace, to)
+		l.askServerOnce(key, answer{area: Targets, where: where + ".oci " + to.OCI.URL}, e.Key, func(ctx context.Context, a *answer) {
+			a.message, a.err = l.checkRegistryTarget(ctx, namespace, to)
 			a.advice = adviceToPush(a.err)
 		})
 	}
@@ -143,8 +143,8 @@ func adviceToPush(err error) string {
 	return ""
 }
 
-// askBranch begins a push and ends it before any data is sent: hosts report missing permissions at that point.
-func (l *look) askBranch(ctx context.Context, namespace string, to v1alpha1.Publish) (string, error) {
+// checkBranchPush begins a push and ends it before any data is sent: hosts report missing permissions at that point.
+func (l *look) checkBranchPush(ctx context.Context, namespace string, to v1alpha1.Publish) (string, error) {
 	// It reads all keys: for pushing, signing, and the host's API.
 	if _, err := l.in.Targets.Open(ctx, namespace, to); err != nil {
 		return "", err
@@ -176,7 +176,7 @@ func (l *look) askBranch(ctx context.Context, namespace string, to v1alpha1.Publ
 	return message + ", and its API responds", nil
 }
 
-func (l *look) askRegistry(ctx context.Context, namespace string, to v1alpha1.Publish) (string, error) {
+func (l *look) checkRegistryTarget(ctx context.Context, namespace string, to v1alpha1.Publish) (string, error) {
 	if _, err := l.in.Targets.Open(ctx, namespace, to); err != nil {
 		return "", err
 	}

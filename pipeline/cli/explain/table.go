@@ -31,7 +31,7 @@ func (e Explanation) Table(w io.Writer) error {
 			rule = wl.Webhook.shortRule()
 		}
 		fmt.Fprintln(t, strings.Join([]string{
-			name, wl.injectedWord(), orDash(rule), orDash(wl.Revision), orDash(strings.Join(wl.Templates, ",")), wl.reasonText(),
+			name, wl.injectedColumn(), textOrDash(rule), textOrDash(wl.Revision), textOrDash(strings.Join(wl.Templates, ",")), wl.reasonText(),
 		}, "\t"))
 	}
 	return t.Flush()
@@ -39,8 +39,8 @@ func (e Explanation) Table(w io.Writer) error {
 
 func (w Workload) sortKey() string { return fmt.Sprint(w.File, w.Line, w.Object) }
 
-// injectedWord returns yes, no, or another outcome.
-func (w Workload) injectedWord() string {
+// injectedColumn returns yes, no, or another outcome.
+func (w Workload) injectedColumn() string {
 	switch w.Action {
 	case fn.Injected:
 		return "yes"
@@ -66,7 +66,7 @@ func (w Workload) reasonText() string {
 	return s
 }
 
-func orDash(s string) string {
+func textOrDash(s string) string {
 	if s == "" {
 		return "-"
 	}
@@ -93,22 +93,22 @@ func (w Workload) writeDetail(b *strings.Builder) {
 			fmt.Fprintf(b, "  %-12s %s\n", label+":", text)
 		}
 	}
-	line("injected", w.injectedWord())
+	line("injected", w.injectedColumn())
 	line("reason", w.Reason)
 	if w.Deciding != nil {
-		line("decided by", w.Deciding.words+fromSource(w.Deciding.Source))
+		line("decided by", w.Deciding.words+sourceSuffix(w.Deciding.Source))
 	}
 	if w.Webhook != nil {
-		line("webhook", w.Webhook.Configuration+" "+w.Webhook.Rule+fromSource(w.Webhook.Source))
+		line("webhook", w.Webhook.Configuration+" "+w.Webhook.Rule+sourceSuffix(w.Webhook.Source))
 	}
 	for _, o := range w.Others {
-		line("also", o.Configuration+" "+o.Rule+fromSource(o.Source))
+		line("also", o.Configuration+" "+o.Rule+sourceSuffix(o.Source))
 	}
 	line("revision", w.Revision)
 	line("templates", strings.Join(w.Templates, ", "))
 	line("pod at", w.Field)
 	if n := w.Namespace; n != nil {
-		line("namespace", n.labelWords())
+		line("namespace", n.describeNamespaceLabels())
 	}
 	line("policy", w.Policy)
 	line("Istio", w.Version)
@@ -129,21 +129,21 @@ func (w Workload) writeDetail(b *strings.Builder) {
 	_ = t.Flush() // writes to a strings.Builder do not fail
 }
 
-func (n Namespace) labelWords() string {
+func (n Namespace) describeNamespaceLabels() string {
 	name := n.Name
 	if name == "" {
 		name = "not named"
 	}
 	if !n.Known && n.Source != "" && n.Source != decide.SourceUnknown {
-		return name + ", which has no injection label" + fromSource(n.Source)
+		return name + ", which has no injection label" + sourceSuffix(n.Source)
 	}
 	if !n.Known {
 		return name + ", labels unknown"
 	}
-	return name + fromSource(n.Source)
+	return name + sourceSuffix(n.Source)
 }
 
-func fromSource(source string) string {
+func sourceSuffix(source string) string {
 	switch source {
 	case "":
 		return ""

@@ -39,15 +39,15 @@ var here = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum[:4])
 })
 
-// noteLeftover notes a hidden file that looks as if a run had not come to its end.
-func (r *fileReader) noteLeftover(path string) {
+// recordLeftoverFile notes a hidden file that looks as if a run had not come to its end.
+func (r *fileReader) recordLeftoverFile(path string) {
 	if temporary.MatchString(filepath.Base(path)) {
 		r.Leftovers = append(r.Leftovers, path)
 	}
 }
 
-// leftoversOf notes those of a file that was named itself.
-func (r *fileReader) leftoversOf(path string) {
+// recordLeftoversOf notes those of a file that was named itself.
+func (r *fileReader) recordLeftoversOf(path string) {
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -59,7 +59,7 @@ func (r *fileReader) leftoversOf(path string) {
 	prefix := strings.TrimSuffix(temporaryName(base, 0), fmt.Sprintf("%s-%d-0", here(), os.Getpid()))
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), prefix) {
-			r.noteLeftover(filepath.Join(filepath.Dir(path), e.Name()))
+			r.recordLeftoverFile(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
 }

@@ -196,7 +196,7 @@ func (r *fileReader) readArgument(arg string) {
 			r.addError(arg, err)
 			return
 		}
-		r.leftoversOf(arg)
+		r.recordLeftoversOf(arg)
 		r.readRegular(Input{Path: arg, Rel: filepath.Base(arg), target: target})
 	}
 }
@@ -325,7 +325,7 @@ func (r *fileReader) readRegular(in Input) {
 	if in.info.Size() > MaxSize && in.Root != "" {
 		head := make([]byte, 64<<10)
 		n, _ := io.ReadFull(f, head) // unreadable content is ignored
-		r.passOver(Passed{Path: in.Path, Why: Large, Head: head[:n]})
+		r.addPassedFile(Passed{Path: in.Path, Why: Large, Head: head[:n]})
 		return
 	}
 	if in.Data, err = readContents(f, in.info.Size()); err != nil {
@@ -360,7 +360,7 @@ func readContents(f *os.File, size int64) ([]byte, error) {
 	}
 }
 
-func (r *fileReader) passOver(p Passed) { r.Passed = append(r.Passed, p) }
+func (r *fileReader) addPassedFile(p Passed) { r.Passed = append(r.Passed, p) }
 
 // Manifest reports whether the name is that of a manifest.
 func Manifest(path string) bool {

@@ -67,13 +67,13 @@ func (w *dirWalk) walkDirectory(rel string, around ignoreFiles) {
 		at := filepath.Join(rel, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
-			w.noteLeftover(filepath.Join(w.root, at))
+			w.recordLeftoverFile(filepath.Join(w.root, at))
 		case rules.isIgnored(filepath.Join(w.real, at), e.IsDir()):
 			w.excluded = true
 		case e.IsDir() && w.holdsDependencies(at):
-			w.passOver(Passed{Path: filepath.Join(w.root, at), Why: Dependencies})
+			w.addPassedFile(Passed{Path: filepath.Join(w.root, at), Why: Dependencies})
 		case e.IsDir() && w.isLeftOut(at):
-			w.passOver(Passed{Path: filepath.Join(w.root, at), Why: Results})
+			w.addPassedFile(Passed{Path: filepath.Join(w.root, at), Why: Results})
 		case e.IsDir():
 			w.walkDirectory(at, around)
 		case e.Type()&fs.ModeSymlink != 0:
@@ -84,7 +84,7 @@ func (w *dirWalk) walkDirectory(rel string, around ignoreFiles) {
 			w.readRegular(Input{Path: filepath.Join(w.root, at), Rel: at, Root: w.root, target: filepath.Join(w.real, at)})
 		default:
 			w.found++
-			w.passOver(Passed{Path: filepath.Join(w.root, at), Why: Special})
+			w.addPassedFile(Passed{Path: filepath.Join(w.root, at), Why: Special})
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (w *dirWalk) readLink(rel string) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		w.passOver(Passed{Path: path, Why: LinkedDirectory})
+		w.addPassedFile(Passed{Path: path, Why: LinkedDirectory})
 		return
 	case !Manifest(path):
 		return
@@ -103,11 +103,11 @@ func (w *dirWalk) readLink(rel string) {
 	w.found++
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ELOOP):
-		w.passOver(Passed{Path: path, Why: Dangling})
+		w.addPassedFile(Passed{Path: path, Why: Dangling})
 	case err != nil:
 		w.addError(path, err)
 	case !info.Mode().IsRegular():
-		w.passOver(Passed{Path: path, Why: Special})
+		w.addPassedFile(Passed{Path: path, Why: Special})
 	default:
 		target, err := resolvePath(path)
 		if err != nil {

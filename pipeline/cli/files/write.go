@@ -103,7 +103,7 @@ func Write(ctx context.Context, outs []Output, progress func(done int)) error {
 	}
 	for i, out := range outs {
 		if err := renameStaged(staged[i], out); err != nil {
-			if undo := putBack(outs[:i]); undo != nil {
+			if undo := restorePreviousFiles(outs[:i]); undo != nil {
 				return fmt.Errorf("writing %s: %w; restoring the files written before it: %w", out.Path, innerError(err), undo)
 			}
 			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, innerError(err))
@@ -231,8 +231,8 @@ func renameStaged(staged string, out Output) error {
 	return out.in.Rename(staged, out.target)
 }
 
-// putBack restores the previous files.
-func putBack(outs []Output) error {
+// restorePreviousFiles restores the previous files.
+func restorePreviousFiles(outs []Output) error {
 	var errs []error
 	for _, out := range outs {
 		if out.isSpecial() {

@@ -53,7 +53,7 @@ func Pin(ctx context.Context, lockName string, images []string, o Options) (*v1a
 	if err != nil {
 		return nil, err
 	}
-	for _, pattern := range c.rules.unused() {
+	for _, pattern := range c.rules.unmatchedPatterns() {
 		if o.Unused != nil {
 			o.Unused(pattern)
 		}

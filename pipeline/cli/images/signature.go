@@ -108,8 +108,8 @@ func (s *signatureRules) rulesFor(ref name.Reference) []signatureRule {
 	return out
 }
 
-// unused returns the patterns that no image has matched.
-func (s *signatureRules) unused() []string {
+// unmatchedPatterns returns the patterns that no image has matched.
+func (s *signatureRules) unmatchedPatterns() []string {
 	var out []string
 	for _, r := range s.rules {
 		if !s.used[r.pattern] {
@@ -186,7 +186,7 @@ func (c *registryClient) signedStatements(ctx context.Context, digest name.Diges
 		if read++; len(out) >= maxSignatures || read > maxSignatures {
 			return nil, fmt.Errorf("it has more than %d signatures", maxSignatures)
 		}
-		bundles, err := c.layers(ctx, digest.Context().Digest(d.Digest.String()), bundleType)
+		bundles, err := c.layersOfMediaType(ctx, digest.Context().Digest(d.Digest.String()), bundleType)
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +206,7 @@ func mayBeBundle(artifactType string) bool {
 // simpleSignatures reads the tag that cosign stores signatures under before version 3.
 func (c *registryClient) simpleSignatures(ctx context.Context, digest name.Digest) ([]signedStatement, error) {
 	tag := digest.Context().Tag(strings.Replace(digest.DigestStr(), ":", "-", 1) + ".sig")
-	layers, err := c.layers(ctx, tag, simpleSigningType)
+	layers, err := c.layersOfMediaType(ctx, tag, simpleSigningType)
 	if notFound(err) {
 		return nil, nil
 	}
@@ -235,8 +235,8 @@ type layer struct {
 	annotations map[string]string
 }
 
-// layers reads the layers of a type.
-func (c *registryClient) layers(ctx context.Context, ref name.Reference, mediaType string) ([]layer, error) {
+// layersOfMediaType reads the layers of a type.
+func (c *registryClient) layersOfMediaType(ctx context.Context, ref name.Reference, mediaType string) ([]layer, error) {
 	desc, err := c.puller.Get(ctx, ref)
 	if err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status,
 		return nil, err
 	}
 	if o.Unused != nil {
-		for _, pattern := range c.rules.unused() {
+		for _, pattern := range c.rules.unmatchedPatterns() {
 			o.Unused(pattern)
 		}
 	}

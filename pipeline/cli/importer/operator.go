@@ -102,9 +102,9 @@ func (o *operatorBuilder) readBase(v istio.Version) error {
 	return nil
 }
 
-// fail is an error about a field of the document, with its line.
-func (o *operatorBuilder) fail(field []string, format string, args ...any) error {
-	return fmt.Errorf("importing %s: %s: %s", o.object.ref(), o.placeText(field), fmt.Sprintf(format, args...))
+// errorAtField is an error about a field of the document, with its line.
+func (o *operatorBuilder) errorAtField(field []string, format string, args ...any) error {
+	return fmt.Errorf("importing %s: %s: %s", o.object.referenceWithoutPlace(), o.placeText(field), fmt.Sprintf(format, args...))
 }
 
 // placeText returns the field's path with the file and the line of the nearest existing field.
@@ -125,8 +125,8 @@ func (o *operatorBuilder) placeText(field []string) string {
 	return fmt.Sprintf("%s (%s:%d)", strings.Join(field, "."), o.object.Path, line)
 }
 
-// ref names the object without its place.
-func (o *clusterObject) ref() string {
+// referenceWithoutPlace names the object without its place.
+func (o *clusterObject) referenceWithoutPlace() string {
 	return strings.TrimSpace(o.kind + " " + o.name)
 }
 
@@ -138,7 +138,7 @@ func (o *operatorBuilder) checkVersion() error {
 	}
 	want, _ := istio.ParseVersion(o.base.Version)
 	if o.version == "" {
-		o.addWarning("%s does not contain the version of Istio: the policy is for %s, like the built-in one; set another with --istio-version", o.object.ref(), want)
+		o.addWarning("%s does not contain the version of Istio: the policy is for %s, like the built-in one; set another with --istio-version", o.object.referenceWithoutPlace(), want)
 		return nil
 	}
 	got, ok := istio.ParseVersion(o.version)
@@ -153,13 +153,13 @@ func (o *operatorBuilder) checkVersion() error {
 	if o.object.kind == sailKind {
 		render = "kubectl -n NAMESPACE get configmaps,mutatingwebhookconfigurations,deployments -o yaml | prerig import"
 	}
-	return o.fail(field, "the version is %s, and the built-in policy covers %s; import the installed objects: %s", got, builtin.Covered(), render)
+	return o.errorAtField(field, "the version is %s, and the built-in policy covers %s; import the installed objects: %s", got, builtin.Covered(), render)
 }
 
 // addNotes reports the parts of the document that the policy omits.
 func (o *operatorBuilder) addNotes() {
 	if valueAt(o.values, "global", "tag") == nil || valueAt(o.values, "global", "hub") == nil {
-		o.addNote("%s does not set both the hub and the tag of the images; the built-in policy's are used for the rest: %v and %v", o.object.ref(),
+		o.addNote("%s does not set both the hub and the tag of the images; the built-in policy's are used for the rest: %v and %v", o.object.referenceWithoutPlace(),
 			valueAt(o.baseValues, "global", "hub"), valueAt(o.baseValues, "global", "tag"))
 	}
 	if len(o.leftOut) > 0 {

@@ -39,11 +39,11 @@ func (o *operatorBuilder) chartMesh() map[string]any {
 		config["image"] = map[string]any{"imageType": variant}
 	}
 	if firstText(valueAt(o.values, "global", "proxy", "tracer")) == "zipkin" {
-		address := firstText(valueAt(o.values, "global", "tracer", "zipkin", "address"), "zipkin."+o.namespace()+":9411")
+		address := firstText(valueAt(o.values, "global", "tracer", "zipkin", "address"), "zipkin."+o.controlPlaneNamespace()+":9411")
 		config["tracing"] = map[string]any{"zipkin": map[string]any{"address": address}}
 	}
 	return map[string]any{
-		"trustDomain": "cluster.local", "rootNamespace": o.namespace(), "enablePrometheusMerge": true, "defaultConfig": config,
+		"trustDomain": "cluster.local", "rootNamespace": o.controlPlaneNamespace(), "enablePrometheusMerge": true, "defaultConfig": config,
 	}
 }
 
@@ -53,5 +53,5 @@ func (o *operatorBuilder) discoveryAddress() string {
 	if firstText(valueAt(o.values, "global", "remotePilotAddress")) == "" {
 		service += revisionSuffix(firstText(o.values["revision"]))
 	}
-	return service + "." + o.namespace() + ".svc:15012"
+	return service + "." + o.controlPlaneNamespace() + ".svc:15012"
 }

@@ -27,7 +27,7 @@ func (o *operatorBuilder) checkFields(known map[string]bool) error {
 	for _, key := range slices.Sorted(maps.Keys(spec)) {
 		matters, ok := known[key]
 		if !ok {
-			return o.fail([]string{"spec", key}, "unknown field; known fields are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return o.errorAtField([]string{"spec", key}, "unknown field; known fields are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if !matters {
 			o.leftOut = append(o.leftOut, "spec."+key)
@@ -42,9 +42,9 @@ func (o *operatorBuilder) readOperator() error {
 		return err
 	}
 	if path := firstText(valueAt(o.object.Value, "spec", "installPackagePath")); path != "" {
-		return o.fail([]string{"spec", "installPackagePath"}, "custom charts cannot be read; import their output: istioctl manifest generate -f FILE | prerig import")
+		return o.errorAtField([]string{"spec", "installPackagePath"}, "custom charts cannot be read; import their output: istioctl manifest generate -f FILE | prerig import")
 	}
-	profile, err := o.profile(firstText(valueAt(o.object.Value, "spec", "profile"), "default"))
+	profile, err := o.profileByName(firstText(valueAt(o.object.Value, "spec", "profile"), "default"))
 	if err != nil {
 		return err
 	}
@@ -79,16 +79,16 @@ func (o *operatorBuilder) readOperator() error {
 		return err
 	}
 	if valueAt(unvalidated, "global", "istioNamespace") != nil {
-		return o.fail([]string{"spec", "unvalidatedValues", "global", "istioNamespace"}, "istioctl installs into another namespace; set it in spec.values")
+		return o.errorAtField([]string{"spec", "unvalidatedValues", "global", "istioNamespace"}, "istioctl installs into another namespace; set it in spec.values")
 	}
 	return o.setValues(mergedValues(values, unvalidated))
 }
 
-// profile returns the profile of the name.
-func (o *operatorBuilder) profile(name string) (operatorProfile, error) {
+// profileByName returns the profile of the name.
+func (o *operatorBuilder) profileByName(name string) (operatorProfile, error) {
 	p, ok := operatorProfiles[name]
 	if !ok {
-		return p, o.fail([]string{"spec", "profile"}, "the profile %q is not one of Istio %s; it has %s", name, o.base.Version,
+		return p, o.errorAtField([]string{"spec", "profile"}, "the profile %q is not one of Istio %s; it has %s", name, o.base.Version,
 			strings.Join(slices.Sorted(maps.Keys(operatorProfiles)), ", "))
 	}
 	return p, nil
@@ -99,7 +99,7 @@ func (o *operatorBuilder) mapAt(path ...string) (map[string]any, error) {
 	v := valueAt(o.object.Value, path...)
 	m, ok := v.(map[string]any)
 	if v != nil && !ok {
-		return nil, o.fail(path, "it must be a map")
+		return nil, o.errorAtField(path, "it must be a map")
 	}
 	return m, nil
 }
@@ -114,7 +114,7 @@ func (o *operatorBuilder) readComponents(profile operatorProfile) (cni bool, err
 	}
 	cni = isEnabled(valueAt(all, "cni", enabled), profile.cni)
 	if !isEnabled(valueAt(all, "pilot", enabled), !profile.withoutIstiod) {
-		return false, o.fail([]string{"spec", components, "pilot", enabled}, "no control plane is installed, so nothing is injected")
+		return false, o.errorAtField([]string{"spec", components, "pilot", enabled}, "no control plane is installed, so nothing is injected")
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name != "pilot" && name != "cni" {
@@ -130,7 +130,7 @@ func (o *operatorBuilder) readComponents(profile operatorProfile) (cni bool, err
 	}
 	namespace := firstText(valueAt(o.object.Value, "spec", "values", "global", "istioNamespace"), "istio-system")
 	if own := firstText(valueAt(pilot, "namespace")); own != "" && own != namespace {
-		return false, o.fail([]string{"spec", components, "pilot", "namespace"}, "it is not values.global.istioNamespace, which is %s; set both to the same", namespace)
+		return false, o.errorAtField([]string{"spec", components, "pilot", "namespace"}, "it is not values.global.istioNamespace, which is %s; set both to the same", namespace)
 	}
 	return cni, o.checkOverlays(pilot)
 }
@@ -142,7 +142,7 @@ func (o *operatorBuilder) checkOverlays(pilot map[string]any) error {
 		kind, name := textAt(overlay, "kind"), textAt(overlay, "name")
 		env := slices.ContainsFunc(objectsOf(overlay["patches"]), func(p map[string]any) bool { return strings.Contains(textAt(p, "path"), ".env") })
 		if kind == "ConfigMap" || kind == "MutatingWebhookConfiguration" || kind == "Deployment" && env {
-			return o.fail(field, "the overlay changes %s %s, which the injector reads; import its output: istioctl manifest generate -f FILE | prerig import", kind, name)
+			return o.errorAtField(field, "the overlay changes %s %s, which the injector reads; import its output: istioctl manifest generate -f FILE | prerig import", kind, name)
 		}
 	}
 	for key := range pilot {
@@ -182,7 +182,7 @@ func (o *operatorBuilder) readSail(opts Options) error {
 	if err := o.checkFields(sailFields); err != nil {
 		return err
 	}
-	profile, err := o.profile(firstText(valueAt(o.object.Value, "spec", "profile"), "default"))
+	profile, err := o.profileByName(firstText(valueAt(o.object.Value, "spec", "profile"), "default"))
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (o *operatorBuilder) readSail(opts Options) error {
 	namespace := firstText(valueAt(o.object.Value, "spec", "namespace"), "istio-system")
 	values := mergedValues(mergedValues(below, given), map[string]any{"revision": revision, "global": map[string]any{"istioNamespace": namespace}})
 	if firstText(values["platform"], valueAt(values, "global", "platform")) == "" {
-		o.addNote("on OpenShift the Sail operator sets values.global.platform: openshift by itself; there, set it in %s before the import", o.object.ref())
+		o.addNote("on OpenShift the Sail operator sets values.global.platform: openshift by itself; there, set it in %s before the import", o.object.referenceWithoutPlace())
 	}
 	return o.setValues(values)
 }
@@ -220,7 +220,7 @@ func (o *operatorBuilder) sailRevision(version string, opts Options) (string, er
 		case opts.Revision != "":
 			revision = opts.Revision
 		case !ok || v.Patch < 0:
-			return "", o.fail([]string{"spec", "version"}, "the name of the revision depends on the release that %q refers to; set it with --revision", version)
+			return "", o.errorAtField([]string{"spec", "version"}, "the name of the revision depends on the release that %q refers to; set it with --revision", version)
 		default:
 			revision += "-v" + strings.ReplaceAll(version, ".", "-")
 		}

@@ -78,12 +78,12 @@ func (o *operatorBuilder) setValues(values map[string]any) error {
 	for _, u := range unsupportedValues {
 		path := strings.Split(u.path, ".")
 		if v := firstText(valueAt(o.values, path...)); v != "" && !slices.Contains(u.harmless, v) {
-			return o.fail(append([]string{"spec", "values"}, path...), "the value %s is not supported: %s; import the installed objects: "+
+			return o.errorAtField(append([]string{"spec", "values"}, path...), "the value %s is not supported: %s; import the installed objects: "+
 				"istioctl manifest generate -f FILE | prerig import, or the objects of the cluster", v, u.what)
 		}
 	}
 	if firstText(o.values["revision"]) == defaultRevision {
-		return o.fail([]string{"spec", "revision"}, "a revision named default does not inject by istio-injection; omit the field")
+		return o.errorAtField([]string{"spec", "revision"}, "a revision named default does not inject by istio-injection; omit the field")
 	}
 	return nil
 }
@@ -91,8 +91,8 @@ func (o *operatorBuilder) setValues(values map[string]any) error {
 // setIstio writes spec.istio.
 func (o *operatorBuilder) setIstio() error {
 	revision := firstText(o.values["revision"])
-	o.plane = &controlPlane{namespace: o.namespace(), revision: firstText(revision, defaultRevision)}
-	overrides := o.overrides()
+	o.plane = &controlPlane{namespace: o.controlPlaneNamespace(), revision: firstText(revision, defaultRevision)}
+	overrides := o.readPolicyOverrides()
 	if revision != "" {
 		overrides["revision"] = revision
 	}
@@ -114,7 +114,7 @@ func (o *operatorBuilder) setIstio() error {
 		}
 	}
 	if _, err := builtin.Choose(i.Version, overrides); err != nil {
-		return fmt.Errorf("importing %s: %w", o.object.ref(), err)
+		return fmt.Errorf("importing %s: %w", o.object.referenceWithoutPlace(), err)
 	}
 	o.setIstiodEnv()
 	path := map[string]any{"url": valueAt(o.values, "istiodRemote", "injectionURL"), "service": map[string]any{"path": valueAt(o.values, "istiodRemote", "injectionPath")}}
@@ -122,8 +122,8 @@ func (o *operatorBuilder) setIstio() error {
 	return o.setMesh()
 }
 
-// namespace of the control plane.
-func (o *operatorBuilder) namespace() string {
+// controlPlaneNamespace of the control plane.
+func (o *operatorBuilder) controlPlaneNamespace() string {
 	return firstText(valueAt(o.values, "global", "istioNamespace"), "istio-system")
 }
 
@@ -155,8 +155,8 @@ func (o *operatorBuilder) setIstiodEnv() {
 	}
 }
 
-// overrides are those values that the built-in policy or a custom template reads.
-func (o *operatorBuilder) overrides() map[string]any {
+// readPolicyOverrides returns those values that the built-in policy or a custom template reads.
+func (o *operatorBuilder) readPolicyOverrides() map[string]any {
 	known := mergedValues(o.baseValues, map[string]any{
 		"sidecarInjectorWebhook": map[string]any{
 			"templates": nil, "defaultTemplates": nil, "neverInjectSelector": nil, "alwaysInjectSelector": nil, "injectedAnnotations": nil,

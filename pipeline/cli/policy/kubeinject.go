@@ -36,11 +36,11 @@ func (k KubeInject) Policy() (Named, error) {
 	if err != nil {
 		return Named{}, err
 	}
-	config, err := inject.text("config")
+	config, err := inject.textOrConfigMapKey("config")
 	if err != nil {
 		return Named{}, err
 	}
-	config = asConfig(config)
+	config = wrapTemplateAsConfig(config)
 	values, mesh := inject.keys["values"], "" // the whole ConfigMap brings its values along; before 1.2 it has none
 	for _, further := range []struct {
 		flag, path, key string
@@ -53,7 +53,7 @@ func (k KubeInject) Policy() (Named, error) {
 		if err != nil {
 			return Named{}, err
 		}
-		if *further.to, err = file.text(further.key); err != nil {
+		if *further.to, err = file.textOrConfigMapKey(further.key); err != nil {
 			return Named{}, err
 		}
 	}
@@ -82,8 +82,8 @@ var (
 	policyLine = lazyregexp.New(`(?m)^policy:.*$`)
 )
 
-// asConfig makes a configuration of a template, and one that injects of any.
-func asConfig(text string) string {
+// wrapTemplateAsConfig makes a configuration of a template, and one that injects of any.
+func wrapTemplateAsConfig(text string) string {
 	if hasTemplates.MatchString(text) {
 		if policyLine.MatchString(text) {
 			return policyLine.ReplaceAllString(text, "policy: enabled")
@@ -150,8 +150,8 @@ func readFlagFile(flag, path string) (flagFile, error) {
 	return f, nil
 }
 
-// text returns the content, or of a ConfigMap a key of its data.
-func (f flagFile) text(key string) (string, error) {
+// textOrConfigMapKey returns the content, or of a ConfigMap a key of its data.
+func (f flagFile) textOrConfigMapKey(key string) (string, error) {
 	if f.keys == nil {
 		return f.content, nil // the engine reads it and reports its errors
 	}

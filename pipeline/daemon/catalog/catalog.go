@@ -57,14 +57,14 @@ func (e Entry) BindNotifications(ctx context.Context) context.Context {
 // Source returns the pipeline's source with a local directory made absolute: it is relative to the pipeline's file, which is
 // below dir.
 func (e Entry) Source(dir string) v1alpha1.Source {
-	return e.located(e.Pipeline.Spec.Source, dir)
+	return e.resolveSourceDirectory(e.Pipeline.Spec.Source, dir)
 }
 
 // Sources returns all sources of the pipeline as Source does, spec.source first.
 func (e Entry) Sources(dir string) []v1alpha1.NamedSource {
 	all := e.Pipeline.AllSources()
 	for i := range all {
-		all[i].Source = e.located(all[i].Source, dir)
+		all[i].Source = e.resolveSourceDirectory(all[i].Source, dir)
 	}
 	return all
 }
@@ -76,7 +76,7 @@ func (e Entry) Scope() source.Scope {
 	return scope
 }
 
-func (e Entry) located(src v1alpha1.Source, dir string) v1alpha1.Source {
+func (e Entry) resolveSourceDirectory(src v1alpha1.Source, dir string) v1alpha1.Source {
 	if src.Dir != nil && !filepath.IsAbs(src.Dir.Path) {
 		src.Dir = &v1alpha1.DirSource{Path: filepath.Join(dir, filepath.Dir(filepath.FromSlash(e.File)), src.Dir.Path)}
 	}
@@ -180,7 +180,7 @@ func (c *Catalog) replaceEntries(from *origin, read []Entry, revision string) []
 	before := c.entries
 	c.mu.RUnlock()
 	entries := map[string]Entry{}
-	for _, e := range c.rules.refuse(c.readEntries(), before, c.isUnread) {
+	for _, e := range c.rules.rejectBrokenEntries(c.readEntries(), before, c.isUnread) {
 		if other, ok := entries[e.Key]; ok {
 			e.Err = fmt.Errorf("reading %s: the pipeline %s is in %s already", e.File, e.Key, other.File)
 			e.Pipeline, e.Key = nil, e.File+"#"+e.Key

@@ -18,15 +18,15 @@ func (o *owners) checkSameFacts(u, other branchUse) error {
 	if o.tenantOf(mine.entry) != o.tenantOf(theirs.entry) {
 		return u.errorf("is shared with pipelines of another tenant, and what waits there is merged together; name a head of the tenant's own")
 	}
-	if apiOf(mine.to.Git) != apiOf(theirs.to.Git) {
+	if pullRequestAPIKey(mine.to.Git) != pullRequestAPIKey(theirs.to.Git) {
 		return &v1alpha1.FieldError{Path: mine.at + ".git.pullRequest.url", Message: "is another API than that of other pipelines in the same pull request or waves; " +
 			"give the same provider and url, or another head or label"}
 	}
 	return nil
 }
 
-// apiOf is equal for entries whose pull requests are asked about at the same API.
-func apiOf(to *v1alpha1.GitPublish) string {
+// pullRequestAPIKey is equal for entries whose pull requests are asked about at the same API.
+func pullRequestAPIKey(to *v1alpha1.GitPublish) string {
 	want := to.PullRequest
 	kind, at, err := pullrequest.Address(want.Provider, to.URL, want.URL)
 	if err != nil {

@@ -35,8 +35,8 @@ type branches struct {
 
 func branchID(repository, name string) string { return repository + "\n" + gitname.Key(name) }
 
-// usesOf returns the branches that a claim writes.
-func (o *owners) usesOf(c claim) (uses []branchUse) {
+// branchUsesOfClaim returns the branches that a claim writes.
+func (o *owners) branchUsesOfClaim(c claim) (uses []branchUse) {
 	to := c.to.Git
 	if to == nil || to.Branch == "" {
 		return nil
@@ -78,12 +78,12 @@ func compareUses(a, b branchUse) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(isNew(a), isNew(b)), strings.Compare(a.claim.entry.Key, b.claim.entry.Key))
+	return cmp.Or(cmp.Compare(a.precedenceRank(), b.precedenceRank()), cmp.Compare(isNew(a), isNew(b)), strings.Compare(a.claim.entry.Key, b.claim.entry.Key))
 }
 
-// rank orders uses by precedence if two want the same branch: first heads derived from pipeline names, which are
-// not a free choice, then branches already written, then heads before other branches.
-func (u branchUse) rank() int {
+// precedenceRank orders uses by precedence if two want the same branch: first heads derived from pipeline names, which
+// are not a free choice, then branches already written, then heads before other branches.
+func (u branchUse) precedenceRank() int {
 	switch {
 	case u.head && u.byDefault:
 		return 0
@@ -103,7 +103,7 @@ func (u branchUse) rank() int {
 func (o *owners) checkBranches(claims []claim) map[string]error {
 	var uses []branchUse
 	for _, c := range claims {
-		uses = append(uses, o.usesOf(c)...)
+		uses = append(uses, o.branchUsesOfClaim(c)...)
 	}
 	slices.SortStableFunc(uses, compareUses)
 	all := branches{byName: map[string][]branchUse{}, above: map[string][]branchUse{}}
@@ -120,7 +120,7 @@ func (o *owners) checkBranches(claims []claim) map[string]error {
 			problems[u.claim.id()] = err
 		}
 		if err == nil {
-			all.add(u)
+			all.addBranchUse(u)
 		}
 	}
 	return problems
@@ -203,8 +203,8 @@ func (b *branches) checkAround(u branchUse) error {
 	}
 }
 
-// add notes that a branch is written. One head for each commit of the source is below its name.
-func (b *branches) add(u branchUse) {
+// addBranchUse notes that a branch is written. One head for each commit of the source is below its name.
+func (b *branches) addBranchUse(u branchUse) {
 	id := branchID(u.repository, u.name)
 	b.byName[id] = append(b.byName[id], u)
 	for at := u.name; ; {

@@ -138,14 +138,14 @@ func (c *Catalog) Match(changes []event.Change) []string {
 	c.mu.RLock()
 	x := c.index
 	c.mu.RUnlock()
-	return x.match(changes)
+	return x.matchChanges(changes)
 }
 
 // maxMatched bounds what is remembered of changes, in keys.
 const maxMatched = 1 << 16
 
-// match is Match. Of a repository with many pipelines most changes are of the same branch.
-func (x *changeIndex) match(changes []event.Change) []string {
+// matchChanges is Match. Of a repository with many pipelines most changes are of the same branch.
+func (x *changeIndex) matchChanges(changes []event.Change) []string {
 	what, err := json.Marshal(withoutCommits(changes))
 	if err != nil {
 		panic(err) // it is plain data
@@ -223,8 +223,8 @@ func (x *changeIndex) matchProposed(change event.Change, found func(key string))
 	}
 }
 
-// concerned returns the repositories of pipelines that the changes could touch.
-func (c *Catalog) concerned(changes []event.Change) (out []*origin) {
+// originsForChanges returns the repositories of pipelines that the changes could touch.
+func (c *Catalog) originsForChanges(changes []event.Change) (out []*origin) {
 	c.mu.RLock()
 	x := c.index
 	c.mu.RUnlock()
@@ -241,7 +241,7 @@ func (c *Catalog) concerned(changes []event.Change) (out []*origin) {
 }
 
 // Concerns reports whether the changes could touch a repository of the pipelines themselves.
-func (c *Catalog) Concerns(changes []event.Change) bool { return len(c.concerned(changes)) > 0 }
+func (c *Catalog) Concerns(changes []event.Change) bool { return len(c.originsForChanges(changes)) > 0 }
 
 // Watches reports whether any pipeline, or a repository of the pipelines themselves, could be touched.
 func (c *Catalog) Watches(changes []event.Change) bool {

@@ -84,7 +84,7 @@ func OpenAll(ctx context.Context, from []Origin, worker bool, log *slog.Logger, 
 	errs := make([]error, len(c.origins))
 	var opening sync.WaitGroup
 	for i, o := range c.origins {
-		opening.Go(func() { errs[i] = o.open(ctx, worker) })
+		opening.Go(func() { errs[i] = o.readFirstTime(ctx, worker) })
 	}
 	opening.Wait()
 	if ctx.Err() != nil {
@@ -101,8 +101,8 @@ func OpenAll(ctx context.Context, from []Origin, worker bool, log *slog.Logger, 
 	return c, nil
 }
 
-// open reads the origin for the first time.
-func (o *origin) open(ctx context.Context, worker bool) error {
+// readFirstTime reads the origin for the first time.
+func (o *origin) readFirstTime(ctx context.Context, worker bool) error {
 	switch {
 	case o.repo == nil:
 		_, err := o.readLocal()
@@ -141,8 +141,8 @@ func (o *origin) label() string {
 	return o.Name + ": "
 }
 
-// tenants returns the permissions of the origin's authors, or nil for a single team without restrictions.
-func (o *origin) tenants() []tenant.Tenant {
+// restrictedTenants returns the permissions of the origin's authors, or nil for a single team without restrictions.
+func (o *origin) restrictedTenants() []tenant.Tenant {
 	if len(o.Tenants) > 0 {
 		return o.Tenants
 	}
@@ -151,17 +151,17 @@ func (o *origin) tenants() []tenant.Tenant {
 
 // mayHave reports whether a pipeline of this name can be in the origin.
 func (o *origin) mayHave(pipeline string) bool {
-	all := o.tenants()
+	all := o.restrictedTenants()
 	return len(all) == 0 || slices.ContainsFunc(all, func(t tenant.Tenant) bool { return t.Owns(v1alpha1.NamespaceOf(pipeline)) })
 }
 
-// entries returns copies of what was read, with the tenants that they are of.
-func (o *origin) entries() []Entry {
+// entriesWithTenants returns copies of what was read, with the tenants that they are of.
+func (o *origin) entriesWithTenants() []Entry {
 	out := slices.Clone(o.read)
 	for i := range out {
 		e, file := &out[i], out[i].File
 		e.origin = o
-		e.applyTenant(o.tenants())
+		e.applyTenant(o.restrictedTenants())
 		if o.Name == "" || o.repo == nil {
 			continue
 		}
@@ -176,7 +176,7 @@ func (o *origin) entries() []Entry {
 // readEntries returns what was read of all origins.
 func (c *Catalog) readEntries() (out []Entry) {
 	for _, o := range c.origins {
-		out = append(out, o.entries()...)
+		out = append(out, o.entriesWithTenants()...)
 	}
 	return out
 }
@@ -255,7 +255,7 @@ func (c *Catalog) Status() Status {
 // IsReadable reports whether all directories and repositories can be read now that may have pipelines of some of the namespaces.
 func (c *Catalog) IsReadable(some func(namespace string) bool) bool {
 	return !slices.ContainsFunc(c.origins, func(o *origin) bool {
-		all := o.tenants()
+		all := o.restrictedTenants()
 		owns := func(t tenant.Tenant) bool { return slices.ContainsFunc(t.Namespaces, some) }
 		return o.status().Error != "" && (len(all) == 0 || slices.ContainsFunc(all, owns))
 	})
@@ -295,7 +295,7 @@ func (c *Catalog) Refresh(ctx context.Context) (changed []string, err error) {
 
 // RefreshConcerned does the same for the repositories that changes could touch.
 func (c *Catalog) RefreshConcerned(ctx context.Context, changes []event.Change) (changed []string, err error) {
-	return refreshAll(ctx, c.concerned(changes))
+	return refreshAll(ctx, c.originsForChanges(changes))
 }
 
 func refreshAll(ctx context.Context, origins []*origin) (changed []string, err error) {
@@ -307,7 +307,7 @@ func refreshAll(ctx context.Context, origins []*origin) (changed []string, err e
 			continue
 		}
 		group.Go(func() {
-			some, err := o.refresh(ctx)
+			some, err := o.refreshFromServer(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			changed, errs = append(changed, some...), append(errs, err)
@@ -324,7 +324,7 @@ func (c *Catalog) Follow(ctx context.Context, pipeline string) error {
 	var errs []error
 	for _, o := range c.origins {
 		if o.repo != nil && (len(c.origins) == 1 || o.mayHave(pipeline)) {
-			errs = append(errs, o.follow(ctx))
+			errs = append(errs, o.followOtherProcess(ctx))
 		}
 	}
 	return errors.Join(errs...)
@@ -344,7 +344,7 @@ func (c *Catalog) Poll(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, o := range c.origins {
 		if o.repo != nil {
-			group.Go(func() { o.poll(ctx) })
+			group.Go(func() { o.pollAtInterval(ctx) })
 		}
 	}
 	group.Wait()

@@ -79,7 +79,7 @@ func (o *origin) joinRepository(ctx context.Context) error {
 	if _, revision, err := o.repo.Heads.Head(ctx); err != nil || revision == 0 {
 		return o.openRepository(ctx)
 	}
-	return o.follow(ctx)
+	return o.followOtherProcess(ctx)
 }
 
 // String names the repository for people.
@@ -98,10 +98,10 @@ func (r *gitRepository) isAtHead(head status.Head) bool {
 	return head.URL == r.URL && head.Ref == r.Ref && head.Path == r.Path && head.Commit != ""
 }
 
-// refresh asks the server for the current commit of the repository and reads it if it has moved. It returns the
-// keys that changed, for the caller to act on: functions of OnChange are not called. After an error the state is
+// refreshFromServer asks the server for the current commit of the repository and reads it if it has moved. It returns
+// the keys that changed, for the caller to act on: functions of OnChange are not called. After an error the state is
 // unchanged.
-func (o *origin) refresh(ctx context.Context) (changed []string, err error) {
+func (o *origin) refreshFromServer(ctx context.Context) (changed []string, err error) {
 	// Another caller waiting for the turn will ask the server later than now, which is enough: a hanging server
 	// must not hold up one event after the other.
 	if o.repo.waiting.Load() > 0 {
@@ -113,7 +113,7 @@ func (o *origin) refresh(ctx context.Context) (changed []string, err error) {
 func (o *origin) refreshLocked(ctx context.Context) (changed []string, err error) {
 	r := o.repo
 	r.waiting.Add(1)
-	done, err := r.takeTurn(ctx)
+	done, err := r.acquireReadLock(ctx)
 	r.waiting.Add(-1)
 	if err != nil {
 		return nil, err
@@ -135,8 +135,9 @@ func (o *origin) refreshLocked(ctx context.Context) (changed []string, err error
 	return changed, err
 }
 
-// takeTurn waits for the turn to read, and not longer than ctx lets it: who reads may wait for a server that does not answer.
-func (r *gitRepository) takeTurn(ctx context.Context) (done func(), err error) {
+// acquireReadLock waits for the turn to read, and not longer than ctx lets it: who reads may wait for a server that
+// does not answer.
+func (r *gitRepository) acquireReadLock(ctx context.Context) (done func(), err error) {
 	select {
 	case r.turn <- struct{}{}:
 		return func() { <-r.turn }, nil
@@ -197,8 +198,8 @@ func (o *origin) adoptEntries(read []Entry, commit *git.Commit, revision uint64)
 	return changed
 }
 
-// follow reads the commit that another process has found, where it is not the one that is known here.
-func (o *origin) follow(ctx context.Context) error {
+// followOtherProcess reads the commit that another process has found, where it is not the one that is known here.
+func (o *origin) followOtherProcess(ctx context.Context) error {
 	changed, err := o.followHead(ctx)
 	o.catalog.notifyChanged(changed)
 	return err
@@ -210,7 +211,7 @@ func (o *origin) followHead(ctx context.Context) ([]string, error) {
 	if err != nil || revision <= r.revision.Load() {
 		return nil, err // no caller has to wait for one that asks the server
 	}
-	done, err := r.takeTurn(ctx)
+	done, err := r.acquireReadLock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +265,7 @@ func (o *origin) readHead(ctx context.Context, head status.Head, revision uint64
 // restoreFromMirror reads the commit that was read last out of the mirror alone.
 func (o *origin) restoreFromMirror(ctx context.Context) error {
 	r := o.repo
-	done, err := r.takeTurn(ctx)
+	done, err := r.acquireReadLock(ctx)
 	if err != nil {
 		return err
 	}
@@ -299,9 +300,9 @@ const followEvery = time.Second
 // retryAfter is how long after a first failure the server is asked again.
 const retryAfter = 5 * time.Second
 
-// poll refreshes once in each interval, sooner after a failure, and follows other processes meanwhile, until ctx is done.
-// Without an interval it only follows.
-func (o *origin) poll(ctx context.Context) {
+// pollAtInterval refreshes once in each interval, sooner after a failure, and follows other processes meanwhile, until
+// ctx is done. Without an interval it only follows.
+func (o *origin) pollAtInterval(ctx context.Context) {
 	interval := o.repo.Interval
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -316,7 +317,7 @@ func (o *origin) poll(ctx context.Context) {
 			failures, next = 1, time.Now().Add(min(interval, retryAfter)) // an event's look, or the first one, has failed
 		}
 		if interval == 0 || time.Now().Before(next) && !o.repo.wake.Swap(false) {
-			_ = o.follow(ctx) // it reports its own errors
+			_ = o.followOtherProcess(ctx) // it reports its own errors
 			continue
 		}
 		changed, err := o.refreshLocked(ctx)

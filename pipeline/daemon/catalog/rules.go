@@ -31,9 +31,9 @@ type Rules struct {
 	Names      func() []string
 }
 
-// refuse returns the entries as the rules leave them: those that break one have an error. before are the entries that were
-// valid so far. Where pipelines may be unread, what they were known to publish to is still theirs.
-func (r Rules) refuse(entries []Entry, before map[string]Entry, unread func(pipeline string) bool) []Entry {
+// rejectBrokenEntries returns the entries as the rules leave them: those that break one have an error. before are the
+// entries that were valid so far. Where pipelines may be unread, what they were known to publish to is still theirs.
+func (r Rules) rejectBrokenEntries(entries []Entry, before map[string]Entry, unread func(pipeline string) bool) []Entry {
 	for i := range entries {
 		r.applyReach(&entries[i])
 	}
@@ -48,20 +48,20 @@ func (r Rules) refuse(entries []Entry, before map[string]Entry, unread func(pipe
 	for _, c := range claims {
 		err := branches[c.id()]
 		if err == nil {
-			err = o.decide(c)
+			err = o.assignClaimedPlaces(c)
 		}
 		if err != nil && c.entry.Pipeline != nil {
 			problems[c.entry] = append(problems[c.entry], err)
 		}
 	}
 	for e, errs := range problems {
-		e.refuse(errors.Join(errs...))
+		e.markInvalid(errors.Join(errs...))
 	}
 	return entries
 }
 
-// refuse makes an entry one that is not valid.
-func (e *Entry) refuse(err error) {
+// markInvalid makes an entry one that is not valid.
+func (e *Entry) markInvalid(err error) {
 	e.Err, e.Pipeline = fmt.Errorf("reading %s: pipeline %s: %w", e.File, e.Key, joinLines(err)), nil
 }
 
@@ -88,7 +88,7 @@ func (e *Entry) applyTenant(all []tenant.Tenant) {
 		err = t.Check(e.Pipeline)
 	}
 	if err != nil {
-		if e.refuse(err); !e.isObject() {
+		if e.markInvalid(err); !e.isObject() {
 			e.Key = e.File + "#" + e.Key
 		}
 		return
@@ -107,7 +107,7 @@ func (r Rules) applyReach(e *Entry) {
 		return
 	}
 	if err := r.Reach.Check(e.Pipeline, "pipelines of this daemon"); err != nil {
-		e.refuse(err)
+		e.markInvalid(err)
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *Catalog) TenantOf(pipeline string) string {
 // if none may.
 func (c *Catalog) TenantOfNamespace(namespace string) string {
 	for _, o := range c.origins {
-		for _, t := range o.tenants() {
+		for _, t := range o.restrictedTenants() {
 			if t.Owns(namespace) {
 				return o.label() + t.Directory
 			}
@@ -148,7 +148,7 @@ func (c *Catalog) TenantOfNamespace(namespace string) string {
 // Tenants returns the number of tenants.
 func (c *Catalog) Tenants() (n int) {
 	for _, o := range c.origins {
-		n += len(o.tenants())
+		n += len(o.restrictedTenants())
 	}
 	return n
 }
@@ -276,8 +276,8 @@ func (o *owners) knownPlaces(pipeline string) (known []placeKey) {
 	return known
 }
 
-// decide assigns the places of a claim to its pipeline, or returns an error if it cannot have them.
-func (o *owners) decide(c claim) error {
+// assignClaimedPlaces assigns the places of a claim to its pipeline, or returns an error if it cannot have them.
+func (o *owners) assignClaimedPlaces(c claim) error {
 	if to := c.to; to.Git != nil {
 		if first, _, _ := strings.Cut(path.Clean(to.Git.Path), "/"); !o.rules.AllowHostFiles && isHostDirectory(first) {
 			return &v1alpha1.FieldError{Path: c.at + ".git.path", Message: "must not be below " + first + ", which Git hosts act upon; who runs the daemon can allow it with allow_host_files"}
@@ -295,16 +295,16 @@ func (o *owners) decide(c claim) error {
 		}
 		// Some systems take Web and web for one directory.
 		directory := gitname.Key(p.Path)
-		if other := place.ownerOf(directory); other != "" && other != c.entry.Key {
-			return takenError(c, p, other)
+		if other := place.overlappingOwner(directory); other != "" && other != c.entry.Key {
+			return placeTakenError(c, p, other)
 		}
-		place.give(directory, c.entry.Key)
+		place.assignPathTo(directory, c.entry.Key)
 	}
 	return nil
 }
 
-// ownerOf returns a pipeline whose directory equals, contains, or is inside dir; "" if none does.
-func (c *claimedPlace) ownerOf(dir string) string {
+// overlappingOwner returns a pipeline whose directory equals, contains, or is inside dir; "" if none does.
+func (c *claimedPlace) overlappingOwner(dir string) string {
 	if other := c.above[dir]; other != "" {
 		return other
 	}
@@ -318,7 +318,7 @@ func (c *claimedPlace) ownerOf(dir string) string {
 	}
 }
 
-func (c *claimedPlace) give(dir, pipeline string) {
+func (c *claimedPlace) assignPathTo(dir, pipeline string) {
 	c.byPath[dir] = pipeline
 	for at := dir; at != "." && at != "/"; {
 		at = path.Dir(at)
@@ -326,8 +326,8 @@ func (c *claimedPlace) give(dir, pipeline string) {
 	}
 }
 
-// takenError names the owner of a place to those who may know it: pipelines of other namespaces are not named.
-func takenError(c claim, p v1alpha1.Place, other string) error {
+// placeTakenError names the owner of a place to those who may know it: pipelines of other namespaces are not named.
+func placeTakenError(c claim, p v1alpha1.Place, other string) error {
 	who := "another pipeline"
 	if v1alpha1.NamespaceOf(c.entry.Key) == v1alpha1.NamespaceOf(other) {
 		who = "pipeline " + other

@@ -48,8 +48,8 @@ func newBodyReader() *bodyReader {
 	}
 }
 
-// roomFor returns the budget of a body. A body of unknown length may be large.
-func (b *bodyReader) roomFor(req *http.Request) *budget.Lease {
+// reserveBodyBudget returns the budget of a body. A body of unknown length may be large.
+func (b *bodyReader) reserveBodyBudget(req *http.Request) *budget.Lease {
 	sender, _, err := net.SplitHostPort(req.RemoteAddr)
 	if err != nil {
 		sender = req.RemoteAddr
@@ -60,10 +60,10 @@ func (b *bodyReader) roomFor(req *http.Request) *budget.Lease {
 	return b.large.Lease(sender)
 }
 
-// read returns the body of a request and a function that releases its room, which is never nil. The error is
+// readRequestBody returns the body of a request and a function that releases its room, which is never nil. The error is
 // errBodyTooLarge, errNoRoom, or that of a sender that stopped sending.
-func (b *bodyReader) read(w http.ResponseWriter, req *http.Request) (body []byte, release func(), err error) {
-	room := b.roomFor(req)
+func (b *bodyReader) readRequestBody(w http.ResponseWriter, req *http.Request) (body []byte, release func(), err error) {
+	room := b.reserveBodyBudget(req)
 	release = room.Release
 	if req.ContentLength > MaxBody {
 		return nil, release, errBodyTooLarge

@@ -41,7 +41,7 @@ func TestLargeBodiesKeepNoSmallOneWaiting(t *testing.T) {
 	held.Go(func() {
 		req := httptest.NewRequest(http.MethodPost, "/", &endless{left: size, full: full, hold: hold})
 		req.ContentLength = size + 1
-		_, release, err := b.read(httptest.NewRecorder(), req)
+		_, release, err := b.readRequestBody(httptest.NewRecorder(), req)
 		release()
 		if !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("a sender that does not go on: %v", err)
@@ -53,7 +53,7 @@ func TestLargeBodiesKeepNoSmallOneWaiting(t *testing.T) {
 		t.Fatalf("one sender takes more than its share: %v", err)
 	}
 	for range 20 {
-		body, release, err := b.read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 20_000))))
+		body, release, err := b.readRequestBody(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 20_000))))
 		if err != nil || len(body) != 20_000 {
 			t.Errorf("a small delivery: %d bytes, %v", len(body), err)
 		}
@@ -77,7 +77,7 @@ func TestBodiesThatDoNotComeTakeNoRoom(t *testing.T) {
 			held.Go(func() {
 				req := httptest.NewRequest(http.MethodPost, "/", &endless{left: came, full: full, hold: hold})
 				req.ContentLength = 60_000
-				_, release, err := b.read(httptest.NewRecorder(), req)
+				_, release, err := b.readRequestBody(httptest.NewRecorder(), req)
 				release()
 				if !errors.Is(err, io.ErrClosedPipe) {
 					t.Errorf("a sender that does not go on: %v", err)
@@ -87,7 +87,7 @@ func TestBodiesThatDoNotComeTakeNoRoom(t *testing.T) {
 		}
 		// Also for those of the same sender, such as a proxy.
 		for range 20 {
-			body, release, err := b.read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 60_000))))
+			body, release, err := b.readRequestBody(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 60_000))))
 			if err != nil || len(body) != 60_000 {
 				t.Errorf("after %d bytes of others: %d bytes, %v", came, len(body), err)
 			}
@@ -108,13 +108,13 @@ func TestOneSenderTakesItsShareOnly(t *testing.T) {
 		held.Go(func() {
 			req := httptest.NewRequest(http.MethodPost, "/", &endless{left: 60_000, full: full, hold: hold})
 			req.ContentLength, req.RemoteAddr = 60_001, "198.51.100.1:1234"
-			_, release, _ := b.read(httptest.NewRecorder(), req)
+			_, release, _ := b.readRequestBody(httptest.NewRecorder(), req)
 			release()
 		})
 		<-full
 	}
 	for range 20 {
-		body, release, err := b.read(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 60_000))))
+		body, release, err := b.readRequestBody(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 60_000))))
 		if err != nil || len(body) != 60_000 {
 			t.Errorf("%d bytes, %v", len(body), err)
 		}

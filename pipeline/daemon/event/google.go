@@ -46,8 +46,8 @@ func NewTokenVerifier(audience, email, keysURL string, transport http.RoundTripp
 	return &TokenVerifier{audience, email, oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), client), keysURL)}, nil
 }
 
-// verify checks the signature, issuer, audience, time and service account of a delivery's bearer token.
-func (v *TokenVerifier) verify(h http.Header, now time.Time) error {
+// verifyBearerToken checks the signature, issuer, audience, time and service account of a delivery's bearer token.
+func (v *TokenVerifier) verifyBearerToken(h http.Header, now time.Time) error {
 	raw, ok := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
 	if !ok {
 		return fmt.Errorf("%w: Authorization holds no bearer token", ErrSignature)

@@ -56,14 +56,14 @@ func TestUnknownKeysAreFetchedRarely(t *testing.T) {
 	keys := NewTestKeys()
 	v := keys.Verifier()
 	for range 100 {
-		if err := v.verify(http.Header{"Authorization": {"Bearer " + keys.Token(now, map[string]any{"kid": "unknown"})}}, now); !errors.Is(err, ErrSignature) {
+		if err := v.verifyBearerToken(http.Header{"Authorization": {"Bearer " + keys.Token(now, map[string]any{"kid": "unknown"})}}, now); !errors.Is(err, ErrSignature) {
 			t.Fatal(err)
 		}
 	}
 	if n := keys.Fetches.Load(); n < 1 || n > 5 {
 		t.Errorf("the keys were fetched %d times", n)
 	}
-	if err := v.verify(http.Header{"Authorization": {"Bearer " + keys.Token(now, nil)}}, now); err != nil {
+	if err := v.verifyBearerToken(http.Header{"Authorization": {"Bearer " + keys.Token(now, nil)}}, now); err != nil {
 		t.Errorf("a good token between them: %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.writeAnswer(w, req, name, http.StatusUnauthorized, "refused", Event{}, err)
 		return
 	}
-	body, release, err := h.bodies.read(w, req)
+	body, release, err := h.bodies.readRequestBody(w, req)
 	defer release()
 	if err != nil {
 		h.answerUnread(w, req, name, err)
@@ -120,7 +120,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.writeAnswer(w, req, name, http.StatusOK, "unwatched", e, nil)
 	default:
 		if r.isNamedByBody(req.Header, body) {
-			e.ID = h.moves.name(e)
+			e.ID = h.moves.eventIDForBody(e)
 		}
 		h.putEvent(w, req, e)
 	}

@@ -25,34 +25,34 @@ type recogniser struct {
 // recognisers know the deliveries of each provider. Forgejo, Gitea and Gogs also set the headers of those whose form they have taken
 // over, so that they come first; generic senders may send anything, and are not known.
 var recognisers = []recogniser{
-	{Forgejo, withHeader("X-Forgejo-Event")},
-	{Gitea, withHeader("X-Gitea-Event")},
-	{Gogs, withHeader("X-Gogs-Event")},
-	{GitHub, withHeader("X-Github-Event")},
-	{GitLab, withHeader("X-Gitlab-Event")},
+	{Forgejo, hasHeader("X-Forgejo-Event")},
+	{Gitea, hasHeader("X-Gitea-Event")},
+	{Gogs, hasHeader("X-Gogs-Event")},
+	{GitHub, hasHeader("X-Github-Event")},
+	{GitLab, hasHeader("X-Gitlab-Event")},
 	{BitbucketServer, isBitbucketServer},
 	{BitbucketCloud, isBitbucketCloud},
-	{Nexus, withHeader("X-Nexus-Webhook-Id")},
-	{AzureDevOps, withFields("eventType", "publisherId")},
-	{Flux, withFields("involvedObject")},
-	{Harbor, withFields("event_data")},
+	{Nexus, hasHeader("X-Nexus-Webhook-Id")},
+	{AzureDevOps, hasFields("eventType", "publisherId")},
+	{Flux, hasFields("involvedObject")},
+	{Harbor, hasFields("event_data")},
 	{Harbor, isHarborCloudEvent},
-	{ECR, withFields("detail-type", "detail", "source")},
-	{ArtifactRegistry, withFields("message", "subscription")},
-	{Artifactory, withFields("domain", "event_type")},
-	{ACR, withFields("action", "target", "request")},
+	{ECR, hasFields("detail-type", "detail", "source")},
+	{ArtifactRegistry, hasFields("message", "subscription")},
+	{Artifactory, hasFields("domain", "event_type")},
+	{ACR, hasFields("action", "target", "request")},
 	{ACR, isACRPing},
-	{Distribution, withFields("events")},
-	{DockerHub, withFields("push_data")},
-	{Quay, withFields("docker_url")},
+	{Distribution, hasFields("events")},
+	{DockerHub, hasFields("push_data")},
+	{Quay, hasFields("docker_url")},
 	{CloudEvents, isCloudEvent},
 }
 
-func withHeader(name string) func(http.Header, map[string]json.RawMessage) bool {
+func hasHeader(name string) func(http.Header, map[string]json.RawMessage) bool {
 	return func(h http.Header, _ map[string]json.RawMessage) bool { return h.Get(name) != "" }
 }
 
-func withFields(names ...string) func(http.Header, map[string]json.RawMessage) bool {
+func hasFields(names ...string) func(http.Header, map[string]json.RawMessage) bool {
 	return func(_ http.Header, fields map[string]json.RawMessage) bool {
 		for _, name := range names {
 			if _, ok := fields[name]; !ok {
@@ -90,7 +90,7 @@ func isHarborCloudEvent(h http.Header, fields map[string]json.RawMessage) bool {
 
 // isACRPing knows what Azure Container Registry sends to try a webhook.
 func isACRPing(_ http.Header, fields map[string]json.RawMessage) bool {
-	return string(fields["action"]) == `"ping"` && withFields("id", "timestamp")(nil, fields)
+	return string(fields["action"]) == `"ping"` && hasFields("id", "timestamp")(nil, fields)
 }
 
 // checkKind returns an error that wraps errWrongKind if a delivery is not from the provider. cause is the error of

@@ -34,9 +34,9 @@ func newMoves(now time.Time) *moves {
 	return &moves{start: now.UTC().Format(time.RFC3339Nano), last: map[string]move{}}
 }
 
-// name returns the id of an event identified by its body: a different one each time another move of its references
-// was reported in between. Events about no reference keep their id.
-func (m *moves) name(e Event) string {
+// eventIDForBody returns the id of an event identified by its body: a different one each time another move of its
+// references was reported in between. Events about no reference keep their id.
+func (m *moves) eventIDForBody(e Event) string {
 	references := []string{e.Receiver}
 	for _, c := range e.Changes {
 		if c.Git != nil {

@@ -28,8 +28,8 @@ type PullChange struct {
 	Decided bool `json:"decided,omitempty"`
 }
 
-// change is the change of a pull request whose repository has these URLs.
-func (c PullChange) change(urls ...string) ([]Change, error) {
+// changesForURLs returns the change of a pull request whose repository has these URLs.
+func (c PullChange) changesForURLs(urls ...string) ([]Change, error) {
 	if c.URLs = distinctWords(urls...); len(c.URLs) == 0 {
 		return nil, errors.New("reading a pull request: the payload has no URL of the repository")
 	}
@@ -77,7 +77,7 @@ func parsePull(body []byte) ([]Change, error) {
 		head = pull.Head.Label // Gitea's form for a deleted branch
 	}
 	c := PullChange{Number: p.Number, Base: pull.Base.Ref, Head: head, Decided: isOver(pull.State) || p.Action == "closed" || p.Action == "reopened"}
-	return c.change(r.CloneURL, r.SSHURL, r.HTMLURL)
+	return c.changesForURLs(r.CloneURL, r.SSHURL, r.HTMLURL)
 }
 
 // parseGiteaEvents reads pushes and pull requests of Gitea, Forgejo and Gogs, which name the event in the first
@@ -137,7 +137,7 @@ func parseMergeRequest(body []byte) ([]Change, error) {
 	}
 	_ = json.Unmarshal(a.Target, &target)
 	c := PullChange{Number: a.IID, Base: a.TargetBranch, Head: a.SourceBranch, Decided: isOver(a.State) || a.Action == "merge" || a.Action == "reopen"}
-	return c.change(p.Project.GitHTTPURL, p.Project.GitSSHURL, p.Project.WebURL, target.HTTPURL, target.SSHURL, target.WebURL)
+	return c.changesForURLs(p.Project.GitHTTPURL, p.Project.GitSSHURL, p.Project.WebURL, target.HTTPURL, target.SSHURL, target.WebURL)
 }
 
 // cloudPulls are the events of Bitbucket Cloud, serverPulls those of Bitbucket Data Center.
@@ -168,7 +168,7 @@ func parseCloudPull(body []byte) ([]Change, error) {
 	}
 	pull := p.PullRequest
 	c := PullChange{Number: pull.ID, Base: pull.Destination.Branch.Name, Head: pull.Source.Branch.Name, Decided: isOver(pull.State)}
-	return c.change(urls...)
+	return c.changesForURLs(urls...)
 }
 
 // parseServerPull reads a pull request of Bitbucket Data Center.
@@ -203,7 +203,7 @@ func parseServerPull(body []byte) ([]Change, error) {
 	}
 	decided := isOver(p.PullRequest.State) || slices.Contains([]string{"pr:reopened", "pr:deleted"}, p.EventKey)
 	c := PullChange{Number: p.PullRequest.ID, Base: to.ID, Head: p.PullRequest.FromRef.ID, Decided: decided}
-	return c.change(urls...)
+	return c.changesForURLs(urls...)
 }
 
 // azurePulls are the events of Azure DevOps; completed and abandoned ones are updated.
@@ -225,7 +225,7 @@ func parseAzurePull(body []byte) ([]Change, error) {
 	}
 	r := p.Resource.Repository
 	c := PullChange{Number: p.Resource.PullRequestID, Base: p.Resource.TargetRefName, Head: p.Resource.SourceRefName, Decided: isOver(p.Resource.Status)}
-	changes, err := c.change(append([]string{r.RemoteURL, r.SSHURL, r.WebURL}, azureURLs(r.RemoteURL)...)...)
+	changes, err := c.changesForURLs(append([]string{r.RemoteURL, r.SSHURL, r.WebURL}, azureURLs(r.RemoteURL)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w (send all resource details)", err)
 	}

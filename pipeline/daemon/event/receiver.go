@@ -128,22 +128,22 @@ func (r Receiver) Validate() error {
 // CheckHeaders returns an error that wraps [ErrSignature] where no body could make a delivery right: its token is wrong, or its
 // signature has no such form. It is asked before a body is read.
 func (r Receiver) CheckHeaders(h http.Header, token string, now time.Time) error {
-	if err := r.verify(h, token, nil, now); err != nil && !errors.Is(err, errMismatch) {
+	if err := r.verifyDelivery(h, token, nil, now); err != nil && !errors.Is(err, errMismatch) {
 		return err
 	}
 	return nil
 }
 
-// verify checks a delivery against the receiver's secret.
+// verifyDelivery checks a delivery against the receiver's secret.
 //
 // Docker Hub, Quay and others cannot sign. Their receiver's token may be in the URL (?token=…) if the sender cannot
 // set a header.
-func (r Receiver) verify(h http.Header, token string, body []byte, now time.Time) error {
+func (r Receiver) verifyDelivery(h http.Header, token string, body []byte, now time.Time) error {
 	if r.Insecure {
 		return nil
 	}
 	if r.Token != nil {
-		return r.Token.verify(h, now)
+		return r.Token.verifyBearerToken(h, now)
 	}
 	if token != "" && h.Get("Authorization") == "" && (r.Provider == Quay || r.Provider == DockerHub) {
 		h = h.Clone()
@@ -166,7 +166,7 @@ func (r Receiver) verify(h http.Header, token string, body []byte, now time.Time
 // bounds the age of signed timestamps.
 func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) (Event, error) {
 	s := senders[r.Provider]
-	if err := r.verify(h, token, body, now); err != nil {
+	if err := r.verifyDelivery(h, token, body, now); err != nil {
 		return Event{}, err
 	}
 	changes, err := s.parse(h, body)
@@ -200,7 +200,7 @@ func uniqueChanges(changes []Change) (out []Change) {
 // identifies the delivery: a proxy that sets the same id on all requests must not turn them into repetitions of the
 // first.
 func (r Receiver) deliveryID(s senderKind, h http.Header, body []byte, now time.Time) string {
-	if id := r.givenID(s, h, body); id != "" {
+	if id := r.senderDeliveryID(s, h, body); id != "" {
 		return id
 	}
 	if s.repeats {
@@ -214,11 +214,11 @@ func (r Receiver) deliveryID(s senderKind, h http.Header, body []byte, now time.
 // for a reference that moved.
 func (r Receiver) isNamedByBody(h http.Header, body []byte) bool {
 	s := senders[r.Provider]
-	return s.moves && r.givenID(s, h, body) == ""
+	return s.moves && r.senderDeliveryID(s, h, body) == ""
 }
 
-// givenID returns the sender's id of a delivery, or "" if it has none.
-func (r Receiver) givenID(s senderKind, h http.Header, body []byte) string {
+// senderDeliveryID returns the sender's id of a delivery, or "" if it has none.
+func (r Receiver) senderDeliveryID(s senderKind, h http.Header, body []byte) string {
 	if s.id != nil {
 		if id := s.id(h, body); id != "" {
 			return hashID(r.Name, "id", id)

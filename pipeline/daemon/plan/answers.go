@@ -38,12 +38,12 @@ type unresponsiveSources struct {
 	waits map[string]time.Time // until when others wait for looks that are under way
 }
 
-// takeTurn waits for the turn to poll a source. It returns an error if polling is pointless: the source did not
+// acquirePollTurn waits for the turn to poll a source. It returns an error if polling is pointless: the source did not
 // answer recently, or another caller has been waiting for its answer for a while. done must be called in any case.
-func (s *unresponsiveSources) takeTurn(ctx context.Context, source string, turn *sync.Mutex) (done func(), err error) {
+func (s *unresponsiveSources) acquirePollTurn(ctx context.Context, source string, turn *sync.Mutex) (done func(), err error) {
 	for {
 		if turn.TryLock() {
-			return func() { s.endLook(source); turn.Unlock() }, s.beginLook(source)
+			return func() { s.endPoll(source); turn.Unlock() }, s.beginPoll(source)
 		}
 		if s.isWaiting(source) {
 			return func() {}, errUnresponsive
@@ -56,32 +56,32 @@ func (s *unresponsiveSources) takeTurn(ctx context.Context, source string, turn 
 	}
 }
 
-func (s *unresponsiveSources) beginLook(source string) error {
+func (s *unresponsiveSources) beginPoll(source string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if until, found := s.until[source]; found && time.Now().Before(until) {
 		return errUnresponsive
 	}
 	delete(s.until, source)
-	s.letWait(source, batchWait)
+	s.deferNextPoll(source, batchWait)
 	return nil
 }
 
-// noteAnswer records that a source has answered, whichever caller has its turn.
-func (s *unresponsiveSources) noteAnswer(source string) {
+// recordSourceAnswer records that a source has answered, whichever caller has its turn.
+func (s *unresponsiveSources) recordSourceAnswer(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.letWait(source, planningWait)
+	s.deferNextPoll(source, planningWait)
 }
 
-func (s *unresponsiveSources) letWait(source string, wait time.Duration) {
+func (s *unresponsiveSources) deferNextPoll(source string, wait time.Duration) {
 	if s.waits == nil {
 		s.waits = map[string]time.Time{}
 	}
 	s.waits[source] = time.Now().Add(wait)
 }
 
-func (s *unresponsiveSources) endLook(source string) {
+func (s *unresponsiveSources) endPoll(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waits, source)
@@ -113,8 +113,8 @@ func (s *unresponsiveSources) isUnresponsive(source string) bool {
 	return time.Now().Before(s.until[source])
 }
 
-// forget drops a source that is no longer used.
-func (s *unresponsiveSources) forget(source string) {
+// forgetSource drops a source that is no longer used.
+func (s *unresponsiveSources) forgetSource(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.until, source)
@@ -149,8 +149,8 @@ func collectJobs(n int, wait time.Duration, look func(i int, answered func()) []
 				sources <- struct{}{}
 				go func() {
 					s := slot{of: sources}
-					defer s.leave()
-					given <- answer{i, look(i, func() { s.moveTo(targets) })}
+					defer s.releaseSlot()
+					given <- answer{i, look(i, func() { s.waitForSlot(targets) })}
 				}()
 			}
 		}()
@@ -185,8 +185,8 @@ type slot struct {
 	left bool
 }
 
-// moveTo waits for another slot, and leaves this one then.
-func (s *slot) moveTo(other chan struct{}) {
+// waitForSlot waits for another slot, and leaves this one then.
+func (s *slot) waitForSlot(other chan struct{}) {
 	other <- struct{}{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *slot) moveTo(other chan struct{}) {
 	s.of = other
 }
 
-func (s *slot) leave() {
+func (s *slot) releaseSlot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = true

@@ -61,7 +61,7 @@ func TestSilentSources(t *testing.T) {
 	var turn sync.Mutex
 	begin := func(want error) func() {
 		t.Helper()
-		done, err := s.takeTurn(t.Context(), "a", &turn)
+		done, err := s.acquirePollTurn(t.Context(), "a", &turn)
 		if !errors.Is(err, want) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
@@ -77,10 +77,10 @@ func TestSilentSources(t *testing.T) {
 	s.until["a"] = time.Now().Add(-time.Second)
 	done = begin(nil)
 	s.waits["a"] = time.Now().Add(-time.Hour)
-	s.noteAnswer("a") // what follows from it takes long
+	s.recordSourceAnswer("a") // what follows from it takes long
 	waited := make(chan error)
 	go func() {
-		done, err := s.takeTurn(t.Context(), "a", &turn)
+		done, err := s.acquirePollTurn(t.Context(), "a", &turn)
 		done()
 		waited <- err
 	}()

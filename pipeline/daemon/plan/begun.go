@@ -32,10 +32,10 @@ func (p *Planner) findBegun(ctx context.Context) (*begunJobs, error) {
 	return &begunJobs{p: p, before: before}, p.Store.Sync(ctx)
 }
 
-// among returns those of the pipelines whose source was polled just now. Another plan may have requested runs since
-// this one began, and have found an older revision than this poll: the stored state does not reflect that yet. A
-// later plan finds this poll recorded.
-func (b *begunJobs) among(ctx context.Context, entries []catalog.Entry) (pending map[string]bool, ok bool) {
+// pendingJobsAmong returns those of the pipelines whose source was polled just now. Another plan may have requested
+// runs since this one began, and have found an older revision than this poll: the stored state does not reflect that
+// yet. A later plan finds this poll recorded.
+func (b *begunJobs) pendingJobsAmong(ctx context.Context, entries []catalog.Entry) (pending map[string]bool, ok bool) {
 	keys := make([]string, len(entries))
 	for i, e := range entries {
 		keys[i] = e.Key
@@ -59,16 +59,16 @@ func (b *begunJobs) among(ctx context.Context, entries []catalog.Entry) (pending
 	return pending, true
 }
 
-// failed returns why the queue could not be asked, nil where it could.
-func (b *begunJobs) failed() error {
+// queueError returns why the queue could not be asked, nil where it could.
+func (b *begunJobs) queueError() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
 }
 
-// request asks for a run. No look is noted between the last check of the job's revision and the moment that the job can be seen by who
-// asks for what is pending.
-func (p *Planner) request(ctx context.Context, job queue.Job) error {
+// requestRun asks for a run. No look is noted between the last check of the job's revision and the moment that the job
+// can be seen by who asks for what is pending.
+func (p *Planner) requestRun(ctx context.Context, job queue.Job) error {
 	p.requesting.RLock()
 	defer p.requesting.RUnlock()
 	p.dropOldRevision(&job)

@@ -16,7 +16,7 @@ func (p *Planner) Unsettled(changes []event.Change, snapshot *source.Snapshot) (
 	if len(entries) == 0 {
 		return 0, 0
 	}
-	left, ok := p.lastSettled(p.sourceKey(entries[0]), entries, Cause{}).unsettled(p, snapshot, nil)
+	left, ok := p.lastSettled(p.sourceKey(entries[0]), entries, Cause{}).pipelinesToExamine(p, snapshot, nil)
 	if !ok {
 		return len(entries), len(entries)
 	}

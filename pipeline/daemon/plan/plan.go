@@ -147,14 +147,14 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 		for i := range jobs {
 			jobs[i].Batch, jobs[i].Trace = batch, trace
 			if !cause.Now {
-				jobs[i].NotBefore = p.notBefore(jobs[i].Pipeline)
+				jobs[i].NotBefore = p.earliestRunTime(jobs[i].Pipeline)
 			}
-			if err := p.request(ctx, jobs[i]); err != nil {
+			if err := p.requestRun(ctx, jobs[i]); err != nil {
 				return err
 			}
 		}
 	}
-	if err := begun.failed(); err != nil {
+	if err := begun.queueError(); err != nil {
 		return err
 	}
 	p.Log.Info("planned", "id", cause.ID, "reason", cause.Reason, "looked at", len(entries), "to run", count, "took", time.Since(cause.Since))
@@ -259,7 +259,7 @@ func (p *Planner) sourceKey(e catalog.Entry) string {
 		p.sources = map[string]sourceText{}
 	}
 	p.uses = countUse(p.uses, string(text))
-	p.leaveText(p.sources[e.Key].text)
+	p.releaseSourceLocked(p.sources[e.Key].text)
 	p.sources[e.Key] = sourceText{digest: e.Digest, file: e.File, text: string(text)}
 	return string(text)
 }
@@ -269,7 +269,7 @@ func (p *Planner) forgetPipeline(key string) {
 	p.unchanged.Forget(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leaveText(p.sources[key].text)
+	p.releaseSourceLocked(p.sources[key].text)
 	delete(p.sources, key)
 	delete(p.next, key)
 	delete(p.looked, key)
@@ -277,8 +277,8 @@ func (p *Planner) forgetPipeline(key string) {
 
 // planSource plans for the pipelines of one source, one group at a time for each source.
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) []queue.Job {
-	defer p.leaveSource(key) // after its turn is released
-	done, err := p.unresponsive.takeTurn(ctx, key, p.sourceLock(key))
+	defer p.releaseSource(key) // after its turn is released
+	done, err := p.unresponsive.acquirePollTurn(ctx, key, p.sourceLock(key))
 	done = sync.OnceFunc(done)
 	defer done()
 	resolved, stored := time.Now(), p.Store.Seen()
@@ -301,18 +301,18 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		p.Log.Warn("a source could not be checked; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
 	if snapshot != nil {
-		p.unresponsive.noteAnswer(key)
-		p.noteLook(entries, resolved)
+		p.unresponsive.recordSourceAnswer(key)
+		p.recordSourcePoll(entries, resolved)
 	}
 	if cause.Drift {
 		done() // the servers that are published to may be slow, and what is known of the source stays as it is
 		cause.answered()
 	}
-	pending, ok := begun.among(ctx, entries)
+	pending, ok := begun.pendingJobsAmong(ctx, entries)
 	if !ok {
 		return nil // the whole plan is made again
 	}
-	some, ok := settled.unsettled(p, snapshot, pending)
+	some, ok := settled.pipelinesToExamine(p, snapshot, pending)
 	if ok {
 		entries = some.entries
 	}
@@ -325,17 +325,18 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	switch {
 	case cause.Drift: // it asks for more than others do
 	case snapshot == nil:
-		p.noteSettled(key, nil)
+		p.recordSettledSource(key, nil)
 	case ok:
-		settled.renew(look, some, plan.open)
+		settled.recordPartialCheck(look, some, plan.open)
 	default:
-		p.noteSettled(key, &settledSource{entries: entries, stored: stored, unneeded: look.Unneeded(), open: plan.open})
+		p.recordSettledSource(key, &settledSource{entries: entries, stored: stored, unneeded: look.Unneeded(), open: plan.open})
 	}
 	return plan.jobs
 }
 
-// noteLook notes when the source of pipelines was looked at. The caller has the source's turn, so the last one noted is the newest.
-func (p *Planner) noteLook(entries []catalog.Entry, at time.Time) {
+// recordSourcePoll notes when the source of pipelines was looked at. The caller has the source's turn, so the last one
+// noted is the newest.
+func (p *Planner) recordSourcePoll(entries []catalog.Entry, at time.Time) {
 	p.requesting.Lock()
 	defer p.requesting.Unlock()
 	p.mu.Lock()
@@ -374,7 +375,7 @@ func sourceHadFailed(state *status.State) bool {
 	return c != nil && c.Reason == "SourceFailed"
 }
 
-// sourceLock returns the lock of a source, until leaveSource is called: two plans never have different ones.
+// sourceLock returns the lock of a source, until releaseSource is called: two plans never have different ones.
 func (p *Planner) sourceLock(key string) *sync.Mutex {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -388,9 +389,9 @@ func (p *Planner) sourceLock(key string) *sync.Mutex {
 	return p.sourceLocks[key]
 }
 
-// notBefore returns when a pipeline may run: at once if it has not run recently, otherwise when the minimum
+// earliestRunTime returns when a pipeline may run: at once if it has not run recently, otherwise when the minimum
 // interval has passed. Further events do not postpone that, so that a busy repository is still rendered.
-func (p *Planner) notBefore(key string) time.Time {
+func (p *Planner) earliestRunTime(key string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {

@@ -17,18 +17,18 @@ import (
 func TestDebounceDoesNotPutOffForEver(t *testing.T) {
 	p := &Planner{Debounce: 200 * time.Millisecond}
 	begin := time.Now()
-	if first := p.notBefore("a"); first.After(begin.Add(50 * time.Millisecond)) {
+	if first := p.earliestRunTime("a"); first.After(begin.Add(50 * time.Millisecond)) {
 		t.Error("the first event waits")
 	}
-	second, third := p.notBefore("a"), p.notBefore("a")
+	second, third := p.earliestRunTime("a"), p.earliestRunTime("a")
 	if !second.Equal(third) || second.Sub(begin) < 150*time.Millisecond || second.Sub(begin) > 300*time.Millisecond {
 		t.Errorf("further events run after %s and %s", second.Sub(begin), third.Sub(begin))
 	}
-	if other := p.notBefore("b"); time.Until(other) > 0 {
+	if other := p.earliestRunTime("b"); time.Until(other) > 0 {
 		t.Error("another pipeline waits")
 	}
 	time.Sleep(time.Until(second) + time.Millisecond)
-	if now := p.notBefore("a"); time.Until(now) > 0 {
+	if now := p.earliestRunTime("a"); time.Until(now) > 0 {
 		t.Error("an event after the time waits")
 	}
 }

@@ -41,9 +41,9 @@ type unsettled struct {
 	stored  uint64          // up to where it is known what is stored of all others
 }
 
-// unsettled returns the pipelines to examine in a snapshot, or false if all must be examined. A pipeline with a job
-// is one of them: its run may have polled the source too early. The caller has the source's turn.
-func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot, pending map[string]bool) (u unsettled, ok bool) {
+// pipelinesToExamine returns the pipelines to examine in a snapshot, or false if all must be examined. A pipeline with
+// a job is one of them: its run may have polled the source too early. The caller has the source's turn.
+func (s *settledSource) pipelinesToExamine(p *Planner, snapshot *source.Snapshot, pending map[string]bool) (u unsettled, ok bool) {
 	if s == nil || snapshot == nil {
 		return u, false
 	}
@@ -82,8 +82,8 @@ func (p *Planner) statesBefore(entries []catalog.Entry, stored uint64) []*status
 	return out
 }
 
-// noteSettled records the result of a poll; nil if it cannot be relied on.
-func (p *Planner) noteSettled(key string, s *settledSource) {
+// recordSettledSource records the result of a poll; nil if it cannot be relied on.
+func (p *Planner) recordSettledSource(key string, s *settledSource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s == nil {
@@ -96,8 +96,9 @@ func (p *Planner) noteSettled(key string, s *settledSource) {
 	p.settled[key] = s
 }
 
-// renew notes what a look has found that went through some pipelines only. The caller has the source's turn.
-func (s *settledSource) renew(look *build.UnchangedCheck, gone unsettled, open map[string]bool) {
+// recordPartialCheck notes what a look has found that went through some pipelines only. The caller has the source's
+// turn.
+func (s *settledSource) recordPartialCheck(look *build.UnchangedCheck, gone unsettled, open map[string]bool) {
 	s.unneeded.Renew(look, gone.keys)
 	s.stored, s.open = gone.stored, open
 }

@@ -20,7 +20,7 @@ func (p *Planner) fetchSafely(ctx context.Context, key string, e catalog.Entry) 
 		return p.fetchSources(ctx, e)
 	})
 	if !errors.Is(err, watchdog.ErrOverdue) {
-		p.notePolled(key)
+		p.recordPollEnd(key)
 	}
 	if ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		p.notePollResult(key, err != nil)
@@ -61,16 +61,16 @@ func countUse(uses map[string]int, key string) map[string]int {
 	return uses
 }
 
-// leaveSource is called by a plan that is done with a source.
-func (p *Planner) leaveSource(key string) {
+// releaseSource is called by a plan that is done with a source.
+func (p *Planner) releaseSource(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leaveText(key)
+	p.releaseSourceLocked(key)
 }
 
-// leaveText forgets a source when the last of those who use it leaves: each commit that a pipeline is pinned to is a source of its own. The
-// caller holds the lock.
-func (p *Planner) leaveText(key string) {
+// releaseSourceLocked forgets a source when the last of those who use it leaves: each commit that a pipeline is pinned
+// to is a source of its own. The caller holds the lock.
+func (p *Planner) releaseSourceLocked(key string) {
 	if p.uses[key] > 1 {
 		p.uses[key]--
 		return
@@ -81,5 +81,5 @@ func (p *Planner) leaveText(key string) {
 	delete(p.polled, key)
 	delete(p.expected, key)
 	delete(p.rests, key)
-	p.unresponsive.forget(key)
+	p.unresponsive.forgetSource(key)
 }

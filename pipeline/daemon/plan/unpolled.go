@@ -23,8 +23,8 @@ const (
 	unpolledGrace     = 2 * time.Minute
 )
 
-// notePolled notes that a look at a source has ended, whether or not the source has answered.
-func (p *Planner) notePolled(source string) {
+// recordPollEnd notes that a look at a source has ended, whether or not the source has answered.
+func (p *Planner) recordPollEnd(source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.polled == nil {

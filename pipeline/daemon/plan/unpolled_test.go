@@ -55,11 +55,11 @@ func TestASourceThatIsNoLongerPolledIsNoticed(t *testing.T) {
 	expect("after an hour", true, "a", "b", "c", "d")
 	for _, name := range []string{"c", "d"} {
 		e, _ := c.Get(name)
-		p.notePolled(p.sourceKey(e))
+		p.recordPollEnd(p.sourceKey(e))
 	}
 	expect("one of three", false, "a", "b")
 	e, _ := c.Get("a")
-	p.notePolled(p.sourceKey(e))
+	p.recordPollEnd(p.sourceKey(e))
 	expect("all were polled", false)
 	for _, name := range []string{"a", "b", "c", "d", "never"} {
 		p.forgetPipeline(name)

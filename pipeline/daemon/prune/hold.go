@@ -21,8 +21,8 @@ type doubt struct {
 	file    catalog.Entry
 }
 
-// findDoubts returns the files that may hold missing pipelines.
-func (k *Keeper) findDoubts(entries []catalog.Entry) (out []doubt) {
+// findUncertainFiles returns the files that may hold missing pipelines.
+func (k *Keeper) findUncertainFiles(entries []catalog.Entry) (out []doubt) {
 	for _, e := range entries {
 		if e.Err == nil {
 			continue
@@ -34,10 +34,10 @@ func (k *Keeper) findDoubts(entries []catalog.Entry) (out []doubt) {
 	return out
 }
 
-// doubtReason returns the reason it is unknown whether a pipeline was removed, or "" if it is known. A file of one
-// tenant does not cast doubt on the pipelines of another, which its author could otherwise keep from being removed
-// indefinitely; nor does a repository that cannot be read.
-func (k *Keeper) doubtReason(pipeline string) string {
+// uncertainRemovalReason returns the reason it is unknown whether a pipeline was removed, or "" if it is known. A file
+// of one tenant does not cast doubt on the pipelines of another, which its author could otherwise keep from being
+// removed indefinitely; nor does a repository that cannot be read.
+func (k *Keeper) uncertainRemovalReason(pipeline string) string {
 	if from, ok := k.Catalog.StatusOf(pipeline); ok && from.Error != "" {
 		return "the pipelines cannot be read now"
 	}
@@ -70,19 +70,20 @@ func (k *Keeper) groupOf(name string) group {
 // share counts all pipelines, those of them that are missing, and those already held.
 type share struct{ all, gone, held int }
 
-// exceeds returns the reason so many should not be removed, or "" if they may. of describes the set they belong to.
-func (s share) exceeds(percent int, of string) string {
+// reasonOverPercent returns the reason so many should not be removed, or "" if they may. of describes the set they
+// belong to.
+func (s share) reasonOverPercent(percent int, of string) string {
 	if s.gone < atLeast || s.gone*100 <= s.all*percent {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d pipelines%s are gone at once, more than removals.max_share (%d %%)", s.gone, s.all, of, percent)
 }
 
-// without excludes missing pipelines.
-func (s share) without(gone int) share { return share{all: s.all - gone, gone: s.gone - gone} }
+// excludeMissing excludes missing pipelines.
+func (s share) excludeMissing(gone int) share { return share{all: s.all - gone, gone: s.gone - gone} }
 
-// shares counts pipelines by their groups.
-func (k *Keeper) shares(gone, known []string) map[group]share {
+// sharesByGroup counts pipelines by their groups.
+func (k *Keeper) sharesByGroup(gone, known []string) map[group]share {
 	out := map[group]share{}
 	for _, name := range known {
 		s := out[k.groupOf(name)]
@@ -100,11 +101,11 @@ func (k *Keeper) shares(gone, known []string) map[group]share {
 	return out
 }
 
-// exceedsAlone returns the reason the missing pipelines of one group should not be removed, or "" if they may. A
+// groupExceedsLimit returns the reason the missing pipelines of one group should not be removed, or "" if they may. A
 // large share of a namespace may be a small share of all, as when a namespace is abandoned: it is removed, unless
 // this makes too many of all, not counting the pipelines that other namespaces are held for.
-func (k *Keeper) exceedsAlone(shares map[group]share, who group) string {
-	own := shares[who].exceeds(k.MaxShare, "")
+func (k *Keeper) groupExceedsLimit(shares map[group]share, who group) string {
+	own := shares[who].reasonOverPercent(k.MaxShare, "")
 	if own == "" || who.namespace == "" {
 		return own
 	}
@@ -113,46 +114,46 @@ func (k *Keeper) exceedsAlone(shares map[group]share, who group) string {
 		if g.namespace == "" {
 			continue
 		}
-		if g != who && s.exceeds(k.MaxShare, "") != "" {
-			s = s.without(s.held)
+		if g != who && s.reasonOverPercent(k.MaxShare, "") != "" {
+			s = s.excludeMissing(s.held)
 		}
 		all.all, all.gone = all.all+s.all, all.gone+s.gone
 	}
-	if all.exceeds(k.MaxShare, "") == "" {
+	if all.reasonOverPercent(k.MaxShare, "") == "" {
 		return ""
 	}
 	return own
 }
 
-// inAll counts the pipelines of all namespaces that belong to no tenant, to detect an event that empties many of
-// them at once, such as the loss of their definition. A writer of one namespace must not hold up the others:
-// pipelines held as too many of their own namespace are excluded, and so is the one namespace that has most of
-// them, which may be about to be held.
-func (k *Keeper) inAll(shares map[group]share) share {
+// shareOutsideTenants counts the pipelines of all namespaces that belong to no tenant, to detect an event that empties
+// many of them at once, such as the loss of their definition. A writer of one namespace must not hold up the others:
+// pipelines held as too many of their own namespace are excluded, and so is the one namespace that has most of them,
+// which may be about to be held.
+func (k *Keeper) shareOutsideTenants(shares map[group]share) share {
 	var all share
 	most := 0
 	for g, s := range shares {
 		if g.namespace == "" {
 			continue
 		}
-		if s.exceeds(k.MaxShare, "") != "" {
-			s = s.without(s.held)
+		if s.reasonOverPercent(k.MaxShare, "") != "" {
+			s = s.excludeMissing(s.held)
 			most = max(most, s.gone)
 		}
 		all.all, all.gone = all.all+s.all, all.gone+s.gone
 	}
-	return all.without(most)
+	return all.excludeMissing(most)
 }
 
-// tooMany returns, by pipeline, the reason so many should not be removed without confirmation; those that may be
-// removed have no entry. They are counted by tenant, or by namespace in a cluster without tenants. An empty
+// removalLimitReasons returns, by pipeline, the reason so many should not be removed without confirmation; those that
+// may be removed have no entry. They are counted by tenant, or by namespace in a cluster without tenants. An empty
 // directory is much more often one that was not mounted, or a repository emptied by mistake, than intended.
-func (k *Keeper) tooMany(gone, known []string) map[string]string {
-	shares := k.shares(gone, known)
-	inAll := k.inAll(shares).exceeds(k.MaxShare, " of all namespaces")
+func (k *Keeper) removalLimitReasons(gone, known []string) map[string]string {
+	shares := k.sharesByGroup(gone, known)
+	inAll := k.shareOutsideTenants(shares).reasonOverPercent(k.MaxShare, " of all namespaces")
 	alone := map[group]string{}
 	for who := range shares {
-		alone[who] = k.exceedsAlone(shares, who)
+		alone[who] = k.groupExceedsLimit(shares, who)
 	}
 	out := map[string]string{}
 	for _, name := range gone {
@@ -188,7 +189,7 @@ func (k *Keeper) isLost(name string) bool {
 }
 
 // approveDue lets those go that are due, as one cause, so that they become one commit for each branch. One that was too many
-// once needs a word even when the others have been dealt with. many are the reasons of tooMany.
+// once needs a word even when the others have been dealt with. many are the reasons of removalLimitReasons.
 func (k *Keeper) approveDue(ctx context.Context, gone []string, many map[string]string) error {
 	var due, reasons []string
 	held := 0
@@ -197,10 +198,10 @@ func (k *Keeper) approveDue(ctx context.Context, gone []string, many map[string]
 		if !ok || r.Removal == nil || !r.Removal.Approved && time.Since(r.Removal.Since) < k.delayOf(name) {
 			continue
 		}
-		because := k.doubtReason(name)
+		because := k.uncertainRemovalReason(name)
 		if because == "" && !r.Removal.Approved {
 			var err error
-			if because, err = k.holdBack(ctx, name, r.Removal, many[name]); err != nil {
+			if because, err = k.holdRemovalForApproval(ctx, name, r.Removal, many[name]); err != nil {
 				return err
 			}
 		}
@@ -223,8 +224,8 @@ func (k *Keeper) delayOf(name string) time.Duration {
 	return k.Delay
 }
 
-// holdBack notes that a removal needs a word, and returns why; "" where it does not.
-func (k *Keeper) holdBack(ctx context.Context, name string, removal *status.Removal, many string) (because string, err error) {
+// holdRemovalForApproval notes that a removal needs a word, and returns why; "" where it does not.
+func (k *Keeper) holdRemovalForApproval(ctx context.Context, name string, removal *status.Removal, many string) (because string, err error) {
 	if removal.Held {
 		return removal.Message, nil
 	}

@@ -111,16 +111,16 @@ func (k *Keeper) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := k.markGone(ctx, gone); err != nil {
+	if err := k.recordMissingPipelines(ctx, gone); err != nil {
 		return err
 	}
 	k.checked = now
 	if unsure {
 		k.checked = nil // to look again
 	}
-	doubts := k.findDoubts(entries)
+	doubts := k.findUncertainFiles(entries)
 	k.doubts.Store(&doubts)
-	return k.approveDue(ctx, gone, k.tooMany(gone, known))
+	return k.approveDue(ctx, gone, k.removalLimitReasons(gone, known))
 }
 
 // registerPipelines records the declarations of valid pipelines, and the return of missing ones. A pipeline that
@@ -178,9 +178,9 @@ func (k *Keeper) registerPipeline(ctx context.Context, e catalog.Entry, confirme
 	})
 }
 
-// markGone records since when pipelines are missing and the final declarations of their authors, and requests
-// planning of their possible successors.
-func (k *Keeper) markGone(ctx context.Context, gone []string) error {
+// recordMissingPipelines records since when pipelines are missing and the final declarations of their authors, and
+// requests planning of their possible successors.
+func (k *Keeper) recordMissingPipelines(ctx context.Context, gone []string) error {
 	var heirs []string
 	for _, name := range gone {
 		word, deleted := k.Catalog.LastWordOf(name)
@@ -316,7 +316,7 @@ func (k *Keeper) Removals() []Removal {
 		case r.Removal.Held:
 			one.State = Held
 		case time.Since(r.Removal.Since) >= k.delayOf(name):
-			if doubt := k.doubtReason(name); doubt != "" {
+			if doubt := k.uncertainRemovalReason(name); doubt != "" {
 				one.State, one.Message = Held, doubt
 			}
 		}

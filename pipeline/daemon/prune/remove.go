@@ -50,7 +50,7 @@ func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, e
 	r.Targets.Enter(job.Cause, job.Pipeline, job.Batch)
 	defer r.Targets.Leave(job.Cause, job.Pipeline)
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
-	message, err := r.unpublishAll(ctx, job, reg)
+	message, err := r.unpublishAllTargets(ctx, job, reg)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -112,8 +112,8 @@ func (r *Remover) removalFailed(ctx context.Context, pipeline string, err error)
 	return &queue.RetryError{After: queue.Backoff(failures, pipeline), Err: err}
 }
 
-// unpublishAll removes or leaves the output of the pipeline and describes the outcome.
-func (r *Remover) unpublishAll(ctx context.Context, job queue.Job, reg status.Registration) (string, error) {
+// unpublishAllTargets removes or leaves the output of the pipeline and describes the outcome.
+func (r *Remover) unpublishAllTargets(ctx context.Context, job queue.Job, reg status.Registration) (string, error) {
 	var left, done []string
 	leave := reg.Policy != v1alpha1.DeletionDelete || reg.Suspended || r.Store.Control(job.Pipeline).Suspended
 	state := r.Store.Get(job.Pipeline)
@@ -125,7 +125,7 @@ func (r *Remover) unpublishAll(ctx context.Context, job queue.Job, reg status.Re
 			left = append(left, to.Target())
 			continue
 		}
-		text, _, err := r.unpublishFrom(ctx, job, reg, to, state)
+		text, _, err := r.unpublishFromTarget(ctx, job, reg, to, state)
 		if err != nil {
 			return "", fmt.Errorf("removing what was published to %s: %w", to.Target(), err)
 		}
@@ -156,9 +156,9 @@ func (r *Remover) checkTakenOver(pipeline string, reg status.Registration, to v1
 	return err
 }
 
-// unpublishFrom removes what a pipeline has published to one place. It returns what became of it in words, and whether anything
-// was removed.
-func (r *Remover) unpublishFrom(ctx context.Context, job queue.Job, reg status.Registration, to v1alpha1.Publish, state *status.State) (text string, changed bool, err error) {
+// unpublishFromTarget removes what a pipeline has published to one place. It returns what became of it in words, and
+// whether anything was removed.
+func (r *Remover) unpublishFromTarget(ctx context.Context, job queue.Job, reg status.Registration, to v1alpha1.Publish, state *status.State) (text string, changed bool, err error) {
 	target, err := r.Targets.Open(ctx, reg.Namespace, to)
 	if err != nil {
 		return "", false, err

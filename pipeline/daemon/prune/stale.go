@@ -40,7 +40,7 @@ func (r *Remover) RemoveStale(ctx context.Context, job queue.Job, p *v1alpha1.Re
 			notes = append(notes, "left as it is: "+to.Target())
 			continue
 		}
-		text, removed, err := r.unpublishFrom(ctx, job, reg, to, state)
+		text, removed, err := r.unpublishFromTarget(ctx, job, reg, to, state)
 		if err != nil {
 			return notes, changed, fmt.Errorf("removing what was published to %s, which is not in spec.publish any more (deletionPolicy: Orphan leaves it): %w", to.Target(), err)
 		}

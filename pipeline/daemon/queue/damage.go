@@ -86,7 +86,7 @@ func (q *Queue) reportDamage(ctx context.Context, used bool, lost []string) erro
 	if used {
 		return nil
 	}
-	return noteUse(q.opts.Dir)
+	return markDirectoryUsed(q.opts.Dir)
 }
 
 // maxDetails bounds for how many messages that were removed the server is asked for details: it lists every one.

@@ -25,8 +25,8 @@ func newLocalLocks() *localLocks { return &localLocks{held: map[string]bool{}} }
 // errClosed is of a queue that was closed: another one may have its directory, and its locks.
 var errClosed = errors.New("the queue is closed")
 
-// take returns false if the lock is held.
-func (l *localLocks) take(name string) (*heldLock, bool, error) {
+// tryAcquireLock returns false if the lock is held.
+func (l *localLocks) tryAcquireLock(name string) (*heldLock, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed.Load() {
@@ -48,8 +48,8 @@ func (l *localLocks) take(name string) (*heldLock, bool, error) {
 	return h, true, nil
 }
 
-// has reports whether a lock is held whose name begins with a prefix.
-func (l *localLocks) has(prefix string) bool {
+// hasLockWithPrefix reports whether a lock is held whose name begins with a prefix.
+func (l *localLocks) hasLockWithPrefix(prefix string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name := range l.held {

@@ -76,7 +76,7 @@ func (q *Locks) tryLock(ctx context.Context, name string) (*heldLock, bool, erro
 		if err := ctx.Err(); err != nil {
 			return nil, false, fmt.Errorf("locking %s: %w", name, err)
 		}
-		h, ok, err := q.local.take(name)
+		h, ok, err := q.local.tryAcquireLock(name)
 		if err != nil {
 			return nil, false, fmt.Errorf("locking %s: %w", name, err)
 		}
@@ -115,7 +115,7 @@ func (h *heldLock) keepRenewing(ctx context.Context, c *lockClaim, every time.Du
 	pause := func() time.Duration { return every*3/4 + rand.N(every/4+1) }
 	for wait := pause(); backoff.Wait(ctx, wait) == nil; {
 		now := time.Now()
-		renewed, lost := c.renewLock(ctx, now, h.patience(now, every))
+		renewed, lost := c.renewLock(ctx, now, h.renewalRequestTimeout(now, every))
 		switch {
 		case !renewed.IsZero():
 			h.renewed.Store(int64(renewed.Sub(h.began)))
@@ -129,8 +129,9 @@ func (h *heldLock) keepRenewing(ctx context.Context, c *lockClaim, every time.Du
 	}
 }
 
-// patience is how long a request may take: one that is not answered leaves time for others before the lock runs out.
-func (h *heldLock) patience(now time.Time, every time.Duration) time.Duration {
+// renewalRequestTimeout returns how long a request may take: one that is not answered leaves time for others before the
+// lock runs out.
+func (h *heldLock) renewalRequestTimeout(now time.Time, every time.Duration) time.Duration {
 	left := h.valid - now.Sub(h.began) + time.Duration(h.renewed.Load())
 	return min(max(left/2, every/4), requestTimeout)
 }

@@ -52,7 +52,7 @@ func tryUntilStored(ctx context.Context, try func(ctx context.Context) (duplicat
 			// An earlier try may have stored it, whose answer was lost: that is no repetition by the sender.
 			return duplicate && !unsure, nil
 		}
-		if !isPassing(err) {
+		if !isTransientError(err) {
 			return false, err
 		}
 		unsure = true
@@ -64,8 +64,8 @@ func tryUntilStored(ctx context.Context, try func(ctx context.Context) (duplicat
 	}
 }
 
-// isPassing reports whether an error is one that a cluster returns while it has no leader.
-func isPassing(err error) bool {
+// isTransientError reports whether an error is one that a cluster returns while it has no leader.
+func isTransientError(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrDisconnected) {
 		return true

@@ -32,7 +32,7 @@ func isUsed(dir string) (bool, error) {
 	return true, nil
 }
 
-func noteUse(dir string) error {
+func markDirectoryUsed(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, usedName), nil, 0o600); err != nil {
 		return fmt.Errorf("noting that the queue is used: %w", err)
 	}

@@ -33,7 +33,7 @@ func (q *Jobs) replaceJob(ctx context.Context, j Job) error {
 			_ = json.Unmarshal(found.Data, &waiting) // an unreadable job requests no tasks
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			last, waiting = 0, Job{} // it has ended meanwhile
-		case errors.As(err, &api) && !isPassing(err):
+		case errors.As(err, &api) && !isTransientError(err):
 			_, err = q.js.Publish(ctx, subject, data) // it is damaged, and must not stay for that
 			return err
 		default:

@@ -141,10 +141,10 @@ func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 		if len(t.rows) != before {
 			t.named++
 			clear(t.sorted)
-			t.noteFew(name, len(t.rows) > before)
+			t.updateNameIndex(name, len(t.rows) > before)
 		}
 	}
-	t.noteChange(tableChange{name, entry.Revision()})
+	t.recordTableChange(tableChange{name, entry.Revision()})
 	t.seen = max(t.seen, entry.Revision())
 	close(t.waiting)
 	t.waiting = make(chan struct{})
@@ -157,8 +157,8 @@ func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 	}
 }
 
-// noteChange keeps a change for ChangedSince. The caller holds the lock.
-func (t *Table) noteChange(c tableChange) {
+// recordTableChange keeps a change for ChangedSince. The caller holds the lock.
+func (t *Table) recordTableChange(c tableChange) {
 	if len(t.recent) == 2*keptChanges {
 		for _, gone := range t.recent[:keptChanges] {
 			t.before = max(t.before, gone.revision)
@@ -307,8 +307,8 @@ func (t *Table) beginningWith(prefix string) (names []string) {
 	return names
 }
 
-// noteFew adds a new name, or removes a deleted one. The caller holds the lock.
-func (t *Table) noteFew(name string, came bool) {
+// updateNameIndex adds a new name, or removes a deleted one. The caller holds the lock.
+func (t *Table) updateNameIndex(name string, came bool) {
 	for prefix, names := range t.few {
 		if !strings.HasPrefix(name, prefix) {
 			continue

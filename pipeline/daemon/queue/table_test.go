@@ -163,7 +163,7 @@ func TestALockWhoseAnswerWasLost(t *testing.T) {
 func TestATableTellsWhatHasChangedSince(t *testing.T) {
 	table := newTable(nil)
 	for last := range uint64(5*keptChanges + 7) {
-		table.noteChange(tableChange{fmt.Sprint(last), last})
+		table.recordTableChange(tableChange{fmt.Sprint(last), last})
 		table.seen = last
 		if last%501 != 0 {
 			continue

@@ -28,7 +28,7 @@ func (q *Jobs) HasWorkers(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if q.local != nil {
-		return q.local.has(pipelineLock), nil
+		return q.local.hasLockWithPrefix(pipelineLock), nil
 	}
 	locks, err := q.js.Stream(ctx, "KV_"+q.prefixedName("LOCKS"))
 	if err != nil {

@@ -67,7 +67,7 @@ func (a *attempt) runStages(ctx context.Context) error {
 	forced := a.isForced()
 	reason, needed := a.r.Builder.Needs(a.p, a.state, a.snapshot)
 	if !needed && !forced {
-		if err := a.settle(ctx); err != nil {
+		if err := a.settleReviewedPullRequests(ctx); err != nil {
 			return &StageError{Stage: status.StagePublish, Err: err}
 		}
 		if a.lookForDrift(ctx); !a.drift.repairs {
@@ -93,16 +93,16 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := publish.CheckGates(a.p.Spec, a.built.Results, a.built.Objects); err != nil {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
-	if err := a.notePublishing(ctx); err != nil {
+	if err := a.recordPublishStart(ctx); err != nil {
 		return &StageError{Stage: status.StagePublish, Err: err}
 	}
 	return a.publishResult(ctx)
 }
 
-// notePublishing stores that from here on the published output may be newer than the state records. Without that, a
+// recordPublishStart stores that from here on the published output may be newer than the state records. Without that, a
 // run that is killed between a push and the saving of the state leaves output behind that no later run corrects if
 // the source or the pipeline returns to its previous content: the state would claim that it is unchanged.
-func (a *attempt) notePublishing(ctx context.Context) error {
+func (a *attempt) recordPublishStart(ctx context.Context) error {
 	if a.state.Publishing {
 		return nil
 	}
@@ -117,8 +117,8 @@ func (a *attempt) notePublishing(ctx context.Context) error {
 	return a.saveState(ctx)
 }
 
-// keepNotes stores for many pipelines that they are about to be published.
-func (r *Runner) keepNotes(ctx context.Context, notes []*publish.Note) error {
+// storePublishingNotes stores for many pipelines that they are about to be published.
+func (r *Runner) storePublishingNotes(ctx context.Context, notes []*publish.Note) error {
 	revisions := map[string]uint64{}
 	for _, n := range notes {
 		revisions[n.Pipeline] = n.Revision
@@ -211,11 +211,11 @@ func (a *attempt) reportRun(ctx context.Context, entry status.Run, stage *StageE
 	}
 	a.log.Log(ctx, level, "run ended", args...)
 	a.r.Observe(a.newObservation(entry, at))
-	a.tellRun(ctx, entry, stage)
+	a.notifyReceivers(ctx, entry, stage)
 }
 
-// step is a step of the run for the watchdog.
-func (a *attempt) step(name string, limit time.Duration) watchdog.Step {
+// newWatchdogStep returns a step of the run for the watchdog.
+func (a *attempt) newWatchdogStep(name string, limit time.Duration) watchdog.Step {
 	return watchdog.Step{Name: name, Subject: a.entry.Key, Limit: limit}
 }
 

@@ -50,7 +50,7 @@ func (a *attempt) saveDiffInTime(ctx context.Context, entry status.Run) bool {
 	}
 	// Who is left behind has its turn until it has ended: it works still.
 	var taken atomic.Bool
-	saved, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepDifference, diffTimeout), func(ctx context.Context) (bool, error) {
+	saved, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepDifference, diffTimeout), func(ctx context.Context) (bool, error) {
 		if !taken.CompareAndSwap(false, true) {
 			return false, nil
 		}
@@ -122,7 +122,7 @@ func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, 
 
 // fileDiff is the difference of one file, no longer than it may be.
 func (r *Runner) fileDiff(ctx context.Context, name string, before, after []byte) status.FileDiff {
-	one := status.FileDiff{Path: name, Injected: r.injected.of(ctx, after), InjectedBefore: r.injected.of(ctx, before)}
+	one := status.FileDiff{Path: name, Injected: r.injected.linesOfFile(ctx, after), InjectedBefore: r.injected.linesOfFile(ctx, before)}
 	before, after = redact.Pair(before, after) // who may look at the page need not be who may read Secrets
 	patch := diff.Unified(name, []diff.Chunk{{Old: before, New: after}})
 	if len(patch) > maxDiffPatch {

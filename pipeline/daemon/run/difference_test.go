@@ -120,7 +120,7 @@ func TestWithoutTheInjectedLinesTheOriginalIsLeft(t *testing.T) {
 			if before == after {
 				t.Fatal("nothing was injected")
 			}
-			lines := (&injectedLines{}).of(t.Context(), []byte(after))
+			lines := (&injectedLines{}).linesOfFile(t.Context(), []byte(after))
 			if got := without(after, lines); got != before {
 				t.Errorf("what is not marked differs from the original:\n%s", cmp.Diff(before, got))
 			}
@@ -140,7 +140,7 @@ func TestInjectedLinesOfWhatTheUserWrote(t *testing.T) {
 	after := injected(t, deployment("web", "", probe), plainPolicy)
 	var marked []string
 	all := strings.Split(after, "\n")
-	for _, n := range (&injectedLines{}).of(t.Context(), []byte(after)) {
+	for _, n := range (&injectedLines{}).linesOfFile(t.Context(), []byte(after)) {
 		marked = append(marked, strings.TrimSpace(all[n-1]))
 	}
 	if !slices.Contains(marked, "path: /app-health/app/readyz") || !slices.Contains(marked, "port: 15020") {
@@ -161,7 +161,7 @@ func TestNothingIsMarked(t *testing.T) {
 		"no injection":     injected(t, deployment("web", "", ""), ""),
 		"the user's proxy": injected(t, deployment("web", "", "      - name: proxy\n        image: envoy:1\n"), ""),
 	} {
-		if got := (&injectedLines{}).of(t.Context(), []byte(text)); len(got) != 0 {
+		if got := (&injectedLines{}).linesOfFile(t.Context(), []byte(text)); len(got) != 0 {
 			t.Errorf("%s: lines %v", name, got)
 		}
 	}
@@ -222,21 +222,21 @@ func TestLongPatchesAreCut(t *testing.T) {
 func TestInjectedLinesAreRemembered(t *testing.T) {
 	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	var l injectedLines
-	if got := l.of(t.Context(), []byte(text)); got != nil {
+	if got := l.linesOfFile(t.Context(), []byte(text)); got != nil {
 		t.Fatalf("nothing is injected, got lines %v", got)
 	}
 	sum := func(i int) (key [sha256.Size]byte) { binary.BigEndian.PutUint32(key[:], uint32(i)); return key }
-	l.remember(sum(0), []int32{3, 4})
+	l.cacheInjectedLines(sum(0), []int32{3, 4})
 	for i := 1; i < maxInjectedFiles/2; i++ {
-		l.remember(sum(i), []int32{int32(i)})
+		l.cacheInjectedLines(sum(i), []int32{int32(i)})
 	}
-	if got, ok := l.recall(sum(0)); !ok || !slices.Equal(widened(got), []int{3, 4}) {
+	if got, ok := l.recallCachedLines(sum(0)); !ok || !slices.Equal(toIntLines(got), []int{3, 4}) {
 		t.Errorf("got %v, %v of what was remembered a while ago", got, ok)
 	}
 	for i := range 3 {
-		l.remember(sum(-i-1), make([]int32, maxInjectedLines/2))
+		l.cacheInjectedLines(sum(-i-1), make([]int32, maxInjectedLines/2))
 	}
-	if _, ok := l.recall(sum(0)); ok || len(l.young)+len(l.old) != 2 {
+	if _, ok := l.recallCachedLines(sum(0)); ok || len(l.young)+len(l.old) != 2 {
 		t.Errorf("%d and %d files are remembered after large ones", len(l.young), len(l.old))
 	}
 }

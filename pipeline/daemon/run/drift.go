@@ -32,7 +32,7 @@ func (a *attempt) lookForDrift(ctx context.Context) {
 	if !a.job.Drift && !a.state.Asked(a.p, a.control) {
 		return
 	}
-	found, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepPublish, driftTimeout), func(ctx context.Context) (string, error) {
+	found, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepPublish, driftTimeout), func(ctx context.Context) (string, error) {
 		return publish.FindDrift(ctx, a.r.Targets, a.p, a.state, a.started, 0)
 	})
 	if err != nil {
@@ -46,12 +46,13 @@ func (a *attempt) lookForDrift(ctx context.Context) {
 // settledResult is what a run has found of what people did with what waits for them.
 type settledResult struct{ looked, changed bool }
 
-// settle brings to an end what people have done with pull requests that the pipeline's results wait in.
-func (a *attempt) settle(ctx context.Context) error {
+// settleReviewedPullRequests brings to an end what people have done with pull requests that the pipeline's results wait
+// in.
+func (a *attempt) settleReviewedPullRequests(ctx context.Context) error {
 	if !a.job.Drift && !a.state.Asked(a.p, a.control) || !publish.WaitsForPeople(a.state) {
 		return nil
 	}
-	changed, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepPublish, publish.PublishWait), func(ctx context.Context) (bool, error) {
+	changed, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepPublish, publish.PublishWait), func(ctx context.Context) (bool, error) {
 		return publish.Settle(ctx, a.r.Targets, a.p, a.state, a.started)
 	})
 	a.settled = settledResult{looked: err == nil, changed: changed}
@@ -61,9 +62,9 @@ func (a *attempt) settle(ctx context.Context) error {
 	return err
 }
 
-// isNews reports whether a state does not record the finding yet. A state that reports a failure keeps reporting
+// isNewDrift reports whether a state does not record the finding yet. A state that reports a failure keeps reporting
 // that.
-func (d driftResult) isNews(s *status.State) bool {
+func (d driftResult) isNewDrift(s *status.State) bool {
 	if !d.looked || d.repairs {
 		return false
 	}

@@ -42,12 +42,12 @@ func TestOnlyWhatOthersWaitForIsHurried(t *testing.T) {
 		n := &notice{log: slog.New(slog.NewTextHandler(&log, nil)), hurried: make(chan struct{})}
 		n.run.Run.ID = id
 		n.send = func() error { send(n.hurried); return nil }
-		s.add(queueKey{"shop", "one"}, n)
+		s.enqueueNotice(queueKey{"shop", "one"}, n)
 	}
 	waits := func(hurried <-chan struct{}) { <-hurried }
 	add("1", waits)
 	add("2", waits)
-	s.hurry()
+	s.sendPendingOnce()
 	add("3", waits) // or 2 would be the last
 	begun := make(chan bool, 1)
 	add("4", func(hurried <-chan struct{}) {

@@ -30,7 +30,7 @@ func (a *attempt) fetchSource(ctx context.Context) (err error) {
 	defer span.End()
 	start := time.Now()
 	defer func() { a.measured.Fetch = time.Since(start) }()
-	found, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepFetch, fetchTimeout), a.findSource)
+	found, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepFetch, fetchTimeout), a.findSource)
 	a.snapshot, a.resolved = found.snapshot, found.resolved
 	return err
 }
@@ -88,11 +88,11 @@ func plannedRevisions(job queue.Job) source.Revisions {
 // errMoved is about a source that has moved on.
 var errMoved = errors.New("the source has moved during the run")
 
-// lookAgain polls the source once more at the end of retries: the planner requests no run of a pipeline that is
+// repollSource polls the source once more at the end of retries: the planner requests no run of a pipeline that is
 // being retried while its source does not answer, so that an event may have arrived without a run. The job is then
 // redelivered.
-func (a *attempt) lookAgain(ctx context.Context) error {
-	newest, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepFetch, fetchTimeout), a.isNewest)
+func (a *attempt) repollSource(ctx context.Context) error {
+	newest, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepFetch, fetchTimeout), a.isNewest)
 	if err == nil && newest {
 		return nil
 	}

@@ -28,14 +28,14 @@ type injectedLines struct {
 	lines      int                           // in the young
 }
 
-// of returns the lines of a file.
-func (l *injectedLines) of(ctx context.Context, content []byte) []int {
+// linesOfFile returns the lines of a file.
+func (l *injectedLines) linesOfFile(ctx context.Context, content []byte) []int {
 	if len(content) == 0 {
 		return nil
 	}
 	key := sha256.Sum256(content)
-	if known, ok := l.recall(key); ok {
-		return widened(known)
+	if known, ok := l.recallCachedLines(key); ok {
+		return toIntLines(known)
 	}
 	l.prepare.Do(func() { l.remover, _ = injection.NewRemover() })
 	if l.remover == nil {
@@ -43,12 +43,12 @@ func (l *injectedLines) of(ctx context.Context, content []byte) []int {
 	}
 	found := l.remover.Lines(ctx, content)
 	if ctx.Err() == nil {
-		l.remember(key, narrowed(found))
+		l.cacheInjectedLines(key, toInt32Lines(found))
 	}
 	return found
 }
 
-func (l *injectedLines) recall(key [sha256.Size]byte) ([]int32, bool) {
+func (l *injectedLines) recallCachedLines(key [sha256.Size]byte) ([]int32, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known, ok := l.young[key]; ok {
@@ -58,7 +58,7 @@ func (l *injectedLines) recall(key [sha256.Size]byte) ([]int32, bool) {
 	return known, ok
 }
 
-func (l *injectedLines) remember(key [sha256.Size]byte, lines []int32) {
+func (l *injectedLines) cacheInjectedLines(key [sha256.Size]byte, lines []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.young == nil || l.lines+len(lines) > maxInjectedLines/2 || len(l.young) >= maxInjectedFiles/2 {
@@ -68,7 +68,7 @@ func (l *injectedLines) remember(key [sha256.Size]byte, lines []int32) {
 	l.lines += len(lines)
 }
 
-func narrowed(lines []int) []int32 {
+func toInt32Lines(lines []int) []int32 {
 	out := make([]int32, len(lines))
 	for i, line := range lines {
 		out[i] = int32(line) //nolint:gosec // a file of two thousand million lines is not looked at
@@ -76,7 +76,7 @@ func narrowed(lines []int) []int32 {
 	return out
 }
 
-func widened(lines []int32) []int {
+func toIntLines(lines []int32) []int {
 	if len(lines) == 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ func (a *attempt) keepPublished(ctx context.Context) error {
 	if !published.Concerns(a.built.Response) {
 		return nil
 	}
-	step := a.step(watchdog.StepPublish, publish.PublishWait)
+	step := a.newWatchdogStep(watchdog.StepPublish, publish.PublishWait)
 	step.Subject += " reading what is published"
 	files, err := watchdog.Run(ctx, a.r.Watchdog, step, a.readPublished)
 	if err != nil {

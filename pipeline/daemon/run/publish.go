@@ -41,17 +41,17 @@ func (a *attempt) publishResult(ctx context.Context) error {
 	for i, to := range a.p.Spec.Publish {
 		p := targetResult{published: v1alpha1.Published{Target: to.Target()}}
 		// Each place bounds its own operations; this bounds the cases that none of them anticipates.
-		step := a.step(watchdog.StepPublish, publish.PublishWait)
+		step := a.newWatchdogStep(watchdog.StepPublish, publish.PublishWait)
 		step.Subject += " " + p.published.Target
 		p.receipt, p.err = watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (publish.Receipt, error) { return a.publishTo(ctx, to) })
 		if p.err == nil {
 			p.published.SourceRevision, p.published.Revision = a.snapshot.Revision, p.receipt.Revision
 			p.published.Sources, p.published.Snapshots = a.snapshot.SourceRevisions(), a.snapshotDigests()
 			if !p.receipt.Changed {
-				keepSnapshots(&p.published, a.state.Status.Published)
+				inheritSnapshotNames(&p.published, a.state.Status.Published)
 			}
 			p.published.PullRequest = p.receipt.PullRequest
-			a.noteIstio(&p.published)
+			a.recordIstioVersions(&p.published)
 		} else {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
 			failed = append(failed, publishError(p.err))
@@ -71,8 +71,9 @@ func (a *attempt) publishResult(ctx context.Context) error {
 	return nil
 }
 
-// keepSnapshots has what is published as it was before name the snapshots that it was rendered with then: its provenance does.
-func keepSnapshots(now *v1alpha1.Published, before []v1alpha1.Published) {
+// inheritSnapshotNames has what is published as it was before name the snapshots that it was rendered with then: its
+// provenance does.
+func inheritSnapshotNames(now *v1alpha1.Published, before []v1alpha1.Published) {
 	for _, one := range before {
 		if one.Target == now.Target {
 			now.Snapshots = one.Snapshots
@@ -80,8 +81,8 @@ func keepSnapshots(now *v1alpha1.Published, before []v1alpha1.Published) {
 	}
 }
 
-// noteIstio notes which versions of Istio a result has, and those of what is merged as long as it waits.
-func (a *attempt) noteIstio(now *v1alpha1.Published) {
+// recordIstioVersions notes which versions of Istio a result has, and those of what is merged as long as it waits.
+func (a *attempt) recordIstioVersions(now *v1alpha1.Published) {
 	if now.PullRequest == nil && now.Revision == "" {
 		return
 	}
@@ -153,7 +154,7 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 	if err != nil {
 		return publish.Receipt{}, err
 	}
-	change, err := a.changeFor(ctx, to)
+	change, err := a.newChangeFor(ctx, to)
 	if err != nil {
 		return publish.Receipt{}, err
 	}
@@ -192,8 +193,8 @@ func (a *attempt) snapshotDigests() (digests []string) {
 // errContent is about a result that cannot be written as files.
 var errContent = errors.New("the result cannot be written")
 
-// changeFor is the result as a place gets it.
-func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.Change, error) {
+// newChangeFor is the result as a place gets it.
+func (a *attempt) newChangeFor(ctx context.Context, to v1alpha1.Publish) (publish.Change, error) {
 	writer, err := a.r.Targets.Writer(ctx, a.p, to)
 	if err != nil {
 		return publish.Change{}, err

@@ -27,7 +27,7 @@ import (
 // recordRun records the outcome of the run and sends notifications.
 func (a *attempt) recordRun(ctx context.Context, err error) error {
 	if a.skipped && err == nil {
-		if a.drift.isNews(a.state) {
+		if a.drift.isNewDrift(a.state) {
 			return a.recordDrift(ctx)
 		}
 		if a.endsFailure() {
@@ -74,7 +74,7 @@ func retryWait(p *v1alpha1.RenderPipeline, key string, failures int) time.Durati
 // saveRun saves the state with a run in its history, and sends notifications about the run.
 func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageError) error {
 	dropped := a.state.Add(entry, a.r.History)
-	a.noteTold()
+	a.recordNotifiedReceivers()
 	a.state.NoteRequests(a.p, a.control)
 	if err := a.saveState(ctx); err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
@@ -159,7 +159,7 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.receipt.Outcome.Added), entry.Modified+len(p.receipt.Outcome.Modified), entry.Deleted+len(p.receipt.Outcome.Deleted)
 	}
 	entry.Outcome, entry.Message = a.outcomeOf(err, entry)
-	if held := a.heldBack(); held != "" && err == nil {
+	if held := a.reasonToWait(); held != "" && err == nil {
 		entry.Message = status.OneLine(entry.Message + "; " + held)
 	}
 	for _, text := range a.staleNotes {
@@ -178,7 +178,7 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 		return status.Refused, status.OneLine(err.Error())
 	case err != nil:
 		return status.Failed, status.OneLine(err.Error())
-	case a.waits():
+	case a.waitsForTurn():
 		return status.Unchanged, status.Count(entry.Objects, "object") // why it waits follows
 	case !a.hasChanged() && !a.staleRemoved:
 		return status.Unchanged, status.Count(entry.Objects, "object") + ", none different from what is published"
@@ -188,8 +188,8 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", status.Count(entry.Objects, "object"), status.Count(entry.Added, "file"), entry.Modified, entry.Deleted)
 }
 
-// heldBack returns the reason a result has to wait for its turn, or "" if none has.
-func (a *attempt) heldBack() string {
+// reasonToWait returns the reason a result has to wait for its turn, or "" if none has.
+func (a *attempt) reasonToWait() string {
 	for _, p := range a.published {
 		if p.err == nil && p.receipt.Held != "" {
 			return p.receipt.Held
@@ -198,8 +198,10 @@ func (a *attempt) heldBack() string {
 	return ""
 }
 
-// waits reports whether no output was published because a result has to wait for its turn.
-func (a *attempt) waits() bool { return a.heldBack() != "" && !a.hasChanged() && !a.staleRemoved }
+// waitsForTurn reports whether no output was published because a result has to wait for its turn.
+func (a *attempt) waitsForTurn() bool {
+	return a.reasonToWait() != "" && !a.hasChanged() && !a.staleRemoved
+}
 
 func (a *attempt) hasChanged() bool {
 	for _, p := range a.published {
@@ -215,7 +217,7 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 	s := a.state
 	s.Observed = a.p.SpecDigest()
 	if a.built != nil { // otherwise the output of an earlier run is still unknown
-		s.Publishing = a.heldBack() != "" // then the next look at the source renders again
+		s.Publishing = a.reasonToWait() != "" // then the next look at the source renders again
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
 		s.Seen.Request, s.Seen.Policies, s.Seen.Namespaces = a.built.RequestDigest, a.built.Policies, a.built.Namespaces
 		s.Seen.Outcome, s.Seen.Stage = entry.Outcome, ""

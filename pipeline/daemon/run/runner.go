@@ -102,7 +102,7 @@ func New(o Options) *Runner {
 	}
 	if o.Targets != nil {
 		o.Targets.Publishers = publish.PublishersIn(o.Store)
-		o.Targets.KeepNotes(r.keepNotes)
+		o.Targets.KeepNotes(r.storePublishingNotes)
 	}
 	return r
 }
@@ -112,7 +112,7 @@ func (r *Runner) Wait() { r.notices.sending.Wait() }
 
 // Hurry is for the end of the process: a notification for which others wait is not tried again from then on, so that each of them is
 // sent once.
-func (r *Runner) Hurry() { r.notices.hurry() }
+func (r *Runner) Hurry() { r.notices.sendPendingOnce() }
 
 // LogUnsent logs each notification that is not sent.
 func (r *Runner) LogUnsent() { r.notices.logUnsent() }
@@ -126,16 +126,16 @@ func (r *Runner) WhenIdle(ctx context.Context, do func(context.Context) error) e
 // may have read the directory earlier. Where it is the other way round, another job comes.
 const unknownFor = time.Minute
 
-// waitedFor returns how long ago a job was requested. A job from the future was requested before the clock was set
-// back, and must not wait until it has caught up.
-func waitedFor(job queue.Job) time.Duration { return time.Since(job.Since).Abs() }
+// timeSinceRequest returns how long ago a job was requested. A job from the future was requested before the clock was
+// set back, and must not wait until it has caught up.
+func timeSinceRequest(job queue.Job) time.Duration { return time.Since(job.Since).Abs() }
 
 // Do runs one job. It returns nil if the job is done, also if the pipeline failed in a way that only a change of
 // its source or of itself can fix; the status reports that.
 func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
 	entry, ok := r.Catalog.Get(job.Pipeline)
-	if (!ok || job.Spec != "" && job.Spec != entry.Digest) && waitedFor(job) < unknownFor {
+	if (!ok || job.Spec != "" && job.Spec != entry.Digest) && timeSinceRequest(job) < unknownFor {
 		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the pipeline's new definition yet")}
 	}
 	if !ok || entry.Err != nil {
@@ -160,7 +160,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	control := r.Store.Control(job.Pipeline)
 	if entry.Pipeline.Spec.Suspend || control.Suspended {
 		log.Debug("the pipeline is suspended")
-		return r.noteHandled(ctx, entry, state, revision, control)
+		return r.recordHandledRequest(ctx, entry, state, revision, control)
 	}
 	r.Targets.Enter(job.Cause, job.Pipeline, job.Batch)
 	defer r.Targets.Leave(job.Cause, job.Pipeline)
@@ -186,7 +186,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	if err := a.recordRun(ctx, err); err != nil || !retrying {
 		return err
 	}
-	return a.lookAgain(ctx)
+	return a.repollSource(ctx)
 }
 
 // checkObject returns an error that redelivers a job if another process has seen a newer definition of the
@@ -210,7 +210,7 @@ func (r *Runner) checkPolicies(entry catalog.Entry, job queue.Job, state *status
 	if from, ok := r.Catalog.StatusOf(entry.Key); older == "" || !ok || from.Error == "" {
 		older, bounded = cmp.Or(older, r.Builder.OlderPolicy(entry.Pipeline, job.Policies)), true
 	}
-	if older == "" || bounded && waitedFor(job) >= unknownFor {
+	if older == "" || bounded && timeSinceRequest(job) >= unknownFor {
 		return nil
 	}
 	return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the newest InjectionPolicy " + older + " yet")}
@@ -230,7 +230,7 @@ func (r *Runner) checkCluster(p *v1alpha1.RenderPipeline, job queue.Job) error {
 	if stale {
 		wait, after = staleFor, 10*time.Second
 	}
-	if digest == job.Cluster || waitedFor(job) >= wait {
+	if digest == job.Cluster || timeSinceRequest(job) >= wait {
 		return nil
 	}
 	if r.ReadCluster != nil {
@@ -239,8 +239,8 @@ func (r *Runner) checkCluster(p *v1alpha1.RenderPipeline, job queue.Job) error {
 	return &queue.RetryError{After: after, Err: errors.New("this process sees another state of the cluster than the job was planned with")}
 }
 
-// noteHandled notes that a reconcile request was seen, for those who wait for it.
-func (r *Runner) noteHandled(ctx context.Context, e catalog.Entry, state *status.State, revision uint64, control status.Control) error {
+// recordHandledRequest notes that a reconcile request was seen, for those who wait for it.
+func (r *Runner) recordHandledRequest(ctx context.Context, e catalog.Entry, state *status.State, revision uint64, control status.Control) error {
 	if !state.NoteRequests(e.Pipeline, control) {
 		return nil
 	}

@@ -24,9 +24,9 @@ import (
 // maxNotices is how many notifications of one pipeline to one receiver may wait, as one that does not answer must not fill the memory.
 const maxNotices = 50
 
-// noteTold records in the state which receivers were notified of the newest run of the history, as far as this
-// process knows.
-func (a *attempt) noteTold() {
+// recordNotifiedReceivers records in the state which receivers were notified of the newest run of the history, as far
+// as this process knows.
+func (a *attempt) recordNotifiedReceivers() {
 	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 {
 		return
 	}
@@ -35,18 +35,18 @@ func (a *attempt) noteTold() {
 		a.state.Told = status.Told{Run: last.ID}
 	}
 	if a.state.Told.Run == last.ID {
-		a.state.Told = a.r.notices.mergeTold(a.entry.Key, a.state.Told)
+		a.state.Told = a.r.notices.mergeNotifiedReceivers(a.entry.Key, a.state.Told)
 	}
 }
 
-// tellRun notifies the receivers of a run. They must not hold up the queue. A receiver that was already notified of
-// a run that this one repeats is not notified again.
-func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageError) {
+// notifyReceivers notifies the receivers of a run. They must not hold up the queue. A receiver that was already
+// notified of a run that this one repeats is not notified again.
+func (a *attempt) notifyReceivers(ctx context.Context, entry status.Run, stage *StageError) {
 	if a.r.Notifier == nil {
 		return
 	}
 	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published,
-		Changed: a.hasChanged() || a.staleRemoved || a.unsure && len(a.published) > 0 && a.heldBack() == "", Waits: stage == nil && a.waits()}
+		Changed: a.hasChanged() || a.staleRemoved || a.unsure && len(a.published) > 0 && a.reasonToWait() == "", Waits: stage == nil && a.waitsForTurn()}
 	last := &a.state.Runs[0]
 	told.Run.ID = last.ID // who has heard of it after all knows it again
 	if a.snapshot != nil {
@@ -60,10 +60,10 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 	}
 	ctx = a.entry.BindNotifications(context.WithoutCancel(ctx))
 	for i, to := range a.p.Spec.Notify {
-		if last.Repeats > 0 && a.state.Told.Run != last.ID && !calls(to, told) {
+		if last.Repeats > 0 && a.state.Told.Run != last.ID && !triggersFluxReconcile(to, told) {
 			continue
 		}
-		step := a.step(watchdog.StepNotify, notify.Timeout)
+		step := a.newWatchdogStep(watchdog.StepNotify, notify.Timeout)
 		step.Subject = fmt.Sprintf("%s, notification %d", step.Subject, i)
 		n := &notice{to: to, run: told, replaced: make(chan struct{}), hurried: make(chan struct{}), log: a.log}
 		n.run.Replaced, n.run.Hurry = n.replaced, n.hurried
@@ -73,13 +73,15 @@ func (a *attempt) tellRun(ctx context.Context, entry status.Run, stage *StageErr
 			})
 			return err
 		}
-		a.r.notices.add(queueKey{a.entry.Key, receiverOf(to)}, n)
+		a.r.notices.enqueueNotice(queueKey{a.entry.Key, receiverOf(to)}, n)
 	}
 }
 
-// calls reports whether a notification makes Flux reconcile at once. That is not about the run: it is sent each
-// time.
-func calls(to v1alpha1.Notification, r notify.Run) bool { return to.FluxReceiver != nil && r.Changed }
+// triggersFluxReconcile reports whether a notification makes Flux reconcile at once. That is not about the run: it is
+// sent each time.
+func triggersFluxReconcile(to v1alpha1.Notification, r notify.Run) bool {
+	return to.FluxReceiver != nil && r.Changed
+}
 
 // receiverOf returns the receiver of a notification and its kind. URLs of hooks are secrets: it omits them.
 func receiverOf(to v1alpha1.Notification) string {
@@ -112,29 +114,29 @@ type notice struct {
 	send     func() error
 }
 
-// replaces reports whether an older notice is obsolete: a commit has one status of a name.
-func (n *notice) replaces(older *notice) bool {
+// replacesOlderNotice reports whether an older notice is obsolete: a commit has one status of a name.
+func (n *notice) replacesOlderNotice(older *notice) bool {
 	return n.to.CommitStatus != nil && n.run.Commit == older.run.Commit
 }
 
-// add queues a notification after those added before, unless its receiver was notified of the run, or is about to
-// be.
-func (s *notices) add(key queueKey, n *notice) {
+// enqueueNotice queues a notification after those added before, unless its receiver was notified of the run, or is
+// about to be.
+func (s *notices) enqueueNotice(key queueKey, n *notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waiting := s.queues[key]
 	about := s.told[key.pipeline]
 	isTold := about.Run == n.run.Run.ID && slices.Contains(about.Receivers, key.receiver)
 	isTold = isTold || slices.ContainsFunc(waiting, func(other *notice) bool { return other.run.Run.ID == n.run.Run.ID })
-	if isTold && !calls(n.to, n.run) {
+	if isTold && !triggersFluxReconcile(n.to, n.run) {
 		return
 	}
 	if len(waiting) > 0 {
 		first := waiting[0]
-		if n.replaces(first) {
+		if n.replacesOlderNotice(first) {
 			closeOnce(first.replaced)
 		}
-		later := slices.DeleteFunc(waiting[1:], n.replaces)
+		later := slices.DeleteFunc(waiting[1:], n.replacesOlderNotice)
 		if len(later) == maxNotices {
 			later[0].log.Warn("a notification is left out, as too many wait to be sent", "run", later[0].run.Run.ID)
 			later = later[1:]
@@ -156,14 +158,14 @@ func (s *notices) add(key queueKey, n *notice) {
 			case err != nil:
 				n.log.Warn("a notification was not sent", "run", n.run.Run.ID, "error", err)
 			}
-			n = s.next(key, err == nil)
+			n = s.nextNoticeAfter(key, err == nil)
 		}
 	})
 }
 
-// next returns the notification after the first; sent reports whether the first was sent. It returns nil if none is
-// left.
-func (s *notices) next(key queueKey, sent bool) *notice {
+// nextNoticeAfter returns the notification after the first; sent reports whether the first was sent. It returns nil if
+// none is left.
+func (s *notices) nextNoticeAfter(key queueKey, sent bool) *notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if about := s.told[key.pipeline]; sent && about.Run == s.queues[key][0].run.Run.ID && !slices.Contains(about.Receivers, key.receiver) {
@@ -180,8 +182,9 @@ func (s *notices) next(key queueKey, sent bool) *notice {
 	return left[0]
 }
 
-// hurry has each notification that is still to be sent sent once. The last to a receiver is tried again as ever: none waits for it.
-func (s *notices) hurry() {
+// sendPendingOnce has each notification that is still to be sent sent once. The last to a receiver is tried again as
+// ever: none waits for it.
+func (s *notices) sendPendingOnce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ending = true
@@ -208,9 +211,9 @@ func (s *notices) logUnsent() {
 	}
 }
 
-// mergeTold returns the receivers notified of a pipeline's newest run, according to the state and to this process,
-// and continues from there.
-func (s *notices) mergeTold(pipeline string, stored status.Told) status.Told {
+// mergeNotifiedReceivers returns the receivers notified of a pipeline's newest run, according to the state and to this
+// process, and continues from there.
+func (s *notices) mergeNotifiedReceivers(pipeline string, stored status.Told) status.Told {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.told == nil {

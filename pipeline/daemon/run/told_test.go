@@ -257,12 +257,12 @@ func TestNoticesAreBounded(t *testing.T) {
 	}
 	for i := range 3 * maxNotices {
 		id := fmt.Sprint(i)
-		s.add(queueKey{"shop", "one"}, notice(id, func() {
+		s.enqueueNotice(queueKey{"shop", "one"}, notice(id, func() {
 			<-hangs
 			sent = append(sent, id)
 		}))
 	}
-	s.add(queueKey{"shop", "other"}, notice("other", func() { close(told) }))
+	s.enqueueNotice(queueKey{"shop", "other"}, notice("other", func() { close(told) }))
 	<-told
 	close(hangs)
 	s.sending.Wait()

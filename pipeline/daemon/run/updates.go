@@ -17,7 +17,7 @@ import (
 // that cannot be read, publishing reports why.
 func (a *attempt) checkUpdates(ctx context.Context) error {
 	for _, to := range a.p.Spec.Publish {
-		step := a.step(watchdog.StepPublish, publish.PublishWait)
+		step := a.newWatchdogStep(watchdog.StepPublish, publish.PublishWait)
 		step.Subject += " reading what is published"
 		found, err := watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (result.Results, error) { return a.updatesOf(ctx, to) })
 		if err != nil {

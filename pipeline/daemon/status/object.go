@@ -24,9 +24,9 @@ type removedUIDs struct {
 	uids     map[string]bool
 }
 
-// doubts reports whether, according to a registration, a process's view of an object is or may be outdated: a
-// deletion, a newer version, or another object was seen. Pipelines of files are not objects.
-func (r Registration) doubts(object queue.ObjectVersion) bool {
+// considersObjectOutdated reports whether, according to a registration, a process's view of an object is or may be
+// outdated: a deletion, a newer version, or another object was seen. Pipelines of files are not objects.
+func (r Registration) considersObjectOutdated(object queue.ObjectVersion) bool {
 	return object.UID != "" && (r.Removal != nil && r.Removal.Deleted || r.Object.UID != "" && r.Object != object && !r.Object.IsOlder(object))
 }
 
@@ -34,13 +34,13 @@ func (r Registration) doubts(object queue.ObjectVersion) bool {
 // outdated. Publishing it could restore an old definition, or a deleted pipeline: ask the API server first.
 func (s *Registrations) IsDoubted(pipeline string, object queue.ObjectVersion) bool {
 	r, _ := s.Registration(pipeline)
-	return r.doubts(object) || object.UID != "" && r.Object.UID == "" && s.isRemoved(object.UID)
+	return r.considersObjectOutdated(object) || object.UID != "" && r.Object.UID == "" && s.isRemoved(object.UID)
 }
 
 // TakeObject has a registration be about an object, and reports whether it is now. One that is doubted is taken only where the API server
 // was asked.
 func (r *Registration) TakeObject(object queue.ObjectVersion, confirmed bool) bool {
-	if !confirmed && r.doubts(object) {
+	if !confirmed && r.considersObjectOutdated(object) {
 		return false
 	}
 	r.Object = object

@@ -12,7 +12,7 @@ import (
 // NoteRequests records the tokens of requests in the status and reports whether any was new. If both are new, the
 // one that was set last counts: its requester is waiting.
 func (s *State) NoteRequests(p *v1alpha1.RenderPipeline, control Control) (changed bool) {
-	for _, asks := range s.annotations() {
+	for _, asks := range s.runRequestAnnotations() {
 		if annotation := p.Metadata.Annotations[asks.name]; annotation != *asks.handled {
 			*asks.handled, changed = annotation, true
 			if annotation != "" { // otherwise it was removed
@@ -30,7 +30,7 @@ func (s *State) NoteRequests(p *v1alpha1.RenderPipeline, control Control) (chang
 // Asked reports whether a run was requested that has not happened yet, with an annotation of the pipeline or
 // otherwise.
 func (s *State) Asked(p *v1alpha1.RenderPipeline, control Control) bool {
-	for _, asks := range s.annotations() {
+	for _, asks := range s.runRequestAnnotations() {
 		if annotation := p.Metadata.Annotations[asks.name]; annotation != "" && annotation != *asks.handled {
 			return true
 		}
@@ -44,9 +44,9 @@ type asking struct {
 	handled *string
 }
 
-// annotations returns those that request a run. The process that set one waits for its value; if both are new,
-// Flux' command is the one that waits.
-func (s *State) annotations() []asking {
+// runRequestAnnotations returns those that request a run. The process that set one waits for its value; if both are
+// new, Flux' command is the one that waits.
+func (s *State) runRequestAnnotations() []asking {
 	return []asking{{v1alpha1.RequestAnnotation, &s.OwnAnnotation}, {meta.ReconcileRequestAnnotation, &s.Annotation}}
 }
 

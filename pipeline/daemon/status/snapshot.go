@@ -26,7 +26,7 @@ type storedSnapshot struct {
 // SaveSnapshots keeps the policies that a result was rendered with, by their digests.
 func (s *Store) SaveSnapshots(ctx context.Context, all []mesh.Snapshot) error {
 	for _, one := range all {
-		if known, ok := s.snapshot(one.Digest); ok && time.Since(known.At).Abs() < keepYoung/2 {
+		if known, ok := s.loadStoredSnapshot(one.Digest); ok && time.Since(known.At).Abs() < keepYoung/2 {
 			continue
 		}
 		data, err := encodeJSON(storedSnapshot{string(one.Text), time.Now().UTC()})
@@ -40,7 +40,7 @@ func (s *Store) SaveSnapshots(ctx context.Context, all []mesh.Snapshot) error {
 	return nil
 }
 
-func (s *Store) snapshot(digest string) (*storedSnapshot, bool) {
+func (s *Store) loadStoredSnapshot(digest string) (*storedSnapshot, bool) {
 	data, _, ok := s.table.Get(snapshotPrefix + digest)
 	if !ok {
 		return nil, false
@@ -51,7 +51,7 @@ func (s *Store) snapshot(digest string) (*storedSnapshot, bool) {
 
 // Snapshot returns the text of a kept policy, or false if none has that digest.
 func (s *Store) Snapshot(digest string) (text []byte, ok bool) {
-	stored, ok := s.snapshot(digest)
+	stored, ok := s.loadStoredSnapshot(digest)
 	if !ok {
 		return nil, false
 	}
@@ -84,7 +84,7 @@ func (s *Store) SweepSnapshots(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, one := range s.surplus(names, named, time.Now()) {
+	for _, one := range s.surplusSnapshots(names, named, time.Now()) {
 		err := s.q.ForgetAfter(ctx, one.name, one.revision)
 		if err != nil && !errors.Is(err, queue.ErrChanged) { // one that was used again meanwhile stays
 			return err
@@ -113,15 +113,15 @@ func (s *Store) namedSnapshots() (map[string]bool, error) {
 		if _, err := decodeJSON[State](data); stored && err != nil {
 			return nil, fmt.Errorf("reading which snapshots %s has published with: %w", pipeline, err)
 		}
-		for _, digest := range s.Get(pipeline).snapshots() {
+		for _, digest := range s.Get(pipeline).publishedSnapshotDigests() {
 			named[snapshotPrefix+digest] = true
 		}
 	}
 	return named, nil
 }
 
-// surplus are the snapshots that need not be kept any more.
-func (s *Store) surplus(names []string, named map[string]bool, now time.Time) (out []unnamed) {
+// surplusSnapshots returns the snapshots that need not be kept any more.
+func (s *Store) surplusSnapshots(names []string, named map[string]bool, now time.Time) (out []unnamed) {
 	var older []unnamed
 	for _, name := range names {
 		if named[name] {
@@ -148,10 +148,12 @@ func (s *Store) surplus(names []string, named map[string]bool, now time.Time) (o
 }
 
 // NamesSnapshot reports whether a pipeline has published with a snapshot, according to its history.
-func (s *State) NamesSnapshot(digest string) bool { return slices.Contains(s.snapshots(), digest) }
+func (s *State) NamesSnapshot(digest string) bool {
+	return slices.Contains(s.publishedSnapshotDigests(), digest)
+}
 
-// snapshots returns the digests of those that a pipeline has published with, according to its history.
-func (s *State) snapshots() (digests []string) {
+// publishedSnapshotDigests returns the digests of those that a pipeline has published with, according to its history.
+func (s *State) publishedSnapshotDigests() (digests []string) {
 	for _, one := range s.Status.Published {
 		digests = append(digests, one.Snapshots...)
 	}

@@ -81,7 +81,7 @@ func TestASnapshotThatIsUsedAgainIsYoung(t *testing.T) {
 	if err := s.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if stored, ok := s.snapshot(snapshot.Digest); !ok || time.Since(stored.At) > keepYoung/2 {
+	if stored, ok := s.loadStoredSnapshot(snapshot.Digest); !ok || time.Since(stored.At) > keepYoung/2 {
 		t.Errorf("it is %+v, %v", stored, ok)
 	}
 }

@@ -110,7 +110,7 @@ func watchChildren(pid int) (stop func() (all, own int64)) {
 	go func() {
 		defer close(done)
 		for !quit.Load() {
-			for _, id := range children(pid) {
+			for _, id := range childProcessIDs(pid) {
 				status := readSizes(id, "status")
 				all, own = max(all, status["VmHWM"]), max(own, status["RssAnon"])
 			}
@@ -119,8 +119,8 @@ func watchChildren(pid int) (stop func() (all, own int64)) {
 	return func() (int64, int64) { quit.Store(true); <-done; return all, own }
 }
 
-// children returns the ids of the processes that a process has started, whichever of its threads did.
-func children(pid int) []string {
+// childProcessIDs returns the ids of the processes that a process has started, whichever of its threads did.
+func childProcessIDs(pid int) []string {
 	var out []string
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {

@@ -75,7 +75,7 @@ func (b *benchRun) measureFleets() error {
 			fmt.Fprintf(os.Stderr, "%6.1f s, %d pipelines, load %s: %s\n", time.Since(begin).Seconds(), n, loadAverage(), fmt.Sprintf(format, args...))
 		}
 		all = append(all, f)
-		if err = f.measure(); err != nil {
+		if err = f.measureFleet(); err != nil {
 			break
 		}
 	}
@@ -89,9 +89,9 @@ func (b *benchRun) measureFleets() error {
 	return err
 }
 
-// measure runs all measurements of one fleet.
-func (f *fleet) measure() (err error) {
-	if err := f.prepare(); err != nil {
+// measureFleet runs all measurements of one fleet.
+func (f *fleet) measureFleet() (err error) {
+	if err := f.prepareRepository(); err != nil {
 		return err
 	}
 	defer func() {
@@ -130,7 +130,7 @@ func (f *fleet) measure() (err error) {
 	return nil
 }
 
-func (f *fleet) prepare() (err error) {
+func (f *fleet) prepareRepository() (err error) {
 	if f.r, err = f.git.Repository(f.ctx, fmt.Sprint("fleet-", f.n)); err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func (f *fleet) prepare() (err error) {
 	return err
 }
 
-// serve starts the daemon.
-func (f *fleet) serve() (err error) {
+// startDaemon starts the daemon.
+func (f *fleet) startDaemon() (err error) {
 	f.d, err = testbed.Serve(f.ctx, f.prerig, f.dir, fleetPipelines(f.n, f.r.URL))
 	return err
 }
@@ -152,14 +152,14 @@ func (f *fleet) measureFirst() error {
 		return err
 	}
 	begin := time.Now()
-	if err := f.serve(); err != nil {
+	if err := f.startDaemon(); err != nil {
 		return err
 	}
 	end, err := f.waitForText("proxyv2:1.29.0", f.n)
 	if err != nil {
 		return err
 	}
-	if err := f.settle(); err != nil {
+	if err := f.awaitQuietQueue(); err != nil {
 		return err
 	}
 	f.first = cost{end.Sub(begin), familyTime(f.d.PID)}
@@ -209,12 +209,12 @@ func (f *fleet) timePublishing(files map[string]string, text string, n int) (cos
 	if err != nil {
 		return cost{}, err
 	}
-	err = f.settle()
+	err = f.awaitQuietQueue()
 	return cost{end.Sub(begin), familyTime(f.d.PID) - used}, err
 }
 
-// settle waits until no job is left, and longer than the debounce.
-func (f *fleet) settle() error {
+// awaitQuietQueue waits until no job is left, and longer than the debounce.
+func (f *fleet) awaitQuietQueue() error {
 	time.Sleep(pause)
 	return f.waitUntilQuiet(f.d, f.r, fmt.Sprint("settle ", time.Now().UnixNano()))
 }
@@ -268,10 +268,10 @@ func (f *fleet) findMissing(head, text string, n int, before string) string {
 // measureNone measures from an event to the decision that no pipeline runs, beside the time that git itself needs
 // to fetch the commit.
 func (f *fleet) measureNone() error {
-	if err := f.settle(); err != nil {
+	if err := f.awaitQuietQueue(); err != nil {
 		return err
 	}
-	alone, err := f.cloneAlone("main")
+	alone, err := f.cloneSideBranch("main")
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (f *fleet) measureNone() error {
 // measureOneOfMany measures from an event that touches one application to its pushed commit, beside the time that
 // git itself needs to push one.
 func (f *fleet) measureOneOfMany() error {
-	alone, err := f.cloneAlone(rendered)
+	alone, err := f.cloneSideBranch(rendered)
 	if err != nil {
 		return err
 	}
@@ -326,7 +326,7 @@ func (f *fleet) measureBase() (err error) {
 // measureStart stops the daemon and restarts it without any changes: it measures until webhooks are accepted, and
 // until all pipelines are checked.
 func (f *fleet) measureStart() error {
-	if err := f.settle(); err != nil {
+	if err := f.awaitQuietQueue(); err != nil {
 		return err
 	}
 	if err := f.d.Stop(); err != nil {
@@ -334,7 +334,7 @@ func (f *fleet) measureStart() error {
 	}
 	f.d = nil
 	begin := time.Now()
-	if err := f.serve(); err != nil {
+	if err := f.startDaemon(); err != nil {
 		return err
 	}
 	f.ready = time.Since(begin)
@@ -378,7 +378,7 @@ func (f *fleet) measureReading() error {
 // measureReload changes the file of one pipeline: it measures until the set of pipelines to run is known, including
 // the pause granted to editors.
 func (f *fleet) measureReload() error {
-	if err := f.settle(); err != nil {
+	if err := f.awaitQuietQueue(); err != nil {
 		return err
 	}
 	mark, used, begin := f.d.Mark(), familyTime(f.d.PID), time.Now()
@@ -393,7 +393,7 @@ func (f *fleet) measureReload() error {
 
 // measureReconcile has all looked at, as prerig reconcile --all --wait does, until all requests are handled.
 func (f *fleet) measureReconcile() error {
-	if err := f.settle(); err != nil {
+	if err := f.awaitQuietQueue(); err != nil {
 		return err
 	}
 	used, begin := familyTime(f.d.PID), time.Now()

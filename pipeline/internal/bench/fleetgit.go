@@ -20,13 +20,14 @@ type gitAlone struct {
 	branch, dir, tip string // of what is cloned, and the newest commit of the branch beside
 }
 
-// cloneAlone clones a branch and begins the branch beside with its commit, which both sides have then, whatever the daemon publishes.
-func (f *fleet) cloneAlone(branch string) (*gitAlone, error) {
+// cloneSideBranch clones a branch and begins the branch beside with its commit, which both sides have then, whatever
+// the daemon publishes.
+func (f *fleet) cloneSideBranch(branch string) (*gitAlone, error) {
 	g := &gitAlone{f: f, branch: branch, dir: filepath.Join(f.dir, "alone-"+branch), tip: branch}
 	if _, err := f.r.InWork(f.ctx, "clone", "-q", "--bare", "--depth", "1", "-b", branch, f.r.URL, g.dir); err != nil {
 		return nil, err
 	}
-	return g, g.push(g.tip)
+	return g, g.pushCommitToHead(g.tip)
 }
 
 func (g *gitAlone) git(args ...string) (string, error) {
@@ -42,21 +43,21 @@ func (g *gitAlone) timeFetch() (time.Duration, error) {
 
 // timePush pushes a commit that adds a file of an application to the branch beside.
 func (g *gitAlone) timePush(i int) (took time.Duration, err error) {
-	if g.tip, err = g.commitAfter(g.tip, appName(i)+"/changed.yaml"); err != nil {
+	if g.tip, err = g.commitOnParent(g.tip, appName(i)+"/changed.yaml"); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	err = g.push(g.tip)
+	err = g.pushCommitToHead(g.tip)
 	return time.Since(begin), err
 }
 
-func (g *gitAlone) push(commit string) error {
+func (g *gitAlone) pushCommitToHead(commit string) error {
 	_, err := g.git("push", "-q", "--force", "origin", commit+":refs/heads/"+beside)
 	return err
 }
 
-// commitAfter makes a commit that adds a file.
-func (g *gitAlone) commitAfter(parent, name string) (string, error) {
+// commitOnParent makes a commit that adds a file.
+func (g *gitAlone) commitOnParent(parent, name string) (string, error) {
 	content := filepath.Join(g.dir, "content")
 	if err := os.WriteFile(content, []byte(parent), 0o600); err != nil {
 		return "", fmt.Errorf("writing what is pushed: %w", err)

@@ -24,7 +24,7 @@ type fleetRow struct {
 	text func(figure float64) string
 }
 
-func seconds(of func(f *fleet) time.Duration) func(f *fleet) float64 {
+func durationInSeconds(of func(f *fleet) time.Duration) func(f *fleet) float64 {
 	return func(f *fleet) float64 { return of(f).Seconds() }
 }
 
@@ -46,30 +46,30 @@ func medianOr0(all []time.Duration) time.Duration {
 }
 
 var fleetRows = []fleetRow{
-	{"first render of all", seconds(func(f *fleet) time.Duration { return f.first.wall }), secondsText},
-	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.first.processor }), secondsText},
-	{"upgrade of all, from the event to the last commit", seconds(func(f *fleet) time.Duration { return f.upgrade.wall }), secondsText},
-	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.upgrade.processor }), secondsText},
+	{"first render of all", durationInSeconds(func(f *fleet) time.Duration { return f.first.wall }), secondsText},
+	{"… in processor time", durationInSeconds(func(f *fleet) time.Duration { return f.first.processor }), secondsText},
+	{"upgrade of all, from the event to the last commit", durationInSeconds(func(f *fleet) time.Duration { return f.upgrade.wall }), secondsText},
+	{"… in processor time", durationInSeconds(func(f *fleet) time.Duration { return f.upgrade.processor }), secondsText},
 	{"… commits", func(f *fleet) float64 { return float64(f.commits) }, func(n float64) string { return fmt.Sprint(int(n)) }},
 	{"… most memory of the daemon", func(f *fleet) float64 { return float64(f.daemon) }, bytesText},
 	{"… most memory with renderers", func(f *fleet) float64 { return float64(f.all) }, bytesText},
-	{"event that touches none", seconds(func(f *fleet) time.Duration { return medianOr0(f.none) }), secondsText},
-	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.nonePlan }), secondsText},
-	{"… git fetch --depth 1 of its commit", seconds(func(f *fleet) time.Duration { return medianOr0(f.fetch) }), secondsText},
-	{"event that touches one, to its commit", seconds(func(f *fleet) time.Duration { return medianOr0(f.one) }), secondsText},
-	{"… git push of one changed file", seconds(func(f *fleet) time.Duration { return medianOr0(f.push) }), secondsText},
-	{"change of a base that at most 500 share", seconds(func(f *fleet) time.Duration { return f.base.wall }), secondsText},
-	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.base.processor }), secondsText},
-	{"start with nothing new, to ready", seconds(func(f *fleet) time.Duration { return f.ready }), secondsText},
-	{"… until all are looked at", seconds(func(f *fleet) time.Duration { return f.start.wall }), secondsText},
-	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.start.processor }), secondsText},
-	{"one changed file of a pipeline, to the plan", seconds(func(f *fleet) time.Duration { return f.reload.wall }), secondsText},
-	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.reload.processor }), secondsText},
-	{"reconcile --all --wait with nothing new", seconds(func(f *fleet) time.Duration { return f.reconcile.wall }), secondsText},
-	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.reconcile.processor }), secondsText},
-	{"page with the list", seconds(func(f *fleet) time.Duration { return f.page }), secondsText},
-	{"metrics", seconds(func(f *fleet) time.Duration { return f.metrics }), secondsText},
-	{"status of all, as JSON", seconds(func(f *fleet) time.Duration { return f.status }), secondsText},
+	{"event that touches none", durationInSeconds(func(f *fleet) time.Duration { return medianOr0(f.none) }), secondsText},
+	{"… in processor time", durationInSeconds(func(f *fleet) time.Duration { return f.nonePlan }), secondsText},
+	{"… git fetch --depth 1 of its commit", durationInSeconds(func(f *fleet) time.Duration { return medianOr0(f.fetch) }), secondsText},
+	{"event that touches one, to its commit", durationInSeconds(func(f *fleet) time.Duration { return medianOr0(f.one) }), secondsText},
+	{"… git push of one changed file", durationInSeconds(func(f *fleet) time.Duration { return medianOr0(f.push) }), secondsText},
+	{"change of a base that at most 500 share", durationInSeconds(func(f *fleet) time.Duration { return f.base.wall }), secondsText},
+	{"… in processor time", durationInSeconds(func(f *fleet) time.Duration { return f.base.processor }), secondsText},
+	{"start with nothing new, to ready", durationInSeconds(func(f *fleet) time.Duration { return f.ready }), secondsText},
+	{"… until all are looked at", durationInSeconds(func(f *fleet) time.Duration { return f.start.wall }), secondsText},
+	{"… in processor time", durationInSeconds(func(f *fleet) time.Duration { return f.start.processor }), secondsText},
+	{"one changed file of a pipeline, to the plan", durationInSeconds(func(f *fleet) time.Duration { return f.reload.wall }), secondsText},
+	{"… in processor time", durationInSeconds(func(f *fleet) time.Duration { return f.reload.processor }), secondsText},
+	{"reconcile --all --wait with nothing new", durationInSeconds(func(f *fleet) time.Duration { return f.reconcile.wall }), secondsText},
+	{"… in processor time", durationInSeconds(func(f *fleet) time.Duration { return f.reconcile.processor }), secondsText},
+	{"page with the list", durationInSeconds(func(f *fleet) time.Duration { return f.page }), secondsText},
+	{"metrics", durationInSeconds(func(f *fleet) time.Duration { return f.metrics }), secondsText},
+	{"status of all, as JSON", durationInSeconds(func(f *fleet) time.Duration { return f.status }), secondsText},
 }
 
 // reportFleets writes the table, and the rows that grow faster than the number of pipelines.
@@ -99,7 +99,7 @@ func (b *benchRun) reportFleets(all []*fleet) error {
 			cells = append(cells, text)
 		}
 		if len(all) > 1 {
-			power, ok := growth(all, row.of)
+			power, ok := growthExponent(all, row.of)
 			cells = append(cells, power)
 			if ok {
 				faster = append(faster, name)
@@ -119,9 +119,9 @@ func (b *benchRun) reportFleets(all []*fleet) error {
 	return err
 }
 
-// growth returns the exponent with which a figure grows with the number of pipelines between the two largest
+// growthExponent returns the exponent with which a figure grows with the number of pipelines between the two largest
 // fleets, and reports whether that is more than linear beyond the noise of one run.
-func growth(all []*fleet, of func(f *fleet) float64) (text string, faster bool) {
+func growthExponent(all []*fleet, of func(f *fleet) float64) (text string, faster bool) {
 	from, to := all[len(all)-2], all[len(all)-1]
 	if of(from) <= 0 || of(to) <= 0 || from.n == to.n {
 		return "–", false

@@ -128,13 +128,13 @@ func releaseValues(round string) string {
 		"autoscaling: {enabled: true, minReplicas: 2, maxReplicas: 9}\nresources: {requests: {cpu: 250m, memory: 256Mi}}\n"
 }
 
-// version is the chart's newest one. Its images have it as their tag.
-func (h *releases) version() string { return fmt.Sprintf("1.0.%d", h.versions) }
+// newestChartVersion returns the chart's newest one. Its images have it as their tag.
+func (h *releases) newestChartVersion() string { return fmt.Sprintf("1.0.%d", h.versions) }
 
 // nextVersion publishes another version of the chart, and returns the lock that names it.
 func (h *releases) nextVersion() (map[string]string, error) {
 	h.versions++
-	version := h.version()
+	version := h.newestChartVersion()
 	if err := h.runHelm("package", "app", "--version", version, "--app-version", version); err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (h *releases) measureOneRelease() error {
 		if err := h.waitUntilQuiet(h.d, h.r, app); err != nil {
 			return err
 		}
-		hand, err := h.runScript(helmScript, h.r.URL, app, byHand, h.url, h.version())
+		hand, err := h.runScript(helmScript, h.r.URL, app, byHand, h.url, h.newestChartVersion())
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (h *releases) measureChartVersion() error {
 		if err != nil {
 			return err
 		}
-		commit, err := h.r.Commit(h.ctx, "chart "+h.version(), lock)
+		commit, err := h.r.Commit(h.ctx, "chart "+h.newestChartVersion(), lock)
 		if err != nil {
 			return err
 		}
@@ -248,14 +248,14 @@ func (h *releases) measureChartVersion() error {
 		if err := h.sendEvent(h.d, h.r, commit); err != nil {
 			return err
 		}
-		if err := h.waitForTexts(h.r, h.apps, "nginx:"+h.version()); err != nil {
+		if err := h.waitForTexts(h.r, h.apps, "nginx:"+h.newestChartVersion()); err != nil {
 			return fmt.Errorf("%w\n%s", err, h.d.Problems())
 		}
 		ours = append(ours, time.Since(begin))
-		if err := h.waitUntilQuiet(h.d, h.r, h.version()); err != nil {
+		if err := h.waitUntilQuiet(h.d, h.r, h.newestChartVersion()); err != nil {
 			return err
 		}
-		args := []string{h.r.URL, byHand, h.url, h.version()}
+		args := []string{h.r.URL, byHand, h.url, h.newestChartVersion()}
 		for i := range h.apps {
 			args = append(args, appName(i))
 		}

@@ -95,7 +95,7 @@ func runBench(ctx context.Context, o benchOptions) (err error) {
 	}
 	defer b.git.Close()
 	fmt.Printf("%s %s/%s, %d CPUs, medians\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	parts := []func() error{b.measureOne, b.measureMany}
+	parts := []func() error{b.measureSmallApplication, b.measureMany}
 	switch {
 	case b.helm != "":
 		parts = []func() error{b.measureHelm}

@@ -21,8 +21,8 @@ const rendered = "rendered"
 // pause between events is longer than the default of debounce, which is no part of what one event costs.
 const pause = 1100 * time.Millisecond
 
-// measureOne is one small application in a repository of its own.
-func (b *benchRun) measureOne() error {
+// measureSmallApplication is one small application in a repository of its own.
+func (b *benchRun) measureSmallApplication() error {
 	r, err := b.git.Repository(b.ctx, "one")
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func watchMemory(pid int) (stop func() int64) {
 }
 
 func familyMemory(pid int) (sum int64) {
-	for _, id := range family(pid) {
+	for _, id := range processTreeIDs(pid) {
 		if share, ok := readSizes(id, "smaps_rollup")["Pss"]; ok {
 			sum += share // of each page the part that the process has among those that share it
 			continue
@@ -66,8 +66,8 @@ func familyMemory(pid int) (sum int64) {
 	return sum
 }
 
-// family returns the ids of a process and of all its running descendants.
-func family(pid int) []string {
+// processTreeIDs returns the ids of a process and of all its running descendants.
+func processTreeIDs(pid int) []string {
 	names, _ := filepath.Glob("/proc/[0-9]*")
 	parent := map[string]string{}
 	for _, name := range names {
@@ -92,7 +92,7 @@ const clockTick = time.Second / 100
 
 // familyTime is the processor time that a process has used and all that it or they have started, those that have ended too.
 func familyTime(pid int) (sum time.Duration) {
-	for _, id := range family(pid) {
+	for _, id := range processTreeIDs(pid) {
 		text, err := os.ReadFile(filepath.Join("/proc", id, "stat"))
 		if err != nil {
 			continue

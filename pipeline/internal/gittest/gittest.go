@@ -150,22 +150,22 @@ func (s *Server) Existing(t testing.TB, name string) *Repository {
 // Git runs git in the bare repository and returns its output. It may be called when the test ends.
 func (r *Repository) Git(args ...string) string {
 	r.t.Helper()
-	return r.checked(r.Repository.Git(context.Background(), args...))
+	return r.mustSucceed(r.Repository.Git(context.Background(), args...))
 }
 
 // InWork runs git in the work tree.
 func (r *Repository) InWork(args ...string) string {
 	r.t.Helper()
-	return r.checked(r.Repository.InWork(context.Background(), args...))
+	return r.mustSucceed(r.Repository.InWork(context.Background(), args...))
 }
 
 // Commit is testbed's.
 func (r *Repository) Commit(subject string, files map[string]string) string {
 	r.t.Helper()
-	return r.checked(r.Repository.Commit(context.Background(), subject, files))
+	return r.mustSucceed(r.Repository.Commit(context.Background(), subject, files))
 }
 
-func (r *Repository) checked(out string, err error) string {
+func (r *Repository) mustSucceed(out string, err error) string {
 	r.t.Helper()
 	if err != nil {
 		r.t.Fatal(err)

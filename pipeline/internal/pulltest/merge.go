@@ -38,13 +38,13 @@ func (h *Host) Approve(number int64, who string) {
 	if h.approved == nil {
 		h.approved = map[string][]string{}
 	}
-	commit := h.shown(&h.requests[number-1]).HeadCommit
+	commit := h.requestAsAnswered(&h.requests[number-1]).HeadCommit
 	h.approved[commit] = append(h.approved[commit], who)
 }
 
 // Checks implements pullrequest.Merger.
 func (h *Host) Checks(ctx context.Context, commit string) (out []pullrequest.Check, err error) {
-	err = h.around(ctx, Checks, func() error {
+	err = h.callWithInjectedFailures(ctx, Checks, func() error {
 		out = slices.Clone(h.checks[commit])
 		return nil
 	})
@@ -53,10 +53,10 @@ func (h *Host) Checks(ctx context.Context, commit string) (out []pullrequest.Che
 
 // Opinions implements pullrequest.Merger.
 func (h *Host) Opinions(ctx context.Context, number int64) (out pullrequest.Opinions, err error) {
-	err = h.around(ctx, Opinions, func() error {
-		r, err := h.numbered(number)
+	err = h.callWithInjectedFailures(ctx, Opinions, func() error {
+		r, err := h.requestByNumber(number)
 		if err == nil {
-			out.Approved = slices.Clone(h.approved[h.shown(r).HeadCommit])
+			out.Approved = slices.Clone(h.approved[h.requestAsAnswered(r).HeadCommit])
 		}
 		return err
 	})
@@ -65,28 +65,28 @@ func (h *Host) Opinions(ctx context.Context, number int64) (out pullrequest.Opin
 
 // Merge implements pullrequest.Merger: Merging makes the commit.
 func (h *Host) Merge(ctx context.Context, number int64, commit string, method pullrequest.MergeMethod) (out *pullrequest.Request, err error) {
-	err = h.around(ctx, Merge, func() error {
-		r, err := h.numbered(number)
+	err = h.callWithInjectedFailures(ctx, Merge, func() error {
+		r, err := h.requestByNumber(number)
 		switch {
 		case err != nil:
 			return err
 		case r.State == pullrequest.StateMerged:
-			out = h.shown(r)
+			out = h.requestAsAnswered(r)
 			return nil
 		case r.State != pullrequest.StateOpen:
 			return pullrequest.ErrNotOpen
-		case h.shown(r).HeadCommit != commit:
+		case h.requestAsAnswered(r).HeadCommit != commit:
 			return pullrequest.ErrChanged
 		case h.Merging == nil:
 			return Failure(http.StatusMethodNotAllowed, "nobody merges here")
 		}
-		made, err := h.Merging(*h.shown(r), method)
+		made, err := h.Merging(*h.requestAsAnswered(r), method)
 		if err != nil {
 			return err
 		}
-		h.close(r, pullrequest.StateMerged)
+		h.closeWithState(r, pullrequest.StateMerged)
 		r.MergeCommit = made
-		out = h.shown(r)
+		out = h.requestAsAnswered(r)
 		return nil
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ func (h *Host) Requests() []pullrequest.Request {
 	defer h.mu.Unlock()
 	out := make([]pullrequest.Request, len(h.requests))
 	for i := range h.requests {
-		out[i] = *h.shown(&h.requests[i])
+		out[i] = *h.requestAsAnswered(&h.requests[i])
 	}
 	return out
 }
@@ -46,7 +46,7 @@ func (h *Host) MergedByPerson(number int64, commit string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := &h.requests[number-1]
-	h.close(r, pullrequest.StateMerged)
+	h.closeWithState(r, pullrequest.StateMerged)
 	r.MergeCommit = commit
 	if commit == "" {
 		r.MergeCommit = r.HeadCommit
@@ -57,7 +57,7 @@ func (h *Host) MergedByPerson(number int64, commit string) {
 func (h *Host) ClosedByPerson(number int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.close(&h.requests[number-1], pullrequest.StateClosed)
+	h.closeWithState(&h.requests[number-1], pullrequest.StateClosed)
 }
 
 // Edit simulates a person's edit of a pull request.
@@ -66,5 +66,5 @@ func (h *Host) Edit(number int64, change func(r *pullrequest.Request)) {
 	defer h.mu.Unlock()
 	r := &h.requests[number-1]
 	change(r)
-	r.UpdatedAt = h.tick()
+	r.UpdatedAt = h.nextTimestamp()
 }

@@ -65,8 +65,8 @@ func Failure(status int, message string) error {
 	}
 }
 
-// around calls do between the injected failures.
-func (h *Host) around(ctx context.Context, call string, do func() error) error {
+// callWithInjectedFailures calls do between the injected failures.
+func (h *Host) callWithInjectedFailures(ctx context.Context, call string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func (h *Host) around(ctx context.Context, call string, do func() error) error {
 	return err
 }
 
-// tick returns a time that is later than all before.
-func (h *Host) tick() time.Time {
+// nextTimestamp returns a time that is later than all before.
+func (h *Host) nextTimestamp() time.Time {
 	if h.clock.IsZero() {
 		h.clock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
@@ -97,8 +97,8 @@ func (h *Host) tick() time.Time {
 	return h.clock
 }
 
-// shown returns what a host answers about a pull request.
-func (h *Host) shown(r *pullrequest.Request) *pullrequest.Request {
+// requestAsAnswered returns what a host answers about a pull request.
+func (h *Host) requestAsAnswered(r *pullrequest.Request) *pullrequest.Request {
 	out := *r
 	out.Labels = slices.Clone(r.Labels)
 	if h.Heads != nil && r.State == pullrequest.StateOpen {
@@ -107,8 +107,8 @@ func (h *Host) shown(r *pullrequest.Request) *pullrequest.Request {
 	return &out
 }
 
-// find returns the newest one of two branches, open ones first.
-func (h *Host) find(head, base string) *pullrequest.Request {
+// newestForBranches returns the newest one of two branches, open ones first.
+func (h *Host) newestForBranches(head, base string) *pullrequest.Request {
 	var best *pullrequest.Request
 	for i := range h.requests {
 		r := &h.requests[i]
@@ -119,7 +119,7 @@ func (h *Host) find(head, base string) *pullrequest.Request {
 	return best
 }
 
-func (h *Host) numbered(number int64) (*pullrequest.Request, error) {
+func (h *Host) requestByNumber(number int64) (*pullrequest.Request, error) {
 	if number < 1 || number > int64(len(h.requests)) {
 		return nil, Failure(http.StatusNotFound, "Not Found")
 	}
@@ -128,9 +128,9 @@ func (h *Host) numbered(number int64) (*pullrequest.Request, error) {
 
 // Find implements pullrequest.Host.
 func (h *Host) Find(ctx context.Context, head, base string) (out *pullrequest.Request, err error) {
-	err = h.around(ctx, Find, func() error {
-		if r := h.find(head, base); r != nil {
-			out = h.shown(r)
+	err = h.callWithInjectedFailures(ctx, Find, func() error {
+		if r := h.newestForBranches(head, base); r != nil {
+			out = h.requestAsAnswered(r)
 		}
 		return nil
 	})
@@ -142,12 +142,12 @@ func (h *Host) Find(ctx context.Context, head, base string) (out *pullrequest.Re
 
 // Create implements pullrequest.Host.
 func (h *Host) Create(ctx context.Context, head, base string, c pullrequest.Content) (out *pullrequest.Request, err error) {
-	err = h.around(ctx, Create, func() error {
-		if r := h.find(head, base); r != nil && r.State == pullrequest.StateOpen {
-			out = h.shown(r)
+	err = h.callWithInjectedFailures(ctx, Create, func() error {
+		if r := h.newestForBranches(head, base); r != nil && r.State == pullrequest.StateOpen {
+			out = h.requestAsAnswered(r)
 			return nil
 		}
-		if err := h.check(c); err != nil {
+		if err := h.checkContent(c); err != nil {
 			return err
 		}
 		commit := ""
@@ -157,7 +157,7 @@ func (h *Host) Create(ctx context.Context, head, base string, c pullrequest.Cont
 			}
 		}
 		number := int64(len(h.requests) + 1)
-		now := h.tick()
+		now := h.nextTimestamp()
 		labels := slices.Clone(c.Labels)
 		if h.WithoutLabels {
 			labels = nil
@@ -167,7 +167,7 @@ func (h *Host) Create(ctx context.Context, head, base string, c pullrequest.Cont
 			Title: c.Title, Body: c.Body, Labels: labels, CreatedAt: now, UpdatedAt: now, Author: Author,
 		})
 		h.written++
-		out = h.shown(&h.requests[number-1])
+		out = h.requestAsAnswered(&h.requests[number-1])
 		return nil
 	})
 	if err != nil {
@@ -180,7 +180,7 @@ func (h *Host) Create(ctx context.Context, head, base string, c pullrequest.Cont
 	return out, nil
 }
 
-func (h *Host) check(c pullrequest.Content) error {
+func (h *Host) checkContent(c pullrequest.Content) error {
 	if len(c.Body) > h.MaxBody() || c.Title == "" {
 		return Failure(http.StatusUnprocessableEntity, "the title or body is refused")
 	}
@@ -189,12 +189,12 @@ func (h *Host) check(c pullrequest.Content) error {
 
 // Update implements pullrequest.Host.
 func (h *Host) Update(ctx context.Context, number int64, c pullrequest.Content) (out *pullrequest.Request, err error) {
-	err = h.around(ctx, Update, func() error {
-		r, err := h.numbered(number)
+	err = h.callWithInjectedFailures(ctx, Update, func() error {
+		r, err := h.requestByNumber(number)
 		if err != nil {
 			return err
 		}
-		if err := h.check(c); err != nil {
+		if err := h.checkContent(c); err != nil {
 			return err
 		}
 		if c.From != nil && (r.Title != c.From.Title || r.Body != c.From.Body) {
@@ -207,10 +207,10 @@ func (h *Host) Update(ctx context.Context, number int64, c pullrequest.Content) 
 			}
 		}
 		if r.Title != c.Title || r.Body != c.Body || !slices.Equal(r.Labels, labels) {
-			r.Title, r.Body, r.Labels, r.UpdatedAt = c.Title, c.Body, labels, h.tick()
+			r.Title, r.Body, r.Labels, r.UpdatedAt = c.Title, c.Body, labels, h.nextTimestamp()
 			h.written++
 		}
-		out = h.shown(r)
+		out = h.requestAsAnswered(r)
 		return nil
 	})
 	if err != nil {
@@ -221,24 +221,24 @@ func (h *Host) Update(ctx context.Context, number int64, c pullrequest.Content) 
 
 // Close implements pullrequest.Host.
 func (h *Host) Close(ctx context.Context, number int64, comment string) error {
-	return h.around(ctx, Close, func() error {
-		r, err := h.numbered(number)
+	return h.callWithInjectedFailures(ctx, Close, func() error {
+		r, err := h.requestByNumber(number)
 		if err != nil || r.State != pullrequest.StateOpen {
 			return err
 		}
 		if comment != "" {
 			h.comments[number] = append(h.comments[number], comment)
 		}
-		h.close(r, pullrequest.StateClosed)
+		h.closeWithState(r, pullrequest.StateClosed)
 		return nil
 	})
 }
 
-func (h *Host) close(r *pullrequest.Request, state pullrequest.State) {
+func (h *Host) closeWithState(r *pullrequest.Request, state pullrequest.State) {
 	if h.Heads != nil {
 		r.HeadCommit = cmp.Or(h.Heads(r.Head), r.HeadCommit)
 	}
-	r.State, r.ClosedAt = state, h.tick()
+	r.State, r.ClosedAt = state, h.nextTimestamp()
 	r.UpdatedAt = r.ClosedAt
 	h.written++
 }

@@ -23,8 +23,8 @@ const (
 	defaultRevision = "default"
 )
 
-// complete returns a policy with what it leaves to the cluster.
-func complete(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1alpha1.InjectionPolicy, []string, error) {
+// completeFromCluster returns a policy with what it leaves to the cluster.
+func completeFromCluster(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1alpha1.InjectionPolicy, []string, error) {
 	out := *policy
 	out.Metadata = v1alpha1.Metadata{
 		Name: policy.Metadata.Name, Namespace: policy.Metadata.Namespace,
@@ -49,12 +49,12 @@ func complete(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1a
 		return nil, nil, fmt.Errorf("the cluster has no control plane of Istio of the revision %s", revision)
 	}
 	out.Spec.Istio = mergeIstio(imported.Policy.Spec.Istio, policy.Spec.Istio)
-	return &out, imported.Warnings, incomplete(out.Spec.Istio, revision)
+	return &out, imported.Warnings, missingControlPlaneFacts(out.Spec.Istio, revision)
 }
 
-// incomplete returns what neither the cluster nor the policy specifies about a control plane. A render without it
-// would remove proxies, or use defaults for them.
-func incomplete(istio *v1alpha1.Istio, revision string) error {
+// missingControlPlaneFacts returns what neither the cluster nor the policy specifies about a control plane. A render
+// without it would remove proxies, or use defaults for them.
+func missingControlPlaneFacts(istio *v1alpha1.Istio, revision string) error {
 	switch {
 	case !hasOwnWebhooks(istio, revision):
 		return fmt.Errorf("the cluster lists no MutatingWebhookConfigurations of the revision %s, and the policy has no istio.webhooks", revision)
@@ -138,9 +138,9 @@ func revisionOf(name string, objects []importer.Object) string {
 	return cmp.Or(tagged, name)
 }
 
-// missing describes what an earlier policy had from the cluster and the current one lacks, or returns "" if nothing
-// is missing.
-func missing(before, now *v1alpha1.InjectionPolicy) string {
+// describeLostCompletion describes what an earlier policy had from the cluster and the current one lacks, or returns ""
+// if nothing is missing.
+func describeLostCompletion(before, now *v1alpha1.InjectionPolicy) string {
 	if before.Spec.Istio == nil || now.Spec.Istio == nil {
 		return ""
 	}

@@ -113,7 +113,7 @@ func (c *Completer) Complete(id string, text []byte) (*Completed, error) {
 	}
 	before := e.knowledge
 	if sum := sha256.Sum256(text); before == nil || e.written != sum {
-		fresh, err := c.read(id, e.knowledge, text)
+		fresh, err := c.loadPolicyKnowledge(id, e.knowledge, text)
 		if fresh == nil || err != nil {
 			return nil, err
 		}
@@ -163,9 +163,9 @@ func (c *Completer) entryOf(id string) *entry {
 	return e
 }
 
-// read parses a policy, and loads what it was last completed to. If the text has not changed, the previous
-// knowledge is kept.
-func (c *Completer) read(id string, before *knowledge, text []byte) (*knowledge, error) {
+// loadPolicyKnowledge parses a policy, and loads what it was last completed to. If the text has not changed, the
+// previous knowledge is kept.
+func (c *Completer) loadPolicyKnowledge(id string, before *knowledge, text []byte) (*knowledge, error) {
 	policy, err := v1alpha1.Parse(text)
 	if err != nil {
 		return nil, nil // the consumer will report it
@@ -202,7 +202,7 @@ func memoryName(id string) string { return MemoryPrefix + id }
 
 // completeEntry completes a policy, or leaves it as it was completed last.
 func (c *Completer) completeEntry(id string, e *knowledge, objects []importer.Object) (*Completed, error) {
-	fresh, warnings, err := complete(e.policy, objects)
+	fresh, warnings, err := completeFromCluster(e.policy, objects)
 	reason := ""
 	switch {
 	case err != nil && e.last == nil:
@@ -210,7 +210,7 @@ func (c *Completer) completeEntry(id string, e *knowledge, objects []importer.Ob
 	case err != nil:
 		reason = err.Error()
 	case e.last != nil:
-		reason = missing(e.last, fresh)
+		reason = describeLostCompletion(e.last, fresh)
 	}
 	if reason != "" {
 		return newCompleted(e.last, fmt.Sprintf("what the cluster had at %s is used, as %s", e.at.UTC().Format(time.RFC3339), reason))
@@ -220,7 +220,7 @@ func (c *Completer) completeEntry(id string, e *knowledge, objects []importer.Ob
 		return nil, err
 	}
 	now.Warnings = warnings
-	if e.saved != now.Digest && c.remember(id, e, now) {
+	if e.saved != now.Digest && c.storeCompletedPolicy(id, e, now) {
 		e.saved = now.Digest
 	}
 	e.last, e.at = fresh, time.Now()
@@ -230,8 +230,9 @@ func (c *Completer) completeEntry(id string, e *knowledge, objects []importer.Ob
 	return now, nil
 }
 
-// remember keeps what a policy was completed to. Where that cannot be, it is only not known after a restart.
-func (c *Completer) remember(id string, e *knowledge, now *Completed) (done bool) {
+// storeCompletedPolicy keeps what a policy was completed to. Where that cannot be, it is only not known after a
+// restart.
+func (c *Completer) storeCompletedPolicy(id string, e *knowledge, now *Completed) (done bool) {
 	if c.Memory == nil || e.broken != "" {
 		return false // what is skipped is remembered when the cluster can be read again
 	}

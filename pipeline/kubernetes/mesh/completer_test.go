@@ -221,7 +221,7 @@ func TestOwnWebhooksAreMissed(t *testing.T) {
 		"there were none before":  {with("two"), with("two"), false},
 		"its own have a name now": {with(""), with("one"), false},
 	} {
-		if got := missing(tc.before, tc.now); (got != "") != tc.missing {
+		if got := describeLostCompletion(tc.before, tc.now); (got != "") != tc.missing {
 			t.Errorf("%s: missing is %q", name, got)
 		}
 	}

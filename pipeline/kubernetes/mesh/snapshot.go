@@ -94,7 +94,7 @@ func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 		switch {
 		case slices.Contains(namespaces, one.Name):
 		case c.policy.Spec.Istio != nil && (c.root == one.Name || c.root == "") && len(one.ProxyConfigs) > 0:
-			one = c.reduced(one)
+			one = c.reduceRootNamespace(one)
 		default:
 			continue
 		}
@@ -104,8 +104,9 @@ func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 	return Snapshot{DigestOf(text), text}, err
 }
 
-// reduced returns the root namespace with what holds for all, and with its labels where they decide whether istiod reads that.
-func (c *Completed) reduced(root v1alpha1.Namespace) v1alpha1.Namespace {
+// reduceRootNamespace returns the root namespace with what holds for all, and with its labels where they decide whether
+// istiod reads that.
+func (c *Completed) reduceRootNamespace(root v1alpha1.Namespace) v1alpha1.Namespace {
 	out := v1alpha1.Namespace{Name: root.Name, ProxyConfigs: root.ProxyConfigs}
 	if strings.Contains(c.policy.Spec.Istio.MeshConfig, "discoverySelectors") {
 		out.Labels = root.Labels

@@ -21,7 +21,7 @@ func (c *Completer) Sweep(ctx context.Context, stored []string, isThere func(nam
 	}
 	var errs []error
 	missing := map[string]bool{}
-	for id := range c.ids(stored) {
+	for id := range c.knownPolicyIDs(stored) {
 		key, object := strings.CutPrefix(id, objectPrefix)
 		namespace, name, _ := strings.Cut(key, "/")
 		if !object || isThere(namespace, name) {
@@ -42,8 +42,8 @@ func (c *Completer) Sweep(ctx context.Context, stored []string, isThere func(nam
 	return errors.Join(errs...)
 }
 
-// ids are those of the policies that are known, and others.
-func (c *Completer) ids(others []string) map[string]bool {
+// knownPolicyIDs returns those of the policies that are known, and others.
+func (c *Completer) knownPolicyIDs(others []string) map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := map[string]bool{}

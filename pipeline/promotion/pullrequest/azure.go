@@ -26,9 +26,9 @@ func openAzure(a *api, c Credentials) Host {
 		token = c.Password
 	}
 	// Personal access tokens are passwords with an empty user name. Those of Entra ID are JSON Web Tokens.
-	a.authorize = setting(basic(":" + token))
+	a.authorize = authorizeWithHeader(basicAuthorization(":" + token))
 	if strings.HasPrefix(token, "eyJ") && strings.Count(token, ".") == 2 {
-		a.authorize = setting("Bearer " + token)
+		a.authorize = authorizeWithHeader("Bearer " + token)
 	}
 	return &repository{&azure{a}, azureLimits}
 }
@@ -61,7 +61,7 @@ type azureLabel struct {
 	Active bool   `json:"active"`
 }
 
-func (a *azure) request(r *azureRequest) *Request {
+func (a *azure) toPullRequest(r *azureRequest) *Request {
 	out := &Request{
 		Number: r.PullRequestID, State: StateClosed, Title: r.Title, Body: r.Description, Draft: r.IsDraft,
 		Head: strings.TrimPrefix(r.SourceRefName, branchRef), Base: strings.TrimPrefix(r.TargetRefName, branchRef),
@@ -94,8 +94,8 @@ func (a *azure) request(r *azureRequest) *Request {
 	return out
 }
 
-// list reads the one that is found again by itself, as lists cut descriptions.
-func (a *azure) list(ctx context.Context, head, base string) ([]Request, error) {
+// listPullRequests reads the one that is found again by itself, as lists cut descriptions.
+func (a *azure) listPullRequests(ctx context.Context, head, base string) ([]Request, error) {
 	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
 	var found []Request
 	for _, status := range []string{"active", "all"} {
@@ -111,18 +111,18 @@ func (a *azure) list(ctx context.Context, head, base string) ([]Request, error) 
 		}
 		for i := range page.Value {
 			if r := &page.Value[i]; r.ForkSource == nil && r.SourceRefName == branchRef+head && r.TargetRefName == branchRef+base {
-				found = append(found, *a.request(r))
+				found = append(found, *a.toPullRequest(r))
 			}
 		}
 		if len(found) > 0 {
 			break
 		}
 	}
-	best := newest(found)
+	best := newestOpenRequest(found)
 	if best == nil {
 		return nil, nil
 	}
-	whole, err := a.get(ctx, best.Number)
+	whole, err := a.getPullRequest(ctx, best.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +132,9 @@ func (a *azure) list(ctx context.Context, head, base string) ([]Request, error) 
 
 func azurePull(number int64) string { return fmt.Sprintf("/pullrequests/%d", number) }
 
-func (a *azure) get(ctx context.Context, number int64) (*Request, error) {
+func (a *azure) getPullRequest(ctx context.Context, number int64) (*Request, error) {
 	var r azureRequest
-	if _, err := a.call(ctx, reading(number), http.MethodGet, azurePull(number), nil, &r); err != nil {
+	if _, err := a.call(ctx, readingPullRequest(number), http.MethodGet, azurePull(number), nil, &r); err != nil {
 		return nil, err
 	}
 	if r.Labels == nil {
@@ -146,10 +146,10 @@ func (a *azure) get(ctx context.Context, number int64) (*Request, error) {
 		}
 		r.Labels = labels.Value
 	}
-	return a.request(&r), nil
+	return a.toPullRequest(&r), nil
 }
 
-func (a *azure) create(ctx context.Context, head, base string, c Content) (*Request, error) {
+func (a *azure) createPullRequest(ctx context.Context, head, base string, c Content) (*Request, error) {
 	labels := make([]any, 0, len(c.Labels))
 	for _, name := range c.Labels {
 		labels = append(labels, map[string]any{"name": name})
@@ -158,28 +158,28 @@ func (a *azure) create(ctx context.Context, head, base string, c Content) (*Requ
 		"title": c.Title, "description": c.Body, "sourceRefName": branchRef + head, "targetRefName": branchRef + base, "labels": labels,
 	}
 	var r azureRequest
-	if _, err := a.call(ctx, creating(head, base), http.MethodPost, "/pullrequests", in, &r); err != nil {
+	if _, err := a.call(ctx, openingPullRequest(head, base), http.MethodPost, "/pullrequests", in, &r); err != nil {
 		return nil, err
 	}
-	return a.request(&r), nil
+	return a.toPullRequest(&r), nil
 }
 
-func (a *azure) patch(ctx context.Context, doing string, number int64, in any) (*Request, error) {
+func (a *azure) patchPullRequest(ctx context.Context, doing string, number int64, in any) (*Request, error) {
 	var r azureRequest
 	if _, err := a.call(ctx, doing, http.MethodPatch, azurePull(number), in, &r); err != nil {
 		return nil, err
 	}
-	return a.request(&r), nil
+	return a.toPullRequest(&r), nil
 }
 
-func (a *azure) edit(ctx context.Context, was *Request, title, body string) (*Request, error) {
-	return a.patch(ctx, writing(was.Number), was.Number, map[string]any{"title": title, "description": body})
+func (a *azure) editPullRequest(ctx context.Context, was *Request, title, body string) (*Request, error) {
+	return a.patchPullRequest(ctx, updatingPullRequest(was.Number), was.Number, map[string]any{"title": title, "description": body})
 }
 
-// label adds labels one by one. An existing label is a conflict, which is not an error.
-func (a *azure) label(ctx context.Context, r *Request, labels []string) error {
+// addPullRequestLabels adds labels one by one. An existing label is a conflict, which is not an error.
+func (a *azure) addPullRequestLabels(ctx context.Context, r *Request, labels []string) error {
 	for _, name := range labels {
-		_, err := a.call(ctx, labelling(r.Number), http.MethodPost, azurePull(r.Number)+"/labels", map[string]any{"name": name}, nil)
+		_, err := a.call(ctx, labellingPullRequest(r.Number), http.MethodPost, azurePull(r.Number)+"/labels", map[string]any{"name": name}, nil)
 		if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusConflict {
 			continue
 		}
@@ -190,13 +190,13 @@ func (a *azure) label(ctx context.Context, r *Request, labels []string) error {
 	return nil
 }
 
-func (a *azure) close(ctx context.Context, r *Request) error {
-	_, err := a.patch(ctx, closing(r.Number), r.Number, map[string]any{"status": "abandoned"})
+func (a *azure) closePullRequest(ctx context.Context, r *Request) error {
+	_, err := a.patchPullRequest(ctx, closingPullRequest(r.Number), r.Number, map[string]any{"status": "abandoned"})
 	return err
 }
 
-func (a *azure) comment(ctx context.Context, number int64, text string) error {
+func (a *azure) postComment(ctx context.Context, number int64, text string) error {
 	in := map[string]any{"status": "closed", "comments": []any{map[string]any{"parentCommentId": 0, "commentType": "text", "content": text}}}
-	_, err := a.call(ctx, commenting(number), http.MethodPost, azurePull(number)+"/threads", in, nil)
+	_, err := a.call(ctx, commentingPullRequest(number), http.MethodPost, azurePull(number)+"/threads", in, nil)
 	return err
 }

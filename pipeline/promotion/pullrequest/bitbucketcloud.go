@@ -72,7 +72,7 @@ func hashOf(h *cloudHash) string {
 	return h.Hash
 }
 
-func (r *cloudRequest) request() *Request {
+func (r *cloudRequest) toPullRequest() *Request {
 	out := &Request{
 		Number: r.ID, URL: r.Links.HTML.Href, State: StateClosed, Head: r.Source.Branch.Name, Base: r.Destination.Branch.Name,
 		HeadCommit: hashOf(r.Source.Commit), Title: r.Title, Body: r.Description, Draft: r.Draft,
@@ -92,18 +92,18 @@ func (r *cloudRequest) request() *Request {
 	return out
 }
 
-// quoted writes a text for Bitbucket's query language.
-func quoted(text string) string {
+// quoteQueryText writes a text for Bitbucket's query language.
+func quoteQueryText(text string) string {
 	return `"` + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), `"`, `\"`) + `"`
 }
 
-func (b *bitbucketCloud) list(ctx context.Context, head, base string) ([]Request, error) {
+func (b *bitbucketCloud) listPullRequests(ctx context.Context, head, base string) ([]Request, error) {
 	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
 	var out []Request
 	for _, states := range [][]string{{"OPEN"}, {"MERGED", "DECLINED", "SUPERSEDED"}} {
 		// Without a state only those that are open would be listed.
 		q := url.Values{
-			"q":    {"source.branch.name = " + quoted(head) + " AND destination.branch.name = " + quoted(base)},
+			"q":    {"source.branch.name = " + quoteQueryText(head) + " AND destination.branch.name = " + quoteQueryText(base)},
 			"sort": {"-created_on"}, "pagelen": {"50"}, "state": states,
 		}
 		var page struct {
@@ -116,14 +116,14 @@ func (b *bitbucketCloud) list(ctx context.Context, head, base string) ([]Request
 			r := &page.Values[i]
 			own := r.Source.Repository != nil && r.Destination.Repository != nil && r.Source.Repository.UUID == r.Destination.Repository.UUID
 			if own && r.Source.Branch.Name == head && r.Destination.Branch.Name == base {
-				out = append(out, *r.request())
+				out = append(out, *r.toPullRequest())
 			}
 		}
 		if len(out) > 0 {
 			break
 		}
 	}
-	if best := newest(out); best != nil {
+	if best := newestOpenRequest(out); best != nil {
 		// Only the one that is used is worth more calls.
 		return []Request{*best}, b.wholeHashes(ctx, best)
 	}
@@ -150,32 +150,32 @@ func (b *bitbucketCloud) wholeHashes(ctx context.Context, r *Request) error {
 	return nil
 }
 
-func (b *bitbucketCloud) ask(ctx context.Context, doing, method, path string, in any) (*cloudRequest, *Request, error) {
+func (b *bitbucketCloud) callForRequest(ctx context.Context, doing, method, path string, in any) (*cloudRequest, *Request, error) {
 	var r cloudRequest
 	if _, err := b.call(ctx, doing, method, path, in, &r); err != nil {
 		return nil, nil, err
 	}
-	out := r.request()
+	out := r.toPullRequest()
 	return &r, out, b.wholeHashes(ctx, out)
 }
 
 func cloudPull(number int64) string { return "/pullrequests/" + strconv.FormatInt(number, 10) }
 
-func (b *bitbucketCloud) get(ctx context.Context, number int64) (*Request, error) {
-	_, r, err := b.ask(ctx, reading(number), http.MethodGet, cloudPull(number), nil)
+func (b *bitbucketCloud) getPullRequest(ctx context.Context, number int64) (*Request, error) {
+	_, r, err := b.callForRequest(ctx, readingPullRequest(number), http.MethodGet, cloudPull(number), nil)
 	return r, err
 }
 
-func (b *bitbucketCloud) create(ctx context.Context, head, base string, c Content) (*Request, error) {
+func (b *bitbucketCloud) createPullRequest(ctx context.Context, head, base string, c Content) (*Request, error) {
 	branch := func(name string) any { return map[string]any{"branch": map[string]any{"name": name}} }
 	in := map[string]any{"title": c.Title, "description": c.Body, "source": branch(head), "destination": branch(base)}
-	_, r, err := b.ask(ctx, creating(head, base), http.MethodPost, "/pullrequests", in)
+	_, r, err := b.callForRequest(ctx, openingPullRequest(head, base), http.MethodPost, "/pullrequests", in)
 	return r, err
 }
 
-// edit also sends the reviewers, who would be taken away otherwise.
-func (b *bitbucketCloud) edit(ctx context.Context, was *Request, title, body string) (*Request, error) {
-	now, _, err := b.ask(ctx, reading(was.Number), http.MethodGet, cloudPull(was.Number), nil)
+// editPullRequest also sends the reviewers, who would be taken away otherwise.
+func (b *bitbucketCloud) editPullRequest(ctx context.Context, was *Request, title, body string) (*Request, error) {
+	now, _, err := b.callForRequest(ctx, readingPullRequest(was.Number), http.MethodGet, cloudPull(was.Number), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -184,19 +184,19 @@ func (b *bitbucketCloud) edit(ctx context.Context, was *Request, title, body str
 		reviewers = append(reviewers, map[string]any{"uuid": one.UUID})
 	}
 	in := map[string]any{"title": title, "description": body, "reviewers": reviewers}
-	_, r, err := b.ask(ctx, writing(was.Number), http.MethodPut, cloudPull(was.Number), in)
+	_, r, err := b.callForRequest(ctx, updatingPullRequest(was.Number), http.MethodPut, cloudPull(was.Number), in)
 	return r, err
 }
 
-func (b *bitbucketCloud) label(context.Context, *Request, []string) error { return nil }
+func (b *bitbucketCloud) addPullRequestLabels(context.Context, *Request, []string) error { return nil }
 
-func (b *bitbucketCloud) close(ctx context.Context, r *Request) error {
-	_, err := b.call(ctx, closing(r.Number), http.MethodPost, cloudPull(r.Number)+"/decline", nil, nil)
+func (b *bitbucketCloud) closePullRequest(ctx context.Context, r *Request) error {
+	_, err := b.call(ctx, closingPullRequest(r.Number), http.MethodPost, cloudPull(r.Number)+"/decline", nil, nil)
 	return err
 }
 
-func (b *bitbucketCloud) comment(ctx context.Context, number int64, text string) error {
+func (b *bitbucketCloud) postComment(ctx context.Context, number int64, text string) error {
 	in := map[string]any{"content": map[string]any{"raw": text}}
-	_, err := b.call(ctx, commenting(number), http.MethodPost, cloudPull(number)+"/comments", in, nil)
+	_, err := b.call(ctx, commentingPullRequest(number), http.MethodPost, cloudPull(number)+"/comments", in, nil)
 	return err
 }

@@ -68,7 +68,7 @@ type serverRef struct {
 	} `json:"repository"`
 }
 
-func (r *serverRequest) request() *Request {
+func (r *serverRequest) toPullRequest() *Request {
 	at := func(milliseconds int64) time.Time {
 		if milliseconds == 0 {
 			return time.Time{}
@@ -92,8 +92,8 @@ func (r *serverRequest) request() *Request {
 	return out
 }
 
-// list requests the open ones first: in a list of all they are sorted by age only.
-func (b *bitbucketServer) list(ctx context.Context, head, base string) ([]Request, error) {
+// listPullRequests requests the open ones first: in a list of all they are sorted by age only.
+func (b *bitbucketServer) listPullRequests(ctx context.Context, head, base string) ([]Request, error) {
 	for _, state := range []string{"OPEN", "ALL"} {
 		found, err := b.listState(ctx, state, head, base)
 		if err != nil || len(found) > 0 {
@@ -118,7 +118,7 @@ func (b *bitbucketServer) listState(ctx context.Context, state, head, base strin
 		for i := range values {
 			r := &values[i]
 			if r.FromRef.Repository.ID == r.ToRef.Repository.ID && r.FromRef.ID == branchRef+head && r.ToRef.ID == branchRef+base {
-				out = append(out, *r.request())
+				out = append(out, *r.toPullRequest())
 			}
 		}
 		return len(out) == 0
@@ -151,34 +151,34 @@ func eachServerPage[T any](read func(start int, page any) error, take func(value
 
 func serverPull(number int64) string { return fmt.Sprintf("/pull-requests/%d", number) }
 
-func (b *bitbucketServer) read(ctx context.Context, number int64) (*serverRequest, error) {
+func (b *bitbucketServer) readServerRequest(ctx context.Context, number int64) (*serverRequest, error) {
 	var r serverRequest
-	_, err := b.call(ctx, reading(number), http.MethodGet, serverPull(number), nil, &r)
+	_, err := b.call(ctx, readingPullRequest(number), http.MethodGet, serverPull(number), nil, &r)
 	return &r, err
 }
 
-func (b *bitbucketServer) get(ctx context.Context, number int64) (*Request, error) {
-	r, err := b.read(ctx, number)
-	return r.request(), err
+func (b *bitbucketServer) getPullRequest(ctx context.Context, number int64) (*Request, error) {
+	r, err := b.readServerRequest(ctx, number)
+	return r.toPullRequest(), err
 }
 
-// names returns the key of the project and the name of the repository, which are part of the API's URL.
-func (b *bitbucketServer) names() (project, name string) {
+// projectAndRepository returns the key of the project and the name of the repository, which are part of the API's URL.
+func (b *bitbucketServer) projectAndRepository() (project, name string) {
 	parts := strings.Split(b.at, "/")
 	project, _ = url.PathUnescape(parts[len(parts)-3])
 	name, _ = url.PathUnescape(parts[len(parts)-1])
 	return project, name
 }
 
-func (b *bitbucketServer) create(ctx context.Context, head, base string, c Content) (*Request, error) {
-	project, name := b.names()
+func (b *bitbucketServer) createPullRequest(ctx context.Context, head, base string, c Content) (*Request, error) {
+	project, name := b.projectAndRepository()
 	ref := func(branch string) any {
 		return map[string]any{"id": branchRef + branch, "repository": map[string]any{"slug": name, "project": map[string]any{"key": project}}}
 	}
 	var r serverRequest
 	in := map[string]any{"title": c.Title, "description": c.Body, "fromRef": ref(head), "toRef": ref(base)}
-	_, err := b.call(ctx, creating(head, base), http.MethodPost, "/pull-requests", in, &r)
-	return r.request(), err
+	_, err := b.call(ctx, openingPullRequest(head, base), http.MethodPost, "/pull-requests", in, &r)
+	return r.toPullRequest(), err
 }
 
 // versionTries is how often an operation is retried after a concurrent change: Bitbucket requires the version that
@@ -187,7 +187,7 @@ const versionTries = 3
 
 func (b *bitbucketServer) withVersion(ctx context.Context, number int64, do func(now *serverRequest) error) error {
 	for try := 1; ; try++ {
-		now, err := b.read(ctx, number)
+		now, err := b.readServerRequest(ctx, number)
 		if err != nil {
 			return err
 		}
@@ -198,8 +198,8 @@ func (b *bitbucketServer) withVersion(ctx context.Context, number int64, do func
 	}
 }
 
-// edit also sends the reviewers, who would be taken away otherwise.
-func (b *bitbucketServer) edit(ctx context.Context, was *Request, title, body string) (*Request, error) {
+// editPullRequest also sends the reviewers, who would be taken away otherwise.
+func (b *bitbucketServer) editPullRequest(ctx context.Context, was *Request, title, body string) (*Request, error) {
 	var r serverRequest
 	err := b.withVersion(ctx, was.Number, func(now *serverRequest) error {
 		reviewers := make([]any, 0, len(now.Reviewers))
@@ -207,26 +207,26 @@ func (b *bitbucketServer) edit(ctx context.Context, was *Request, title, body st
 			reviewers = append(reviewers, map[string]any{"user": map[string]any{"name": one.User.Name}})
 		}
 		in := map[string]any{"version": now.Version, "title": title, "description": body, "reviewers": reviewers}
-		_, err := b.call(ctx, writing(was.Number), http.MethodPut, serverPull(was.Number), in, &r)
+		_, err := b.call(ctx, updatingPullRequest(was.Number), http.MethodPut, serverPull(was.Number), in, &r)
 		return err
 	})
-	return r.request(), err
+	return r.toPullRequest(), err
 }
 
-func (b *bitbucketServer) label(context.Context, *Request, []string) error { return nil }
+func (b *bitbucketServer) addPullRequestLabels(context.Context, *Request, []string) error { return nil }
 
-func (b *bitbucketServer) close(ctx context.Context, r *Request) error {
+func (b *bitbucketServer) closePullRequest(ctx context.Context, r *Request) error {
 	return b.withVersion(ctx, r.Number, func(now *serverRequest) error {
 		if now.State != "OPEN" {
 			return nil
 		}
 		at := fmt.Sprintf("%s/decline?version=%d", serverPull(r.Number), now.Version)
-		_, err := b.call(ctx, closing(r.Number), http.MethodPost, at, nil, nil)
+		_, err := b.call(ctx, closingPullRequest(r.Number), http.MethodPost, at, nil, nil)
 		return err
 	})
 }
 
-func (b *bitbucketServer) comment(ctx context.Context, number int64, text string) error {
-	_, err := b.call(ctx, commenting(number), http.MethodPost, serverPull(number)+"/comments", map[string]any{"text": text}, nil)
+func (b *bitbucketServer) postComment(ctx context.Context, number int64, text string) error {
+	_, err := b.call(ctx, commentingPullRequest(number), http.MethodPost, serverPull(number)+"/comments", map[string]any{"text": text}, nil)
 	return err
 }

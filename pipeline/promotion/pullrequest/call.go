@@ -131,7 +131,7 @@ func (a *api) callAt(ctx context.Context, doing, method, to string, in, out any)
 // callOnce makes one call.
 func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out any) (http.Header, error) {
 	e := &Error{Server: a.server, Repository: a.repository, Doing: doing}
-	request, err := a.request(ctx, method, to, in)
+	request, err := a.newHTTPRequest(ctx, method, to, in)
 	if err != nil {
 		if inner := (*Error)(nil); errors.As(err, &inner) {
 			return nil, err // of the call that gets a token
@@ -158,19 +158,19 @@ func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out an
 		e.Err = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
 		return nil, e
 	case response.StatusCode/100 != 2 || response.StatusCode == http.StatusNonAuthoritativeInfo:
-		a.refused(e, response.Header, body)
+		a.fillRefusalDetails(e, response.Header, body)
 		return nil, e
 	case out == nil:
 		return response.Header, nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		a.unreadable(e, body, err)
+		a.describeUnreadableAnswer(e, body, err)
 		return nil, e
 	}
 	return response.Header, nil
 }
 
-func (a *api) request(ctx context.Context, method, to string, in any) (*http.Request, error) {
+func (a *api) newHTTPRequest(ctx context.Context, method, to string, in any) (*http.Request, error) {
 	if a.query != "" {
 		mark := "?"
 		if strings.Contains(to, "?") {
@@ -206,8 +206,8 @@ func (a *api) request(ctx context.Context, method, to string, in any) (*http.Req
 	return request, a.authorize(request)
 }
 
-// unreadable describes what is wrong with an answer that should be JSON.
-func (a *api) unreadable(e *Error, body []byte, err error) {
+// describeUnreadableAnswer describes what is wrong with an answer that should be JSON.
+func (a *api) describeUnreadableAnswer(e *Error, body []byte, err error) {
 	var syntax *json.SyntaxError
 	text := bytes.TrimSpace(body)
 	switch {
@@ -216,7 +216,7 @@ func (a *api) unreadable(e *Error, body []byte, err error) {
 	case errors.As(err, &syntax) && syntax.Offset >= int64(len(text)):
 		e.Err, e.Temporary = errors.New("the answer ends in its middle"), true
 	default:
-		e.Err = errors.New("the answer is none that is known: " + a.scrub(err.Error()))
+		e.Err = errors.New("the answer is none that is known: " + a.removeCredentials(err.Error()))
 	}
 }
 

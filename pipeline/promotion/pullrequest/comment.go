@@ -29,7 +29,7 @@ type issueComment struct {
 	System bool `json:"system"`
 }
 
-func (c *issueComment) comment() *comment {
+func (c *issueComment) toComment() *comment {
 	out := &comment{author: c.User.Login + c.Author.Username, text: c.Body}
 	if c.ID > 0 {
 		out.id = fmt.Sprint(c.ID)
@@ -56,7 +56,7 @@ func (a *api) issueComments(ctx context.Context, number int64, path string, size
 		}
 		for i := range some {
 			if !some[i].System {
-				out = append(out, *some[i].comment())
+				out = append(out, *some[i].toComment())
 			}
 		}
 		if h.Get("Link") != "" && !strings.Contains(h.Get("Link"), `rel="next"`) || h.Get("Link") == "" && len(some) < size {
@@ -72,10 +72,10 @@ func (a *api) issueComment(ctx context.Context, doing, method, path string, in a
 	if _, err := a.call(ctx, doing, method, path, in, &c); err != nil {
 		return nil, err
 	}
-	return c.comment(), nil
+	return c.toComment(), nil
 }
 
-func (g *gitHub) comments(ctx context.Context, number int64) ([]comment, error) {
+func (g *gitHub) listPostedComments(ctx context.Context, number int64) ([]comment, error) {
 	return g.issueComments(ctx, number, fmt.Sprintf("/issues/%d/comments?per_page=%d", number, pageSize), pageSize)
 }
 
@@ -91,13 +91,13 @@ func (g *gitHub) writeComment(ctx context.Context, number int64, was *comment, t
 func (a *api) writeIssueComment(ctx context.Context, number int64, was *comment, text string) (*comment, error) {
 	in := map[string]any{"body": text}
 	if was == nil {
-		return a.issueComment(ctx, commenting(number), http.MethodPost, fmt.Sprintf("/issues/%d/comments", number), in)
+		return a.issueComment(ctx, commentingPullRequest(number), http.MethodPost, fmt.Sprintf("/issues/%d/comments", number), in)
 	}
-	return a.issueComment(ctx, commenting(number), http.MethodPatch, "/issues/comments/"+url.PathEscape(was.id), in)
+	return a.issueComment(ctx, commentingPullRequest(number), http.MethodPatch, "/issues/comments/"+url.PathEscape(was.id), in)
 }
 
-// comments reads pages that may be smaller than asked for.
-func (g *gitea) comments(ctx context.Context, number int64) ([]comment, error) {
+// listPostedComments reads pages that may be smaller than asked for.
+func (g *gitea) listPostedComments(ctx context.Context, number int64) ([]comment, error) {
 	return g.issueComments(ctx, number, fmt.Sprintf("/issues/%d/comments?limit=%d", number, giteaPage), 1)
 }
 
@@ -110,24 +110,24 @@ func (g *gitea) writeComment(ctx context.Context, number int64, was *comment, te
 	return g.writeIssueComment(ctx, number, was, text)
 }
 
-func (g *gitLab) comments(ctx context.Context, number int64) ([]comment, error) {
+func (g *gitLab) listPostedComments(ctx context.Context, number int64) ([]comment, error) {
 	return g.issueComments(ctx, number, fmt.Sprintf("%s/notes?sort=asc&order_by=created_at&per_page=%d", mergeRequest(number), pageSize), pageSize)
 }
 
-func (g *gitLab) note(number int64, id string) string {
+func (g *gitLab) notePath(number int64, id string) string {
 	return mergeRequest(number) + "/notes/" + url.PathEscape(id)
 }
 
 func (g *gitLab) readComment(ctx context.Context, number int64, id string) (*comment, error) {
-	return g.issueComment(ctx, readingComments(number), http.MethodGet, g.note(number, id), nil)
+	return g.issueComment(ctx, readingComments(number), http.MethodGet, g.notePath(number, id), nil)
 }
 
 func (g *gitLab) writeComment(ctx context.Context, number int64, was *comment, text string) (*comment, error) {
 	in := map[string]any{"body": text}
 	if was == nil {
-		return g.issueComment(ctx, commenting(number), http.MethodPost, mergeRequest(number)+"/notes", in)
+		return g.issueComment(ctx, commentingPullRequest(number), http.MethodPost, mergeRequest(number)+"/notes", in)
 	}
-	return g.issueComment(ctx, commenting(number), http.MethodPut, g.note(number, was.id), in)
+	return g.issueComment(ctx, commentingPullRequest(number), http.MethodPut, g.notePath(number, was.id), in)
 }
 
 // cloudComment is a comment as Bitbucket Cloud answers it.
@@ -142,7 +142,7 @@ type cloudComment struct {
 	} `json:"user"`
 }
 
-func (c *cloudComment) comment() *comment {
+func (c *cloudComment) toComment() *comment {
 	out := &comment{author: c.User.UUID, text: c.Content.Raw}
 	if c.ID > 0 {
 		out.id = fmt.Sprint(c.ID)
@@ -150,7 +150,7 @@ func (c *cloudComment) comment() *comment {
 	return out
 }
 
-func (b *bitbucketCloud) comments(ctx context.Context, number int64) ([]comment, error) {
+func (b *bitbucketCloud) listPostedComments(ctx context.Context, number int64) ([]comment, error) {
 	var out []comment
 	for page := 1; page <= maxPages; page++ {
 		var some struct {
@@ -163,7 +163,7 @@ func (b *bitbucketCloud) comments(ctx context.Context, number int64) ([]comment,
 		}
 		for i := range some.Values {
 			if !some.Values[i].Deleted {
-				out = append(out, *some.Values[i].comment())
+				out = append(out, *some.Values[i].toComment())
 			}
 		}
 		if some.Next == "" {
@@ -182,7 +182,7 @@ func (b *bitbucketCloud) readComment(ctx context.Context, number int64, id strin
 	if c.Deleted {
 		return nil, &Error{Server: b.server, Repository: b.repository, Doing: readingComments(number), Status: http.StatusNotFound}
 	}
-	return c.comment(), nil
+	return c.toComment(), nil
 }
 
 func (b *bitbucketCloud) writeComment(ctx context.Context, number int64, was *comment, text string) (*comment, error) {
@@ -192,10 +192,10 @@ func (b *bitbucketCloud) writeComment(ctx context.Context, number int64, was *co
 		method, path = http.MethodPut, path+"/"+url.PathEscape(was.id)
 	}
 	var c cloudComment
-	if _, err := b.call(ctx, commenting(number), method, path, in, &c); err != nil {
+	if _, err := b.call(ctx, commentingPullRequest(number), method, path, in, &c); err != nil {
 		return nil, err
 	}
-	return c.comment(), nil
+	return c.toComment(), nil
 }
 
 // serverComment is a comment as Bitbucket Data Center answers it.
@@ -208,7 +208,7 @@ type serverComment struct {
 	} `json:"author"`
 }
 
-func (c *serverComment) comment() *comment {
+func (c *serverComment) toComment() *comment {
 	out := &comment{author: c.Author.Name, text: c.Text, version: c.Version}
 	if c.ID > 0 {
 		out.id = fmt.Sprint(c.ID)
@@ -216,8 +216,8 @@ func (c *serverComment) comment() *comment {
 	return out
 }
 
-// comments reads the activities, which include comments: no list of the comments without a file exists.
-func (b *bitbucketServer) comments(ctx context.Context, number int64) ([]comment, error) {
+// listPostedComments reads the activities, which include comments: no list of the comments without a file exists.
+func (b *bitbucketServer) listPostedComments(ctx context.Context, number int64) ([]comment, error) {
 	type activity struct {
 		Action  string        `json:"action"`
 		Comment serverComment `json:"comment"`
@@ -231,7 +231,7 @@ func (b *bitbucketServer) comments(ctx context.Context, number int64) ([]comment
 	err := eachServerPage(read, func(values []activity) (more bool) {
 		for i := range values {
 			if v := &values[i]; v.Action == "COMMENTED" {
-				out = append(out, *v.Comment.comment())
+				out = append(out, *v.Comment.toComment())
 			}
 		}
 		return true
@@ -248,7 +248,7 @@ func (b *bitbucketServer) readComment(ctx context.Context, number int64, id stri
 	if _, err := b.call(ctx, readingComments(number), http.MethodGet, serverPull(number)+"/comments/"+url.PathEscape(id), nil, &c); err != nil {
 		return nil, err
 	}
-	return c.comment(), nil
+	return c.toComment(), nil
 }
 
 // writeComment sends the version that was read: of two who write at the same time one is refused.
@@ -259,8 +259,8 @@ func (b *bitbucketServer) writeComment(ctx context.Context, number int64, was *c
 		method, path, in["version"] = http.MethodPut, path+"/"+url.PathEscape(was.id), was.version
 	}
 	var c serverComment
-	if _, err := b.call(ctx, commenting(number), method, path, in, &c); err != nil {
+	if _, err := b.call(ctx, commentingPullRequest(number), method, path, in, &c); err != nil {
 		return nil, err
 	}
-	return c.comment(), nil
+	return c.toComment(), nil
 }

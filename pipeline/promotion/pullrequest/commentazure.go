@@ -22,8 +22,8 @@ type azureComment struct {
 	} `json:"author"`
 }
 
-// comment names it by its thread, too.
-func (c *azureComment) comment(thread string) *comment {
+// toThreadComment names it by its thread, too.
+func (c *azureComment) toThreadComment(thread string) *comment {
 	out := &comment{author: c.Author.ID, text: c.Content}
 	if c.ID > 0 && thread != "" && thread != "0" {
 		out.id = thread + "/" + fmt.Sprint(c.ID)
@@ -37,8 +37,8 @@ type azureThread struct {
 	Comments  []azureComment `json:"comments"`
 }
 
-// comments returns the first of each thread; others are answers.
-func (a *azure) comments(ctx context.Context, number int64) ([]comment, error) {
+// listPostedComments returns the first of each thread; others are answers.
+func (a *azure) listPostedComments(ctx context.Context, number int64) ([]comment, error) {
 	var all struct {
 		Value []azureThread `json:"value"`
 	}
@@ -51,7 +51,7 @@ func (a *azure) comments(ctx context.Context, number int64) ([]comment, error) {
 		if t.IsDeleted || len(t.Comments) == 0 || t.Comments[0].IsDeleted || t.Comments[0].Type == "system" {
 			continue
 		}
-		out = append(out, *t.Comments[0].comment(fmt.Sprint(t.ID)))
+		out = append(out, *t.Comments[0].toThreadComment(fmt.Sprint(t.ID)))
 	}
 	return out, nil
 }
@@ -71,7 +71,7 @@ func (a *azure) readComment(ctx context.Context, number int64, id string) (*comm
 	if c.IsDeleted {
 		return nil, &Error{Server: a.server, Repository: a.repository, Doing: readingComments(number), Status: http.StatusNotFound}
 	}
-	return c.comment(thread), nil
+	return c.toThreadComment(thread), nil
 }
 
 // writeComment begins a thread that is closed, so that it does not count as one to be resolved.
@@ -79,18 +79,18 @@ func (a *azure) writeComment(ctx context.Context, number int64, was *comment, te
 	if was == nil {
 		in := map[string]any{"status": "closed", "comments": []any{map[string]any{"parentCommentId": 0, "commentType": "text", "content": text}}}
 		var t azureThread
-		if _, err := a.call(ctx, commenting(number), http.MethodPost, azurePull(number)+"/threads", in, &t); err != nil {
+		if _, err := a.call(ctx, commentingPullRequest(number), http.MethodPost, azurePull(number)+"/threads", in, &t); err != nil {
 			return nil, err
 		}
 		if len(t.Comments) == 0 {
 			return &comment{}, nil
 		}
-		return t.Comments[0].comment(fmt.Sprint(t.ID)), nil
+		return t.Comments[0].toThreadComment(fmt.Sprint(t.ID)), nil
 	}
 	thread, path := azureCommentPath(number, was.id)
 	var c azureComment
-	if _, err := a.call(ctx, commenting(number), http.MethodPatch, path, map[string]any{"content": text}, &c); err != nil {
+	if _, err := a.call(ctx, commentingPullRequest(number), http.MethodPatch, path, map[string]any{"content": text}, &c); err != nil {
 		return nil, err
 	}
-	return c.comment(thread), nil
+	return c.toThreadComment(thread), nil
 }

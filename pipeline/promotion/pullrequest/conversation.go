@@ -65,9 +65,10 @@ type Conversation interface {
 
 // talker is what kinds of hosts do each in its own way.
 type talker interface {
-	incoming(ctx context.Context, number int64) (*Incoming, error)
-	// comments returns the comments on a pull request, the oldest first, as far as they can be written by users.
-	comments(ctx context.Context, number int64) ([]comment, error)
+	getIncomingRequest(ctx context.Context, number int64) (*Incoming, error)
+	// listPostedComments returns the comments on a pull request, the oldest first, as far as they can be written by
+	// users.
+	listPostedComments(ctx context.Context, number int64) ([]comment, error)
 	readComment(ctx context.Context, number int64, id string) (*comment, error)
 	// writeComment writes the text of a comment; was is nil for a new one.
 	writeComment(ctx context.Context, number int64, was *comment, text string) (*comment, error)
@@ -113,7 +114,7 @@ var commitName = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // Incoming implements Conversation.
 func (c *conversation) Incoming(ctx context.Context, number int64) (*Incoming, error) {
-	in, err := c.incoming(ctx, number)
+	in, err := c.getIncomingRequest(ctx, number)
 	switch {
 	case err != nil:
 		return nil, err

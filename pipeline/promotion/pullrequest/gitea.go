@@ -27,9 +27,9 @@ const giteaPage = 50
 const giteaClosed, giteaOldest = 10, 200
 
 func openGitea(a *api, c Credentials) Host {
-	a.authorize = setting("token " + c.Token)
+	a.authorize = authorizeWithHeader("token " + c.Token)
 	if c.Token == "" {
-		a.authorize = setting(basic(c.Username + ":" + c.Password))
+		a.authorize = authorizeWithHeader(basicAuthorization(c.Username + ":" + c.Password))
 	}
 	return &repository{&gitea{a}, giteaLimits}
 }
@@ -52,37 +52,38 @@ type giteaBranch struct {
 	RepoID int64  `json:"repo_id"`
 }
 
-func (r *giteaRequest) request() *Request {
-	out := r.from(r.Head.Label, r.Head.SHA, r.Base.Label, r.Merged)
+func (r *giteaRequest) toPullRequest() *Request {
+	out := r.pullRequestBetween(r.Head.Label, r.Head.SHA, r.Base.Label, r.Merged)
 	out.version = r.ContentVersion
 	return out
 }
 
-// list reads lists: Gitea can be asked for the pull requests to a branch since 1.24, and for those from one not at all.
-func (g *gitea) list(ctx context.Context, head, base string) ([]Request, error) {
+// listPullRequests reads lists: Gitea can be asked for the pull requests to a branch since 1.24, and for those from one
+// not at all.
+func (g *gitea) listPullRequests(ctx context.Context, head, base string) ([]Request, error) {
 	open := giteaList{g: g, state: "open", head: head, base: base}
-	if found, err := open.until(ctx, maxPages); err != nil || len(found) > 0 {
+	if found, err := open.readUntilFound(ctx, maxPages); err != nil || len(found) > 0 {
 		return found, err
 	}
 	closed := giteaList{g: g, state: "closed", head: head, base: base}
-	found, err := closed.until(ctx, giteaClosed)
+	found, err := closed.readUntilFound(ctx, giteaClosed)
 	if err != nil || len(found) > 0 || closed.over {
 		return found, err
 	}
 	// Most branches have none: only for those that do it is worth to read on.
-	older, err := g.one(ctx, head, base)
+	older, err := g.findAnyRequest(ctx, head, base)
 	if older == nil || err != nil {
 		return nil, err
 	}
-	if found, err = closed.until(ctx, giteaOldest); len(found) == 0 && err == nil {
+	if found, err = closed.readUntilFound(ctx, giteaOldest); len(found) == 0 && err == nil {
 		found = []Request{*older}
 	}
 	return found, err
 }
 
-// one returns any pull request from one branch to another, which Gitea finds in a single call, or nil if none
-// exists.
-func (g *gitea) one(ctx context.Context, head, base string) (*Request, error) {
+// findAnyRequest returns any pull request from one branch to another, which Gitea finds in a single call, or nil if
+// none exists.
+func (g *gitea) findAnyRequest(ctx context.Context, head, base string) (*Request, error) {
 	path := "/pulls/" + url.PathEscape(base)
 	for part := range strings.SplitSeq(head, "/") {
 		path += "/" + url.PathEscape(part)
@@ -95,7 +96,7 @@ func (g *gitea) one(ctx context.Context, head, base string) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.request(), nil
+	return r.toPullRequest(), nil
 }
 
 // isFrom reports whether it is from a branch of the repository itself to another.
@@ -111,8 +112,8 @@ type giteaList struct {
 	over              bool
 }
 
-// until reads up to so many pages in all, and ends with the page that has one from the branch.
-func (l *giteaList) until(ctx context.Context, pages int) (out []Request, err error) {
+// readUntilFound reads up to so many pages in all, and ends with the page that has one from the branch.
+func (l *giteaList) readUntilFound(ctx context.Context, pages int) (out []Request, err error) {
 	doing := fmt.Sprintf("finding pull requests from %s to %s", l.head, l.base)
 	for !l.over && l.pages < pages && len(out) == 0 {
 		q := url.Values{"state": {l.state}, "base_branch": {l.base}, "page": {fmt.Sprint(l.pages + 1)}, "limit": {fmt.Sprint(giteaPage)}}
@@ -123,18 +124,18 @@ func (l *giteaList) until(ctx context.Context, pages int) (out []Request, err er
 		}
 		for i := range page {
 			if r := &page[i]; r.isFrom(l.head, l.base) {
-				out = append(out, *r.request())
+				out = append(out, *r.toPullRequest())
 			}
 		}
 		l.pages, l.read = l.pages+1, l.read+len(page)
-		l.over = last(h, len(page), l.read)
+		l.over = isLastPage(h, len(page), l.read)
 	}
 	return out, nil
 }
 
-// last reports whether a page of a list is the last, where read entries were read in all. A server may return fewer
-// than requested, and announces more by Link or X-Total-Count, not always both.
-func last(h http.Header, got, read int) bool {
+// isLastPage reports whether a page of a list is the last, where read entries were read in all. A server may return
+// fewer than requested, and announces more by Link or X-Total-Count, not always both.
+func isLastPage(h http.Header, got, read int) bool {
 	if links := h.Get("Link"); links != "" {
 		return !strings.Contains(links, `rel="next"`)
 	}
@@ -142,51 +143,51 @@ func last(h http.Header, got, read int) bool {
 	return got == 0 || err == nil && read >= total
 }
 
-func (g *gitea) get(ctx context.Context, number int64) (*Request, error) {
+func (g *gitea) getPullRequest(ctx context.Context, number int64) (*Request, error) {
 	var r giteaRequest
-	_, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r)
-	return r.request(), err
+	_, err := g.call(ctx, readingPullRequest(number), http.MethodGet, pullRequestPath(number), nil, &r)
+	return r.toPullRequest(), err
 }
 
-func (g *gitea) create(ctx context.Context, head, base string, c Content) (*Request, error) {
+func (g *gitea) createPullRequest(ctx context.Context, head, base string, c Content) (*Request, error) {
 	var r giteaRequest
 	in := map[string]any{"title": c.Title, "body": c.Body, "head": head, "base": base}
 	if len(c.Labels) > 0 {
-		numbers, err := g.numbersOf(ctx, creating(head, base), c.Labels)
+		numbers, err := g.labelNumbersOf(ctx, openingPullRequest(head, base), c.Labels)
 		if err != nil {
 			return nil, err
 		}
 		in["labels"] = numbers
 	}
-	_, err := g.call(ctx, creating(head, base), http.MethodPost, "/pulls", in, &r)
-	return r.request(), err
+	_, err := g.call(ctx, openingPullRequest(head, base), http.MethodPost, "/pulls", in, &r)
+	return r.toPullRequest(), err
 }
 
-func (g *gitea) edit(ctx context.Context, was *Request, title, body string) (*Request, error) {
+func (g *gitea) editPullRequest(ctx context.Context, was *Request, title, body string) (*Request, error) {
 	var r giteaRequest
 	in := map[string]any{"title": title, "body": body}
 	if was.version != nil {
 		in["content_version"] = *was.version
 	}
-	_, err := g.call(ctx, writing(was.Number), http.MethodPatch, pull(was.Number), in, &r)
+	_, err := g.call(ctx, updatingPullRequest(was.Number), http.MethodPatch, pullRequestPath(was.Number), in, &r)
 	if e := (*Error)(nil); was.version != nil && errors.As(err, &e) && e.Status == http.StatusConflict {
 		return nil, fmt.Errorf("%w: %w", ErrChanged, err)
 	}
-	return r.request(), err
+	return r.toPullRequest(), err
 }
 
-func (g *gitea) label(ctx context.Context, r *Request, labels []string) error {
-	numbers, err := g.numbersOf(ctx, labelling(r.Number), labels)
+func (g *gitea) addPullRequestLabels(ctx context.Context, r *Request, labels []string) error {
+	numbers, err := g.labelNumbersOf(ctx, labellingPullRequest(r.Number), labels)
 	if err != nil {
 		return err
 	}
-	_, err = g.call(ctx, labelling(r.Number), http.MethodPost, fmt.Sprintf("/issues/%d/labels", r.Number), map[string]any{"labels": numbers}, nil)
+	_, err = g.call(ctx, labellingPullRequest(r.Number), http.MethodPost, fmt.Sprintf("/issues/%d/labels", r.Number), map[string]any{"labels": numbers}, nil)
 	return err
 }
 
-// numbersOf returns the numbers of labels, which every version accepts, and creates those that neither the
+// labelNumbersOf returns the numbers of labels, which every version accepts, and creates those that neither the
 // repository nor its organisation has.
-func (g *gitea) numbersOf(ctx context.Context, doing string, labels []string) ([]int64, error) {
+func (g *gitea) labelNumbersOf(ctx context.Context, doing string, labels []string) ([]int64, error) {
 	known, err := g.labelNumbers(ctx, doing)
 	if err != nil {
 		return nil, err
@@ -224,7 +225,7 @@ func (g *gitea) labelNumbers(ctx context.Context, doing string) (map[string]int6
 			for _, l := range some {
 				known[l.Name] = l.ID
 			}
-			if read += len(some); last(h, len(some), read) {
+			if read += len(some); isLastPage(h, len(some), read) {
 				break
 			}
 		}
@@ -232,12 +233,12 @@ func (g *gitea) labelNumbers(ctx context.Context, doing string) (map[string]int6
 	return known, nil
 }
 
-func (g *gitea) close(ctx context.Context, r *Request) error {
-	_, err := g.call(ctx, closing(r.Number), http.MethodPatch, pull(r.Number), map[string]any{"state": "closed"}, nil)
+func (g *gitea) closePullRequest(ctx context.Context, r *Request) error {
+	_, err := g.call(ctx, closingPullRequest(r.Number), http.MethodPatch, pullRequestPath(r.Number), map[string]any{"state": "closed"}, nil)
 	return err
 }
 
-func (g *gitea) comment(ctx context.Context, number int64, text string) error {
-	_, err := g.call(ctx, commenting(number), http.MethodPost, fmt.Sprintf("/issues/%d/comments", number), map[string]any{"body": text}, nil)
+func (g *gitea) postComment(ctx context.Context, number int64, text string) error {
+	_, err := g.call(ctx, commentingPullRequest(number), http.MethodPost, fmt.Sprintf("/issues/%d/comments", number), map[string]any{"body": text}, nil)
 	return err
 }

@@ -51,7 +51,7 @@ func (s *giteaShop) find(branch string) *pullrequest.Request {
 	return r
 }
 
-func (s *giteaShop) create(branch string) *pullrequest.Request {
+func (s *giteaShop) createPullRequest(branch string) *pullrequest.Request {
 	s.t.Helper()
 	r, err := s.host.Create(context.Background(), branch, "main", pullrequest.Content{Title: "change of " + branch, Body: "first\n\ntext", Labels: []string{"prerig", "shop"}})
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *giteaShop) create(branch string) *pullrequest.Request {
 	return r
 }
 
-func (s *giteaShop) comments(number int64) int {
+func (s *giteaShop) listPostedComments(number int64) int {
 	s.t.Helper()
 	var out []any
 	s.Must(s.Admin, http.MethodGet, fmt.Sprintf("/repos/shop/app/issues/%d/comments", number), nil, &out)
@@ -109,7 +109,7 @@ func giteaOpens(s *giteaShop, t *testing.T) {
 	if r := s.find(branch); r != nil {
 		t.Fatalf("there is %+v", r)
 	}
-	r := s.create(branch)
+	r := s.createPullRequest(branch)
 	if r.State != pullrequest.StateOpen || r.Head != branch || r.Base != "main" || r.HeadCommit != commit || r.Author != "prerig" || r.Body != "first\n\ntext" ||
 		!slices.Equal(r.Labels, []string{"prerig", "shop"}) || r.URL != fmt.Sprintf("%s/shop/app/pulls/%d", s.URL, r.Number) || r.CreatedAt.IsZero() {
 		t.Errorf("opened %+v", r)
@@ -130,7 +130,7 @@ func giteaWrites(s *giteaShop, t *testing.T) {
 	const branch = "prerig/writes"
 	ctx := context.Background()
 	s.Write(s.token, "shop/app", branch, "main", "writes.yaml")
-	r := s.create(branch)
+	r := s.createPullRequest(branch)
 	s.Must(s.ann, http.MethodPost, "/repos/shop/app/labels", object("name", "of-ann", "color", "#ff0000"), nil)
 	s.Must(s.ann, http.MethodPost, fmt.Sprintf("/repos/shop/app/issues/%d/labels", r.Number), object("labels", []any{"of-ann"}), nil)
 	before := s.find(branch)
@@ -152,12 +152,12 @@ func giteaWrites(s *giteaShop, t *testing.T) {
 func giteaClosedByPerson(s *giteaShop, t *testing.T) {
 	const branch = "prerig/closed"
 	s.Write(s.token, "shop/app", branch, "main", "closed.yaml")
-	first := s.create(branch)
+	first := s.createPullRequest(branch)
 	s.Must(s.ann, http.MethodPatch, s.pull(first.Number), object("state", "closed"), nil)
 	if r := s.find(branch); r.Number != first.Number || r.State != pullrequest.StateClosed || r.ClosedAt.IsZero() || r.MergeCommit != "" {
 		t.Errorf("found %+v", r)
 	}
-	second := s.create(branch)
+	second := s.createPullRequest(branch)
 	if r := s.find(branch); second.Number == first.Number || r.Number != second.Number || r.State != pullrequest.StateOpen {
 		t.Errorf("opened %+v, found %+v", second, r)
 	}
@@ -171,14 +171,14 @@ func giteaClosedByPerson(s *giteaShop, t *testing.T) {
 func giteaCloses(s *giteaShop, t *testing.T) {
 	const branch = "prerig/closes"
 	s.Write(s.token, "shop/app", branch, "main", "closes.yaml")
-	r := s.create(branch)
+	r := s.createPullRequest(branch)
 	for range 2 {
 		if err := s.host.Close(context.Background(), r.Number, "nothing is left"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if found := s.find(branch); found.State != pullrequest.StateClosed || s.comments(r.Number) != 1 {
-		t.Errorf("closed is %+v with %d comments", found, s.comments(r.Number))
+	if found := s.find(branch); found.State != pullrequest.StateClosed || s.listPostedComments(r.Number) != 1 {
+		t.Errorf("closed is %+v with %d comments", found, s.listPostedComments(r.Number))
 	}
 	if status := s.API(s.ann, http.MethodGet, "/repos/shop/app/branches/"+branch, nil, nil); status != http.StatusOK {
 		t.Errorf("the branch is gone: %d", status)
@@ -191,7 +191,7 @@ func giteaMerges(s *giteaShop, t *testing.T) {
 	s.Write(s.token, "shop/app", branch, "main", "merges.yaml")
 	s.Must(s.Admin, http.MethodPost, "/repos/shop/app/branch_protections", object("rule_name", "main", "enable_push", false, "required_approvals", 1), nil)
 	defer s.Must(s.Admin, http.MethodDelete, "/repos/shop/app/branch_protections/main", nil, nil)
-	r := s.create(branch)
+	r := s.createPullRequest(branch)
 	merge := object("Do", "merge", "delete_branch_after_merge", true)
 	mergeable := func() bool {
 		var now struct {
@@ -216,8 +216,8 @@ func giteaMerges(s *giteaShop, t *testing.T) {
 	if found == nil || found.State != pullrequest.StateMerged || found.MergeCommit != main.Commit.ID || found.Head != branch || found.HeadCommit != r.HeadCommit || found.ClosedAt.IsZero() {
 		t.Errorf("merged is %+v, main is at %s", found, main.Commit.ID)
 	}
-	if err := s.host.Close(context.Background(), r.Number, "late"); err != nil || s.comments(r.Number) != 0 {
-		t.Errorf("closing what was merged: %v, %d comments", err, s.comments(r.Number))
+	if err := s.host.Close(context.Background(), r.Number, "late"); err != nil || s.listPostedComments(r.Number) != 0 {
+		t.Errorf("closing what was merged: %v, %d comments", err, s.listPostedComments(r.Number))
 	}
 }
 
@@ -233,7 +233,7 @@ func giteaFork(s *giteaShop, t *testing.T) {
 		t.Fatalf("that of a fork is found: %+v", r)
 	}
 	s.Write(s.token, "shop/app", branch, "main", "ours.yaml")
-	if r := s.create(branch); r.Number == theirs.Number || s.find(branch).Number != r.Number {
+	if r := s.createPullRequest(branch); r.Number == theirs.Number || s.find(branch).Number != r.Number {
 		t.Errorf("opened is %+v", r)
 	}
 }
@@ -244,7 +244,7 @@ func giteaPages(s *giteaShop, t *testing.T) {
 	for i := range 8 {
 		branch := fmt.Sprintf("prerig/page-%d", i)
 		s.Write(s.token, "shop/app", branch, "main", fmt.Sprintf("page-%d.yaml", i))
-		r := s.create(branch)
+		r := s.createPullRequest(branch)
 		if i == 0 {
 			first = r.Number
 		}

@@ -23,9 +23,9 @@ var gitHubLimits = limits{title: 256, body: 65536, labels: true, labelsLater: tr
 
 func openGitHub(a *api, c Credentials) Host {
 	a.header = http.Header{"Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"}}
-	a.authorize = bearer(c)
+	a.authorize = bearerAuthorization(c)
 	if c.App != nil {
-		a.authorize = (&installation{app: *c.App, api: *a}).authorize
+		a.authorize = (&installation{app: *c.App, api: *a}).setInstallationToken
 	}
 	return &repository{&gitHub{a}, gitHubLimits}
 }
@@ -56,12 +56,12 @@ type answeredRequest struct {
 	Labels []namedLabel `json:"labels"`
 }
 
-// from returns the pull request from one branch to another. The merge commit is set only for merged ones: before
-// that, it is a commit that the host makes to test whether the pull request can be merged.
-func (r *answeredRequest) from(head, commit, base string, merged bool) *Request {
+// pullRequestBetween returns the pull request from one branch to another. The merge commit is set only for merged ones:
+// before that, it is a commit that the host makes to test whether the pull request can be merged.
+func (r *answeredRequest) pullRequestBetween(head, commit, base string, merged bool) *Request {
 	out := &Request{
 		Number: r.Number, URL: r.HTMLURL, State: StateOpen, Head: head, Base: base, HeadCommit: commit,
-		Title: r.Title, Body: r.Body, Labels: names(r.Labels), Draft: r.Draft,
+		Title: r.Title, Body: r.Body, Labels: labelNames(r.Labels), Draft: r.Draft,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, ClosedAt: timeOf(r.ClosedAt), Author: r.User.Login,
 	}
 	switch {
@@ -89,7 +89,7 @@ type namedLabel struct {
 	Name string `json:"name"`
 }
 
-func names(labels []namedLabel) []string {
+func labelNames(labels []namedLabel) []string {
 	out := make([]string, 0, len(labels))
 	for _, l := range labels {
 		out = append(out, l.Name)
@@ -104,17 +104,18 @@ func timeOf(t *time.Time) time.Time {
 	return *t
 }
 
-func (r *gitHubRequest) request() *Request {
-	return r.from(r.Head.Ref, r.Head.SHA, r.Base.Ref, r.MergedAt != nil)
+func (r *gitHubRequest) toPullRequest() *Request {
+	return r.pullRequestBetween(r.Head.Ref, r.Head.SHA, r.Base.Ref, r.MergedAt != nil)
 }
 
-// own reports whether the branch is one of the repository itself. The branch of a deleted fork has no repository.
-func (r *gitHubRequest) own() bool {
+// isFromOwnRepository reports whether the branch is one of the repository itself. The branch of a deleted fork has no
+// repository.
+func (r *gitHubRequest) isFromOwnRepository() bool {
 	return r.Head.Repo != nil && r.Base.Repo != nil && r.Head.Repo.ID == r.Base.Repo.ID
 }
 
-// list requests the open ones separately only if one page is not enough: a branch has at most one.
-func (g *gitHub) list(ctx context.Context, head, base string) ([]Request, error) {
+// listPullRequests requests the open ones separately only if one page is not enough: a branch has at most one.
+func (g *gitHub) listPullRequests(ctx context.Context, head, base string) ([]Request, error) {
 	owner, _, _ := strings.Cut(g.repository, "/")
 	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
 	var out []Request
@@ -127,8 +128,8 @@ func (g *gitHub) list(ctx context.Context, head, base string) ([]Request, error)
 			return nil, err
 		}
 		for i := range page {
-			if r := &page[i]; r.own() && r.Head.Ref == head && r.Base.Ref == base {
-				out = append(out, *r.request())
+			if r := &page[i]; r.isFromOwnRepository() && r.Head.Ref == head && r.Base.Ref == base {
+				out = append(out, *r.toPullRequest())
 			}
 		}
 		if len(page) < pageSize {
@@ -138,49 +139,53 @@ func (g *gitHub) list(ctx context.Context, head, base string) ([]Request, error)
 	return out, nil
 }
 
-func (g *gitHub) get(ctx context.Context, number int64) (*Request, error) {
+func (g *gitHub) getPullRequest(ctx context.Context, number int64) (*Request, error) {
 	var r gitHubRequest
-	_, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r)
-	return r.request(), err
+	_, err := g.call(ctx, readingPullRequest(number), http.MethodGet, pullRequestPath(number), nil, &r)
+	return r.toPullRequest(), err
 }
 
-func pull(number int64) string { return fmt.Sprintf("/pulls/%d", number) }
+func pullRequestPath(number int64) string { return fmt.Sprintf("/pulls/%d", number) }
 
 // What is done with a pull request, for errors.
-func reading(number int64) string    { return fmt.Sprintf("reading pull request %d", number) }
-func writing(number int64) string    { return fmt.Sprintf("updating pull request %d", number) }
-func labelling(number int64) string  { return fmt.Sprintf("adding labels to pull request %d", number) }
-func closing(number int64) string    { return fmt.Sprintf("closing pull request %d", number) }
-func commenting(number int64) string { return fmt.Sprintf("commenting on pull request %d", number) }
-func creating(head, base string) string {
+func readingPullRequest(number int64) string  { return fmt.Sprintf("reading pull request %d", number) }
+func updatingPullRequest(number int64) string { return fmt.Sprintf("updating pull request %d", number) }
+func labellingPullRequest(number int64) string {
+	return fmt.Sprintf("adding labels to pull request %d", number)
+}
+func closingPullRequest(number int64) string { return fmt.Sprintf("closing pull request %d", number) }
+func commentingPullRequest(number int64) string {
+	return fmt.Sprintf("commenting on pull request %d", number)
+}
+func openingPullRequest(head, base string) string {
 	return fmt.Sprintf("opening a pull request from %s to %s", head, base)
 }
 
-func (g *gitHub) create(ctx context.Context, head, base string, c Content) (*Request, error) {
+func (g *gitHub) createPullRequest(ctx context.Context, head, base string, c Content) (*Request, error) {
 	var r gitHubRequest
 	in := map[string]any{"title": c.Title, "body": c.Body, "head": head, "base": base}
-	_, err := g.call(ctx, creating(head, base), http.MethodPost, "/pulls", in, &r)
-	return r.request(), err
+	_, err := g.call(ctx, openingPullRequest(head, base), http.MethodPost, "/pulls", in, &r)
+	return r.toPullRequest(), err
 }
 
-func (g *gitHub) edit(ctx context.Context, was *Request, title, body string) (*Request, error) {
+func (g *gitHub) editPullRequest(ctx context.Context, was *Request, title, body string) (*Request, error) {
 	var r gitHubRequest
-	_, err := g.call(ctx, writing(was.Number), http.MethodPatch, pull(was.Number), map[string]any{"title": title, "body": body}, &r)
-	return r.request(), err
+	_, err := g.call(ctx, updatingPullRequest(was.Number), http.MethodPatch, pullRequestPath(was.Number), map[string]any{"title": title, "body": body}, &r)
+	return r.toPullRequest(), err
 }
 
-// label adds labels, which GitHub makes where the repository does not have them.
-func (g *gitHub) label(ctx context.Context, r *Request, labels []string) error {
-	_, err := g.call(ctx, labelling(r.Number), http.MethodPost, fmt.Sprintf("/issues/%d/labels", r.Number), map[string]any{"labels": labels}, nil)
+// addPullRequestLabels adds labels, which GitHub makes where the repository does not have them.
+func (g *gitHub) addPullRequestLabels(ctx context.Context, r *Request, labels []string) error {
+	_, err := g.call(ctx, labellingPullRequest(r.Number), http.MethodPost, fmt.Sprintf("/issues/%d/labels", r.Number), map[string]any{"labels": labels}, nil)
 	return err
 }
 
-func (g *gitHub) close(ctx context.Context, r *Request) error {
-	_, err := g.call(ctx, closing(r.Number), http.MethodPatch, pull(r.Number), map[string]any{"state": "closed"}, nil)
+func (g *gitHub) closePullRequest(ctx context.Context, r *Request) error {
+	_, err := g.call(ctx, closingPullRequest(r.Number), http.MethodPatch, pullRequestPath(r.Number), map[string]any{"state": "closed"}, nil)
 	return err
 }
 
-func (g *gitHub) comment(ctx context.Context, number int64, text string) error {
-	_, err := g.call(ctx, commenting(number), http.MethodPost, fmt.Sprintf("/issues/%d/comments", number), map[string]any{"body": text}, nil)
+func (g *gitHub) postComment(ctx context.Context, number int64, text string) error {
+	_, err := g.call(ctx, commentingPullRequest(number), http.MethodPost, fmt.Sprintf("/issues/%d/comments", number), map[string]any{"body": text}, nil)
 	return err
 }

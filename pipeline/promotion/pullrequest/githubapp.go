@@ -40,12 +40,12 @@ const (
 	shortestUse, longestUse = time.Minute, time.Hour - renewBefore
 )
 
-// authorize sets the token of a request. It is asked for once for all that wait.
-func (i *installation) authorize(r *http.Request) error {
+// setInstallationToken sets the token of a request. It is asked for once for all that wait.
+func (i *installation) setInstallationToken(r *http.Request) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.token == "" || !i.api.now().Before(i.renewAt) {
-		if err := i.renew(r.Context()); err != nil {
+		if err := i.renewInstallationToken(r.Context()); err != nil {
 			return err
 		}
 	}
@@ -53,7 +53,7 @@ func (i *installation) authorize(r *http.Request) error {
 	return nil
 }
 
-func (i *installation) renew(ctx context.Context) error {
+func (i *installation) renewInstallationToken(ctx context.Context) error {
 	key, err := parseKey(i.app.Key)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (i *installation) renew(ctx context.Context) error {
 		return err
 	}
 	asApp := i.api
-	asApp.authorize = setting("Bearer " + signed)
+	asApp.authorize = authorizeWithHeader("Bearer " + signed)
 	asApp.secrets = append([]string{signed}, asApp.secrets...)
 	if i.app.Installation == 0 {
 		var found struct {

@@ -22,7 +22,7 @@ type gitLab struct{ *api }
 var gitLabLimits = limits{title: 255, body: 1 << 20, labels: true, text: withoutQuickActions}
 
 func openGitLab(a *api, c Credentials) Host {
-	a.authorize = bearer(c)
+	a.authorize = bearerAuthorization(c)
 	return &repository{&gitLab{a}, gitLabLimits}
 }
 
@@ -55,7 +55,7 @@ type gitLabRequest struct {
 	} `json:"author"`
 }
 
-func (r *gitLabRequest) request() *Request {
+func (r *gitLabRequest) toPullRequest() *Request {
 	out := &Request{
 		Number: r.IID, URL: r.WebURL, State: StateOpen, Head: r.SourceBranch, Base: r.TargetBranch, HeadCommit: r.SHA,
 		Title: r.Title, Body: r.Description, Labels: r.Labels, Draft: r.Draft,
@@ -71,7 +71,7 @@ func (r *gitLabRequest) request() *Request {
 	return out
 }
 
-func (g *gitLab) list(ctx context.Context, head, base string) ([]Request, error) {
+func (g *gitLab) listPullRequests(ctx context.Context, head, base string) ([]Request, error) {
 	doing := fmt.Sprintf("finding merge requests from %s to %s", head, base)
 	var out []Request
 	for _, state := range []string{"all", "opened"} {
@@ -85,7 +85,7 @@ func (g *gitLab) list(ctx context.Context, head, base string) ([]Request, error)
 		for i := range page {
 			r := &page[i]
 			if r.SourceProjectID != nil && *r.SourceProjectID == r.TargetProjectID && r.SourceBranch == head && r.TargetBranch == base {
-				out = append(out, *r.request())
+				out = append(out, *r.toPullRequest())
 			}
 		}
 		if len(page) < pageSize {
@@ -97,44 +97,44 @@ func (g *gitLab) list(ctx context.Context, head, base string) ([]Request, error)
 
 func mergeRequest(number int64) string { return fmt.Sprintf("/merge_requests/%d", number) }
 
-func (g *gitLab) get(ctx context.Context, number int64) (*Request, error) {
+func (g *gitLab) getPullRequest(ctx context.Context, number int64) (*Request, error) {
 	var r gitLabRequest
-	_, err := g.call(ctx, reading(number), http.MethodGet, mergeRequest(number), nil, &r)
-	return r.request(), err
+	_, err := g.call(ctx, readingPullRequest(number), http.MethodGet, mergeRequest(number), nil, &r)
+	return r.toPullRequest(), err
 }
 
-func (g *gitLab) create(ctx context.Context, head, base string, c Content) (*Request, error) {
+func (g *gitLab) createPullRequest(ctx context.Context, head, base string, c Content) (*Request, error) {
 	var r gitLabRequest
 	in := map[string]any{"source_branch": head, "target_branch": base, "title": c.Title, "description": c.Body}
 	if len(c.Labels) > 0 {
 		in["labels"] = strings.Join(c.Labels, ",")
 	}
-	_, err := g.call(ctx, creating(head, base), http.MethodPost, "/merge_requests", in, &r)
-	return r.request(), err
+	_, err := g.call(ctx, openingPullRequest(head, base), http.MethodPost, "/merge_requests", in, &r)
+	return r.toPullRequest(), err
 }
 
-func (g *gitLab) put(ctx context.Context, doing string, number int64, in map[string]any) (*Request, error) {
+func (g *gitLab) putMergeRequest(ctx context.Context, doing string, number int64, in map[string]any) (*Request, error) {
 	var r gitLabRequest
 	_, err := g.call(ctx, doing, http.MethodPut, mergeRequest(number), in, &r)
-	return r.request(), err
+	return r.toPullRequest(), err
 }
 
-func (g *gitLab) edit(ctx context.Context, was *Request, title, body string) (*Request, error) {
-	return g.put(ctx, writing(was.Number), was.Number, map[string]any{"title": title, "description": body})
+func (g *gitLab) editPullRequest(ctx context.Context, was *Request, title, body string) (*Request, error) {
+	return g.putMergeRequest(ctx, updatingPullRequest(was.Number), was.Number, map[string]any{"title": title, "description": body})
 }
 
-// label adds labels, which GitLab makes where the project does not have them.
-func (g *gitLab) label(ctx context.Context, r *Request, labels []string) error {
-	_, err := g.put(ctx, labelling(r.Number), r.Number, map[string]any{"add_labels": strings.Join(labels, ",")})
+// addPullRequestLabels adds labels, which GitLab makes where the project does not have them.
+func (g *gitLab) addPullRequestLabels(ctx context.Context, r *Request, labels []string) error {
+	_, err := g.putMergeRequest(ctx, labellingPullRequest(r.Number), r.Number, map[string]any{"add_labels": strings.Join(labels, ",")})
 	return err
 }
 
-func (g *gitLab) close(ctx context.Context, r *Request) error {
-	_, err := g.put(ctx, closing(r.Number), r.Number, map[string]any{"state_event": "close"})
+func (g *gitLab) closePullRequest(ctx context.Context, r *Request) error {
+	_, err := g.putMergeRequest(ctx, closingPullRequest(r.Number), r.Number, map[string]any{"state_event": "close"})
 	return err
 }
 
-func (g *gitLab) comment(ctx context.Context, number int64, text string) error {
-	_, err := g.call(ctx, commenting(number), http.MethodPost, mergeRequest(number)+"/notes", map[string]any{"body": text}, nil)
+func (g *gitLab) postComment(ctx context.Context, number int64, text string) error {
+	_, err := g.call(ctx, commentingPullRequest(number), http.MethodPost, mergeRequest(number)+"/notes", map[string]any{"body": text}, nil)
 	return err
 }

@@ -15,19 +15,19 @@ import (
 
 // kind is what kinds of hosts do each in its own way.
 type kind interface {
-	// list returns pull requests from a branch of the repository itself to another. All that are open are among them, and of the others
-	// the newest.
-	list(ctx context.Context, head, base string) ([]Request, error)
-	get(ctx context.Context, number int64) (*Request, error)
-	// create opens one, with labels if the host accepts them on creation. It may fail, or return the one that is
-	// already open.
-	create(ctx context.Context, head, base string, c Content) (*Request, error)
-	// edit writes title and body, and returns what the pull request is then.
-	edit(ctx context.Context, r *Request, title, body string) (*Request, error)
-	// label adds labels that are missing.
-	label(ctx context.Context, r *Request, labels []string) error
-	close(ctx context.Context, r *Request) error
-	comment(ctx context.Context, number int64, text string) error
+	// listPullRequests returns pull requests from a branch of the repository itself to another. All that are open are
+	// among them, and of the others the newest.
+	listPullRequests(ctx context.Context, head, base string) ([]Request, error)
+	getPullRequest(ctx context.Context, number int64) (*Request, error)
+	// createPullRequest opens one, with labels if the host accepts them on creation. It may fail, or return the one
+	// that is already open.
+	createPullRequest(ctx context.Context, head, base string, c Content) (*Request, error)
+	// editPullRequest writes title and body, and returns what the pull request is then.
+	editPullRequest(ctx context.Context, r *Request, title, body string) (*Request, error)
+	// addPullRequestLabels adds labels that are missing.
+	addPullRequestLabels(ctx context.Context, r *Request, labels []string) error
+	closePullRequest(ctx context.Context, r *Request) error
+	postComment(ctx context.Context, number int64, text string) error
 }
 
 // limits describes what a kind of host accepts.
@@ -57,19 +57,19 @@ func (h *repository) LabelsLater() bool { return h.labelsLater }
 
 // Find implements Host.
 func (h *repository) Find(ctx context.Context, head, base string) (*Request, error) {
-	all, err := h.list(ctx, head, base)
+	all, err := h.listPullRequests(ctx, head, base)
 	if err != nil {
 		return nil, err
 	}
-	best := newest(all)
+	best := newestOpenRequest(all)
 	if best == nil {
 		return nil, nil
 	}
-	return checked(best, nil)
+	return validateAnswer(best, nil)
 }
 
-// checked refuses an answer that is JSON and no pull request, as of something in between.
-func checked(r *Request, err error) (*Request, error) {
+// validateAnswer refuses an answer that is JSON and no pull request, as of something in between.
+func validateAnswer(r *Request, err error) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,9 @@ func checked(r *Request, err error) (*Request, error) {
 	return r, nil
 }
 
-// newest returns the open one with the highest number, or otherwise any with the highest; nil if the list is empty.
-func newest(all []Request) *Request {
+// newestOpenRequest returns the open one with the highest number, or otherwise any with the highest; nil if the list is
+// empty.
+func newestOpenRequest(all []Request) *Request {
 	var best *Request
 	for i := range all {
 		r := &all[i]
@@ -95,7 +96,7 @@ func newest(all []Request) *Request {
 
 // Create implements Host.
 func (h *repository) Create(ctx context.Context, head, base string, c Content) (*Request, error) {
-	c, err := h.fit(c)
+	c, err := h.fitContentToHost(c)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func (h *repository) Create(ctx context.Context, head, base string, c Content) (
 			return r, err
 		}
 	}
-	r, err := checked(h.create(ctx, head, base, c))
+	r, err := validateAnswer(h.createPullRequest(ctx, head, base, c))
 	if err != nil {
 		if e := (*Error)(nil); errors.As(err, &e) && mayBeThere(e.Status) {
 			// Kinds of hosts and their versions report an existing one in many ways.
@@ -135,11 +136,11 @@ func (h *repository) findOpen(ctx context.Context, head, base string) (*Request,
 
 // Update implements Host.
 func (h *repository) Update(ctx context.Context, number int64, c Content) (*Request, error) {
-	c, err := h.fit(c)
+	c, err := h.fitContentToHost(c)
 	if err != nil {
 		return nil, err
 	}
-	r, err := checked(h.get(ctx, number))
+	r, err := validateAnswer(h.getPullRequest(ctx, number))
 	if err != nil {
 		return nil, err
 	}
@@ -152,21 +153,21 @@ func (h *repository) Update(ctx context.Context, number int64, c Content) (*Requ
 	}
 	if !sameText(r.Title, c.Title) || !sameText(r.Body, c.Body) {
 		labels := r.Labels
-		if r, err = checked(h.edit(ctx, r, c.Title, c.Body)); err != nil {
+		if r, err = validateAnswer(h.editPullRequest(ctx, r, c.Title, c.Body)); err != nil {
 			return nil, err
 		}
-		r.Labels = slices.Concat(r.Labels, missing(labels, r.Labels))
+		r.Labels = slices.Concat(r.Labels, missingLabels(labels, r.Labels))
 	}
 	return r, nil
 }
 
 // addLabels adds what is missing to a pull request and to what is known of it.
 func (h *repository) addLabels(ctx context.Context, r *Request, wanted []string) error {
-	add := missing(wanted, r.Labels)
+	add := missingLabels(wanted, r.Labels)
 	if len(add) == 0 || !h.labels {
 		return nil
 	}
-	if err := h.label(ctx, r, add); err != nil {
+	if err := h.addPullRequestLabels(ctx, r, add); err != nil {
 		return err
 	}
 	r.Labels = slices.Concat(r.Labels, add)
@@ -175,39 +176,39 @@ func (h *repository) addLabels(ctx context.Context, r *Request, wanted []string)
 
 // Close implements Host. The comment comes last: a crash in between loses it, and never writes it twice.
 func (h *repository) Close(ctx context.Context, number int64, comment string) error {
-	r, err := checked(h.get(ctx, number))
+	r, err := validateAnswer(h.getPullRequest(ctx, number))
 	if err != nil || r.State != StateOpen {
 		return err
 	}
-	if err := h.close(ctx, r); err != nil {
+	if err := h.closePullRequest(ctx, r); err != nil {
 		return err
 	}
 	if comment == "" {
 		return nil
 	}
-	return h.comment(ctx, number, h.safe(comment))
+	return h.postComment(ctx, number, h.safeText(comment))
 }
 
-// fit adapts the content to what the host accepts.
-func (h *repository) fit(c Content) (Content, error) {
+// fitContentToHost adapts the content to what the host accepts.
+func (h *repository) fitContentToHost(c Content) (Content, error) {
 	c.Title = strings.Join(strings.Fields(c.Title), " ")
 	if c.Title == "" {
 		return c, errors.New("a pull request needs a title")
 	}
-	if n := length(c.Title); n > h.title {
-		for length(c.Title) > h.title-1 {
+	if n := longestCountedLength(c.Title); n > h.title {
+		for longestCountedLength(c.Title) > h.title-1 {
 			c.Title = strings.TrimSuffix(c.Title, lastRune(c.Title))
 		}
 		c.Title = strings.TrimSpace(c.Title) + "…"
 	}
-	c.Body = h.safe(c.Body)
-	if n := length(c.Body); n > h.body {
+	c.Body = h.safeText(c.Body)
+	if n := longestCountedLength(c.Body); n > h.body {
 		return c, fmt.Errorf("the body of the pull request has %d characters, and the host takes %d", n, h.body)
 	}
 	return c, nil
 }
 
-func (h *repository) safe(text string) string {
+func (h *repository) safeText(text string) string {
 	if h.text == nil {
 		return text
 	}
@@ -219,8 +220,8 @@ func lastRune(s string) string {
 	return string(runes[len(runes)-1])
 }
 
-// length counts as those hosts count that count most.
-func length(s string) int {
+// longestCountedLength counts as those hosts count that count most.
+func longestCountedLength(s string) int {
 	n := 0
 	for _, r := range s {
 		n += max(1, utf16.RuneLen(r))

@@ -15,34 +15,34 @@ func incomingOf(r *Request, fork bool) *Incoming {
 	return &Incoming{Number: r.Number, URL: r.URL, State: r.State, Base: r.Base, Head: r.Head, HeadCommit: r.HeadCommit, Fork: fork}
 }
 
-func (g *gitHub) incoming(ctx context.Context, number int64) (*Incoming, error) {
+func (g *gitHub) getIncomingRequest(ctx context.Context, number int64) (*Incoming, error) {
 	var r gitHubRequest
-	if _, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r); err != nil {
+	if _, err := g.call(ctx, readingPullRequest(number), http.MethodGet, pullRequestPath(number), nil, &r); err != nil {
 		return nil, err
 	}
-	return incomingOf(r.request(), !r.own()), nil
+	return incomingOf(r.toPullRequest(), !r.isFromOwnRepository()), nil
 }
 
-func (g *gitea) incoming(ctx context.Context, number int64) (*Incoming, error) {
+func (g *gitea) getIncomingRequest(ctx context.Context, number int64) (*Incoming, error) {
 	var r giteaRequest
-	if _, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r); err != nil {
+	if _, err := g.call(ctx, readingPullRequest(number), http.MethodGet, pullRequestPath(number), nil, &r); err != nil {
 		return nil, err
 	}
 	// A deleted fork has no number, or -1. Anything pushed to refs/for/ claims to be of the repository itself.
-	return incomingOf(r.request(), r.Head.RepoID != r.Base.RepoID || r.Base.RepoID <= 0 || r.Flow != 0), nil
+	return incomingOf(r.toPullRequest(), r.Head.RepoID != r.Base.RepoID || r.Base.RepoID <= 0 || r.Flow != 0), nil
 }
 
-func (g *gitLab) incoming(ctx context.Context, number int64) (*Incoming, error) {
+func (g *gitLab) getIncomingRequest(ctx context.Context, number int64) (*Incoming, error) {
 	var r gitLabRequest
-	if _, err := g.call(ctx, reading(number), http.MethodGet, mergeRequest(number), nil, &r); err != nil {
+	if _, err := g.call(ctx, readingPullRequest(number), http.MethodGet, mergeRequest(number), nil, &r); err != nil {
 		return nil, err
 	}
-	return incomingOf(r.request(), r.SourceProjectID == nil || *r.SourceProjectID != r.TargetProjectID), nil
+	return incomingOf(r.toPullRequest(), r.SourceProjectID == nil || *r.SourceProjectID != r.TargetProjectID), nil
 }
 
-// incoming requests the full hash of the commit, as Bitbucket Cloud returns only its first digits. Its repositories
-// do not have the commits of their forks.
-func (b *bitbucketCloud) incoming(ctx context.Context, number int64) (*Incoming, error) {
+// getIncomingRequest requests the full hash of the commit, as Bitbucket Cloud returns only its first digits. Its
+// repositories do not have the commits of their forks.
+func (b *bitbucketCloud) getIncomingRequest(ctx context.Context, number int64) (*Incoming, error) {
 	var r struct {
 		cloudRequest
 		Source struct {
@@ -53,12 +53,12 @@ func (b *bitbucketCloud) incoming(ctx context.Context, number int64) (*Incoming,
 			} `json:"repository"`
 		} `json:"source"`
 	}
-	if _, err := b.call(ctx, reading(number), http.MethodGet, cloudPull(number), nil, &r); err != nil {
+	if _, err := b.call(ctx, readingPullRequest(number), http.MethodGet, cloudPull(number), nil, &r); err != nil {
 		return nil, err
 	}
 	r.cloudRequest.Source = r.Source.cloudBranch
 	from, to := r.Source.Repository, r.Destination.Repository
-	out := incomingOf(r.request(), from == nil || to == nil || from.UUID != to.UUID)
+	out := incomingOf(r.toPullRequest(), from == nil || to == nil || from.UUID != to.UUID)
 	if out.State != StateOpen {
 		return out, nil
 	}
@@ -68,7 +68,7 @@ func (b *bitbucketCloud) incoming(ctx context.Context, number int64) (*Incoming,
 		out.ForkURL = "https://bitbucket.org/" + escapedPath(from.FullName) + ".git"
 	}
 	var commit cloudHash
-	if _, err := b.callAt(ctx, reading(number), http.MethodGet, at+"/commit/"+url.PathEscape(out.HeadCommit), nil, &commit); err != nil {
+	if _, err := b.callAt(ctx, readingPullRequest(number), http.MethodGet, at+"/commit/"+url.PathEscape(out.HeadCommit), nil, &commit); err != nil {
 		return nil, err
 	}
 	out.HeadCommit = commit.Hash
@@ -78,20 +78,20 @@ func (b *bitbucketCloud) incoming(ctx context.Context, number int64) (*Incoming,
 // escapedPath escapes the parts of a path of names.
 func escapedPath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-func (b *bitbucketServer) incoming(ctx context.Context, number int64) (*Incoming, error) {
-	r, err := b.read(ctx, number)
+func (b *bitbucketServer) getIncomingRequest(ctx context.Context, number int64) (*Incoming, error) {
+	r, err := b.readServerRequest(ctx, number)
 	if err != nil {
 		return nil, err
 	}
-	return incomingOf(r.request(), r.FromRef.Repository.ID != r.ToRef.Repository.ID), nil
+	return incomingOf(r.toPullRequest(), r.FromRef.Repository.ID != r.ToRef.Repository.ID), nil
 }
 
-func (a *azure) incoming(ctx context.Context, number int64) (*Incoming, error) {
+func (a *azure) getIncomingRequest(ctx context.Context, number int64) (*Incoming, error) {
 	var r azureRequest
-	if _, err := a.call(ctx, reading(number), http.MethodGet, azurePull(number), nil, &r); err != nil {
+	if _, err := a.call(ctx, readingPullRequest(number), http.MethodGet, azurePull(number), nil, &r); err != nil {
 		return nil, err
 	}
-	return incomingOf(a.request(&r), r.ForkSource != nil), nil
+	return incomingOf(a.toPullRequest(&r), r.ForkSource != nil), nil
 }
 
 // PullRef returns the reference by which a repository of a provider has the head of a pull request, "" where it has none of its own.

@@ -43,8 +43,8 @@ const (
 	markRoom = 128
 )
 
-// markOf returns the mark for a text.
-func markOf(key []byte, number int64, name, text string) string {
+// commentMark returns the mark for a text.
+func commentMark(key []byte, number int64, name, text string) string {
 	named := sha256.Sum256([]byte(name))
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "preview %d %x %s", number, named, normalLines(text))
@@ -76,30 +76,30 @@ func withoutMark(text string) (before, mark string) {
 	return strings.TrimSpace(text[:at]), text[at:]
 }
 
-// wrote reports whether the text of a comment is what was written with these credentials under a name.
-func (c *conversation) wrote(number int64, name, text string) bool {
+// isOwnComment reports whether the text of a comment is what was written with these credentials under a name.
+func (c *conversation) isOwnComment(number int64, name, text string) bool {
 	before, mark := withoutMark(text)
-	return mark != "" && hmac.Equal([]byte(mark), []byte(markOf(c.keyOfMarks(), number, name, before)))
+	return mark != "" && hmac.Equal([]byte(mark), []byte(commentMark(c.keyOfMarks(), number, name, before)))
 }
 
-// find returns the comment that was written before, or nil if none exists.
-func (c *conversation) find(ctx context.Context, number int64, k KeptComment) (*comment, error) {
+// findOwnComment returns the comment that was written before, or nil if none exists.
+func (c *conversation) findOwnComment(ctx context.Context, number int64, k KeptComment) (*comment, error) {
 	if k.Known.ID != "" {
 		found, err := c.readComment(ctx, number, k.Known.ID)
 		switch {
 		case err != nil && !IsNotFound(err):
 			return nil, err
-		case err == nil && (digestOf(found.text) == k.Known.Digest || c.wrote(number, k.Name, found.text)):
+		case err == nil && (digestOf(found.text) == k.Known.Digest || c.isOwnComment(number, k.Name, found.text)):
 			return found, nil
 		}
 	}
-	all, err := c.comments(ctx, number)
+	all, err := c.listPostedComments(ctx, number)
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
 		// A copy made by others is newer than its original.
-		if one := &all[i]; c.wrote(number, k.Name, one.text) && (k.Known.Author == "" || one.author == k.Known.Author) {
+		if one := &all[i]; c.isOwnComment(number, k.Name, one.text) && (k.Known.Author == "" || one.author == k.Known.Author) {
 			return one, nil
 		}
 	}
@@ -108,20 +108,20 @@ func (c *conversation) find(ctx context.Context, number int64, k KeptComment) (*
 
 // Keep implements Conversation.
 func (c *conversation) Keep(ctx context.Context, number int64, k KeptComment) (Written, error) {
-	text := c.host.safe(normalLines(k.Text))
-	if n := length(text); n > c.MaxBody() {
+	text := c.host.safeText(normalLines(k.Text))
+	if n := longestCountedLength(text); n > c.MaxBody() {
 		return k.Known, fmt.Errorf("the comment has %d characters, and the host takes %d", n, c.MaxBody())
 	}
-	there, err := c.find(ctx, number, k)
+	there, err := c.findOwnComment(ctx, number, k)
 	if err != nil || there == nil && k.NoNew {
 		return k.Known, err
 	}
-	return c.write(ctx, number, k, there, text)
+	return c.writeMarkedComment(ctx, number, k, there, text)
 }
 
-// write sets the text of a comment with its mark, creating the comment if none exists.
-func (c *conversation) write(ctx context.Context, number int64, k KeptComment, there *comment, text string) (Written, error) {
-	text += "\n\n" + markOf(c.keyOfMarks(), number, k.Name, text)
+// writeMarkedComment sets the text of a comment with its mark, creating the comment if none exists.
+func (c *conversation) writeMarkedComment(ctx context.Context, number int64, k KeptComment, there *comment, text string) (Written, error) {
+	text += "\n\n" + commentMark(c.keyOfMarks(), number, k.Name, text)
 	if there != nil && normalLines(there.text) == text {
 		return Written{ID: there.id, Author: there.author, Digest: digestOf(there.text)}, nil
 	}
@@ -141,20 +141,20 @@ func (c *conversation) write(ctx context.Context, number int64, k KeptComment, t
 
 // Finish implements Conversation.
 func (c *conversation) Finish(ctx context.Context, number int64, k KeptComment) error {
-	there, err := c.find(ctx, number, k)
+	there, err := c.findOwnComment(ctx, number, k)
 	if there == nil || err != nil {
 		return err
 	}
 	before, _ := withoutMark(there.text)
-	word := c.host.safe(normalLines(k.Text))
+	word := c.host.safeText(normalLines(k.Text))
 	if strings.HasPrefix(before, word) {
 		return nil
 	}
 	text := word + "\n\n" + before
-	if length(text) > c.MaxBody() {
+	if longestCountedLength(text) > c.MaxBody() {
 		text = word
 	}
-	_, err = c.write(ctx, number, k, there, text)
+	_, err = c.writeMarkedComment(ctx, number, k, there, text)
 	return err
 }
 

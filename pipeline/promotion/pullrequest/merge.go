@@ -76,9 +76,9 @@ var ErrNotOpen = errors.New("the pull request is closed")
 
 // merging is what kinds of hosts do each in its own way to merge.
 type merging interface {
-	checksOf(ctx context.Context, commit string) ([]Check, error)
-	opinionsOf(ctx context.Context, r *Request) (Opinions, error)
-	mergeAt(ctx context.Context, r *Request, method MergeMethod) error
+	readCommitChecks(ctx context.Context, commit string) ([]Check, error)
+	readReviewOpinions(ctx context.Context, r *Request) (Opinions, error)
+	mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error
 }
 
 var _ Merger = (*repository)(nil)
@@ -86,7 +86,7 @@ var _ Merger = (*repository)(nil)
 // errNoMerge is returned for a kind of host that does not support merging.
 var errNoMerge = errors.New("merging is not known for this kind of host")
 
-func (h *repository) merging() (merging, error) {
+func (h *repository) mergingHost() (merging, error) {
 	m, ok := h.kind.(merging)
 	if !ok {
 		return nil, errNoMerge
@@ -96,11 +96,11 @@ func (h *repository) merging() (merging, error) {
 
 // Checks implements Merger.
 func (h *repository) Checks(ctx context.Context, commit string) ([]Check, error) {
-	m, err := h.merging()
+	m, err := h.mergingHost()
 	if err != nil {
 		return nil, err
 	}
-	all, err := m.checksOf(ctx, commit)
+	all, err := m.readCommitChecks(ctx, commit)
 	return worstChecks(newestChecks(all)), err
 }
 
@@ -147,24 +147,24 @@ func worstChecks(all []Check) []Check {
 
 // Opinions implements Merger.
 func (h *repository) Opinions(ctx context.Context, number int64) (Opinions, error) {
-	m, err := h.merging()
+	m, err := h.mergingHost()
 	if err != nil {
 		return Opinions{}, err
 	}
-	r, err := checked(h.get(ctx, number))
+	r, err := validateAnswer(h.getPullRequest(ctx, number))
 	if err != nil {
 		return Opinions{}, err
 	}
-	return m.opinionsOf(ctx, r)
+	return m.readReviewOpinions(ctx, r)
 }
 
 // Merge implements Merger.
 func (h *repository) Merge(ctx context.Context, number int64, commit string, method MergeMethod) (*Request, error) {
-	m, err := h.merging()
+	m, err := h.mergingHost()
 	if err != nil {
 		return nil, err
 	}
-	r, err := checked(h.get(ctx, number))
+	r, err := validateAnswer(h.getPullRequest(ctx, number))
 	switch {
 	case err != nil:
 		return nil, err
@@ -175,10 +175,10 @@ func (h *repository) Merge(ctx context.Context, number int64, commit string, met
 	case !sameCommit(r.HeadCommit, commit):
 		return nil, fmt.Errorf("merging pull request %d: its head is %.12s and not %.12s: %w", number, r.HeadCommit, commit, ErrChanged)
 	}
-	if err := m.mergeAt(ctx, r, method); err != nil {
+	if err := m.mergePullRequest(ctx, r, method); err != nil {
 		return nil, err
 	}
-	return checked(h.get(ctx, number))
+	return validateAnswer(h.getPullRequest(ctx, number))
 }
 
 // sameCommit compares hashes, which Bitbucket Cloud abbreviates.
@@ -187,8 +187,8 @@ func sameCommit(a, b string) bool {
 	return n >= 12 && a[:n] == b[:n]
 }
 
-func mergingOf(number int64) string      { return fmt.Sprintf("merging pull request %d", number) }
-func readingChecks(commit string) string { return fmt.Sprintf("reading the statuses of %.12s", commit) }
+func mergingPullRequest(number int64) string { return fmt.Sprintf("merging pull request %d", number) }
+func readingChecks(commit string) string     { return fmt.Sprintf("reading the statuses of %.12s", commit) }
 func readingOpinions(number int64) string {
 	return fmt.Sprintf("reading the reviews of pull request %d", number)
 }
@@ -210,8 +210,8 @@ type opinion struct {
 	ignored string
 }
 
-// latest returns the last opinion of each person, sorted by their names, but of the author none.
-func latest(all []opinion, author string) []opinion {
+// latestOpinionPerPerson returns the last opinion of each person, sorted by their names, but of the author none.
+func latestOpinionPerPerson(all []opinion, author string) []opinion {
 	last := map[string]opinion{}
 	for _, one := range all {
 		if one.who != "" && one.who != author {
@@ -225,8 +225,8 @@ func latest(all []opinion, author string) []opinion {
 	return out
 }
 
-// count counts opinions, of which each person has one.
-func count(all []opinion) (out Opinions) {
+// countOpinions counts opinions, of which each person has one.
+func countOpinions(all []opinion) (out Opinions) {
 	for _, one := range all {
 		switch {
 		case one.ignored != "" && one.approves:
@@ -242,4 +242,6 @@ func count(all []opinion) (out Opinions) {
 }
 
 // lastOpinions counts the last opinion of each person, but of the author none.
-func lastOpinions(all []opinion, author string) Opinions { return count(latest(all, author)) }
+func lastOpinions(all []opinion, author string) Opinions {
+	return countOpinions(latestOpinionPerPerson(all, author))
+}

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// checksOf reads commit statuses. Policies of a branch, such as builds, are no statuses: Azure DevOps refuses to complete what they are
-// not content with.
-func (a *azure) checksOf(ctx context.Context, commit string) ([]Check, error) {
+// readCommitChecks reads commit statuses. Policies of a branch, such as builds, are no statuses: Azure DevOps refuses
+// to complete what they are not content with.
+func (a *azure) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	var answer struct {
 		Value []struct {
 			State   string `json:"state"`
@@ -48,9 +48,9 @@ func (a *azure) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// opinionsOf reads votes: 10 approves, 5 approves with suggestions, -5 waits for the author, and -10 rejects. Azure
-// does not report who has write access: everyone with the permission to contribute to pull requests counts.
-func (a *azure) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+// readReviewOpinions reads votes: 10 approves, 5 approves with suggestions, -5 waits for the author, and -10 rejects.
+// Azure does not report who has write access: everyone with the permission to contribute to pull requests counts.
+func (a *azure) readReviewOpinions(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		Reviewers []struct {
 			UniqueName  string `json:"uniqueName"`
@@ -72,13 +72,13 @@ func (a *azure) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	return lastOpinions(all, r.Author), nil
 }
 
-func (a *azure) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+func (a *azure) mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error {
 	strategy := map[MergeMethod]string{MergeSquash: "squash", MergeRebase: "rebase"}[method]
 	in := map[string]any{
 		"status": "completed", "lastMergeSourceCommit": map[string]any{"commitId": r.HeadCommit},
 		"completionOptions": map[string]any{"mergeStrategy": cmp.Or(strategy, "noFastForward"), "deleteSourceBranch": false},
 	}
-	_, err := a.patch(ctx, mergingOf(r.Number), r.Number, in)
+	_, err := a.patchPullRequest(ctx, mergingPullRequest(r.Number), r.Number, in)
 	if err != nil && strings.Contains(err.Error(), "TF401192") { // the source was changed since
 		return changedMeanwhile(err)
 	}

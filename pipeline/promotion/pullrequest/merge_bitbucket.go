@@ -23,7 +23,7 @@ func stateOfBuild(state string) CheckState {
 	return CheckPending
 }
 
-func (b *bitbucketCloud) checksOf(ctx context.Context, commit string) ([]Check, error) {
+func (b *bitbucketCloud) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
 	for page := 1; page <= maxPages; page++ {
 		var answer struct {
@@ -48,10 +48,10 @@ func (b *bitbucketCloud) checksOf(ctx context.Context, commit string) ([]Check, 
 	return out, nil
 }
 
-// opinionsOf reads the opinions of participants. Bitbucket removes approvals on a push if the branch is configured
-// so. Everyone with read access can approve, and only an administrator can see who has write access: only
+// readReviewOpinions reads the opinions of participants. Bitbucket removes approvals on a push if the branch is
+// configured so. Everyone with read access can approve, and only an administrator can see who has write access: only
 // explicitly added reviewers count. A request for changes always blocks, as its author may have write access.
-func (b *bitbucketCloud) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+func (b *bitbucketCloud) readReviewOpinions(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		Participants []struct {
 			Role     string `json:"role"`
@@ -78,16 +78,16 @@ func (b *bitbucketCloud) opinionsOf(ctx context.Context, r *Request) (Opinions, 
 	return lastOpinions(all, r.Author), nil
 }
 
-// mergeAt cannot specify the commit: anything pushed right after it was read is merged, too.
-func (b *bitbucketCloud) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+// mergePullRequest cannot specify the commit: anything pushed right after it was read is merged, too.
+func (b *bitbucketCloud) mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error {
 	strategy := map[MergeMethod]string{MergeSquash: "squash", MergeRebase: "rebase_fast_forward"}[method]
 	in := map[string]any{"merge_strategy": cmp.Or(strategy, "merge_commit"), "close_source_branch": false}
-	_, err := b.call(ctx, mergingOf(r.Number), http.MethodPost, cloudPull(r.Number)+"/merge", in, nil)
+	_, err := b.call(ctx, mergingPullRequest(r.Number), http.MethodPost, cloudPull(r.Number)+"/merge", in, nil)
 	return err
 }
 
-// checksOf reads build statuses, which have an API beside that of repositories.
-func (b *bitbucketServer) checksOf(ctx context.Context, commit string) ([]Check, error) {
+// readCommitChecks reads build statuses, which have an API beside that of repositories.
+func (b *bitbucketServer) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	at := b.root
 	if i := strings.LastIndex(at, "/rest/api/"); i >= 0 {
 		at = at[:i] + "/rest"
@@ -119,9 +119,9 @@ func (b *bitbucketServer) checksOf(ctx context.Context, commit string) ([]Check,
 	return out, nil
 }
 
-// opinionsOf reads the opinions of reviewers, who include everyone that has approved. Only an administrator of the
-// repository can see who has write access, so everyone with read access counts.
-func (b *bitbucketServer) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+// readReviewOpinions reads the opinions of reviewers, who include everyone that has approved. Only an administrator of
+// the repository can see who has write access, so everyone with read access counts.
+func (b *bitbucketServer) readReviewOpinions(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		Reviewers []struct {
 			User struct {
@@ -142,20 +142,20 @@ func (b *bitbucketServer) opinionsOf(ctx context.Context, r *Request) (Opinions,
 	return lastOpinions(all, r.Author), nil
 }
 
-// mergeAt merges the version of the pull request that has the commit.
-func (b *bitbucketServer) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
-	now, err := b.read(ctx, r.Number)
+// mergePullRequest merges the version of the pull request that has the commit.
+func (b *bitbucketServer) mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error {
+	now, err := b.readServerRequest(ctx, r.Number)
 	if err != nil {
 		return err
 	}
 	if now.FromRef.LatestCommit != r.HeadCommit {
-		return fmt.Errorf("%s: %w", mergingOf(r.Number), ErrChanged)
+		return fmt.Errorf("%s: %w", mergingPullRequest(r.Number), ErrChanged)
 	}
 	in := map[string]any{}
 	if strategy := map[MergeMethod]string{MergeSquash: "squash", MergeRebase: "rebase-no-ff"}[method]; strategy != "" {
 		in["strategyId"] = strategy
 	}
 	at := fmt.Sprintf("%s/merge?version=%d", serverPull(r.Number), now.Version)
-	_, err = b.call(ctx, mergingOf(r.Number), http.MethodPost, at, in, nil)
+	_, err = b.call(ctx, mergingPullRequest(r.Number), http.MethodPost, at, in, nil)
 	return err
 }

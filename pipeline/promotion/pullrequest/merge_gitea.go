@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// checksOf reads the combined status, which has the newest of each context. A warning is no success to Gitea's branch protection, and
-// none here.
-func (g *gitea) checksOf(ctx context.Context, commit string) ([]Check, error) {
+// readCommitChecks reads the combined status, which has the newest of each context. A warning is no success to Gitea's
+// branch protection, and none here.
+func (g *gitea) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
 	for page, read := 1, 0; page <= maxPages; page++ {
 		var answer struct {
@@ -34,34 +34,34 @@ func (g *gitea) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// opinionsOf counts reviews that Gitea marks as official: those of people who have write access, or whom the
+// readReviewOpinions counts reviews that Gitea marks as official: those of people who have write access, or whom the
 // branch's protection names. Gitea marks the last review of each person.
-func (g *gitea) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+func (g *gitea) readReviewOpinions(ctx context.Context, r *Request) (Opinions, error) {
 	var all []opinion
 	for page, read := 1, 0; page <= maxPages; page++ {
 		var some []answeredReview
-		path := fmt.Sprintf("%s/reviews?page=%d&limit=%d", pull(r.Number), page, giteaPage)
+		path := fmt.Sprintf("%s/reviews?page=%d&limit=%d", pullRequestPath(r.Number), page, giteaPage)
 		h, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, path, nil, &some)
 		if err != nil {
 			return Opinions{}, err
 		}
 		for i := range some {
-			if one, ok := some[i].opinion(r.HeadCommit); ok {
+			if one, ok := some[i].opinionAboutCommit(r.HeadCommit); ok {
 				if !some[i].Official {
 					one.ignored = "no official reviewer"
 				}
 				all = append(all, one)
 			}
 		}
-		if read += len(some); last(h, len(some), read) {
+		if read += len(some); isLastPage(h, len(some), read) {
 			break
 		}
 	}
 	return lastOpinions(all, r.Author), nil
 }
 
-func (g *gitea) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+func (g *gitea) mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error {
 	in := map[string]any{"Do": strings.ToLower(string(method)), "head_commit_id": r.HeadCommit, "delete_branch_after_merge": false}
-	_, err := g.call(ctx, mergingOf(r.Number), http.MethodPost, pull(r.Number)+"/merge", in, nil)
+	_, err := g.call(ctx, mergingPullRequest(r.Number), http.MethodPost, pullRequestPath(r.Number)+"/merge", in, nil)
 	return changedMeanwhile(err)
 }

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// checksOf reads check runs and commit statuses: hosts' own checks are the former, and Argo CD, Flux and many others write the latter.
-func (g *gitHub) checksOf(ctx context.Context, commit string) ([]Check, error) {
+// readCommitChecks reads check runs and commit statuses: hosts' own checks are the former, and Argo CD, Flux and many
+// others write the latter.
+func (g *gitHub) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	runs, err := g.checkRunsOf(ctx, commit)
 	if err != nil {
 		return nil, err
@@ -23,7 +24,7 @@ func (g *gitHub) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
 	for _, run := range runs {
 		if !run.isReplaced(runs) {
-			out = append(out, run.check())
+			out = append(out, run.toCheck())
 		}
 	}
 	for page := 1; page <= maxPages; page++ {
@@ -78,7 +79,7 @@ func (g *gitHub) checkRunsOf(ctx context.Context, commit string) (out []checkRun
 	return out, nil
 }
 
-func (r *checkRun) check() Check {
+func (r *checkRun) toCheck() Check {
 	one := Check{Name: r.Name, State: CheckPending, At: timeOf(r.StartedAt), origin: fmt.Sprintf("app %d suite %d", r.App.ID, r.Suite.ID)}
 	if r.Status == "completed" {
 		one.State, one.At = gitHubConclusion(r.Conclusion), timeOf(r.CompletedAt)
@@ -134,9 +135,9 @@ type answeredReview struct {
 	Official  bool   `json:"official"`
 }
 
-// opinion returns the opinion of a review about a commit, or false if it has none. An approval of another commit
-// does not apply to this one, whereas a request for changes to an earlier one remains in effect.
-func (r *answeredReview) opinion(commit string) (opinion, bool) {
+// opinionAboutCommit returns the opinion of a review about a commit, or false if it has none. An approval of another
+// commit does not apply to this one, whereas a request for changes to an earlier one remains in effect.
+func (r *answeredReview) opinionAboutCommit(commit string) (opinion, bool) {
 	one := opinion{who: r.User.Login}
 	switch strings.ToUpper(r.State) {
 	case "APPROVED":
@@ -150,16 +151,16 @@ func (r *answeredReview) opinion(commit string) (opinion, bool) {
 	return one, true
 }
 
-func (g *gitHub) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+func (g *gitHub) readReviewOpinions(ctx context.Context, r *Request) (Opinions, error) {
 	var all []opinion
 	for page := 1; page <= maxPages; page++ {
 		var some []answeredReview
-		path := fmt.Sprintf("%s/reviews?per_page=%d&page=%d", pull(r.Number), pageSize, page)
+		path := fmt.Sprintf("%s/reviews?per_page=%d&page=%d", pullRequestPath(r.Number), pageSize, page)
 		if _, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, path, nil, &some); err != nil {
 			return Opinions{}, err
 		}
 		for i := range some {
-			if one, ok := some[i].opinion(r.HeadCommit); ok {
+			if one, ok := some[i].opinionAboutCommit(r.HeadCommit); ok {
 				all = append(all, one)
 			}
 		}
@@ -167,24 +168,24 @@ func (g *gitHub) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 			break
 		}
 	}
-	last := slices.DeleteFunc(latest(all, r.Author), func(one opinion) bool { return !one.approves && !one.declines })
+	last := slices.DeleteFunc(latestOpinionPerPerson(all, r.Author), func(one opinion) bool { return !one.approves && !one.declines })
 	if len(last) > maxReviewers {
 		return Opinions{}, fmt.Errorf("%s: more than %d people have reviewed it, and each would be asked for", readingOpinions(r.Number), maxReviewers)
 	}
 	for i := range last {
-		if err := g.weigh(ctx, r.Number, &last[i]); err != nil {
+		if err := g.checkOpinionPermission(ctx, r.Number, &last[i]); err != nil {
 			return Opinions{}, err
 		}
 	}
-	return count(last), nil
+	return countOpinions(last), nil
 }
 
 // maxReviewers bounds how many people's permissions are asked for, as anybody can review what is public.
 const maxReviewers = 50
 
-// weigh determines whether an opinion counts. author_association does not suffice: a member of the organisation may
-// lack write access, and a private membership is invisible to a token without access to it.
-func (g *gitHub) weigh(ctx context.Context, number int64, one *opinion) error {
+// checkOpinionPermission determines whether an opinion counts. author_association does not suffice: a member of the
+// organisation may lack write access, and a private membership is invisible to a token without access to it.
+func (g *gitHub) checkOpinionPermission(ctx context.Context, number int64, one *opinion) error {
 	var answer struct {
 		Permission string `json:"permission"`
 	}
@@ -207,8 +208,8 @@ func (g *gitHub) weigh(ctx context.Context, number int64, one *opinion) error {
 	return nil
 }
 
-func (g *gitHub) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+func (g *gitHub) mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error {
 	in := map[string]any{"sha": r.HeadCommit, "merge_method": strings.ToLower(string(method))}
-	_, err := g.call(ctx, mergingOf(r.Number), http.MethodPut, pull(r.Number)+"/merge", in, nil)
+	_, err := g.call(ctx, mergingPullRequest(r.Number), http.MethodPut, pullRequestPath(r.Number)+"/merge", in, nil)
 	return changedMeanwhile(err)
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// checksOf reads commit statuses, which include jobs of pipelines. The pipelines of a branch and of its merge
+// readCommitChecks reads commit statuses, which include jobs of pipelines. The pipelines of a branch and of its merge
 // request may have jobs of the same names, all of which count. Of several pipelines for the same one, the newest
 // counts, as in GitLab itself: others write their statuses to that one, and the previous ones stay unchanged.
 // GitLab reports the pipeline of a status since 16.3.
-func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
+func (g *gitLab) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
 	for page := 1; page <= maxPages; page++ {
 		var some []struct {
@@ -57,10 +57,10 @@ func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
 	return out, nil
 }
 
-// opinionsOf reads approvals, which GitLab accepts from developers and from those whom its rules name, and which
-// reviewers request changes. Whether approvals apply to the newest commit depends on a project setting of GitLab,
+// readReviewOpinions reads approvals, which GitLab accepts from developers and from those whom its rules name, and
+// which reviewers request changes. Whether approvals apply to the newest commit depends on a project setting of GitLab,
 // which removes them on a push.
-func (g *gitLab) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+func (g *gitLab) readReviewOpinions(ctx context.Context, r *Request) (Opinions, error) {
 	var answer struct {
 		ApprovedBy []struct {
 			User struct {
@@ -75,16 +75,16 @@ func (g *gitLab) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
 	for _, one := range answer.ApprovedBy {
 		all = append(all, opinion{who: one.User.Username, approves: true})
 	}
-	declined, err := g.changesAsked(ctx, r)
+	declined, err := g.readRequestedChanges(ctx, r)
 	if err != nil {
 		return Opinions{}, err
 	}
 	return lastOpinions(append(all, declined...), r.Author), nil
 }
 
-// changesAsked reads which reviewers request changes. GitLab itself blocks a merge on that only in its paid
+// readRequestedChanges reads which reviewers request changes. GitLab itself blocks a merge on that only in its paid
 // editions. Older releases do not report it.
-func (g *gitLab) changesAsked(ctx context.Context, r *Request) (all []opinion, err error) {
+func (g *gitLab) readRequestedChanges(ctx context.Context, r *Request) (all []opinion, err error) {
 	for page := 1; page <= maxPages; page++ {
 		var some []struct {
 			State string `json:"state"`
@@ -112,8 +112,8 @@ func (g *gitLab) changesAsked(ctx context.Context, r *Request) (all []opinion, e
 	return all, nil
 }
 
-func (g *gitLab) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+func (g *gitLab) mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error {
 	in := map[string]any{"sha": r.HeadCommit, "squash": method == MergeSquash, "should_remove_source_branch": false}
-	_, err := g.call(ctx, mergingOf(r.Number), http.MethodPut, mergeRequest(r.Number)+"/merge", in, nil)
+	_, err := g.call(ctx, mergingPullRequest(r.Number), http.MethodPut, mergeRequest(r.Number)+"/merge", in, nil)
 	return changedMeanwhile(err)
 }

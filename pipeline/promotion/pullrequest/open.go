@@ -81,34 +81,34 @@ func appKey(c Credentials) []byte {
 	return c.App.Key
 }
 
-// setting returns an authorize that sets the header Authorization.
-func setting(value string) func(r *http.Request) error {
+// authorizeWithHeader returns an authorize that sets the header Authorization.
+func authorizeWithHeader(value string) func(r *http.Request) error {
 	return func(r *http.Request) error {
 		r.Header.Set("Authorization", value)
 		return nil
 	}
 }
 
-func basic(userAndPassword string) string {
+func basicAuthorization(userAndPassword string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(userAndPassword))
 }
 
-// bearer uses a token, or the password if a secret for Git has the token there.
-func bearer(c Credentials) func(r *http.Request) error {
+// bearerAuthorization uses a token, or the password if a secret for Git has the token there.
+func bearerAuthorization(c Credentials) func(r *http.Request) error {
 	token := c.Token
 	if token == "" {
 		token = c.Password
 	}
-	return setting("Bearer " + token)
+	return authorizeWithHeader("Bearer " + token)
 }
 
 // bearerOrBasic uses a token, or a user and a password, which may be combined as USER:PASSWORD.
 func bearerOrBasic(c Credentials) func(r *http.Request) error {
 	switch {
 	case c.Token == "":
-		return setting(basic(c.Username + ":" + c.Password))
+		return authorizeWithHeader(basicAuthorization(c.Username + ":" + c.Password))
 	case strings.Contains(c.Token, ":"):
-		return setting(basic(c.Token))
+		return authorizeWithHeader(basicAuthorization(c.Token))
 	}
-	return setting("Bearer " + c.Token)
+	return authorizeWithHeader("Bearer " + c.Token)
 }

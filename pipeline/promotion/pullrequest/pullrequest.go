@@ -81,8 +81,8 @@ type Host interface {
 	LabelsLater() bool
 }
 
-// missing returns the wanted labels that do not exist.
-func missing(wanted, there []string) []string {
+// missingLabels returns the wanted labels that do not exist.
+func missingLabels(wanted, there []string) []string {
 	var out []string
 	for _, label := range wanted {
 		if !slices.Contains(there, label) && !slices.Contains(out, label) {

@@ -21,14 +21,14 @@ const secondaryWait = time.Minute
 // LongestWait bounds what a host can ask for.
 const LongestWait = 2 * time.Hour
 
-// refused fills in the details of an unsuccessful answer.
-func (a *api) refused(e *Error, h http.Header, body []byte) {
-	e.Message = a.message(body)
+// fillRefusalDetails fills in the details of an unsuccessful answer.
+func (a *api) fillRefusalDetails(e *Error, h http.Header, body []byte) {
+	e.Message = a.rejectionMessage(body)
 	if e.Status == http.StatusNonAuthoritativeInfo {
 		// Azure DevOps answers 203 and a page to sign in at, where the token is wrong.
 		e.Status, e.Message = http.StatusUnauthorized, "the host answers with a page to sign in at"
 	}
-	e.Wait = a.wait(h)
+	e.Wait = a.requestedBackoff(h)
 	low := strings.ToLower(e.Message)
 	limited := strings.Contains(low, "secondary rate limit") || strings.Contains(low, "abuse detection") || strings.Contains(low, "rate limit exceeded")
 	switch {
@@ -46,8 +46,8 @@ func (a *api) refused(e *Error, h http.Header, body []byte) {
 	}
 }
 
-// wait returns how long a host wants to be left alone.
-func (a *api) wait(h http.Header) time.Duration {
+// requestedBackoff returns how long a host wants to be left alone.
+func (a *api) requestedBackoff(h http.Header) time.Duration {
 	var wait time.Duration
 	if after := h.Get("Retry-After"); after != "" {
 		if seconds, err := strconv.ParseFloat(after, 64); err == nil && seconds > 0 {
@@ -73,29 +73,30 @@ const maxMessage = 400
 // messageKeys are the keys of error messages of hosts, the most readable first.
 var messageKeys = []string{"message", "error_description", "error", "detail", "errors", "exceptionName", "code"}
 
-// message returns the host's message about a rejection, on one line.
-func (a *api) message(body []byte) string {
+// rejectionMessage returns the host's message about a rejection, on one line.
+func (a *api) rejectionMessage(body []byte) string {
 	var answer any
 	if json.Unmarshal(body, &answer) != nil {
 		return "" // a page of a proxy
 	}
 	var parts []string
-	gather(answer, "", 0, &parts)
+	collectAnswerTexts(answer, "", 0, &parts)
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return ' '
 		}
 		return r
 	}, strings.Join(parts, "; "))
-	text = a.scrub(strings.Join(strings.Fields(text), " "))
+	text = a.removeCredentials(strings.Join(strings.Fields(text), " "))
 	if runes := []rune(text); len(runes) > maxMessage {
 		text = string(runes[:maxMessage-1]) + "…"
 	}
 	return text
 }
 
-// gather collects the texts of an answer: GitLab has lists by field, GitHub a resource, field and code, Bitbucket lists of errors.
-func gather(v any, under string, depth int, parts *[]string) {
+// collectAnswerTexts collects the texts of an answer: GitLab has lists by field, GitHub a resource, field and code,
+// Bitbucket lists of errors.
+func collectAnswerTexts(v any, under string, depth int, parts *[]string) {
 	if depth > 4 || len(*parts) >= 8 {
 		return
 	}
@@ -109,7 +110,7 @@ func gather(v any, under string, depth int, parts *[]string) {
 		}
 	case []any:
 		for _, one := range v {
-			gather(one, under, depth+1, parts)
+			collectAnswerTexts(one, under, depth+1, parts)
 		}
 	case map[string]any:
 		known := false
@@ -117,20 +118,20 @@ func gather(v any, under string, depth int, parts *[]string) {
 			if inner, ok := v[key]; ok && (key != "code" || !known) {
 				known = true
 				field, _ := v["field"].(string)
-				gather(inner, field, depth+1, parts)
+				collectAnswerTexts(inner, field, depth+1, parts)
 			}
 		}
 		if known || depth == 0 {
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			gather(v[key], key, depth+1, parts)
+			collectAnswerTexts(v[key], key, depth+1, parts)
 		}
 	}
 }
 
-// scrub removes credentials from a message of a host.
-func (a *api) scrub(text string) string {
+// removeCredentials removes credentials from a message of a host.
+func (a *api) removeCredentials(text string) string {
 	for _, secret := range a.secrets {
 		if len(secret) > 3 {
 			text = strings.ReplaceAll(text, secret, "***")

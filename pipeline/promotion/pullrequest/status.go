@@ -19,8 +19,8 @@ func settingStatus(in *Incoming) string {
 	return fmt.Sprintf("setting the status of pull request %d", in.Number)
 }
 
-// word returns how a host calls a state.
-func (s CommitStatus) word(pending, success, failure string) string {
+// wordForState returns how a host calls a state.
+func (s CommitStatus) wordForState(pending, success, failure string) string {
 	switch s.State {
 	case CommitPending:
 		return pending
@@ -32,28 +32,28 @@ func (s CommitStatus) word(pending, success, failure string) string {
 
 // commonStatus is what GitHub, GitLab and Gitea take, each with its own word for a failure.
 func (s CommitStatus) commonStatus(failure string) map[string]string {
-	body := map[string]string{"state": s.word("pending", "success", failure), "context": s.Context, "description": s.Description}
+	body := map[string]string{"state": s.wordForState("pending", "success", failure), "context": s.Context, "description": s.Description}
 	if s.Page != "" {
 		body["target_url"] = s.Page
 	}
 	return body
 }
 
-func statusOf(in *Incoming) string { return "/statuses/" + url.PathEscape(in.HeadCommit) }
+func statusPath(in *Incoming) string { return "/statuses/" + url.PathEscape(in.HeadCommit) }
 
 func (g *gitHub) setStatus(ctx context.Context, in *Incoming, s CommitStatus) error {
-	_, err := g.call(ctx, settingStatus(in), http.MethodPost, statusOf(in), s.commonStatus("failure"), nil)
+	_, err := g.call(ctx, settingStatus(in), http.MethodPost, statusPath(in), s.commonStatus("failure"), nil)
 	return err
 }
 
 func (g *gitea) setStatus(ctx context.Context, in *Incoming, s CommitStatus) error {
-	_, err := g.call(ctx, settingStatus(in), http.MethodPost, statusOf(in), s.commonStatus("failure"), nil)
+	_, err := g.call(ctx, settingStatus(in), http.MethodPost, statusPath(in), s.commonStatus("failure"), nil)
 	return err
 }
 
 // setStatus accepts that GitLab rejects a state which the status already has.
 func (g *gitLab) setStatus(ctx context.Context, in *Incoming, s CommitStatus) error {
-	_, err := g.call(ctx, settingStatus(in), http.MethodPost, statusOf(in), s.commonStatus("failed"), nil)
+	_, err := g.call(ctx, settingStatus(in), http.MethodPost, statusPath(in), s.commonStatus("failed"), nil)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusBadRequest && strings.Contains(e.Message, "Cannot transition status") {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (s CommitStatus) bitbucketStatus(in *Incoming, longest int) map[string]stri
 		key = "prerig-" + hex.EncodeToString(sum[:16])
 	}
 	return map[string]string{
-		"key": key, "state": s.word("INPROGRESS", "SUCCESSFUL", "FAILED"), "name": s.Context, "description": s.Description, "url": cmp.Or(s.Page, in.URL),
+		"key": key, "state": s.wordForState("INPROGRESS", "SUCCESSFUL", "FAILED"), "name": s.Context, "description": s.Description, "url": cmp.Or(s.Page, in.URL),
 	}
 }
 
@@ -91,7 +91,7 @@ func (a *azure) setStatus(ctx context.Context, in *Incoming, s CommitStatus) err
 		genre, name = "prerig", s.Context
 	}
 	body := map[string]any{
-		"state": s.word("pending", "succeeded", "failed"), "description": s.Description, "context": map[string]string{"genre": genre, "name": name},
+		"state": s.wordForState("pending", "succeeded", "failed"), "description": s.Description, "context": map[string]string{"genre": genre, "name": name},
 	}
 	if s.Page != "" {
 		body["targetUrl"] = s.Page

@@ -56,17 +56,17 @@ func pathFor(o Ref, digest string) string {
 	return path.Join(o.Namespace, o.Name, path.Base(strings.TrimPrefix(digest, digestPrefix))+archiveEnding)
 }
 
-// check returns an error if the content of an archive does not match its name.
-func (a archives) check(name string) error {
-	_, err := a.read(name)
+// verifyArchiveName returns an error if the content of an archive does not match its name.
+func (a archives) verifyArchiveName(name string) error {
+	_, err := a.readVerifiedArchive(name)
 	return err
 }
 
 // errDamaged is about a file that is not what was written.
 var errDamaged = errors.New("the file is damaged")
 
-// read returns an archive whose content matches its name.
-func (a archives) read(name string) ([]byte, error) {
+// readVerifiedArchive returns an archive whose content matches its name.
+func (a archives) readVerifiedArchive(name string) ([]byte, error) {
 	parts := archiveRule.FindStringSubmatch(name)
 	if parts == nil {
 		return nil, fs.ErrNotExist
@@ -81,10 +81,11 @@ func (a archives) read(name string) ([]byte, error) {
 	return content, nil
 }
 
-// write keeps an archive. What is under the name afterwards is whole, also where this process or the machine is killed.
-func (a archives) write(name string, content []byte) (err error) {
-	if a.check(name) == nil {
-		a.touch(name)
+// writeArchiveAtomically keeps an archive. What is under the name afterwards is whole, also where this process or the
+// machine is killed.
+func (a archives) writeArchiveAtomically(name string, content []byte) (err error) {
+	if a.verifyArchiveName(name) == nil {
+		a.markAsNewest(name)
 		return nil
 	}
 	if err := a.makeDir(path.Dir(name)); err != nil {
@@ -119,8 +120,8 @@ func (a archives) makeDir(name string) error {
 	return errors.Join(a.syncDir("."), a.syncDir(path.Dir(name)))
 }
 
-// touch makes an archive the newest of its object. Where that fails it only looks older than it is.
-func (a archives) touch(name string) {
+// markAsNewest makes an archive the newest of its object. Where that fails it only looks older than it is.
+func (a archives) markAsNewest(name string) {
 	now := time.Now()
 	_ = a.root.Chtimes(name, now, now)
 }
@@ -145,8 +146,8 @@ type kept struct {
 	written time.Time
 }
 
-// of lists the files of an object, the newest first, those that are unfinished included.
-func (a archives) of(o Ref) ([]kept, error) {
+// filesOfObject lists the files of an object, the newest first, those that are unfinished included.
+func (a archives) filesOfObject(o Ref) ([]kept, error) {
 	entries, err := fs.ReadDir(a.root.FS(), path.Join(o.Namespace, o.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -169,9 +170,9 @@ func (a archives) of(o Ref) ([]kept, error) {
 	return out, nil
 }
 
-// remove removes a file, and the directory of its object if that is then empty. The directory of the namespace
-// stays: others may be about to create one in it.
-func (a archives) remove(name string) error {
+// removeArchiveFile removes a file, and the directory of its object if that is then empty. The directory of the
+// namespace stays: others may be about to create one in it.
+func (a archives) removeArchiveFile(name string) error {
 	if err := a.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -179,8 +180,8 @@ func (a archives) remove(name string) error {
 	return nil
 }
 
-// all lists the objects that have files.
-func (a archives) all() ([]Ref, error) {
+// listArchivedObjects lists the objects that have files.
+func (a archives) listArchivedObjects() ([]Ref, error) {
 	names, err := fs.Glob(a.root.FS(), "*/*")
 	var out []Ref
 	for _, name := range names {
@@ -190,8 +191,8 @@ func (a archives) all() ([]Ref, error) {
 	return out, err
 }
 
-// open opens an archive for reading by the path of a URL; it cannot be made to open any other file.
-func (a archives) open(name string) (io.ReadSeekCloser, time.Time, error) {
+// openByURLPath opens an archive for reading by the path of a URL; it cannot be made to open any other file.
+func (a archives) openByURLPath(name string) (io.ReadSeekCloser, time.Time, error) {
 	if !archiveRule.MatchString(name) {
 		return nil, time.Time{}, fs.ErrNotExist
 	}

@@ -73,8 +73,8 @@ func Open(o Options) (*Keeper, error) {
 // Close lets go of the directory.
 func (k *Keeper) Close() error { return k.archives.root.Close() }
 
-// lock has one goroutine at a time work at an object and its archives.
-func (k *Keeper) lock(ref Ref) (unlock func()) {
+// lockObject has one goroutine at a time work at an object and its archives.
+func (k *Keeper) lockObject(ref Ref) (unlock func()) {
 	k.mu.Lock()
 	one := k.locks[ref]
 	if one == nil {
@@ -106,14 +106,14 @@ func (k *Keeper) Find(ctx context.Context, ref Ref, pipeline string) (Current, e
 		return Current{}, err
 	}
 	if now.pipeline != pipeline {
-		return Current{Refused: explain("writing", ref, ErrNotOwned)}, nil
+		return Current{Refused: explainServerError("writing", ref, ErrNotOwned)}, nil
 	}
-	return k.currentOf(ref, now), nil
+	return k.currentArchiveOf(ref, now), nil
 }
 
-// currentOf reads the archive that an object names. An archive of another object is ignored, whatever the status
+// currentArchiveOf reads the archive that an object names. An archive of another object is ignored, whatever the status
 // contains.
-func (k *Keeper) currentOf(ref Ref, now *object) (c Current) {
+func (k *Keeper) currentArchiveOf(ref Ref, now *object) (c Current) {
 	if now == nil || now.artifact == nil {
 		return c
 	}
@@ -125,7 +125,7 @@ func (k *Keeper) currentOf(ref Ref, now *object) (c Current) {
 	if now.artifact.Path != c.Path {
 		return c
 	}
-	if content, err := k.archives.read(c.Path); err == nil {
+	if content, err := k.archives.readVerifiedArchive(c.Path); err == nil {
 		c.Archive = content
 	}
 	return c
@@ -148,19 +148,19 @@ type Wanted struct {
 // Put points an object to an archive. It returns what the object named before. It is idempotent, and restores lost
 // archives.
 func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, digest string, err error) {
-	defer k.lock(ref)()
+	defer k.lockObject(ref)()
 	mine := func(pipeline string) bool { return pipeline == w.Pipeline || slices.Contains(w.Predecessors, pipeline) }
 	seen, err := k.objects.get(ctx, ref)
 	if err != nil {
 		return before, "", err
 	}
 	if seen != nil && !mine(seen.pipeline) {
-		return before, "", explain("writing", ref, ErrNotOwned)
+		return before, "", explainServerError("writing", ref, ErrNotOwned)
 	}
-	before = k.currentOf(ref, seen)
+	before = k.currentArchiveOf(ref, seen)
 	name, digest := pathOf(ref, w.Archive)
-	want := k.artifact(name, digest, w)
-	if err := k.askGate(before, seen, want, w); err != nil {
+	want := k.describeArtifact(name, digest, w)
+	if err := k.consultGate(before, seen, want, w); err != nil {
 		return before, "", err
 	}
 	if before.Digest != digest {
@@ -168,30 +168,30 @@ func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, di
 			return before, "", err
 		}
 	}
-	if err := k.archives.write(name, w.Archive); err != nil {
+	if err := k.archives.writeArchiveAtomically(name, w.Archive); err != nil {
 		return before, "", err
 	}
 	k.isNamedNow(name)
-	now, err := k.objects.own(ctx, ref, w.Pipeline, mine)
+	now, err := k.objects.getOrAdoptObject(ctx, ref, w.Pipeline, mine)
 	if err != nil {
 		return before, "", err
 	}
 	if !isNamed(now, want) {
-		if err := k.objects.point(ctx, ref, now, want); err != nil {
+		if err := k.objects.pointToArchive(ctx, ref, now, want); err != nil {
 			return before, "", err
 		}
 	}
 	if before.Archive != nil && before.Path != name {
-		k.archives.touch(before.Path) // Flux may be about to take it: its time begins now
+		k.archives.markAsNewest(before.Path) // Flux may be about to take it: its time begins now
 		k.isNamedNow(before.Path)
 	}
 	k.forgetOldest(ref, name)
 	return before, digest, nil
 }
 
-// askGate consults the gate before any write. Equal content deletes no objects, but whether it may be written can
+// consultGate consults the gate before any write. Equal content deletes no objects, but whether it may be written can
 // have changed.
-func (k *Keeper) askGate(before Current, seen *object, want meta.Artifact, w Wanted) error {
+func (k *Keeper) consultGate(before Current, seen *object, want meta.Artifact, w Wanted) error {
 	if w.Gate == nil {
 		return nil
 	}
@@ -204,9 +204,9 @@ func (k *Keeper) askGate(before Current, seen *object, want meta.Artifact, w Wan
 	return w.Gate(before)
 }
 
-// artifact returns the description of an archive in an object. The revision is derived from the content, as Flux
-// fetches a source again when its revision differs: what Prerig adds can change without the source.
-func (k *Keeper) artifact(name, digest string, w Wanted) meta.Artifact {
+// describeArtifact returns the description of an archive in an object. The revision is derived from the content, as
+// Flux fetches a source again when its revision differs: what Prerig adds can change without the source.
+func (k *Keeper) describeArtifact(name, digest string, w Wanted) meta.Artifact {
 	size := int64(len(w.Archive))
 	a := meta.Artifact{
 		Path: name, URL: k.options.URL + "/" + name, Digest: digest, Revision: revisionOf(digest), Size: &size,
@@ -235,7 +235,7 @@ func isNamed(now *object, want meta.Artifact) bool {
 
 // forgetOldest removes archives of an object beyond maxOlder.
 func (k *Keeper) forgetOldest(ref Ref, current string) {
-	all, err := k.archives.of(ref)
+	all, err := k.archives.filesOfObject(ref)
 	if err != nil {
 		k.options.Log.Warn("older artifacts could not be listed", "artifact", ref, "error", err)
 	}
@@ -245,13 +245,13 @@ func (k *Keeper) forgetOldest(ref Ref, current string) {
 			continue
 		}
 		if older++; older > maxOlder {
-			k.drop(one.path)
+			k.removeOldArchive(one.path)
 		}
 	}
 }
 
-func (k *Keeper) drop(name string) {
-	if err := k.archives.remove(name); err != nil {
+func (k *Keeper) removeOldArchive(name string) {
+	if err := k.archives.removeArchiveFile(name); err != nil {
 		k.options.Log.Warn("an older artifact could not be removed", "path", name, "error", err)
 	}
 	k.mu.Lock()
@@ -281,7 +281,7 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 	case !now.isReady():
 		return fmt.Sprintf("the ExternalArtifact %s is not ready any more", ref), nil
 	}
-	switch err := k.archives.check(now.artifact.Path); {
+	switch err := k.archives.verifyArchiveName(now.artifact.Path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("the file of the ExternalArtifact %s is gone", ref), nil
 	case errors.Is(err, errDamaged):
@@ -294,13 +294,13 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 // Remove deletes the object of a pipeline, and returns what it named and whether it existed. Its archives are
 // removed after the grace period.
 func (k *Keeper) Remove(ctx context.Context, ref Ref, pipeline string) (before Current, found bool, err error) {
-	defer k.lock(ref)()
-	now, err := k.objects.find(ctx, ref)
+	defer k.lockObject(ref)()
+	now, err := k.objects.getIfKindExists(ctx, ref)
 	if err != nil || now == nil {
 		return before, false, err
 	}
 	if now.pipeline != pipeline {
 		return before, false, nil // another has taken it over
 	}
-	return k.currentOf(ref, now), true, k.objects.remove(ctx, ref, now)
+	return k.currentArchiveOf(ref, now), true, k.objects.deleteUnchangedObject(ctx, ref, now)
 }

@@ -244,7 +244,7 @@ func TestGateClosesBeforeAnythingIsWritten(t *testing.T) {
 	if !errors.Is(err, closed) {
 		t.Fatal(err)
 	}
-	if files, err := k.archives.of(web); len(files) != 1 || err != nil {
+	if files, err := k.archives.filesOfObject(web); len(files) != 1 || err != nil {
 		t.Errorf("there are %v %v", files, err)
 	}
 }
@@ -283,7 +283,7 @@ func TestOlderArchivesStayForTheirTime(t *testing.T) {
 	for _, content := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		put(t, k, content)
 	}
-	if files, err := k.archives.of(web); len(files) != maxOlder+1 || err != nil {
+	if files, err := k.archives.filesOfObject(web); len(files) != maxOlder+1 || err != nil {
 		t.Errorf("%d files are kept: %v", len(files), err)
 	}
 }

@@ -62,7 +62,7 @@ type object struct {
 // objects reads and writes the objects of a cluster.
 type objects struct{ client dynamic.Interface }
 
-func (o objects) at(ref Ref) dynamic.ResourceInterface {
+func (o objects) resourceInterfaceFor(ref Ref) dynamic.ResourceInterface {
 	return o.client.Resource(Resource).Namespace(ref.Namespace)
 }
 
@@ -70,18 +70,18 @@ func (o objects) at(ref Ref) dynamic.ResourceInterface {
 func (o objects) get(ctx context.Context, ref Ref) (*object, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	raw, err := o.at(ref).Get(ctx, ref.Name, metav1.GetOptions{})
+	raw, err := o.resourceInterfaceFor(ref).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
 		if apierrors.IsNotFound(err) && !isUnknownKind(err) {
 			return nil, nil
 		}
-		return nil, explain("reading", ref, err)
+		return nil, explainServerError("reading", ref, err)
 	}
-	return parse(raw)
+	return parseObject(raw)
 }
 
-// find returns an object as get does, and nil also where the cluster has no such kind any more.
-func (o objects) find(ctx context.Context, ref Ref) (*object, error) {
+// getIfKindExists returns an object as get does, and nil also where the cluster has no such kind any more.
+func (o objects) getIfKindExists(ctx context.Context, ref Ref) (*object, error) {
 	now, err := o.get(ctx, ref)
 	if errors.Is(err, ErrNoKind) {
 		return nil, nil
@@ -101,7 +101,7 @@ func (o objects) isGone(ctx context.Context, namespace string) bool {
 	return apierrors.IsNotFound(err) && !isUnknownKind(err)
 }
 
-func parse(raw *unstructured.Unstructured) (*object, error) {
+func parseObject(raw *unstructured.Unstructured) (*object, error) {
 	found := &object{raw: raw, pipeline: raw.GetAnnotations()[PipelineAnnotation]}
 	if raw.GetLabels()[managedByLabel] != managedBy {
 		found.pipeline = ""
@@ -122,8 +122,8 @@ func isUnknownKind(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// explain describes what an answer of the API server means for the user.
-func explain(doing string, ref Ref, err error) error {
+// explainServerError describes what an answer of the API server means for the user.
+func explainServerError(doing string, ref Ref, err error) error {
 	switch {
 	case apierrors.IsNotFound(err) && isUnknownKind(err):
 		err = ErrNoKind
@@ -133,15 +133,15 @@ func explain(doing string, ref Ref, err error) error {
 	return fmt.Errorf("%s ExternalArtifact %s: %w", doing, ref, err)
 }
 
-// own returns the object of a pipeline, and creates it or takes it over from one of its predecessors if it has
-// none. It returns ErrNotOwned for any other object.
-func (o objects) own(ctx context.Context, ref Ref, pipeline string, mine func(pipeline string) bool) (*object, error) {
+// getOrAdoptObject returns the object of a pipeline, and creates it or takes it over from one of its predecessors if it
+// has none. It returns ErrNotOwned for any other object.
+func (o objects) getOrAdoptObject(ctx context.Context, ref Ref, pipeline string, mine func(pipeline string) bool) (*object, error) {
 	now, err := o.get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	if now != nil && !mine(now.pipeline) {
-		return nil, explain("writing", ref, ErrNotOwned)
+		return nil, explainServerError("writing", ref, ErrNotOwned)
 	}
 	if now != nil && now.pipeline == pipeline {
 		return now, nil
@@ -150,27 +150,27 @@ func (o objects) own(ctx context.Context, ref Ref, pipeline string, mine func(pi
 	defer cancel()
 	var raw *unstructured.Unstructured
 	if now == nil {
-		raw, err = o.at(ref).Create(ctx, newObject(ref, pipeline), metav1.CreateOptions{FieldManager: managedBy})
+		raw, err = o.resourceInterfaceFor(ref).Create(ctx, newObject(ref, pipeline), metav1.CreateOptions{FieldManager: managedBy})
 	} else {
-		describe(now.raw, pipeline)
-		raw, err = o.at(ref).Update(ctx, now.raw, metav1.UpdateOptions{FieldManager: managedBy})
+		recordOwnerAnnotations(now.raw, pipeline)
+		raw, err = o.resourceInterfaceFor(ref).Update(ctx, now.raw, metav1.UpdateOptions{FieldManager: managedBy})
 	}
 	if err != nil {
-		return nil, explain("writing", ref, err)
+		return nil, explainServerError("writing", ref, err)
 	}
-	return parse(raw)
+	return parseObject(raw)
 }
 
 func newObject(ref Ref, pipeline string) *unstructured.Unstructured {
 	raw := &unstructured.Unstructured{Object: map[string]any{"apiVersion": Resource.GroupVersion().String(), "kind": "ExternalArtifact"}}
 	raw.SetNamespace(ref.Namespace)
 	raw.SetName(ref.Name)
-	describe(raw, pipeline)
+	recordOwnerAnnotations(raw, pipeline)
 	return raw
 }
 
-// describe records the owner of an object in the object.
-func describe(raw *unstructured.Unstructured, pipeline string) {
+// recordOwnerAnnotations records the owner of an object in the object.
+func recordOwnerAnnotations(raw *unstructured.Unstructured, pipeline string) {
 	labels, annotations := raw.GetLabels(), raw.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
@@ -190,8 +190,8 @@ func describe(raw *unstructured.Unstructured, pipeline string) {
 	}}
 }
 
-// point points an object to another archive, unless the object has changed since it was read.
-func (o objects) point(ctx context.Context, ref Ref, now *object, artifact meta.Artifact) error {
+// pointToArchive points an object to another archive, unless the object has changed since it was read.
+func (o objects) pointToArchive(ctx context.Context, ref Ref, now *object, artifact meta.Artifact) error {
 	text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&artifact)
 	if err != nil {
 		return err
@@ -207,8 +207,8 @@ func (o objects) point(ctx context.Context, ref Ref, now *object, artifact meta.
 	raw.Object["status"] = map[string]any{"artifact": text, "conditions": []any{ready}}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if _, err := o.at(ref).UpdateStatus(ctx, raw, metav1.UpdateOptions{FieldManager: managedBy}); err != nil {
-		return explain("writing the status of", ref, err)
+	if _, err := o.resourceInterfaceFor(ref).UpdateStatus(ctx, raw, metav1.UpdateOptions{FieldManager: managedBy}); err != nil {
+		return explainServerError("writing the status of", ref, err)
 	}
 	return nil
 }
@@ -224,14 +224,14 @@ func (o *object) isReady() bool {
 	return false
 }
 
-// remove deletes an object as it was read, but not one that has replaced it.
-func (o objects) remove(ctx context.Context, ref Ref, now *object) error {
+// deleteUnchangedObject deletes an object as it was read, but not one that has replaced it.
+func (o objects) deleteUnchangedObject(ctx context.Context, ref Ref, now *object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	uid := now.raw.GetUID()
-	err := o.at(ref).Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := o.resourceInterfaceFor(ref).Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return explain("deleting", ref, err)
+		return explainServerError("deleting", ref, err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func (k *Keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
-	file, written, err := k.archives.open(name)
+	file, written, err := k.archives.openByURLPath(name)
 	if err != nil {
 		http.Error(w, "there is no such artifact", http.StatusNotFound)
 		return

@@ -32,7 +32,7 @@ func (k *Keeper) Run(ctx context.Context) {
 // Grace, as far as this process knows: a restart restarts the period. It removes nothing if the API server does not
 // answer, or does not allow the objects to be read, unless it confirms that their namespace was deleted.
 func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
-	all, err := k.archives.all()
+	all, err := k.archives.listArchivedObjects()
 	if err != nil {
 		k.options.Log.Warn("artifacts could not be listed", "error", err)
 	}
@@ -40,19 +40,19 @@ func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := k.tidy(ctx, ref, at); err != nil {
+		if err := k.removeObsoleteArchives(ctx, ref, at); err != nil {
 			k.options.Log.Warn("older artifacts stay for now", "artifact", ref, "error", err)
 		}
 	}
 }
 
-func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
-	defer k.lock(ref)()
-	files, err := k.archives.of(ref)
+func (k *Keeper) removeObsoleteArchives(ctx context.Context, ref Ref, at time.Time) error {
+	defer k.lockObject(ref)()
+	files, err := k.archives.filesOfObject(ref)
 	if err != nil {
 		return err
 	}
-	now, err := k.objects.find(ctx, ref)
+	now, err := k.objects.getIfKindExists(ctx, ref)
 	if apierrors.IsForbidden(err) && k.objects.isGone(ctx, ref.Namespace) {
 		now, err = nil, nil
 	}
@@ -71,13 +71,13 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 			continue
 		}
 		if k.isOver(file.path, at) {
-			k.drop(file.path)
+			k.removeOldArchive(file.path)
 		}
 	}
 	if now != nil && now.artifact != nil && now.artifact.URL != k.options.URL+"/"+current {
 		whole = false // artifacts.url was changed
 	}
-	k.askFor(ctx, ref, now, whole, at)
+	k.reportLostArtifact(ctx, ref, now, whole, at)
 	return nil
 }
 
@@ -90,8 +90,9 @@ type backoff struct {
 // longestDelay bounds the time between two calls of Lost for an object.
 const longestDelay = 6 * time.Hour
 
-// askFor calls Lost for an object that is not whole. Its annotation is believed about pipelines of its own namespace only.
-func (k *Keeper) askFor(ctx context.Context, ref Ref, now *object, whole bool, at time.Time) {
+// reportLostArtifact calls Lost for an object that is not whole. Its annotation is believed about pipelines of its own
+// namespace only.
+func (k *Keeper) reportLostArtifact(ctx context.Context, ref Ref, now *object, whole bool, at time.Time) {
 	k.mu.Lock()
 	last := k.lost[ref]
 	if whole {
@@ -120,7 +121,7 @@ func (k *Keeper) hasRoom(namespace string, size int64) error {
 			return fmt.Errorf("keeping the artifact: %w", err)
 		}
 	}
-	all, err := k.archives.all()
+	all, err := k.archives.listArchivedObjects()
 	if err != nil {
 		return fmt.Errorf("keeping the artifact: %w", err)
 	}
@@ -129,7 +130,7 @@ func (k *Keeper) hasRoom(namespace string, size int64) error {
 		if ref.Namespace != namespace {
 			continue
 		}
-		files, err := k.archives.of(ref)
+		files, err := k.archives.filesOfObject(ref)
 		if err != nil {
 			return fmt.Errorf("keeping the artifact: %w", err)
 		}
@@ -153,7 +154,7 @@ func (k *Keeper) isWhole(file kept) bool {
 	if ok && known == file {
 		return true
 	}
-	if k.archives.check(file.path) != nil {
+	if k.archives.verifyArchiveName(file.path) != nil {
 		return false
 	}
 	k.mu.Lock()

@@ -107,13 +107,13 @@ func TestNothingEqualIsWrittenWithoutTheGate(t *testing.T) {
 		t.Errorf("for the object: %v", err)
 	}
 	path, _ := pathOf(web, []byte("one"))
-	if err := k.archives.remove(path); err != nil {
+	if err := k.archives.removeArchiveFile(path); err != nil {
 		t.Fatal(err)
 	}
 	if err := asked(); !errors.Is(err, closed) {
 		t.Errorf("for the file: %v", err)
 	}
-	if files, err := k.archives.of(web); err != nil || len(files) > 0 {
+	if files, err := k.archives.filesOfObject(web); err != nil || len(files) > 0 {
 		t.Errorf("there are %v %v", files, err)
 	}
 }
@@ -216,7 +216,7 @@ func TestRemovingWithoutFlux(t *testing.T) {
 	start := time.Now()
 	k.Tidy(t.Context(), start)
 	k.Tidy(t.Context(), start.Add(time.Hour))
-	if files, err := k.archives.of(web); err != nil || len(files) > 0 {
+	if files, err := k.archives.filesOfObject(web); err != nil || len(files) > 0 {
 		t.Errorf("left are %v %v", files, err)
 	}
 }
@@ -250,11 +250,11 @@ func TestArchivesOfANamespace(t *testing.T) {
 			})
 			start := time.Now()
 			k.Tidy(t.Context(), start)
-			if files, err := k.archives.of(web); err != nil || len(files) != 1 {
+			if files, err := k.archives.filesOfObject(web); err != nil || len(files) != 1 {
 				t.Errorf("at once left are %v %v", files, err)
 			}
 			k.Tidy(t.Context(), start.Add(time.Hour))
-			if files, err := k.archives.of(web); err != nil || len(files) != tc.left {
+			if files, err := k.archives.filesOfObject(web); err != nil || len(files) != tc.left {
 				t.Errorf("left are %v %v, want %d", files, err, tc.left)
 			}
 		})

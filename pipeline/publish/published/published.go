@@ -78,7 +78,7 @@ func Keep(ctx context.Context, response *render.Response, files map[string][]byt
 			APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name, YAML: doc.Raw(),
 		})
 	}
-	noteKept(response, report)
+	replaceKeptResults(response, report)
 	return nil
 }
 
@@ -129,8 +129,8 @@ func firstError(results result.Results) string {
 	return ""
 }
 
-// noteKept replaces the results about objects from their injection with those of the keeper.
-func noteKept(response *render.Response, report *fn.Report) {
+// replaceKeptResults replaces the results about objects from their injection with those of the keeper.
+func replaceKeptResults(response *render.Response, report *fn.Report) {
 	kept := map[result.ResourceRef]string{}
 	for _, o := range report.Outcomes {
 		kept[o.Ref] = o.Reason

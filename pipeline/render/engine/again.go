@@ -21,10 +21,10 @@ var pristineSchema = openapi.GetSchemaVersion()
 // schemaIsSet reports whether something has set a schema.
 func schemaIsSet() bool { return openapi.GetSchemaVersion() != pristineSchema }
 
-// leavesNothing reports whether the process can render another source with the same result as a new process.
+// isReusable reports whether the process can render another source with the same result as a new process.
 // kustomize keeps the schema that a kustomization names (openapi.SetSchema) and does not forget all of it, and Helm
 // does not repeat a warning.
-func (w *renderWorker) leavesNothing() bool {
+func (w *renderWorker) isReusable() bool {
 	return !w.schema && !schemaIsSet() && !helmWarned.Load()
 }
 
@@ -65,8 +65,8 @@ type policyCache struct {
 	kept []*compiledPolicies // the last used last
 }
 
-// get returns the policies of a text.
-func (c *policyCache) get(text string, parse func() ([]*policyv1alpha1.InjectionPolicy, error)) (*compiledPolicies, error) {
+// policiesForText returns the policies of a text.
+func (c *policyCache) policiesForText(text string, parse func() ([]*policyv1alpha1.InjectionPolicy, error)) (*compiledPolicies, error) {
 	if i := slices.IndexFunc(c.kept, func(k *compiledPolicies) bool { return k.text == text }); i >= 0 {
 		one := c.kept[i]
 		c.kept = append(slices.Delete(c.kept, i, i+1), one)
@@ -84,8 +84,8 @@ func (c *policyCache) get(text string, parse func() ([]*policyv1alpha1.Injection
 	return one, nil
 }
 
-// compiled returns the injector.
-func (p *compiledPolicies) compiled() (*fn.Injector, error) {
+// compiledInjector returns the injector.
+func (p *compiledPolicies) compiledInjector() (*fn.Injector, error) {
 	if p.injector != nil {
 		return p.injector, nil
 	}

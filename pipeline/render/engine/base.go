@@ -34,11 +34,11 @@ func (k *checkedTree) mountedPath(file *reference.File, e reference.Entry) (stri
 	if !ok {
 		return "", file.RefuseRemote(e, errors.New("a render uses no network: "+reference.AllowHint))
 	}
-	return fromRoot(path.Dir(file.Path)) + path.Join(base.Name, parsed.Directory), nil
+	return relativeRootPath(path.Dir(file.Path)) + path.Join(base.Name, parsed.Directory), nil
 }
 
-// fromRoot returns the way from a directory up to the root.
-func fromRoot(dir string) string {
+// relativeRootPath returns the way from a directory up to the root.
+func relativeRootPath(dir string) string {
 	if dir == "." {
 		return ""
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// takeGiven returns the documents of a build that was done before.
-func (w *renderWorker) takeGiven() ([]fn.Item, error) {
+// readGivenBuild returns the documents of a build that was done before.
+func (w *renderWorker) readGivenBuild() ([]fn.Item, error) {
 	w.response.Type = w.request.Given.Type
 	items := make([]fn.Item, 0, len(w.request.Given.Items))
 	for _, one := range w.request.Given.Items {

@@ -145,7 +145,7 @@ func (w *renderWorker) gateObjects(items []fn.Item) ([]gate.Object, error) {
 			if !known {
 				o.File, o.Line = nil, nil
 				if w.response.Type == v1alpha1.BuildKustomize {
-					o.Locate = func(path []any) *result.File { return w.written.locate(o.Value, path) }
+					o.Locate = func(path []any) *result.File { return w.written.locateWrittenField(o.Value, path) }
 				}
 			}
 			out = append(out, o)

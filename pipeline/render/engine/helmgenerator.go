@@ -98,7 +98,7 @@ func (g *helmGenerator) Config(helpers *resmap.PluginHelpers, config []byte) err
 
 // Generate implements resmap.Generator.
 func (g *helmGenerator) Generate() (resmap.ResMap, error) {
-	text, err := g.render()
+	text, err := g.renderHelmTemplate()
 	if err != nil && g.worker.request.Discover {
 		return g.helpers.ResmapFactory().NewResMapFromBytes(nil)
 	}
@@ -118,15 +118,15 @@ func (g *helmGenerator) Generate() (resmap.ResMap, error) {
 	return objects, nil
 }
 
-// render returns what helm template prints.
-func (g *helmGenerator) render() ([]byte, error) {
-	release, err := g.release()
+// renderHelmTemplate returns what helm template prints.
+func (g *helmGenerator) renderHelmTemplate() ([]byte, error) {
+	release, err := g.releaseFromFlags()
 	if err != nil {
 		return nil, err
 	}
 	files := boundedAliases{g.worker.files}
 	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, FieldName: g.nameField}
-	if release.Values, err = g.values(files, release, options); err != nil {
+	if release.Values, err = g.mergeValuesFiles(files, release, options); err != nil {
 		return nil, err
 	}
 	manifests, err := helmchart.Render(g.ctx, files, release, options)
@@ -155,8 +155,8 @@ func (g *helmGenerator) nameField(field string) string {
 	return "spec.build.helmCharts." + field
 }
 
-// release returns the release that the flags of helm template would make.
-func (g *helmGenerator) release() (*v1alpha1.Helm, error) {
+// releaseFromFlags returns the release that the flags of helm template would make.
+func (g *helmGenerator) releaseFromFlags() (*v1alpha1.Helm, error) {
 	defaults := g.worker.request.HelmCharts
 	if defaults == nil {
 		defaults = &v1alpha1.HelmCharts{Lookup: v1alpha1.ImpureRefuse, Impure: v1alpha1.ImpureRefuse}
@@ -216,9 +216,9 @@ func (g *helmGenerator) nameRelease(h *v1alpha1.Helm) error {
 	return nil
 }
 
-// values returns the values that the files of --values would result in.
-func (g *helmGenerator) values(files tree.Reader, release *v1alpha1.Helm, options helmchart.Options) (map[string]any, error) {
-	own, err := g.ownValues(files, release, options)
+// mergeValuesFiles returns the values that the files of --values would result in.
+func (g *helmGenerator) mergeValuesFiles(files tree.Reader, release *v1alpha1.Helm, options helmchart.Options) (map[string]any, error) {
+	own, err := g.mergeOwnValues(files, release, options)
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +240,8 @@ func (g *helmGenerator) values(files tree.Reader, release *v1alpha1.Helm, option
 	return values, nil
 }
 
-// ownValues returns the values file that replaces the chart's, or the chart's own, merged with the inline values.
-func (g *helmGenerator) ownValues(files tree.Reader, release *v1alpha1.Helm, options helmchart.Options) (content []byte, err error) {
+// mergeOwnValues returns the values file that replaces the chart's, or the chart's own, merged with the inline values.
+func (g *helmGenerator) mergeOwnValues(files tree.Reader, release *v1alpha1.Helm, options helmchart.Options) (content []byte, err error) {
 	if len(g.ValuesInline) > 0 && g.ValuesMerge == valuesReplace {
 		return yaml.Marshal(g.ValuesInline)
 	}

@@ -62,7 +62,7 @@ func (w *renderWorker) parsePolicies() (*compiledPolicies, error) {
 	for _, policy := range w.request.Policies {
 		fmt.Fprintf(&text, "%d %s %d %s\n", len(policy.Origin), policy.Origin, len(policy.YAML), policy.YAML)
 	}
-	return w.compiled.get(text.String(), func() (all []*policyv1alpha1.InjectionPolicy, err error) {
+	return w.compiled.policiesForText(text.String(), func() (all []*policyv1alpha1.InjectionPolicy, err error) {
 		for _, policy := range w.request.Policies {
 			parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
 			if err != nil {
@@ -79,7 +79,7 @@ func (w *renderWorker) applyPolicies(ctx context.Context, policies *compiledPoli
 	if len(policies.policies) == 0 {
 		return items, nil
 	}
-	injector, err := policies.compiled()
+	injector, err := policies.compiledInjector()
 	if err != nil {
 		return nil, err
 	}

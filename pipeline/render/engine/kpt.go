@@ -55,10 +55,10 @@ func (w *renderWorker) renderKpt(ctx context.Context) ([]fn.Item, error) {
 	}
 	var out []fn.Item
 	for _, item := range items {
-		if ofKustomize(item.Path) {
+		if isKustomizationFile(item.Path) {
 			continue
 		}
-		keep, err := w.forCluster(item.Doc)
+		keep, err := w.isClusterObject(item.Doc)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
 		}
@@ -69,8 +69,8 @@ func (w *renderWorker) renderKpt(ctx context.Context) ([]fn.Item, error) {
 	return out, nil
 }
 
-// ofKustomize reports whether a file is a kustomization, which needs neither apiVersion nor kind.
-func ofKustomize(name string) bool {
+// isKustomizationFile reports whether a file is a kustomization, which needs neither apiVersion nor kind.
+func isKustomizationFile(name string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
 
@@ -177,7 +177,7 @@ func manifestName(base string) bool {
 func (w *renderWorker) readDocuments(name string) ([]fn.Item, error) {
 	items, err := w.readFile(name, func(doc *manifest.Document) (bool, error) {
 		object, err := doc.Object()
-		if err != nil || ofKustomize(name) {
+		if err != nil || isKustomizationFile(name) {
 			return true, err
 		}
 		if meta := metaOf(object); meta.APIVersion == "" || meta.Kind == "" || meta.Name == "" {

@@ -128,13 +128,13 @@ func (w *renderWorker) checkFunction(function kptFunction) error {
 
 func (w *renderWorker) ownKptFunction(function kptFunction) error {
 	if function.Image != "" {
-		return w.ownImage(function.Image)
+		return w.checkOwnImage(function.Image)
 	}
 	command := strings.Fields(function.Exec)
 	if len(command) == 0 {
 		return errors.New("exec names no program")
 	}
-	if err := w.ownExec(command[0]); err != nil {
+	if err := w.checkOwnExec(command[0]); err != nil {
 		return err
 	}
 	if len(command) > 1 {

@@ -30,8 +30,8 @@ func (p *pointerReader) Read(name string) ([]byte, error) {
 	return content, err
 }
 
-// explain adds that a build failed because of a pointer, if its error names one.
-func (p *pointerReader) explain(err error) error {
+// explainPointerError adds that a build failed because of a pointer, if its error names one.
+func (p *pointerReader) explainPointerError(err error) error {
 	for _, name := range p.pointers {
 		if strings.Contains(err.Error(), path.Base(name)) {
 			return fmt.Errorf("%s is a pointer of Git LFS, and LFS content is not fetched; commit the file itself (git lfs untrack): %w", name, err)

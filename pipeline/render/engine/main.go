@@ -43,7 +43,7 @@ func Main(in io.Reader, out io.Writer) int {
 			_ = connection.SendError(err)
 			return 1
 		}
-		again := task.Mark != "" && w.leavesNothing()
+		again := task.Mark != "" && w.isReusable()
 		if again {
 			_, _ = os.Stderr.WriteString(task.Mark)
 			debug.SetGCPercent(200) // a process that lives on is worth collecting

@@ -31,21 +31,21 @@ func (w *renderWorker) isOwnFunction(annotations map[string]any) error {
 		if len(spec.Exec.Args) > 0 {
 			return fmt.Errorf("the function %s is given arguments, but takes none", spec.Exec.Path)
 		}
-		return w.ownExec(spec.Exec.Path)
+		return w.checkOwnExec(spec.Exec.Path)
 	case spec.Container.Image != "":
-		return w.ownImage(spec.Container.Image)
+		return w.checkOwnImage(spec.Container.Image)
 	}
 	return errors.New("the annotation names no function")
 }
 
-func (w *renderWorker) ownExec(name string) error {
+func (w *renderWorker) checkOwnExec(name string) error {
 	if base := path.Base(name); base == FunctionName || slices.Contains(w.request.Functions, base) {
 		return nil
 	}
-	return notOurs("executable " + name)
+	return foreignFunctionError("executable " + name)
 }
 
-func (w *renderWorker) ownImage(image string) error {
+func (w *renderWorker) checkOwnImage(image string) error {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
 		name = name[:i]
@@ -53,10 +53,10 @@ func (w *renderWorker) ownImage(image string) error {
 	if path.Base(name) == FunctionName || slices.Contains(w.request.Functions, name) {
 		return nil
 	}
-	return notOurs("image " + image)
+	return foreignFunctionError("image " + image)
 }
 
-func notOurs(what string) error {
+func foreignFunctionError(what string) error {
 	return fmt.Errorf("the %s is not Prerig's own function (%s): functions and plugins that a source names are never run; "+
 		"a further name of Prerig's function can be given under build.functions", what, FunctionName)
 }

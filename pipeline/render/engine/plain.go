@@ -41,7 +41,7 @@ func (w *renderWorker) collectFiles(dir string) ([]fn.Item, error) {
 		}
 		switch path.Ext(name) {
 		case ".yaml", ".yml", ".json":
-			read, err := w.readFile(name, w.forCluster)
+			read, err := w.readFile(name, w.isClusterObject)
 			if err != nil {
 				return nil, err
 			}
@@ -77,9 +77,9 @@ func (w *renderWorker) readFile(name string, wanted func(*manifest.Document) (bo
 	return items, nil
 }
 
-// forCluster reports whether a document is for a cluster rather than for tools: kustomizations, Kptfiles, policies
+// isClusterObject reports whether a document is for a cluster rather than for tools: kustomizations, Kptfiles, policies
 // and objects that declare so themselves.
-func (w *renderWorker) forCluster(doc *manifest.Document) (bool, error) {
+func (w *renderWorker) isClusterObject(doc *manifest.Document) (bool, error) {
 	// A document that cannot be read must not be published, so each is.
 	object, err := doc.Object()
 	if err != nil {

@@ -38,7 +38,7 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]f
 	if w.request.Releases == nil {
 		return items, nil
 	}
-	beside, err := w.readBeside(ctx)
+	beside, err := w.readReferencedObjects(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]f
 	if r.results.Worst() == result.Error {
 		return nil, resultsError("rendering releases", r.results)
 	}
-	w.response.Results = append(w.response.Results, r.scopes.results()...)
+	w.response.Results = append(w.response.Results, r.scopes.unknownKindFindings()...)
 	return r.addNamespaces(items)
 }
 
@@ -70,7 +70,7 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]f
 func (r *releaseRun) renderAll(ctx context.Context, items []fn.Item, depth int) ([]fn.Item, error) {
 	var out []fn.Item
 	for _, item := range items {
-		object, err := r.claimed(item)
+		object, err := r.releaseOfItem(item)
 		if err != nil {
 			return nil, err
 		}
@@ -101,8 +101,8 @@ func (r *releaseRun) renderAll(ctx context.Context, items []fn.Item, depth int) 
 	return out, nil
 }
 
-// claimed returns the release that an item is, nil for others.
-func (r *releaseRun) claimed(item fn.Item) (*release.Object, error) {
+// releaseOfItem returns the release that an item is, nil for others.
+func (r *releaseRun) releaseOfItem(item fn.Item) (*release.Object, error) {
 	if meta, ok := item.Doc.Peek(); item.Doc.Empty() || ok && !release.IsRelease(meta.APIVersion, meta.Kind) {
 		return nil, nil
 	}
@@ -125,7 +125,7 @@ func (r *releaseRun) objectOf(item fn.Item) (*release.Object, error) {
 			line, _ := locateField(doc, at)
 			return &result.File{Path: doc.Path(), Index: doc.Index(), Line: line}
 		}
-		return r.w.written.locate(value, at)
+		return r.w.written.locateWrittenField(value, at)
 	}}, nil
 }
 
@@ -136,7 +136,7 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 		return nil, err
 	}
 	wanted := len(r.w.response.Wanted)
-	if err := r.want(ctx, rendered); err != nil {
+	if err := r.recordMissingCharts(ctx, rendered); err != nil {
 		return nil, err
 	}
 	if len(rendered.Local) > 0 && len(r.w.response.Wanted) > wanted {
@@ -176,8 +176,8 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 	return items, nil
 }
 
-// want notes the charts that are missing: that of a release, and dependencies of charts in the tree.
-func (r *releaseRun) want(ctx context.Context, rendered *release.Rendered) error {
+// recordMissingCharts notes the charts that are missing: that of a release, and dependencies of charts in the tree.
+func (r *releaseRun) recordMissingCharts(ctx context.Context, rendered *release.Rendered) error {
 	for _, one := range rendered.Wanted {
 		r.wantChart(render.ChartReference{Repository: one.Repository, Name: one.Name, Range: one.Range, Where: one.Where, Needed: true})
 	}
@@ -206,8 +206,8 @@ func (r *releaseRun) wantChart(wanted render.ChartReference) {
 	w.response.Wanted = append(w.response.Wanted, wanted)
 }
 
-// readBeside reads the objects that releases refer to and that are not part of the build.
-func (w *renderWorker) readBeside(ctx context.Context) ([]fn.Item, error) {
+// readReferencedObjects reads the objects that releases refer to and that are not part of the build.
+func (w *renderWorker) readReferencedObjects(ctx context.Context) ([]fn.Item, error) {
 	var out []fn.Item
 	for i, at := range w.request.Releases.Objects {
 		items, err := w.readObjectsAt(ctx, at)
@@ -225,7 +225,7 @@ func (w *renderWorker) readObjectsAt(ctx context.Context, at string) ([]fn.Item,
 	case err != nil:
 		return nil, err
 	case !info.Dir:
-		return w.readFile(at, w.forCluster)
+		return w.readFile(at, w.isClusterObject)
 	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		if _, err := w.files.Lookup(at + "/" + name); err == nil {

@@ -26,8 +26,8 @@ func newScopes(version string) *scopes {
 	return &scopes{version: version, custom: map[string]bool{}, guessed: map[string]result.ResourceRef{}}
 }
 
-// lookup finds a kind of a version of Kubernetes, or of the newest where that one is not known.
-func (s *scopes) lookup(meta manifest.Meta) (kind openapi.Kind, ok bool, err error) {
+// lookupKind finds a kind of a version of Kubernetes, or of the newest where that one is not known.
+func (s *scopes) lookupKind(meta manifest.Meta) (kind openapi.Kind, ok bool, err error) {
 	if s.server == nil {
 		if s.server, err = openapi.NewServer(s.version); err != nil {
 			if s.server, err = openapi.NewServer(""); err != nil {
@@ -53,7 +53,7 @@ func (s *scopes) addDefinition(value map[string]any) {
 
 // isNamespaced reports whether objects of a kind are namespaced, which is also the assumption for an unknown kind.
 func (s *scopes) isNamespaced(meta manifest.Meta) (bool, error) {
-	if known, ok, err := s.lookup(meta); ok || err != nil {
+	if known, ok, err := s.lookupKind(meta); ok || err != nil {
 		return known.Namespaced, err
 	}
 	group, _, grouped := strings.Cut(meta.APIVersion, "/")
@@ -69,8 +69,8 @@ func (s *scopes) isNamespaced(meta manifest.Meta) (bool, error) {
 	return namespaced || !ok, nil
 }
 
-// results lists the unknown kinds.
-func (s *scopes) results() result.Results {
+// unknownKindFindings lists the unknown kinds.
+func (s *scopes) unknownKindFindings() result.Results {
 	var out result.Results
 	for _, kind := range slices.Sorted(maps.Keys(s.guessed)) {
 		ref := s.guessed[kind]

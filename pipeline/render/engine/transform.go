@@ -64,7 +64,7 @@ func installTransformer(make func() resmap.TransformerPlugin) error {
 // rewriteTransformer returns an entry of transformers in the form that kustomize runs in place, or the entry as it is.
 func (k *checkedTree) rewriteTransformer(dir, entry string) (string, error) {
 	if docs := functionDocuments([]byte(entry)); docs != nil {
-		text, err := inPlace([]byte(entry))
+		text, err := markFunctionDocuments([]byte(entry))
 		return string(text), err
 	}
 	target := path.Join(dir, entry)
@@ -79,7 +79,7 @@ func (k *checkedTree) rewriteTransformer(dir, entry string) (string, error) {
 	if err != nil || functionDocuments(content) == nil {
 		return entry, err
 	}
-	text, err := inPlace(content)
+	text, err := markFunctionDocuments(content)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", entry, err)
 	}
@@ -125,8 +125,8 @@ func functionDocuments(content []byte) []*yaml.Node {
 	return found
 }
 
-// inPlace marks the documents of a stream that name a function.
-func inPlace(content []byte) ([]byte, error) {
+// markFunctionDocuments marks the documents of a stream that name a function.
+func markFunctionDocuments(content []byte) ([]byte, error) {
 	docs, err := parseDocuments(content)
 	if err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (f *functionTransformer) Config(helpers *resmap.PluginHelpers, config []byt
 	object["apiVersion"] = apiVersion
 	f.worker.marked[fmt.Sprintf("%v %v", object["kind"], metadata["name"])] = apiVersion
 	f.helpers, f.layer = helpers, string(f.worker.layers([]byte(strings.TrimPrefix(helpers.Loader().Root(), "/"))))
-	f.policies, err = f.worker.compiled.get("function "+string(config), func() ([]*v1alpha1.InjectionPolicy, error) {
+	f.policies, err = f.worker.compiled.policiesForText("function "+string(config), func() ([]*v1alpha1.InjectionPolicy, error) {
 		policy, err := v1alpha1.FromObject(object)
 		return []*v1alpha1.InjectionPolicy{policy}, err
 	})
@@ -252,7 +252,7 @@ func (f *functionTransformer) Config(helpers *resmap.PluginHelpers, config []byt
 
 // Transform implements resmap.Transformer: what changes is read back as kustomize reads the output of a function.
 func (f *functionTransformer) Transform(objects resmap.ResMap) error {
-	injector, err := f.policies.compiled()
+	injector, err := f.policies.compiledInjector()
 	if err != nil {
 		return err
 	}

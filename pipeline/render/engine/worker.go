@@ -70,7 +70,7 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 // buildOrTake returns the documents to inject into.
 func (w *renderWorker) buildOrTake(ctx context.Context) ([]fn.Item, error) {
 	if w.request.Given != nil {
-		return w.takeGiven()
+		return w.readGivenBuild()
 	}
 	items, err := w.buildItems(ctx)
 	if err == nil {
@@ -114,12 +114,12 @@ func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
 	}
 	switch {
 	case err != nil && w.response.Type == v1alpha1.BuildHelm:
-		return nil, pointers.explain(err) // it names the chart
+		return nil, pointers.explainPointerError(err) // it names the chart
 	case err != nil:
-		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
+		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explainPointerError(err))
 	}
 	if items, err = w.renderReleases(ctx, items); err != nil {
-		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
+		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explainPointerError(err))
 	}
 	w.response.Build = time.Since(start) - w.response.Inject
 	return items, nil
@@ -180,7 +180,7 @@ func (w *renderWorker) addObject(doc *manifest.Document, inList bool) error {
 	}
 	text := doc.Raw()
 	if inList {
-		if forCluster, err := w.forCluster(doc); w.response.Type == v1alpha1.BuildPlain && (err != nil || !forCluster) {
+		if forCluster, err := w.isClusterObject(doc); w.response.Type == v1alpha1.BuildPlain && (err != nil || !forCluster) {
 			return err
 		}
 		text = standaloneDocument(value, text)

@@ -51,8 +51,8 @@ func (r *writtenObjects) Read(name string) ([]byte, error) {
 	return content, err
 }
 
-// documents returns the documents of a kind, in the order of their files.
-func (r *writtenObjects) documents(kind string) []writtenObject {
+// documentsOfKind returns the documents of a kind, in the order of their files.
+func (r *writtenObjects) documentsOfKind(kind string) []writtenObject {
 	if r.byKind != nil && r.read == len(r.texts) {
 		return r.byKind[kind]
 	}
@@ -79,12 +79,12 @@ func (r *writtenObjects) documents(kind string) []writtenObject {
 	return r.byKind[kind]
 }
 
-// candidates returns the documents that an object may come from: those with its name, or otherwise those whose
-// names are part of it, since a build can add a prefix and suffix to a name. It returns none if the latter have
+// candidateDocumentsFor returns the documents that an object may come from: those with its name, or otherwise those
+// whose names are part of it, since a build can add a prefix and suffix to a name. It returns none if the latter have
 // several names.
-func (r *writtenObjects) candidates(wanted manifest.Meta) []writtenObject {
+func (r *writtenObjects) candidateDocumentsFor(wanted manifest.Meta) []writtenObject {
 	var exact, part []writtenObject
-	for _, one := range r.documents(wanted.Kind) {
+	for _, one := range r.documentsOfKind(wanted.Kind) {
 		switch {
 		case one.meta.Name == wanted.Name:
 			exact = append(exact, one)
@@ -103,13 +103,13 @@ func (r *writtenObjects) candidates(wanted manifest.Meta) []writtenObject {
 	return part
 }
 
-// locate returns where a field of an object is written, or what is above it; nil where no file has the object. Of several, such as a
-// base and a patch, the one that has most of the field.
-func (r *writtenObjects) locate(object map[string]any, at []any) *result.File {
+// locateWrittenField returns where a field of an object is written, or what is above it; nil where no file has the
+// object. Of several, such as a base and a patch, the one that has most of the field.
+func (r *writtenObjects) locateWrittenField(object map[string]any, at []any) *result.File {
 	wanted := metaOf(object)
 	var best *result.File
 	most := 0
-	for _, one := range r.candidates(wanted) {
+	for _, one := range r.candidateDocumentsFor(wanted) {
 		line, depth := locateField(one.doc, at)
 		score := 1 + 2*depth
 		if one.meta.Namespace == wanted.Namespace {

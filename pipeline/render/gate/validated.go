@@ -49,7 +49,7 @@ func Validate(ctx context.Context, objects []Object, validator Validator) ([]Val
 	for i, o := range objects {
 		values[i] = o.Value
 	}
-	out, err := validate(ctx, values, validator)
+	out, err := validateCreateAndApply(ctx, values, validator)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func Validate(ctx context.Context, objects []Object, validator Validator) ([]Val
 			indexes, written = append(indexes, i), append(written, o.Before)
 		}
 	}
-	before, err := validate(ctx, written, validator)
+	before, err := validateCreateAndApply(ctx, written, validator)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +81,9 @@ func Validate(ctx context.Context, objects []Object, validator Validator) ([]Val
 	return out, nil
 }
 
-// validate asks about each value as a new object, and about all of them as server-side apply reads them: it reads its types when the
-// first one is asked for.
-func validate(ctx context.Context, values []map[string]any, validator Validator) ([]Validated, error) {
+// validateCreateAndApply asks about each value as a new object, and about all of them as server-side apply reads them:
+// it reads its types when the first one is asked for.
+func validateCreateAndApply(ctx context.Context, values []map[string]any, validator Validator) ([]Validated, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}

@@ -69,7 +69,7 @@ type baseFinder struct {
 
 // findInDirectory looks at the kustomization of a directory that is in a base, or in the source.
 func (f *baseFinder) findInDirectory(dir string, in render.Base) error {
-	if isNew, err := f.begin(dir); err != nil || !isNew {
+	if isNew, err := f.beginDirectory(dir); err != nil || !isNew {
 		return err
 	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
@@ -81,7 +81,7 @@ func (f *baseFinder) findInDirectory(dir string, in render.Base) error {
 		if err != nil {
 			continue // the renderer reports it if it gets to it
 		}
-		k, err := f.parse(at, in, content)
+		k, err := f.parseBoundedKustomization(at, in, content)
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func findInKustomizations(ctx context.Context, files tree.Reader, request render
 }
 
 func (f *kustomizationCharts) findInDirectory(dir string, in render.Base) error {
-	if isNew, err := f.begin(dir); err != nil || !isNew {
+	if isNew, err := f.beginDirectory(dir); err != nil || !isNew {
 		return err
 	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
@@ -57,7 +57,7 @@ func (f *kustomizationCharts) findInDirectory(dir string, in render.Base) error 
 		if err != nil {
 			continue // the renderer reports it if it gets to it
 		}
-		k, err := f.parse(at, in, content)
+		k, err := f.parseBoundedKustomization(at, in, content)
 		if err != nil || k == nil {
 			continue
 		}

@@ -28,8 +28,8 @@ func newSearch(ctx context.Context, request render.Request) kustomizationSearch 
 	return kustomizationSearch{ctx: ctx, seen: map[string]bool{}, sources: request.Sources}
 }
 
-// begin reports whether a directory was not looked at before, and notes it.
-func (s *kustomizationSearch) begin(dir string) (bool, error) {
+// beginDirectory reports whether a directory was not looked at before, and notes it.
+func (s *kustomizationSearch) beginDirectory(dir string) (bool, error) {
 	if s.seen[dir] {
 		return false, nil
 	}
@@ -40,8 +40,9 @@ func (s *kustomizationSearch) begin(dir string) (bool, error) {
 	return true, nil
 }
 
-// parse parses a kustomization that is not too large. It returns nil if the content is not a kustomization.
-func (s *kustomizationSearch) parse(at string, in render.Base, content []byte) (*File, error) {
+// parseBoundedKustomization parses a kustomization that is not too large. It returns nil if the content is not a
+// kustomization.
+func (s *kustomizationSearch) parseBoundedKustomization(at string, in render.Base, content []byte) (*File, error) {
 	if len(content) > maxKustomization {
 		return nil, &tree.LimitError{What: "size of " + at + " in bytes", Limit: maxKustomization}
 	}

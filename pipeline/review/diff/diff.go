@@ -39,7 +39,7 @@ func Unified(name string, chunks []Chunk) []byte {
 			w.addEdit(e)
 		}
 	}
-	w.end()
+	w.closeOpenHunk()
 	if w.out.Len() == 0 {
 		return nil
 	}

@@ -31,8 +31,8 @@ func (w *hunkWriter) addUnchanged(b []byte) {
 			w.keepLine(l)
 		}
 		tail := splitLines(b[tailStart(b, context):])
-		w.old += whole + unterminated(b) - 2*context - 1 - len(tail)
-		w.new += whole + unterminated(b) - 2*context - 1 - len(tail)
+		w.old += whole + missingLineEndCount(b) - 2*context - 1 - len(tail)
+		w.new += whole + missingLineEndCount(b) - 2*context - 1 - len(tail)
 		for _, l := range tail {
 			w.keepLine(l)
 		}
@@ -43,7 +43,7 @@ func (w *hunkWriter) addUnchanged(b []byte) {
 	}
 }
 
-func unterminated(b []byte) int {
+func missingLineEndCount(b []byte) int {
 	if lacksLineEnd(b) {
 		return 1
 	}
@@ -147,7 +147,7 @@ func (w *hunkWriter) closeHunk() {
 	w.open, w.oldLen, w.newLen = false, 0, 0
 }
 
-func (w *hunkWriter) end() {
+func (w *hunkWriter) closeOpenHunk() {
 	if w.open {
 		w.closeHunk()
 	}

@@ -116,7 +116,7 @@ func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (Pipel
 	var reviewed []review.Pipeline
 	for _, to := range r.Entry.Pipeline.Spec.Publish {
 		target := TargetChange{Target: to.Target(), Against: to.ComparedWith()}
-		after, err := p.filesFor(ctx, r, to)
+		after, err := p.filesForTarget(ctx, r, to)
 		var before publish.Holding
 		if err == nil {
 			before, err = p.readPublished(ctx, r, to, after)

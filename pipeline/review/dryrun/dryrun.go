@@ -117,7 +117,7 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 	}
 	pipeline := r.Entry.Pipeline
 	var err error
-	if r.Snapshot, err = p.fetchSources(ctx, r.Entry, p.insteadOf(r.Entry)); err != nil {
+	if r.Snapshot, err = p.fetchSources(ctx, r.Entry, p.substituteSnapshotFor(r.Entry)); err != nil {
 		return err
 	}
 	if r.Built, err = p.Builder.Build(r.Entry.Scope().Bind(ctx), pipeline, r.Snapshot.Tree); err != nil {
@@ -136,7 +136,7 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 		to = pipeline.Spec.Publish[0]
 	}
 	r.Path = PathOf(pipeline)
-	r.Files, err = p.filesFor(ctx, r, to)
+	r.Files, err = p.filesForTarget(ctx, r, to)
 	return err
 }
 
@@ -148,8 +148,8 @@ func PathOf(pipeline *v1alpha1.RenderPipeline) string {
 	return pipeline.Metadata.Name
 }
 
-// filesFor returns the files as one place gets them.
-func (p *Renderer) filesFor(ctx context.Context, r *Result, to v1alpha1.Publish) (map[string][]byte, error) {
+// filesForTarget returns the files as one place gets them.
+func (p *Renderer) filesForTarget(ctx context.Context, r *Result, to v1alpha1.Publish) (map[string][]byte, error) {
 	writer, err := publish.Readers(p.Fetcher, p.Secrets, nil).Writer(ctx, r.Entry.Pipeline, to)
 	if err != nil {
 		return nil, err

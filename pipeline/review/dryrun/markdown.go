@@ -38,7 +38,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	for i, p := range problems {
 		text := fmt.Sprintf("\n> **%s: %s:** %s\n", p.kind, escapeMarkdown(cutText(p.pipelineNames())), escapeMarkdown(cutText(p.text)))
 		if out.Len()+len(text) > maxProblems {
-			fmt.Fprintf(&out, "\n> **and %s**, which `prerig diff` shows\n", plural(len(problems)-i, "more problem"))
+			fmt.Fprintf(&out, "\n> **and %s**, which `prerig diff` shows\n", countWithNoun(len(problems)-i, "more problem"))
 			break
 		}
 		out.WriteString(text)
@@ -59,7 +59,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 				objects += len(left.Objects)
 			}
 			fmt.Fprintf(&out, "\n**%s, of %s, %s left out here:** a comment has no room for more. `prerig diff` shows them.\n",
-				plural(len(c.Changes)-i, "more change"), plural(objects, "object"), map[bool]string{true: "is", false: "are"}[len(c.Changes)-i == 1])
+				countWithNoun(len(c.Changes)-i, "more change"), countWithNoun(objects, "object"), map[bool]string{true: "is", false: "are"}[len(c.Changes)-i == 1])
 			break
 		}
 		out.WriteString(text)
@@ -76,7 +76,7 @@ func writeFindings(out *strings.Builder, findings result.Results) {
 			text = "\n" + text
 		}
 		if out.Len()+len(text) > maxProblems {
-			fmt.Fprintf(out, "- and %s, which `prerig diff` shows\n", plural(len(findings)-i, "more finding"))
+			fmt.Fprintf(out, "- and %s, which `prerig diff` shows\n", countWithNoun(len(findings)-i, "more finding"))
 			return
 		}
 		out.WriteString(text)
@@ -107,7 +107,7 @@ func writeChange(c group.Change, places map[string]int, open bool) string {
 	fmt.Fprintf(&out, "\n%sdiff\n%s%s\n", fence, text, fence)
 	if left > 0 {
 		fmt.Fprintf(&out, "\n**%s of this change %s left out here.** `prerig diff` shows them.\n",
-			plural(left, "more line"), map[bool]string{true: "is", false: "are"}[left == 1])
+			countWithNoun(left, "more line"), map[bool]string{true: "is", false: "are"}[left == 1])
 	}
 	out.WriteString("\n</details>\n")
 	return out.String()

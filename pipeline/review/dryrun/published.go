@@ -72,8 +72,8 @@ func (p *Renderer) keepPublished(ctx context.Context, r *Result) error {
 	return published.Keep(ctx, r.Built.Response, files)
 }
 
-// isElsewhere reports whether a path relative to that of the pipeline is one that the pipeline leaves.
-func isElsewhere(name string) bool { return strings.HasPrefix(name, "../") }
+// isOutsidePipelinePath reports whether a path relative to that of the pipeline is one that the pipeline leaves.
+func isOutsidePipelinePath(name string) bool { return strings.HasPrefix(name, "../") }
 
 // readDirectory reads all files below a directory, but Prerig's own; one that does not exist has none.
 func readDirectory(dir string) (map[string][]byte, error) {

@@ -35,8 +35,8 @@ func (p *Renderer) fetchSources(ctx context.Context, e catalog.Entry, instead fu
 	}, standsIn)
 }
 
-// insteadOf returns Instead bound to a pipeline.
-func (p *Renderer) insteadOf(e catalog.Entry) func(v1alpha1.NamedSource) *source.Snapshot {
+// substituteSnapshotFor returns Instead bound to a pipeline.
+func (p *Renderer) substituteSnapshotFor(e catalog.Entry) func(v1alpha1.NamedSource) *source.Snapshot {
 	if p.Instead == nil {
 		return nil
 	}

@@ -104,7 +104,7 @@ func listObjects(c group.Change, places map[string]int) (out []string) {
 			only = ", only at " + strings.Join(targets, " and ")
 		}
 		for _, p := range o.Places {
-			if isElsewhere(p.Path) {
+			if isOutsidePipelinePath(p.Path) {
 				only += ", at " + p.Path + ", outside of the path that it is published to now"
 				break
 			}
@@ -151,7 +151,7 @@ func (c *Comparison) comparedWith() (out []string) {
 			return append(out, fmt.Sprintf("places of %d other kinds (-o json names all)", len(order)-i))
 		}
 		if len(c.Pipelines) > 1 {
-			text += ": " + plural(counts[text], "pipeline")
+			text += ": " + countWithNoun(counts[text], "pipeline")
 		}
 		out = append(out, text)
 	}
@@ -255,11 +255,11 @@ func (c *Comparison) summaryLine() string {
 			compared++
 		}
 	}
-	text := plural(compared, "pipeline") + " compared"
+	text := countWithNoun(compared, "pipeline") + " compared"
 	switch {
 	case !c.Empty():
 		text += fmt.Sprintf(": %s added, %d modified, %d deleted, %d unchanged; %s",
-			plural(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, plural(len(c.Changes), "different change"))
+			countWithNoun(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, countWithNoun(len(c.Changes), "different change"))
 	case compared > 0:
 		text += ": nothing would change"
 		if unread > 0 {
@@ -270,7 +270,7 @@ func (c *Comparison) summaryLine() string {
 		text += fmt.Sprintf("; %d could not be rendered", failed)
 	}
 	if unread > 0 {
-		text += fmt.Sprintf("; %s could not be read", plural(unread, "place"))
+		text += fmt.Sprintf("; %s could not be read", countWithNoun(unread, "place"))
 	}
 	if nowhere > 0 {
 		text += fmt.Sprintf("; %s nowhere", map[bool]string{true: "1 publishes", false: fmt.Sprint(nowhere, " publish")}[nowhere == 1])
@@ -278,7 +278,7 @@ func (c *Comparison) summaryLine() string {
 	return text
 }
 
-func plural(n int, what string) string {
+func countWithNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

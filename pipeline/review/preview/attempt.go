@@ -58,9 +58,9 @@ const (
 	maxTries = 8
 )
 
-// do previews one pull request, unless another process is doing so, and stores the outcome. It reports whether
-// anything was done.
-func (p *Previewer) do(ctx context.Context, one *status.Preview) bool {
+// previewPullRequest previews one pull request, unless another process is doing so, and stores the outcome. It reports
+// whether anything was done.
+func (p *Previewer) previewPullRequest(ctx context.Context, one *status.Preview) bool {
 	key := one.Key()
 	log := p.Log.With("id", one.Cause, "preview", key)
 	unlock, ok, err := p.Queue.TryLock(ctx, "preview/"+key)
@@ -77,7 +77,7 @@ func (p *Previewer) do(ctx context.Context, one *status.Preview) bool {
 	}
 	before := *one
 	a := &attempt{p: p, log: log, one: one, began: one.Wanted}
-	step := watchdog.Step{Name: watchdog.StepRender, Subject: "preview " + key, Limit: a.limit() + hostSteps*hostTimeout}
+	step := watchdog.Step{Name: watchdog.StepRender, Subject: "preview " + key, Limit: a.longestPipelineTimeout() + hostSteps*hostTimeout}
 	_, err = watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.runSafely(ctx) })
 	if errors.Is(err, watchdog.ErrOverdue) {
 		a = &attempt{p: p, log: log, one: &before, began: before.Wanted} // the other is still at it
@@ -89,13 +89,13 @@ func (p *Previewer) do(ctx context.Context, one *status.Preview) bool {
 	} else if ctx.Err() != nil {
 		return true // it begins again after the next start
 	} else {
-		a.settle(err)
+		a.scheduleRetry(err)
 	}
-	return a.save(context.WithoutCancel(ctx))
+	return a.saveState(context.WithoutCancel(ctx))
 }
 
-// limit returns how long the rendering of one preview may take: the longest timeout of its pipelines.
-func (a *attempt) limit() time.Duration {
+// longestPipelineTimeout returns how long the rendering of one preview may take: the longest timeout of its pipelines.
+func (a *attempt) longestPipelineTimeout() time.Duration {
 	limit := v1alpha1.DefaultPreviewTimeout
 	for i, e := range a.p.entriesOf(a.one) {
 		if timeout := e.Pipeline.Spec.Preview.Timeout.Duration; i == 0 || timeout > limit {
@@ -112,11 +112,11 @@ func (a *attempt) runSafely(ctx context.Context) (err error) {
 			a.log.Error("a preview has panicked", "error", err, "stack", string(debug.Stack()))
 		}
 	}()
-	return a.run(ctx)
+	return a.reconcilePullRequest(ctx)
 }
 
-// settle sets when it is retried.
-func (a *attempt) settle(err error) {
+// scheduleRetry sets when it is retried.
+func (a *attempt) scheduleRetry(err error) {
 	a.one.Ended, a.one.HostAfter = time.Now().UTC(), time.Time{}
 	if err == nil {
 		a.one.Tries, a.one.NotBefore = 0, (time.Time{})
@@ -142,8 +142,8 @@ func (a *attempt) settle(err error) {
 	a.log.Info("a preview is tried again", "after", wait, "error", err)
 }
 
-// save stores the current state, and reports whether it is stored. Requests made since are kept.
-func (a *attempt) save(ctx context.Context) bool {
+// saveState stores the current state, and reports whether it is stored. Requests made since are kept.
+func (a *attempt) saveState(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	for try := 0; try < maxTries; try++ {
@@ -178,23 +178,23 @@ func (a *attempt) save(ctx context.Context) bool {
 	return false
 }
 
-// run asks the host what became of the pull request, and does what follows of that.
-func (a *attempt) run(ctx context.Context) error {
+// reconcilePullRequest asks the host what became of the pull request, and does what follows of that.
+func (a *attempt) reconcilePullRequest(ctx context.Context) error {
 	all := a.p.entriesOf(a.one)
 	if len(all) == 0 {
 		a.gone = true
-		return a.forget(ctx, 0)
+		return a.forgetFetchedCommits(ctx, 0)
 	}
-	if err := a.ask(ctx, all[0].Pipeline); err != nil {
+	if err := a.fetchPullRequest(ctx, all[0].Pipeline); err != nil {
 		if !pullrequest.IsNotFound(err) {
 			return err
 		}
 		a.log.Warn("a pull request is gone, or the credential may not see it", "error", err)
 		a.gone = true
-		return a.forget(ctx, 0)
+		return a.forgetFetchedCommits(ctx, 0)
 	}
 	if a.in.State != pullrequest.StateOpen {
-		return a.finish(ctx, map[pullrequest.State]string{pullrequest.StateMerged: "merged", pullrequest.StateClosed: "closed"}[a.in.State])
+		return a.finishClosedPreview(ctx, map[pullrequest.State]string{pullrequest.StateMerged: "merged", pullrequest.StateClosed: "closed"}[a.in.State])
 	}
 	if err := a.checkOwn(ctx, all); err != nil {
 		return err
@@ -204,20 +204,20 @@ func (a *attempt) run(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if a.entries, err = a.concerned(ctx, all); err != nil {
+	if a.entries, err = a.pipelinesTargetedBy(ctx, all); err != nil {
 		return err
 	}
 	if len(a.entries) == 0 {
-		return a.finish(ctx, "no longer one to a branch that is rendered")
+		return a.finishClosedPreview(ctx, "no longer one to a branch that is rendered")
 	}
 	if a.one.Head == a.in.HeadCommit && a.one.Base == a.in.Base && a.one.Pending == "" && !a.one.Failed {
 		return nil // it was reported already; a failed one may succeed by now
 	}
-	return a.preview(ctx)
+	return a.renderAndReport(ctx)
 }
 
-// ask opens the host and asks for the pull request.
-func (a *attempt) ask(ctx context.Context, p *v1alpha1.RenderPipeline) (err error) {
+// fetchPullRequest opens the host and asks for the pull request.
+func (a *attempt) fetchPullRequest(ctx context.Context, p *v1alpha1.RenderPipeline) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	if a.conv, err = a.p.Host(ctx, p); err != nil {
@@ -229,9 +229,9 @@ func (a *attempt) ask(ctx context.Context, p *v1alpha1.RenderPipeline) (err erro
 	return err
 }
 
-// concerned returns the pipelines that follow the branch which the pull request targets, and that accept it if it
-// is from a fork.
-func (a *attempt) concerned(ctx context.Context, all []catalog.Entry) (out []catalog.Entry, err error) {
+// pipelinesTargetedBy returns the pipelines that follow the branch which the pull request targets, and that accept it
+// if it is from a fork.
+func (a *attempt) pipelinesTargetedBy(ctx context.Context, all []catalog.Entry) (out []catalog.Entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	for _, e := range all {
@@ -241,7 +241,7 @@ func (a *attempt) concerned(ctx context.Context, all []catalog.Entry) (out []cat
 			branch = strings.TrimPrefix(ref.Name, "refs/heads/")
 		}
 		if branch == "" {
-			refs, err := a.list(ctx, e)
+			refs, err := a.listReferencesOnce(ctx, e)
 			if err != nil {
 				return nil, err
 			}
@@ -254,14 +254,14 @@ func (a *attempt) concerned(ctx context.Context, all []catalog.Entry) (out []cat
 	return out, nil
 }
 
-// preview renders, compares and reports.
-func (a *attempt) preview(ctx context.Context) error {
-	if err := a.pend(ctx); err != nil {
+// renderAndReport renders, compares and reports.
+func (a *attempt) renderAndReport(ctx context.Context) error {
+	if err := a.reportPendingPreview(ctx); err != nil {
 		return err
 	}
-	limit := a.limit()
+	limit := a.longestPipelineTimeout()
 	rendering, cancel := context.WithTimeout(ctx, limit)
-	found := a.compare(rendering)
+	found := a.renderAllPipelines(rendering)
 	late := rendering.Err() != nil
 	cancel()
 	if ctx.Err() != nil {
@@ -273,20 +273,20 @@ func (a *attempt) preview(ctx context.Context) error {
 	if found.unread != nil && a.one.Tries < fetchTries {
 		return laterError{found.unread}
 	}
-	if err := a.tell(ctx, found); err != nil {
+	if err := a.writeCommentAndStatus(ctx, found); err != nil {
 		return err
 	}
 	a.one.Head, a.one.Base, a.one.Pending = a.in.HeadCommit, a.in.Base, ""
 	if late || found.unread != nil {
 		a.one.Head = "" // it was not seen
 	}
-	a.one.Failed, a.one.Message = found.failed(), found.summary()
+	a.one.Failed, a.one.Message = found.hasFailures(), found.summaryLine()
 	a.log.Info("previewed", "pull request", a.in.URL, "head", a.in.HeadCommit, "fork", a.in.Fork, "pipelines", len(a.entries), "message", a.one.Message)
-	return a.forget(ctx, keepFetched)
+	return a.forgetFetchedCommits(ctx, keepFetched)
 }
 
-// pend reports on the pull request that a preview is under way.
-func (a *attempt) pend(ctx context.Context) error {
+// reportPendingPreview reports on the pull request that a preview is under way.
+func (a *attempt) reportPendingPreview(ctx context.Context) error {
 	if !slices.ContainsFunc(a.entries, func(e catalog.Entry) bool { return e.Pipeline.Spec.Preview.Statuses() }) {
 		return nil
 	}
@@ -303,8 +303,9 @@ func (a *attempt) pend(ctx context.Context) error {
 	return nil
 }
 
-// finish ends the preview of a pull request that is not open, or concerns no pipeline any more. The comment stays, with a last word.
-func (a *attempt) finish(ctx context.Context, became string) error {
+// finishClosedPreview ends the preview of a pull request that is not open, or concerns no pipeline any more. The
+// comment stays, with a last word.
+func (a *attempt) finishClosedPreview(ctx context.Context, became string) error {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	// After a crash in between, the comment of a reopened pull request must not be assumed to have its previous
@@ -314,23 +315,24 @@ func (a *attempt) finish(ctx context.Context, became string) error {
 	}
 	word := fmt.Sprintf("_This pull request is %s. What follows is the last preview, and is not kept up to date._", became)
 	comment := pullrequest.KeptComment{Name: a.commentName(), Text: word, Known: a.one.Comment}
-	if err := a.unlessFinal(ctx, a.conv.Finish(ctx, a.one.Number, comment)); err != nil {
+	if err := a.retryableErrorOnly(ctx, a.conv.Finish(ctx, a.one.Number, comment)); err != nil {
 		return err
 	}
 	if a.one.Pending != "" {
 		in := *a.in
 		in.HeadCommit = a.one.Pending
 		last := a.statusOf(cmp.Or(a.one.PendingTo, in.Base), pullrequest.CommitFailure, "the pull request is "+became+"; nothing was previewed")
-		if err := a.unlessFinal(ctx, a.conv.SetStatus(ctx, &in, last)); err != nil {
+		if err := a.retryableErrorOnly(ctx, a.conv.SetStatus(ctx, &in, last)); err != nil {
 			return err
 		}
 	}
 	a.gone = true
-	return a.forget(ctx, 0)
+	return a.forgetFetchedCommits(ctx, 0)
 }
 
-// unlessFinal returns an error that may not come again, and logs others, which are no reason to keep what is known of a pull request.
-func (a *attempt) unlessFinal(ctx context.Context, err error) error {
+// retryableErrorOnly returns an error that may not come again, and logs others, which are no reason to keep what is
+// known of a pull request.
+func (a *attempt) retryableErrorOnly(ctx context.Context, err error) error {
 	if _, again := pullrequest.Retry(err); err == nil || again || ctx.Err() != nil {
 		return err
 	}
@@ -355,8 +357,8 @@ func (a *attempt) forgetHead(ctx context.Context) error {
 // keepFetched is how many commits are kept of a pull request that is open, to fetch only what is new in the next.
 const keepFetched = 2
 
-// forget lets go of all commits that were fetched but the newest.
-func (a *attempt) forget(ctx context.Context, keep int) error {
+// forgetFetchedCommits lets go of all commits that were fetched but the newest.
+func (a *attempt) forgetFetchedCommits(ctx context.Context, keep int) error {
 	n := len(a.one.Fetched) - keep
 	if n <= 0 {
 		return nil

@@ -174,7 +174,7 @@ func (b *bed) try() *status.Preview {
 	if err := b.Store.Sync(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	b.do(b.Context(), b.one())
+	b.previewPullRequest(b.Context(), b.one())
 	return b.known()
 }
 

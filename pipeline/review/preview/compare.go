@@ -33,12 +33,12 @@ type compared struct {
 	unread error
 }
 
-func (c *compared) failed() bool { return len(c.failures)+len(c.statusFailures) > 0 }
+func (c *compared) hasFailures() bool { return len(c.failures)+len(c.statusFailures) > 0 }
 
-func (c *compared) changes() bool { return c.added+c.modified+c.deleted > 0 }
+func (c *compared) hasChanges() bool { return c.added+c.modified+c.deleted > 0 }
 
-// compare renders the head for all pipelines, one after the other.
-func (a *attempt) compare(ctx context.Context) *compared {
+// renderAllPipelines renders the head for all pipelines, one after the other.
+func (a *attempt) renderAllPipelines(ctx context.Context) *compared {
 	out := &compared{}
 	r := &rendering{a: a, heads: map[string]*source.Snapshot{}, bases: map[string]*source.Snapshot{}}
 	for _, e := range a.entries {
@@ -61,12 +61,12 @@ type rendering struct {
 }
 
 func (r *rendering) compareOne(ctx context.Context, e catalog.Entry, out *compared) {
-	if err := r.fetch(ctx, e); err != nil {
+	if err := r.fetchHeadAndBase(ctx, e); err != nil {
 		if !errors.As(err, new(secretError)) {
 			out.unread = err
 		}
 		if ctx.Err() == nil {
-			r.fail(out, e, err.Error())
+			r.recordUncomparedPipeline(out, e, err.Error())
 		}
 		return
 	}
@@ -75,7 +75,7 @@ func (r *rendering) compareOne(ctx context.Context, e catalog.Entry, out *compar
 	}
 	var c *dryrun.Comparison
 	err := r.a.p.WhenIdle(ctx, func(ctx context.Context) error {
-		c = r.render(ctx, e)
+		c = r.comparePipeline(ctx, e)
 		if ctx.Err() != nil {
 			r.previewer = nil // what it has kept may be half of it
 		}
@@ -84,7 +84,7 @@ func (r *rendering) compareOne(ctx context.Context, e catalog.Entry, out *compar
 	if err != nil {
 		return // late, or stopped
 	}
-	r.add(out, e, c)
+	r.addComparison(out, e, c)
 }
 
 // isUnchanged reports whether the pull request changes no input of the last render of a pipeline, if that is
@@ -95,20 +95,20 @@ func (r *rendering) isUnchanged(e catalog.Entry) bool {
 	if len(e.Pipeline.Spec.Sources) > 0 || !published || publish.WaitsForPeople(state) {
 		return false
 	}
-	_, needed := r.a.side().Builder.Needs(e.Pipeline, state, r.head)
+	_, needed := r.a.pullRequestSide().Builder.Needs(e.Pipeline, state, r.head)
 	return !needed
 }
 
-// side is what the pull request is rendered with.
-func (a *attempt) side() Side {
+// pullRequestSide returns what the pull request is rendered with.
+func (a *attempt) pullRequestSide() Side {
 	if a.in.Fork {
 		return a.p.Forks
 	}
 	return a.p.Own
 }
 
-// fetch fetches the head, and for a fork the branch that it targets.
-func (r *rendering) fetch(ctx context.Context, e catalog.Entry) (err error) {
+// fetchHeadAndBase fetches the head, and for a fork the branch that it targets.
+func (r *rendering) fetchHeadAndBase(ctx context.Context, e catalog.Entry) (err error) {
 	git := e.Pipeline.Spec.Source.Git
 	key := ""
 	if git.SecretRef != nil {
@@ -138,7 +138,7 @@ func (r *rendering) fetch(ctx context.Context, e catalog.Entry) (err error) {
 }
 
 func (r *rendering) newPreviewer() *dryrun.Renderer {
-	side := r.a.side()
+	side := r.a.pullRequestSide()
 	out := &dryrun.Renderer{
 		Fetcher: side.Fetcher, Builder: side.Builder, Secrets: side.Secrets, Artifacts: side.Artifacts, PipelinesDir: r.a.p.PipelinesDir, Workers: 1, KeepFiles: true,
 	}
@@ -151,8 +151,8 @@ func (r *rendering) newPreviewer() *dryrun.Renderer {
 	return out
 }
 
-// render renders one pipeline and compares it.
-func (r *rendering) render(ctx context.Context, e catalog.Entry) *dryrun.Comparison {
+// comparePipeline renders one pipeline and compares it.
+func (r *rendering) comparePipeline(ctx context.Context, e catalog.Entry) *dryrun.Comparison {
 	if r.previewer == nil {
 		r.previewer = r.newPreviewer()
 	}
@@ -160,7 +160,7 @@ func (r *rendering) render(ctx context.Context, e catalog.Entry) *dryrun.Compari
 		e = withoutEncryption(e)
 		before := r.renderBase(ctx, e)
 		r.previewer.Published = func(ctx context.Context, e catalog.Entry, to v1alpha1.Publish) (publish.Holding, error) {
-			return r.held(ctx, e, to, before)
+			return r.placeContentBefore(ctx, e, to, before)
 		}
 	}
 	return r.previewer.Compare(ctx, []catalog.Entry{e}, "")
@@ -169,10 +169,10 @@ func (r *rendering) render(ctx context.Context, e catalog.Entry) *dryrun.Compari
 // errCount is a bug.
 var errCount = errors.New("a pipeline was compared, and nothing came of it")
 
-// add counts what a comparison has found.
-func (r *rendering) add(out *compared, e catalog.Entry, c *dryrun.Comparison) {
+// addComparison counts what a comparison has found.
+func (r *rendering) addComparison(out *compared, e catalog.Entry, c *dryrun.Comparison) {
 	if len(c.Pipelines) != 1 {
-		r.fail(out, e, errCount.Error())
+		r.recordUncomparedPipeline(out, e, errCount.Error())
 		return
 	}
 	one := c.Pipelines[0]
@@ -187,23 +187,23 @@ func (r *rendering) add(out *compared, e catalog.Entry, c *dryrun.Comparison) {
 		out.changed++
 	}
 	for _, text := range failures[:min(1, len(failures))] {
-		r.count(out, e, text)
+		r.countStatusFailure(out, e, text)
 	}
 	if e.Pipeline.Spec.Preview.Comments() {
 		out.reviewed = append(out.reviewed, c.Review().Pipelines...)
 	}
 }
 
-// fail records a pipeline that was not compared.
-func (r *rendering) fail(out *compared, e catalog.Entry, text string) {
-	r.count(out, e, text)
+// recordUncomparedPipeline records a pipeline that was not compared.
+func (r *rendering) recordUncomparedPipeline(out *compared, e catalog.Entry, text string) {
+	r.countStatusFailure(out, e, text)
 	if e.Pipeline.Spec.Preview.Comments() {
 		out.reviewed = append(out.reviewed, review.Pipeline{Name: e.Key, Refused: text})
 	}
 }
 
-// count counts a failure where the status counts it.
-func (r *rendering) count(out *compared, e catalog.Entry, text string) {
+// countStatusFailure counts a failure where the status counts it.
+func (r *rendering) countStatusFailure(out *compared, e catalog.Entry, text string) {
 	if e.Pipeline.Spec.Preview.Statuses() {
 		out.statusFailures = append(out.statusFailures, e.Key+": "+text)
 	}
@@ -232,7 +232,7 @@ func (a *attempt) fetchHead(ctx context.Context, scope source.Scope, src *v1alph
 	if a.in.Fork && a.in.ForkURL != "" {
 		git.URL, git.SecretRef, fetcher = a.in.ForkURL, nil, a.p.Forks.Fetcher
 	}
-	return a.fetched(fetcher.Fetch(ctx, scope, v1alpha1.Source{Git: &git}, a.in.HeadCommit))
+	return a.recordFetchedSnapshot(fetcher.Fetch(ctx, scope, v1alpha1.Source{Git: &git}, a.in.HeadCommit))
 }
 
 // fetchBase fetches the branch that a fork's pull request targets.
@@ -242,11 +242,11 @@ func (a *attempt) fetchBase(ctx context.Context, scope source.Scope, src *v1alph
 		fetcher = a.p.Forks.Fetcher
 	}
 	git.Submodules = git.Submodules && git.SecretRef == nil
-	return a.fetched(fetcher.Fetch(ctx, scope, v1alpha1.Source{Git: &git}, ""))
+	return a.recordFetchedSnapshot(fetcher.Fetch(ctx, scope, v1alpha1.Source{Git: &git}, ""))
 }
 
-// fetched notes what was fetched, so that it is let go of.
-func (a *attempt) fetched(s *source.Snapshot, err error) (*source.Snapshot, error) {
+// recordFetchedSnapshot notes what was fetched, so that it is let go of.
+func (a *attempt) recordFetchedSnapshot(s *source.Snapshot, err error) (*source.Snapshot, error) {
 	if err == nil && !slices.Contains(a.one.Fetched, s.Digest) {
 		a.one.Fetched = append(a.one.Fetched, s.Digest)
 	}

@@ -71,12 +71,12 @@ func (r *rendering) renderBase(ctx context.Context, e catalog.Entry) dryrun.Resu
 	return at.All(ctx, []catalog.Entry{e})[0]
 }
 
-// held is what a place would hold of what the branch renders to.
-func (r *rendering) held(ctx context.Context, e catalog.Entry, to v1alpha1.Publish, before dryrun.Result) (publish.Holding, error) {
+// placeContentBefore returns what a place would hold of what the branch renders to.
+func (r *rendering) placeContentBefore(ctx context.Context, e catalog.Entry, to v1alpha1.Publish, before dryrun.Result) (publish.Holding, error) {
 	if before.Err != nil {
 		return publish.Holding{}, fmt.Errorf("the branch %s cannot be rendered without secrets, to be compared with: %w", r.a.in.Base, before.Err)
 	}
-	side := r.a.side()
+	side := r.a.pullRequestSide()
 	writer, err := publish.Readers(side.Fetcher, nil, nil).Writer(ctx, e.Pipeline, to)
 	if err != nil {
 		return publish.Holding{}, err

@@ -23,7 +23,7 @@ func (a *attempt) checkOwn(ctx context.Context, all []catalog.Entry) error {
 	defer cancel()
 	var errs []error
 	for _, e := range all {
-		refs, err := a.list(ctx, e)
+		refs, err := a.listReferencesOnce(ctx, e)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -41,8 +41,8 @@ func (a *attempt) checkOwn(ctx context.Context, all []catalog.Entry) error {
 	return nil
 }
 
-// list asks the repository for its references, once for each secret.
-func (a *attempt) list(ctx context.Context, e catalog.Entry) (git.Refs, error) {
+// listReferencesOnce asks the repository for its references, once for each secret.
+func (a *attempt) listReferencesOnce(ctx context.Context, e catalog.Entry) (git.Refs, error) {
 	src, by := e.Pipeline.Spec.Source.Git, ""
 	if src.SecretRef != nil {
 		by = src.SecretRef.Name

@@ -147,19 +147,19 @@ func (p *Previewer) Note(ctx context.Context, e event.Event, stored time.Time) e
 				continue
 			}
 			noted[group] = true
-			if err := p.note(ctx, &status.Preview{Namespace: namespace, Repository: repository, Number: change.Pull.Number, Since: stored, Cause: e.ID, Wanted: stored}); err != nil {
+			if err := p.schedulePreview(ctx, &status.Preview{Namespace: namespace, Repository: repository, Number: change.Pull.Number, Since: stored, Cause: e.ID, Wanted: stored}); err != nil {
 				return err
 			}
 		}
 	}
-	p.look()
+	p.wakeRunLoop()
 	return nil
 }
 
-// note has a pull request previewed again.
-func (p *Previewer) note(ctx context.Context, fresh *status.Preview) error {
+// schedulePreview has a pull request previewed again.
+func (p *Previewer) schedulePreview(ctx context.Context, fresh *status.Preview) error {
 	key := fresh.Key()
-	if p.Store.Preview(key) == nil && p.kept(status.PreviewGroup(fresh.Namespace, fresh.Repository)) >= maxKept && !p.dropFork(ctx, fresh) {
+	if p.Store.Preview(key) == nil && p.countStoredPreviews(status.PreviewGroup(fresh.Namespace, fresh.Repository)) >= maxKept && !p.dropFork(ctx, fresh) {
 		p.Log.Warn("a pull request is not previewed, as too many are open", "preview", key, "open", maxKept)
 		return nil
 	}
@@ -177,12 +177,12 @@ func (p *Previewer) note(ctx context.Context, fresh *status.Preview) error {
 		return was
 	})
 	if errors.Is(err, queue.ErrChanged) {
-		return p.note(ctx, fresh)
+		return p.schedulePreview(ctx, fresh)
 	}
 	return err
 }
 
-func (p *Previewer) kept(group string) (count int) {
+func (p *Previewer) countStoredPreviews(group string) (count int) {
 	for _, key := range p.Store.Previews() {
 		if strings.HasPrefix(key, group) {
 			count++
@@ -191,8 +191,8 @@ func (p *Previewer) kept(group string) (count int) {
 	return count
 }
 
-// look has Run look at once.
-func (p *Previewer) look() {
+// wakeRunLoop has Run look at once.
+func (p *Previewer) wakeRunLoop() {
 	select {
 	case p.wake <- struct{}{}:
 	default: // it is about to
@@ -208,10 +208,10 @@ func (p *Previewer) Run(ctx context.Context) {
 	defer daily.Stop()
 	for ctx.Err() == nil {
 		p.makeRoom(ctx)
-		for _, one := range p.due(time.Now()) {
-			if run, working := p.begin(ctx, one); run != nil {
+		for _, one := range p.duePreviews(time.Now()) {
+			if run, working := p.beginIfRoom(ctx, one); run != nil {
 				all.Go(func() {
-					p.end(one.Key(), run, p.do(working, one))
+					p.finishRunningPreview(one.Key(), run, p.previewPullRequest(working, one))
 				})
 			}
 		}
@@ -219,30 +219,30 @@ func (p *Previewer) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-ticker.C:
 		case <-daily.C:
-			p.sweep(ctx)
+			p.recheckOrphanedPreviews(ctx)
 		case <-p.wake:
 		}
 	}
 }
 
-// sweep checks previews again whose pipelines no longer exist, and which no event will be about, so that they are
-// dropped.
-func (p *Previewer) sweep(ctx context.Context) {
+// recheckOrphanedPreviews checks previews again whose pipelines no longer exist, and which no event will be about, so
+// that they are dropped.
+func (p *Previewer) recheckOrphanedPreviews(ctx context.Context) {
 	for _, key := range p.Store.Previews() {
 		one := p.Store.Preview(key)
 		if one == nil || !one.Wanted.IsZero() || len(p.entriesOf(one)) > 0 {
 			continue
 		}
 		one.Wanted = time.Now().UTC()
-		if err := p.note(ctx, one); err != nil && ctx.Err() == nil {
+		if err := p.schedulePreview(ctx, one); err != nil && ctx.Err() == nil {
 			p.Log.Warn("a preview without pipelines is kept for longer", "preview", key, "error", err)
 		}
 	}
 }
 
-// due returns the previews that are to begin, those of forks last. One that is under way ends before it begins again, whatever has
-// happened since: events that keep coming must not keep it from ending.
-func (p *Previewer) due(now time.Time) (out []*status.Preview) {
+// duePreviews returns the previews that are to begin, those of forks last. One that is under way ends before it begins
+// again, whatever has happened since: events that keep coming must not keep it from ending.
+func (p *Previewer) duePreviews(now time.Time) (out []*status.Preview) {
 	p.mu.Lock()
 	maps.DeleteFunc(p.pauses, func(key string, one pause) bool { return p.running[key] == nil && now.After(one.until.Add(maxPause)) })
 	p.mu.Unlock()
@@ -267,12 +267,12 @@ func (p *Previewer) due(now time.Time) (out []*status.Preview) {
 	return out
 }
 
-// begin records that a preview is under way, or returns nil if there is no room for it. Forks leave room for others
-// if the limit is more than one, and are stopped for them if it is not. They do not count against the limit of the
-// repository itself.
-func (p *Previewer) begin(ctx context.Context, one *status.Preview) (*running, context.Context) {
+// beginIfRoom records that a preview is under way, or returns nil if there is no room for it. Forks leave room for
+// others if the limit is more than one, and are stopped for them if it is not. They do not count against the limit of
+// the repository itself.
+func (p *Previewer) beginIfRoom(ctx context.Context, one *status.Preview) (*running, context.Context) {
 	group := status.PreviewGroup(one.Namespace, one.Repository)
-	most := p.mostOf(one)
+	most := p.previewConcurrencyLimit(one)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	forks, inGroup := 0, 0
@@ -303,28 +303,28 @@ func (p *Previewer) begin(ctx context.Context, one *status.Preview) (*running, c
 	return run, working
 }
 
-// end triggers the next look at once, unless the preview could not proceed.
-func (p *Previewer) end(key string, run *running, done bool) {
+// finishRunningPreview triggers the next look at once, unless the preview could not proceed.
+func (p *Previewer) finishRunningPreview(key string, run *running, done bool) {
 	run.stop(nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.running, key)
 	p.grown = true
 	if p.full {
-		p.look()
+		p.wakeRunLoop()
 	}
 	if done {
 		delete(p.pauses, key)
-		p.look()
+		p.wakeRunLoop()
 		return
 	}
 	took := max(minPause, min(maxPause, 2*p.pauses[key].took))
 	p.pauses[key] = pause{time.Now().Add(took), took}
 }
 
-// mostOf returns how many pull requests are previewed concurrently for the pipelines of a preview: the strictest of
-// their limits.
-func (p *Previewer) mostOf(one *status.Preview) int {
+// previewConcurrencyLimit returns how many pull requests are previewed concurrently for the pipelines of a preview: the
+// strictest of their limits.
+func (p *Previewer) previewConcurrencyLimit(one *status.Preview) int {
 	most := 0
 	for _, e := range p.entriesOf(one) {
 		if n := e.Pipeline.Spec.Preview.Most; most == 0 || n < most {

@@ -60,16 +60,16 @@ func TestEventsInTheMiddle(t *testing.T) {
 		if err := b.Store.Sync(b.Context()); err != nil {
 			b.Fatal(err)
 		}
-		due := b.due(time.Now())
+		due := b.duePreviews(time.Now())
 		if len(due) != 1 {
 			b.Fatal(due)
 		}
-		run, working := b.begin(b.Context(), due[0])
+		run, working := b.beginIfRoom(b.Context(), due[0])
 		b.event()
 		_ = b.Store.Sync(b.Context())
-		b.host.asking = func() { b.due(time.Now()) } // which is when it would be stopped
-		done := b.do(working, due[0])
-		b.end(due[0].Key(), run, done)
+		b.host.asking = func() { b.duePreviews(time.Now()) } // which is when it would be stopped
+		done := b.previewPullRequest(working, due[0])
+		b.finishRunningPreview(due[0].Key(), run, done)
 		if one := b.known(); !done || !one.Wanted.IsZero() || one.Head != b.head || one.Pending != "" {
 			b.Errorf("the event is lost, or it is done again for nothing: %+v", one)
 		}
@@ -81,7 +81,7 @@ func TestEventsInTheMiddle(t *testing.T) {
 			for range 3 { // as a bot that edits the title
 				b.event()
 				_ = b.Store.Sync(b.Context())
-				b.due(time.Now())
+				b.duePreviews(time.Now())
 			}
 			stopped = ctx.Err() != nil
 			return errCount
@@ -110,14 +110,14 @@ func TestNothingToBeDone(t *testing.T) {
 	}
 	now, key := time.Now(), b.one().Key()
 	for i, least := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
-		run, working := b.begin(b.Context(), b.one())
-		done := b.do(working, b.one())
-		b.end(key, run, done)
-		if took := b.pauses[key].took; done || took != least*time.Second || len(b.due(time.Now())) != 0 {
+		run, working := b.beginIfRoom(b.Context(), b.one())
+		done := b.previewPullRequest(working, b.one())
+		b.finishRunningPreview(key, run, done)
+		if took := b.pauses[key].took; done || took != least*time.Second || len(b.duePreviews(time.Now())) != 0 {
 			b.Errorf("pause %d is %s", i, took)
 		}
 	}
-	if len(b.due(now.Add(10*time.Minute))) != 1 {
+	if len(b.duePreviews(now.Add(10*time.Minute))) != 1 {
 		b.Error("it is left alone for good")
 	}
 	b.Store.ChangePreview(b.Context(), key, func(one *status.Preview) *status.Preview { //nolint:errcheck // seen below
@@ -125,7 +125,7 @@ func TestNothingToBeDone(t *testing.T) {
 		return one
 	})
 	unlock()
-	if b.do(b.Context(), b.one()) || b.host.asked != 0 {
+	if b.previewPullRequest(b.Context(), b.one()) || b.host.asked != 0 {
 		b.Error("it began before its time")
 	}
 }
@@ -256,17 +256,17 @@ func TestForksMakeWay(t *testing.T) {
 	b := newBed(t, "")
 	fork, own := b.one(), b.one()
 	fork.Number, fork.Fork = 8, true
-	first, _ := b.begin(b.Context(), fork)
-	second, _ := b.begin(b.Context(), own)
+	first, _ := b.beginIfRoom(b.Context(), fork)
+	second, _ := b.beginIfRoom(b.Context(), own)
 	if first == nil || second == nil {
 		t.Fatal("a fork counts for the others")
 	}
-	b.end(own.Key(), second, true)
+	b.finishRunningPreview(own.Key(), second, true)
 	b.AtOnce = 1
-	if run, _ := b.begin(b.Context(), own); run != nil {
+	if run, _ := b.beginIfRoom(b.Context(), own); run != nil {
 		t.Fatal("there is no room")
 	}
-	b.end(fork.Key(), first, true)
+	b.finishRunningPreview(fork.Key(), first, true)
 	// The fork that is at it stops, waits, and is not lost.
 	b.host.in.Fork = true
 	b.event()
@@ -274,15 +274,15 @@ func TestForksMakeWay(t *testing.T) {
 	b.whenIdle = func(ctx context.Context) error {
 		other := b.one()
 		other.Number = 9
-		b.begin(b.Context(), other)
+		b.beginIfRoom(b.Context(), other)
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	b.repository.Git("update-ref", "refs/pull/7/head", b.head)
 	_ = b.Store.Sync(b.Context())
 	one := b.known()
-	run, working := b.begin(b.Context(), one)
-	b.end(one.Key(), run, b.do(working, one))
+	run, working := b.beginIfRoom(b.Context(), one)
+	b.finishRunningPreview(one.Key(), run, b.previewPullRequest(working, one))
 	if one = b.known(); one.Wanted.IsZero() || !one.NotBefore.After(one.Ended) || one.Ended.IsZero() {
 		t.Errorf("%+v", one)
 	}
@@ -298,7 +298,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = b.Store.Sync(b.Context())
-	b.sweep(b.Context())
+	b.recheckOrphanedPreviews(b.Context())
 	b.running()
 	b.eventually("one to be dropped", func() bool { now, err := b.Store.LoadPreview(b.Context(), gone.Key()); return err == nil && now == nil })
 	if !b.isDone() {

@@ -15,11 +15,11 @@ import (
 // is fetched. It does so when no preview is under way in this process, as that would miss the data, and none begins
 // until then.
 func (p *Previewer) makeRoom(ctx context.Context) {
-	if p.MaxKept <= 0 || !p.takeGrown() {
+	if p.MaxKept <= 0 || !p.consumeGrowthFlag() {
 		return
 	}
 	over := p.tooLarge()
-	if busy := p.noteFull(len(over) > 0); len(over) == 0 || busy {
+	if busy := p.recordStorageFull(len(over) > 0); len(over) == 0 || busy {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
@@ -41,8 +41,9 @@ func (p *Previewer) makeRoom(ctx context.Context) {
 	p.full, p.grown = false, false
 }
 
-// takeGrown reports whether something may have been fetched since it was last asked. What is fetched from now on is for the next time.
-func (p *Previewer) takeGrown() bool {
+// consumeGrowthFlag reports whether something may have been fetched since it was last asked. What is fetched from now
+// on is for the next time.
+func (p *Previewer) consumeGrowthFlag() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	grown := p.grown
@@ -50,8 +51,8 @@ func (p *Previewer) takeGrown() bool {
 	return grown
 }
 
-// noteFull notes whether too much is kept, and reports whether anything is under way.
-func (p *Previewer) noteFull(full bool) (busy bool) {
+// recordStorageFull notes whether too much is kept, and reports whether anything is under way.
+func (p *Previewer) recordStorageFull(full bool) (busy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.full = full

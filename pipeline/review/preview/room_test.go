@@ -38,17 +38,17 @@ func TestNothingBeginsWhereTooMuchIsKept(t *testing.T) {
 	}
 	kept := b.Heads.Size()
 	b.MaxKept = kept - 1
-	run, _ := b.begin(t.Context(), b.one())
+	run, _ := b.beginIfRoom(t.Context(), b.one())
 	b.makeRoom(t.Context())
-	if again, _ := b.begin(t.Context(), b.one()); again != nil || b.Heads.Size() != kept {
+	if again, _ := b.beginIfRoom(t.Context(), b.one()); again != nil || b.Heads.Size() != kept {
 		t.Errorf("another one begins, or what is read is gone: %d of %d bytes", b.Heads.Size(), kept)
 	}
-	b.end(b.one().Key(), run, true)
+	b.finishRunningPreview(b.one().Key(), run, true)
 	b.makeRoom(t.Context())
 	if b.Heads.Size() > b.MaxKept {
 		t.Errorf("%d bytes are kept", b.Heads.Size())
 	}
-	if again, _ := b.begin(t.Context(), b.one()); again == nil {
+	if again, _ := b.beginIfRoom(t.Context(), b.one()); again == nil {
 		t.Error("none begins any more")
 	}
 }
@@ -57,18 +57,18 @@ func TestNothingBeginsWhereTooMuchIsKept(t *testing.T) {
 func TestWhatIsFetchedWhileItIsLookedIsLookedAtNext(t *testing.T) {
 	b := newBed(t, "")
 	b.event()
-	run, _ := b.begin(t.Context(), b.one())
-	if run == nil || !b.takeGrown() || b.takeGrown() {
+	run, _ := b.beginIfRoom(t.Context(), b.one())
+	if run == nil || !b.consumeGrowthFlag() || b.consumeGrowthFlag() {
 		t.Fatal("it is not looked once at the start")
 	}
-	b.end(b.one().Key(), run, true)
-	if b.noteFull(false) || !b.takeGrown() {
+	b.finishRunningPreview(b.one().Key(), run, true)
+	if b.recordStorageFull(false) || !b.consumeGrowthFlag() {
 		t.Error("it is not looked again")
 	}
-	if b.noteFull(false); b.takeGrown() {
+	if b.recordStorageFull(false); b.consumeGrowthFlag() {
 		t.Error("it is looked again for nothing")
 	}
-	if b.noteFull(true); !b.takeGrown() {
+	if b.recordStorageFull(true); !b.consumeGrowthFlag() {
 		t.Error("it is not looked again, although too much is kept")
 	}
 }
@@ -93,7 +93,7 @@ func TestForksMakeRoomForOthers(t *testing.T) {
 	}
 	for number := range int64(forks + 1) {
 		fresh := &status.Preview{Namespace: "team", Repository: b.repository.URL, Number: 1 + number, Wanted: time.Now(), Since: time.Now(), Cause: "test"}
-		if err := b.note(t.Context(), fresh); err != nil {
+		if err := b.schedulePreview(t.Context(), fresh); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Store.Sync(t.Context()); err != nil {

@@ -39,11 +39,11 @@ func (a *attempt) commentName() string { return path.Join("prerig/preview", a.on
 
 // statusOf returns the status of a head for the branch that it targets.
 func (a *attempt) statusOf(base string, state pullrequest.CommitState, text string) pullrequest.CommitStatus {
-	return pullrequest.CommitStatus{State: state, Context: contextOf(a.one.Namespace, base), Description: status.OneLine(text), Page: a.page()}
+	return pullrequest.CommitStatus{State: state, Context: contextOf(a.one.Namespace, base), Description: status.OneLine(text), Page: a.reportPageURL()}
 }
 
-// page is where to read more: the page of the one pipeline, or that of all.
-func (a *attempt) page() string {
+// reportPageURL returns where to read more: the page of the one pipeline, or that of all.
+func (a *attempt) reportPageURL() string {
 	switch {
 	case a.p.ExternalURL == "":
 		return ""
@@ -53,10 +53,10 @@ func (a *attempt) page() string {
 	return a.p.ExternalURL + "/"
 }
 
-// summary describes in one line what would change and fail.
-func (c *compared) summary() string {
+// summaryLine describes in one line what would change and fail.
+func (c *compared) summaryLine() string {
 	text := "nothing would change"
-	if c.changes() {
+	if c.hasChanges() {
 		var parts []string
 		for _, one := range []struct {
 			count int
@@ -77,22 +77,22 @@ func (c *compared) summary() string {
 	return status.OneLine(text)
 }
 
-// tell writes the comment and the status, each even if the other fails.
-func (a *attempt) tell(ctx context.Context, found *compared) error {
+// writeCommentAndStatus writes the comment and the status, each even if the other fails.
+func (a *attempt) writeCommentAndStatus(ctx context.Context, found *compared) error {
 	var commented error
 	if slices.ContainsFunc(a.entries, func(e catalog.Entry) bool { return e.Pipeline.Spec.Preview.Comments() }) {
-		commented = a.comment(ctx, found)
+		commented = a.writePreviewComment(ctx, found)
 	}
 	if !slices.ContainsFunc(a.entries, func(e catalog.Entry) bool { return e.Pipeline.Spec.Preview.Statuses() }) {
 		return commented
 	}
 	state := pullrequest.CommitSuccess
-	if found.failed() {
+	if found.hasFailures() {
 		state = pullrequest.CommitFailure
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
-	err := a.conv.SetStatus(ctx, a.in, a.statusOf(a.in.Base, state, found.summary()))
+	err := a.conv.SetStatus(ctx, a.in, a.statusOf(a.in.Base, state, found.summaryLine()))
 	if err == nil && a.one.Pending == a.in.HeadCommit && a.one.PendingTo == a.in.Base {
 		a.one.Pending, a.one.PendingTo = "", ""
 	}
@@ -102,12 +102,12 @@ func (a *attempt) tell(ctx context.Context, found *compared) error {
 	return errors.Join(commented, err)
 }
 
-// comment writes the comment. It does not create one if it has no content.
-func (a *attempt) comment(ctx context.Context, found *compared) error {
+// writePreviewComment writes the comment. It does not create one if it has no content.
+func (a *attempt) writePreviewComment(ctx context.Context, found *compared) error {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
-	tells := found.changes() || len(found.failures) > 0 || slices.ContainsFunc(found.reviewed, func(p review.Pipeline) bool { return p.Refused != "" })
-	text, err := a.text(ctx, found, a.conv.MaxBody(), tells)
+	tells := found.hasChanges() || len(found.failures) > 0 || slices.ContainsFunc(found.reviewed, func(p review.Pipeline) bool { return p.Refused != "" })
+	text, err := a.boundedCommentText(ctx, found, a.conv.MaxBody(), tells)
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func (a *attempt) comment(ctx context.Context, found *compared) error {
 	return err
 }
 
-// text returns the text of the comment, of at most longest bytes.
-func (a *attempt) text(ctx context.Context, found *compared, longest int, tells bool) (string, error) {
+// boundedCommentText returns the text of the comment, of at most longest bytes.
+func (a *attempt) boundedCommentText(ctx context.Context, found *compared, longest int, tells bool) (string, error) {
 	var head strings.Builder
 	fmt.Fprintf(&head, "**Prerig** has previewed `%s`", a.in.HeadCommit[:min(12, len(a.in.HeadCommit))])
 	if a.one.Namespace != "" {

@@ -38,10 +38,10 @@ func TestHeadsStayWithinTheSourcesOfTenants(t *testing.T) {
 		return e
 	}
 	r := &rendering{a: &attempt{p: b.Previewer, one: b.one(), in: &in}, heads: map[string]*source.Snapshot{}, bases: map[string]*source.Snapshot{}}
-	if err := r.fetch(t.Context(), entry(b.server.URL+"/*")); err != nil {
+	if err := r.fetchHeadAndBase(t.Context(), entry(b.server.URL+"/*")); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.fetch(t.Context(), entry(b.repository.URL)); err == nil || !strings.Contains(err.Error(), "pipelines in this repository may not read its repository") {
+	if err := r.fetchHeadAndBase(t.Context(), entry(b.repository.URL)); err == nil || !strings.Contains(err.Error(), "pipelines in this repository may not read its repository") {
 		t.Errorf("got %v", err)
 	}
 }

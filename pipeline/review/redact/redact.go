@@ -27,7 +27,7 @@ func Pair(old, now []byte) (oldShown, nowShown []byte) {
 		return old, now
 	}
 	before, after := readFile(old), readFile(now)
-	return before.hide(after.values, hiddenBefore), after.hide(before.values, hiddenAfter)
+	return before.hideSecretValues(after.values, hiddenBefore), after.hideSecretValues(before.values, hiddenAfter)
 }
 
 // file is the documents of a text, and what the Secrets among them hold, by their names and keys.
@@ -55,15 +55,15 @@ func readFile(text []byte) file {
 	for _, one := range parsed.Docs {
 		d := document{text: one.Raw(), read: one}
 		if hasKind(d.text) || mayEncode(d.text) {
-			f.noteSecret(&d)
+			f.recordSecretDocument(&d)
 		}
 		f.documents = append(f.documents, d)
 	}
 	return f
 }
 
-// noteSecret names a document that is a Secret, or may be or contain one, and records its values.
-func (f *file) noteSecret(d *document) {
+// recordSecretDocument names a document that is a Secret, or may be or contain one, and records its values.
+func (f *file) recordSecretDocument(d *document) {
 	object, err := d.read.Object()
 	if err != nil {
 		d.secret = "?"
@@ -105,8 +105,9 @@ func (f *file) noteSecret(d *document) {
 
 func valueKey(secret, field, key string) string { return secret + "\x00" + field + "\x00" + key }
 
-// hide returns the text with the values of its Secrets hidden; one that differs from the other text's is replaced by changed.
-func (f *file) hide(other map[string]string, changed string) []byte {
+// hideSecretValues returns the text with the values of its Secrets hidden; one that differs from the other text's is
+// replaced by changed.
+func (f *file) hideSecretValues(other map[string]string, changed string) []byte {
 	if f.unread {
 		return hideLines(f.text)
 	}
@@ -133,7 +134,7 @@ var entryRule = lazyregexp.New(`^( *)([-._a-zA-Z0-9]+):`)
 // hideValues hides all but what is known to be open: the open fields, and the keys of the others.
 func (d document) hideValues(show func(field, key string) string) []byte {
 	var out strings.Builder
-	sections, number := d.sections(), 0
+	sections, number := d.unambiguousSections(), 0
 	var in section
 	indent, noted := -1, false // noted: in what kubectl apply notes, which holds the values once more
 	for line := range strings.Lines(string(d.text)) {
@@ -156,7 +157,7 @@ func (d document) hideValues(show func(field, key string) string) []byte {
 			}
 		case in.open:
 			depth := len(body) - len(strings.TrimLeft(body, " "))
-			if noted = strings.Contains(body, lastApplied) || noted && depth > indent; noted || in.notes(number) {
+			if noted = strings.Contains(body, lastApplied) || noted && depth > indent; noted || in.isInLastApplied(number) {
 				body = hideLine(body)
 			}
 			if !noted || strings.Contains(line, lastApplied) {

@@ -18,8 +18,8 @@ type section struct {
 // span is the lines from one on and before another.
 type span struct{ from, before int }
 
-// notes reports whether a line is in what kubectl apply notes.
-func (s section) notes(line int) bool {
+// isInLastApplied reports whether a line is in what kubectl apply notes.
+func (s section) isInLastApplied(line int) bool {
 	for _, one := range s.noted {
 		if one.from <= line && line < one.before {
 			return true
@@ -34,8 +34,9 @@ var openFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": t
 // lastApplied ends the name of an annotation of kubectl apply.
 const lastApplied = "last-applied-configuration"
 
-// sections returns the entries of the object, none where it is not certain which lines belong to which: all of it is then hidden.
-func (d document) sections() []section {
+// unambiguousSections returns the entries of the object, none where it is not certain which lines belong to which: all
+// of it is then hidden.
+func (d document) unambiguousSections() []section {
 	entries, ok := d.read.Entries()
 	if !ok || d.object == nil {
 		return nil
@@ -54,7 +55,7 @@ func (d document) sections() []section {
 			if i+1 < len(entries) {
 				end = entries[i+1].Line
 			}
-			one.noted, one.open = d.findNoted(end)
+			one.noted, one.open = d.findLastAppliedLines(end)
 		}
 		out = append(out, one)
 	}
@@ -77,9 +78,9 @@ func keysOf(value any) map[string]bool {
 	return keys
 }
 
-// findNoted returns the lines that kubectl apply records in metadata, which ends before the line end, or false if
-// it records something that cannot be separated from the rest.
-func (d document) findNoted(end int) (noted []span, ok bool) {
+// findLastAppliedLines returns the lines that kubectl apply records in metadata, which ends before the line end, or
+// false if it records something that cannot be separated from the rest.
+func (d document) findLastAppliedLines(end int) (noted []span, ok bool) {
 	metadata, _ := d.object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	names := 0

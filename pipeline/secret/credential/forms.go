@@ -23,26 +23,26 @@ type form struct {
 
 // forms are those that vendors document, and that are credentials wherever they occur.
 var forms = []form{
-	{"a private key", "PRIVATE KEY", compiled(`-----BEGIN ((?:[A-Z]+ )*)PRIVATE KEY(?: BLOCK)?-----((?:\s|\\[nr]|[A-Za-z0-9+/=])*)`), isPrivateKey},
-	{"an access key of AWS", "AKIA", compiled(`\b(AKIA[A-Z2-7]{16})\b`), isVaried},
-	{"a token of GitHub", "ghp_", compiled(`\b(ghp_[A-Za-z0-9]{36})\b`), isVaried},
-	{"a token of GitHub", "gho_", compiled(`\b(gho_[A-Za-z0-9]{36})\b`), isVaried},
-	{"a token of GitHub", "ghs_", compiled(`\b(ghs_[A-Za-z0-9]{36})\b`), isVaried},
-	{"a token of GitHub", "github_pat_", compiled(`\b(github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})\b`), isVaried},
-	{"a token of GitLab", "glpat-", compiled(`\b(glpat-[A-Za-z0-9_-]{20,})`), isVaried},
-	{"a token of Slack", "xox", compiled(`\b(xox[abprs]-[0-9]{8,}-[A-Za-z0-9-]{16,})`), isVaried},
-	{"a webhook of Slack", "hooks.slack.com/services/", compiled(`hooks\.slack\.com/services/(T[A-Z0-9]{8,}/B[A-Z0-9]{8,}/[A-Za-z0-9]{24})`), isVaried},
-	{"a key of Google's APIs", "AIza", compiled(`\b(AIza[A-Za-z0-9_-]{35})\b`), isVaried},
-	{"a key of Stripe", "k_live_", compiled(`\b([sr]k_live_[A-Za-z0-9]{24,})\b`), isVaried},
-	{"a token of npm", "npm_", compiled(`\b(npm_[A-Za-z0-9]{36})\b`), isVaried},
-	{"a key of SendGrid", "SG.", compiled(`\b(SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43})\b`), isVaried},
-	{"a token of Vault", "hvs.", compiled(`\b(hvs\.[A-Za-z0-9_-]{24,})`), isVaried},
-	{"a private key of age", "AGE-SECRET-KEY-1", compiled(`\b(AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58})\b`), isVaried},
-	{"a password in a URL", urlMark, compiled(`\b[a-z][a-z0-9+.-]*://[^\s:/@"'<>\\]*:([^\s/@"'\\]+)@[A-Za-z0-9_.\[-]`), isPassword},
-	{"a registry's password", `"auth`, compiled(`"auth"\s*:\s*"([A-Za-z0-9+/=]+)"`), isRegistryAuth},
+	{"a private key", "PRIVATE KEY", compileOnFirstUse(`-----BEGIN ((?:[A-Z]+ )*)PRIVATE KEY(?: BLOCK)?-----((?:\s|\\[nr]|[A-Za-z0-9+/=])*)`), isPrivateKey},
+	{"an access key of AWS", "AKIA", compileOnFirstUse(`\b(AKIA[A-Z2-7]{16})\b`), isVaried},
+	{"a token of GitHub", "ghp_", compileOnFirstUse(`\b(ghp_[A-Za-z0-9]{36})\b`), isVaried},
+	{"a token of GitHub", "gho_", compileOnFirstUse(`\b(gho_[A-Za-z0-9]{36})\b`), isVaried},
+	{"a token of GitHub", "ghs_", compileOnFirstUse(`\b(ghs_[A-Za-z0-9]{36})\b`), isVaried},
+	{"a token of GitHub", "github_pat_", compileOnFirstUse(`\b(github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})\b`), isVaried},
+	{"a token of GitLab", "glpat-", compileOnFirstUse(`\b(glpat-[A-Za-z0-9_-]{20,})`), isVaried},
+	{"a token of Slack", "xox", compileOnFirstUse(`\b(xox[abprs]-[0-9]{8,}-[A-Za-z0-9-]{16,})`), isVaried},
+	{"a webhook of Slack", "hooks.slack.com/services/", compileOnFirstUse(`hooks\.slack\.com/services/(T[A-Z0-9]{8,}/B[A-Z0-9]{8,}/[A-Za-z0-9]{24})`), isVaried},
+	{"a key of Google's APIs", "AIza", compileOnFirstUse(`\b(AIza[A-Za-z0-9_-]{35})\b`), isVaried},
+	{"a key of Stripe", "k_live_", compileOnFirstUse(`\b([sr]k_live_[A-Za-z0-9]{24,})\b`), isVaried},
+	{"a token of npm", "npm_", compileOnFirstUse(`\b(npm_[A-Za-z0-9]{36})\b`), isVaried},
+	{"a key of SendGrid", "SG.", compileOnFirstUse(`\b(SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43})\b`), isVaried},
+	{"a token of Vault", "hvs.", compileOnFirstUse(`\b(hvs\.[A-Za-z0-9_-]{24,})`), isVaried},
+	{"a private key of age", "AGE-SECRET-KEY-1", compileOnFirstUse(`\b(AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58})\b`), isVaried},
+	{"a password in a URL", urlMark, compileOnFirstUse(`\b[a-z][a-z0-9+.-]*://[^\s:/@"'<>\\]*:([^\s/@"'\\]+)@[A-Za-z0-9_.\[-]`), isPassword},
+	{"a registry's password", `"auth`, compileOnFirstUse(`"auth"\s*:\s*"([A-Za-z0-9+/=]+)"`), isRegistryAuth},
 }
 
-func compiled(pattern string) func() *regexp.Regexp {
+func compileOnFirstUse(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 

@@ -60,7 +60,7 @@ func ageFile(to Recipient, plaintext []byte, derive func(purpose string, size in
 	if err != nil {
 		return "", err
 	}
-	return armor([]byte(header+" "+encode(mac.Sum(nil))+"\n"), nonce, sealed), nil
+	return armorAgeFile([]byte(header+" "+encode(mac.Sum(nil))+"\n"), nonce, sealed), nil
 }
 
 // wrapFileKey encrypts the key of a file for a recipient with an ephemeral key, and returns the ephemeral share too.
@@ -90,8 +90,8 @@ func sealChaCha(key, nonce, plaintext []byte) ([]byte, error) {
 	return aead.Seal(nil, nonce, plaintext, nil), nil
 }
 
-// armor writes a file as text, which ends with a line break.
-func armor(parts ...[]byte) string {
+// armorAgeFile writes a file as text, which ends with a line break.
+func armorAgeFile(parts ...[]byte) string {
 	text := base64.StdEncoding.EncodeToString(bytes.Join(parts, nil))
 	out := "-----BEGIN AGE ENCRYPTED FILE-----\n"
 	for len(text) > armorColumns {

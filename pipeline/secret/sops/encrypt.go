@@ -83,7 +83,7 @@ func (e *Encrypter) Encrypt(id string, text []byte) ([]byte, error) {
 	if err := checkNodes(root); err != nil {
 		return nil, err
 	}
-	own, err := e.secretOf(id, root)
+	own, err := e.deriveRandomSeed(id, root)
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +101,11 @@ func (e *Encrypter) Encrypt(id string, text []byte) ([]byte, error) {
 		return nil, err
 	}
 	w := &walker{cipher: values, mac: sha512.New()}
-	if err := w.encrypt(root, nil); err != nil {
+	if err := w.encryptNodeValues(root, nil); err != nil {
 		return nil, err
 	}
 	sum := strings.ToUpper(fmt.Sprintf("%x", w.mac.Sum(nil)))
-	metadata, err := e.metadata(dataKey, values.encrypt(sum, "str", modified), derive)
+	metadata, err := e.sopsMetadataNode(dataKey, values.encrypt(sum, "str", modified), derive)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +113,9 @@ func (e *Encrypter) Encrypt(id string, text []byte) ([]byte, error) {
 	return writeNode(&document)
 }
 
-// secretOf returns what everything is derived from that is random in SOPS: it depends on the seed, the recipients, the object and all
-// that is to be encrypted.
-func (e *Encrypter) secretOf(id string, root *yaml.Node) ([]byte, error) {
+// deriveRandomSeed returns what everything is derived from that is random in SOPS: it depends on the seed, the
+// recipients, the object and all that is to be encrypted.
+func (e *Encrypter) deriveRandomSeed(id string, root *yaml.Node) ([]byte, error) {
 	parts := []string{id}
 	for _, to := range e.recipients {
 		parts = append(parts, to.text)
@@ -123,7 +123,7 @@ func (e *Encrypter) secretOf(id string, root *yaml.Node) ([]byte, error) {
 	w := &walker{seen: func(path []string, content []byte, kind string) {
 		parts = append(parts, strings.Join(path, "\x00"), kind, string(content))
 	}}
-	err := w.encrypt(root, nil)
+	err := w.encryptNodeValues(root, nil)
 	return keyedHash(e.key, parts...), err
 }
 
@@ -139,8 +139,8 @@ func keyedHash(key []byte, parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// metadata is what SOPS needs to decrypt.
-func (e *Encrypter) metadata(dataKey []byte, mac string, derive func(string, int) ([]byte, error)) (*yaml.Node, error) {
+// sopsMetadataNode returns what SOPS needs to decrypt.
+func (e *Encrypter) sopsMetadataNode(dataKey []byte, mac string, derive func(string, int) ([]byte, error)) (*yaml.Node, error) {
 	recipients := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, to := range e.recipients {
 		file, err := ageFile(to, dataKey, func(purpose string, size int) ([]byte, error) { return derive("age "+to.text+" "+purpose, size) })
@@ -186,14 +186,14 @@ type walker struct {
 	seen   func(path []string, content []byte, kind string)
 }
 
-func (w *walker) encrypt(node *yaml.Node, path []string) error {
+func (w *walker) encryptNodeValues(node *yaml.Node, path []string) error {
 	switch node.Kind {
 	case yaml.MappingNode:
 		for i := 0; i < len(node.Content); i += 2 {
 			key, value := node.Content[i], node.Content[i+1]
 			w.encryptComments(key, path)
 			below := append(slices.Clip(path), key.Value)
-			if err := w.encrypt(value, below); err != nil {
+			if err := w.encryptNodeValues(value, below); err != nil {
 				return err
 			}
 			if value.Kind == yaml.ScalarNode {
@@ -204,7 +204,7 @@ func (w *walker) encrypt(node *yaml.Node, path []string) error {
 		}
 	case yaml.SequenceNode:
 		for _, element := range node.Content {
-			if err := w.encrypt(element, path); err != nil {
+			if err := w.encryptNodeValues(element, path); err != nil {
 				return err
 			}
 			w.encryptComments(element, path)
@@ -217,8 +217,8 @@ func (w *walker) encrypt(node *yaml.Node, path []string) error {
 
 func isEncrypted(path []string) bool { return slices.ContainsFunc(path, encryptedRule.MatchString) }
 
-// boundTo is what SOPS binds a value at a path to.
-func boundTo(path []string) string { return strings.Join(path, ":") + ":" }
+// additionalAuthenticatedData is what SOPS binds a value at a path to.
+func additionalAuthenticatedData(path []string) string { return strings.Join(path, ":") + ":" }
 
 func (w *walker) encryptScalar(node *yaml.Node, path []string) error {
 	content, kind, err := scalarBytes(node)
@@ -236,7 +236,7 @@ func (w *walker) encryptScalar(node *yaml.Node, path []string) error {
 		return nil
 	}
 	if kind != "str" || len(content) > 0 { // SOPS leaves an empty text as it is
-		node.SetString(w.cipher.encrypt(string(content), kind, boundTo(path)))
+		node.SetString(w.cipher.encrypt(string(content), kind, additionalAuthenticatedData(path)))
 		node.Style = 0
 	}
 	return nil
@@ -256,7 +256,7 @@ func (w *walker) encryptComments(node *yaml.Node, path []string) {
 			case w.seen != nil:
 				w.seen(path, []byte(text), "comment")
 			default:
-				lines[i] = "#" + w.cipher.encrypt(text, "comment", boundTo(path))
+				lines[i] = "#" + w.cipher.encrypt(text, "comment", additionalAuthenticatedData(path))
 			}
 		}
 		*comment = strings.Join(lines, "\n")

@@ -56,8 +56,8 @@ func Of(all []Tenant, file string) (best Tenant, ok bool) {
 // Owns reports whether the tenant's pipelines may be of a namespace.
 func (t Tenant) Owns(namespace string) bool { return slices.Contains(t.Namespaces, namespace) }
 
-// place names the tenant's directory to its authors.
-func (t Tenant) place() string {
+// directoryName names the tenant's directory to its authors.
+func (t Tenant) directoryName() string {
 	if t.Directory == "." {
 		return "this repository"
 	}
@@ -65,7 +65,7 @@ func (t Tenant) place() string {
 }
 
 // Whose names the tenant's pipelines to their authors.
-func (t Tenant) Whose() string { return "pipelines in " + t.place() }
+func (t Tenant) Whose() string { return "pipelines in " + t.directoryName() }
 
 // Check returns an error if a pipeline requests what its author may not use. A pipeline that names no namespace
 // gets the tenant's.
@@ -78,7 +78,7 @@ func (t Tenant) Check(p *v1alpha1.RenderPipeline) error {
 		errs = append(errs, &v1alpha1.FieldError{Path: at, Message: fmt.Sprintf(format, args...)})
 	}
 	if !t.Owns(p.Metadata.Namespace) {
-		add("metadata.namespace", "must be %s for pipelines in %s", strings.Join(t.Namespaces, " or "), t.place())
+		add("metadata.namespace", "must be %s for pipelines in %s", strings.Join(t.Namespaces, " or "), t.directoryName())
 	}
 	for _, source := range p.AllSources() {
 		if source.Dir != nil && t.Sources != nil {

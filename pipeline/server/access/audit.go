@@ -60,15 +60,15 @@ func OpenAudit(file string, log *slog.Logger) (*Audit, error) {
 	if file == "" {
 		return a, nil
 	}
-	f, err := a.open()
+	f, err := a.openAuditFile()
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	return a, f.Close()
 }
 
-// open opens the file for a line. It is opened for each, so that it can be moved away at any time.
-func (a *Audit) open() (*os.File, error) {
+// openAuditFile opens the file for a line. It is opened for each, so that it can be moved away at any time.
+func (a *Audit) openAuditFile() (*os.File, error) {
 	return os.OpenFile(a.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
@@ -103,7 +103,7 @@ func (a *Audit) Write(r Record) {
 	if a.file == "" {
 		return
 	}
-	f, err := a.open()
+	f, err := a.openAuditFile()
 	if err == nil {
 		line := &lineWriter{f: f}
 		slog.New(slog.NewJSONHandler(line, nil)).LogAttrs(context.Background(), level, "audit", fields...)

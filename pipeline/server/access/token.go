@@ -45,7 +45,7 @@ func NewToken(name string, grant Grant, expires time.Time) (secret string, entry
 	secret = tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
 	hash := sha256.Sum256([]byte(secret))
 	entry = Token{Name: name, Role: grant.Role, Namespaces: grant.Namespaces, SHA256: hex.EncodeToString(hash[:]), Expires: expires}
-	if err := entry.check(); err != nil {
+	if err := entry.validateToken(); err != nil {
 		return "", Token{}, fmt.Errorf("making a token: %w", err)
 	}
 	return secret, entry, nil
@@ -53,19 +53,19 @@ func NewToken(name string, grant Grant, expires time.Time) (secret string, entry
 
 var tokenName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 
-func (t Token) check() error {
+func (t Token) validateToken() error {
 	if !tokenName.MatchString(t.Name) {
 		return fmt.Errorf("name: must be of up to 63 letters, digits and . _ @ -, found %q", t.Name)
 	}
-	if _, err := t.hash(); err != nil {
+	if _, err := t.decodeHash(); err != nil {
 		return err
 	}
-	return t.grant().Check()
+	return t.toGrant().Check()
 }
 
-func (t Token) grant() Grant { return Grant{Role: t.Role, Namespaces: t.Namespaces} }
+func (t Token) toGrant() Grant { return Grant{Role: t.Role, Namespaces: t.Namespaces} }
 
-func (t Token) hash() (hash [sha256.Size]byte, err error) {
+func (t Token) decodeHash() (hash [sha256.Size]byte, err error) {
 	decoded, err := hex.DecodeString(t.SHA256)
 	if err != nil || len(decoded) != len(hash) {
 		// It is not quoted: the value may be the token itself.
@@ -91,7 +91,7 @@ func parseTokens(file string, text []byte) ([]Token, error) {
 		ps := strict.Problems{List: doc.Duplicates(nil)}
 		strict.Decoder{Optional: true}.Decode(nil, doc.Value, &list, &ps)
 		for i, token := range list {
-			if err := token.check(); err != nil {
+			if err := token.validateToken(); err != nil {
 				ps.Add([]any{i}, "%v", err)
 			}
 		}

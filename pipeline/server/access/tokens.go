@@ -203,8 +203,8 @@ func parseTokenFiles(data []byte) ([]acceptedToken, error) {
 		tokens, err := parseTokens(file.Name, file.Text)
 		errs = append(errs, err)
 		for _, token := range tokens {
-			hash, _ := token.hash() // it was checked
-			out = append(out, acceptedToken{hash, token.Expires, Principal{Kind: ByToken, Name: token.Name, Grants: []Grant{token.grant()}}})
+			hash, _ := token.decodeHash() // it was checked
+			out = append(out, acceptedToken{hash, token.Expires, Principal{Kind: ByToken, Name: token.Name, Grants: []Grant{token.toGrant()}}})
 		}
 	}
 	return out, errors.Join(errs...)

@@ -49,7 +49,7 @@ func newAttempts() (*attempts, error) {
 	return a, nil
 }
 
-func (s *attempts) sum(text string) string {
+func (s *attempts) hmacOfText(text string) string {
 	mac := hmac.New(sha256.New, s.key[:])
 	mac.Write([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -61,13 +61,14 @@ func (s *attempts) seal(a attempt) (string, error) {
 		return "", err
 	}
 	encoded := base64.RawURLEncoding.EncodeToString(text)
-	return encoded + "." + s.sum(encoded), nil
+	return encoded + "." + s.hmacOfText(encoded), nil
 }
 
-// open returns the attempt that a browser kept, if the provider has sent it back with its state and it was not used yet.
-func (s *attempts) open(sealed, state string) (a attempt, err error) {
+// openSealedAttempt returns the attempt that a browser kept, if the provider has sent it back with its state and it was
+// not used yet.
+func (s *attempts) openSealedAttempt(sealed, state string) (a attempt, err error) {
 	encoded, sum, _ := strings.Cut(sealed, ".")
-	if !hmac.Equal([]byte(sum), []byte(s.sum(encoded))) {
+	if !hmac.Equal([]byte(sum), []byte(s.hmacOfText(encoded))) {
 		return a, ErrForged
 	}
 	text, err := base64.RawURLEncoding.DecodeString(encoded)
@@ -89,9 +90,9 @@ func (s *attempts) open(sealed, state string) (a attempt, err error) {
 	return a, nil
 }
 
-// use marks an attempt as used, and reports whether it was unused. Only attempts that the provider accepts are
-// recorded, so that others cannot fill the memory.
-func (s *attempts) use(a attempt) bool {
+// markAttemptUsed marks an attempt as used, and reports whether it was unused. Only attempts that the provider accepts
+// are recorded, so that others cannot fill the memory.
+func (s *attempts) markAttemptUsed(a attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -58,9 +58,9 @@ func (p *Provider) readClaims(ctx context.Context, found *oidc.Provider, token *
 	return c, nil
 }
 
-// name returns a user's name for the log: the subject, which the provider assigns permanently, followed by a
+// displayNameFor returns a user's name for the log: the subject, which the provider assigns permanently, followed by a
 // human-readable name if known.
-func (c claims) name(subject string) string {
+func (c claims) displayNameFor(subject string) string {
 	for _, claim := range []string{"email", "preferred_username", "name"} {
 		if called, ok := c.values[claim].(string); ok && called != "" {
 			return subject + " (" + called + ")"

@@ -43,13 +43,13 @@ func newSessions(lifetime time.Duration) *sessions {
 	return &sessions{lifetime: lifetime, all: map[[sha256.Size]byte]session{}}
 }
 
-// add starts a session and returns its ID, of 256 random bits. Only the hash is stored: the time of a lookup
-// reveals nothing about an ID.
-func (s *sessions) add(who access.Principal) (id string, err error) {
-	return s.begin(session{who: who})
+// startUserSession starts a session and returns its ID, of 256 random bits. Only the hash is stored: the time of a
+// lookup reveals nothing about an ID.
+func (s *sessions) startUserSession(who access.Principal) (id string, err error) {
+	return s.storeNewSession(session{who: who})
 }
 
-func (s *sessions) begin(one session) (id string, err error) {
+func (s *sessions) storeNewSession(one session) (id string, err error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
 		return "", fmt.Errorf("beginning a session: %w", err)
@@ -107,12 +107,12 @@ func (s *sessions) makeRoom() {
 	}
 }
 
-func (s *sessions) find(id string) (access.Principal, bool) {
-	one, ok := s.get(id)
+func (s *sessions) principalOfSession(id string) (access.Principal, bool) {
+	one, ok := s.activeSession(id)
 	return one.who, ok
 }
 
-func (s *sessions) get(id string) (session, bool) {
+func (s *sessions) activeSession(id string) (session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.all[sha256.Sum256([]byte(id))]
@@ -128,28 +128,28 @@ func (s *sessions) remove(id string) {
 	delete(s.all, sha256.Sum256([]byte(id)))
 }
 
-// cookie returns a cookie that scripts cannot read and that other sites' forms do not send. A negative lifetime
-// deletes it.
-func (p *Provider) cookie(name, value string, lifetime time.Duration) *http.Cookie {
+// newSecureCookie returns a cookie that scripts cannot read and that other sites' forms do not send. A negative
+// lifetime deletes it.
+func (p *Provider) newSecureCookie(name, value string, lifetime time.Duration) *http.Cookie {
 	age := int(lifetime.Seconds())
 	if lifetime < 0 {
 		age = -1
 	}
 	return &http.Cookie{
-		Name: p.cookieName(name), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: p.secure(),
+		Name: p.cookieName(name), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: p.usesTLS(),
 		// Lax and not Strict: the way back from the provider begins at another site.
 		SameSite: http.SameSiteLaxMode,
 	}
 }
 
 func (p *Provider) cookieName(name string) string {
-	if p.secure() {
+	if p.usesTLS() {
 		return "__Host-" + name
 	}
 	return name
 }
 
-func (p *Provider) read(r *http.Request, name string) string {
+func (p *Provider) readCookie(r *http.Request, name string) string {
 	cookie, err := r.Cookie(p.cookieName(name))
 	if err != nil {
 		return ""

@@ -15,38 +15,38 @@ import (
 func TestSessionsEnd(t *testing.T) {
 	alice := access.Principal{Kind: access.BySignIn, Name: "alice", Grants: access.Everything()}
 	over := newSessions(-time.Second)
-	id, err := over.add(alice)
+	id, err := over.startUserSession(alice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := over.find(id); ok {
+	if _, ok := over.principalOfSession(id); ok {
 		t.Error("a session that has ended is found")
 	}
 	lasting := newSessions(time.Hour)
-	first, err := lasting.add(alice)
+	first, err := lasting.startUserSession(alice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if who, ok := lasting.find(first); !ok || who.Name != "alice" {
+	if who, ok := lasting.principalOfSession(first); !ok || who.Name != "alice" {
 		t.Errorf("%v, %v", who, ok)
 	}
-	if _, ok := lasting.find(""); ok {
+	if _, ok := lasting.principalOfSession(""); ok {
 		t.Error("a session without a name is found")
 	}
 	last := ""
 	for range maxSessions {
-		if last, err = lasting.add(alice); err != nil {
+		if last, err = lasting.startUserSession(alice); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(lasting.all) != maxSessions {
 		t.Errorf("there are %d sessions", len(lasting.all))
 	}
-	if _, ok := lasting.find(first); ok {
+	if _, ok := lasting.principalOfSession(first); ok {
 		t.Error("the oldest did not make room")
 	}
 	lasting.remove(last)
-	if _, ok := lasting.find(last); ok {
+	if _, ok := lasting.principalOfSession(last); ok {
 		t.Error("a session lives on after signing out")
 	}
 }
@@ -62,13 +62,13 @@ func TestSignInsTakeTooLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.open(sealed, a.State); err != nil || got.Verifier != a.Verifier || got.Nonce != a.Nonce {
+	if got, err := s.openSealedAttempt(sealed, a.State); err != nil || got.Verifier != a.Verifier || got.Nonce != a.Nonce {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if !s.use(a) || s.use(a) {
+	if !s.markAttemptUsed(a) || s.markAttemptUsed(a) {
 		t.Error("it can be used other than once")
 	}
-	if _, err := s.open(sealed, a.State); !errors.Is(err, ErrForged) {
+	if _, err := s.openSealedAttempt(sealed, a.State); !errors.Is(err, ErrForged) {
 		t.Errorf("used: %v", err)
 	}
 	a = newAttempt("/")
@@ -76,7 +76,7 @@ func TestSignInsTakeTooLong(t *testing.T) {
 	if sealed, err = s.seal(a); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.open(sealed, a.State); !errors.Is(err, ErrForged) {
+	if _, err := s.openSealedAttempt(sealed, a.State); !errors.Is(err, ErrForged) {
 		t.Errorf("too late: %v", err)
 	}
 	other, err := newAttempts()
@@ -87,7 +87,7 @@ func TestSignInsTakeTooLong(t *testing.T) {
 	if sealed, err = other.seal(a); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.open(sealed, a.State); !errors.Is(err, ErrForged) {
+	if _, err := s.openSealedAttempt(sealed, a.State); !errors.Is(err, ErrForged) {
 		t.Errorf("of another process: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestSignInsTakeTooLong(t *testing.T) {
 func TestOneTokenEndsNoOtherSessions(t *testing.T) {
 	s := newSessions(time.Hour)
 	begin := func(token string) string {
-		id, err := s.begin(session{token: access.HashToken(token)})
+		id, err := s.storeNewSession(session{token: access.HashToken(token)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,10 +106,10 @@ func TestOneTokenEndsNoOtherSessions(t *testing.T) {
 	for range maxOfToken {
 		begin("many")
 	}
-	if _, ok := s.get(first); ok || len(s.all) != maxOfToken+1 {
+	if _, ok := s.activeSession(first); ok || len(s.all) != maxOfToken+1 {
 		t.Errorf("%d sessions, and the first of the token is still there: %v", len(s.all), ok)
 	}
-	if _, ok := s.get(other); !ok {
+	if _, ok := s.activeSession(other); !ok {
 		t.Error("that of another token has ended")
 	}
 }

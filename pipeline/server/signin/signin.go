@@ -99,14 +99,14 @@ func New(o Options) (*Provider, error) {
 	}, nil
 }
 
-// secure reports whether the page is reached by TLS.
-func (p *Provider) secure() bool { return strings.HasPrefix(p.o.ExternalURL, "https://") }
+// usesTLS reports whether the page is reached by TLS.
+func (p *Provider) usesTLS() bool { return strings.HasPrefix(p.o.ExternalURL, "https://") }
 
 // ErrBusy is the cause of an error while too many people sign in at once.
 var ErrBusy = errors.New("too many people sign in at this moment; try it again")
 
-// provider asks the provider about itself, once.
-func (p *Provider) provider(ctx context.Context) (*oidc.Provider, error) {
+// discoverProviderOnce asks the provider about itself, once.
+func (p *Provider) discoverProviderOnce(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	found := p.found
 	p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *Provider) provider(ctx context.Context) (*oidc.Provider, error) {
 	return found, nil
 }
 
-func (p *Provider) oauth(found *oidc.Provider) *oauth2.Config {
+func (p *Provider) oauth2Config(found *oidc.Provider) *oauth2.Config {
 	secret := ""
 	if p.o.ClientSecret != nil {
 		secret = p.o.ClientSecret()
@@ -143,7 +143,7 @@ func (p *Provider) oauth(found *oidc.Provider) *oauth2.Config {
 // Begin returns the URL at the provider to redirect to, and the cookie that binds the browser to the attempt. to is
 // the path of our page to return to.
 func (p *Provider) Begin(ctx context.Context, to string) (address string, cookie *http.Cookie, err error) {
-	found, err := p.provider(ctx)
+	found, err := p.discoverProviderOnce(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -152,8 +152,8 @@ func (p *Provider) Begin(ctx context.Context, to string) (address string, cookie
 	if err != nil {
 		return "", nil, err
 	}
-	address = p.oauth(found).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
-	return address, p.cookie(attemptCookie, sealed, attemptLifetime), nil
+	address = p.oauth2Config(found).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	return address, p.newSecureCookie(attemptCookie, sealed, attemptLifetime), nil
 }
 
 // LocalPath returns a path that can only lead to our page.
@@ -175,14 +175,14 @@ var ErrNoGroup = errors.New("you are of no group that may look at this page; ask
 // error it returns who it was as far as that is known. The cause of the error is ErrForged, ErrNoGroup, ErrBusy, or the provider's.
 func (p *Provider) Finish(r *http.Request) (who access.Principal, cookie *http.Cookie, to string, err error) {
 	query := r.URL.Query()
-	a, err := p.attempts.open(p.read(r, attemptCookie), query.Get("state"))
+	a, err := p.attempts.openSealedAttempt(p.readCookie(r, attemptCookie), query.Get("state"))
 	if err != nil {
 		return who, nil, "", err
 	}
 	if problem := query.Get("error"); problem != "" {
 		return who, nil, "", fmt.Errorf("signing in: the provider says %s", foreign.Quote(problem))
 	}
-	found, err := p.provider(r.Context())
+	found, err := p.discoverProviderOnce(r.Context())
 	if err != nil {
 		return who, nil, "", err
 	}
@@ -192,26 +192,26 @@ func (p *Provider) Finish(r *http.Request) (who access.Principal, cookie *http.C
 	default:
 		return who, nil, "", ErrBusy
 	}
-	who, err = p.identify(oidc.ClientContext(r.Context(), p.client), found, query.Get("code"), a)
+	who, err = p.exchangeCodeForPrincipal(oidc.ClientContext(r.Context(), p.client), found, query.Get("code"), a)
 	if err != nil {
 		return who, nil, "", err
 	}
-	if !p.attempts.use(a) {
+	if !p.attempts.markAttemptUsed(a) {
 		return who, nil, "", ErrForged
 	}
-	id, err := p.sessions.add(who)
+	id, err := p.sessions.startUserSession(who)
 	if err != nil {
 		return who, nil, "", err
 	}
-	return who, p.cookie(sessionCookie, id, p.o.Session), a.To, nil
+	return who, p.newSecureCookie(sessionCookie, id, p.o.Session), a.To, nil
 }
 
-// identify exchanges the code at the provider and returns the principal it represents.
-func (p *Provider) identify(ctx context.Context, found *oidc.Provider, code string, a attempt) (who access.Principal, err error) {
-	config := p.oauth(found)
+// exchangeCodeForPrincipal exchanges the code at the provider and returns the principal it represents.
+func (p *Provider) exchangeCodeForPrincipal(ctx context.Context, found *oidc.Provider, code string, a attempt) (who access.Principal, err error) {
+	config := p.oauth2Config(found)
 	tokens, err := config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return who, fmt.Errorf("giving the code to the OpenID Connect provider: %w", refusal(err))
+		return who, fmt.Errorf("giving the code to the OpenID Connect provider: %w", withoutResponseBody(err))
 	}
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
@@ -228,15 +228,15 @@ func (p *Provider) identify(ctx context.Context, found *oidc.Provider, code stri
 	if err != nil {
 		return who, err
 	}
-	who = access.Principal{Kind: access.BySignIn, Name: claims.name(token.Subject), Grants: p.grantsOf(claims.groups)}
+	who = access.Principal{Kind: access.BySignIn, Name: claims.displayNameFor(token.Subject), Grants: p.grantsOf(claims.groups)}
 	if len(who.Grants) == 0 {
 		return who, ErrNoGroup
 	}
 	return who, nil
 }
 
-// refusal leaves out the body of an answer, which is the provider's to see.
-func refusal(err error) error {
+// withoutResponseBody leaves out the body of an answer, which is the provider's to see.
+func withoutResponseBody(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil {
 		return fmt.Errorf("it answers %s %s", refused.Response.Status, refused.ErrorCode)
@@ -246,17 +246,17 @@ func refusal(err error) error {
 
 // Who returns who has the session of a request's cookie.
 func (p *Provider) Who(r *http.Request) (access.Principal, bool) {
-	return p.sessions.find(p.read(r, sessionCookie))
+	return p.sessions.principalOfSession(p.readCookie(r, sessionCookie))
 }
 
 // Session returns the name of the session that a request's cookie has, "" where it has none.
-func (p *Provider) Session(r *http.Request) string { return p.read(r, sessionCookie) }
+func (p *Provider) Session(r *http.Request) string { return p.readCookie(r, sessionCookie) }
 
 // End ends the session of a request and returns the cookie that deletes the session cookie.
 func (p *Provider) End(r *http.Request) *http.Cookie {
-	p.sessions.remove(p.read(r, sessionCookie))
-	return p.cookie(sessionCookie, "", -1)
+	p.sessions.remove(p.readCookie(r, sessionCookie))
+	return p.newSecureCookie(sessionCookie, "", -1)
 }
 
 // Forget returns the cookie that deletes the sign-in cookie.
-func (p *Provider) Forget() *http.Cookie { return p.cookie(attemptCookie, "", -1) }
+func (p *Provider) Forget() *http.Cookie { return p.newSecureCookie(attemptCookie, "", -1) }

@@ -33,11 +33,11 @@ func (s *TokenSessions) Begin(r *http.Request, secret string) (who access.Princi
 	if !ok {
 		return who, nil, false, nil
 	}
-	id, err := s.sessions.begin(session{who: who, token: hash})
+	id, err := s.sessions.storeNewSession(session{who: who, token: hash})
 	if err != nil {
 		return who, nil, false, err
 	}
-	return who, tokenSessionCookie(overTLS(r), id, int(s.sessions.lifetime.Seconds())), true, nil
+	return who, tokenSessionCookie(isOverTLS(r), id, int(s.sessions.lifetime.Seconds())), true, nil
 }
 
 // Who returns who has the session of a request's cookie and the session's name. It asks for the token again, which may have ended or
@@ -51,7 +51,7 @@ func (s *TokenSessions) Who(r *http.Request) (who access.Principal, id string, o
 		if err != nil {
 			continue
 		}
-		if one, found := s.sessions.get(cookie.Value); found {
+		if one, found := s.sessions.activeSession(cookie.Value); found {
 			if who, ok = s.tokens.FindHash(one.token); ok {
 				return who, cookie.Value, true
 			}
@@ -71,9 +71,9 @@ func (s *TokenSessions) End(r *http.Request) (out []*http.Cookie) {
 	return out
 }
 
-// overTLS reports whether the browser that submits a form reaches the page over TLS: directly, or at a proxy, as
+// isOverTLS reports whether the browser that submits a form reaches the page over TLS: directly, or at a proxy, as
 // the form's origin shows.
-func overTLS(r *http.Request) bool {
+func isOverTLS(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")
 }
 

@@ -66,12 +66,12 @@ func TestNothingGoesWhereTheProviderRedirects(t *testing.T) {
 				return map[string]string{"issuer": issuer, "authorization_endpoint": issuer, "token_endpoint": at(issuer, elsewhere),
 					"userinfo_endpoint": at(issuer, elsewhere), "jwks_uri": at(issuer, elsewhere)}
 			}, http.NotFound)
-			found, err := p.provider(t.Context())
+			found, err := p.discoverProviderOnce(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx := oidc.ClientContext(t.Context(), p.client)
-			if _, err := p.identify(ctx, found, "code", attempt{}); err == nil {
+			if _, err := p.exchangeCodeForPrincipal(ctx, found, "code", attempt{}); err == nil {
 				t.Error("the code was exchanged elsewhere")
 			}
 			if _, err := p.client.PostForm(found.Endpoint().TokenURL, url.Values{"code": {"x"}}); err == nil {
@@ -96,7 +96,7 @@ func TestTheProviderIsNotQuotedAndBounded(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, strings.Repeat(marker, 10_000))
 	})
-	if _, err := p.provider(t.Context()); err == nil || strings.Contains(err.Error(), marker) || len(err.Error()) > 500 {
+	if _, err := p.discoverProviderOnce(t.Context()); err == nil || strings.Contains(err.Error(), marker) || len(err.Error()) > 500 {
 		t.Errorf("got %.600v", err)
 	}
 	sent := int64(0)
@@ -110,7 +110,7 @@ func TestTheProviderIsNotQuotedAndBounded(t *testing.T) {
 			}
 		}
 	})
-	if _, err := p.provider(t.Context()); err == nil || sent > 64<<20 {
+	if _, err := p.discoverProviderOnce(t.Context()); err == nil || sent > 64<<20 {
 		t.Errorf("after %d bytes: %v", sent, err)
 	}
 }

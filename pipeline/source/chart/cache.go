@@ -22,8 +22,8 @@ type archiveCache struct {
 
 const cachedSuffix = ".tgz"
 
-// get returns an archive that has a digest.
-func (c archiveCache) get(key, digest string) ([]byte, bool) {
+// getVerifiedArchive returns an archive that has a digest.
+func (c archiveCache) getVerifiedArchive(key, digest string) ([]byte, bool) {
 	at := filepath.Join(c.dir, key+cachedSuffix)
 	content, err := os.ReadFile(at)
 	if err != nil {
@@ -38,8 +38,8 @@ func (c archiveCache) get(key, digest string) ([]byte, bool) {
 	return content, true
 }
 
-// put keeps an archive and makes room for it.
-func (c archiveCache) put(key string, content []byte) {
+// storeArchive keeps an archive and makes room for it.
+func (c archiveCache) storeArchive(key string, content []byte) {
 	if os.MkdirAll(c.dir, 0o700) != nil {
 		return
 	}

@@ -16,7 +16,7 @@ func TestArchivesFromTheFutureGoFirst(t *testing.T) {
 	c := archiveCache{dir: t.TempDir(), size: 250}
 	content := make([]byte, 100)
 	for _, key := range []string{"a", "b"} {
-		c.put(key, content)
+		c.storeArchive(key, content)
 		at := time.Now().Add(365 * 24 * time.Hour)
 		if err := os.Chtimes(filepath.Join(c.dir, key+cachedSuffix), at, at); err != nil {
 			t.Fatal(err)
@@ -31,8 +31,8 @@ func TestArchivesFromTheFutureGoFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"c", "d"} {
-		c.put(key, content)
-		if _, ok := c.get(key, digestOf(content)); !ok {
+		c.storeArchive(key, content)
+		if _, ok := c.getVerifiedArchive(key, digestOf(content)); !ok {
 			t.Errorf("what was just put is gone: %s", key)
 		}
 	}

@@ -87,36 +87,36 @@ func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.C
 		Allowed: f.options.Sources, Whose: "pipelines of this daemon", Setting: "egress.sources",
 	})
 	key := cacheKey(namespace, from, locked.Digest)
-	if content, ok := f.cache.get(key, locked.Digest); ok {
+	if content, ok := f.cache.getVerifiedArchive(key, locked.Digest); ok {
 		return content, nil
 	}
-	ctx, cancel := f.bound(ctx)
+	ctx, cancel := f.withFetchTimeout(ctx)
 	defer cancel()
-	r, err := f.open(ctx, namespace, from)
+	r, err := f.openRepository(ctx, namespace, from)
 	if err != nil {
 		return nil, err
 	}
-	content, err := r.archive(ctx, locked)
+	content, err := r.fetchLockedArchive(ctx, locked)
 	if err != nil {
 		return nil, explainTimeout(ctx, fmt.Errorf("fetching the chart %s: %w", locked, err))
 	}
 	if digestOf(content) != locked.Digest {
 		return nil, fmt.Errorf("fetching the chart %s: %w", locked, &DigestError{locked})
 	}
-	f.cache.put(key, content)
+	f.cache.storeArchive(key, content)
 	return content, nil
 }
 
 // Choose returns the newest version of a chart in a range, as Helm chooses it, with the digest that the repository
 // lists, which may be empty. An exact version is used as is. The error is ErrNotFound if no version matches.
 func (f *Fetcher) Choose(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name, versions string) (v1alpha1.LockedChart, error) {
-	ctx, cancel := f.bound(ctx)
+	ctx, cancel := f.withFetchTimeout(ctx)
 	defer cancel()
-	r, err := f.open(ctx, namespace, from)
+	r, err := f.openRepository(ctx, namespace, from)
 	if err != nil {
 		return v1alpha1.LockedChart{}, err
 	}
-	chosen, err := r.choose(ctx, name, versions)
+	chosen, err := r.resolveVersionRange(ctx, name, versions)
 	if err != nil {
 		return chosen, explainTimeout(ctx, fmt.Errorf("looking for the chart %s in %s: %w", strings.TrimSpace(name+" "+versions), from.URL, err))
 	}
@@ -131,13 +131,13 @@ func (f *Fetcher) Resolve(ctx context.Context, namespace string, from v1alpha1.C
 	if err != nil {
 		return chosen, nil, err
 	}
-	ctx, cancel := f.bound(ctx)
+	ctx, cancel := f.withFetchTimeout(ctx)
 	defer cancel()
-	r, err := f.open(ctx, namespace, from)
+	r, err := f.openRepository(ctx, namespace, from)
 	if err != nil {
 		return chosen, nil, err
 	}
-	content, err := r.archive(ctx, chosen)
+	content, err := r.fetchLockedArchive(ctx, chosen)
 	if err != nil {
 		return chosen, nil, explainTimeout(ctx, fmt.Errorf("fetching the chart %s: %w", chosen, err))
 	}
@@ -154,15 +154,15 @@ var ErrNotFound = errors.New("the repository does not have it")
 
 // repository is a chart repository of either kind.
 type repository interface {
-	// choose returns the version that a range resolves to, the digest that the repository lists, and the location
-	// of the archive.
-	choose(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error)
-	// archive returns what is at the place of a chart.
-	archive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error)
+	// resolveVersionRange returns the version that a range resolves to, the digest that the repository lists, and the
+	// location of the archive.
+	resolveVersionRange(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error)
+	// fetchLockedArchive returns what is at the place of a chart.
+	fetchLockedArchive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error)
 }
 
-// open returns a repository with its credentials. It sends no request.
-func (f *Fetcher) open(ctx context.Context, namespace string, from v1alpha1.ChartRepository) (repository, error) {
+// openRepository returns a repository with its credentials. It sends no request.
+func (f *Fetcher) openRepository(ctx context.Context, namespace string, from v1alpha1.ChartRepository) (repository, error) {
 	purpose := secret.At(from.URL)
 	registry := strings.HasPrefix(from.URL, "oci://")
 	if registry {
@@ -189,7 +189,7 @@ func (f *Fetcher) open(ctx context.Context, namespace string, from v1alpha1.Char
 	return r, nil
 }
 
-func (f *Fetcher) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+func (f *Fetcher) withFetchTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, f.options.Limits.Timeout, errTimeout{f.options.Limits.Timeout})
 }
 

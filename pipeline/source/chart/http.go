@@ -69,11 +69,11 @@ func (r *httpRepository) checkRedirect(request *http.Request, via []*http.Reques
 		return errors.New("it leads from https to " + request.URL.Scheme)
 	}
 	request.Header.Del("Authorization") // which net/http has copied
-	return r.authorize(request)
+	return r.authorizeChartRequest(request)
 }
 
-// authorize checks that a URL may be asked for, and adds the credentials where they are for it.
-func (r *httpRepository) authorize(request *http.Request) error {
+// authorizeChartRequest checks that a URL may be asked for, and adds the credentials where they are for it.
+func (r *httpRepository) authorizeChartRequest(request *http.Request) error {
 	ctx, at := request.Context(), request.URL
 	if r.isBelow(at) {
 		r.addCredentials(request)
@@ -94,13 +94,14 @@ func (r *httpRepository) addCredentials(request *http.Request) {
 	}
 }
 
-// get opens a URL. Credentials are sent only to the repository's own server, and only to the URLs they are for.
-func (r *httpRepository) get(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
+// openAuthorizedURL opens a URL. Credentials are sent only to the repository's own server, and only to the URLs they
+// are for.
+func (r *httpRepository) openAuthorizedURL(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return nil, errors.New("its URL is not one")
 	}
-	if err := r.authorize(request); err != nil {
+	if err := r.authorizeChartRequest(request); err != nil {
 		return nil, fmt.Errorf("asking %s: %w", at.Host, err)
 	}
 	response, err := r.client.Do(request)
@@ -118,9 +119,9 @@ func (r *httpRepository) get(ctx context.Context, at *url.URL) (io.ReadCloser, e
 	return response.Body, nil
 }
 
-// read returns what is at a URL, where it is no larger than a number of bytes.
-func (r *httpRepository) read(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
-	body, err := r.get(ctx, at)
+// readBoundedURL returns what is at a URL, where it is no larger than a number of bytes.
+func (r *httpRepository) readBoundedURL(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
+	body, err := r.openAuthorizedURL(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +167,8 @@ func (r *httpRepository) isBelow(at *url.URL) bool {
 
 func (r *httpRepository) indexURL() *url.URL { return r.base.JoinPath("index.yaml") }
 
-// archive implements repository.
-func (r *httpRepository) archive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error) {
+// fetchLockedArchive implements repository.
+func (r *httpRepository) fetchLockedArchive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error) {
 	at, err := url.Parse(locked.URL)
 	if err != nil || at.Host == "" {
 		return nil, errors.New("its url in the lock is not one; run prerig charts lock")
@@ -181,7 +182,7 @@ func (r *httpRepository) archive(ctx context.Context, locked v1alpha1.LockedChar
 			return nil, err
 		}
 	}
-	return r.read(ctx, at, r.limits.Archive)
+	return r.readBoundedURL(ctx, at, r.limits.Archive)
 }
 
 // errNotListed is about a lock that leads to a place which the repository does not name.
@@ -190,7 +191,7 @@ var errNotListed = errors.New("the lock has an archive that is not below the rep
 
 // checkListed refuses URLs that the repository's index does not have.
 func (r *httpRepository) checkListed(ctx context.Context, archive string) error {
-	body, err := r.get(ctx, r.indexURL())
+	body, err := r.openAuthorizedURL(ctx, r.indexURL())
 	if err != nil {
 		return err
 	}
@@ -251,7 +252,7 @@ type indexVersion struct {
 
 // readIndex reads index.yaml.
 func (r *httpRepository) readIndex(ctx context.Context) (*indexFile, error) {
-	content, err := r.read(ctx, r.indexURL(), r.limits.Index)
+	content, err := r.readBoundedURL(ctx, r.indexURL(), r.limits.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -262,14 +263,14 @@ func (r *httpRepository) readIndex(ctx context.Context) (*indexFile, error) {
 	return index, nil
 }
 
-// choose implements repository.
-func (r *httpRepository) choose(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error) {
+// resolveVersionRange implements repository.
+func (r *httpRepository) resolveVersionRange(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error) {
 	var chosen v1alpha1.LockedChart
 	index, err := r.index(ctx)
 	if err != nil {
 		return chosen, err
 	}
-	found, err := index.find(name, versions)
+	found, err := index.findVersionInRange(name, versions)
 	if err != nil {
 		return chosen, err
 	}
@@ -287,8 +288,8 @@ func (r *httpRepository) choose(ctx context.Context, name, versions string) (v1a
 	return chosen, nil
 }
 
-// find returns the entry of the version that a range means.
-func (i *indexFile) find(name, versions string) (indexVersion, error) {
+// findVersionInRange returns the entry of the version that a range means.
+func (i *indexFile) findVersionInRange(name, versions string) (indexVersion, error) {
 	var have []string
 	byVersion := map[string]indexVersion{}
 	for _, one := range i.Entries[name] {

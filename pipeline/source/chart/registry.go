@@ -40,8 +40,8 @@ type registryRepository struct {
 // errChartName is about a name that leads to another repository of the registry than one below the URL.
 var errChartName = errors.New("the name of the chart is not one of a chart of a registry")
 
-// connect returns the registry's repository of a chart, for as many bytes as its limits allow.
-func (r *registryRepository) connect(ctx context.Context, chart string) (*oci.Registry, []remote.Option, error) {
+// connectToRegistry returns the registry's repository of a chart, for as many bytes as its limits allow.
+func (r *registryRepository) connectToRegistry(ctx context.Context, chart string) (*oci.Registry, []remote.Option, error) {
 	if slices.ContainsFunc(strings.Split(chart, "/"), func(part string) bool { return part == "" || part == "." || part == ".." }) {
 		return nil, nil, errChartName
 	}
@@ -59,9 +59,9 @@ func (r *registryRepository) connect(ctx context.Context, chart string) (*oci.Re
 	return registry, append(options, remote.WithContext(ctx)), nil
 }
 
-// archive implements repository. The registry has it by its digest.
-func (r *registryRepository) archive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error) {
-	registry, options, err := r.connect(ctx, locked.Name)
+// fetchLockedArchive implements repository. The registry has it by its digest.
+func (r *registryRepository) fetchLockedArchive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error) {
+	registry, options, err := r.connectToRegistry(ctx, locked.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +90,10 @@ func (r *registryRepository) readLayer(ctx context.Context, registry *oci.Regist
 	return content, nil
 }
 
-// choose implements repository. Tags cannot have a plus sign, so that Helm puts _ in its place.
-func (r *registryRepository) choose(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error) {
+// resolveVersionRange implements repository. Tags cannot have a plus sign, so that Helm puts _ in its place.
+func (r *registryRepository) resolveVersionRange(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error) {
 	var chosen v1alpha1.LockedChart
-	registry, options, err := r.connect(ctx, name)
+	registry, options, err := r.connectToRegistry(ctx, name)
 	if err != nil {
 		return chosen, err
 	}

@@ -13,8 +13,8 @@ import (
 // revoked reads what the mirror holds for no longer than that.
 const AccessBound = time.Minute
 
-// noteAccess records that the server has just revealed the repository's content to these credentials.
-func (r *Remote) noteAccess() {
+// recordProvenAccess records that the server has just revealed the repository's content to these credentials.
+func (r *Remote) recordProvenAccess() {
 	now := time.Now()
 	r.lastAccess.Store(&now)
 }

@@ -30,7 +30,7 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 	case response.StatusCode >= http.StatusBadRequest:
 		return withBody(response, nil), nil
 	case request.Method == http.MethodPost:
-		response.Body = readCloser{bounded(request.Context(), response.Body), response.Body}
+		response.Body = readCloser{boundedByContext(request.Context(), response.Body), response.Body}
 		return response, nil
 	case response.StatusCode != http.StatusOK || request.Method != http.MethodGet:
 		return response, nil
@@ -94,8 +94,8 @@ func boundAnswer(ctx context.Context, what string) (context.Context, *answerBoun
 	return context.WithValue(ctx, answerBoundKey{}, bound), bound
 }
 
-// bounded returns an answer within the bound of the context that it was asked for in.
-func bounded(ctx context.Context, answer io.Reader) io.Reader {
+// boundedByContext returns an answer within the bound of the context that it was asked for in.
+func boundedByContext(ctx context.Context, answer io.Reader) io.Reader {
 	bound, ok := ctx.Value(answerBoundKey{}).(*answerBound)
 	if !ok {
 		return answer
@@ -112,9 +112,9 @@ func (b *answerBound) Read(p []byte) (int, error) {
 	return b.answer.Read(p)
 }
 
-// explain returns the error about an answer that exceeded the bound, which go-git does not always report, and other
-// errors unchanged.
-func (b *answerBound) explain(err error) error {
+// explainExceededBound returns the error about an answer that exceeded the bound, which go-git does not always report,
+// and other errors unchanged.
+func (b *answerBound) explainExceededBound(err error) error {
 	if err != nil && b.answer != nil && b.answer.left <= 0 {
 		return &tree.LimitError{What: b.what, Limit: maxHead}
 	}

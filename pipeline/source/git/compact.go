@@ -42,10 +42,10 @@ const (
 func (m *Mirror) compactIfNeeded() error {
 	packs, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "pack-*.idx"))
 	sample, _ := filepath.Glob(filepath.Join(m.dir, "objects", "17", "*"))
-	if len(packs) < compactPacks && len(sample) < compactSample || time.Since(m.looked) < compactPause {
+	if len(packs) < compactPacks && len(sample) < compactSample || time.Since(m.lastCompactionCheck) < compactPause {
 		return nil
 	}
-	m.looked = time.Now()
+	m.lastCompactionCheck = time.Now()
 	before, err := m.compactBefore()
 	if err != nil {
 		return err
@@ -196,8 +196,8 @@ type reachableObjects struct {
 	order   []Hash // as they were seen
 }
 
-// see notes an object, and reports whether it is new.
-func (r *reachableObjects) see(hash Hash) bool {
+// markObjectSeen notes an object, and reports whether it is new.
+func (r *reachableObjects) markObjectSeen(hash Hash) bool {
 	if r.seen[hash] {
 		return false
 	}
@@ -214,7 +214,7 @@ func (r *reachableObjects) walkCommit(hash Hash) error {
 	if err != nil {
 		return err
 	}
-	r.see(hash)
+	r.markObjectSeen(hash)
 	return r.walkTree(decoded.TreeHash)
 }
 
@@ -237,7 +237,7 @@ func contentOf(encoded plumbing.EncodedObject) ([]byte, error) {
 }
 
 func (r *reachableObjects) walkTree(hash Hash) error {
-	if !r.see(hash) {
+	if !r.markObjectSeen(hash) {
 		return nil
 	}
 	encoded, err := r.storage.EncodedObject(plumbing.TreeObject, hash)
@@ -255,7 +255,7 @@ func (r *reachableObjects) walkTree(hash Hash) error {
 			dirs = append(dirs, hash)
 		case filemode.Submodule:
 		default:
-			r.see(hash)
+			r.markObjectSeen(hash)
 		}
 	})
 	for _, dir := range dirs {

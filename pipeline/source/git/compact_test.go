@@ -90,15 +90,15 @@ func TestManySmallObjectsAreNotCountedAgainAndAgain(t *testing.T) {
 		}
 	}
 	add(0, 256*(compactSample+15))
-	if err := m.compactIfNeeded(); err != nil || m.looked.IsZero() {
+	if err := m.compactIfNeeded(); err != nil || m.lastCompactionCheck.IsZero() {
 		t.Fatalf("it was not looked: %v", err)
 	}
-	first := m.looked
-	if err := m.compactIfNeeded(); err != nil || m.looked != first {
+	first := m.lastCompactionCheck
+	if err := m.compactIfNeeded(); err != nil || m.lastCompactionCheck != first {
 		t.Errorf("it was looked again at once: %v", err)
 	}
-	m.looked = time.Now().Add(-compactPause - time.Second)
-	if err := m.compactIfNeeded(); err != nil || !m.looked.After(first) {
+	m.lastCompactionCheck = time.Now().Add(-compactPause - time.Second)
+	if err := m.compactIfNeeded(); err != nil || !m.lastCompactionCheck.After(first) {
 		t.Errorf("it was not looked again later: %v", err)
 	}
 }

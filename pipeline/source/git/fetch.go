@@ -55,7 +55,7 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 		return nil, fmt.Errorf("waiting for the mirror of %s: %w", remote.url, err)
 	}
 	defer unlock()
-	if err := m.mendDamage(); err != nil {
+	if err := m.discardDamagedObjects(); err != nil {
 		return nil, err
 	}
 	session, err := remote.openUploadPack(ctx)
@@ -75,20 +75,20 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 	if err != nil {
 		err := m.fetchCommit(ctx, remote.endpoint.Host, session, refs, want, m.knownCommits(name))
 		if errors.Is(err, errThinTooLarge) {
-			err = m.fetchAgain(ctx, remote, want)
+			err = m.fetchWholeCommit(ctx, remote, want)
 		}
 		if err == nil {
 			commit, err = m.Commit(want)
 		}
 		if err != nil && m.isIncomplete(err) {
-			commit, err = m.cloneAgain(ctx, remote, want)
+			commit, err = m.cloneFromScratch(ctx, remote, want)
 		}
 		if err != nil {
 			return nil, unavailableError(remote, ref, err)
 		}
 	}
 	commit.Ref = name
-	m.noteHead(name, commit.Hash)
+	m.recordFetchedHead(name, commit.Hash)
 	return commit, nil
 }
 
@@ -118,19 +118,19 @@ func unavailableError(remote *Remote, ref Ref, err error) error {
 	return fmt.Errorf("fetching from %s: %w", remote.url, err)
 }
 
-// cloneAgain begins with an empty mirror.
-func (m *Mirror) cloneAgain(ctx context.Context, remote *Remote, want Hash) (*Commit, error) {
+// cloneFromScratch begins with an empty mirror.
+func (m *Mirror) cloneFromScratch(ctx context.Context, remote *Remote, want Hash) (*Commit, error) {
 	if err := m.recreateMirror(); err != nil {
 		return nil, err
 	}
-	if err := m.fetchAgain(ctx, remote, want); err != nil {
+	if err := m.fetchWholeCommit(ctx, remote, want); err != nil {
 		return nil, err
 	}
 	return m.Commit(want)
 }
 
-// fetchAgain asks for all of a commit.
-func (m *Mirror) fetchAgain(ctx context.Context, remote *Remote, want Hash) error {
+// fetchWholeCommit asks for all of a commit.
+func (m *Mirror) fetchWholeCommit(ctx context.Context, remote *Remote, want Hash) error {
 	session, err := remote.openUploadPack(ctx)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (m *Mirror) fetchCommit(ctx context.Context, server string, session transpo
 	ctx, bound := boundAnswer(ctx, sizeOfHead)
 	response, err := session.UploadPack(ctx, request)
 	if err != nil {
-		return bound.explain(err)
+		return bound.explainExceededBound(err)
 	}
 	defer response.Close()
 	bound.lifted = true // the pack has bounds of its own

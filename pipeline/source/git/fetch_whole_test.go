@@ -56,7 +56,7 @@ func TestAnOldCommitIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(m.trees)
-	m.recent = nil
+	m.treeOrder = nil
 	if _, err := tree.NewView(m.Tree(second), tree.Limits{}).Read("shared/a"); err == nil {
 		t.Fatal("the case loses nothing")
 	}

@@ -22,19 +22,19 @@ import (
 // A mirror is a copy, and a crash of the machine or its disk can damage it. What cannot be read is noted when it is found,
 // and the next fetch throws the copy away and begins a new one.
 
-// noteDamage records an object that exists and cannot be read, and returns the error unchanged.
-func (m *Mirror) noteDamage(id Hash, err error) error {
+// recordDamagedObject records an object that exists and cannot be read, and returns the error unchanged.
+func (m *Mirror) recordDamagedObject(id Hash, err error) error {
 	var limit *tree.LimitError
-	if err == nil || errors.Is(err, plumbing.ErrObjectNotFound) || errors.As(err, &limit) || !ofContent(err) {
+	if err == nil || errors.Is(err, plumbing.ErrObjectNotFound) || errors.As(err, &limit) || !isContentError(err) {
 		return err
 	}
 	m.unreadable.Store(&id)
 	return fmt.Errorf("the mirror is damaged and will be made anew: %w", err)
 }
 
-// ofContent returns false for a system error, such as too many open files, after which the same file may well be
+// isContentError returns false for a system error, such as too many open files, after which the same file may well be
 // readable. A file that is missing although its index exists is damage.
-func ofContent(err error) bool {
+func isContentError(err error) bool {
 	var path *fs.PathError
 	return !errors.As(err, &path) || errors.Is(err, fs.ErrNotExist)
 }
@@ -42,9 +42,9 @@ func ofContent(err error) bool {
 // Damaged reports whether something was found that cannot be read. The next fetch mends it.
 func (m *Mirror) Damaged() bool { return m.unreadable.Load() != nil }
 
-// mendDamage discards the damaged objects if the damage still exists: another process may have repaired it. The
-// caller must hold the lock.
-func (m *Mirror) mendDamage() error {
+// discardDamagedObjects discards the damaged objects if the damage still exists: another process may have repaired it.
+// The caller must hold the lock.
+func (m *Mirror) discardDamagedObjects() error {
 	id := m.unreadable.Load()
 	if id == nil {
 		return nil
@@ -78,7 +78,7 @@ func isReadable(storage *filesystem.Storage, id Hash) bool {
 func (m *Mirror) recreateMirror() error {
 	m.treesMu.Lock()
 	clear(m.trees)
-	m.recent = nil
+	m.treeOrder = nil
 	m.treesMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -41,8 +41,8 @@ func newSharedListing() sharedListing {
 	return sharedListing{turn: make(chan struct{}, 1), mu: &sync.Mutex{}}
 }
 
-// keep keeps a list that the server was asked for at a time, unless a newer one is kept or it is very long.
-func (l *sharedListing) keep(refs Refs, asked time.Time) {
+// keepNewestRefs keeps a list that the server was asked for at a time, unless a newer one is kept or it is very long.
+func (l *sharedListing) keepNewestRefs(refs Refs, asked time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if asked.Before(l.asked) {
@@ -54,7 +54,7 @@ func (l *sharedListing) keep(refs Refs, asked time.Time) {
 	}
 }
 
-func (l *sharedListing) since(at time.Time) (Refs, bool) {
+func (l *sharedListing) refsListedSince(at time.Time) (Refs, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refs, !l.asked.IsZero() && !l.asked.Before(at)
@@ -69,7 +69,7 @@ func (r *Remote) ListSince(ctx context.Context, at time.Time) (Refs, error) {
 	case <-ctx.Done():
 		return Refs{}, fmt.Errorf("waiting for the references of %s: %w", r.url, ctx.Err())
 	}
-	if refs, ok := r.listings.since(at); ok {
+	if refs, ok := r.listings.refsListedSince(at); ok {
 		return refs, nil
 	}
 	return r.List(ctx)

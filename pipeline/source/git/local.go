@@ -33,7 +33,7 @@ func OpenLocal(dir string) (*Local, error) {
 		return nil, fmt.Errorf("opening the repository of %s: it is not kept in files", dir)
 	}
 	mirror := &Mirror{
-		dir: storage.Filesystem().Root(), files: indexedFS{storage.Filesystem()}, limits: DefaultLimits(), turn: make(chan struct{}, 1), storage: storage,
+		dir: storage.Filesystem().Root(), files: indexedFS{storage.Filesystem()}, limits: DefaultLimits(), fetchLock: make(chan struct{}, 1), storage: storage,
 		trees: map[Hash]*tree.Tree{},
 	}
 	return &Local{mirror: mirror, repository: repository}, nil

@@ -46,11 +46,11 @@ type Mirror struct {
 	dir    string
 	limits Limits
 
-	// turn serializes fetches and writes, so that the same commit is not fetched twice. It is a channel because
+	// fetchLock serializes fetches and writes, so that the same commit is not fetched twice. It is a channel because
 	// waiting must end with the context.
-	turn   chan struct{}
-	looked time.Time       // when it was last looked what could be compacted; for the holder of the turn
-	heads  map[string]Hash // what references were fetched at last; for the holder of the turn
+	fetchLock           chan struct{}
+	lastCompactionCheck time.Time       // when it was last looked what could be compacted; for the holder of the turn
+	heads               map[string]Hash // what references were fetched at last; for the holder of the turn
 
 	files   indexedFS
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
@@ -59,9 +59,9 @@ type Mirror struct {
 	settled bool     // storage was opened long enough after listed was first seen, so that a later change shows
 
 	// treesMu is never taken by who holds mu: a tree that is read holds a lock of its own and then wants mu.
-	treesMu sync.Mutex
-	trees   map[Hash]*tree.Tree
-	recent  []Hash // of trees, oldest first
+	treesMu   sync.Mutex
+	trees     map[Hash]*tree.Tree
+	treeOrder []Hash // of trees, oldest first
 
 	unreadable atomic.Pointer[Hash] // an object that is damaged
 }
@@ -84,7 +84,7 @@ func (s *Store) Mirror(url string) (*Mirror, error) {
 }
 
 func (s *Store) newMirror(dir string) *Mirror {
-	m := &Mirror{dir: dir, limits: s.limits, turn: make(chan struct{}, 1), trees: map[Hash]*tree.Tree{}}
+	m := &Mirror{dir: dir, limits: s.limits, fetchLock: make(chan struct{}, 1), trees: map[Hash]*tree.Tree{}}
 	m.files = newIndexed(m.dir)
 	return m
 }
@@ -152,16 +152,16 @@ func (m *Mirror) listPacks() packList {
 // lockMirror acquires the turn in this process and the lock among processes.
 func (m *Mirror) lockMirror(ctx context.Context) (unlock func(), err error) {
 	select {
-	case m.turn <- struct{}{}:
+	case m.fetchLock <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	release, err := m.lockFile(ctx)
 	if err != nil {
-		<-m.turn
+		<-m.fetchLock
 		return nil, err
 	}
-	return func() { release(); <-m.turn }, nil
+	return func() { release(); <-m.fetchLock }, nil
 }
 
 func (m *Mirror) lockFile(ctx context.Context) (func(), error) {
@@ -210,7 +210,7 @@ func (m *Mirror) encodedObject(kind plumbing.ObjectType, id Hash) (plumbing.Enco
 	if err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
 		m.reopenStorage() // where one index could not be read, it does not know of the others
 	}
-	return object, m.noteDamage(id, err)
+	return object, m.recordDamagedObject(id, err)
 }
 
 // Has reports whether an object is in the mirror.
@@ -233,7 +233,7 @@ func (m *Mirror) readObject(kind plumbing.ObjectType, id Hash, max int64) ([]byt
 	defer m.mu.Unlock()
 	r, err := object.Reader()
 	if err != nil {
-		return nil, m.noteDamage(id, err)
+		return nil, m.recordDamagedObject(id, err)
 	}
 	defer r.Close()
 	content := make([]byte, 0, object.Size()+1) // one more, so that reading on to the end does not double it
@@ -247,7 +247,7 @@ func (m *Mirror) readObject(kind plumbing.ObjectType, id Hash, max int64) ([]byt
 			return content, nil
 		}
 		if err != nil {
-			return nil, m.noteDamage(id, err)
+			return nil, m.recordDamagedObject(id, err)
 		}
 	}
 }
@@ -264,13 +264,13 @@ func (m *Mirror) Tree(commit *Commit) *tree.Tree {
 		return t
 	}
 	t := tree.New(&mirrorObjects{m}, commit.Tree.String())
-	if n := len(m.recent); n > 0 {
-		t = m.trees[m.recent[n-1]].Next(commit.Tree.String())
+	if n := len(m.treeOrder); n > 0 {
+		t = m.trees[m.treeOrder[n-1]].Next(commit.Tree.String())
 	}
 	m.trees[commit.Tree] = t
-	if m.recent = append(m.recent, commit.Tree); len(m.recent) > keepTrees {
-		delete(m.trees, m.recent[0])
-		m.recent = m.recent[1:]
+	if m.treeOrder = append(m.treeOrder, commit.Tree); len(m.treeOrder) > keepTrees {
+		delete(m.trees, m.treeOrder[0])
+		m.treeOrder = m.treeOrder[1:]
 	}
 	return t
 }

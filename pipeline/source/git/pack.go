@@ -55,7 +55,7 @@ func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Read
 	pack := bufio.NewReaderSize(incoming, 64<<10)
 	// The number of objects is the last third of the head, and known before anything is transferred.
 	if start, err := pack.Peek(12); err == nil {
-		if err := m.tooMany(binary.BigEndian.Uint32(start[8:])); err != nil {
+		if err := m.checkObjectCount(binary.BigEndian.Uint32(start[8:])); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Read
 	if err != nil {
 		return err
 	}
-	if release, err = found.reserve(ctx, server); err != nil {
+	if release, err = found.reserveUnpackMemory(ctx, server); err != nil {
 		return err
 	}
 	defer release()
@@ -130,8 +130,9 @@ const (
 	parserCache, objectCost = 96 << 20, 320
 )
 
-// reserve waits until a pack may be unpacked: for the memory that it needs, and, if it takes long, for its turn.
-func (p packSummary) reserve(ctx context.Context, server string) (release func(), err error) {
+// reserveUnpackMemory waits until a pack may be unpacked: for the memory that it needs, and, if it takes long, for its
+// turn.
+func (p packSummary) reserveUnpackMemory(ctx context.Context, server string) (release func(), err error) {
 	memory := min(p.bytes, parserCache) + 3*p.largest + objectCost*int64(p.count)
 	if p.count <= unpackLimit && p.bytes <= thinBytes || p.thin {
 		memory = max(memory, 2*p.bytes) // all of it is held at once
@@ -182,10 +183,10 @@ func (m *Mirror) scanPack(ctx context.Context, file *os.File) (found packSummary
 		}
 		// Before the object is inflated: a file of zeros is small until then.
 		if header.Length > m.limits.ObjectBytes {
-			return found, m.tooLarge(header.Length)
+			return found, m.objectSizeError(header.Length)
 		}
 		if inflated += header.Length; m.limits.UnpackedBytes > 0 && inflated > m.limits.UnpackedBytes {
-			return found, m.tooMuch()
+			return found, m.unpackedSizeError()
 		}
 		delta := header.Type == plumbing.OFSDeltaObject || header.Type == plumbing.REFDeltaObject
 		start := &headBuffer{max: 20}
@@ -197,31 +198,31 @@ func (m *Mirror) scanPack(ctx context.Context, file *os.File) (found packSummary
 			size = start.deltaTarget()
 		}
 		if size > m.limits.ObjectBytes {
-			return found, m.tooLarge(size)
+			return found, m.objectSizeError(size)
 		}
 		found.count++
 		found.bytes += size
 		found.largest = max(found.largest, size)
 		if m.limits.UnpackedBytes > 0 && found.bytes > m.limits.UnpackedBytes {
-			return found, m.tooMuch()
+			return found, m.unpackedSizeError()
 		}
 		found.thin = found.thin || header.Type == plumbing.REFDeltaObject
 	}
 	return found, nil
 }
 
-func (m *Mirror) tooMany(count uint32) error {
+func (m *Mirror) checkObjectCount(count uint32) error {
 	if m.limits.Objects > 0 && int64(count) > int64(m.limits.Objects) {
 		return &tree.LimitError{What: fmt.Sprintf("number of files and directories of the fetched commit (%d)", count), Limit: int64(m.limits.Objects)}
 	}
 	return nil
 }
 
-func (m *Mirror) tooLarge(size int64) error {
+func (m *Mirror) objectSizeError(size int64) error {
 	return &tree.LimitError{What: fmt.Sprintf("size of the largest file of the fetched commit in bytes (%d)", size), Limit: m.limits.ObjectBytes}
 }
 
-func (m *Mirror) tooMuch() error {
+func (m *Mirror) unpackedSizeError() error {
 	return &tree.LimitError{What: "size of all files of the fetched commit in bytes", Limit: m.limits.UnpackedBytes}
 }
 
@@ -317,7 +318,7 @@ func (s thinStorage) EncodedObject(kind plumbing.ObjectType, hash Hash) (plumbin
 	return s.m.encodedObject(kind, hash)
 }
 
-func (m *Mirror) inMemory(file packReader) (*memory.Storage, error) {
+func (m *Mirror) unpackInMemory(file packReader) (*memory.Storage, error) {
 	objects := thinStorage{memory.NewStorage(), m}
 	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(file), objects)
 	if err != nil {
@@ -331,7 +332,7 @@ func (m *Mirror) inMemory(file packReader) (*memory.Storage, error) {
 
 // unpackLoose stores every object on its own.
 func (m *Mirror) unpackLoose(file packReader) error {
-	objects, err := m.inMemory(file)
+	objects, err := m.unpackInMemory(file)
 	if err != nil {
 		return err
 	}
@@ -340,7 +341,7 @@ func (m *Mirror) unpackLoose(file packReader) error {
 
 // completeThinPack makes a pack that needs no other out of a thin one.
 func (m *Mirror) completeThinPack(thin packReader) error {
-	objects, err := m.inMemory(thin)
+	objects, err := m.unpackInMemory(thin)
 	if err != nil {
 		return err
 	}

@@ -66,8 +66,8 @@ func (m *Mirror) knownCommits(reference string) []Hash {
 	return append(haves, before...)
 }
 
-// noteHead notes what a reference was fetched at, for its next fetch.
-func (m *Mirror) noteHead(reference string, commit Hash) {
+// recordFetchedHead notes what a reference was fetched at, for its next fetch.
+func (m *Mirror) recordFetchedHead(reference string, commit Hash) {
 	if reference == "" {
 		return
 	}

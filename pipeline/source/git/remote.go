@@ -166,17 +166,17 @@ func (r *Remote) readAdvertised(ctx context.Context, session transport.UploadPac
 	asked := time.Now()
 	adv, err := session.AdvertisedReferencesContext(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		r.noteAccess()
+		r.recordProvenAccess()
 		refs := Refs{ByName: map[string]Hash{}, caps: capability.NewList()}
-		r.listings.keep(refs, asked)
+		r.listings.keepNewestRefs(refs, asked)
 		return refs, nil
 	}
 	if err != nil {
 		return Refs{}, r.explainError("listing the references of", err)
 	}
-	r.noteAccess()
+	r.recordProvenAccess()
 	refs := refsOf(adv)
-	r.listings.keep(refs, asked)
+	r.listings.keepNewestRefs(refs, asked)
 	return refs, nil
 }
 
@@ -292,7 +292,7 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 	request.Progress = sideband.Progress(messages)
 	asking, bound := boundAnswer(ctx, sizeOfReport)
 	report, err := p.session.ReceivePack(asking, request)
-	err = bound.explain(err)
+	err = bound.explainExceededBound(err)
 	var failure error
 	switch {
 	case err == nil && report == nil:

@@ -197,7 +197,7 @@ func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRe
 			return s.addRemoteOutput(fmt.Errorf("asking for objects: %w", err))
 		}
 		pack := &sshPack{s: s, ctx: ctx, stop: context.AfterFunc(ctx, s.dropConnection)}
-		if err := response.Decode(readCloser{bounded(ctx, pack), pack}); err != nil {
+		if err := response.Decode(readCloser{boundedByContext(ctx, pack), pack}); err != nil {
 			return s.addRemoteOutput(fmt.Errorf("reading the answer: %w", err))
 		}
 		return nil
@@ -257,7 +257,7 @@ func (s *sshSession) ReceivePack(ctx context.Context, request *packp.ReferenceUp
 			// The exit status of the command is the only information available.
 			return s.session.Wait()
 		}
-		if err := report.Decode(demuxReport(request, bounded(ctx, s.out))); err != nil {
+		if err := report.Decode(demuxReport(request, boundedByContext(ctx, s.out))); err != nil {
 			return s.addRemoteOutput(fmt.Errorf("reading the answer: %w", err))
 		}
 		return nil

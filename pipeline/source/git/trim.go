@@ -26,8 +26,8 @@ type storedMirror struct {
 	used time.Time // when a commit was fetched last
 }
 
-// stored lists the mirrors, those with the oldest last fetch first, with their total size.
-func (s *Store) stored() (all []storedMirror, size int64) {
+// mirrorsByAge lists the mirrors, those with the oldest last fetch first, with their total size.
+func (s *Store) mirrorsByAge() (all []storedMirror, size int64) {
 	dirs, _ := filepath.Glob(filepath.Join(s.dir, "*.git"))
 	for _, dir := range dirs {
 		one := storedMirror{dir: dir, size: sizeOf(filepath.Join(dir, "objects"))}
@@ -55,7 +55,7 @@ func sizeOf(dir string) (size int64) {
 
 // Size is how many bytes all mirrors take.
 func (s *Store) Size() int64 {
-	_, size := s.stored()
+	_, size := s.mirrorsByAge()
 	return size
 }
 
@@ -63,7 +63,7 @@ func (s *Store) Size() int64 {
 // the mirrors whose last fetch is oldest. A reader of a removed commit finds files missing, so it must be called
 // when no reader is active. A commit that is fetched again is kept again.
 func (s *Store) Trim(ctx context.Context, limit int64) error {
-	all, size := s.stored()
+	all, size := s.mirrorsByAge()
 	if size <= limit {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (s *Store) Trim(ctx context.Context, limit int64) error {
 		if size <= target {
 			break
 		}
-		if err := s.mirrorIn(one.dir).trim(ctx, max(0, one.size-(size-target))); err != nil {
+		if err := s.mirrorIn(one.dir).trimToNewestCommits(ctx, max(0, one.size-(size-target))); err != nil {
 			errs = append(errs, fmt.Errorf("making room in %s: %w", one.dir, err))
 			continue
 		}
@@ -96,8 +96,8 @@ func (s *Store) mirrorIn(dir string) *Mirror {
 	return m
 }
 
-// trim keeps the newest commits, as many as have room, and of the files only those that they need.
-func (m *Mirror) trim(ctx context.Context, limit int64) error {
+// trimToNewestCommits keeps the newest commits, as many as have room, and of the files only those that they need.
+func (m *Mirror) trimToNewestCommits(ctx context.Context, limit int64) error {
 	unlock, err := m.lockMirror(ctx)
 	if err != nil {
 		return fmt.Errorf("waiting for the mirror: %w", err)
@@ -112,19 +112,19 @@ func (m *Mirror) trim(ctx context.Context, limit int64) error {
 	commits, keep := m.shallowCommits(), 0
 	for i := len(commits) - 1; i >= 0; i-- {
 		from := len(needed.order)
-		if needed.walkCommit(commits[i]) != nil || files.with(needed.order[from:]) > limit {
+		if needed.walkCommit(commits[i]) != nil || files.sizeWithObjects(needed.order[from:]) > limit {
 			break // one that is damaged is fetched again
 		}
-		files.keep()
+		files.keepLastMeasured()
 		keep++
 	}
 	if err := m.writeShallow(commits[len(commits)-keep:]); err != nil {
 		return err
 	}
-	err = files.remove()
+	err = files.removeUnkeptFiles()
 	m.treesMu.Lock()
 	clear(m.trees)
-	m.recent = nil
+	m.treeOrder = nil
 	m.treesMu.Unlock()
 	m.mu.Lock()
 	m.reopenStorage()
@@ -168,8 +168,8 @@ func (m *Mirror) storedFiles() *storedFiles {
 	return f
 }
 
-// with returns the size of what stays together with some objects.
-func (f *storedFiles) with(objects []Hash) int64 {
+// sizeWithObjects returns the size of what stays together with some objects.
+func (f *storedFiles) sizeWithObjects(objects []Hash) int64 {
 	f.moreSize, f.morePacks, f.moreSingle = f.size, map[*packFile]bool{}, nil
 	for _, hash := range objects {
 		if size, ok := f.loose[hash]; ok {
@@ -198,8 +198,8 @@ func (f *storedFiles) with(objects []Hash) int64 {
 	return f.moreSize
 }
 
-// keep has those stay that the last call of with was about.
-func (f *storedFiles) keep() {
+// keepLastMeasured has those stay that the last call of with was about.
+func (f *storedFiles) keepLastMeasured() {
 	f.size = f.moreSize
 	for p := range f.morePacks {
 		f.stay[p] = true
@@ -209,8 +209,8 @@ func (f *storedFiles) keep() {
 	}
 }
 
-// remove removes all that do not stay.
-func (f *storedFiles) remove() error {
+// removeUnkeptFiles removes all that do not stay.
+func (f *storedFiles) removeUnkeptFiles() error {
 	var errs []error
 	gone := func(name string) {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -48,7 +48,7 @@ type hostAPI struct {
 	status     func(commit string) string
 }
 
-func below(parent string) func(u URL) string {
+func webURLBelow(parent string) func(u URL) string {
 	return func(u URL) string {
 		_, repository := u.Web()
 		return parent + repository
@@ -66,13 +66,13 @@ var apis = []hostAPI{
 			return "https://api.github.com"
 		}
 		return "https://" + host + "/api/v3" // GitHub Enterprise Server has it below the host itself
-	}, below("/repos/"), statusBelow("/statuses/COMMIT")},
+	}, webURLBelow("/repos/"), statusBelow("/statuses/COMMIT")},
 	{GitLab, func(u URL) string { return u.webServer() + "/api/v4" }, func(u URL) string {
 		_, repository := u.Web()
 		return "/projects/" + url.PathEscape(repository)
 	}, statusBelow("/statuses/COMMIT")},
-	{Gitea, func(u URL) string { return u.webServer() + "/api/v1" }, below("/repos/"), statusBelow("/statuses/COMMIT")},
-	{BitbucketCloud, func(URL) string { return "https://api.bitbucket.org/2.0" }, below("/repositories/"), statusBelow("/commit/COMMIT/statuses/build")},
+	{Gitea, func(u URL) string { return u.webServer() + "/api/v1" }, webURLBelow("/repos/"), statusBelow("/statuses/COMMIT")},
+	{BitbucketCloud, func(URL) string { return "https://api.bitbucket.org/2.0" }, webURLBelow("/repositories/"), statusBelow("/commit/COMMIT/statuses/build")},
 	// The API of build statuses is of 7.4 and later (developer.atlassian.com, "Bitbucket Data Center REST API").
 	{BitbucketServer, bitbucketServerBase, bitbucketServerRepository, statusBelow("/commits/COMMIT/builds")},
 	// learn.microsoft.com, "Statuses - Create".

@@ -54,11 +54,11 @@ func (t *Tree) mountSource(at string, from *Tree, replace bool) error {
 			return fmt.Errorf("%s is not a directory: %w", path.Join(dir, name), ErrOccupied)
 		case rest != "":
 			// It has no ID that an object could have.
-			entries.add(Entry{Name: name, Mode: Dir, ID: "mounted " + path.Join(dir, name)})
+			entries.addOrReplaceEntry(Entry{Name: name, Mode: Dir, ID: "mounted " + path.Join(dir, name)})
 		case exists && !replace:
 			return ErrOccupied
 		default:
-			entries.add(Entry{Name: name, Mode: Submodule, ID: from.root})
+			entries.addOrReplaceEntry(Entry{Name: name, Mode: Submodule, ID: from.root})
 		}
 	}
 	maps.DeleteFunc(t.mounts, func(name string, _ *Tree) bool { return name == at || strings.HasPrefix(name, at+"/") })
@@ -88,12 +88,12 @@ func (t *Tree) overlayOf(dir string) (*dirEntries, error) {
 		return nil, err
 	}
 	for _, entry := range d.entries {
-		own.add(entry)
+		own.addOrReplaceEntry(entry)
 	}
 	return own, nil
 }
 
-func (d *dirEntries) add(entry Entry) {
+func (d *dirEntries) addOrReplaceEntry(entry Entry) {
 	if i, ok := d.byName[entry.Name]; ok {
 		d.entries[i] = entry
 		return

@@ -60,7 +60,7 @@ func (v *View) Record() Record {
 	return record
 }
 
-func (v *View) noteAccess(op Op, name, outcome string) {
+func (v *View) recordAccess(op Op, name, outcome string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.record[accessKey{op, strings.Trim(name, "/")}] = outcome

@@ -89,7 +89,7 @@ func (v *View) Beside(t *Tree) *View {
 // Lookup implements Reader.
 func (v *View) Lookup(name string) (Info, error) {
 	found, err := v.findPath(name)
-	v.noteAccess(OpLookup, name, lookupOutcome(found, err))
+	v.recordAccess(OpLookup, name, lookupOutcome(found, err))
 	if err != nil {
 		return Info{}, err
 	}
@@ -101,14 +101,14 @@ func infoOf(n foundNode) Info {
 }
 
 // Read implements Reader.
-func (v *View) Read(name string) ([]byte, error) { return v.read(name, (*Tree).readBlob) }
+func (v *View) Read(name string) ([]byte, error) { return v.readBlobAt(name, (*Tree).readBlob) }
 
 // ReadOnce is Read for a file that is not expected to be read again: the tree does not keep its content.
-func (v *View) ReadOnce(name string) ([]byte, error) { return v.read(name, (*Tree).readBlobOnce) }
+func (v *View) ReadOnce(name string) ([]byte, error) { return v.readBlobAt(name, (*Tree).readBlobOnce) }
 
-func (v *View) read(name string, blob func(t *Tree, id string, max int64) ([]byte, error)) ([]byte, error) {
+func (v *View) readBlobAt(name string, blob func(t *Tree, id string, max int64) ([]byte, error)) ([]byte, error) {
 	found, err := v.findPath(name)
-	v.noteAccess(OpRead, name, readOutcome(found, err))
+	v.recordAccess(OpRead, name, readOutcome(found, err))
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +146,11 @@ func (v *View) List(name string) ([]Info, error) {
 		err = pathError(name, errors.New("is not a directory"))
 	}
 	if err != nil {
-		v.noteAccess(OpList, name, lookupOutcome(found, err))
+		v.recordAccess(OpList, name, lookupOutcome(found, err))
 		return nil, err
 	}
 	list, err := v.tree.listDirectory(found, v.spent.visitDirectory)
-	v.noteAccess(OpList, name, listOutcome(list, err))
+	v.recordAccess(OpList, name, listOutcome(list, err))
 	return list, err
 }
 

@@ -38,28 +38,28 @@ type Resource struct {
 
 // Resources are all that are listed, with the verb list alone.
 var Resources = []Resource{
-	{GroupVersionResource: resource("", "pods"), Kind: "Pod", Needed: true},
-	{GroupVersionResource: resource("apps", "replicasets"), Kind: "ReplicaSet"},
-	{GroupVersionResource: resource("apps", "deployments"), Kind: "Deployment"},
-	{GroupVersionResource: resource("apps", "statefulsets"), Kind: "StatefulSet"},
-	{GroupVersionResource: resource("apps", "daemonsets"), Kind: "DaemonSet"},
-	{GroupVersionResource: resource("apps", "controllerrevisions"), Kind: "ControllerRevision"},
-	{GroupVersionResource: resource("batch", "jobs"), Kind: "Job"},
-	{GroupVersionResource: resource("batch", "cronjobs"), Kind: "CronJob"},
-	{GroupVersionResource: resource("", "replicationcontrollers"), Kind: "ReplicationController"},
-	{GroupVersionResource: resource("", "serviceaccounts"), Kind: "ServiceAccount"},
-	{GroupVersionResource: resource("", "limitranges"), Kind: "LimitRange"},
-	{GroupVersionResource: resource("", "namespaces"), Kind: "Namespace", Cluster: true},
-	{GroupVersionResource: resource("scheduling.k8s.io", "priorityclasses"), Kind: "PriorityClass", Cluster: true},
-	{GroupVersionResource: resource("node.k8s.io", "runtimeclasses"), Kind: "RuntimeClass", Cluster: true},
-	{GroupVersionResource: resource("admissionregistration.k8s.io", "mutatingwebhookconfigurations"), Kind: "MutatingWebhookConfiguration", Cluster: true},
+	{GroupVersionResource: versionOneResource("", "pods"), Kind: "Pod", Needed: true},
+	{GroupVersionResource: versionOneResource("apps", "replicasets"), Kind: "ReplicaSet"},
+	{GroupVersionResource: versionOneResource("apps", "deployments"), Kind: "Deployment"},
+	{GroupVersionResource: versionOneResource("apps", "statefulsets"), Kind: "StatefulSet"},
+	{GroupVersionResource: versionOneResource("apps", "daemonsets"), Kind: "DaemonSet"},
+	{GroupVersionResource: versionOneResource("apps", "controllerrevisions"), Kind: "ControllerRevision"},
+	{GroupVersionResource: versionOneResource("batch", "jobs"), Kind: "Job"},
+	{GroupVersionResource: versionOneResource("batch", "cronjobs"), Kind: "CronJob"},
+	{GroupVersionResource: versionOneResource("", "replicationcontrollers"), Kind: "ReplicationController"},
+	{GroupVersionResource: versionOneResource("", "serviceaccounts"), Kind: "ServiceAccount"},
+	{GroupVersionResource: versionOneResource("", "limitranges"), Kind: "LimitRange"},
+	{GroupVersionResource: versionOneResource("", "namespaces"), Kind: "Namespace", Cluster: true},
+	{GroupVersionResource: versionOneResource("scheduling.k8s.io", "priorityclasses"), Kind: "PriorityClass", Cluster: true},
+	{GroupVersionResource: versionOneResource("node.k8s.io", "runtimeclasses"), Kind: "RuntimeClass", Cluster: true},
+	{GroupVersionResource: versionOneResource("admissionregistration.k8s.io", "mutatingwebhookconfigurations"), Kind: "MutatingWebhookConfiguration", Cluster: true},
 	{
-		GroupVersionResource: resource("admissionregistration.k8s.io", "mutatingadmissionpolicies"), Kind: "MutatingAdmissionPolicy", Cluster: true,
+		GroupVersionResource: versionOneResource("admissionregistration.k8s.io", "mutatingadmissionpolicies"), Kind: "MutatingAdmissionPolicy", Cluster: true,
 		Earlier: []string{"v1beta1", "v1alpha1"},
 	},
 }
 
-func resource(group, name string) schema.GroupVersionResource {
+func versionOneResource(group, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
 }
 
@@ -126,7 +126,7 @@ func List(ctx context.Context, config *rest.Config, resources []Resource, namesp
 	group.SetLimit(4)
 	for i, one := range resources {
 		group.Go(func() (err error) {
-			found[i], err = r.read(ctx, one)
+			found[i], err = r.listFirstServedVersion(ctx, one)
 			return err
 		})
 	}
@@ -163,8 +163,8 @@ type part struct {
 	unread  bool
 }
 
-// read lists a resource in the namespaces, of the first of its versions that the cluster has.
-func (r *reader) read(ctx context.Context, one Resource) (part, error) {
+// listFirstServedVersion lists a resource in the namespaces, of the first of its versions that the cluster has.
+func (r *reader) listFirstServedVersion(ctx context.Context, one Resource) (part, error) {
 	out, err := r.readVersion(ctx, one)
 	for _, version := range one.Earlier {
 		if !apierrors.IsNotFound(err) {
@@ -185,21 +185,21 @@ func (r *reader) read(ctx context.Context, one Resource) (part, error) {
 func (r *reader) readVersion(ctx context.Context, one Resource) (out part, err error) {
 	switch {
 	case one.Cluster || len(r.namespaces) == 0:
-		out.objects, err = r.list(ctx, one, "", nil)
+		out.objects, err = r.listAllPages(ctx, one, "", nil)
 	case len(r.namespaces) <= fewNamespaces:
-		out.objects, err = r.each(ctx, one)
+		out.objects, err = r.listEachNamespace(ctx, one)
 	default:
-		if out.objects, err = r.list(ctx, one, "", setOf(r.namespaces)); apierrors.IsForbidden(err) {
-			out.objects, err = r.each(ctx, one)
+		if out.objects, err = r.listAllPages(ctx, one, "", setOf(r.namespaces)); apierrors.IsForbidden(err) {
+			out.objects, err = r.listEachNamespace(ctx, one)
 		}
 	}
 	return out, err
 }
 
-// each lists a resource in one namespace after the other.
-func (r *reader) each(ctx context.Context, one Resource) (out []map[string]any, err error) {
+// listEachNamespace lists a resource in one namespace after the other.
+func (r *reader) listEachNamespace(ctx context.Context, one Resource) (out []map[string]any, err error) {
 	for _, namespace := range r.namespaces {
-		found, err := r.list(ctx, one, namespace, nil)
+		found, err := r.listAllPages(ctx, one, namespace, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -208,8 +208,8 @@ func (r *reader) each(ctx context.Context, one Resource) (out []map[string]any, 
 	return out, nil
 }
 
-// list reads a resource page by page. A list that has expired in between is read again, in one request.
-func (r *reader) list(ctx context.Context, one Resource, namespace string, wanted map[string]bool) ([]map[string]any, error) {
+// listAllPages reads a resource page by page. A list that has expired in between is read again, in one request.
+func (r *reader) listAllPages(ctx context.Context, one Resource, namespace string, wanted map[string]bool) ([]map[string]any, error) {
 	options := metav1.ListOptions{Limit: page}
 	var out []map[string]any
 	for {

@@ -64,7 +64,7 @@ func (h *history) setHead(ctx context.Context, first *state) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			found[i], err = h.parse(first, name)
+			found[i], err = h.parseStateFile(first, name)
 			return err
 		})
 	}
@@ -80,14 +80,14 @@ func (h *history) setHead(ctx context.Context, first *state) error {
 			} else if other != nil {
 				return fmt.Errorf("reading %s: it is committed in %s and in %s; name one of them with --path", w.Ref, other.File, w.File)
 			}
-			h.heads[w.Ref] = at(w, first.commit)
+			h.heads[w.Ref] = workloadAtCommit(w, first.commit)
 		}
 	}
 	return nil
 }
 
-// at returns a workload as one of a commit.
-func at(w *verify.Workload, commit verify.Commit) *verify.Workload {
+// workloadAtCommit returns a workload as one of a commit.
+func workloadAtCommit(w *verify.Workload, commit verify.Commit) *verify.Workload {
 	out := *w
 	out.Commit = commit
 	return &out
@@ -101,7 +101,7 @@ func (h *history) Versions(ref verify.Ref) iter.Seq2[*verify.Workload, error] {
 			file = w.File
 		}
 		for i := 1; ; i++ {
-			newer, s, err := h.stateAt(i)
+			newer, s, err := h.stateAndSuccessor(i)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -109,7 +109,7 @@ func (h *history) Versions(ref verify.Ref) iter.Seq2[*verify.Workload, error] {
 			if s == nil {
 				return
 			}
-			w, err := h.find(newer, s, ref, file)
+			w, err := h.findInState(newer, s, ref, file)
 			if err != nil && !yield(nil, err) {
 				return
 			}
@@ -117,19 +117,19 @@ func (h *history) Versions(ref verify.Ref) iter.Seq2[*verify.Workload, error] {
 				continue
 			}
 			file = w.File
-			if !yield(at(w, s.commit), nil) {
+			if !yield(workloadAtCommit(w, s.commit), nil) {
 				return
 			}
 		}
 	}
 }
 
-// stateAt returns a state and the one after it, or nil if none is that old.
-func (h *history) stateAt(i int) (newer, s *state, err error) {
+// stateAndSuccessor returns a state and the one after it, or nil if none is that old.
+func (h *history) stateAndSuccessor(i int) (newer, s *state, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(h.states) <= i && !h.whole {
-		if err := h.lookBack(); err != nil {
+		if err := h.readOlderCommit(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -139,8 +139,8 @@ func (h *history) stateAt(i int) (newer, s *state, err error) {
 	return h.states[i-1], h.states[i], nil
 }
 
-// lookBack reads one more commit.
-func (h *history) lookBack() error {
+// readOlderCommit reads one more commit.
+func (h *history) readOlderCommit() error {
 	if h.commits == nil || len(h.last.parents) == 0 || h.looked >= h.options.MaxCommits {
 		h.whole = true
 		return nil
@@ -159,7 +159,7 @@ func (h *history) lookBack() error {
 		return fmt.Errorf("reading commit %s: %w", commit.Hash, err)
 	}
 	h.last = s
-	if s.same(h.states[len(h.states)-1]) {
+	if s.hasSameManifests(h.states[len(h.states)-1]) {
 		return nil
 	}
 	s.commit.Behind = len(h.states)
@@ -167,24 +167,24 @@ func (h *history) lookBack() error {
 	return nil
 }
 
-// find returns a workload in a state, or nil if it does not exist or is in a file that is the same in the next
+// findInState returns a workload in a state, or nil if it does not exist or is in a file that is the same in the next
 // state. file is where it was found last, or "". An error is about a file that may contain it.
-func (h *history) find(newer, s *state, ref verify.Ref, file string) (*verify.Workload, error) {
+func (h *history) findInState(newer, s *state, ref verify.Ref, file string) (*verify.Workload, error) {
 	var unread error
 	if id, ok := s.files[file]; ok {
 		if newer.files[file] == id {
 			return nil, nil
 		}
-		w, err := h.inFile(s, file, ref)
+		w, err := h.findInFile(s, file, ref)
 		if w != nil {
 			return w, nil
 		}
 		unread = err
 	}
-	files, err := h.holding(newer, s, ref.BaseName())
+	files, err := h.changedFilesWithName(newer, s, ref.BaseName())
 	unread = cmp.Or(unread, err)
 	for _, name := range files {
-		w, err := h.inFile(s, name, ref)
+		w, err := h.findInFile(s, name, ref)
 		if w != nil {
 			return w, nil
 		}
@@ -196,13 +196,13 @@ func (h *history) find(newer, s *state, ref verify.Ref, file string) (*verify.Wo
 // objectName is where a text may name an object.
 var objectName = lazyregexp.New(`(?:n|generateN)ame["']?[ \t]*:\s*["']?([a-zA-Z0-9.-]+)`)
 
-// holding returns the files of a state that the next one does not have so, and that may hold an object of a name. The files
-// are read once, and only those that are likely are taken apart: an upgrade of a mesh changes thousands. An error is of one that cannot be
-// read, beside the others.
-func (h *history) holding(newer, s *state, name string) ([]string, error) {
+// changedFilesWithName returns the files of a state that the next one does not have so, and that may hold an object of
+// a name. The files are read once, and only those that are likely are taken apart: an upgrade of a mesh changes
+// thousands. An error is of one that cannot be read, beside the others.
+func (h *history) changedFilesWithName(newer, s *state, name string) ([]string, error) {
 	s.indexed.Do(func() {
 		s.names = map[string][]string{}
-		for _, file := range s.changedFrom(newer) {
+		for _, file := range s.filesChangedBefore(newer) {
 			text, err := h.read(s, file)
 			if err != nil {
 				s.indexErr = cmp.Or(s.indexErr, fmt.Errorf("reading %s of %s: %w", file, s.commit, err))
@@ -218,8 +218,8 @@ func (h *history) holding(newer, s *state, name string) ([]string, error) {
 	return s.names[name], s.indexErr
 }
 
-func (h *history) inFile(s *state, name string, ref verify.Ref) (*verify.Workload, error) {
-	b, err := h.parse(s, name)
+func (h *history) findInFile(s *state, name string, ref verify.Ref) (*verify.Workload, error) {
+	b, err := h.parseStateFile(s, name)
 	for _, w := range b.workloads {
 		if w.Ref == ref {
 			return w, nil
@@ -228,8 +228,8 @@ func (h *history) inFile(s *state, name string, ref verify.Ref) (*verify.Workloa
 	return nil, err
 }
 
-// parse returns what a file holds.
-func (h *history) parse(s *state, name string) (*blob, error) {
+// parseStateFile returns what a file holds.
+func (h *history) parseStateFile(s *state, name string) (*blob, error) {
 	key := name + "@" + s.files[name]
 	h.mu.Lock()
 	b := h.blobs[key]
@@ -241,7 +241,7 @@ func (h *history) parse(s *state, name string) (*blob, error) {
 	b.parsed.Do(func() {
 		var text []byte
 		if text, b.err = h.read(s, name); b.err == nil {
-			b.err = b.fill(h.options, name, text)
+			b.err = b.readFileWorkloads(h.options, name, text)
 		}
 		if b.err != nil {
 			b.err = fmt.Errorf("reading %s of %s: %w", name, s.commit, b.err)
@@ -250,8 +250,8 @@ func (h *history) parse(s *state, name string) (*blob, error) {
 	return b, b.err
 }
 
-// fill reads the workloads of a file.
-func (b *blob) fill(o Options, name string, text []byte) error {
+// readFileWorkloads reads the workloads of a file.
+func (b *blob) readFileWorkloads(o Options, name string, text []byte) error {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
 		return err

@@ -181,17 +181,17 @@ type state struct {
 // stateOf lists the manifests of a commit.
 func (h *history) stateOf(commit *git.Commit, files *tree.Tree) (*state, error) {
 	s := &state{tree: files, parents: commit.Parents, files: map[string]string{}}
-	s.commit = verify.Commit{ID: commit.Hash.String(), Time: commit.Date, Subject: commit.Subject, Source: trailer(commit.Body, publish.TrailerRevision)}
+	s.commit = verify.Commit{ID: commit.Hash.String(), Time: commit.Date, Subject: commit.Subject, Source: singleCommitTrailer(commit.Body, publish.TrailerRevision)}
 	for _, from := range h.options.Paths {
-		if err := s.list(path.Clean(from)); err != nil {
+		if err := s.addManifestsBelow(path.Clean(from)); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// trailer returns the value of a commit's trailer where it has only one.
-func trailer(body, name string) string {
+// singleCommitTrailer returns the value of a commit's trailer where it has only one.
+func singleCommitTrailer(body, name string) string {
 	found := ""
 	for line := range strings.Lines(body) {
 		if value, ok := strings.CutPrefix(line, name+": "); ok {
@@ -204,8 +204,8 @@ func trailer(body, name string) string {
 	return found
 }
 
-// list adds the manifests below a directory, or a file. One that this commit does not have adds none.
-func (s *state) list(name string) error {
+// addManifestsBelow adds the manifests below a directory, or a file. One that this commit does not have adds none.
+func (s *state) addManifestsBelow(name string) error {
 	entries, err := s.tree.Entries(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -217,7 +217,7 @@ func (s *state) list(name string) error {
 		below := path.Join(name, e.Name)
 		switch {
 		case e.Mode == tree.Dir:
-			if err := s.list(below); err != nil {
+			if err := s.addManifestsBelow(below); err != nil {
 				return err
 			}
 		case (e.Mode == tree.File || e.Mode == tree.Executable) && manifest.IsFileName(e.Name):
@@ -227,11 +227,11 @@ func (s *state) list(name string) error {
 	return nil
 }
 
-// same reports whether two states have the same manifests.
-func (s *state) same(o *state) bool { return maps.Equal(s.files, o.files) }
+// hasSameManifests reports whether two states have the same manifests.
+func (s *state) hasSameManifests(o *state) bool { return maps.Equal(s.files, o.files) }
 
-// changedFrom returns the files of a state that the next one does not have as they are, sorted.
-func (s *state) changedFrom(next *state) []string {
+// filesChangedBefore returns the files of a state that the next one does not have as they are, sorted.
+func (s *state) filesChangedBefore(next *state) []string {
 	var out []string
 	for name, id := range s.files {
 		if next.files[name] != id {

@@ -108,7 +108,7 @@ const lookTimeout = 5 * time.Minute
 func (w *Watcher) Look(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	report, err := w.verify(bounded)
+	report, err := w.verifyOnce(bounded)
 	if ctx.Err() != nil {
 		return
 	}
@@ -156,12 +156,12 @@ func summaryOf(r *verify.Report) string {
 // maxCommits bounds how many older commits are looked at.
 const maxCommits = 50
 
-func (w *Watcher) verify(ctx context.Context) (*verify.Report, error) {
+func (w *Watcher) verifyOnce(ctx context.Context) (*verify.Report, error) {
 	registry, err := workload.NewRegistry(nil)
 	if err != nil {
 		return nil, err
 	}
-	history, err := w.history(ctx, registry)
+	history, err := w.fetchBranchHistory(ctx, registry)
 	if err != nil {
 		return nil, fmt.Errorf("reading what is committed: %w", err)
 	}
@@ -188,9 +188,9 @@ func (w *Watcher) verify(ctx context.Context) (*verify.Report, error) {
 	return report, err
 }
 
-// history fetches the branch. If the mirror lacks a commit's parent, the history continues with the newest commit
-// of an earlier look.
-func (w *Watcher) history(ctx context.Context, registry *workload.Registry) (verify.History, error) {
+// fetchBranchHistory fetches the branch. If the mirror lacks a commit's parent, the history continues with the newest
+// commit of an earlier look.
+func (w *Watcher) fetchBranchHistory(ctx context.Context, registry *workload.Registry) (verify.History, error) {
 	mirror, remote, err := w.cluster.Open(ctx)
 	if err != nil {
 		return nil, err

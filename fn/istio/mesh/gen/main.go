@@ -99,7 +99,7 @@ func writeEnum(out *bytes.Buffer, b block) {
 	for _, f := range b.fields {
 		fmt.Fprintf(out, "\t{%s, %q},\n", f.number, f.name)
 	}
-	fmt.Fprintf(out, "}\n\n// String returns the value's name, or its number where it has none.\nfunc (e %s) String() string { return names%s.name(int32(e)) }\n", b.name, b.name)
+	fmt.Fprintf(out, "}\n\n// String returns the value's name, or its number where it has none.\nfunc (e %s) String() string { return names%s.nameOfValue(int32(e)) }\n", b.name, b.name)
 	fmt.Fprintf(out, "\nfunc (%s) names() enumNames { return names%s }\n", b.name, b.name)
 }
 

@@ -58,7 +58,7 @@ func (l *Lease) Grow(ctx context.Context, amount int64) error {
 	if more <= 0 {
 		return nil
 	}
-	if err := l.of.take(ctx, l.team, more); err != nil {
+	if err := l.of.acquireBudget(ctx, l.team, more); err != nil {
 		return err
 	}
 	l.held += more
@@ -67,18 +67,18 @@ func (l *Lease) Grow(ctx context.Context, amount int64) error {
 
 // Release returns all that the lease holds. The lease may grow again.
 func (l *Lease) Release() {
-	l.of.give(l.team, l.held)
+	l.of.returnBudget(l.team, l.held)
 	l.held = 0
 }
 
-func (b *Budget) take(ctx context.Context, team string, amount int64) error {
+func (b *Budget) acquireBudget(ctx context.Context, team string, amount int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	w := &waiter{team: team, amount: amount, granted: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, w)
-	b.grant()
+	b.grantToWaiters()
 	b.mu.Unlock()
 	timer := time.NewTimer(b.patience)
 	defer timer.Stop()
@@ -98,11 +98,11 @@ func (b *Budget) take(ctx context.Context, team string, amount int64) error {
 		return nil // it was granted meanwhile
 	}
 	b.waiting = slices.Delete(b.waiting, at, at+1)
-	b.grant() // those behind it may fit
+	b.grantToWaiters() // those behind it may fit
 	return err
 }
 
-func (b *Budget) give(team string, amount int64) {
+func (b *Budget) returnBudget(team string, amount int64) {
 	if amount == 0 {
 		return
 	}
@@ -112,13 +112,13 @@ func (b *Budget) give(team string, amount int64) {
 	if b.held[team] -= amount; b.held[team] == 0 {
 		delete(b.held, team)
 	}
-	b.grant()
+	b.grantToWaiters()
 }
 
-// grant serves those who wait: first the team that holds least, and of a team who came first. A team at its share
-// waits for itself; one that is next and does not fit keeps the others waiting, or it would never fit. The caller
+// grantToWaiters serves those who wait: first the team that holds least, and of a team who came first. A team at its
+// share waits for itself; one that is next and does not fit keeps the others waiting, or it would never fit. The caller
 // holds the lock.
-func (b *Budget) grant() {
+func (b *Budget) grantToWaiters() {
 	for {
 		next := -1
 		for i, w := range b.waiting {

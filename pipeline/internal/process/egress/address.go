@@ -23,15 +23,15 @@ type rule struct {
 // builtIn are the rules for addresses that no server of a pipeline has; some of these hand out credentials to any
 // client.
 var builtIn = slices.Concat(
-	refuse("an unspecified", "0.0.0.0/8", "::/128"),
-	refuse("a link-local", "169.254.0.0/16", "fe80::/10"),
-	refuse("a multicast", "224.0.0.0/4", "ff00::/8"),
-	refuse("a broadcast", "255.255.255.255/32"),
-	refuse("a cloud metadata", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128"),
+	rulesAgainstPrefixes("an unspecified", "0.0.0.0/8", "::/128"),
+	rulesAgainstPrefixes("a link-local", "169.254.0.0/16", "fe80::/10"),
+	rulesAgainstPrefixes("a multicast", "224.0.0.0/4", "ff00::/8"),
+	rulesAgainstPrefixes("a broadcast", "255.255.255.255/32"),
+	rulesAgainstPrefixes("a cloud metadata", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128"),
 )
 
-// refuse returns rules against prefixes of one kind.
-func refuse(kind string, prefixes ...string) []rule {
+// rulesAgainstPrefixes returns rules against prefixes of one kind.
+func rulesAgainstPrefixes(kind string, prefixes ...string) []rule {
 	out := make([]rule, len(prefixes))
 	for i, p := range prefixes {
 		out[i] = rule{prefix: netip.MustParsePrefix(p), kind: kind}
@@ -102,7 +102,7 @@ func (r Rules) Check(address netip.Addr) (kind string) {
 	if kind := r.checkOne(address); kind != "" {
 		return kind
 	}
-	for _, inner := range embedded(address) {
+	for _, inner := range embeddedIPv4Addresses(address) {
 		if kind := r.checkOne(inner); kind != "" {
 			return kind
 		}
@@ -129,9 +129,9 @@ func (r Rules) checkOne(address netip.Addr) string {
 	return best.kind
 }
 
-// embedded returns the IPv4 addresses that an IPv6 address may lead to: by NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056), Teredo
-// (RFC 4380, obfuscated), ISATAP (RFC 5214), and as an IPv4-compatible address (RFC 4291).
-func embedded(address netip.Addr) []netip.Addr {
+// embeddedIPv4Addresses returns the IPv4 addresses that an IPv6 address may lead to: by NAT64 (RFC 6052, RFC 8215),
+// 6to4 (RFC 3056), Teredo (RFC 4380, obfuscated), ISATAP (RFC 5214), and as an IPv4-compatible address (RFC 4291).
+func embeddedIPv4Addresses(address netip.Addr) []netip.Addr {
 	if !address.Is6() {
 		return nil
 	}

@@ -34,7 +34,7 @@ type Value[T any] struct {
 // parse needs, so that equal bytes mean that nothing changed. The error is that of read or parse.
 func Open[T any](name string, log *slog.Logger, read func() ([]byte, error), parse func([]byte) (T, error)) (*Value[T], error) {
 	v := &Value[T]{name: name, read: read, parse: parse, log: log, looked: time.Now()}
-	if err := v.load(); err != nil {
+	if err := v.reloadIfChanged(); err != nil {
 		return nil, err
 	}
 	return v, nil
@@ -50,7 +50,7 @@ func (v *Value[T]) Get() T {
 	}
 	v.looked = time.Now()
 	before := v.data
-	err := v.load()
+	err := v.reloadIfChanged()
 	switch {
 	case err != nil && err.Error() != v.problem:
 		v.problem = err.Error()
@@ -62,7 +62,7 @@ func (v *Value[T]) Get() T {
 	return v.value
 }
 
-func (v *Value[T]) load() error {
+func (v *Value[T]) reloadIfChanged() error {
 	data, err := v.read()
 	if err != nil || v.data != nil && bytes.Equal(data, v.data) {
 		return err

@@ -70,7 +70,7 @@ func Run[T any](ctx context.Context, w *Watchdog, s Step, do func(ctx context.Co
 		w = &Watchdog{}
 	}
 	var none T
-	if since, hangs := w.hangs(s); hangs {
+	if since, hangs := w.hangsSince(s); hangs {
 		return none, fmt.Errorf("%s has not ended since %s: %w", s.Name, since.UTC().Format(time.RFC3339), ErrOverdue)
 	}
 	limit := s.Limit
@@ -99,14 +99,14 @@ func Run[T any](ctx context.Context, w *Watchdog, s Step, do func(ctx context.Co
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(w.grace())
+	grace := time.NewTimer(w.graceOrDefault())
 	defer grace.Stop()
 	select {
 	case r := <-ended:
 		return r.value, r.err
 	case <-grace.C:
 	}
-	w.leaveBehind(s, began)
+	w.abandonStep(s, began)
 	go func() {
 		r := <-ended
 		w.endAfterAll(s, began, r.err)
@@ -123,7 +123,7 @@ func Check(ctx context.Context) error {
 	return fmt.Errorf("nothing was written, as it came too late: %w", context.Cause(ctx))
 }
 
-func (w *Watchdog) grace() time.Duration {
+func (w *Watchdog) graceOrDefault() time.Duration {
 	if w.Grace == 0 {
 		return defaultGrace
 	}
@@ -132,15 +132,15 @@ func (w *Watchdog) grace() time.Duration {
 
 func (s Step) key() string { return s.Name + "\x00" + s.Subject }
 
-// hangs reports whether a step was left behind and has not ended, and when it began.
-func (w *Watchdog) hangs(s Step) (since time.Time, hangs bool) {
+// hangsSince reports whether a step was left behind and has not ended, and when it began.
+func (w *Watchdog) hangsSince(s Step) (since time.Time, hangs bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	since, hangs = w.left[s.key()]
 	return since, hangs
 }
 
-func (w *Watchdog) leaveBehind(s Step, began time.Time) {
+func (w *Watchdog) abandonStep(s Step, began time.Time) {
 	w.mu.Lock()
 	if w.left == nil {
 		w.left = map[string]time.Time{}

@@ -59,14 +59,14 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	for _, k := range c.servedKinds() {
 		a.kinds[k.GroupVersionKind] = k
 	}
-	namespaces := a.collect(known)
+	namespaces := a.collectPodDependencies(known)
 	minor := minorNumber(c.server.Minor)
 	if a.security, err = newPodSecurity(minor, o.PodSecurity, namespaces); err != nil {
 		return nil, err
 	}
 	a.policies = policy.NewSet(policy.Cluster{
 		Minor: minor, Kinds: slices.Collect(maps.Values(a.kinds)), Namespaces: namespaces, ConvertedByName: c.convertedByName,
-		Parameters: func(kind schema.GroupVersionKind) []map[string]any { return parameters(known, kind) },
+		Parameters: func(kind schema.GroupVersionKind) []map[string]any { return objectsOfKind(known, kind) },
 	})
 	for _, object := range known {
 		a.addPolicy(object)
@@ -74,8 +74,8 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	return a, nil
 }
 
-// collect notes what the requests for pods depend on, and returns the namespaces.
-func (a *admissionCheck) collect(known []gate.Object) map[string]*corev1.Namespace {
+// collectPodDependencies notes what the requests for pods depend on, and returns the namespaces.
+func (a *admissionCheck) collectPodDependencies(known []gate.Object) map[string]*corev1.Namespace {
 	namespaces := map[string]*corev1.Namespace{}
 	limits := map[[2]string]defaults.LimitRange{}
 	for _, o := range known {
@@ -101,8 +101,8 @@ func (a *admissionCheck) collect(known []gate.Object) map[string]*corev1.Namespa
 	return namespaces
 }
 
-// parameters returns the objects of a kind, each once.
-func parameters(known []gate.Object, kind schema.GroupVersionKind) []map[string]any {
+// objectsOfKind returns the objects of a kind, each once.
+func objectsOfKind(known []gate.Object, kind schema.GroupVersionKind) []map[string]any {
 	byName := map[[2]string]map[string]any{}
 	for _, o := range known {
 		ref := o.Ref()
@@ -227,7 +227,7 @@ func (c *checker) checkUpdateAdmission(ctx context.Context, o gate.Object) {
 // addUnread reports that an object does not match its kind; the schema check reports where.
 func (c *checker) addUnread(o gate.Object, err error) {
 	if !c.admission.policies.Empty() {
-		c.add(o, gate.CodeNotEvaluated, nil, "no policy was evaluated, as the object cannot be read: "+err.Error())
+		c.addFieldFinding(o, gate.CodeNotEvaluated, nil, "no policy was evaluated, as the object cannot be read: "+err.Error())
 	}
 }
 
@@ -259,12 +259,12 @@ func (c *checker) addDecisions(ctx context.Context, o gate.Object, r *request.Re
 		if r.Old != nil && code == gate.CodePolicyDenied && fn.MayBeReplaced(o.Value) {
 			code, message = gate.CodeUpdateReplaced, "the object is deleted and created again, as its change is rejected: "+message
 		}
-		c.add(o, code, existing(path, o.Value), message)
+		c.addFieldFinding(o, code, longestExistingPath(path, o.Value), message)
 	}
 }
 
-// existing is the path to what the object has.
-func existing(path []any, object any) []any {
+// longestExistingPath returns the path to what the object has.
+func longestExistingPath(path []any, object any) []any {
 	for i, key := range path {
 		if object = gate.Child(object, key); object == nil {
 			return path[:i]
@@ -278,10 +278,10 @@ func existing(path []any, object any) []any {
 func (c *checker) checkPolicy(o gate.Object, types bool) {
 	ref := o.Ref()
 	for _, p := range c.admission.problems[[2]string{ref.Kind, ref.Name}] {
-		c.add(o, gate.CodeInvalidPolicy, p.Path, strings.Join(strings.Fields(p.Message), " "))
+		c.addFieldFinding(o, gate.CodeInvalidPolicy, p.Path, strings.Join(strings.Fields(p.Message), " "))
 	}
 	if policy.IsMutating(request.ParseKind(ref.APIVersion, ref.Kind)) {
-		c.add(o, gate.CodeNotEvaluated, nil, "MutatingAdmissionPolicies are not evaluated: what it would change is not seen")
+		c.addFieldFinding(o, gate.CodeNotEvaluated, nil, "MutatingAdmissionPolicies are not evaluated: what it would change is not seen")
 		return
 	}
 	if !types || !policy.IsPolicy(request.ParseKind(ref.APIVersion, ref.Kind)) {
@@ -289,7 +289,7 @@ func (c *checker) checkPolicy(o gate.Object, types bool) {
 	}
 	for _, p := range c.admission.policies.CheckTypes(ref.Name, c.schemaOf) {
 		field, _ := p.Path[0].(string)
-		c.add(o, gate.CodePolicyTypes, fieldPath(field, o.Value), strings.Join(strings.Fields(p.Message), " "))
+		c.addFieldFinding(o, gate.CodePolicyTypes, fieldPath(field, o.Value), strings.Join(strings.Fields(p.Message), " "))
 	}
 }
 
@@ -298,7 +298,7 @@ func (c *checker) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
 		return c.server.Spec(k)
 	}
 	_, version := c.servedVersion(groupKind{kind.Group, kind.Kind}, kind.Version)
-	if version == nil || version.prepare() != nil {
+	if version == nil || version.prepareValidators() != nil {
 		return nil
 	}
 	return version.structural.ToKubeOpenAPI()
@@ -323,13 +323,13 @@ func (c *checker) finishAdmission(catalog []gate.Object) {
 			key = [2]string{"ValidatingAdmissionPolicyBinding", g.Binding}
 		}
 		o := a.sources[key]
-		c.add(o, gate.CodeNotEvaluated, existing(fieldPath(g.Path, o.Value), o.Value), fmt.Sprintf("%s %s %s", key[0], key[1], gaps[g]))
+		c.addFieldFinding(o, gate.CodeNotEvaluated, longestExistingPath(fieldPath(g.Path, o.Value), o.Value), fmt.Sprintf("%s %s %s", key[0], key[1], gaps[g]))
 	}
 	unbound := a.policies.Unbound()
 	for _, name := range slices.Sorted(maps.Keys(unbound)) {
 		o := a.sources[[2]string{"ValidatingAdmissionPolicyBinding", name}]
 		if problems := a.problems[[2]string{"ValidatingAdmissionPolicy", unbound[name]}]; len(problems) == 0 {
-			c.add(o, gate.CodeNotEvaluated, []any{"spec", "policyName"}, fmt.Sprintf(
+			c.addFieldFinding(o, gate.CodeNotEvaluated, []any{"spec", "policyName"}, fmt.Sprintf(
 				"ValidatingAdmissionPolicyBinding %s was not evaluated: the policy %s is neither among the objects nor in --policies",
 				name, unbound[name]))
 		}

@@ -36,7 +36,7 @@ func (c *checker) checkBuiltIn(ctx context.Context, o gate.Object, kind openapi.
 			decoded = false
 			metadata = metadata && len(p.Path) > 0 && p.Path[0] != "metadata"
 		}
-		c.add(o, codeOf[p.Fault], p.Path, p.Message)
+		c.addFieldFinding(o, codeOf[p.Fault], p.Path, p.Message)
 	}
 	if metadata {
 		c.checkMetadata(o, kind.Namespaced, nameRule(kind))
@@ -54,7 +54,7 @@ func (c *checker) checkMetadata(o gate.Object, namespaced bool, name validation.
 		err = json.Unmarshal(text, &meta)
 	}
 	if err != nil {
-		c.add(o, gate.CodeWrongType, []any{"metadata"}, "reading the metadata: "+err.Error())
+		c.addFieldFinding(o, gate.CodeWrongType, []any{"metadata"}, "reading the metadata: "+err.Error())
 		return
 	}
 	// The API server makes the name before it looks at it.
@@ -81,7 +81,7 @@ func (c *checker) addErrors(o gate.Object, code string, errs field.ErrorList) {
 		if err.Type == field.ErrorTypeRequired && c.isReported(o, path) {
 			continue
 		}
-		c.add(o, code, path, errorMessage(o, err))
+		c.addFieldFinding(o, code, path, errorMessage(o, err))
 	}
 }
 

@@ -91,8 +91,8 @@ type checker struct {
 // groupKind names a kind in all of its versions.
 type groupKind struct{ group, kind string }
 
-// add adds a finding about a field of the object, unless its rule is off.
-func (c *checker) add(o gate.Object, code string, path []any, message string) {
+// addFieldFinding adds a finding about a field of the object, unless its rule is off.
+func (c *checker) addFieldFinding(o gate.Object, code string, path []any, message string) {
 	if severity := c.severities.Of(code); severity != "" {
 		c.addAs(o, code, severity, path, message)
 	}
@@ -150,7 +150,7 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 		return
 	}
 	if ref.APIVersion == "" || ref.Kind == "" {
-		c.add(o, gate.CodeRequired, nil, "an object needs apiVersion and kind")
+		c.addFieldFinding(o, gate.CodeRequired, nil, "an object needs apiVersion and kind")
 		return
 	}
 	if kind, ok := c.server.Lookup(ref.APIVersion, ref.Kind); ok {
@@ -162,10 +162,10 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 		return
 	}
 	if c.server.HasGroup(group) {
-		c.add(o, gate.CodeUnservedKind, []any{"apiVersion"}, "Kubernetes "+c.server.Minor+" has no "+ref.Kind+" of "+ref.APIVersion+c.server.OtherVersions(group, ref.Kind))
+		c.addFieldFinding(o, gate.CodeUnservedKind, []any{"apiVersion"}, "Kubernetes "+c.server.Minor+" has no "+ref.Kind+" of "+ref.APIVersion+c.server.OtherVersions(group, ref.Kind))
 		return
 	}
-	c.add(o, gate.CodeUndescribedKind, []any{"kind"},
+	c.addFieldFinding(o, gate.CodeUndescribedKind, []any{"kind"},
 		"only the metadata was checked, as no CustomResourceDefinition describes the kind "+ref.Kind+" of "+ref.APIVersion)
 	c.checkUndescribed(o, group)
 }
@@ -189,7 +189,7 @@ func (c *checker) checkMetadataTypes(o gate.Object) bool {
 	decoded := true
 	for _, p := range c.server.CheckMetadata(o.Value) {
 		decoded = decoded && p.Fault != openapi.WrongType
-		c.add(o, codeOf[p.Fault], p.Path, p.Message)
+		c.addFieldFinding(o, codeOf[p.Fault], p.Path, p.Message)
 	}
 	return decoded
 }

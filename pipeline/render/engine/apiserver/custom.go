@@ -32,11 +32,11 @@ func (c *checker) checkCustom(ctx context.Context, o gate.Object, d *definition)
 	_, name, _ := strings.Cut(apiVersion, "/")
 	version := d.versions[name]
 	if version == nil || !version.served {
-		c.add(o, gate.CodeUnservedKind, []any{"apiVersion"}, fmt.Sprintf("CustomResourceDefinition %s does not serve the version %s", d.name, name))
+		c.addFieldFinding(o, gate.CodeUnservedKind, []any{"apiVersion"}, fmt.Sprintf("CustomResourceDefinition %s does not serve the version %s", d.name, name))
 		return
 	}
-	if err := version.prepare(); err != nil {
-		c.add(o, gate.CodeInvalidDefinition, nil, fmt.Sprintf("nothing was checked, as the schema of CustomResourceDefinition %s cannot be used: %v", d.name, err))
+	if err := version.prepareValidators(); err != nil {
+		c.addFieldFinding(o, gate.CodeInvalidDefinition, nil, fmt.Sprintf("nothing was checked, as the schema of CustomResourceDefinition %s cannot be used: %v", d.name, err))
 		return
 	}
 	if !c.checkMetadataTypes(o) {
@@ -45,7 +45,7 @@ func (c *checker) checkCustom(ctx context.Context, o gate.Object, d *definition)
 	c.checkMetadata(o, d.namespaced, validation.NameIsDNSSubdomain)
 	object := storedCopy(o.Value)
 	if object == nil {
-		c.add(o, gate.CodeWrongType, nil, "the object cannot be written as JSON")
+		c.addFieldFinding(o, gate.CodeWrongType, nil, "the object cannot be written as JSON")
 		return
 	}
 	if !d.preserve {
@@ -80,7 +80,7 @@ func (c *checker) checkUnknownFields(o gate.Object, object map[string]any, s *sc
 		c.addErrors(o, gate.CodeWrongType, field.ErrorList{err})
 	}
 	for _, text := range append(unknown, more...) {
-		c.add(o, gate.CodeUnknownField, fieldPath(text, o.Value), "the CustomResourceDefinition does not have the field")
+		c.addFieldFinding(o, gate.CodeUnknownField, fieldPath(text, o.Value), "the CustomResourceDefinition does not have the field")
 	}
 }
 
@@ -90,14 +90,14 @@ func (c *checker) checkValues(ctx context.Context, o gate.Object, object map[str
 	errs = append(errs, objectmeta.Validate(ctx, nil, object, v.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
 	for _, err := range errs {
-		c.add(o, codeOfError(err), fieldPath(err.Field, o.Value), errorMessage(o, err))
+		c.addFieldFinding(o, codeOfError(err), fieldPath(err.Field, o.Value), errorMessage(o, err))
 	}
 	if v.rules == nil || slices.ContainsFunc(errs, blocksRules) {
 		return
 	}
 	broken, _ := v.rules.Validate(ctx, nil, v.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	for _, err := range broken {
-		c.add(o, gate.CodeCustomRule, fieldPath(err.Field, o.Value), errorMessage(o, err))
+		c.addFieldFinding(o, gate.CodeCustomRule, fieldPath(err.Field, o.Value), errorMessage(o, err))
 	}
 }
 

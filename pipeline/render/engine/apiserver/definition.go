@@ -143,7 +143,7 @@ func (c *checker) checkByDefinitions(ctx context.Context, o gate.Object, definit
 	if len(serving) > 0 {
 		definitions = serving
 	}
-	usable := slices.DeleteFunc(slices.Clone(serving), func(d *definition) bool { return d.versions[name].prepare() != nil })
+	usable := slices.DeleteFunc(slices.Clone(serving), func(d *definition) bool { return d.versions[name].prepareValidators() != nil })
 	if len(usable) > 0 { // a definition with an unusable schema cannot judge an object
 		definitions = usable
 	}
@@ -166,19 +166,19 @@ func (c *checker) checkByDefinitions(ctx context.Context, o gate.Object, definit
 	c.results = append(before, least...)
 }
 
-// prepare makes what objects of the version are checked by.
-func (v *definedVersion) prepare() error {
+// prepareValidators makes what objects of the version are checked by.
+func (v *definedVersion) prepareValidators() error {
 	if v.prepared {
 		return v.err
 	}
 	v.prepared = true
-	v.err = v.compile()
+	v.err = v.compileServingInfo()
 	return v.err
 }
 
-// compile does what the API server does before it serves a version (source: getOrCreateServingInfoFor in pkg/apiserver of
-// k8s.io/apiextensions-apiserver).
-func (v *definedVersion) compile() error {
+// compileServingInfo does what the API server does before it serves a version (source: getOrCreateServingInfoFor in
+// pkg/apiserver of k8s.io/apiextensions-apiserver).
+func (v *definedVersion) compileServingInfo() error {
 	if v.validation == nil || v.validation.OpenAPIV3Schema == nil {
 		return fmt.Errorf("the version has no schema")
 	}
@@ -201,7 +201,7 @@ func (v *definedVersion) compile() error {
 func (c *checker) checkDefinition(ctx context.Context, o gate.Object) {
 	crd, err := decodeDefinition(o)
 	if err != nil {
-		c.add(o, gate.CodeInvalidDefinition, nil, err.Error())
+		c.addFieldFinding(o, gate.CodeInvalidDefinition, nil, err.Error())
 		return
 	}
 	crd.Status = apiextensions.CustomResourceDefinitionStatus{}
@@ -215,7 +215,7 @@ func (c *checker) checkDefinition(ctx context.Context, o gate.Object) {
 		if len(path) > 0 && path[0] == "status" || err.Type == field.ErrorTypeRequired && c.isReported(o, path) {
 			continue // it follows from a finding about the versions
 		}
-		c.add(o, gate.CodeInvalidDefinition, path, errorMessage(o, err))
+		c.addFieldFinding(o, gate.CodeInvalidDefinition, path, errorMessage(o, err))
 	}
 }
 

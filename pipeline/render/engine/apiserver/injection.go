@@ -70,7 +70,7 @@ type alteration struct {
 }
 
 func (a *alteration) report(message string, path ...any) {
-	a.add(a.object, gate.CodeInjectionAltered, slices.Concat(a.at, []any{"spec"}, path), message)
+	a.addFieldFinding(a.object, gate.CodeInjectionAltered, slices.Concat(a.at, []any{"spec"}, path), message)
 }
 
 // checkNames reports what is recorded and missing.

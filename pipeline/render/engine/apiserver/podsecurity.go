@@ -65,7 +65,7 @@ func ParsePodSecurity(text string) (psa.LevelVersion, error) {
 	return out, nil
 }
 
-// check reports what the pod of the request violates. Levels that only warn are not looked at where the pod is refused anyway, as the API
+// checkPodSecurity reports what the pod of the request violates. Levels that only warn are not looked at where the pod is refused anyway, as the API
 // server does it.
 func (c *checker) checkPodSecurity(o gate.Object, r *request.Request) {
 	pod, ok := r.Object.(*corev1.Pod)
@@ -104,12 +104,13 @@ func (c *checker) addViolation(o gate.Object, r *request.Request, pod *corev1.Po
 	if r.Of != "" {
 		message = "the pods of " + r.Of + ": " + message
 	}
-	c.add(o, code, append(slices.Clone(r.Path), p.blame(checked, pod)...), message)
+	c.addFieldFinding(o, code, append(slices.Clone(r.Path), p.violatingFieldPath(checked, pod)...), message)
 	return true
 }
 
-// blame returns the field that violates the level: that of the only container or volume that does so by itself, or the spec.
-func (p *podSecurity) blame(level psa.LevelVersion, pod *corev1.Pod) []any {
+// violatingFieldPath returns the field that violates the level: that of the only container or volume that does so by
+// itself, or the spec.
+func (p *podSecurity) violatingFieldPath(level psa.LevelVersion, pod *corev1.Pod) []any {
 	var found [][]any
 	try := func(spec corev1.PodSpec, path ...any) {
 		for _, r := range p.evaluator.EvaluatePod(level, &metav1.ObjectMeta{}, &spec) {
@@ -148,7 +149,7 @@ func (c *checker) checkSecurityLabels(o gate.Object, ns *corev1.Namespace) {
 	_, errs := psa.PolicyToEvaluate(ns.Labels, c.admission.security.defaults)
 	for _, err := range errs {
 		key := strings.TrimSuffix(strings.TrimPrefix(err.Field, "metadata.labels["), "]")
-		c.add(o, gate.CodeSecurityLabels, []any{"metadata", "labels", key}, err.ErrorBody())
+		c.addFieldFinding(o, gate.CodeSecurityLabels, []any{"metadata", "labels", key}, err.ErrorBody())
 	}
 }
 

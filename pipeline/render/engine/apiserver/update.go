@@ -36,7 +36,7 @@ func (c *checker) checkUpdate(ctx context.Context, o gate.Object, v gate.Validat
 		return
 	}
 	if why := gate.NotApplied(o.Value); why != "" {
-		c.add(o, gate.CodeUpdateIgnored, nil, "the change is not applied: "+why)
+		c.addFieldFinding(o, gate.CodeUpdateIgnored, nil, "the change is not applied: "+why)
 		return
 	}
 	if c.isValidated(o) {
@@ -66,7 +66,7 @@ func (c *checker) addValidatedUpdate(o gate.Object, v gate.Validated) {
 	for _, text := range v.Ignored {
 		path := fieldPath(text, o.Value)
 		if !waitsForValues(o, path) {
-			c.add(o, gate.CodeUpdateIgnored, path, "the API server keeps the value that the object has, and ignores the change without an error")
+			c.addFieldFinding(o, gate.CodeUpdateIgnored, path, "the API server keeps the value that the object has, and ignores the change without an error")
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (c *checker) addValidatedUpdate(o gate.Object, v gate.Validated) {
 // addRejectedUpdate reports a change that the API server rejects, or that the object is replaced because of it.
 func (c *checker) addRejectedUpdate(o gate.Object, path []any, message string) {
 	if fn.MayBeReplaced(o.Value) {
-		c.add(o, gate.CodeUpdateReplaced, path, "the object is deleted and created again, as the API server rejects the change: "+message)
+		c.addFieldFinding(o, gate.CodeUpdateReplaced, path, "the object is deleted and created again, as the API server rejects the change: "+message)
 		return
 	}
 	text := "the API server rejects the change: " + message + "; " + howToChange(o)
@@ -83,7 +83,7 @@ func (c *checker) addRejectedUpdate(o gate.Object, path []any, message string) {
 		c.addAtMost(o, gate.CodeUpdateRejected, result.Warning, path, text+"; once the old Job has been deleted by its ttlSecondsAfterFinished it is accepted")
 		return
 	}
-	c.add(o, gate.CodeUpdateRejected, path, text)
+	c.addFieldFinding(o, gate.CodeUpdateRejected, path, text)
 }
 
 // howToChange returns the way out for a kind.
@@ -175,7 +175,7 @@ func (c *checker) customUpdateErrors(ctx context.Context, o gate.Object) field.E
 	ref := o.Ref()
 	_, name, _ := strings.Cut(ref.APIVersion, "/")
 	d, version := c.servedVersion(groupKind{groupOf(ref.APIVersion), ref.Kind}, name)
-	if d == nil || version.prepare() != nil || d.webhook && o.Old["apiVersion"] != ref.APIVersion {
+	if d == nil || version.prepareValidators() != nil || d.webhook && o.Old["apiVersion"] != ref.APIVersion {
 		return nil
 	}
 	object, old := c.storedCustom(o.Value, d, version), c.storedCustom(o.Old, d, version)

@@ -21,18 +21,18 @@ func (c *checker) addValidation(o gate.Object, v gate.Validated, first int) {
 		return
 	}
 	if v.Error != "" {
-		c.add(o, gate.CodeUnvalidated, nil, "Kubernetes' own validation did not check the object: "+v.Error)
+		c.addFieldFinding(o, gate.CodeUnvalidated, nil, "Kubernetes' own validation did not check the object: "+v.Error)
 	}
 	earlier := c.results[first:len(c.results):len(c.results)]
 	add := func(code string, p gate.ValidatedProblem, tail string) {
 		path := fieldPath(p.Field, o.Value)
-		if isSaid(earlier, p, path) || hasPlaceholder(o.Value, path) {
+		if isAlreadyReported(earlier, p, path) || hasPlaceholder(o.Value, path) {
 			return
 		}
 		if p.Injected {
 			tail += " (only after the injection)"
 		}
-		c.add(o, code, path, problemMessage(o, p)+tail)
+		c.addFieldFinding(o, code, path, problemMessage(o, p)+tail)
 	}
 	for _, p := range v.Create {
 		add(gate.CodeInvalid, p, "")
@@ -64,9 +64,9 @@ func isDuplicate(problems []gate.ValidatedProblem, list []any, o gate.Object) bo
 	})
 }
 
-// isSaid reports whether earlier findings about the object cover a problem: one about the field or a field around
-// it. Any finding about a type covers a decoding problem.
-func isSaid(earlier result.Results, p gate.ValidatedProblem, path []any) bool {
+// isAlreadyReported reports whether earlier findings about the object cover a problem: one about the field or a field
+// around it. Any finding about a type covers a decoding problem.
+func isAlreadyReported(earlier result.Results, p gate.ValidatedProblem, path []any) bool {
 	name := workload.FieldString(path)
 	return slices.ContainsFunc(earlier, func(r result.Result) bool {
 		code := r.Tags[result.TagCode]

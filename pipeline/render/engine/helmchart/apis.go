@@ -71,8 +71,8 @@ var servedAPIs = []servedAPI{
 	{"storage.k8s.io/v1beta1", 0, 27},
 }
 
-// capabilities are what templates see of a cluster.
-func capabilities(release *v1alpha1.Helm) (*common.Capabilities, error) {
+// clusterCapabilities returns what templates see of a cluster.
+func clusterCapabilities(release *v1alpha1.Helm) (*common.Capabilities, error) {
 	version, err := common.ParseKubeVersion(release.KubeVersion)
 	minor, ok := release.KubeMinor()
 	if err != nil || !ok {

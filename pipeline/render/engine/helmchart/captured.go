@@ -42,7 +42,7 @@ func readCaptured(files tree.Reader, release *v1alpha1.Helm, options Options) (*
 	}
 	c := &capturedObjects{objects: map[objectKey]map[string]any{}}
 	for _, doc := range file.Docs {
-		if err := c.add(doc); err != nil {
+		if err := c.addCapturedDocument(doc); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", options.nameField("captured"), err)
 		}
 	}
@@ -52,8 +52,8 @@ func readCaptured(files tree.Reader, release *v1alpha1.Helm, options Options) (*
 	return c, nil
 }
 
-// add adds a document: an object, or a list of some.
-func (c *capturedObjects) add(doc *manifest.Document) error {
+// addCapturedDocument adds a document: an object, or a list of some.
+func (c *capturedObjects) addCapturedDocument(doc *manifest.Document) error {
 	if doc.Empty() {
 		return nil
 	}
@@ -145,9 +145,9 @@ func encodeSecret(secret map[string]any) {
 	secret["data"] = data
 }
 
-// lookup is Helm's function (pkg/engine/lookup_func.go of v4.3.1) with the file in the place of a cluster. What it returns is the
-// template's to change.
-func (c *capturedObjects) lookup(apiVersion, kind, namespace, name string) (map[string]any, error) {
+// lookupCapturedObject is Helm's function (pkg/engine/lookup_func.go of v4.3.1) with the file in the place of a
+// cluster. What it returns is the template's to change.
+func (c *capturedObjects) lookupCapturedObject(apiVersion, kind, namespace, name string) (map[string]any, error) {
 	items := []any{}
 	for _, key := range c.keys {
 		matches := key.apiVersion == apiVersion && key.kind == kind && (name == "" || key.name == name)

@@ -232,7 +232,7 @@ func sourceAt(t *testing.T, dir string) *tree.Tree {
 // runHelm runs helm template with the release of releaseOf.
 func runHelm(program, chart string) (string, error) {
 	args := []string{"template", "web", chart, "--namespace", "shop", "--kube-version", "1.33.4", "--include-crds", "--skip-tests"}
-	served, err := capabilities(releaseOf(""))
+	served, err := clusterCapabilities(releaseOf(""))
 	if err != nil {
 		return "", err
 	}

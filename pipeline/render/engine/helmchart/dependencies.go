@@ -49,7 +49,7 @@ func (c *chartRender) readFiles(files tree.Reader) (err error) {
 	if found == nil {
 		return fmt.Errorf("the chart %s of %s is not locked; run prerig charts lock and commit what it writes", strings.TrimSpace(c.spec.Chart+" "+c.spec.Version), c.spec.Repository)
 	}
-	c.files, err = found.read(files)
+	c.files, err = found.readLockedFiles(files)
 	return err
 }
 
@@ -62,8 +62,8 @@ func (c *chartRender) findArchive(repository, name, versions string) *Archive {
 	return nil
 }
 
-// read reads the files of the archive, if it holds what is locked.
-func (a *Archive) read(files tree.Reader) ([]*archive.BufferedFile, error) {
+// readLockedFiles reads the files of the archive, if it holds what is locked.
+func (a *Archive) readLockedFiles(files tree.Reader) ([]*archive.BufferedFile, error) {
 	content, err := files.Read(a.Path)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func metadataOf(files []*archive.BufferedFile) (*chart.Metadata, error) {
 // CheckArchive reports whether an archive holds the chart of a name and version, within the bounds of archives.
 func CheckArchive(content []byte, name, version string) error {
 	one := &Archive{Repository: "the repository", Name: name, Version: version}
-	_, err := one.read(singleFile(content))
+	_, err := one.readLockedFiles(singleFile(content))
 	return err
 }
 
@@ -219,7 +219,7 @@ func (c *chartRender) readDependency(files tree.Reader, dir string, wanted *char
 			err = checkVersion(found, wanted)
 		}
 	} else if locked := c.findArchive(wanted.Repository, wanted.Name, wanted.Version); locked != nil {
-		found, err = locked.read(files)
+		found, err = locked.readLockedFiles(files)
 	}
 	return found, err
 }

@@ -69,8 +69,8 @@ func (c *impureCalls) refuseLookup() error {
 		c.nameField("lookup"))
 }
 
-// call notes a call and returns the variant that it is to return. With impure: Empty it is -1.
-func (c *impureCalls) call(name string) (int, error) {
+// recordImpureCall notes a call and returns the variant that it is to return. With impure: Empty it is -1.
+func (c *impureCalls) recordImpureCall(name string) (int, error) {
 	if c.mode == v1alpha1.ImpureEmpty {
 		return -1, nil
 	}
@@ -78,15 +78,15 @@ func (c *impureCalls) call(name string) (int, error) {
 	c.names = append(c.names, name)
 	switch number {
 	case c.fail:
-		return 0, errors.New(c.refusal(name))
+		return 0, errors.New(c.explainImpureRejection(name))
 	case c.other:
 		return 1 - c.variant, nil
 	}
 	return c.variant, nil
 }
 
-// refusal explains why a call is rejected, and how to fix it.
-func (c *impureCalls) refusal(name string) string {
+// explainImpureRejection explains why a call is rejected, and how to fix it.
+func (c *impureCalls) explainImpureRejection(name string) string {
 	return fmt.Sprintf("%s %s, so that each render would give something else; "+
 		"give the chart a value that makes the call unnecessary, or set %s", name, purposes[name], c.nameField("impure"))
 }
@@ -110,8 +110,8 @@ func madeUpTime(variant int) time.Time {
 // certificate is what sprig's functions for certificates return, as templates see it.
 type certificate struct{ Cert, Key string }
 
-// functions replace those of Helm that are not functions of their arguments.
-func (c *impureCalls) functions() template.FuncMap {
+// impureFunctionReplacements replace those of Helm that are not functions of their arguments.
+func (c *impureCalls) impureFunctionReplacements() template.FuncMap {
 	out := template.FuncMap{
 		"keys": sortedKeys, "values": sortedValues,
 		"lookup": func(_, _, _, _ string) (map[string]any, error) {
@@ -122,7 +122,7 @@ func (c *impureCalls) functions() template.FuncMap {
 		},
 	}
 	if c.captured != nil {
-		out["lookup"] = c.captured.lookup
+		out["lookup"] = c.captured.lookupCapturedObject
 	}
 	maps.Copy(out, c.randomFunctions())
 	maps.Copy(out, c.certificateFunctions())
@@ -133,29 +133,29 @@ func (c *impureCalls) functions() template.FuncMap {
 func (c *impureCalls) randomFunctions() template.FuncMap {
 	ofLength := func(name string) func(int) (string, error) {
 		return func(length int) (string, error) {
-			variant, err := c.call(name)
+			variant, err := c.recordImpureCall(name)
 			return madeUpText(variant, length), err
 		}
 	}
 	return template.FuncMap{
 		"randAlphaNum": ofLength("randAlphaNum"), "randAlpha": ofLength("randAlpha"), "randAscii": ofLength("randAscii"),
 		"randNumeric": func(length int) (string, error) {
-			variant, err := c.call("randNumeric")
+			variant, err := c.recordImpureCall("randNumeric")
 			return strings.NewReplacer("a", "1", "b", "2").Replace(madeUpText(variant, length)), err
 		},
 		"randBytes": func(length int) (string, error) {
-			variant, err := c.call("randBytes")
+			variant, err := c.recordImpureCall("randBytes")
 			return base64.StdEncoding.EncodeToString([]byte(madeUpText(variant, length))), err
 		},
 		"randInt": func(low, high int) (int, error) {
-			variant, err := c.call("randInt")
+			variant, err := c.recordImpureCall("randInt")
 			if variant == 1 && high > low {
 				return high - 1, err
 			}
 			return low, err
 		},
 		"shuffle": func(text string) (string, error) {
-			variant, err := c.call("shuffle")
+			variant, err := c.recordImpureCall("shuffle")
 			letters := []rune(text)
 			if variant == 1 {
 				slices.Reverse(letters)
@@ -163,7 +163,7 @@ func (c *impureCalls) randomFunctions() template.FuncMap {
 			return string(letters), err
 		},
 		"uuidv4": func() (string, error) {
-			variant, err := c.call("uuidv4")
+			variant, err := c.recordImpureCall("uuidv4")
 			if variant < 0 {
 				return "", err
 			}
@@ -171,7 +171,7 @@ func (c *impureCalls) randomFunctions() template.FuncMap {
 			return digit + "-" + digit[:4] + "-4" + digit[:3] + "-8" + digit[:3] + "-" + digit + digit[:4], err
 		},
 		"getHostByName": func(string) (string, error) {
-			variant, err := c.call("getHostByName")
+			variant, err := c.recordImpureCall("getHostByName")
 			if variant < 0 {
 				return "", err
 			}
@@ -187,23 +187,23 @@ func (c *impureCalls) certificateFunctions() template.FuncMap {
 	out := template.FuncMap{}
 	for _, name := range []string{"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey"} {
 		out[name] = func(...any) (certificate, error) {
-			variant, err := c.call(name)
+			variant, err := c.recordImpureCall(name)
 			return certificate{madeUpText(variant, madeUpSecret), madeUpText(variant, madeUpSecret)}, err
 		}
 	}
 	for _, name := range []string{"genPrivateKey", "htpasswd", "bcrypt", "encryptAES"} {
 		out[name] = func(...any) (string, error) {
-			variant, err := c.call(name)
+			variant, err := c.recordImpureCall(name)
 			return madeUpText(variant, madeUpSecret), err
 		}
 	}
 	return out
 }
 
-// clock returns the time for a function that reads the clock. ok is false if the function must return an empty
-// result.
-func (c *impureCalls) clock(name string) (now time.Time, ok bool, err error) {
-	variant, err := c.call(name)
+// clockForFunction returns the time for a function that reads the clock. ok is false if the function must return an
+// empty result.
+func (c *impureCalls) clockForFunction(name string) (now time.Time, ok bool, err error) {
+	variant, err := c.recordImpureCall(name)
 	return madeUpTime(variant), variant >= 0 && err == nil, err
 }
 
@@ -214,7 +214,7 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 	round, _ := own["durationRound"].(func(any) string)
 	date := func(format string, value any, zone string) (string, error) {
 		if !isTime(value) {
-			now, ok, err := c.clock("date")
+			now, ok, err := c.clockForFunction("date")
 			if !ok {
 				return "", err
 			}
@@ -225,11 +225,11 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 	const day = "2006-01-02"
 	out := template.FuncMap{
 		"now": func() (time.Time, error) {
-			now, _, err := c.clock("now")
+			now, _, err := c.clockForFunction("now")
 			return now, err
 		},
 		"ago": func(any) (string, error) {
-			variant, err := c.call("ago")
+			variant, err := c.recordImpureCall("ago")
 			if err != nil || variant < 0 {
 				return "", err
 			}
@@ -239,7 +239,7 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 			if _, since := value.(time.Time); !since {
 				return round(value), nil
 			}
-			variant, err := c.call("durationRound")
+			variant, err := c.recordImpureCall("durationRound")
 			return madeUpText(variant, 2), err
 		},
 		"date":     func(format string, value any) (string, error) { return date(format, value, "UTC") },

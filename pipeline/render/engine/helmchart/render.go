@@ -63,7 +63,7 @@ func Render(ctx context.Context, files tree.Reader, spec *v1alpha1.Helm, options
 	c := &chartRender{ctx: ctx, spec: spec, options: options}
 	manifests, err := c.render(files)
 	if err != nil {
-		return nil, fmt.Errorf("rendering the chart %s: %w", spec.Chart, c.locate(err))
+		return nil, fmt.Errorf("rendering the chart %s: %w", spec.Chart, c.rewriteErrorPaths(err))
 	}
 	return manifests, nil
 }
@@ -136,7 +136,7 @@ func (c *chartRender) explainCall(number int) error {
 	_, err := c.renderOnce(calls)
 	if err == nil {
 		// The chart hides the errors of its own templates.
-		return errors.New(calls.refusal(calls.names[number]))
+		return errors.New(calls.explainImpureRejection(calls.names[number]))
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (c *chartRender) renderOnce(calls *impureCalls) ([]Manifest, error) {
 	if err := chartutil.ProcessDependencies(root, given); err != nil {
 		return nil, fmt.Errorf("choosing the dependencies: %w", err)
 	}
-	sees, err := capabilities(c.spec)
+	sees, err := clusterCapabilities(c.spec)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", c.options.nameField("kubeVersion"), err)
 	}
@@ -168,7 +168,7 @@ func (c *chartRender) renderOnce(calls *impureCalls) ([]Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := engine.Engine{CustomTemplateFuncs: calls.functions()}.RenderWithContext(c.ctx, root, values)
+	rendered, err := engine.Engine{CustomTemplateFuncs: calls.impureFunctionReplacements()}.RenderWithContext(c.ctx, root, values)
 	if err != nil {
 		return nil, err
 	}
@@ -245,9 +245,9 @@ func (c *chartRender) inOrder(root *chart.Chart, rendered map[string]string) ([]
 	return out, nil
 }
 
-// locate puts the paths of the source into the text of an error of Helm, where the chart is a directory, and makes it one
-// line. Helm's paths begin with the chart's name.
-func (c *chartRender) locate(err error) error {
+// rewriteErrorPaths puts the paths of the source into the text of an error of Helm, where the chart is a directory, and
+// makes it one line. Helm's paths begin with the chart's name.
+func (c *chartRender) rewriteErrorPaths(err error) error {
 	text := leaveOutCalls(err.Error())
 	if c.directory && c.name != "" {
 		for _, dir := range []string{"templates", "charts", "crds"} {

@@ -83,7 +83,7 @@ type appHelm struct {
 
 func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) error {
 	var app application
-	unknown, err := decode(o, &app)
+	unknown, err := decodeReleaseType(o, &app)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) e
 		sources, at = []appSource{*app.Spec.Source}, func(int) string { return "spec.source" }
 	}
 	if len(sources) == 0 {
-		return wrong(o, "spec.source", "must be given, or spec.sources")
+		return errorAboutField(o, "spec.source", "must be given, or spec.sources")
 	}
 	for i, source := range sources {
 		if source.Ref != "" && source.Path == "" && source.Chart == "" {
@@ -129,10 +129,10 @@ func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) e
 // checkApplication refuses what cannot be rendered here, and sets the namespace.
 func (s *Set) checkApplication(o *Object, app *application) error {
 	if o.Ref().APIVersion != argoGroup+"/v1alpha1" {
-		return wrong(o, "apiVersion", "is not read; move it to %s/v1alpha1", argoGroup)
+		return errorAboutField(o, "apiVersion", "is not read; move it to %s/v1alpha1", argoGroup)
 	}
 	if app.Spec.SourceHydrator != nil {
-		return wrong(o, "spec.sourceHydrator", "is for Argo CD's own hydrator; give spec.source, %s", keepHint)
+		return errorAboutField(o, "spec.sourceHydrator", "is for Argo CD's own hydrator; give spec.source, %s", keepHint)
 	}
 	if app.Spec.Destination.Namespace == "" {
 		app.Spec.Destination.Namespace = s.in.Spec.Namespace
@@ -142,12 +142,12 @@ func (s *Set) checkApplication(o *Object, app *application) error {
 		return nil
 	}
 	var first application
-	if _, err := decode(s.destination, &first); err != nil {
+	if _, err := decodeReleaseType(s.destination, &first); err != nil {
 		return err
 	}
 	if a, b := clusterOf(&first), clusterOf(app); a != b {
 		ref := s.destination.Ref()
-		return wrong(o, "spec.destination", "is the cluster %s, and that of %s is %s; what a pipeline renders goes to one cluster: give each a pipeline of its own, %s", b, ref.String(), a, keepHint)
+		return errorAboutField(o, "spec.destination", "is the cluster %s, and that of %s is %s; what a pipeline renders goes to one cluster: give each a pipeline of its own, %s", b, ref.String(), a, keepHint)
 	}
 	return nil
 }
@@ -186,27 +186,27 @@ func (r *appRender) render(ctx context.Context, out *Rendered) error {
 	if helm := r.source.Helm; helm != nil && helm.KubeVersion != "" {
 		own["kubeVersion"] = r.at + ".helm.kubeVersion"
 	}
-	r.options = r.set.options(own)
-	if !r.chart.use(r.set, r.spec, out) {
+	r.options = r.set.sharedRenderOptions(own)
+	if !r.chart.useChartInRelease(r.set, r.spec, out) {
 		return nil
 	}
-	if err := r.describe(); err != nil {
+	if err := r.applyReleaseSettings(); err != nil {
 		return err
 	}
 	var err error
-	if r.spec.Values, err = r.values(); err != nil {
+	if r.spec.Values, err = r.mergeApplicationValues(); err != nil {
 		return err
 	}
 	manifests, err := helmchart.Render(ctx, r.set.in.Files, r.spec, r.options)
 	if err != nil {
-		return wrong(r.object, r.at, "%v", err)
+		return errorAboutField(r.object, r.at, "%v", err)
 	}
 	out.Manifests = append(out.Manifests, manifests...)
 	return nil
 }
 
-// describe applies the release settings of an Application.
-func (r *appRender) describe() error {
+// applyReleaseSettings applies the release settings of an Application.
+func (r *appRender) applyReleaseSettings() error {
 	include := true
 	r.spec.IncludeCRDs, r.spec.ReleaseName, r.spec.Namespace = &include, r.app.Metadata.Name, r.app.Spec.Destination.Namespace
 	if helm := r.source.Helm; helm != nil {
@@ -226,13 +226,13 @@ func (r *appRender) describe() error {
 		}
 	}
 	if minor, ok := r.spec.KubeMinor(); !ok || minor < v1alpha1.OldestKubeMinor {
-		return wrong(r.object, r.at+".helm.kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", v1alpha1.OldestKubeMinor, r.spec.KubeVersion)
+		return errorAboutField(r.object, r.at+".helm.kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", v1alpha1.OldestKubeMinor, r.spec.KubeVersion)
 	}
 	if len(r.spec.ReleaseName) > maxNameLength {
-		return wrong(r.object, r.at+".helm.releaseName", "must be given: the name of the release, %s, has more than %d characters", r.spec.ReleaseName, maxNameLength)
+		return errorAboutField(r.object, r.at+".helm.releaseName", "must be given: the name of the release, %s, has more than %d characters", r.spec.ReleaseName, maxNameLength)
 	}
 	if r.spec.Namespace == "" {
-		return wrong(r.object, "spec.destination.namespace", "is missing, and the release depends on it; set it, or spec.build.releases.namespace of the pipeline")
+		return errorAboutField(r.object, "spec.destination.namespace", "is missing, and the release depends on it; set it, or spec.build.releases.namespace of the pipeline")
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (r *appRender) findChart() error {
 		given map[string]any
 	}{{"plugin", source.Plugin}, {"kustomize", source.Kustomize}, {"directory", source.Directory}} {
 		if other.given != nil {
-			return wrong(r.object, r.at+"."+other.name, "is not Helm; render what it names by a pipeline of its own, %s", keepHint)
+			return errorAboutField(r.object, r.at+"."+other.name, "is not Helm; render what it names by a pipeline of its own, %s", keepHint)
 		}
 	}
 	r.chart = foundChart{of: r.object, field: r.at + ".chart"}
@@ -258,7 +258,7 @@ func (r *appRender) findChart() error {
 		}
 	case registry:
 		if path.Clean("/"+source.Path) != "/" {
-			return wrong(r.object, r.at+".path", "must be . for a chart in a registry")
+			return errorAboutField(r.object, r.at+".path", "must be . for a chart in a registry")
 		}
 		r.chart.field = r.at + ".repoURL"
 		r.chart.Repository, r.chart.Name = splitRegistry(source.RepoURL)
@@ -270,7 +270,7 @@ func (r *appRender) findChart() error {
 		r.chart.Range = ""
 	}
 	if err := v1alpha1.CheckChartRepository(r.chart.Repository); err != nil {
-		return wrong(r.object, r.at+".repoURL", "%v", err)
+		return errorAboutField(r.object, r.at+".repoURL", "%v", err)
 	}
 	return nil
 }
@@ -279,11 +279,11 @@ func (r *appRender) findChart() error {
 func (r *appRender) findInTree() error {
 	source, files := r.source, r.set.in.Files
 	if source.TagPrefix != "" {
-		return wrong(r.object, r.at+".tagPrefix", "cannot be resolved in the tree; %s", repositoryHint)
+		return errorAboutField(r.object, r.at+".tagPrefix", "cannot be resolved in the tree; %s", repositoryHint)
 	}
 	root, reason := r.set.findRevision(source.RepoURL, source.TargetRevision)
 	if reason != "" {
-		return wrong(r.object, r.at+".repoURL", "%s", reason)
+		return errorAboutField(r.object, r.at+".repoURL", "%s", reason)
 	}
 	r.chart.root, r.chart.field = root, r.at+".path"
 	r.chart.path = path.Join(root, path.Join("/", source.Path))
@@ -295,11 +295,11 @@ func (r *appRender) findInTree() error {
 	}
 	switch {
 	case !exists("."):
-		return wrong(r.object, r.at+".path", "%s is not in the tree", source.Path)
+		return errorAboutField(r.object, r.at+".path", "%s is not in the tree", source.Path)
 	case !exists("Chart.yaml") || source.Helm == nil && exists("kustomization.yaml", "kustomization.yml", "Kustomization"):
-		return wrong(r.object, r.at+".path", "%s is no chart; render it by a pipeline of its own, %s", source.Path, keepHint)
+		return errorAboutField(r.object, r.at+".path", "%s is no chart; render it by a pipeline of its own, %s", source.Path, keepHint)
 	case exists(".argocd-source.yaml", ".argocd-source-"+r.app.Metadata.Name+".yaml"):
-		return wrong(r.object, r.at+".path", "%s has a file .argocd-source*.yaml, which is not read; write what it says into the Application", source.Path)
+		return errorAboutField(r.object, r.at+".path", "%s has a file .argocd-source*.yaml, which is not read; write what it says into the Application", source.Path)
 	}
 	return nil
 }

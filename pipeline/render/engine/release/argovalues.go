@@ -18,9 +18,9 @@ import (
 	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 )
 
-// values returns the values that result from the helm template flags that Argo CD writes (util/helm/cmd.go): files
-// in their order, then values or valuesObject, then parameters.
-func (r *appRender) values() (map[string]any, error) {
+// mergeApplicationValues returns the values that result from the helm template flags that Argo CD writes
+// (util/helm/cmd.go): files in their order, then values or valuesObject, then parameters.
+func (r *appRender) mergeApplicationValues() (map[string]any, error) {
 	merged := map[string]any{}
 	helm := r.source.Helm
 	if helm == nil {
@@ -33,7 +33,7 @@ func (r *appRender) values() (map[string]any, error) {
 	for _, file := range files {
 		values, err := readValues(file.content)
 		if err != nil {
-			return nil, wrong(r.object, file.at, "reading the values of %s: %v", file.name, err)
+			return nil, errorAboutField(r.object, file.at, "reading the values of %s: %v", file.name, err)
 		}
 		merged = mergeMaps(merged, values)
 	}
@@ -43,7 +43,7 @@ func (r *appRender) values() (map[string]any, error) {
 	}
 	own, err := readValues(text)
 	if err != nil {
-		return nil, wrong(r.object, r.at+".helm."+field, "cannot be read: %v", err)
+		return nil, errorAboutField(r.object, r.at+".helm."+field, "cannot be read: %v", err)
 	}
 	merged = mergeMaps(merged, own)
 	return merged, r.setParameters(merged)
@@ -57,7 +57,7 @@ func (r *appRender) setParameters(values map[string]any) error {
 				continue
 			}
 			at := fmt.Sprintf("%s.helm.parameters[%d]", r.at, i)
-			value, err := r.substitute(at+".value", one.Value)
+			value, err := r.substituteBuildVariables(at+".value", one.Value)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (r *appRender) setParameters(values map[string]any) error {
 				set = strvals.ParseIntoString
 			}
 			if err := set(one.Name+"="+escapeCommas(value), values); err != nil {
-				return wrong(r.object, at, "cannot be set: %v", err)
+				return errorAboutField(r.object, at, "cannot be set: %v", err)
 			}
 		}
 	}
@@ -74,11 +74,11 @@ func (r *appRender) setParameters(values map[string]any) error {
 		at := fmt.Sprintf("%s.helm.fileParameters[%d]", r.at, i)
 		file, err := r.readFile(at+".path", one.Path)
 		if err != nil {
-			return wrong(r.object, at+".path", "reading %s: %v", one.Path, err)
+			return errorAboutField(r.object, at+".path", "reading %s: %v", one.Path, err)
 		}
 		read := func([]rune) (any, error) { return string(file.content), nil }
 		if err := strvals.ParseIntoFile(one.Name+"=file", values, read); err != nil {
-			return wrong(r.object, at, "cannot be set: %v", err)
+			return errorAboutField(r.object, at, "cannot be set: %v", err)
 		}
 	}
 	return nil
@@ -101,8 +101,8 @@ func escapeCommas(value string) string {
 	return out.String()
 }
 
-// substitute replaces variables as Argo CD does; unknown ones are replaced by the empty string.
-func (r *appRender) substitute(at, text string) (string, error) {
+// substituteBuildVariables replaces variables as Argo CD does; unknown ones are replaced by the empty string.
+func (r *appRender) substituteBuildVariables(at, text string) (string, error) {
 	if !strings.Contains(text, "$") {
 		return text, nil
 	}
@@ -124,7 +124,7 @@ func (r *appRender) substitute(at, text string) (string, error) {
 		case "ARGOCD_APP_SOURCE_TARGET_REVISION":
 			return r.source.TargetRevision
 		case "ARGOCD_APP_REVISION", "ARGOCD_APP_REVISION_SHORT", "ARGOCD_APP_REVISION_SHORT_8":
-			err = wrong(r.object, at, "$%s is another one at each commit, so that each would render something else; write out what is meant", name)
+			err = errorAboutField(r.object, at, "$%s is another one at each commit, so that each would render something else; write out what is meant", name)
 		}
 		return ""
 	})
@@ -143,7 +143,7 @@ func (r *appRender) valueFiles() ([]valueFile, error) {
 	helm := r.source.Helm
 	named := map[string]bool{}
 	for i, raw := range helm.ValueFiles {
-		if at, err := r.resolve(fmt.Sprintf("%s.helm.valueFiles[%d]", r.at, i), raw); err == nil && !isPattern(at.path) {
+		if at, err := r.resolveApplicationPath(fmt.Sprintf("%s.helm.valueFiles[%d]", r.at, i), raw); err == nil && !isPattern(at.path) {
 			named[at.path] = true
 		}
 	}
@@ -167,21 +167,21 @@ func (r *appRender) valueFiles() ([]valueFile, error) {
 
 // readValueFiles reads what an entry of valueFiles names.
 func (r *appRender) readValueFiles(field, raw string, named map[string]bool) ([]valueFile, error) {
-	at, err := r.resolve(field, raw)
+	at, err := r.resolveApplicationPath(field, raw)
 	if err != nil {
 		return nil, err
 	}
 	ignore := r.source.Helm.IgnoreMissingValueFiles
 	if isPattern(at.path) {
 		if at.inChart {
-			return nil, wrong(r.object, field, "%s is a pattern, and the chart is an archive; name the files", raw)
+			return nil, errorAboutField(r.object, field, "%s is a pattern, and the chart is an archive; name the files", raw)
 		}
-		names, err := r.match(at)
+		names, err := r.matchPatternFiles(at)
 		if err != nil {
-			return nil, wrong(r.object, field, "reading %s: %v", raw, err)
+			return nil, errorAboutField(r.object, field, "reading %s: %v", raw, err)
 		}
 		if len(names) == 0 && !ignore {
-			return nil, wrong(r.object, field, "no file is %s; ignoreMissingValueFiles leaves it out", raw)
+			return nil, errorAboutField(r.object, field, "no file is %s; ignoreMissingValueFiles leaves it out", raw)
 		}
 		var out []valueFile
 		for _, name := range names {
@@ -190,7 +190,7 @@ func (r *appRender) readValueFiles(field, raw string, named map[string]bool) ([]
 			}
 			content, err := r.set.in.Files.Read(name)
 			if err != nil {
-				return nil, wrong(r.object, field, "reading %s: %v", name, err)
+				return nil, errorAboutField(r.object, field, "reading %s: %v", name, err)
 			}
 			out = append(out, valueFile{field, name, content})
 		}
@@ -201,7 +201,7 @@ func (r *appRender) readValueFiles(field, raw string, named map[string]bool) ([]
 		return nil, nil
 	}
 	if err != nil {
-		return nil, wrong(r.object, field, "reading %s: %v", raw, err)
+		return nil, errorAboutField(r.object, field, "reading %s: %v", raw, err)
 	}
 	return []valueFile{*file}, nil
 }
@@ -215,9 +215,9 @@ type resolvedFile struct {
 	inChart    bool
 }
 
-// resolve finds what a path of an Application means: a path from the chart on, from the repository's root on where it begins with a
-// slash, or from the root of another source where it begins with $ and its name.
-func (r *appRender) resolve(field, raw string) (resolvedFile, error) {
+// resolveApplicationPath finds what a path of an Application means: a path from the chart on, from the repository's
+// root on where it begins with a slash, or from the root of another source where it begins with $ and its name.
+func (r *appRender) resolveApplicationPath(field, raw string) (resolvedFile, error) {
 	var none resolvedFile
 	if ref, rest, _ := strings.Cut(raw, "/"); strings.HasPrefix(ref, "$") {
 		for i, source := range r.sources {
@@ -226,18 +226,18 @@ func (r *appRender) resolve(field, raw string) (resolvedFile, error) {
 			}
 			root, reason := r.set.findRevision(source.RepoURL, source.TargetRevision)
 			if reason != "" {
-				return none, wrong(r.object, fmt.Sprintf("spec.sources[%d].repoURL", i), "%s", reason)
+				return none, errorAboutField(r.object, fmt.Sprintf("spec.sources[%d].repoURL", i), "%s", reason)
 			}
-			name, err := r.substitute(field, rest)
+			name, err := r.substituteBuildVariables(field, rest)
 			return resolvedFile{path: path.Join(root, path.Join("/", name)), root: root}, err
 		}
 	}
-	name, err := r.substitute(field, raw)
+	name, err := r.substituteBuildVariables(field, raw)
 	if err != nil {
 		return none, err
 	}
 	if strings.Contains(name, "://") {
-		return none, wrong(r.object, field, "%s is a URL, and a render uses no network; put the file into the tree", name)
+		return none, errorAboutField(r.object, field, "%s is a URL, and a render uses no network; put the file into the tree", name)
 	}
 	if r.chart.Repository != "" {
 		return resolvedFile{path: strings.TrimPrefix(path.Join("/", name), "/"), inChart: true}, nil
@@ -247,14 +247,14 @@ func (r *appRender) resolve(field, raw string) (resolvedFile, error) {
 	}
 	at := path.Join(r.chart.path, name)
 	if root := path.Clean(r.chart.root); root != "." && at != root && !strings.HasPrefix(at, root+"/") || at == ".." || strings.HasPrefix(at, "../") {
-		return none, wrong(r.object, field, "%s leads out of the repository", raw)
+		return none, errorAboutField(r.object, field, "%s leads out of the repository", raw)
 	}
 	return resolvedFile{path: at, root: r.chart.root}, nil
 }
 
 // readFile reads one file. It returns an fs.ErrNotExist error if the file does not exist.
 func (r *appRender) readFile(field, raw string) (*valueFile, error) {
-	at, err := r.resolve(field, raw)
+	at, err := r.resolveApplicationPath(field, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -267,11 +267,11 @@ func (r *appRender) readFile(field, raw string) (*valueFile, error) {
 	return &valueFile{field, at.path, content}, err
 }
 
-// match returns the files that a pattern means, sorted.
-func (r *appRender) match(at resolvedFile) ([]string, error) {
+// matchPatternFiles returns the files that a pattern means, sorted.
+func (r *appRender) matchPatternFiles(at resolvedFile) ([]string, error) {
 	base, _ := doublestar.SplitPattern(at.path)
 	var found []string
-	err := r.walk(base, func(name string) error {
+	err := r.walkDirectoryFiles(base, func(name string) error {
 		ok, err := doublestar.Match(at.path, name)
 		if ok {
 			found = append(found, name)
@@ -282,8 +282,8 @@ func (r *appRender) match(at resolvedFile) ([]string, error) {
 	return found, err
 }
 
-// walk calls do for every file below a directory.
-func (r *appRender) walk(dir string, do func(name string) error) error {
+// walkDirectoryFiles calls do for every file below a directory.
+func (r *appRender) walkDirectoryFiles(dir string, do func(name string) error) error {
 	list, err := r.set.in.Files.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -294,7 +294,7 @@ func (r *appRender) walk(dir string, do func(name string) error) error {
 	for _, entry := range list {
 		name := path.Join(dir, path.Base(entry.Path))
 		if entry.Dir {
-			err = r.walk(name, do)
+			err = r.walkDirectoryFiles(name, do)
 		} else {
 			err = do(name)
 		}

@@ -30,7 +30,7 @@ func (s *Set) Render(ctx context.Context, o *Object) (*Rendered, error) {
 	case "Application":
 		err = s.renderApplication(ctx, o, out)
 	default:
-		err = wrong(o, "spec.generators", "generates Applications from what is not in the tree; write the Applications out, %s", keepHint)
+		err = errorAboutField(o, "spec.generators", "generates Applications from what is not in the tree; write the Applications out, %s", keepHint)
 	}
 	if err == nil {
 		return out, nil
@@ -70,7 +70,7 @@ var knownVersions = []string{"v2", "v2beta2"}
 
 func (s *Set) renderHelmRelease(ctx context.Context, o *Object, out *Rendered) error {
 	var hr helmv2.HelmRelease
-	unknown, err := decode(o, &hr)
+	unknown, err := decodeReleaseType(o, &hr)
 	if err != nil {
 		return err
 	}
@@ -78,19 +78,19 @@ func (s *Set) renderHelmRelease(ctx context.Context, o *Object, out *Rendered) e
 		out.Results = append(out.Results, Finding(result.Warning, o, field, "is no field of a HelmRelease, and has no effect"))
 	}
 	if hr.Namespace = s.namespaceOf(o); hr.Namespace == "" {
-		return wrong(o, "metadata.namespace", "is missing, and the release depends on it; set it, or spec.build.releases.namespace of the pipeline")
+		return errorAboutField(o, "metadata.namespace", "is missing, and the release depends on it; set it, or spec.build.releases.namespace of the pipeline")
 	}
 	if err := s.checkHelmRelease(o, &hr, out); err != nil {
 		return err
 	}
 	spec := s.newSpec()
 	spec.ReleaseName, spec.Namespace = shortName(hr.GetReleaseName()), hr.GetReleaseNamespace()
-	options := s.options(map[string]string{"values": "spec.values", "skipSchemaValidation": "spec.install.disableSchemaValidation"})
+	options := s.sharedRenderOptions(map[string]string{"values": "spec.values", "skipSchemaValidation": "spec.install.disableSchemaValidation"})
 	found, err := s.findFluxChart(o, &hr)
 	if err != nil {
 		return err
 	}
-	if !found.use(s, spec, out) {
+	if !found.useChartInRelease(s, spec, out) {
 		return nil
 	}
 	if options.DefaultValues, err = found.defaultValues(s, spec, options); err != nil {
@@ -102,10 +102,10 @@ func (s *Set) renderHelmRelease(ctx context.Context, o *Object, out *Rendered) e
 	installFrom(&hr, spec)
 	manifests, err := helmchart.Render(ctx, s.in.Files, spec, options)
 	if err != nil {
-		return wrong(o, found.field, "%v", err)
+		return errorAboutField(o, found.field, "%v", err)
 	}
 	if out.Manifests, err = postRender(&hr, manifests); err != nil {
-		return wrong(o, "spec.postRenderers", "%v", err)
+		return errorAboutField(o, "spec.postRenderers", "%v", err)
 	}
 	out.Namespace = spec.Namespace
 	if install := hr.Spec.Install; install != nil && install.CreateNamespace && hr.Spec.TargetNamespace != "" {
@@ -123,9 +123,9 @@ func (s *Set) newSpec() *v1alpha1.Helm {
 	}
 }
 
-// options returns the options shared by the renders of all releases. own names the fields that a release sets
-// itself, rather than the pipeline.
-func (s *Set) options(own map[string]string) helmchart.Options {
+// sharedRenderOptions returns the options shared by the renders of all releases. own names the fields that a release
+// sets itself, rather than the pipeline.
+func (s *Set) sharedRenderOptions(own map[string]string) helmchart.Options {
 	return helmchart.Options{Archives: s.in.Archives, FieldName: func(field string) string {
 		if name, ok := own[field]; ok {
 			return name
@@ -138,13 +138,13 @@ func (s *Set) options(own map[string]string) helmchart.Options {
 func (s *Set) checkHelmRelease(o *Object, hr *helmv2.HelmRelease, out *Rendered) error {
 	version := strings.TrimPrefix(o.Ref().APIVersion, fluxGroup+"/")
 	if !slices.Contains(knownVersions, version) {
-		return wrong(o, "apiVersion", "version %s is not read; move it to %s/v2", version, fluxGroup)
+		return errorAboutField(o, "apiVersion", "version %s is not read; move it to %s/v2", version, fluxGroup)
 	}
 	if hr.Spec.KubeConfig != nil {
-		return wrong(o, "spec.kubeConfig", "installs the release in another cluster, and what is rendered here goes to one; give it a pipeline of its own without this field, %s", keepHint)
+		return errorAboutField(o, "spec.kubeConfig", "installs the release in another cluster, and what is rendered here goes to one; give it a pipeline of its own without this field, %s", keepHint)
 	}
 	if name := hr.Spec.ReleaseName; len(name) > maxNameLength {
-		return wrong(o, "spec.releaseName", "must have at most %d characters", maxNameLength)
+		return errorAboutField(o, "spec.releaseName", "must have at most %d characters", maxNameLength)
 	}
 	if hr.Spec.Suspend {
 		out.Results = append(out.Results, Finding(result.Warning, o, "spec.suspend", "has no effect on what is rendered; suspend the pipeline, "+keepHint))
@@ -173,7 +173,7 @@ func (s *Set) fluxValues(o *Object, hr *helmv2.HelmRelease, out *Rendered) (map[
 	own := map[string]any{}
 	if hr.Spec.Values != nil {
 		if err := json.Unmarshal(hr.Spec.Values.Raw, &own); err != nil {
-			return nil, wrong(o, "spec.values", "must be a mapping")
+			return nil, errorAboutField(o, "spec.values", "must be a mapping")
 		}
 	}
 	merged := map[string]any{}
@@ -189,13 +189,13 @@ func (s *Set) fluxValues(o *Object, hr *helmv2.HelmRelease, out *Rendered) (map[
 		if ref.TargetPath != "" {
 			merged = mergeMaps(merged, own)
 			if err := setPath(merged, ref.TargetPath, content, ref.Literal); err != nil {
-				return nil, wrong(o, at+".targetPath", "cannot be set: %v", err)
+				return nil, errorAboutField(o, at+".targetPath", "cannot be set: %v", err)
 			}
 			continue
 		}
 		values, err := readValues([]byte(content))
 		if err != nil {
-			return nil, wrong(o, at, "its values cannot be read: %v", err)
+			return nil, errorAboutField(o, at, "its values cannot be read: %v", err)
 		}
 		merged = mergeMaps(merged, values)
 	}

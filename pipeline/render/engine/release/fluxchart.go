@@ -29,8 +29,9 @@ type foundChart struct {
 	ignoreMissing bool
 }
 
-// use writes the chart into a release. It reports false where the chart must be fetched first, which it notes.
-func (f *foundChart) use(s *Set, spec *v1alpha1.Helm, out *Rendered) bool {
+// useChartInRelease writes the chart into a release. It reports false where the chart must be fetched first, which it
+// notes.
+func (f *foundChart) useChartInRelease(s *Set, spec *v1alpha1.Helm, out *Rendered) bool {
 	if f.Repository == "" {
 		spec.Chart = f.path
 		out.Local = append(out.Local, f.path)
@@ -64,11 +65,11 @@ func (f *foundChart) defaultValues(s *Set, spec *v1alpha1.Helm, options helmchar
 			continue
 		}
 		if err != nil {
-			return nil, wrong(f.of, f.field, "reading the values file %s: %v", name, err)
+			return nil, errorAboutField(f.of, f.field, "reading the values file %s: %v", name, err)
 		}
 		values, err := readValues(content)
 		if err != nil {
-			return nil, wrong(f.of, f.field, "reading the values file %s: %v", name, err)
+			return nil, errorAboutField(f.of, f.field, "reading the values file %s: %v", name, err)
 		}
 		merged = mergeMaps(merged, values)
 	}
@@ -87,7 +88,7 @@ func (f *foundChart) readValuesFile(s *Set, spec *v1alpha1.Helm, options helmcha
 func (s *Set) findFluxChart(o *Object, hr *helmv2.HelmRelease) (*foundChart, error) {
 	switch {
 	case hr.Spec.Chart != nil && hr.Spec.ChartRef != nil:
-		return nil, wrong(o, "spec.chartRef", "excludes spec.chart; give one of them")
+		return nil, errorAboutField(o, "spec.chartRef", "excludes spec.chart; give one of them")
 	case hr.Spec.Chart != nil:
 		chart := hr.Spec.Chart.Spec
 		spec := sourcev1.HelmChartSpec{
@@ -96,7 +97,7 @@ func (s *Set) findFluxChart(o *Object, hr *helmv2.HelmRelease) (*foundChart, err
 		}
 		return s.findInSource(o, "spec.chart.spec", hr.Spec.Chart.GetNamespace(hr.Namespace), &spec)
 	case hr.Spec.ChartRef == nil:
-		return nil, wrong(o, "spec.chart", "must be given, or spec.chartRef")
+		return nil, errorAboutField(o, "spec.chart", "must be given, or spec.chartRef")
 	}
 	ref := hr.Spec.ChartRef
 	namespace := ref.Namespace
@@ -113,7 +114,7 @@ func (s *Set) findFluxChart(o *Object, hr *helmv2.HelmRelease) (*foundChart, err
 			return nil, err
 		}
 		var chart sourcev1.HelmChart
-		if _, err := decode(object, &chart); err != nil {
+		if _, err := decodeReleaseType(object, &chart); err != nil {
 			return nil, err
 		}
 		found, err := s.findInSource(object, "spec", namespace, &chart.Spec)
@@ -122,7 +123,7 @@ func (s *Set) findFluxChart(o *Object, hr *helmv2.HelmRelease) (*foundChart, err
 		}
 		return found, err
 	}
-	return nil, wrong(o, at+".kind", "a chart of kind %s cannot be found in the tree; name an OCIRepository or a HelmChart, %s", ref.Kind, keepHint)
+	return nil, errorAboutField(o, at+".kind", "a chart of kind %s cannot be found in the tree; name an OCIRepository or a HelmChart, %s", ref.Kind, keepHint)
 }
 
 // findSource returns the object that a chart comes from.
@@ -130,7 +131,7 @@ func (s *Set) findSource(o *Object, at, kind, namespace, name string) (*Object, 
 	if object := s.byName[objectKey{sourceGroup, kind, namespace, name}]; object != nil {
 		return object, nil
 	}
-	return nil, wrong(o, at+".name", "%s %s/%s is not among the objects; put it into the build, or name its file under spec.build.releases.objects, %s",
+	return nil, errorAboutField(o, at+".name", "%s %s/%s is not among the objects; put it into the build, or name its file under spec.build.releases.objects, %s",
 		kind, namespace, name, keepHint)
 }
 
@@ -138,10 +139,10 @@ func (s *Set) findSource(o *Object, at, kind, namespace, name string) (*Object, 
 func (s *Set) findInSource(o *Object, at, namespace string, spec *sourcev1.HelmChartSpec) (*foundChart, error) {
 	kind, name := spec.SourceRef.Kind, spec.SourceRef.Name
 	if kind == "" {
-		return nil, wrong(o, at+".sourceRef", "must be given, with kind and name")
+		return nil, errorAboutField(o, at+".sourceRef", "must be given, with kind and name")
 	}
 	if kind != sourcev1.HelmRepositoryKind && kind != sourcev1.GitRepositoryKind {
-		return nil, wrong(o, at+".sourceRef.kind", "a chart of a %s cannot be found in the tree; name a HelmRepository or a GitRepository, %s", kind, keepHint)
+		return nil, errorAboutField(o, at+".sourceRef.kind", "a chart of a %s cannot be found in the tree; name a HelmRepository or a GitRepository, %s", kind, keepHint)
 	}
 	object, err := s.findSource(o, at+".sourceRef", kind, namespace, name)
 	if err != nil {
@@ -150,11 +151,11 @@ func (s *Set) findInSource(o *Object, at, namespace string, spec *sourcev1.HelmC
 	found := &foundChart{of: o, field: at + ".chart", valuesFiles: spec.ValuesFiles, ignoreMissing: spec.IgnoreMissingValuesFiles}
 	if kind == sourcev1.HelmRepositoryKind {
 		var repository sourcev1.HelmRepository
-		if _, err := decode(object, &repository); err != nil {
+		if _, err := decodeReleaseType(object, &repository); err != nil {
 			return nil, err
 		}
 		if err := v1alpha1.CheckChartRepository(repository.Spec.URL); err != nil {
-			return nil, wrong(object, "spec.url", "%v", err)
+			return nil, errorAboutField(object, "spec.url", "%v", err)
 		}
 		found.Repository, found.Name, found.Range = repository.Spec.URL, spec.Chart, spec.Version
 		return found, nil
@@ -168,22 +169,22 @@ const defaultBranch = "master"
 // findInGit finds a chart in the tree of a GitRepository.
 func (s *Set) findInGit(object *Object, found *foundChart, spec *sourcev1.HelmChartSpec) error {
 	var repository sourcev1.GitRepository
-	if _, err := decode(object, &repository); err != nil {
+	if _, err := decodeReleaseType(object, &repository); err != nil {
 		return err
 	}
 	if len(repository.Spec.Include) > 0 {
-		return wrong(object, "spec.include", "is not read: other repositories in this one cannot be found in the tree")
+		return errorAboutField(object, "spec.include", "is not read: other repositories in this one cannot be found in the tree")
 	}
 	asked := v1alpha1.GitRef{Branch: defaultBranch}
 	if ref := repository.Spec.Reference; ref != nil && *ref != (sourcev1.GitRepositoryRef{}) {
 		if ref.SemVer != "" {
-			return wrong(object, "spec.ref.semver", "cannot be resolved in the tree; %s", repositoryHint)
+			return errorAboutField(object, "spec.ref.semver", "cannot be resolved in the tree; %s", repositoryHint)
 		}
 		asked = v1alpha1.GitRef{Branch: ref.Branch, Tag: ref.Tag, Name: ref.Name, Commit: ref.Commit}
 	}
 	root, reason := s.findTree(repository.Spec.URL, asked)
 	if reason != "" {
-		return wrong(object, "spec.url", "%s", reason)
+		return errorAboutField(object, "spec.url", "%s", reason)
 	}
 	found.root, found.path = root, path.Join(root, path.Join("/", spec.Chart))
 	return nil
@@ -198,29 +199,29 @@ func (s *Set) findInRegistry(o *Object, at, namespace, name string) (*foundChart
 		return nil, err
 	}
 	var repository sourcev1.OCIRepository
-	if _, err := decode(object, &repository); err != nil {
+	if _, err := decodeReleaseType(object, &repository); err != nil {
 		return nil, err
 	}
 	found := &foundChart{of: o, field: at}
 	found.Repository, found.Name = splitRegistry(repository.Spec.URL)
 	if err := v1alpha1.CheckChartRepository(found.Repository); err != nil || found.Name == "" {
-		return nil, wrong(object, "spec.url", "must be oci://HOST/PATH/CHART")
+		return nil, errorAboutField(object, "spec.url", "must be oci://HOST/PATH/CHART")
 	}
 	ref := repository.Spec.Reference
 	switch {
 	case ref == nil:
-		return nil, wrong(object, "spec.ref", "must be given: the tag latest is no version of a chart")
+		return nil, errorAboutField(object, "spec.ref", "must be given: the tag latest is no version of a chart")
 	case ref.SemverFilter != "":
-		return nil, wrong(object, "spec.ref.semverFilter", "is not followed by the lock; give a range that needs no filter")
+		return nil, errorAboutField(object, "spec.ref.semverFilter", "is not followed by the lock; give a range that needs no filter")
 	case ref.SemVer != "" && ref.Digest == "":
 		found.Range = ref.SemVer
 		return found, nil
 	case ref.Tag == "" && ref.Digest != "":
-		return nil, wrong(object, "spec.ref.digest", "names no version; give the tag beside it, and charts.lock.yaml fixes the digest")
+		return nil, errorAboutField(object, "spec.ref.digest", "names no version; give the tag beside it, and charts.lock.yaml fixes the digest")
 	}
 	found.Range = strings.ReplaceAll(ref.Tag, "_", "+")
 	if !tagVersion.MatchString(found.Range) {
-		return nil, wrong(object, "spec.ref.tag", "%q is no version of a chart", ref.Tag)
+		return nil, errorAboutField(object, "spec.ref.tag", "%q is no version of a chart", ref.Tag)
 	}
 	return found, nil
 }

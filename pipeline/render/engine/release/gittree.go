@@ -20,10 +20,10 @@ func (s *Set) findTree(url string, asked v1alpha1.GitRef) (root, reason string) 
 		if !giturl.Same(tree.URL, url) {
 			continue
 		}
-		if tree.Any || follows(tree.Ref, asked) {
+		if tree.Any || followsRequestedRef(tree.Ref, asked) {
 			return tree.Path, ""
 		}
-		other = fmt.Sprintf("the pipeline follows %s of the repository, and %s is asked for; make them the same, or %s", describe(tree.Ref), describe(asked), repositoryHint)
+		other = fmt.Sprintf("the pipeline follows %s of the repository, and %s is asked for; make them the same, or %s", describeGitRef(tree.Ref), describeGitRef(asked), repositoryHint)
 	}
 	if other != "" {
 		return "", other
@@ -31,9 +31,9 @@ func (s *Set) findTree(url string, asked v1alpha1.GitRef) (root, reason string) 
 	return "", "the repository is none of the pipeline's sources; add it to spec.sources, or " + repositoryHint
 }
 
-// follows reports whether a source follows the requested ref. The repository's HEAD is assumed to be what the
-// source follows, whatever its name: the tree does not contain it.
-func follows(source, asked v1alpha1.GitRef) bool {
+// followsRequestedRef reports whether a source follows the requested ref. The repository's HEAD is assumed to be what
+// the source follows, whatever its name: the tree does not contain it.
+func followsRequestedRef(source, asked v1alpha1.GitRef) bool {
 	switch {
 	case asked.Commit != "":
 		return asked.Commit == source.Commit
@@ -47,8 +47,8 @@ func follows(source, asked v1alpha1.GitRef) bool {
 	return source.Tag == "" && source.Commit == "" && source.Name == ""
 }
 
-// describe names a reference in messages.
-func describe(ref v1alpha1.GitRef) string {
+// describeGitRef names a reference in messages.
+func describeGitRef(ref v1alpha1.GitRef) string {
 	switch {
 	case ref.Commit != "":
 		return "the commit " + ref.Commit

@@ -35,13 +35,13 @@ func postRender(hr *helmv2.HelmRelease, manifests []helmchart.Manifest) ([]helmc
 		}
 	}
 	for _, stream := range [][]helmchart.Manifest{ordinary, hooks} {
-		text := joined(stream)
+		text := joinManifestStream(stream)
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
 		for _, step := range steps {
 			var err error
-			if text, err = kustomized(step, text); err != nil {
+			if text, err = kustomizeText(step, text); err != nil {
 				return nil, err
 			}
 		}
@@ -50,8 +50,8 @@ func postRender(hr *helmv2.HelmRelease, manifests []helmchart.Manifest) ([]helmc
 	return out, nil
 }
 
-// joined returns manifests as one stream.
-func joined(manifests []helmchart.Manifest) string {
+// joinManifestStream returns manifests as one stream.
+func joinManifestStream(manifests []helmchart.Manifest) string {
 	var text strings.Builder
 	for _, one := range manifests {
 		text.WriteString("---\n" + one.YAML + "\n")
@@ -105,8 +105,8 @@ func withName(metadata map[string]any) map[string]any {
 	return metadata
 }
 
-// kustomized builds a kustomization whose only resource is a text. Plugins are disabled, and no other files exist.
-func kustomized(k types.Kustomization, text string) (string, error) {
+// kustomizeText builds a kustomization whose only resource is a text. Plugins are disabled, and no other files exist.
+func kustomizeText(k types.Kustomization, text string) (string, error) {
 	const resource = "release.yaml"
 	k.TypeMeta = types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}
 	k.Resources = []string{resource}

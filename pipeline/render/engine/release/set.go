@@ -31,8 +31,8 @@ type Object struct {
 // Ref returns the identity of the object.
 func (o *Object) Ref() result.ResourceRef { return result.RefTo(o.Value) }
 
-// group returns the API group of the object.
-func (o *Object) group() string {
+// groupOfObject returns the API group of the object.
+func (o *Object) groupOfObject() string {
 	group, _, found := strings.Cut(o.Ref().APIVersion, "/")
 	if !found {
 		return ""
@@ -97,7 +97,7 @@ func New(in Inputs) *Set {
 // Add adds an object that releases can refer to. The first of a name is the one that counts.
 func (s *Set) Add(o *Object) {
 	ref := o.Ref()
-	key := objectKey{o.group(), ref.Kind, ref.Namespace, ref.Name}
+	key := objectKey{o.groupOfObject(), ref.Kind, ref.Namespace, ref.Name}
 	if key.namespace == "" {
 		key.namespace = s.in.Spec.Namespace
 	}
@@ -147,8 +147,8 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
-// wrong returns an error about a field, which the text may be followed by what to do.
-func wrong(of *Object, field, format string, args ...any) error {
+// errorAboutField returns an error about a field, which the text may be followed by what to do.
+func errorAboutField(of *Object, field, format string, args ...any) error {
 	return &fault{of, field, fmt.Sprintf(format, args...)}
 }
 
@@ -181,15 +181,16 @@ func pathOf(field string) []any {
 	return out
 }
 
-// decode reads an object into its type. Fields that the type does not have are returned: the API server drops them.
-func decode(o *Object, into any) (unknown []string, err error) {
+// decodeReleaseType reads an object into its type. Fields that the type does not have are returned: the API server
+// drops them.
+func decodeReleaseType(o *Object, into any) (unknown []string, err error) {
 	text, err := json.Marshal(o.Value)
 	if err != nil {
 		return nil, err
 	}
 	strict, err := k8sjson.UnmarshalStrict(text, into)
 	if err != nil {
-		return nil, wrong(o, "spec", "cannot be read, and the API server would refuse it: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return nil, errorAboutField(o, "spec", "cannot be read, and the API server would refuse it: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	for _, one := range strict {
 		if name, err := strconv.Unquote(strings.TrimPrefix(one.Error(), "unknown field ")); err == nil {

@@ -41,14 +41,14 @@ func checkAliases(content []byte) error {
 	if err := yaml.Unmarshal(content, &doc); err != nil {
 		return err
 	}
-	if expanded(&doc, map[*yaml.Node]int{}) > maxAliased {
+	if countExpandedValues(&doc, map[*yaml.Node]int{}) > maxAliased {
 		return fmt.Errorf("excessive aliasing: the aliases stand for more than %d values", maxAliased)
 	}
 	return nil
 }
 
-// expanded counts the values of a node with its aliases written out.
-func expanded(node *yaml.Node, known map[*yaml.Node]int) int {
+// countExpandedValues counts the values of a node with its aliases written out.
+func countExpandedValues(node *yaml.Node, known map[*yaml.Node]int) int {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
@@ -58,7 +58,7 @@ func expanded(node *yaml.Node, known map[*yaml.Node]int) int {
 	known[node] = maxAliased + 1
 	count := 1
 	for _, child := range node.Content {
-		if count += expanded(child, known); count > maxAliased {
+		if count += countExpandedValues(child, known); count > maxAliased {
 			break
 		}
 	}
@@ -86,20 +86,20 @@ const defaultKey = "values.yaml"
 // readReference returns what a reference to values names; found is false where it may be missing, and is.
 func (s *Set) readReference(o *Object, at, namespace string, ref meta.ValuesReference, out *Rendered) (content string, found bool, err error) {
 	if ref.Kind != "ConfigMap" && ref.Kind != "Secret" {
-		return "", false, wrong(o, at+".kind", "must be ConfigMap or Secret, found %q", ref.Kind)
+		return "", false, errorAboutField(o, at+".kind", "must be ConfigMap or Secret, found %q", ref.Kind)
 	}
 	object := s.byName[objectKey{"", ref.Kind, namespace, ref.Name}]
 	name := ref.Kind + " " + namespace + "/" + ref.Name
 	if object == nil {
 		if !ref.Optional {
-			return "", false, wrong(o, at+".name", "%s is not among the objects; put it into the build, or name its file under spec.build.releases.objects, %s", name, keepHint)
+			return "", false, errorAboutField(o, at+".name", "%s is not among the objects; put it into the build, or name its file under spec.build.releases.objects, %s", name, keepHint)
 		}
 		out.Results = append(out.Results, Finding(result.Warning, o, at+".name",
 			fmt.Sprintf("%s is optional and not among the objects, so that its values are left out; a cluster may have it", name)))
 		return "", false, nil
 	}
 	if object.Value["sops"] != nil {
-		return "", false, wrong(o, at+".name", "%s is encrypted, and its values cannot be read; have it decrypted in the cluster and %s", name, strings.TrimPrefix(keepHint, "or "))
+		return "", false, errorAboutField(o, at+".name", "%s is encrypted, and its values cannot be read; have it decrypted in the cluster and %s", name, strings.TrimPrefix(keepHint, "or "))
 	}
 	key := ref.ValuesKey
 	if key == "" {
@@ -107,10 +107,10 @@ func (s *Set) readReference(o *Object, at, namespace string, ref meta.ValuesRefe
 	}
 	content, found, err = dataOf(object, key)
 	if err != nil {
-		return "", false, wrong(o, at+".name", "%s: %v", name, err)
+		return "", false, errorAboutField(o, at+".name", "%s: %v", name, err)
 	}
 	if !found && !ref.Optional {
-		return "", false, wrong(o, at+".valuesKey", "%s has no key %s", name, key)
+		return "", false, errorAboutField(o, at+".valuesKey", "%s has no key %s", name, key)
 	}
 	if !found {
 		out.Results = append(out.Results, Finding(result.Warning, o, at+".valuesKey", fmt.Sprintf("%s has no key %s, and is optional, so that nothing is taken from it", name, key)))

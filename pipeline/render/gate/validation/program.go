@@ -64,7 +64,7 @@ const maxAnswer = 16 << 20
 func (p Program) Ask(ctx context.Context, requests []Request) ([]Answer, error) {
 	out := make([]Answer, 0, len(requests))
 	for restarts := 0; len(out) < len(requests); restarts++ {
-		answers, err := p.ask(ctx, requests[len(out):])
+		answers, err := p.exchangeRequests(ctx, requests[len(out):])
 		out = append(out, answers...)
 		if err == nil {
 			break
@@ -83,8 +83,9 @@ func (p Program) Ask(ctx context.Context, requests []Request) ([]Answer, error) 
 // errUnusable is that the program does not start, or speaks another protocol.
 var errUnusable = errors.New("the program cannot be used")
 
-// ask starts the program for requests, and returns the answers that arrived, with an error if some are missing.
-func (p Program) ask(ctx context.Context, requests []Request) ([]Answer, error) {
+// exchangeRequests starts the program for requests, and returns the answers that arrived, with an error if some are
+// missing.
+func (p Program) exchangeRequests(ctx context.Context, requests []Request) ([]Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	command := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
@@ -105,8 +106,8 @@ func (p Program) ask(ctx context.Context, requests []Request) ([]Answer, error) 
 		return nil, fmt.Errorf("%w: starting %s: %w", errUnusable, Name, err)
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- errors.Join(send(in, requests), in.Close()) }()
-	answers, err := receive(output, len(requests))
+	go func() { sent <- errors.Join(writeRequests(in, requests), in.Close()) }()
+	answers, err := readAnswers(output, len(requests))
 	if err != nil {
 		cancel()
 	}
@@ -129,7 +130,7 @@ func describeEnd(err, sendErr, waitErr error, stderr string) error {
 	return fmt.Errorf("running %s: %w", Name, errors.Join(err, sendErr, waitErr))
 }
 
-func send(to io.Writer, requests []Request) error {
+func writeRequests(to io.Writer, requests []Request) error {
 	writer := bufio.NewWriterSize(to, 64<<10)
 	encoder := json.NewEncoder(writer)
 	encoder.SetEscapeHTML(false)
@@ -141,8 +142,8 @@ func send(to io.Writer, requests []Request) error {
 	return writer.Flush()
 }
 
-// receive reads the greeting and the answers to count requests.
-func receive(from io.Reader, count int) ([]Answer, error) {
+// readAnswers reads the greeting and the answers to count requests.
+func readAnswers(from io.Reader, count int) ([]Answer, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxAnswer)
 	next := func(into any) error {

@@ -52,7 +52,7 @@ func (c Change) Title() string {
 	if len(c.Objects) == 1 {
 		return fmt.Sprintf("%s: %s (%s)", c.Kind, c.Objects[0].Name, c.Objects[0].Pipeline)
 	}
-	return fmt.Sprintf("%s: the same in %s of %s", c.Kind, c.KindCounts(), plural(c.CountPipelines(), "pipeline"))
+	return fmt.Sprintf("%s: the same in %s of %s", c.Kind, c.KindCounts(), countWithNoun(c.CountPipelines(), "pipeline"))
 }
 
 // CountPipelines counts the pipelines of the objects.
@@ -79,16 +79,16 @@ func (c Change) KindCounts() string {
 	}
 	sort.SliceStable(order, func(i, j int) bool { return counts[order[i]] > counts[order[j]] })
 	if len(order) == 1 {
-		return plural(len(c.Objects), order[0])
+		return countWithNoun(len(c.Objects), order[0])
 	}
 	var parts []string
 	for _, kind := range order {
-		parts = append(parts, plural(counts[kind], kind))
+		parts = append(parts, countWithNoun(counts[kind], kind))
 	}
 	if len(parts) > 6 {
 		parts = append(parts[:5], fmt.Sprintf("%d other kinds", len(order)-5))
 	}
-	return fmt.Sprintf("%s (%s)", plural(len(c.Objects), "object"), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s (%s)", countWithNoun(len(c.Objects), "object"), strings.Join(parts, ", "))
 }
 
 // Legend lists the values of the placeholders.
@@ -114,7 +114,7 @@ func (c Change) Legend() string {
 	return strings.Join(names, ", ") + verb + " for each object's own"
 }
 
-func plural(n int, what string) string {
+func countWithNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -37,7 +37,7 @@ func (u *Unit) describeRuns() {
 	own := u.ownValues(old, now)
 	times := map[changeDigest]int{}
 	for _, r := range u.runs {
-		essence := r.essenceText(u.object.Kind, old, now, u.Kind == Modified)
+		essence := r.runIdentityText(u.object.Kind, old, now, u.Kind == Modified)
 		found, all := allSubstitutions(essence, own)
 		for _, way := range found {
 			names := make([]string, 0, len(way))
@@ -54,10 +54,10 @@ func (u *Unit) describeRuns() {
 	}
 }
 
-// essenceText returns the text that makes two runs the same: the changed lines without their common indentation,
+// runIdentityText returns the text that makes two runs the same: the changed lines without their common indentation,
 // with their fields. If the fields are not specific enough, as inside of a text or in invalid YAML, it includes the
 // lines around.
-func (r *changedRun) essenceText(kind string, old, now locatedManifest, fields bool) string {
+func (r *changedRun) runIdentityText(kind string, old, now locatedManifest, fields bool) string {
 	base := indentOf(r.lines)
 	podOld, podNow := podPrefix(old, kind), podPrefix(now, kind)
 	numbers := map[byte]map[int]bool{'-': {}, '+': {}}

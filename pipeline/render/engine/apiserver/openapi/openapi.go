@@ -144,8 +144,8 @@ func (s *Server) HasGroup(group string) bool {
 	return false
 }
 
-// schema returns a definition, which is decoded when it is first asked for.
-func (s *Server) schema(name string) *Schema {
+// decodeDefinition returns a definition, which is decoded when it is first asked for.
+func (s *Server) decodeDefinition(name string) *Schema {
 	if known, ok := s.schemas[name]; ok {
 		return known
 	}

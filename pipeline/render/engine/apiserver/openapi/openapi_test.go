@@ -40,7 +40,7 @@ func TestEveryVersion(t *testing.T) {
 				}
 			}
 		}
-		pull := s.schema("io.k8s.api.core.v1.Container").Properties["imagePullPolicy"]
+		pull := s.decodeDefinition("io.k8s.api.core.v1.Container").Properties["imagePullPolicy"]
 		if want := []string{"Always", "IfNotPresent", "Never"}; !slices.Equal(pull.Enum, want) {
 			t.Errorf("%s: imagePullPolicy can be %v, want %v", s.Minor, pull.Enum, want)
 		}

@@ -88,7 +88,7 @@ func (c *checker) check(s *Schema, value any, path []any) {
 	name := s.Ref
 	for s.Ref != "" {
 		name = s.Ref
-		s = c.server.schema(s.Ref)
+		s = c.server.decodeDefinition(s.Ref)
 	}
 	if value == nil {
 		return
@@ -122,7 +122,7 @@ func (c *checker) check(s *Schema, value any, path []any) {
 }
 
 func (c *checker) addType(path []any, value any, want string) {
-	found := describe(value)
+	found := describeValueType(value)
 	if c.hide {
 		found = "of another type"
 	}
@@ -205,7 +205,7 @@ func (c *checker) checkString(s *Schema, enum []string, value any, path []any) {
 	}
 	// An empty value counts as unset: it is defaulted, or it is required.
 	if len(enum) > 0 && text != "" && !slices.Contains(enum, text) {
-		c.add(WrongValue, path, "%q is not allowed; it can be %s", text, enumerate(enum))
+		c.add(WrongValue, path, "%q is not allowed; it can be %s", text, joinWithOr(enum))
 	}
 }
 
@@ -219,7 +219,7 @@ func (c *checker) checkQuantity(value any, path []any) {
 		c.addType(path, value, "a quantity such as 500m or 1Gi")
 		return
 	default:
-		text = describe(v)
+		text = describeValueType(v)
 		if b, err := json.Marshal(v); err == nil {
 			text = string(b)
 		}
@@ -266,8 +266,8 @@ func isInteger(value any, lowest, highest int64) bool {
 	return false
 }
 
-// describe names a value with its type.
-func describe(value any) string {
+// describeValueType names a value with its type.
+func describeValueType(value any) string {
 	switch v := value.(type) {
 	case map[string]any:
 		return "a mapping"
@@ -290,7 +290,7 @@ func quoteHint(value any) string {
 	return "; put it in quotes"
 }
 
-func enumerate(values []string) string {
+func joinWithOr(values []string) string {
 	if len(values) == 1 {
 		return values[0]
 	}

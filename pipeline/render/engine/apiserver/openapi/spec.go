@@ -12,16 +12,16 @@ import (
 // Spec returns the schema of a kind as in an OpenAPI document, with all references inlined. Recursive references
 // are cut off.
 func (s *Server) Spec(k Kind) *spec.Schema {
-	return s.spec(&Schema{Ref: k.Definition}, nil)
+	return s.toSpecSchema(&Schema{Ref: k.Definition}, nil)
 }
 
-func (s *Server) spec(from *Schema, inside []string) *spec.Schema {
+func (s *Server) toSpecSchema(from *Schema, inside []string) *spec.Schema {
 	for from.Ref != "" {
 		if slices.Contains(inside, from.Ref) {
 			return anyValue()
 		}
 		inside = append(slices.Clip(inside), from.Ref)
-		from = s.schema(from.Ref)
+		from = s.decodeDefinition(from.Ref)
 	}
 	out := &spec.Schema{SchemaProps: spec.SchemaProps{Format: from.Format, Required: from.Required}}
 	if from.Type != "" {
@@ -34,16 +34,16 @@ func (s *Server) spec(from *Schema, inside []string) *spec.Schema {
 		out.Format = ""
 	}
 	if from.Items != nil {
-		out.Items = &spec.SchemaOrArray{Schema: s.spec(from.Items, inside)}
+		out.Items = &spec.SchemaOrArray{Schema: s.toSpecSchema(from.Items, inside)}
 	}
 	if from.Values != nil {
-		out.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: s.spec(from.Values, inside)}
+		out.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: s.toSpecSchema(from.Values, inside)}
 	}
 	if len(from.Properties) > 0 {
 		out.Type = spec.StringOrArray{"object"}
 		out.Properties = map[string]spec.Schema{}
 		for name, p := range from.Properties {
-			out.Properties[name] = *s.spec(p, inside)
+			out.Properties[name] = *s.toSpecSchema(p, inside)
 		}
 	}
 	if len(out.Type) == 0 {

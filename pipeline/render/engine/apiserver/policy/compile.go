@@ -46,7 +46,7 @@ func environmentOf(minor uint) *environment.EnvSet {
 	return environment.MustBaseEnvSet(version.MajorMinor(1, max(minor, 2)-1))
 }
 
-func (p *policy) compile(minor uint, v variant) *compiled {
+func (p *policy) compileVariant(minor uint, v variant) *compiled {
 	if c := p.compiled[v]; c != nil {
 		return c
 	}
@@ -60,30 +60,30 @@ func (p *policy) compile(minor uint, v variant) *compiled {
 	}
 	options := cel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true}
 	plain := cel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil}
-	compiler.CompileAndStoreVariables(variables(spec.Variables), options, environment.StoredExpressions)
+	compiler.CompileAndStoreVariables(namedVariableExpressions(spec.Variables), options, environment.StoredExpressions)
 	var conditions, validations, messages, annotations []cel.ExpressionAccessor
 	for i := range spec.MatchConditions {
-		if p.reads.conditions[i].open(v) {
+		if p.reads.conditions[i].readsUnknownValues(v) {
 			c.openConditions = append(c.openConditions, i)
 			continue
 		}
 		conditions = append(conditions, (*matchconditions.MatchCondition)(&spec.MatchConditions[i]))
 	}
 	for i, one := range spec.Validations {
-		if p.reads.validations[i].open(v) {
+		if p.reads.validations[i].readsUnknownValues(v) {
 			c.openValidations = append(c.openValidations, i)
 			continue
 		}
 		c.validations = append(c.validations, i)
 		validations = append(validations, &validating.ValidationCondition{Expression: one.Expression, Message: one.Message, Reason: one.Reason})
 		var message cel.ExpressionAccessor
-		if one.MessageExpression != "" && !v.secret && !p.reads.messages[i].open(v) {
+		if one.MessageExpression != "" && !v.secret && !p.reads.messages[i].readsUnknownValues(v) {
 			message = &validating.MessageExpressionCondition{MessageExpression: one.MessageExpression}
 		}
 		messages = append(messages, message)
 	}
 	for i, one := range spec.AuditAnnotations {
-		if !p.reads.annotations[i].open(v) {
+		if !p.reads.annotations[i].readsUnknownValues(v) {
 			annotations = append(annotations, &validating.AuditAnnotationCondition{Key: one.Key, ValueExpression: one.ValueExpression})
 		}
 	}
@@ -99,7 +99,7 @@ func (p *policy) compile(minor uint, v variant) *compiled {
 	return c
 }
 
-func variables(list []admissionv1.Variable) []cel.NamedExpressionAccessor {
+func namedVariableExpressions(list []admissionv1.Variable) []cel.NamedExpressionAccessor {
 	out := make([]cel.NamedExpressionAccessor, len(list))
 	for i, v := range list {
 		out[i] = &validating.Variable{Name: v.Name, Expression: v.Expression}
@@ -107,9 +107,10 @@ func variables(list []admissionv1.Variable) []cel.NamedExpressionAccessor {
 	return out
 }
 
-// check returns what the API server would not take of the policy when it is created: what it lacks, and expressions that do not compile
-// (source: validateValidatingAdmissionPolicySpec in pkg/apis/admissionregistration/validation of k8s.io/kubernetes).
-func (p *policy) check(minor uint) []Problem {
+// checkPolicyCreation returns what the API server would not take of the policy when it is created: what it lacks, and
+// expressions that do not compile (source: validateValidatingAdmissionPolicySpec in
+// pkg/apis/admissionregistration/validation of k8s.io/kubernetes).
+func (p *policy) checkPolicyCreation(minor uint) []Problem {
 	spec := &p.Spec
 	var out []Problem
 	add := func(message string, path ...any) {

@@ -59,16 +59,16 @@ func (s *Set) Gaps() map[Gap]string {
 	return out
 }
 
-func (s *Set) open(gap Gap, r *request.Request) {
+func (s *Set) recordPolicyGap(gap Gap, r *request.Request) {
 	c := s.gaps[gap]
 	if c == nil {
-		c = &counted{first: describe(r)}
+		c = &counted{first: describeRequest(r)}
 		s.gaps[gap] = c
 	}
 	c.n++
 }
 
-func describe(r *request.Request) string {
+func describeRequest(r *request.Request) string {
 	if r.Of != "" {
 		return "the pods of " + r.Of
 	}
@@ -93,13 +93,13 @@ func (s *Set) Evaluate(ctx context.Context, r *request.Request) []Decision {
 	var out []Decision
 	for _, name := range slices.Sorted(maps.Keys(s.policies)) {
 		p := s.policies[name]
-		matched, resource, kind, err := s.matches(p.Spec.MatchConstraints, r)
+		matched, resource, kind, err := s.matchesRequest(p.Spec.MatchConstraints, r)
 		switch {
 		case errors.Is(err, errUnknownNamespace):
-			s.open(Gap{Policy: name, Path: "spec.matchConstraints.namespaceSelector", Reason: unknownLabels(r)}, r)
+			s.recordPolicyGap(Gap{Policy: name, Path: "spec.matchConstraints.namespaceSelector", Reason: unknownLabels(r)}, r)
 			continue
 		case err != nil:
-			out = append(out, p.misconfigured(nil, err)...)
+			out = append(out, p.misconfiguredPolicyDecisions(nil, err)...)
 			continue
 		case !matched:
 			continue
@@ -121,30 +121,30 @@ func (s *Set) evaluateBinding(
 	ctx context.Context, p *policy, b *admissionv1.ValidatingAdmissionPolicyBinding, r *request.Request,
 	resource schema.GroupVersionResource, kind schema.GroupVersionKind,
 ) []Decision {
-	matched, _, _, err := s.matches(b.Spec.MatchResources, r)
+	matched, _, _, err := s.matchesRequest(b.Spec.MatchResources, r)
 	switch {
 	case errors.Is(err, errUnknownNamespace):
-		s.open(Gap{Binding: b.Name, Path: "spec.matchResources.namespaceSelector", Reason: unknownLabels(r)}, r)
+		s.recordPolicyGap(Gap{Binding: b.Name, Path: "spec.matchResources.namespaceSelector", Reason: unknownLabels(r)}, r)
 		return nil
 	case err != nil:
-		return p.misconfigured(b, err)
+		return p.misconfiguredPolicyDecisions(b, err)
 	case !matched:
 		return nil
 	}
-	params, err := s.parameters(p, b, r)
+	params, err := s.parametersForBinding(p, b, r)
 	if err != nil {
-		return p.misconfigured(b, err)
+		return p.misconfiguredPolicyDecisions(b, err)
 	}
 	var out []Decision
 	for _, param := range params {
 		e := evaluation{set: s, policy: p, binding: b, request: r, resource: resource, kind: kind, param: param}
-		out = append(out, e.run(ctx)...)
+		out = append(out, e.evaluateRequest(ctx)...)
 	}
 	return out
 }
 
-// misconfigured is what follows where a policy cannot be configured.
-func (p *policy) misconfigured(b *admissionv1.ValidatingAdmissionPolicyBinding, err error) []Decision {
+// misconfiguredPolicyDecisions returns what follows where a policy cannot be configured.
+func (p *policy) misconfiguredPolicyDecisions(b *admissionv1.ValidatingAdmissionPolicyBinding, err error) []Decision {
 	if *p.Spec.FailurePolicy == admissionv1.Ignore {
 		return nil
 	}
@@ -152,10 +152,10 @@ func (p *policy) misconfigured(b *admissionv1.ValidatingAdmissionPolicyBinding, 
 		message := fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: failed to configure policy: %v", p.Name, err)
 		return []Decision{{Action: admissionv1.Deny, Message: message}}
 	}
-	return []Decision{{Action: admissionv1.Deny, Message: p.denial(b, "failed to configure binding: "+err.Error())}}
+	return []Decision{{Action: admissionv1.Deny, Message: p.denialMessage(b, "failed to configure binding: "+err.Error())}}
 }
 
-func (p *policy) denial(b *admissionv1.ValidatingAdmissionPolicyBinding, message string) string {
+func (p *policy) denialMessage(b *admissionv1.ValidatingAdmissionPolicyBinding, message string) string {
 	return fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", p.Name, b.Name, message)
 }
 
@@ -170,11 +170,11 @@ type evaluation struct {
 	param    runtime.Object
 }
 
-func (e evaluation) run(ctx context.Context) []Decision {
+func (e evaluation) evaluateRequest(ctx context.Context) []Decision {
 	s, p, r := e.set, e.policy, e.request
-	attributes, err := s.versioned(r, e.kind)
+	attributes, err := s.convertRequestObject(r, e.kind)
 	if err != nil {
-		s.open(Gap{Policy: p.Name, Path: "spec.matchConstraints", Reason: err.Error()}, r)
+		s.recordPolicyGap(Gap{Policy: p.Name, Path: "spec.matchConstraints", Reason: err.Error()}, r)
 		return nil
 	}
 	namespace, known := s.namespaceOf(r)
@@ -182,10 +182,10 @@ func (e evaluation) run(ctx context.Context) []Decision {
 	if e.param != nil {
 		v.secret = v.secret || isSecret(e.param.GetObjectKind().GroupVersionKind())
 	}
-	c := p.compile(s.cluster.Minor, v)
+	c := p.compileVariant(s.cluster.Minor, v)
 	if len(c.openValidations) > 0 && (c.matcher == nil || c.matcher.Match(ctx, attributes, e.param, nobody{}).Matches) {
 		for _, i := range c.openValidations {
-			s.open(Gap{Policy: p.Name, Path: fmt.Sprintf("spec.validations[%d].expression", i), Reason: p.reads.validations[i].why(v)}, r)
+			s.recordPolicyGap(Gap{Policy: p.Name, Path: fmt.Sprintf("spec.validations[%d].expression", i), Reason: p.reads.validations[i].describeUnknownReads(v)}, r)
 		}
 	}
 	result := c.validator.Validate(ctx, e.resource, attributes, e.param, namespace, celconfig.RuntimeCELCostBudget, nobody{})
@@ -197,36 +197,36 @@ func (e evaluation) run(ctx context.Context) []Decision {
 		message := d.Message
 		var path []any
 		if i < len(c.validations) {
-			path = p.reads.validations[c.validations[i]].field()
+			path = p.reads.validations[c.validations[i]].commonFieldPath()
 		}
 		if v.secret && d.Evaluation == validating.EvalError {
 			message = "an expression resulted in an error, which is not shown as it may hold secret values"
 		}
-		out = append(out, e.actions(message, path)...)
+		out = append(out, e.failedValidationDecisions(message, path)...)
 	}
 	for _, a := range result.AuditAnnotations {
 		if a.Action == validating.AuditAnnotationActionError {
-			out = append(out, Decision{Action: admissionv1.Deny, Message: p.denial(e.binding, e.hidden(v, a.Error))})
+			out = append(out, Decision{Action: admissionv1.Deny, Message: p.denialMessage(e.binding, e.hideSecretMessage(v, a.Error))})
 		}
 	}
 	if len(c.openConditions) > 0 {
-		return e.doubtful(out, c.openConditions, v)
+		return e.unevaluatedConditionDecisions(out, c.openConditions, v)
 	}
 	return out
 }
 
-func (e evaluation) hidden(v variant, message string) string {
+func (e evaluation) hideSecretMessage(v variant, message string) string {
 	if v.secret {
 		return "an audit annotation resulted in an error"
 	}
 	return message
 }
 
-// actions are what the binding makes of a failed validation.
-func (e evaluation) actions(message string, path []any) []Decision {
+// failedValidationDecisions returns what the binding makes of a failed validation.
+func (e evaluation) failedValidationDecisions(message string, path []any) []Decision {
 	var out []Decision
 	for _, action := range e.binding.Spec.ValidationActions {
-		text := e.policy.denial(e.binding, message)
+		text := e.policy.denialMessage(e.binding, message)
 		if action == admissionv1.Warn {
 			text = fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", e.policy.Name, e.binding.Name, message)
 		}
@@ -241,12 +241,13 @@ func (e evaluation) actions(message string, path []any) []Decision {
 	return out
 }
 
-// doubtful are decisions of a policy with conditions that cannot be evaluated: they hold unless one of those excepts the request.
-func (e evaluation) doubtful(decisions []Decision, conditions []int, v variant) []Decision {
+// unevaluatedConditionDecisions are decisions of a policy with conditions that cannot be evaluated: they hold unless
+// one of those excepts the request.
+func (e evaluation) unevaluatedConditionDecisions(decisions []Decision, conditions []int, v variant) []Decision {
 	var names, reasons []string
 	for _, i := range conditions {
 		names = append(names, e.policy.Spec.MatchConditions[i].Name)
-		reasons = append(reasons, e.policy.reads.conditions[i].why(v))
+		reasons = append(reasons, e.policy.reads.conditions[i].describeUnknownReads(v))
 	}
 	slices.Sort(reasons)
 	for i := range decisions {
@@ -258,8 +259,8 @@ func (e evaluation) doubtful(decisions []Decision, conditions []int, v variant) 
 	return slices.CompactFunc(decisions, func(a, b Decision) bool { return a.Message == b.Message })
 }
 
-// why describes which of the values that an expression reads are unknown.
-func (r read) why(v variant) string {
+// describeUnknownReads describes which of the values that an expression reads are unknown.
+func (r read) describeUnknownReads(v variant) string {
 	var out []string
 	if r.authorizer {
 		out = append(out, "the expression asks the cluster's authorizer")

@@ -64,8 +64,8 @@ func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapp
 	return i.resources
 }
 
-// matches reports whether a policy or a binding is about the request, and as what.
-func (s *Set) matches(
+// matchesRequest reports whether a policy or a binding is about the request, and as what.
+func (s *Set) matchesRequest(
 	m *admissionv1.MatchResources, r *request.Request,
 ) (bool, schema.GroupVersionResource, schema.GroupVersionKind, error) {
 	if m == nil {
@@ -120,8 +120,8 @@ func (s *Set) namespaceOf(r *request.Request) (namespace *corev1.Namespace, know
 	return namespace, namespace != nil
 }
 
-// versioned returns the request with the object in the version that a policy matched.
-func (s *Set) versioned(r *request.Request, kind schema.GroupVersionKind) (*admission.VersionedAttributes, error) {
+// convertRequestObject returns the request with the object in the version that a policy matched.
+func (s *Set) convertRequestObject(r *request.Request, kind schema.GroupVersionKind) (*admission.VersionedAttributes, error) {
 	object, ok := r.Convert(kind, s.cluster.ConvertedByName)
 	old, oldToo := r.ConvertOld(kind, s.cluster.ConvertedByName)
 	if !ok || !oldToo {

@@ -17,10 +17,10 @@ import (
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 )
 
-// parameters returns the parameters that a binding passes to the policy for the request, in order; a nil entry
-// means that it passes none. The error is a configuration error, which the API server handles according to the
+// parametersForBinding returns the parameters that a binding passes to the policy for the request, in order; a nil
+// entry means that it passes none. The error is a configuration error, which the API server handles according to the
 // failure policy (source: CollectParams in pkg/admission/plugin/policy/generic of k8s.io/apiserver).
-func (s *Set) parameters(p *policy, b *admissionv1.ValidatingAdmissionPolicyBinding, r *request.Request) ([]runtime.Object, error) {
+func (s *Set) parametersForBinding(p *policy, b *admissionv1.ValidatingAdmissionPolicyBinding, r *request.Request) ([]runtime.Object, error) {
 	wanted, ref := p.Spec.ParamKind, b.Spec.ParamRef
 	if wanted == nil || ref == nil {
 		return []runtime.Object{nil}, nil
@@ -41,7 +41,7 @@ func (s *Set) parameters(p *policy, b *admissionv1.ValidatingAdmissionPolicyBind
 	case kind.Namespaced:
 		namespace = r.Namespace
 	}
-	found, err := s.find(kind, ref, namespace)
+	found, err := s.findReferencedParameters(kind, ref, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +55,12 @@ func (s *Set) parameters(p *policy, b *admissionv1.ValidatingAdmissionPolicyBind
 	if namespace != "" {
 		place = " in namespace " + namespace
 	}
-	s.open(Gap{Binding: b.Name, Path: "spec.paramRef", Reason: fmt.Sprintf("its parameters of kind %s%s are not known", id.Kind, place)}, r)
+	s.recordPolicyGap(Gap{Binding: b.Name, Path: "spec.paramRef", Reason: fmt.Sprintf("its parameters of kind %s%s are not known", id.Kind, place)}, r)
 	return nil, nil
 }
 
-// find returns the parameters that a reference means.
-func (s *Set) find(kind request.Kind, ref *admissionv1.ParamRef, namespace string) ([]runtime.Object, error) {
+// findReferencedParameters returns the parameters that a reference means.
+func (s *Set) findReferencedParameters(kind request.Kind, ref *admissionv1.ParamRef, namespace string) ([]runtime.Object, error) {
 	selector := labels.Everything()
 	if ref.Name == "" {
 		var err error
@@ -75,7 +75,7 @@ func (s *Set) find(kind request.Kind, ref *admissionv1.ParamRef, namespace strin
 		if err != nil || made.Namespace != namespace && kind.Namespaced || ref.Name != "" && made.Name != ref.Name {
 			continue
 		}
-		param, err := asMaps(made.Object)
+		param, err := toUnstructured(made.Object)
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +86,8 @@ func (s *Set) find(kind request.Kind, ref *admissionv1.ParamRef, namespace strin
 	return out, nil
 }
 
-// asMaps returns an object as expressions see parameters.
-func asMaps(object runtime.Object) (*unstructured.Unstructured, error) {
+// toUnstructured returns an object as expressions see parameters.
+func toUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		return u, nil
 	}

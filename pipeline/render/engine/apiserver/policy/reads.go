@@ -20,12 +20,13 @@ type read struct {
 	fields [][]string
 }
 
-// open reports whether the expression reads unknown values. The answer of an authorizer is always unknown.
-func (r read) open(v variant) bool {
+// readsUnknownValues reports whether the expression reads unknown values. The answer of an authorizer is always
+// unknown.
+func (r read) readsUnknownValues(v variant) bool {
 	return r.authorizer || r.user && !v.user || r.namespace && !v.namespace
 }
 
-func (r *read) add(other read) {
+func (r *read) mergeReads(other read) {
 	r.authorizer, r.user, r.namespace = r.authorizer || other.authorizer, r.user || other.user, r.namespace || other.namespace
 	r.fields = append(r.fields, other.fields...)
 }
@@ -87,7 +88,7 @@ type walker struct {
 }
 
 func (w *walker) walk(e ast.NavigableExpr) {
-	if root, path, ok := chain(e); ok && w.note(root, path) {
+	if root, path, ok := readFieldChain(e); ok && w.recordFieldChain(root, path) {
 		return
 	}
 	for _, child := range e.Children() {
@@ -95,8 +96,9 @@ func (w *walker) walk(e ast.NavigableExpr) {
 	}
 }
 
-// note records a chain of fields that begins with a name and reports whether the API server provides that name.
-func (w *walker) note(root string, path []string) bool {
+// recordFieldChain records a chain of fields that begins with a name and reports whether the API server provides that
+// name.
+func (w *walker) recordFieldChain(root string, path []string) bool {
 	switch root {
 	case "authorizer":
 		w.out.authorizer = true
@@ -111,7 +113,7 @@ func (w *walker) note(root string, path []string) bool {
 	case "variables":
 		if len(path) == 0 {
 			for _, r := range w.known {
-				w.out.add(r)
+				w.out.mergeReads(r)
 			}
 			return true
 		}
@@ -125,8 +127,8 @@ func (w *walker) note(root string, path []string) bool {
 	return true
 }
 
-// chain reads a chain of fields: object.spec, object.?spec and object["spec"] alike.
-func chain(e ast.NavigableExpr) (root string, path []string, ok bool) {
+// readFieldChain reads a chain of fields: object.spec, object.?spec and object["spec"] alike.
+func readFieldChain(e ast.NavigableExpr) (root string, path []string, ok bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
 		return e.AsIdent(), nil, true
@@ -135,7 +137,7 @@ func chain(e ast.NavigableExpr) (root string, path []string, ok bool) {
 		if len(children) != 1 {
 			return "", nil, false
 		}
-		root, path, ok = chain(children[0])
+		root, path, ok = readFieldChain(children[0])
 		return root, append(path, e.AsSelect().FieldName()), ok
 	case ast.CallKind:
 		name := e.AsCall().FunctionName()
@@ -150,14 +152,15 @@ func chain(e ast.NavigableExpr) (root string, path []string, ok bool) {
 		if !isText {
 			return "", nil, false
 		}
-		root, path, ok = chain(children[0])
+		root, path, ok = readFieldChain(children[0])
 		return root, append(path, string(key)), ok
 	}
 	return "", nil, false
 }
 
-// field is the field of an object that expressions about it are about: what all of the fields that they read have in common.
-func (r read) field() []any {
+// commonFieldPath returns the field of an object that expressions about it are about: what all of the fields that they
+// read have in common.
+func (r read) commonFieldPath() []any {
 	var common []string
 	for i, f := range r.fields {
 		if i == 0 {

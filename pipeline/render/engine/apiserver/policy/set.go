@@ -90,7 +90,7 @@ func (s *Set) Empty() bool { return len(s.policies) == 0 || len(s.bindings) == 0
 // the problems explain why.
 func (s *Set) AddPolicy(object map[string]any) []Problem {
 	var read admissionv1.ValidatingAdmissionPolicy
-	if err := decode(object, &read); err != nil {
+	if err := decodeAnyVersion(object, &read); err != nil {
 		return []Problem{{Message: err.Error()}}
 	}
 	delete(s.policies, read.Name)
@@ -101,7 +101,7 @@ func (s *Set) AddPolicy(object map[string]any) []Problem {
 	}
 	defaultResources(spec.MatchConstraints)
 	p := &policy{ValidatingAdmissionPolicy: &read, compiled: map[variant]*compiled{}}
-	problems := p.check(s.cluster.Minor)
+	problems := p.checkPolicyCreation(s.cluster.Minor)
 	if len(problems) == 0 {
 		p.reads, problems = readsOf(spec, s.cluster.Minor)
 	}
@@ -114,7 +114,7 @@ func (s *Set) AddPolicy(object map[string]any) []Problem {
 // AddBinding adds a binding, in the place of one of the same name.
 func (s *Set) AddBinding(object map[string]any) []Problem {
 	var read admissionv1.ValidatingAdmissionPolicyBinding
-	if err := decode(object, &read); err != nil {
+	if err := decodeAnyVersion(object, &read); err != nil {
 		return []Problem{{Message: err.Error()}}
 	}
 	defaultResources(read.Spec.MatchResources)
@@ -127,8 +127,8 @@ func (s *Set) AddBinding(object map[string]any) []Problem {
 	return problems
 }
 
-// decode reads an object of any version of the group: they have the same fields.
-func decode(object map[string]any, into any) error {
+// decodeAnyVersion reads an object of any version of the group: they have the same fields.
+func decodeAnyVersion(object map[string]any, into any) error {
 	text, err := json.Marshal(object)
 	if err == nil {
 		err = json.Unmarshal(text, into)

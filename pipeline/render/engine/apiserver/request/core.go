@@ -15,7 +15,7 @@ func setCoreDefaults(object runtime.Object) {
 	case *corev1.Service:
 		defaultService(&o.Spec)
 	case *corev1.Secret:
-		orWord(&o.Type, corev1.SecretTypeOpaque)
+		setWordIfEmpty(&o.Type, corev1.SecretTypeOpaque)
 		for key, value := range o.StringData {
 			if o.Data == nil {
 				o.Data = map[string][]byte{}
@@ -24,10 +24,10 @@ func setCoreDefaults(object runtime.Object) {
 		}
 		o.StringData = nil
 	case *corev1.PersistentVolume:
-		orWord(&o.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
-		or(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		setWordIfEmpty(&o.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+		setIfUnset(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	case *corev1.PersistentVolumeClaim:
-		or(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		setIfUnset(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	case *corev1.Namespace:
 		DefaultNamespace(o)
 	}
@@ -54,31 +54,31 @@ func DefaultNamespace(o *corev1.Namespace) {
 }
 
 func defaultService(s *corev1.ServiceSpec) {
-	orWord(&s.SessionAffinity, corev1.ServiceAffinityNone)
+	setWordIfEmpty(&s.SessionAffinity, corev1.ServiceAffinityNone)
 	switch {
 	case s.SessionAffinity == corev1.ServiceAffinityNone:
 		s.SessionAffinityConfig = nil
 	case s.SessionAffinity == corev1.ServiceAffinityClientIP:
-		or(&s.SessionAffinityConfig, corev1.SessionAffinityConfig{})
-		or(&s.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
-		or(&s.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
+		setIfUnset(&s.SessionAffinityConfig, corev1.SessionAffinityConfig{})
+		setIfUnset(&s.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
+		setIfUnset(&s.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
 	}
-	orWord(&s.Type, corev1.ServiceTypeClusterIP)
+	setWordIfEmpty(&s.Type, corev1.ServiceTypeClusterIP)
 	for i := range s.Ports {
 		port := &s.Ports[i]
-		orWord(&port.Protocol, corev1.ProtocolTCP)
+		setWordIfEmpty(&port.Protocol, corev1.ProtocolTCP)
 		if port.TargetPort == intstr.FromInt32(0) || port.TargetPort == intstr.FromString("") {
 			port.TargetPort = intstr.FromInt32(port.Port)
 		}
 	}
 	outside := s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeLoadBalancer
 	if outside || s.Type == corev1.ServiceTypeClusterIP {
-		or(&s.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+		setIfUnset(&s.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
 		if outside || len(s.ExternalIPs) > 0 {
-			orWord(&s.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+			setWordIfEmpty(&s.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 		}
 	}
 	if s.Type == corev1.ServiceTypeLoadBalancer {
-		or(&s.AllocateLoadBalancerNodePorts, true)
+		setIfUnset(&s.AllocateLoadBalancerNodePorts, true)
 	}
 }

@@ -26,9 +26,9 @@ func setDefaults(object runtime.Object) {
 	case *appsv1.DaemonSet:
 		defaultDaemonSet(&o.Spec)
 	case *appsv1.ReplicaSet:
-		or(&o.Spec.Replicas, 1)
+		setIfUnset(&o.Spec.Replicas, 1)
 	case *corev1.ReplicationController:
-		or(&o.Spec.Replicas, 1)
+		setIfUnset(&o.Spec.Replicas, 1)
 		defaultReplicationController(o)
 	case *batchv1.Job:
 		defaultJob(&o.Spec)
@@ -50,60 +50,60 @@ func setDefaults(object runtime.Object) {
 	}
 }
 
-// or sets a number, string or boolean that is unset.
-func or[T any](field **T, value T) {
+// setIfUnset sets a number, string or boolean that is unset.
+func setIfUnset[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
 	}
 }
 
-// orWord sets a word that is empty.
-func orWord[T ~string](field *T, value T) {
+// setWordIfEmpty sets a word that is empty.
+func setWordIfEmpty[T ~string](field *T, value T) {
 	if *field == "" {
 		*field = value
 	}
 }
 
 func defaultDeployment(s *appsv1.DeploymentSpec) {
-	or(&s.Replicas, 1)
-	orWord(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	setIfUnset(&s.Replicas, 1)
+	setWordIfEmpty(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
 	if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		or(&s.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
-		or(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
-		or(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+		setIfUnset(&s.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		setIfUnset(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		setIfUnset(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 	}
-	or(&s.RevisionHistoryLimit, 10)
-	or(&s.ProgressDeadlineSeconds, 600)
+	setIfUnset(&s.RevisionHistoryLimit, 10)
+	setIfUnset(&s.ProgressDeadlineSeconds, 600)
 }
 
 func defaultStatefulSet(s *appsv1.StatefulSetSpec) {
-	orWord(&s.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	setWordIfEmpty(&s.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 	if s.UpdateStrategy.Type == "" {
 		s.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
-		or(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+		setIfUnset(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
 	}
 	if s.UpdateStrategy.RollingUpdate != nil && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
-		or(&s.UpdateStrategy.RollingUpdate.Partition, 0)
+		setIfUnset(&s.UpdateStrategy.RollingUpdate.Partition, 0)
 	}
-	or(&s.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
-	orWord(&s.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-	orWord(&s.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-	or(&s.Replicas, 1)
-	or(&s.RevisionHistoryLimit, 10)
+	setIfUnset(&s.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	setWordIfEmpty(&s.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	setWordIfEmpty(&s.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	setIfUnset(&s.Replicas, 1)
+	setIfUnset(&s.RevisionHistoryLimit, 10)
 	for i := range s.VolumeClaimTemplates {
-		or(&s.VolumeClaimTemplates[i].Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-		orWord(&s.VolumeClaimTemplates[i].Status.Phase, corev1.ClaimPending)
+		setIfUnset(&s.VolumeClaimTemplates[i].Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		setWordIfEmpty(&s.VolumeClaimTemplates[i].Status.Phase, corev1.ClaimPending)
 	}
 }
 
 func defaultDaemonSet(s *appsv1.DaemonSetSpec) {
-	orWord(&s.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	setWordIfEmpty(&s.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if s.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
-		or(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
-		or(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
-		or(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+		setIfUnset(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		setIfUnset(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		setIfUnset(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
-	or(&s.RevisionHistoryLimit, 10)
+	setIfUnset(&s.RevisionHistoryLimit, 10)
 }
 
 func defaultReplicationController(o *corev1.ReplicationController) {
@@ -120,31 +120,31 @@ func defaultReplicationController(o *corev1.ReplicationController) {
 
 func defaultJob(s *batchv1.JobSpec) {
 	if s.Completions == nil && s.Parallelism == nil {
-		or(&s.Completions, 1)
+		setIfUnset(&s.Completions, 1)
 	}
-	or(&s.Parallelism, 1)
+	setIfUnset(&s.Parallelism, 1)
 	if s.BackoffLimitPerIndex != nil {
-		or(&s.BackoffLimit, math.MaxInt32)
+		setIfUnset(&s.BackoffLimit, math.MaxInt32)
 	}
-	or(&s.BackoffLimit, 6)
-	or(&s.CompletionMode, batchv1.NonIndexedCompletion)
-	or(&s.Suspend, false)
+	setIfUnset(&s.BackoffLimit, 6)
+	setIfUnset(&s.CompletionMode, batchv1.NonIndexedCompletion)
+	setIfUnset(&s.Suspend, false)
 	if s.PodFailurePolicy != nil {
-		or(&s.PodReplacementPolicy, batchv1.Failed)
+		setIfUnset(&s.PodReplacementPolicy, batchv1.Failed)
 	}
-	or(&s.PodReplacementPolicy, batchv1.TerminatingOrFailed)
-	or(&s.ManualSelector, false)
+	setIfUnset(&s.PodReplacementPolicy, batchv1.TerminatingOrFailed)
+	setIfUnset(&s.ManualSelector, false)
 }
 
 func defaultCronJob(s *batchv1.CronJobSpec) {
-	orWord(&s.ConcurrencyPolicy, batchv1.AllowConcurrent)
-	or(&s.Suspend, false)
-	or(&s.SuccessfulJobsHistoryLimit, 3)
-	or(&s.FailedJobsHistoryLimit, 1)
+	setWordIfEmpty(&s.ConcurrencyPolicy, batchv1.AllowConcurrent)
+	setIfUnset(&s.Suspend, false)
+	setIfUnset(&s.SuccessfulJobsHistoryLimit, 3)
+	setIfUnset(&s.FailedJobsHistoryLimit, 1)
 }
 
 func defaultAutoscaler(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
-	or(&s.MinReplicas, 1)
+	setIfUnset(&s.MinReplicas, 1)
 	if len(s.Metrics) == 0 {
 		utilization := int32(80)
 		s.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
@@ -162,21 +162,21 @@ func defaultNetworkPolicy(s *networkingv1.NetworkPolicySpec) {
 	}
 	for _, rule := range s.Ingress {
 		for i := range rule.Ports {
-			or(&rule.Ports[i].Protocol, corev1.ProtocolTCP)
+			setIfUnset(&rule.Ports[i].Protocol, corev1.ProtocolTCP)
 		}
 	}
 	for _, rule := range s.Egress {
 		for i := range rule.Ports {
-			or(&rule.Ports[i].Protocol, corev1.ProtocolTCP)
+			setIfUnset(&rule.Ports[i].Protocol, corev1.ProtocolTCP)
 		}
 	}
 }
 
 func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
-	orWord(&ref.APIGroup, rbacv1.GroupName)
+	setWordIfEmpty(&ref.APIGroup, rbacv1.GroupName)
 	for i := range subjects {
 		if subjects[i].Kind == rbacv1.UserKind || subjects[i].Kind == rbacv1.GroupKind {
-			orWord(&subjects[i].APIGroup, rbacv1.GroupName)
+			setWordIfEmpty(&subjects[i].APIGroup, rbacv1.GroupName)
 		}
 	}
 }

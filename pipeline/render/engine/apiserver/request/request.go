@@ -108,7 +108,7 @@ func (m *Maker) Make(object map[string]any, kind Kind) (*Request, error) {
 		}
 	}
 	m.defaultPods(copied, kind, r.Namespace)
-	r.Object, err = typed(copied, kind.GroupVersionKind)
+	r.Object, err = convertToTyped(copied, kind.GroupVersionKind)
 	return r, err
 }
 
@@ -140,8 +140,9 @@ func storedCopy(object map[string]any) (map[string]any, error) {
 	return out, utiljson.Unmarshal(text, &out)
 }
 
-// typed returns the object in the type of its kind, with the defaults of the kind; as it is where the API has no type for it.
-func typed(object map[string]any, kind schema.GroupVersionKind) (runtime.Object, error) {
+// convertToTyped returns the object in the type of its kind, with the defaults of the kind; as it is where the API has
+// no type for it.
+func convertToTyped(object map[string]any, kind schema.GroupVersionKind) (runtime.Object, error) {
 	out, err := scheme.Scheme.New(kind)
 	if err != nil {
 		return &unstructured.Unstructured{Object: object}, nil //nolint:nilerr // a custom resource

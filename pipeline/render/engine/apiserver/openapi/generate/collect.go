@@ -62,7 +62,7 @@ func (c *collection) addVersion(minor string, swaggerText, enumText []byte) erro
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		schema := compact(doc.Definitions[name])
+		schema := compactSchema(doc.Definitions[name])
 		setFormat(schema, name)
 		for property, values := range enums[goName(name)] {
 			if field := schema.Properties[property]; field != nil {
@@ -82,19 +82,19 @@ func (c *collection) addVersion(minor string, swaggerText, enumText []byte) erro
 	return nil
 }
 
-func compact(s *swaggerSchema) *openapi.Schema {
+func compactSchema(s *swaggerSchema) *openapi.Schema {
 	if s == nil {
 		return nil
 	}
 	out := &openapi.Schema{
 		Ref: strings.TrimPrefix(s.Ref, "#/definitions/"), Type: s.Type, Format: s.Format,
-		Items: compact(s.Items), Values: compact(s.AdditionalProperties), Required: s.Required,
+		Items: compactSchema(s.Items), Values: compactSchema(s.AdditionalProperties), Required: s.Required,
 	}
 	for name, property := range s.Properties {
 		if out.Properties == nil {
 			out.Properties = map[string]*openapi.Schema{}
 		}
-		out.Properties[name] = compact(property)
+		out.Properties[name] = compactSchema(property)
 	}
 	return out
 }
