@@ -99,18 +99,18 @@ func TestTheProviderIsNotQuotedAndBounded(t *testing.T) {
 	if _, err := p.discoverProviderOnce(t.Context()); err == nil || strings.Contains(err.Error(), marker) || len(err.Error()) > 500 {
 		t.Errorf("got %.600v", err)
 	}
-	sent := int64(0)
+	var sent atomic.Int64
 	p, _ = hostileProvider(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		piece := []byte(strings.Repeat(" ", 64<<10))
-		for sent < 1<<30 && r.Context().Err() == nil {
+		for sent.Load() < 1<<30 && r.Context().Err() == nil {
 			n, err := w.Write(piece)
-			sent += int64(n)
+			sent.Add(int64(n))
 			if err != nil {
 				return
 			}
 		}
 	})
-	if _, err := p.discoverProviderOnce(t.Context()); err == nil || sent > 64<<20 {
-		t.Errorf("after %d bytes: %v", sent, err)
+	if _, err := p.discoverProviderOnce(t.Context()); err == nil || sent.Load() > 64<<20 {
+		t.Errorf("after %d bytes: %v", sent.Load(), err)
 	}
 }
