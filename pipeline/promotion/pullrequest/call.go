@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/internal/process/backoff"
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/internal/process/egress"
@@ -66,9 +67,34 @@ const (
 	callTimeout = time.Minute
 	// maxAnswer bounds an answer: a hundred pull requests with bodies of 64 KiB fit twice.
 	maxAnswer = 16 << 20
-	// maxPages bounds how many pages of a list are read.
-	maxPages = 50
+	// maxPages bounds how many pages of a list are read, maxListed the bytes of all pages together.
+	maxPages, maxListed = 50, 64 << 20
+	// maxElements bounds the lists of an answer. A page of a list has a hundred elements, and the lists in them few.
+	maxElements = 50_000
+	// maxCause bounds what is quoted of an error about an answer, which may quote the answer.
+	maxCause = 300
 )
+
+// listedKey is the key of what is left of maxListed for one operation.
+type listedKey struct{}
+
+// boundPages returns a context for an operation that keeps what it reads of several answers, and bounds their sum.
+func boundPages(ctx context.Context) context.Context {
+	left := int64(maxListed)
+	return context.WithValue(ctx, listedKey{}, &left)
+}
+
+// countPage returns an error where the answers of an operation are larger together than they may be.
+func countPage(ctx context.Context, size int) error {
+	left, ok := ctx.Value(listedKey{}).(*int64)
+	if !ok {
+		return nil
+	}
+	if *left -= int64(size); *left < 0 {
+		return fmt.Errorf("the pages of the list have more than %d MiB together", maxListed>>20)
+	}
+	return nil
+}
 
 // errElsewhere is a redirection that is not followed.
 var errElsewhere = errors.New("it sends elsewhere with a redirection; was the repository renamed or moved? Give its new URL")
@@ -163,6 +189,12 @@ func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out an
 	case out == nil:
 		return response.Header, nil
 	}
+	if e.Err = countPage(ctx, len(body)); e.Err != nil {
+		return nil, e
+	}
+	if e.Err = budget.CheckElements(body, maxElements); e.Err != nil {
+		return nil, e
+	}
 	if err := json.Unmarshal(body, out); err != nil {
 		a.describeUnreadableAnswer(e, body, err)
 		return nil, e
@@ -216,7 +248,7 @@ func (a *api) describeUnreadableAnswer(e *Error, body []byte, err error) {
 	case errors.As(err, &syntax) && syntax.Offset >= int64(len(text)):
 		e.Err, e.Temporary = errors.New("the answer ends in its middle"), true
 	default:
-		e.Err = errors.New("the answer is none that is known: " + a.removeCredentials(err.Error()))
+		e.Err = errors.New("the answer is none that is known: " + foreign.Text(a.removeCredentials(err.Error()), maxCause))
 	}
 }
 

@@ -67,8 +67,8 @@ func (a *api) requestedBackoff(h http.Header) time.Duration {
 	return max(0, min(wait, LongestWait))
 }
 
-// maxMessage bounds what is shown of an answer.
-const maxMessage = 400
+// maxMessage bounds what is shown of an answer, and maxRefusal the bytes of one that is decoded for that.
+const maxMessage, maxRefusal = 400, 64 << 10
 
 // messageKeys are the keys of error messages of hosts, the most readable first.
 var messageKeys = []string{"message", "error_description", "error", "detail", "errors", "exceptionName", "code"}
@@ -76,7 +76,7 @@ var messageKeys = []string{"message", "error_description", "error", "detail", "e
 // rejectionMessage returns the host's message about a rejection, on one line.
 func (a *api) rejectionMessage(body []byte) string {
 	var answer any
-	if json.Unmarshal(body, &answer) != nil {
+	if len(body) > maxRefusal || json.Unmarshal(body, &answer) != nil {
 		return "" // a page of a proxy
 	}
 	var parts []string
