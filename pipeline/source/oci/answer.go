@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
 // errorTexts are the codes with which registries refuse, and what each means (OCI distribution specification 1.1, and those that
@@ -44,10 +46,14 @@ var errorTexts = map[transport.ErrorCode]string{
 // specification 1.1).
 const maxAnswer = 4 << 20
 
-// boundedAnswer fails where an answer is larger than it may be.
+// maxLayers bounds the layers of a manifest, the manifests of an index, and what else is listed in one.
+const maxLayers = 10_000
+
+// boundedAnswer fails where an answer is larger than it may be, or a manifest would be when it is decoded.
 type boundedAnswer struct {
 	io.ReadCloser
-	left int64
+	left     int64
+	elements *budget.Elements // nil for a list of tags, which are decoded to little more
 }
 
 // Read implements io.Reader.
@@ -61,11 +67,38 @@ func (b *boundedAnswer) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
+	if b.elements != nil {
+		if tooMany := b.elements.Add(p[:n]); tooMany != nil {
+			return 0, tooMany
+		}
+	}
 	return n, err
 }
 
-// maxRefusal bounds what is read of a refusal, in bytes.
-const maxRefusal = 64 << 10
+// boundAnswer bounds an answer that is read whole, wherever the registry has redirected the request for it. What reads
+// blobs has bounds of its own.
+func boundAnswer(request *http.Request, body io.ReadCloser) io.ReadCloser {
+	asked := firstRequest(request).URL.Path
+	if strings.Contains(asked, "/blobs/") {
+		return body
+	}
+	bounded := &boundedAnswer{ReadCloser: body, left: maxAnswer}
+	if !strings.HasSuffix(asked, "/tags/list") {
+		bounded.elements = &budget.Elements{Most: maxLayers}
+	}
+	return bounded
+}
+
+// firstRequest returns the request that was redirected to a request, which is that one where it was not redirected.
+func firstRequest(request *http.Request) *http.Request {
+	for request.Response != nil && request.Response.Request != nil {
+		request = request.Response.Request
+	}
+	return request
+}
+
+// maxRefusal bounds what is read of a refusal, in bytes, and maxCodes how many of its codes are reported.
+const maxRefusal, maxCodes = 64 << 10, 3
 
 // answerChecker passes on the answers of a registry. Of an error response it passes on only the codes that the
 // specification lists, and of a token response only the token: with the rest, the author of a pipeline could read
@@ -96,9 +129,7 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 	refused := response.StatusCode >= http.StatusBadRequest
 	if !refused && !a.asksForToken(request) {
-		if !strings.Contains(request.URL.Path, "/blobs/") && request.Response == nil {
-			response.Body = &boundedAnswer{response.Body, maxAnswer}
-		}
+		response.Body = boundAnswer(request, response.Body)
 		return response, nil
 	}
 	defer response.Body.Close()
@@ -136,9 +167,7 @@ func (a *answerChecker) isTooPlain(request *http.Request) bool {
 // asksForToken reports whether a request is not for the repository's own API, nor for what that has redirected to. The address of the
 // token service is one that the registry has named.
 func (a *answerChecker) asksForToken(request *http.Request) bool {
-	for request.Response != nil && request.Response.Request != nil {
-		request = request.Response.Request
-	}
+	request = firstRequest(request)
 	if request.Method != http.MethodGet && request.Method != http.MethodPost {
 		return false
 	}
@@ -197,7 +226,7 @@ func codesOf(body []byte) []byte {
 		return nil
 	}
 	for _, d := range said.Errors {
-		if text, ok := errorTexts[d.Code]; ok {
+		if text, ok := errorTexts[d.Code]; ok && len(known.Errors) < maxCodes {
 			known.Errors = append(known.Errors, transport.Diagnostic{Code: d.Code, Message: text})
 		}
 	}

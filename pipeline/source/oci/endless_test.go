@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/source/oci"
 )
 
@@ -26,9 +27,11 @@ func TestEndlessManifestsAreCutShort(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/v2/":
+		case strings.HasPrefix(r.URL.Path, "/v2/redirected/manifests/") && r.Method == http.MethodGet:
+			http.Redirect(w, r, "/v2/endless/manifests/latest", http.StatusTemporaryRedirect)
 		case strings.HasPrefix(r.URL.Path, "/v2/endless/manifests/"):
 			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
-			for r.Context().Err() == nil {
+			for r.Context().Err() == nil && sent.Load() < 1<<30 {
 				n, err := w.Write(make([]byte, 64<<10))
 				if sent.Add(int64(n)); err != nil {
 					return
@@ -45,7 +48,7 @@ func TestEndlessManifestsAreCutShort(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	for _, name := range []string{"endless", "config"} {
+	for _, name := range []string{"endless", "redirected", "config"} {
 		registry, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/"+name, nil, true, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +56,7 @@ func TestEndlessManifestsAreCutShort(t *testing.T) {
 		if _, err = registry.Pull(t.Context(), oci.Ref{Tag: "latest"}, "", oci.DefaultLimits()); err == nil {
 			t.Errorf("%s was pulled", name)
 		}
-		if name == "endless" && !strings.Contains(err.Error(), "a list of tags of more than") {
+		if name != "config" && !strings.Contains(err.Error(), "a list of tags of more than") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -105,5 +108,32 @@ func TestALayerEndsWhereItsManifestDeclares(t *testing.T) {
 	}
 	if sent.Load() > 64<<20 {
 		t.Errorf("%d bytes of the layer were sent", sent.Load())
+	}
+}
+
+// TestManifestsOfManyElementsAreRefused: three bytes of a list of layers become hundreds where it is decoded, and each
+// layer has a type that an error could name.
+func TestManifestsOfManyElementsAreRefused(t *testing.T) {
+	head := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[`
+	odd := `{"mediaType":"\u001b[2J\u202e` + strings.Repeat("x", 1000) + `"}`
+	for name, c := range map[string]struct{ manifest, want string }{
+		"empty": {head + strings.Repeat("{},", 1<<20) + "{}]}", "more than 10000 elements"},
+		"types": {head + strings.Repeat(odd+",", 3000) + odd + "]}", "and 2996 more"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "/manifests/") {
+				w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+				_, _ = w.Write([]byte(c.manifest))
+			}
+		}))
+		t.Cleanup(server.Close)
+		registry, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/many", nil, true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = registry.Pull(t.Context(), oci.Ref{Tag: "latest"}, "", oci.DefaultLimits())
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 1200 || strings.ContainsFunc(err.Error(), foreign.IsHidden) {
+			t.Errorf("%s: got %.300v", name, err)
+		}
 	}
 }

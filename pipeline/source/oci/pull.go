@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -103,7 +104,7 @@ func (r *Registry) getManifest(ctx context.Context, reference name.Reference) (*
 		return nil, err
 	}
 	if !descriptor.MediaType.IsImage() {
-		return nil, fmt.Errorf("it is a %s, not an artifact's manifest", descriptor.MediaType)
+		return nil, fmt.Errorf("it is a %s, not an artifact's manifest", foreign.Text(string(descriptor.MediaType), maxType))
 	}
 	return descriptor, nil
 }
@@ -196,7 +197,9 @@ func chooseLayer(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error
 	var types []string
 	for _, layer := range layers {
 		kind := string(layer.MediaType)
-		types = append(types, kind)
+		if len(types) < maxTypes {
+			types = append(types, foreign.Text(kind, maxType))
+		}
 		if kind == mediaType || (mediaType == "" && (strings.HasSuffix(kind, "tar+gzip") || strings.HasSuffix(kind, "tar.gzip"))) {
 			return layer, nil
 		}
@@ -204,8 +207,15 @@ func chooseLayer(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error
 	if mediaType == "" {
 		mediaType = "a compressed archive"
 	}
-	return v1.Descriptor{}, fmt.Errorf("it has no layer of type %s, only %s", mediaType, strings.Join(types, ", "))
+	more := ""
+	if len(layers) > len(types) {
+		more = fmt.Sprintf(" and %d more", len(layers)-len(types))
+	}
+	return v1.Descriptor{}, fmt.Errorf("it has no layer of type %s, only %s%s", mediaType, strings.Join(types, ", "), more)
 }
+
+// maxTypes is how many of the types of layers an error names, and maxType how many bytes of each.
+const maxTypes, maxType = 5, 100
 
 // unpackArchive reads an archive. Links may be dangling, and are rejected if following them leaves the tree;
 // devices and hard links do not belong in manifests and are rejected. The lease covers the memory of the file being
