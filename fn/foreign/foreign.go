@@ -24,18 +24,25 @@ func Quote(value string) string {
 	return fmt.Sprintf("%q and %d more bytes", strings.ToValidUTF8(value[:MaxValue], ""), len(value)-MaxValue)
 }
 
+// Head returns the whole characters in the first bytes of a text, or the text where it has no more bytes.
+func Head(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	text = text[:most]
+	for range utf8.UTFMax - 1 { // the begin of a character
+		if r, n := utf8.DecodeLastRuneInString(text); r == utf8.RuneError && n == 1 {
+			text = text[:len(text)-1]
+		}
+	}
+	return text
+}
+
 // Text returns at most so many bytes of a text on one line. Line breaks and tabs become blanks, characters that cannot be seen are written
 // out, such as <U+202E>.
 func Text(text string, most int) string {
 	cut := len(text) > most
-	if cut {
-		text = text[:most]
-		for range utf8.UTFMax - 1 { // the begin of a character
-			if r, n := utf8.DecodeLastRuneInString(text); r == utf8.RuneError && n == 1 {
-				text = text[:len(text)-1]
-			}
-		}
-	}
+	text = Head(text, most)
 	text = strings.ToValidUTF8(text, "\ufffd")
 	if !cut && strings.IndexFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' || IsHidden(r) }) < 0 {
 		return text

@@ -73,3 +73,32 @@ func TestTemplateThatASubjectDoesNotFit(t *testing.T) {
 		}
 	}
 }
+
+// TestLongCommitsOfTheSourceArePublished: a first line of megabytes, and such a name of the author, neither keep a
+// result from being published nor come to the branch, whatever the template does with them.
+func TestLongCommitsOfTheSourceArePublished(t *testing.T) {
+	long := strings.Repeat("long \x1b[31m\u202e", 1<<15)
+	for name, template := range map[string]string{
+		"default": "", "both": "{{.Source.Author}} {{.Source.Subject}}", "often": strings.Repeat("{{.Source.Subject}}{{.Source.Author}}", 300),
+	} {
+		t.Run(name, func(t *testing.T) {
+			repository := gittest.New(t).Repository(t, "config")
+			b := branch(t, repository, "rendered")
+			b.Propose = true
+			change := change(t, "apps/shop", "shop", configMap("a", "1"))
+			change.Subject = template
+			change.Origin.Subject, change.Origin.Author, change.Origin.AuthorEmail, change.Origin.Body = long, long, long, long
+			run(t, b, change)
+			subject := repository.Git("log", "-1", "--format=%s", "rendered-next")
+			if subject == "" || len(subject) > 200 || strings.ContainsAny(subject, "\x1b\u202e") || !strings.Contains(subject, "long") {
+				t.Errorf("the subject is %.300q", subject)
+			}
+			if size := len(repository.Git("cat-file", "-p", "rendered-next")); size > 4000 {
+				t.Errorf("the commit has %d bytes", size)
+			}
+			if size := len(repository.Git("show", "rendered-next:shop/hydrator.metadata")); size > 150<<10 {
+				t.Errorf("hydrator.metadata has %d bytes", size)
+			}
+		})
+	}
+}

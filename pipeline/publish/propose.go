@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
@@ -34,15 +35,22 @@ type hydratorMetadata struct {
 	References []commitReference `json:"references,omitempty"`
 }
 
+// Of the source's commit, how many bytes of the subject and the author are recorded, and of the body.
+const maxRecorded, maxBody = 2000, 64 << 10
+
 // hydratorFiles returns the files that are written together with a change: one at the pipeline's path, and one at
 // the root unless the path is an active path of its own, outside of which no file may be touched.
 func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
-	data := hydratorMetadata{RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest), Subject: c.Origin.Subject, Body: c.Origin.Body, References: parseReferences(c.Origin.Body)}
+	// A commit of the source may have megabytes of each, and the files are written with every publish.
+	body := foreign.Head(c.Origin.Body, maxBody)
+	data := hydratorMetadata{
+		RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest), Subject: oneLine(c.Origin.Subject, maxRecorded), Body: body, References: parseReferences(body),
+	}
 	if c.Command != "" {
 		data.Commands = []string{c.Command}
 	}
 	if c.Origin.Author != "" {
-		data.Author = fmt.Sprintf("%s <%s>", c.Origin.Author, c.Origin.AuthorEmail)
+		data.Author = fmt.Sprintf("%s <%s>", oneLine(c.Origin.Author, maxRecorded), oneLine(c.Origin.AuthorEmail, maxRecorded))
 	}
 	if !c.Origin.Date.IsZero() {
 		data.Date = c.Origin.Date.UTC().Format(time.RFC3339)
