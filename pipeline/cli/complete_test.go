@@ -113,6 +113,9 @@ func TestProgressIsForTerminals(t *testing.T) {
 	bar.setProgress(2, 4, "second\x1b[31m")
 	term.typeAfter(`2/4 second\x1b[31m`, 1, "")
 	bar.clearLine()
+	if _, ok := terminalWidth(visibleWriter{term.tty}); !ok {
+		t.Error("a terminal has no width")
+	}
 	pipe, write, err := os.Pipe()
 	must(t, err)
 	defer pipe.Close()

@@ -26,11 +26,17 @@ func (in *initRun) canAskUser() bool {
 
 // isTerminal reports whether the output is visible to a person.
 func isTerminal(w io.Writer) bool {
+	_, ok := terminalOf(w)
+	return ok
+}
+
+// terminalOf returns the terminal that an output is written to, also through a visibleWriter.
+func terminalOf(w io.Writer) (*os.File, bool) {
 	if v, ok := w.(visibleWriter); ok {
 		w = v.to
 	}
 	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	return file, ok && term.IsTerminal(int(file.Fd()))
 }
 
 // question is one that a person is asked where no flag has the answer.

@@ -103,7 +103,7 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 			}
 		}
 		if waiting == 0 {
-			if err := statusTable(streams.Out, found, wide); err != nil {
+			if err := statusTable(visibleWriter{streams.Out}, found, wide); err != nil {
 				return err
 			}
 			if bad > 0 {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -96,13 +95,13 @@ func (o *statusOptions) runStatus(ctx context.Context, streams Streams, d *daemo
 	}
 	shown := o.printStatus(streams, found, len(args) > 0)
 	if notes {
-		if err := catalogNotes(streams.Out, from); err != nil {
+		if err := catalogNotes(visibleWriter{streams.Out}, from); err != nil {
 			return fmt.Errorf("writing the state: %w", err)
 		}
-		if err := d.printPromotions(ctx, streams.Out); err != nil {
+		if err := d.printPromotions(ctx, visibleWriter{streams.Out}); err != nil {
 			return err
 		}
-		if err := d.printPreviews(ctx, streams.Out); err != nil {
+		if err := d.printPreviews(ctx, visibleWriter{streams.Out}); err != nil {
 			return err
 		}
 	}
@@ -168,12 +167,12 @@ func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, deta
 			if i > 0 {
 				fmt.Fprintln(streams.Out)
 			}
-			if err = writePipelineStatus(streams.Out, p); err != nil {
+			if err = writePipelineStatus(visibleWriter{streams.Out}, p); err != nil {
 				break
 			}
 		}
 	default:
-		err = writeStatusList(streams.Out, found, all)
+		err = writeStatusList(visibleWriter{streams.Out}, found, all)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the state: %w", err)
@@ -206,9 +205,9 @@ func (o *statusOptions) watchStatus(ctx context.Context, streams Streams, d *dae
 		found := o.filterPipelines(all)
 		if terminal {
 			fmt.Fprint(streams.Out, "\x1b[H\x1b[J")
-			err = writeStatusList(streams.Out, found, all)
+			err = writeStatusList(visibleWriter{streams.Out}, found, all)
 		} else {
-			err = statusTable(streams.Out, changedSince(shown, found), wide)
+			err = statusTable(visibleWriter{streams.Out}, changedSince(shown, found), wide)
 		}
 		if err != nil {
 			return fmt.Errorf("writing the state: %w", err)
@@ -243,8 +242,8 @@ func changedSince(shown map[string]string, found []server.Pipeline) (out []serve
 
 // terminalWidth is the number of columns where it is a terminal.
 func terminalWidth(w io.Writer) (int, bool) {
-	file, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	file, ok := terminalOf(w)
+	if !ok {
 		return 0, false
 	}
 	columns, _, err := term.GetSize(int(file.Fd()))
