@@ -6,14 +6,32 @@ package promotion
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 )
+
+// maxName is how many bytes of a name that a host reports are quoted, and maxNames how many names.
+const maxName, maxNames = 120, 5
+
+// quoteNames returns names that a host reports, in part where they are many or long.
+func quoteNames(names []string) string {
+	var out []string
+	for _, name := range names[:min(len(names), maxNames)] {
+		out = append(out, foreign.Text(name, maxName))
+	}
+	text := strings.Join(out, ", ")
+	if more := len(names) - len(out); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
 
 // evaluateRequiredChecks returns the combined state of the checks of a commit, some of which are required, the check
 // that determines it, and the time of the newest report.
@@ -25,7 +43,7 @@ func evaluateRequiredChecks(checks []pullrequest.Check, required []string) (stat
 		}
 		switch c.State {
 		case pullrequest.CheckRed:
-			return pullrequest.CheckRed, fmt.Sprintf("the status %s is red", c.Name), newest
+			return pullrequest.CheckRed, fmt.Sprintf("the status %s is red", foreign.Text(c.Name, maxName)), newest
 		case pullrequest.CheckPending:
 			pending = c.Name
 		}
@@ -36,7 +54,7 @@ func evaluateRequiredChecks(checks []pullrequest.Check, required []string) (stat
 		}
 	}
 	if pending != "" {
-		return pullrequest.CheckPending, fmt.Sprintf("waits for the status %s", pending), newest
+		return pullrequest.CheckPending, fmt.Sprintf("waits for the status %s", foreign.Text(pending, maxName)), newest
 	}
 	return pullrequest.CheckGreen, "", newest
 }

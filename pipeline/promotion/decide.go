@@ -315,7 +315,7 @@ func (d decision) reasonNotMergeable(s *Stage, v *Verdict, state pullrequest.Che
 		}
 	}
 	if len(s.Opinions.Declined) > 0 {
-		return status.Plain("changes were asked for by " + strings.Join(s.Opinions.Declined, ", "))
+		return status.Plain("changes were asked for by " + quoteNames(s.Opinions.Declined))
 	}
 	if state != pullrequest.CheckGreen {
 		return status.Plain(text)
@@ -326,7 +326,7 @@ func (d decision) reasonNotMergeable(s *Stage, v *Verdict, state pullrequest.Che
 	if missing := s.When.Approvals - len(s.Opinions.Approved); missing > 0 {
 		text := fmt.Sprintf("has %d of %d approvals", len(s.Opinions.Approved), s.When.Approvals)
 		if len(s.Opinions.Ignored) > 0 {
-			text += ", those not counted of " + strings.Join(s.Opinions.Ignored, ", ")
+			text += ", those not counted of " + quoteNames(s.Opinions.Ignored)
 		}
 		return status.Plain(text)
 	}
