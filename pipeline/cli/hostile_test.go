@@ -45,13 +45,20 @@ func checkShown(t *testing.T, what, text, want string) {
 func hostileDaemon(t *testing.T) string {
 	t.Helper()
 	word := "evil" + obeyed
-	found := &status.Diff{LeftOut: 1, Files: []status.FileDiff{{Path: word, Kind: "modified", LinesLeftOut: 1, Patch: "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+" + word + "\n"}}}
-	p := server.Pipeline{Name: "team/web", File: word, State: server.StateFailing, Source: word, Message: word, Sources: []v1alpha1.SourceRevision{{URL: word, Revision: word, MountPath: word}}}
+	patch := "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+" + word + "\n"
+	file := status.FileDiff{Path: word, Kind: "modified", LinesLeftOut: 1, Patch: patch}
+	found := &status.Diff{LeftOut: 1, Files: []status.FileDiff{file}}
+	p := server.Pipeline{Name: "team/web", File: word, State: server.StateFailing, Source: word, Message: word}
+	p.Sources = []v1alpha1.SourceRevision{{URL: word, Revision: word, MountPath: word}}
 	p.OnHold = &status.OnHold{By: word, Reason: word}
-	p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Failing", Message: word}}
-	undone := status.Rollback{
-		Pipeline: word, Pipelines: []string{word}, Commit: word, Target: word, State: status.RollbackOpen, Message: word, URL: word, At: time.Now(),
+	p.Status.Conditions = []metav1.Condition{
+		{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Failing", Message: word},
 	}
+	undone := status.Rollback{
+		Pipeline: word, Pipelines: []string{word}, Commit: word, Target: word,
+		State: status.RollbackOpen, Message: word, URL: word, At: time.Now(),
+	}
+	stage := promotion.StageStatus{Name: word, State: promotion.StageOpen, Head: word, Message: word, URL: word}
 	origin := catalog.Status{Name: word, Source: word, Revision: word, Error: word, Checked: time.Now()}
 	answers := map[string]any{
 		"/api/v1/pipelines": []server.Pipeline{p},
@@ -64,7 +71,7 @@ func hostileDaemon(t *testing.T) string {
 			{Rollback: undone, Subject: word, Diff: found}, {Rollback: undone, Subject: word},
 		}},
 		"/api/v1/promotions": server.Promotions{
-			Promotions: []promotion.Promotion{{URL: word, Branch: word, Waves: true, Label: word, Stages: []promotion.StageStatus{{Name: word, State: promotion.StageOpen, Head: word, Message: word, URL: word}}}},
+			Promotions: []promotion.Promotion{{URL: word, Branch: word, Waves: true, Label: word, Stages: []promotion.StageStatus{stage}}},
 			Rollbacks:  []status.Rollback{undone},
 		},
 		"/api/v1/catalog": server.Catalog{
@@ -90,7 +97,8 @@ func hostileDaemon(t *testing.T) string {
 func TestTextsOfOthersAreVisibleWithTheDaemonsCommands(t *testing.T) {
 	url := hostileDaemon(t)
 	for _, args := range [][]string{
-		{"promote", "team/web", "--dry-run"}, {"promote", "team/web"}, {"remove", "team/web", "--dry-run"}, {"remove", "team/web"},
+		{"promote", "team/web", "--dry-run"}, {"promote", "team/web"},
+		{"remove", "team/web", "--dry-run"}, {"remove", "team/web"},
 		{"reconcile", "team/web", "--force", "--dry-run"}, {"rollback", "team/web", "--dry-run"}, {"hold", "team/web"},
 		{"status"}, {"status", "team/web"},
 	} {
@@ -99,8 +107,8 @@ func TestTextsOfOthersAreVisibleWithTheDaemonsCommands(t *testing.T) {
 	}
 }
 
-// TestHiddenCharactersOfManifestsAreVisible: a difference shows the characters that would change how a reviewer reads it,
-// in comments, keys, values, and lines beside what changes.
+// TestHiddenCharactersOfManifestsAreVisible: a difference shows the characters that would change how a reviewer
+// reads it, also in comments.
 func TestHiddenCharactersOfManifestsAreVisible(t *testing.T) {
 	original := arrange(t)
 	const hidden = "\u202e\u2066\u200b\u200d\u2060"

@@ -44,13 +44,15 @@ func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
 	// A commit of the source may have megabytes of each, and the files are written with every publish.
 	body := foreign.Head(c.Origin.Body, maxBody)
 	data := hydratorMetadata{
-		RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest), Subject: oneLine(c.Origin.Subject, maxRecorded), Body: body, References: parseReferences(body),
+		RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest),
+		Subject: oneLine(c.Origin.Subject, maxRecorded), Body: body, References: parseReferences(body),
 	}
 	if c.Command != "" {
 		data.Commands = []string{c.Command}
 	}
 	if c.Origin.Author != "" {
-		data.Author = fmt.Sprintf("%s <%s>", oneLine(c.Origin.Author, maxRecorded), oneLine(c.Origin.AuthorEmail, maxRecorded))
+		name, email := oneLine(c.Origin.Author, maxRecorded), oneLine(c.Origin.AuthorEmail, maxRecorded)
+		data.Author = fmt.Sprintf("%s <%s>", name, email)
 	}
 	if !c.Origin.Date.IsZero() {
 		data.Date = c.Origin.Date.UTC().Format(time.RFC3339)

@@ -30,7 +30,8 @@ func checkQuoted(t *testing.T, what string, err error) {
 		t.Errorf("%s: no error", what)
 		return
 	}
-	if text := err.Error(); len(text) > 1200 || strings.ContainsFunc(text, foreign.IsHidden) || strings.Count(text, "w") > 700 {
+	text := err.Error()
+	if len(text) > 1200 || strings.ContainsFunc(text, foreign.IsHidden) || strings.Count(text, "w") > 700 {
 		t.Errorf("%s: %d bytes, %.400q", what, len(text), text)
 	}
 }
@@ -79,22 +80,24 @@ func TestWordsAboutAPushAreQuotedInPart(t *testing.T) {
 	const hash = "1111111111111111111111111111111111111111"
 	short := strings.Repeat("\x1b[2J\u202ew", 6000)
 	band := func(number byte, text string) string { return packet(string(number) + text) }
+	declined := band(1, packet("unpack ok\n")+packet("ng refs/heads/a hook declined\n")+"0000") + "0000"
 	for name, answer := range map[string]string{
 		"ng":               band(1, packet("unpack ok\n")+packet("ng refs/heads/a "+short+"\n")+"0000") + "0000",
 		"unpack":           band(1, packet("unpack "+short+"\n")+packet("ng refs/heads/a failed\n")+"0000") + "0000",
-		"progress":         band(2, hostileWords) + band(1, packet("unpack ok\n")+packet("ng refs/heads/a hook declined\n")+"0000") + "0000",
+		"progress":         band(2, hostileWords) + declined,
 		"fatal":            band(3, hostileWords) + "0000",
 		"much progress":    strings.Repeat(band(2, hostileWords), 20) + band(3, "died") + "0000",
 		"another name":     band(1, packet("unpack ok\n")+packet("ng "+short+" no\n")+"0000") + "0000",
 		"no report":        band(1, packet(short)+"0000") + "0000",
 		"ERR instead":      packet("ERR " + hostileWords),
-		"protected branch": band(2, hostileWords+"protected branch") + band(1, packet("unpack ok\n")+packet("ng refs/heads/a no\n")+"0000") + "0000",
+		"protected branch": band(2, hostileWords+"protected branch") + declined,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if service := r.URL.Query().Get("service"); service != "" {
 				w.Header().Set("Content-Type", "application/x-"+service+"-advertisement")
 				fmt.Fprint(w, packet("# service="+service+"\n")+"0000"+
-					packet(hash+" refs/heads/main\x00report-status side-band-64k delete-refs ofs-delta\n")+packet(hash+" refs/heads/a\n")+"0000")
+					packet(hash+" refs/heads/main\x00report-status side-band-64k delete-refs ofs-delta\n")+
+					packet(hash+" refs/heads/a\n")+"0000")
 				return
 			}
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -126,7 +129,9 @@ func TestAPushIsNotRedirectedElsewhere(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
 	t.Cleanup(other.Close)
 	for _, at := range []string{"/info/refs", "/git-receive-pack"} {
-		for _, to := range []string{pay.URL, other.URL + "/shop.git", server.URL + "/shop.git/../pay.git", server.URL + "/%70ay.git"} {
+		for _, to := range []string{
+			pay.URL, other.URL + "/shop.git", server.URL + "/shop.git/../pay.git", server.URL + "/%70ay.git",
+		} {
 			for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 				server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 					redirected := r.URL.Path == "/shop.git"+at
@@ -148,7 +153,8 @@ func TestAPushIsNotRedirectedElsewhere(t *testing.T) {
 				})
 				push, err := remote.BeginPush(t.Context())
 				if err == nil {
-					err = push.Send(t.Context(), []git.Update{{Name: "refs/heads/main", Old: push.Refs().ByName["refs/heads/main"]}}, nil)
+					now := push.Refs().ByName["refs/heads/main"]
+					err = push.Send(t.Context(), []git.Update{{Name: "refs/heads/main", Old: now}}, nil)
 					push.Close()
 				}
 				if err == nil || elsewhere > 0 || pay.Git("rev-parse", "main") != before {
