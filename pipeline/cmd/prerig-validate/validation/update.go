@@ -213,6 +213,10 @@ func keepGenerated(next, applied, inCluster map[string]any) {
 			next[key] = value
 			continue
 		}
+		if list, isList := value.([]any); isList {
+			keepGeneratedInList(after, before, list)
+			continue
+		}
 		generated, isMap := value.(map[string]any)
 		following, alsoMap := after.(map[string]any)
 		if !isMap || isNext && !alsoMap {
@@ -226,6 +230,31 @@ func keepGenerated(next, applied, inCluster map[string]any) {
 			next[key] = following
 		}
 	}
+}
+
+// keepGeneratedInList does the same in the elements of a list that have a name, such as containers: the API server sets in them what a
+// Pod's annotations request, such as an AppArmor profile.
+func keepGeneratedInList(next, applied any, inCluster []any) {
+	following, _ := next.([]any)
+	for _, element := range following {
+		after, _ := element.(map[string]any)
+		generated, earlier := elementNamed(inCluster, after["name"]), elementNamed(applied, after["name"])
+		if after != nil && generated != nil && earlier != nil {
+			keepGenerated(after, earlier, generated)
+		}
+	}
+}
+
+// elementNamed returns the element of a list with the name, or nil without one.
+func elementNamed(list, name any) map[string]any {
+	elements, _ := list.([]any)
+	for _, element := range elements {
+		object, _ := element.(map[string]any)
+		if object != nil && name != nil && object["name"] == name {
+			return object
+		}
+	}
+	return nil
 }
 
 // ofServer are the fields of the metadata that the API server alone sets.

@@ -179,6 +179,22 @@ func TestUpdateOfWhatTheClusterFillsIn(t *testing.T) {
 	}
 }
 
+// TestUpdateKeepsTheAppArmorProfileOfAPod updates a Pod with an annotation whose profile the API server writes to the container when it
+// creates the Pod: applying the Pod again does not take it away.
+func TestUpdateKeepsTheAppArmorProfileOfAPod(t *testing.T) {
+	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {container.apparmor.security.beta.kubernetes.io/a: runtime/default}},
+		spec: {containers: [{name: a, image: "b:1"}, {name: b, image: "b:1", securityContext: {runAsUser: 7}}]}}`
+	for _, image := range []string{"b:1", "b:2"} {
+		wants(t, ask(t, Update, strings.Replace(pod, "b:1", image, 1), pod))
+	}
+	wants(t, ask(t, Update, strings.Replace(pod, "runtime/default", "unconfined", 1), pod),
+		"metadata.annotations[container.apparmor.security.beta.kubernetes.io/a] FieldValueForbidden: may not remove or update AppArmor annotations")
+	for _, context := range []string{"{runAsUser: 8}", "{}"} {
+		wants(t, ask(t, Update, strings.Replace(pod, "{runAsUser: 7}", context, 1), pod),
+			"spec FieldValueImmutable: pod updates may not change fields")
+	}
+}
+
 func TestUpdateTellsWhatIsIgnored(t *testing.T) {
 	const headless = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, selector: {app: a}, ports: [{port: 80}]}}`
 	answer := ask(t, Update, strings.Replace(headless, "clusterIP: None, ", "", 1), headless)
