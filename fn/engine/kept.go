@@ -38,7 +38,7 @@ func (w *podInjection) keepPublishedWorkload(plans []*compiledPolicy, record wor
 		return pod
 	}
 	published := w.publishedOf(plans, record, written)
-	i := slices.IndexFunc(published, func(p *publishedPod) bool { return w.isUnchanged(p, pod) })
+	i := slices.IndexFunc(published, func(p *publishedPod) bool { return w.isUnchanged(p, pod, containerNamePredicate(plans)) })
 	switch {
 	case len(published) == 0:
 		return pod
@@ -103,9 +103,10 @@ func (w *podInjection) keptReason(kept *keptPod) string {
 }
 
 // isUnchanged reports whether an object's own spec is the published one, as far as the API server treats it as
-// immutable. pod is the result of the policies. If the published pod does not reveal its own part exactly, it is
-// enough that both lose the same by the injection, or that what may have been its own makes them equal.
-func (w *podInjection) isUnchanged(p *publishedPod, pod map[string]any) bool {
+// immutable. pod is the result of the policies, whose templates name containers. If the published pod does not reveal
+// its own part exactly, it is enough that both lose the same by the injection, or that what may have been its own makes
+// them equal.
+func (w *podInjection) isUnchanged(p *publishedPod, pod map[string]any, names func(string) bool) bool {
 	if p.inPlace {
 		if p.record.own == "" {
 			return true // no evidence
@@ -119,7 +120,7 @@ func (w *podInjection) isUnchanged(p *publishedPod, pod map[string]any) bool {
 	if !p.restored.injected || p.restored.undo != nil {
 		return false
 	}
-	how := restoreOptions{bare: w.isBarePod()}
+	how := restoreOptions{names: names, bare: w.isBarePod()}
 	if w.outcome.Action == Injected {
 		_, found, err := restorePod(pod, w.template.Owner, nil, how)
 		if err == nil && w.sameForServer(p, found, p.original) {

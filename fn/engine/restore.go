@@ -16,6 +16,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // restoredPod is what is known of a pod before it was injected.
@@ -62,6 +63,9 @@ type restoreOptions struct {
 // workload's record supplies the rest.
 func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how restoreOptions) (restoredPod, map[string]any, error) {
 	r := restoredPod{undo: undo}
+	if undo != nil {
+		how.names = nil // as computeUndo, whose record is the difference to what is found without any template
+	}
 	records, rest, err := sidecar.Records(pod)
 	if err != nil {
 		return r, nil, err
@@ -89,7 +93,7 @@ func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how
 	if r.istio {
 		rest = r.removed.Pod
 	}
-	r.injected = marked || len(r.sidecars) > 0 || r.istio
+	r.injected = marked || len(r.sidecars) > 0 || r.istio || undo != nil
 	if rest, err = removeRecords(rest, records, false); err != nil || undo == nil {
 		return r, rest, err
 	}
@@ -128,16 +132,18 @@ func configNames(pl *compiledPolicy, container string) bool {
 	return false
 }
 
-// namesContainer reports whether a template's text has a name: with the value.
+// namesContainer reports whether a template's text has a name as a value of the key name, in block or flow style.
 func namesContainer(template, container string) bool {
-	for line := range strings.Lines(template) {
-		_, value, ok := strings.Cut(line, "name:")
-		if ok && strings.Trim(value, " \t\r\n\"'{},") == container {
+	for _, found := range namedValue.FindAllStringSubmatch(template, -1) {
+		if container == found[1]+found[2]+found[3] {
 			return true
 		}
 	}
 	return false
 }
+
+// namedValue matches the key name and its value, which is in double quotes, in single quotes or plain.
+var namedValue = lazyregexp.New(`\bname["']?[ \t]*:[ \t]*(?:"([^"\r\n]*)"|'([^'\r\n]*)'|([^\s,{}\[\]"'#]+))`)
 
 // attempt is one way through the policies, from one original.
 type attempt struct {
