@@ -14,6 +14,8 @@ type Options struct {
 	Validator string
 	// Charts is the command that renders Istio's charts; without it the installations are left out.
 	Charts string
+	// Installations are the names of Istio's installations that are checked; all if empty.
+	Installations []string
 	// Corpora are directories of Istio's test cases, and Examples is that of the examples; empty ones are left out.
 	Corpora  []string
 	Examples string

@@ -216,7 +216,11 @@ func itemOf(object map[string]any, index int) (fn.Item, error) {
 // yieldInstalledPolicies yields random workloads for the policies of Istio's installations, which the command charts
 // makes.
 func yieldInstalledPolicies(ctx context.Context, o Options, yield func(batch) error) error {
-	found, err := oracle.Policies(ctx, oracle.Options{Tools: oracle.Tools{Charts: o.Charts}, Version: "1.31.0-rc.0", Installations: oracle.Installations()})
+	installations, err := namedInstallations(o.Installations)
+	if err != nil {
+		return err
+	}
+	found, err := oracle.Policies(ctx, oracle.Options{Tools: oracle.Tools{Charts: o.Charts}, Version: "1.31.0-rc.0", Installations: installations})
 	if err != nil {
 		return err
 	}
@@ -245,6 +249,23 @@ func yieldInstalledPolicies(ctx context.Context, o Options, yield func(batch) er
 		}
 	}
 	return nil
+}
+
+// namedInstallations returns the installations of the oracle with the names, or all of them without a name.
+func namedInstallations(names []string) ([]oracle.Installation, error) {
+	all := oracle.Installations()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var out []oracle.Installation
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(one oracle.Installation) bool { return one.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("selecting the installation %q: there is none", name)
+		}
+		out = append(out, all[i])
+	}
+	return out, nil
 }
 
 func installedItems(seed uint64, one oracle.InstalledPolicy, from, to int) ([]fn.Item, error) {

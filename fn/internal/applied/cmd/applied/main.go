@@ -3,7 +3,8 @@
 
 // Command applied checks that what injections write can be applied; see package applied.
 //
-//	applied -validator dist/prerig-validate [-charts FILE] [-corpora DIR:DIR] [-examples DIR] [-n 2000] [-seed 1]
+//	applied -validator dist/prerig-validate [-charts FILE] [-installations NAME,NAME] [-corpora DIR:DIR] [-examples DIR]
+//	        [-n 2000] [-seed 1]
 //
 // It exits with 1 where a result is rejected that should not be.
 package main
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/prerig/prerig/fn/internal/applied"
 )
@@ -22,6 +24,10 @@ func main() {
 	var o applied.Options
 	flag.StringVar(&o.Validator, "validator", "dist/prerig-validate", "the program prerig-validate")
 	flag.StringVar(&o.Charts, "charts", "", "command that renders Istio's charts; without it Istio's installations are left out")
+	flag.Func("installations", "names of Istio's installations, separated by commas; without it all are checked", func(names string) error {
+		o.Installations = strings.Split(names, ",")
+		return nil
+	})
 	corpora := flag.String("corpora", "", "directories with Istio's test cases")
 	flag.StringVar(&o.Examples, "examples", "", "directory of the examples")
 	flag.IntVar(&o.Count, "n", 2000, "number of random workloads for Istio's installations, and for the built-in policies")
