@@ -99,9 +99,10 @@ func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstru
 			return out, err
 		}
 		// The program writes no output if it rejects a workload, and names all that it rejects.
+		rejected := errorLines(said)
 		kept := slices.DeleteFunc(slices.Clone(left), func(w *unstructured.Unstructured) bool {
 			about := fmt.Sprintf(": %s %s/%s", w.GetKind(), w.GetNamespace(), w.GetName())
-			return bytes.Contains(said, []byte(about+" ")) || bytes.Contains(said, []byte(about+":")) // a field of it, or all of it
+			return bytes.Contains(rejected, []byte(about+" ")) || bytes.Contains(rejected, []byte(about+":")) // a field of it, or all of it
 		})
 		if len(kept) == len(left) {
 			return nil, fmt.Errorf("injecting into %d workloads: %w\n%.2000s", len(left), err, said)
@@ -109,6 +110,17 @@ func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstru
 		left = kept
 	}
 	return nil, nil
+}
+
+// errorLines returns the lines of messages that are errors: a workload that only warnings name is not rejected.
+func errorLines(said []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(said) {
+		if bytes.HasPrefix(line, []byte("error: ")) {
+			out = append(out, line...)
+		}
+	}
+	return out
 }
 
 // injectWorkload runs the program to inject into a workload, and returns its messages. If both the error and the object
