@@ -161,13 +161,19 @@ func (c *checker) checkObject(s *Schema, name string, value any, path []any) {
 // they are not pointers in its Go types, and their zero value is allowed or defaulted. For some, this holds only in
 // the schemas of older versions.
 var optional = map[string][]string{
-	"io.k8s.api.networking.v1.NetworkPolicySpec":                 {"podSelector"},
-	"io.k8s.api.apps.v1.StatefulSetSpec":                         {"serviceName"},
-	"io.k8s.api.core.v1.Sysctl":                                  {"value"},
-	"io.k8s.api.rbac.v1.RoleRef":                                 {"apiGroup"},
-	"io.k8s.api.scheduling.v1.PriorityClass":                     {"value"},
-	"io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern": {"status"},
-	"io.k8s.api.discovery.v1.EndpointSlice":                      {"endpoints"},
+	"io.k8s.api.networking.v1.NetworkPolicySpec":                                               {"podSelector"},
+	"io.k8s.api.apps.v1.StatefulSetSpec":                                                       {"serviceName"},
+	"io.k8s.api.core.v1.HTTPHeader":                                                            {"value"},
+	"io.k8s.api.core.v1.ISCSIPersistentVolumeSource":                                           {"lun"},
+	"io.k8s.api.core.v1.ISCSIVolumeSource":                                                     {"lun"},
+	"io.k8s.api.core.v1.LimitRangeSpec":                                                        {"limits"},
+	"io.k8s.api.core.v1.PreferredSchedulingTerm":                                               {"preference"},
+	"io.k8s.api.core.v1.Sysctl":                                                                {"value"},
+	"io.k8s.api.rbac.v1.RoleRef":                                                               {"apiGroup"},
+	"io.k8s.api.scheduling.v1.PriorityClass":                                                   {"value"},
+	"io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern":                               {"status"},
+	"io.k8s.api.discovery.v1.EndpointSlice":                                                    {"endpoints"},
+	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion": {"served", "storage"},
 }
 
 func (c *checker) checkString(s *Schema, enum []string, value any, path []any) {
