@@ -38,7 +38,8 @@ func (w *podInjection) keepPublishedWorkload(plans []*compiledPolicy, record wor
 		return pod
 	}
 	published := w.publishedOf(plans, record, written)
-	i := slices.IndexFunc(published, func(p *publishedPod) bool { return w.isUnchanged(p, pod, containerNamePredicate(plans)) })
+	names := containerNamePredicate(plans)
+	i := slices.IndexFunc(published, func(p *publishedPod) bool { return w.isUnchanged(p, pod, names) })
 	switch {
 	case len(published) == 0:
 		return pod

@@ -55,6 +55,7 @@ const (
 	DefaultMixer          Name = "the built-in mesh config has Mixer's fields"
 	DefaultSlowDNS        Name = "the built-in mesh config refreshes DNS once a minute"
 	DefaultInboundPort    Name = "the built-in mesh config has proxyInboundListenPort"
+	DefaultInboundPolicy  Name = "the built-in mesh config has inboundTrafficPolicy"
 	ParentShutdown        Name = "parentShutdownDuration"
 	ProvidersMerged       Name = "extension providers and trust domain aliases join the built-in ones"
 	ProxyMetadataMerged   Name = "how proxyMetadata merges"
@@ -221,6 +222,7 @@ var table = []featureRow{
 	{DefaultMixer, release.Between("1.1", "1.7"), srcMesh},
 	{DefaultSlowDNS, release.Since("1.14"), srcMesh},
 	{DefaultInboundPort, release.Since("1.18"), srcMesh},
+	{DefaultInboundPolicy, release.Since("1.22"), srcMesh},
 	{ParentShutdown, release.Between("1.0", "1.16"), srcMesh},
 	{ProvidersMerged, release.Since("1.12"), srcMesh},
 	{ProxyMetadataMerged, release.Since("1.10.3"), srcMesh},

@@ -18,10 +18,6 @@ const (
 	zipkin         = "zipkin.istio-system:9411"
 )
 
-// sinceInboundPolicy are the releases whose mesh config has a policy for inbound traffic, PASSTHROUGH by default (source:
-// pkg/config/mesh/mesh.go).
-var sinceInboundPolicy = release.Since("1.22")
-
 // DefaultProxyConfig returns the proxy configuration that istiod (before 1.5: the sidecar injector) of a release has
 // built in. Source: pkg/config/mesh/mesh.go (up to 1.2: pilot/pkg/model/context.go) of each version.
 func DefaultProxyConfig(r release.Release) *ProxyConfig {
@@ -115,7 +111,7 @@ func Default(r release.Release) *MeshConfig {
 	if feature.In(r, feature.DefaultInboundPort) {
 		mc.ProxyInboundListenPort = 15006
 	}
-	if sinceInboundPolicy.Contains(r) {
+	if feature.In(r, feature.DefaultInboundPolicy) {
 		mc.InboundTrafficPolicy = &InboundTrafficPolicy{}
 	}
 	if feature.In(r, feature.ProvidersMerged) {

@@ -60,6 +60,7 @@ func TestTemplateAccess(t *testing.T) {
 		"1.31 ports and trust domain":          {31, "trustDomain: td", `{{ .MeshConfig.ProxyInboundListenPort }} {{ .MeshConfig.ProxyListenPort }} {{ .MeshConfig.TrustDomain }} {{ .ProxyConfig.StatusPort }}`, "15006 15001 td 15020"},
 		"1.31 metadata":                        {31, "defaultConfig: {proxyMetadata: {B: x, A: z}}", `{{ range $k, $v := .ProxyConfig.ProxyMetadata }}{{ $k }}={{ $v }};{{ end }}`, "A=z;B=x;"},
 		"1.31 inbound policy":                  {31, "inboundTrafficPolicy: {mode: LOCALHOST}", `{{ .MeshConfig.GetInboundTrafficPolicy.GetMode }}`, "LOCALHOST"},
+		"1.31 no inbound policy":               {31, "{}", `{{ .MeshConfig.InboundTrafficPolicy }}`, ""},
 		"1.4 access log service":               {4, "", `[{{ .ProxyConfig.EnvoyAccessLogService.Address }}]`, "[]"},
 		"1.2 address of the metrics service":   {2, "defaultConfig: {envoyMetricsServiceAddress: m:1}", `{{ .ProxyConfig.EnvoyMetricsServiceAddress }}`, "m:1"},
 		"1.13 private key provider and header": {24, "defaultConfig: {privateKeyProvider: {cryptomb: {pollDelay: 10ms}}, proxyHeaders: {server: {value: x}}}", `{{ .ProxyConfig.GetPrivateKeyProvider.GetCryptomb.GetPollDelay.String }} {{ .ProxyConfig.ProxyHeaders.Server.Value }}`, "nanos:10000000 x"},
