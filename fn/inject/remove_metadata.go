@@ -49,6 +49,7 @@ func (r *removal) restoreAnnotations() {
 			}
 		}
 	}
+	r.removeAppArmorProfiles(before)
 	r.pod.removeMetadataValue("annotations", statusAnnotation)
 	r.pod.removeMetadataValue("annotations", overridesAnnotation)
 	if own, had := before[statusAnnotation]; had && !listsSomething(own) {
@@ -57,6 +58,27 @@ func (r *removal) restoreAnnotations() {
 	r.dropEmpty("annotations")
 	if !known && len(r.pod.annotations()) > 0 && !r.writer.surelyOutsideVersions(4, newestWriter) {
 		r.recordAssumption("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
+	}
+}
+
+// appArmorPrefix is the prefix of the annotation with a container's AppArmor profile. The API server rejects one of a container that the
+// pod lacks (source: ValidateAppArmorPodAnnotations in pkg/apis/core/validation of Kubernetes 1.36).
+const appArmorPrefix = "container.apparmor.security.beta.kubernetes.io/"
+
+// removeAppArmorProfiles removes the annotations about containers that were taken out, which the configuration puts on pods. before are
+// the annotations that the pod is known to have had.
+func (r *removal) removeAppArmorProfiles(before map[string]string) {
+	for _, container := range slices.Concat(r.status.InitContainers, r.status.Containers) {
+		name := appArmorPrefix + container
+		_, has := r.pod.annotation(name)
+		_, had := before[name]
+		isLeft := func(key string) bool { return podmap.Find(r.pod.specListMaps(key), container) != nil }
+		if !has || had || isLeft(containersKey) || isLeft(initContainersKey) {
+			continue
+		}
+		if r.takeKnownField("metadata.annotations["+name+"]", "it is about a container that was taken out") {
+			r.pod.removeMetadataValue("annotations", name)
+		}
 	}
 }
 

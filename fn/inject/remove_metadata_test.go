@@ -28,6 +28,12 @@ func TestRemoveAnnotations(t *testing.T) {
 			want:    `{"metadata": {"annotations": {"own": "x", "later": "y", "prometheus.io/path": "/stats/prometheus", "prometheus_io_port": "9"}}, "spec": {}}`,
 			unknown: "metadata.annotations[later]",
 		},
+		"AppArmor profiles of the configuration": {
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "container.apparmor.security.beta.kubernetes.io/istio-proxy": "runtime/default",
+				"container.apparmor.security.beta.kubernetes.io/a": "runtime/default"}}, "spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"]}, {"name": "a"}]}}`,
+			want:    `{"metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/a": "runtime/default"}}, "spec": {"containers": [{"name": "a"}]}}`,
+			assumed: "metadata.annotations[container.apparmor.security.beta.kubernetes.io/istio-proxy] metadata.annotations",
+		},
 		"CNI": {
 			injected: `{"metadata": {"annotations": {` + strings.Replace(statusOfMerge, "istio-init", "istio-validation", 1) + `, "sidecar.istio.io/interceptionMode": "REDIRECT", "traffic.sidecar.istio.io/includeInboundPorts": "80,81",
 				"traffic.sidecar.istio.io/excludeInboundPorts": "7,15020", "traffic.sidecar.istio.io/includeOutboundIPRanges": "10.0.0.0/8", "k8s.v1.cni.cncf.io/networks": "own, istio-cni"}},
