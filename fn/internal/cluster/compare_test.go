@@ -54,6 +54,31 @@ func TestCompare(t *testing.T) {
 			prerig:  `{metadata: {annotations: {proxy.istio.io/overrides: '{"containers":[{"name":"istio-proxy"}]}'}}}`,
 			paths:   []string{"metadata.annotations.proxy.istio.io/overrides"},
 		},
+		"the index of a Job in the proxy": {
+			webhook: `{spec: {initContainers: [{name: istio-init}], containers: [{name: istio-proxy, env: [{name: A}]}]}}`,
+			prerig:  `{spec: {initContainers: [{name: istio-init, env: [{name: JOB_COMPLETION_INDEX, valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-completion-index']"}}}]}], containers: [{name: istio-proxy, env: [{name: A}, {name: JOB_COMPLETION_INDEX, valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-completion-index']"}}}]}]}}`,
+			rules:   1,
+		},
+		"the index of a Job in the application": {
+			webhook: `{spec: {containers: [{name: app, env: [{name: A}]}]}}`,
+			prerig:  `{spec: {containers: [{name: app, env: [{name: A}, {name: JOB_COMPLETION_INDEX, valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-completion-index']"}}}]}]}}`,
+			paths:   []string{"spec.containers.[app].env.[JOB_COMPLETION_INDEX]"},
+		},
+		"a value of its own in the proxy": {
+			webhook: `{spec: {containers: [{name: istio-proxy, env: [{name: A}]}]}}`,
+			prerig:  `{spec: {containers: [{name: istio-proxy, env: [{name: A}, {name: JOB_COMPLETION_INDEX, value: "1"}]}]}}`,
+			paths:   []string{"spec.containers.[istio-proxy].env.[JOB_COMPLETION_INDEX]"},
+		},
+		"the claims of a StatefulSet": {
+			webhook: `{metadata: {labels: {statefulset.kubernetes.io/pod-name: db-0}}, spec: {volumes: [{name: istio-envoy}, {name: disk, persistentVolumeClaim: {claimName: disk-db-0}}, {name: a}]}}`,
+			prerig:  `{metadata: {labels: {statefulset.kubernetes.io/pod-name: db-0}}, spec: {volumes: [{name: disk, persistentVolumeClaim: {claimName: disk-db-0}}, {name: istio-envoy}, {name: a}]}}`,
+			rules:   1,
+		},
+		"a claim of its own": {
+			webhook: `{spec: {volumes: [{name: istio-envoy}, {name: disk, persistentVolumeClaim: {claimName: disk-db-0}}]}}`,
+			prerig:  `{spec: {volumes: [{name: disk, persistentVolumeClaim: {claimName: disk-db-0}}, {name: istio-envoy}]}}`,
+			paths:   []string{"spec.volumes (order)"},
+		},
 		"a variable and its place": {
 			webhook: `{spec: {containers: [{name: app, env: [{name: A, value: x}, {name: B}]}]}}`,
 			prerig:  `{spec: {containers: [{name: app, env: [{name: B}, {name: A, value: "y"}]}]}}`,

@@ -41,6 +41,8 @@ var rules = []rule{
 			maps.Copy(pod, kept)
 		}
 	}},
+	{"the index that the Job controller gives to each container of an Indexed Job: a webhook adds its own afterwards", withoutIndexOfInjected},
+	{"the place of a StatefulSet's claims, which its controller puts before the template's volumes: a webhook adds its own before them", withClaimsFirst},
 	{"Prerig's record of the original in a bare Pod with a status annotation that no injection wrote", withoutRecord},
 }
 
@@ -50,6 +52,62 @@ func withoutRecord(pod map[string]any) {
 	if owners, _, _ := unstructured.NestedSlice(pod, "metadata", "ownerReferences"); len(owners) == 0 {
 		removeKeysAtPath(pod, "metadata.annotations", "prerig.dev/original")
 	}
+}
+
+// completionIndex is the variable that the Job controller sets, and completionIndexField what it refers to (source:
+// addCompletionIndexEnvVariable in pkg/controller/job/indexed_job_utils.go of Kubernetes 1.36).
+const (
+	completionIndex      = "JOB_COMPLETION_INDEX"
+	completionIndexField = "metadata.labels['batch.kubernetes.io/job-completion-index']"
+)
+
+// withoutIndexOfInjected removes the index from Istio's containers, also where the annotation keeps them. Other
+// containers keep theirs.
+func withoutIndexOfInjected(pod map[string]any) {
+	spec, _ := pod["spec"].(map[string]any)
+	for _, key := range []string{"initContainers", "containers"} {
+		for _, c := range podmap.Maps(spec[key]) {
+			if name, _ := c["name"].(string); name == "istio-proxy" || name == "istio-init" || name == "istio-validation" {
+				removeCompletionIndex(c)
+			}
+		}
+	}
+	changeRecordedContainers(pod, removeCompletionIndex)
+}
+
+func removeCompletionIndex(container map[string]any) {
+	env, ok := container["env"].([]any)
+	if !ok {
+		return
+	}
+	env = slices.DeleteFunc(env, func(e any) bool {
+		variable, _ := e.(map[string]any)
+		path, _, _ := unstructured.NestedString(variable, "valueFrom", "fieldRef", "fieldPath")
+		return variable["name"] == completionIndex && path == completionIndexField
+	})
+	container["env"] = env
+	if len(env) == 0 {
+		delete(container, "env")
+	}
+}
+
+// withClaimsFirst puts the volumes of the claims that a StatefulSet's controller makes for a pod before all others.
+func withClaimsFirst(pod map[string]any) {
+	name, _, _ := unstructured.NestedString(pod, "metadata", "labels", "statefulset.kubernetes.io/pod-name")
+	spec, _ := pod["spec"].(map[string]any)
+	volumes, ok := spec["volumes"].([]any)
+	if !ok || name == "" {
+		return
+	}
+	isOther := func(volume any) int {
+		v, _ := volume.(map[string]any)
+		claim, _, _ := unstructured.NestedString(v, "persistentVolumeClaim", "claimName")
+		if volumeName, _ := v["name"].(string); claim == volumeName+"-"+name {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(volumes, func(a, b any) int { return isOther(a) - isOther(b) })
 }
 
 func withoutIdentity(pod map[string]any) {
