@@ -6,16 +6,10 @@ package podmap
 import (
 	"errors"
 	"fmt"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 // DirectivePrefix begins the keys of a strategic merge patch that are instructions and not fields.
 const DirectivePrefix = '$'
-
-// patchDirective is the directive that replaces or deletes the map or list that contains it.
-const patchDirective = "$patch"
 
 // mergePatch merges a patch into an object of the schema. Both are used up.
 func mergePatch(s *Schema, obj, patch map[string]any) (map[string]any, error) {
@@ -30,32 +24,24 @@ func mergePatch(s *Schema, obj, patch map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// strategicMerge merges with Kubernetes' rules. The library panics on lists with elements that are null or of another type
-// than the first; for Kubernetes such a list is an error.
+// strategicMerge merges with Kubernetes' rules, and returns a FieldError for an element of the object without its merge key. Errors
+// print no values. A merge key that is a map or a list cannot be compared, which is an error in Kubernetes too.
 func strategicMerge(obj, patch map[string]any, s *Schema) (out map[string]any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, fmt.Errorf("merging: a list of the pod or of the template has an element that is null, or of another type than the others")
+			out, err = nil, fmt.Errorf("merging: %w", errUnfitElements)
 		}
 	}()
 	missing := missingKey(s, obj, patch) // the merge leaves no part of the object to inspect
-	if out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(obj, patch, s); err != nil {
-		return nil, mergeError(missing, err)
+	out, err = mergeMaps(s, obj, patch)
+	switch {
+	case err == nil:
+		return out, nil
+	case missing != nil:
+		return nil, missing
+	default:
+		return nil, fmt.Errorf("merging: %w", err)
 	}
-	return out, nil
-}
-
-// mergeError describes why a merge failed without printing values: the library prints whole containers, which may
-// contain passwords.
-func mergeError(missing *FieldError, err error) error {
-	if missing != nil {
-		return missing
-	}
-	text, _, _ := strings.Cut(err.Error(), " in map: ")
-	if strings.ContainsAny(text, "[{\n") {
-		text = "the pod and the template have lists that do not fit together"
-	}
-	return errors.New("merging: " + text)
 }
 
 // missingKey returns a missing field of an object without which a list cannot be merged with that of the patch,

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 //go:generate go run ./gen
@@ -67,7 +66,8 @@ type SchemaField struct {
 	MergeKey string
 	// omitsEmpty reports whether JSON of the Go type omits the field if the value is empty.
 	omitsEmpty bool
-	meta       strategicpatch.PatchMeta
+	// retains reports whether a patch of an element of the list names the fields that stay.
+	retains bool
 	// list is the name of the field in Kubernetes' types where server-side apply identifies the elements of the list, and keys are
 	// the fields by which it does; none where the elements are plain values.
 	list string
@@ -158,11 +158,10 @@ func addFields(fields map[string]*SchemaField, t reflect.Type, at []int) {
 			omitsEmpty: strings.Contains(options, "omitempty")}
 		if strategies := f.Tag.Get("patchStrategy"); strategies != "" {
 			list := strings.Split(strategies, ",")
-			field.meta.SetPatchStrategies(list)
 			field.Merges = slices.Contains(list, "merge")
+			field.retains = slices.Contains(list, "retainKeys")
 		}
 		field.MergeKey = f.Tag.Get("patchMergeKey")
-		field.meta.SetPatchMergeKey(field.MergeKey)
 		id := t.Name() + "." + name
 		if field.Schema.Kind == ListKind {
 			if keys, ok := listKeys[id]; ok {
@@ -173,28 +172,32 @@ func addFields(fields map[string]*SchemaField, t reflect.Type, at []int) {
 	}
 }
 
-// LookupPatchMetadataForStruct is the patch rule of a field that holds a map.
-func (s *Schema) LookupPatchMetadataForStruct(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+// mapField returns the schema of a field that holds a map.
+func (s *Schema) mapField(key string) *Schema {
 	if s.Kind == mapKind {
-		return s.Elem, strategicpatch.PatchMeta{}, nil
+		return s.Elem
 	}
 	if f := s.Field(key); f != nil {
-		return f.Schema, f.meta, nil
+		return f.Schema
 	}
-	return UnknownSchema, strategicpatch.PatchMeta{}, nil
+	return UnknownSchema
 }
 
-// LookupPatchMetadataForSlice is the patch rule of a field that holds a list.
-func (s *Schema) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
-	f := s.Field(key)
-	if f == nil || f.Schema.Kind != ListKind {
-		return UnknownSchema, strategicpatch.PatchMeta{}, nil
+// listField returns the patch rule of a field that holds a list.
+func (s *Schema) listField(key string) *SchemaField {
+	if f := s.Field(key); f != nil && f.Schema.Kind == ListKind {
+		return f
 	}
-	return f.Schema.Elem, f.meta, nil
+	return &SchemaField{Schema: UnknownSchema}
 }
 
-// Name is the type's name, for messages.
-func (s *Schema) Name() string { return s.TypeName }
+// elem returns the schema of a list's elements.
+func (s *Schema) elem() *Schema {
+	if s.Elem == nil {
+		return UnknownSchema
+	}
+	return s.Elem
+}
 
 // typeError returns an error for a value that does not have the type that Kubernetes expects.
 func (s *Schema) typeError(v any) error {

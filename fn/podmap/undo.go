@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
-
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -46,12 +44,12 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 		to             map[string]any
 		tidy, unsorted bool
 	}{{filled, true, true}, {filled, true, false}, {to, false, false}} {
-		patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(CopyMap(from), CopyMap(try.to), PodSchema())
+		patch, err := diffMaps(PodSchema(), from, CopyMap(try.to), false)
 		if err != nil {
 			continue
 		}
 		if try.unsorted {
-			dropOrder(map[string]any(patch))
+			dropOrder(patch)
 		}
 		undo := Undo{Patch: patch, Tidy: try.tidy, Empty: empty}
 		// What is kept is text, so the check is made with what is read from it.
