@@ -17,8 +17,7 @@ const module = "github.com/prerig/prerig/"
 var mustNotLink = map[string][]string{
 	"pipeline/cmd/prerig": {
 		module + "pipeline/render/engine", "helm.sh/helm",
-		"sigs.k8s.io/kustomize/api/krusty", "sigs.k8s.io/kustomize/api/internal/target", "sigs.k8s.io/kustomize/api/internal/plugins",
-		"sigs.k8s.io/kustomize/api/internal/loader", "sigs.k8s.io/kustomize/api/internal/accumulator",
+		"sigs.k8s.io/kustomize", "github.com/google/gnostic-models", "github.com/go-openapi/swag",
 		"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/discovery",
 		"google.golang.org/grpc", "github.com/grpc-ecosystem", "google.golang.org/genproto", "github.com/cloudevents", "go.uber.org/zap",
 	},
@@ -27,7 +26,8 @@ var mustNotLink = map[string][]string{
 		"github.com/nats-io", "github.com/go-git",
 	},
 	"fn/cmd/prerig-fn": {
-		module + "pipeline", "helm.sh/helm", "sigs.k8s.io/kustomize/api", "k8s.io/client-go", "k8s.io/apiserver",
+		module + "pipeline", "helm.sh/helm", "sigs.k8s.io/kustomize", "k8s.io/client-go", "k8s.io/apiserver",
+		"github.com/google/gnostic-models", "github.com/go-openapi/swag", "google.golang.org/protobuf",
 	},
 }
 

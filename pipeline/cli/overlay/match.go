@@ -6,21 +6,26 @@ package overlay
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/resid"
 )
 
 // target is which objects an edit is for.
 type target struct {
-	selector *types.Selector
-	regex    *types.SelectorRegex
+	selector *selector
 	// object has the apiVersion, kind, name and namespace of the one object of a patch without a target.
 	object  map[string]any
 	rejects []target
+}
+
+// selector has the fields by which kustomize selects objects. All but the last two are regular expressions that match a whole value;
+// empty ones match each value (source: Selector in sigs.k8s.io/kustomize/api/types v0.21).
+type selector struct {
+	Group, Version, Kind, Name, Namespace pattern
+	AnnotationSelector, LabelSelector     string
 }
 
 // newTarget reads a selector of kustomize. One that cannot be read matches nothing: kustomize reports it.
@@ -29,16 +34,25 @@ func newTarget(v any) target {
 	if err != nil {
 		return target{}
 	}
-	var s types.Selector
+	var s selector
 	if json.Unmarshal(content, &s) != nil {
 		return target{}
 	}
-	regex, err := types.NewSelectorRegex(&s)
-	if err != nil {
-		return target{}
-	}
-	return target{selector: &s, regex: regex}
+	return target{selector: &s}
 }
+
+// pattern is a regular expression; nil matches each value.
+type pattern struct{ *regexp.Regexp }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *pattern) UnmarshalText(text []byte) (err error) {
+	if len(text) > 0 {
+		p.Regexp, err = regexp.Compile("^(?:" + string(text) + ")$")
+	}
+	return err
+}
+
+func (p pattern) matches(value string) bool { return p.Regexp == nil || p.MatchString(value) }
 
 // targetOf is the object of a patch.
 func targetOf(obj map[string]any) target { return target{object: obj} }
@@ -111,7 +125,7 @@ func resourceOf(obj map[string]any, by []*kustomization) object {
 // effective is the namespace that kustomize compares.
 func effective(namespace string) string {
 	if namespace == "" {
-		return resid.DefaultNamespace
+		return "default"
 	}
 	return namespace
 }
@@ -133,17 +147,17 @@ func (t target) matches(o object) bool {
 	if t.object != nil {
 		return t.isObject(o)
 	}
-	if t.selector == nil || !t.regex.MatchGvk(resid.Gvk{Group: o.group, Version: o.version, Kind: o.kind}) ||
-		!slices.ContainsFunc(o.names, t.regex.MatchName) ||
-		!slices.ContainsFunc(o.namespaces, t.regex.MatchNamespace) ||
-		!selects(t.selector.LabelSelector, o.labels) || !selects(t.selector.AnnotationSelector, o.annotations) {
+	s := t.selector
+	if s == nil || !s.Group.matches(o.group) || !s.Version.matches(o.version) || !s.Kind.matches(o.kind) ||
+		!slices.ContainsFunc(o.names, s.Name.matches) || !slices.ContainsFunc(o.namespaces, s.Namespace.matches) ||
+		!selects(s.LabelSelector, o.labels) || !selects(s.AnnotationSelector, o.annotations) {
 		return false
 	}
 	return !slices.ContainsFunc(t.rejects, func(r target) bool { return !r.isEmpty() && r.matches(o) })
 }
 
 // isEmpty reports whether a selector selects by nothing: a rejection by nothing rejects nothing.
-func (t target) isEmpty() bool { return t.selector != nil && *t.selector == (types.Selector{}) }
+func (t target) isEmpty() bool { return t.selector != nil && *t.selector == (selector{}) }
 
 // isObject compares an object with the one that a patch is for.
 func (t target) isObject(o object) bool {

@@ -183,7 +183,7 @@ func (g *helmGenerator) releaseFromFlags() (*v1alpha1.Helm, error) {
 	if err := g.nameRelease(h); err != nil {
 		return nil, err
 	}
-	h.Chart = path.Join(render.CleanPath(g.helpers.Loader().Root()), g.ChartHome, reference.ChartDirectory(g.HelmChart))
+	h.Chart = path.Join(render.CleanPath(g.helpers.Loader().Root()), g.ChartHome, reference.ChartDirectory(g.Name, g.Version, g.Repo))
 	if info, err := g.worker.files.Lookup(h.Chart); err == nil && info.Dir {
 		return h, nil
 	}

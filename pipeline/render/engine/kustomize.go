@@ -16,7 +16,6 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // noNetwork replaces every connection that a library would open.
@@ -43,7 +42,7 @@ func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Ite
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified
 	options.PluginConfig = types.DisabledPluginConfig()
-	objects, err := krusty.MakeKustomizer(options).Run(tree.FileSystem(files), path.Join("/", at))
+	objects, err := krusty.MakeKustomizer(options).Run(kustomizeFS{files}, path.Join("/", at))
 	if files.refused != nil {
 		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
 	}

@@ -10,8 +10,6 @@ import (
 	"path"
 	"strings"
 
-	"sigs.k8s.io/kustomize/api/konfig"
-
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/remotebase"
@@ -72,7 +70,7 @@ func (f *baseFinder) findInDirectory(dir string, in render.Base) error {
 	if isNew, err := f.beginDirectory(dir); err != nil || !isNew {
 		return err
 	}
-	for _, name := range konfig.RecognizedKustomizationFileNames() {
+	for _, name := range KustomizationNames() {
 		if err := f.ctx.Err(); err != nil {
 			return err
 		}

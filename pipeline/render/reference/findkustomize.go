@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	"sigs.k8s.io/kustomize/api/konfig"
-	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
@@ -48,7 +46,7 @@ func (f *kustomizationCharts) findInDirectory(dir string, in render.Base) error 
 	if isNew, err := f.beginDirectory(dir); err != nil || !isNew {
 		return err
 	}
-	for _, name := range konfig.RecognizedKustomizationFileNames() {
+	for _, name := range KustomizationNames() {
 		if err := f.ctx.Err(); err != nil {
 			return err
 		}
@@ -96,11 +94,12 @@ func (f *kustomizationCharts) directoryOf(dir string, k *File, e Entry) string {
 	return info.Path
 }
 
-// ChartEntry is an entry of helmCharts.
+// ChartEntry is an entry of helmCharts (source: HelmChart in sigs.k8s.io/kustomize/api/types v0.21).
 type ChartEntry struct {
-	// Name of the chart, and Node the entry in the document.
-	Name string
-	Node *yaml.Node
+	// Name of the chart, the version or range of versions, and the URL of the repository.
+	Name, Version, Repo string
+	// Node is the entry in the document.
+	Node *yaml.Node `yaml:"-"`
 }
 
 // ChartEntries returns the entries of helmCharts that have a name.
@@ -110,9 +109,9 @@ func (k *File) ChartEntries() []ChartEntry {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if value := root.Content[i+1]; strings.EqualFold(root.Content[i].Value, "helmCharts") && value.Kind == yaml.SequenceNode {
 			for _, node := range value.Content {
-				var entry types.HelmChart
+				entry := ChartEntry{Node: node}
 				if node.Decode(&entry) == nil && entry.Name != "" {
-					out = append(out, ChartEntry{entry.Name, node})
+					out = append(out, entry)
 				}
 			}
 		}
@@ -124,34 +123,32 @@ func (k *File) ChartEntries() []ChartEntry {
 func (k *File) chartHome() string {
 	root := k.Doc.Content[0]
 	for i := 0; i+1 < len(root.Content); i += 2 {
-		var globals types.HelmGlobals
+		var globals struct {
+			ChartHome string `yaml:"chartHome"`
+		}
 		if strings.EqualFold(root.Content[i].Value, "helmGlobals") && root.Content[i+1].Decode(&globals) == nil && globals.ChartHome != "" {
 			return globals.ChartHome
 		}
 	}
-	return types.HelmDefaultHome
+	return "charts"
 }
 
 // ChartDirectory returns where kustomize keeps a chart below the directory for charts.
-func ChartDirectory(chart types.HelmChart) string {
-	if chart.Version != "" && chart.Repo != "" {
-		return path.Join(chart.Name+"-"+chart.Version, chart.Name)
+func ChartDirectory(name, version, repository string) string {
+	if version != "" && repository != "" {
+		return path.Join(name+"-"+version, name)
 	}
-	return chart.Name
+	return name
 }
 
 // findInEntries adds what the helmCharts of a kustomization need.
 func (f *kustomizationCharts) findInEntries(dir string, k *File) error {
 	home := k.chartHome()
-	for _, one := range k.ChartEntries() {
+	for _, entry := range k.ChartEntries() {
 		if err := f.ctx.Err(); err != nil {
 			return err
 		}
-		var entry types.HelmChart
-		if err := one.Node.Decode(&entry); err != nil {
-			return err
-		}
-		at := path.Join(dir, home, ChartDirectory(entry))
+		at := path.Join(dir, home, ChartDirectory(entry.Name, entry.Version, entry.Repo))
 		if info, err := f.charts.files.Lookup(at); err == nil && info.Dir {
 			if err := f.charts.findIn(at, 0); err != nil {
 				return err
@@ -165,7 +162,7 @@ func (f *kustomizationCharts) findInEntries(dir string, k *File) error {
 			return &tree.LimitError{What: "the number of charts", Limit: maxChartReference}
 		}
 		f.charts.found = append(f.charts.found, render.ChartReference{
-			Repository: entry.Repo, Name: entry.Name, Range: entry.Version, Where: fmt.Sprintf("%s:%d", k.Shown, one.Node.Line),
+			Repository: entry.Repo, Name: entry.Name, Range: entry.Version, Where: fmt.Sprintf("%s:%d", k.Shown, entry.Node.Line),
 		})
 	}
 	return nil

@@ -9,10 +9,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
-
-	"sigs.k8s.io/kustomize/api/resource"
 
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/source/giturl"
@@ -38,29 +35,14 @@ var ErrUnpinned = errors.New("it is not pinned to a commit")
 // maxURL bounds what is looked at.
 const maxURL = 2048
 
-// notCloned is the directory that kustomize assumes if it has not cloned the repository; it shows through if a base
-// is the root of its repository.
+// notCloned is how kustomize notes the root of a repository that it has not cloned.
 const notCloned = "notCloned"
 
 // Looks reports whether kustomize treats an entry of resources, components or bases as a directory of a Git
 // repository.
-func Looks(entry string) bool { return originOf(entry).Repo != "" }
-
-// originOf asks kustomize itself: its note on where an object is from is made with the parser that its loader uses.
-func originOf(entry string) *resource.Origin {
-	// The prefix has no meaning, but kustomize writes a line about it to standard error. It removes one prefix.
-	if isForced(entry) {
-		if entry = entry[len(forcedGit):]; isForced(entry) {
-			return &resource.Origin{}
-		}
-	}
-	return (&resource.Origin{}).Append(entry)
-}
-
-const forcedGit = "git::"
-
-func isForced(entry string) bool {
-	return len(entry) >= len(forcedGit) && strings.EqualFold(entry[:len(forcedGit)], forcedGit)
+func Looks(entry string) bool {
+	_, ok := parseEntry(entry)
+	return ok
 }
 
 // Parse parses an entry of a kustomization. Its errors describe the problem, and never quote the URL.
@@ -68,11 +50,11 @@ func Parse(entry string) (*Base, error) {
 	if len(entry) > maxURL {
 		return nil, fmt.Errorf("its URL is longer than %d bytes", maxURL)
 	}
-	found := originOf(entry)
-	if found.Repo == "" {
+	found, ok := parseEntry(entry)
+	if !ok {
 		return nil, errors.New("it is not a repository in a form that kustomize accepts, such as https://HOST/ORG/REPO//DIR?ref=COMMIT")
 	}
-	b := &Base{URL: entry, Repository: found.Repo, Ref: found.Ref, Directory: baseDirectory(entry, found), Submodules: wantsSubmodules(entry)}
+	b := &Base{URL: entry, Repository: found.repository, Ref: found.ref, Directory: found.directory, Submodules: found.submodules}
 	if strings.ContainsFunc(b.Directory, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 		return nil, errors.New("its directory has a character that is not allowed")
 	}
@@ -84,31 +66,6 @@ func Parse(entry string) (*Base, error) {
 		return nil, err
 	}
 	return b, nil
-}
-
-// baseDirectory is where in the repository the base is.
-func baseDirectory(entry string, found *resource.Origin) string {
-	if found.Path != notCloned {
-		return path.Clean(found.Path)
-	}
-	// A directory may have that name.
-	entry, _, _ = strings.Cut(entry, "?")
-	if strings.HasSuffix(strings.TrimRight(entry, "/"), notCloned) && !strings.HasSuffix(found.Repo, notCloned) {
-		return notCloned
-	}
-	return "."
-}
-
-// wantsSubmodules parses ?submodules=, which the parser's exported API does not expose. A value that is not a
-// boolean means the default.
-func wantsSubmodules(entry string) bool {
-	_, query, _ := strings.Cut(entry, "?")
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return true
-	}
-	wanted, err := strconv.ParseBool(values.Get("submodules"))
-	return wanted || err != nil
 }
 
 var commitRule = lazyregexp.New(`^[0-9a-fA-F]{40}$`)
@@ -133,7 +90,12 @@ func shortenEntry(text string) string {
 }
 
 // OriginPath is the directory as kustomize notes it with objects (buildMetadata: [originAnnotations]).
-func (b *Base) OriginPath() string { return originOf(b.URL).Path }
+func (b *Base) OriginPath() string {
+	if b.Directory == "." {
+		return notCloned
+	}
+	return b.Directory
+}
 
 // Redacted returns an entry without user, password and query, for messages.
 func Redacted(entry string) string {

@@ -5,6 +5,9 @@ package remotebase_test
 
 import (
 	"errors"
+	"io"
+	"log"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kustomize/api/resource"
 
 	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/render/remotebase"
@@ -117,6 +121,45 @@ func TestParseAsKustomize(t *testing.T) {
 		if asked := ask(entry); asked != "" || remotebase.Looks(entry) {
 			t.Errorf("%s: kustomize asked git for %q", entry, asked)
 		}
+	}
+}
+
+// origin returns what kustomize itself reads from an entry: it notes with objects where they are from. Its prefix git:: makes it log.
+func origin(entry string) *resource.Origin {
+	log.SetOutput(io.Discard)
+	return (&resource.Origin{}).Append(entry)
+}
+
+// compareEntry compares what is read from an entry with what kustomize reads.
+func compareEntry(t *testing.T, entry string) {
+	t.Helper()
+	want := origin(entry)
+	if looks := remotebase.Looks(entry); looks != (want.Repo != "") {
+		t.Fatalf("%q looks like a base: %v, want repository %q", entry, looks, want.Repo)
+	}
+	b, err := remotebase.Parse(entry)
+	if err == nil && (b.Repository != want.Repo || b.Ref != want.Ref || b.OriginPath() != want.Path) {
+		t.Fatalf("%q is read as %q, %q, %q, want %+v", entry, b.Repository, b.Ref, b.OriginPath(), want)
+	}
+}
+
+func TestEntriesAreReadAsByKustomize(t *testing.T) {
+	pieces := []string{"https://", "HTTP://", "ssh://", "file://", "git::", "git@", "user-1@", "1a@", "github.com", "GitHub.com", "git.example.com", "host:8443",
+		"/", "/", "/", "//", ":", "org", "repo", "repo.git", "_git/", "..", ".", "dir", "?ref=main", "?version=v1", "&ref=x", "?submodules=false", "?", "%2f", "é", ""}
+	random := rand.New(rand.NewPCG(1, 1))
+	bases := 0
+	for range 200_000 {
+		var entry strings.Builder
+		for range random.IntN(9) {
+			entry.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		compareEntry(t, entry.String())
+		if remotebase.Looks(entry.String()) {
+			bases++
+		}
+	}
+	if bases < 10_000 {
+		t.Errorf("%d entries are bases, want at least 10,000", bases)
 	}
 }
 
@@ -294,6 +337,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, entry string) {
 		_ = remotebase.Redacted(entry)
+		compareEntry(t, entry)
 		b, err := remotebase.Parse(entry)
 		if err != nil {
 			return

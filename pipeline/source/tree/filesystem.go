@@ -9,126 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"path/filepath"
-	"strings"
 	"time"
-
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
-
-// FileSystem returns kustomize's view of a reader: the root of the tree is "/". It is read-only.
-func FileSystem(r Reader) filesys.FileSystem { return &kustomizeFS{r} }
-
-type kustomizeFS struct{ r Reader }
-
-var errReadOnly = errors.New("the source tree is read-only")
-
-func (f *kustomizeFS) Create(name string) (filesys.File, error) {
-	return nil, &fs.PathError{Op: "creating", Path: name, Err: errReadOnly}
-}
-
-func (f *kustomizeFS) Mkdir(name string) error {
-	return &fs.PathError{Op: "creating", Path: name, Err: errReadOnly}
-}
-func (f *kustomizeFS) MkdirAll(name string) error { return f.Mkdir(name) }
-func (f *kustomizeFS) RemoveAll(name string) error {
-	return &fs.PathError{Op: "removing", Path: name, Err: errReadOnly}
-}
-
-func (f *kustomizeFS) WriteFile(name string, _ []byte) error {
-	return &fs.PathError{Op: "writing", Path: name, Err: errReadOnly}
-}
-
-func (f *kustomizeFS) Open(name string) (filesys.File, error) {
-	content, err := f.r.Read(name)
-	if err != nil {
-		return nil, err
-	}
-	return &openFile{Reader: bytes.NewReader(content), info: fileInfo{name: path.Base(name), size: int64(len(content))}}, nil
-}
-
-func (f *kustomizeFS) IsDir(name string) bool {
-	info, err := f.r.Lookup(name)
-	return err == nil && info.Dir
-}
-
-func (f *kustomizeFS) Exists(name string) bool {
-	_, err := f.r.Lookup(name)
-	return err == nil
-}
-
-func (f *kustomizeFS) ReadFile(name string) ([]byte, error) { return f.r.Read(name) }
-
-func (f *kustomizeFS) ReadDir(name string) ([]string, error) {
-	list, err := f.r.List(name)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, 0, len(list))
-	for _, info := range list {
-		names = append(names, path.Base(info.Path))
-	}
-	return names, nil
-}
-
-func (f *kustomizeFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
-	info, err := f.r.Lookup(name)
-	if err != nil {
-		return "", "", err
-	}
-	absolute := path.Join("/", info.Path)
-	if info.Dir {
-		return filesys.ConfirmedDir(absolute), "", nil
-	}
-	return filesys.ConfirmedDir(path.Dir(absolute)), path.Base(absolute), nil
-}
-
-func (f *kustomizeFS) Glob(pattern string) ([]string, error) {
-	found, err := fs.Glob(FS(f.r), strings.TrimPrefix(pattern, "/"))
-	if err != nil || !strings.HasPrefix(pattern, "/") {
-		return found, err
-	}
-	for i := range found {
-		found[i] = "/" + found[i]
-	}
-	return found, nil
-}
-
-func (f *kustomizeFS) Walk(root string, walk filepath.WalkFunc) error {
-	info, err := f.r.Lookup(root)
-	if err != nil {
-		return walk(root, nil, err)
-	}
-	err = f.walkInfo(root, fileInfo{name: path.Base(root), dir: info.Dir}, walk)
-	if errors.Is(err, filepath.SkipDir) || errors.Is(err, filepath.SkipAll) {
-		return nil
-	}
-	return err
-}
-
-func (f *kustomizeFS) walkInfo(name string, info fileInfo, walk filepath.WalkFunc) error {
-	if err := walk(name, info, nil); err != nil || !info.dir {
-		return err
-	}
-	list, err := f.r.List(name)
-	if err != nil {
-		return walk(name, info, err)
-	}
-	for _, entry := range list {
-		base := path.Base(entry.Path)
-		err := f.walkInfo(path.Join(name, base), fileInfo{name: base, dir: entry.Dir}, walk)
-		if errors.Is(err, filepath.SkipDir) {
-			if entry.Dir {
-				continue
-			}
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // FS returns the standard library's view of a reader. It is read-only.
 func FS(r Reader) fs.FS { return &ioFS{r} }
@@ -223,9 +105,8 @@ type openFile struct {
 	info fileInfo
 }
 
-func (f *openFile) Stat() (fs.FileInfo, error)  { return f.info, nil }
-func (f *openFile) Close() error                { return nil }
-func (f *openFile) Write(_ []byte) (int, error) { return 0, errReadOnly }
+func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *openFile) Close() error               { return nil }
 
 type openDir struct {
 	fsys *ioFS

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"sigs.k8s.io/kustomize/api/krusty"
-
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -168,30 +166,5 @@ func TestStandardLibraryFileSystem(t *testing.T) {
 	source := build(t, map[string]string{"a/b/c.txt": "c", "a/d.txt": "d", "e": "e", "l": "->a/b"})
 	if err := fstest.TestFS(tree.FS(tree.NewView(source, tree.Limits{})), "a/b/c.txt", "a/d.txt", "e", "l/c.txt"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestKustomizeFileSystem(t *testing.T) {
-	source := build(t, map[string]string{
-		"apps/shop/kustomization.yaml": "resources: [../../base]\nnamePrefix: shop-\nconfigMapGenerator:\n- {name: c, files: [x=link]}\n",
-		"apps/shop/link":               "->real", "apps/shop/real": "value",
-		"base/kustomization.yaml": "resources: [cm.yaml]\n",
-		"base/cm.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n",
-	})
-	fsys := tree.FileSystem(tree.NewView(source, tree.Limits{}))
-	result, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/apps/shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := result.AsYaml()
-	if err != nil || !strings.Contains(string(text), "name: shop-m") || !strings.Contains(string(text), "x: value") {
-		t.Errorf("%s, %v", text, err)
-	}
-	if err := fsys.WriteFile("/x", nil); err == nil {
-		t.Error("writing must be refused")
-	}
-	found, err := fsys.Glob("/apps/*/kust*")
-	if err != nil || len(found) != 1 || found[0] != "/apps/shop/kustomization.yaml" {
-		t.Errorf("glob: %v, %v", found, err)
 	}
 }
