@@ -202,25 +202,40 @@ func TestAJobPublishedWithoutInjectionStaysSo(t *testing.T) {
 	}
 }
 
-// TestObjectsThatMayBeReplacedFollowThePolicy has objects that are made anew, a CronJob, and a policy that wants none to be kept.
-func TestObjectsThatMayBeReplacedFollowThePolicy(t *testing.T) {
-	t.Parallel()
-	old, next := ofTag("1.31.1", ""), ofTag("1.31.2", "")
+// madeAnew are objects that are created anew rather than updated, by what makes them so.
+func madeAnew() map[string]string {
 	annotated := func(text string) string {
 		return strings.Replace(ownJob, "  name: migrate\n", "  name: migrate\n  annotations: {"+text+"}\n", 1)
 	}
-	for name, source := range map[string]string{
+	return map[string]string{
 		"Flux":         annotated("kustomize.toolkit.fluxcd.io/force: enabled"),
 		"Argo CD":      annotated("'argocd.argoproj.io/sync-options': 'Prune=false, Force=true,Replace=true'"),
 		"Argo CD hook": annotated("argocd.argoproj.io/hook: PreSync"),
 		"Helm hook":    annotated("helm.sh/hook: pre-upgrade"),
 		"generateName": strings.Replace(ownJob, "  name: migrate\n", "  generateName: migrate-\n", 1),
-		"CronJob": "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: migrate\n  namespace: shop\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    spec:\n" +
-			strings.ReplaceAll(ownJob[strings.Index(ownJob, "  template:"):], "  template:", "      template:"),
-	} {
-		if name == "CronJob" {
-			source = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: migrate, namespace: shop}\nspec: {schedule: '@daily', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}}}\n"
+		"CronJob": "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: migrate, namespace: shop}\nspec: {schedule: '@daily', jobTemplate: " +
+			"{spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}}}\n",
+	}
+}
+
+// TestObjectsThatMayBeReplacedHaveNoDigest: a digest of a Job's own fields serves only Jobs that are kept.
+func TestObjectsThatMayBeReplacedHaveNoDigest(t *testing.T) {
+	t.Parallel()
+	for name, source := range madeAnew() {
+		if got := injectedOnce(t, ofTag("1.31.1", ""), source); !strings.Contains(got, ":1.31.1") || strings.Contains(got, "(own)") {
+			t.Errorf("%s:\n%s", name, got)
 		}
+	}
+	if got := injectedOnce(t, ofTag("1.31.1", ""), ownJob); !strings.Contains(got, "(own)") {
+		t.Errorf("a Job that is kept:\n%s", got)
+	}
+}
+
+// TestObjectsThatMayBeReplacedFollowThePolicy has objects that are made anew, a CronJob, and a policy that wants none to be kept.
+func TestObjectsThatMayBeReplacedFollowThePolicy(t *testing.T) {
+	t.Parallel()
+	old, next := ofTag("1.31.1", ""), ofTag("1.31.2", "")
+	for name, source := range madeAnew() {
 		published, want := injectedOnce(t, old, source), injectedOnce(t, next, source)
 		got, r := publishedRun(t, next, published, source)
 		if actions, warned := actionsOf(r); got != want || actions[0] != engine.Injected || warned != "" {

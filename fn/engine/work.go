@@ -128,7 +128,8 @@ func (in *Injector) finishTemplate(u *documentUnit, t workload.Template, obj, be
 	if undo != nil {
 		record.pods[t.Field] = undo
 	}
-	if err == nil && in.mode != v1alpha1.ModeRemove && isKeptTemplate(u, t) && len(t.Path) > 0 && u.outcomes[len(u.outcomes)-1].Action == Injected {
+	injected := u.outcomes[len(u.outcomes)-1].Action == Injected
+	if err == nil && injected && isKeptTemplate(u, t) && len(t.Path) > 0 && !MayBeReplaced(obj) {
 		var back map[string]any
 		// What is found of the original the next time is what counts.
 		if _, back, err = restorePod(after, t.Owner, undo, restoreOptions{names: containerNamePredicate(plans)}); err == nil {
