@@ -30,6 +30,9 @@ func WithPods() Option { return engine.WithPods() }
 // WithTrace keeps every step of each decision.
 func WithTrace() Option { return engine.WithTrace() }
 
+// WithVersionFrom names what has set the version of Istio in the policies, such as a flag. Results name it as the source.
+func WithVersionFrom(source string) Option { return engine.WithVersionFrom(source) }
+
 // NewKeeper returns an Injector that injects nothing: Jobs and bare Pods whose own spec is unchanged get the
 // template of these published documents (Injector.WithPublished), and all other objects are left as they are.
 func NewKeeper(published []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, error) {

@@ -25,6 +25,8 @@ type Injector struct {
 	workers  int
 	keepPods bool
 	trace    bool
+	// versionFrom is the source of the policies' versions of Istio, where it is not the policies.
+	versionFrom string
 	// published are the Jobs and bare Pods that are published; nil where that is not known.
 	published *publishedObjects
 	// asIs has every pod stay as it is, but for what is published.
@@ -57,6 +59,14 @@ func WithPods() Option {
 func WithTrace() Option {
 	return func(in *Injector) error {
 		in.trace = true
+		return nil
+	}
+}
+
+// WithVersionFrom names what has set the version of Istio in the policies, such as a flag. Results name it as the source.
+func WithVersionFrom(source string) Option {
+	return func(in *Injector) error {
+		in.versionFrom = source
 		return nil
 	}
 }

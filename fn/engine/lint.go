@@ -83,7 +83,11 @@ func (w *podInjection) lintInput(obj, pod map[string]any, pl *compiledPolicy, pl
 		input.ObjectLabels, input.ObjectAnnotations = stringMap(meta["labels"]), stringMap(meta["annotations"])
 	}
 	if pl.istio != nil {
-		input.Facts = lint.Facts{IstioVersion: pl.istio.Detection().Version.String(), KubernetesVersion: pl.policy.Spec.Istio.KubernetesVersion, CNI: lint.No, ControlPlanes: w.cluster.planes}
+		d := pl.istio.Detection()
+		input.Facts = lint.Facts{
+			IstioVersion: d.Version.String(), IstioVersionFrom: d.From, ControlPlanes: w.cluster.planes,
+			KubernetesVersion: pl.policy.Spec.Istio.KubernetesVersion, CNI: lint.No,
+		}
 		if pl.istio.CNI() {
 			input.Facts.CNI = lint.Yes
 		}

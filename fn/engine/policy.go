@@ -24,6 +24,8 @@ import (
 // compiledPolicy is a policy that is ready to be applied.
 type compiledPolicy struct {
 	policy *v1alpha1.InjectionPolicy
+	// versionFrom is the source of the policy's version of Istio, where it is not the policy.
+	versionFrom string
 	// istio is nil where the policy does not inject Istio's proxy.
 	istio *istio.Injector
 	// decider decides which pods Istio's webhook would inject.
@@ -45,7 +47,7 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 	var plans []*compiledPolicy
 	var results result.Results
 	for i, p := range in.policies {
-		pl := &compiledPolicy{policy: p, limitRanges: listedLimits(&p.Spec)}
+		pl := &compiledPolicy{policy: p, versionFrom: in.versionFrom, limitRanges: listedLimits(&p.Spec)}
 		plans = append(plans, pl)
 		if p.Spec.From != "" && in.mode != v1alpha1.ModeRemove {
 			results = append(results, policyResult(p, result.Error, "spec.from", "the policy is completed from a cluster, which only prerig serve reads, for "+
@@ -93,7 +95,7 @@ func policyResult(p *v1alpha1.InjectionPolicy, severity result.Severity, field, 
 func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (warnings []string, err error) {
 	spec := pl.policy.Spec.Istio
 	o := istio.Options{
-		Version: spec.Version, Overrides: spec.Injector.Overrides, Revision: spec.Revision, Native: istio.Native(spec.NativeSidecars),
+		Version: spec.Version, VersionFrom: pl.versionFrom, Overrides: spec.Injector.Overrides, Revision: spec.Revision, Native: istio.Native(spec.NativeSidecars),
 		KubernetesVersion: spec.KubernetesVersion, Admission: istio.Admission(spec.Admission), IstiodEnv: spec.IstiodEnv, Cluster: spec.Cluster, Network: spec.Network, ProxyEnv: spec.ProxyEnv,
 		RootNamespace: spec.RootNamespace, ProxyConfigs: pl.proxyConfigs(s),
 	}
@@ -202,7 +204,10 @@ func builtIn(name string, o *istio.Options, compiled *compiledIstio) (config, va
 		return "", "", err
 	}
 	b := p.Spec.Istio
-	o.Version, o.VersionFrom, o.Known = b.Version, choice.From, true
+	if choice.From != "" {
+		o.VersionFrom = choice.From
+	}
+	o.Version, o.Known = b.Version, true
 	if o.KubernetesVersion == "" {
 		o.KubernetesVersion = b.KubernetesVersion
 	}

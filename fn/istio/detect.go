@@ -4,6 +4,7 @@
 package istio
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,17 +35,17 @@ type Detection struct {
 // imageTag finds Istio's proxy images in the text of a template.
 var imageTag = lazyregexp.New(`/(?:proxyv2|proxy_init|proxy_debug|proxy|proxytproxy|istio-proxy)[^:"'\s]*:([A-Za-z0-9_][A-Za-z0-9_.-]*)`)
 
-// detectVersion uses the first of these sources: the caller's explicit version, the values' tag, the tag in the
+// detectVersion uses the first of these sources: the options' explicit version, the values' tag, the tag in the
 // proxy image's name, the functions and fields that the templates use.
-func detectVersion(explicit string, c *Config, v Values, hasValues bool) (Detection, error) {
+func detectVersion(o Options, c *Config, v Values, hasValues bool) (Detection, error) {
 	d := Detection{Generation: c.Generation(hasValues)}
 	vendorMinor, vendorKnown := d.findServiceMesh(c)
-	if explicit != "" {
-		version, ok := ParseVersion(explicit)
+	if o.Version != "" {
+		version, ok := ParseVersion(o.Version)
 		if !ok {
-			return d, fmt.Errorf("reading the Istio version %q: want one such as 1.31 or 1.24.6", explicit)
+			return d, fmt.Errorf("reading the Istio version %q: want one such as 1.31 or 1.24.6", o.Version)
 		}
-		d.Version, d.From = version, "the policy"
+		d.Version, d.From = version, cmp.Or(o.VersionFrom, "the policy")
 		return d, d.checkConsistentShape()
 	}
 	if vendorKnown {

@@ -121,11 +121,8 @@ func New(o Options) (*Injector, error) {
 		return nil, err
 	}
 	hasValues := strings.TrimSpace(o.Values) != "" || len(o.Overrides) > 0
-	if in.detection, err = detectVersion(o.Version, in.config, in.values, hasValues); err != nil {
+	if in.detection, err = detectVersion(o, in.config, in.values, hasValues); err != nil {
 		return nil, err
-	}
-	if o.VersionFrom != "" {
-		in.detection.From = o.VersionFrom
 	}
 	in.detection.assumePatch(in.config, o.Known)
 	in.warnings = slices.Concat(o.Doubts, in.detection.Warnings)

@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -189,9 +190,10 @@ func checkProxySkew(p *pod) []finding {
 	if !ok {
 		return nil
 	}
-	planes, said := p.in.Facts.ControlPlanes, "the control plane among the files (%s)"
+	facts := p.in.Facts
+	planes := facts.ControlPlanes
 	if len(planes) == 0 {
-		planes, said = []string{p.in.Facts.IstioVersion}, "the control plane, which is %s by the policy or --istio-version"
+		planes = []string{facts.IstioVersion}
 	}
 	var message string
 	for _, text := range planes {
@@ -200,9 +202,9 @@ func checkProxySkew(p *pod) []finding {
 		case !ok || proxy.major != plane.major:
 			return nil
 		case proxy.minor > plane.minor:
-			message = fmt.Sprintf("the proxy is version %s, newer than "+said, proxy, plane)
+			message = fmt.Sprintf("the proxy is version %s, newer than %s", proxy, facts.describePlane(plane))
 		case proxy.minor < plane.minor-SupportedSkew:
-			message = fmt.Sprintf("the proxy is version %s, more than one minor version older than "+said, proxy, plane)
+			message = fmt.Sprintf("the proxy is version %s, more than one minor version older than %s", proxy, facts.describePlane(plane))
 		default:
 			return nil
 		}
@@ -210,4 +212,12 @@ func checkProxySkew(p *pod) []finding {
 	return []finding{{
 		path: p.proxy.path + ".image", container: proxyName, current: p.proxy.fields["image"], message: message,
 	}}
+}
+
+// describePlane describes a version of the control plane, with its source.
+func (f Facts) describePlane(version versionNumber) string {
+	if len(f.ControlPlanes) > 0 {
+		return fmt.Sprintf("the control plane among the files (%s)", version)
+	}
+	return fmt.Sprintf("the control plane, which is %s by %s", version, cmp.Or(f.IstioVersionFrom, "the policy"))
 }

@@ -15,6 +15,8 @@ import (
 type Facts struct {
 	// IstioVersion is the control plane's, such as "1.31" or "1.31.0-rc.0".
 	IstioVersion string
+	// IstioVersionFrom is the source of IstioVersion, as text; empty means the policy.
+	IstioVersionFrom string
 	// ControlPlanes lists the versions of the istiods among the objects, which are more reliable than a policy; see
 	// [ControlPlane].
 	ControlPlanes []string

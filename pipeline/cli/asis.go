@@ -82,6 +82,9 @@ func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 		facts:     lint.Facts{IstioVersion: l.istio, KubernetesVersion: l.kubernetes},
 		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{}, docs: map[*result.File]*manifest.Document{},
 	}
+	if l.istio != "" {
+		a.facts.IstioVersionFrom = "--istio-version"
+	}
 	var kinds []v1alpha1.WorkloadKind
 	var accepted []v1alpha1.LintSuppression
 	if len(l.policies) > 0 {

@@ -91,8 +91,8 @@ func TestTheSidecarOfTheVersion(t *testing.T) {
 		"a tag":               {meshOf(`injector: {builtIn: istio, overrides: {global: {tag: "1.28.4"}}}`), nil, `following Istio 1.28.4, by injector.overrides.global.tag "1.28.4"`, "proxyv2:1.28.4", nil, []string{divisor}},
 		"a version and a tag": {meshOf(`version: "1.30", injector: {builtIn: istio, overrides: {global: {tag: "1.30.3"}}}`), nil, "following Istio 1.30.3, by the policy", "proxyv2:1.30.3", []string{divisor}, nil},
 		"the newest":          {meshOf(`version: "1.32", injector: {builtIn: istio}`), nil, "following Istio 1.32, by the policy", "proxyv2:1.32.0", []string{divisor}, []string{processors}},
-		"the flag":            {"", []string{"--istio-version", "1.29"}, "following Istio 1.29, by the policy", "proxyv2:1.29.6", []string{divisor}, nil},
-		"the flag and a name": {"", []string{"-p", "istio", "--istio-version", "1.28.2"}, "following Istio 1.28.2, by the policy", "proxyv2:1.28.2", nil, []string{divisor}},
+		"the flag":            {"", []string{"--istio-version", "1.29"}, "following Istio 1.29, by --istio-version", "proxyv2:1.29.6", []string{divisor}, nil},
+		"the flag and a name": {"", []string{"-p", "istio", "--istio-version", "1.28.2"}, "following Istio 1.28.2, by --istio-version", "proxyv2:1.28.2", nil, []string{divisor}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			arrange(t)

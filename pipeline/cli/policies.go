@@ -246,6 +246,9 @@ func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opt
 	bar := newBar(r.streams.Err, "injecting")
 	defer bar.clearLine()
 	whole := &fn.Report{Results: slices.Clone(r.batch.Problems())}
+	if r.istio != "" {
+		opts = append(slices.Clip(opts), fn.WithVersionFrom("--istio-version"))
+	}
 	for _, g := range r.groups {
 		if mode != "" {
 			for _, p := range g.policies {
