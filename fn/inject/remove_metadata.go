@@ -61,15 +61,11 @@ func (r *removal) restoreAnnotations() {
 	}
 }
 
-// appArmorPrefix is the prefix of the annotation with a container's AppArmor profile. The API server rejects one of a container that the
-// pod lacks (source: ValidateAppArmorPodAnnotations in pkg/apis/core/validation of Kubernetes 1.36).
-const appArmorPrefix = "container.apparmor.security.beta.kubernetes.io/"
-
-// removeAppArmorProfiles removes the annotations about containers that were taken out, which the configuration puts on pods. before are
-// the annotations that the pod is known to have had.
+// removeAppArmorProfiles removes the annotations about containers that were taken out, which the configuration puts on pods: the API
+// server rejects those of containers that the pod lacks. before are the annotations that the pod is known to have had.
 func (r *removal) removeAppArmorProfiles(before map[string]string) {
 	for _, container := range slices.Concat(r.status.InitContainers, r.status.Containers) {
-		name := appArmorPrefix + container
+		name := podmap.AppArmorPrefix + container
 		_, has := r.pod.annotation(name)
 		_, had := before[name]
 		isLeft := func(key string) bool { return podmap.Find(r.pod.specListMaps(key), container) != nil }

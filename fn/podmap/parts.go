@@ -16,6 +16,9 @@ const (
 	InitContainers = "initContainers"
 )
 
+// AppArmorPrefix is the prefix of the annotation with the AppArmor profile of a container.
+const AppArmorPrefix = "container.apparmor.security.beta.kubernetes.io/"
+
 // Parts are the maps that a pod is made of.
 type Parts struct {
 	Meta, Spec map[string]any

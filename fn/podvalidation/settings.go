@@ -44,6 +44,27 @@ func (c *checker) checkAddedMetadata(meta, before map[string]any) {
 	if size > apivalidation.TotalAnnotationSizeLimitB {
 		c.rejectField(at.field("annotations"), nil, "the annotations have more than %d bytes", apivalidation.TotalAnnotationSizeLimitB)
 	}
+	c.checkAppArmorProfiles(at.field("annotations"), annotations)
+}
+
+// checkAppArmorProfiles checks the annotations with the AppArmor profiles of containers (source:
+// ValidateAppArmorPodAnnotations).
+func (c *checker) checkAppArmorProfiles(at place, annotations map[string]any) {
+	for _, key := range podmap.SortedKeys(annotations) {
+		name, ok := strings.CutPrefix(key, podmap.AppArmorPrefix)
+		if !ok {
+			continue
+		}
+		isThere := func(list string) bool { return podmap.FindBy(listOf(c.spec[list]), "name", name) != nil }
+		if !isThere(podmap.InitContainers) && !isThere(podmap.Containers) {
+			c.rejectField(at.key(key), annotations[key], "the annotation sets the AppArmor profile of container %s, which the pod does not have", name)
+		}
+		switch profile := text(annotations[key]); {
+		case profile == "", profile == "runtime/default", profile == "unconfined", strings.HasPrefix(profile, "localhost/"):
+		default:
+			c.rejectField(at.key(key), profile, "the AppArmor profile is %s, and neither runtime/default, unconfined nor localhost/NAME", profile)
+		}
+	}
 }
 
 // checkPodSettings checks the fields of the pod beside its containers and volumes.

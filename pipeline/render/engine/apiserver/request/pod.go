@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -127,9 +128,6 @@ func (m *Maker) defaultPod(pod map[string]any, namespace string) {
 	pod["status"] = map[string]any{"phase": "Pending"}
 }
 
-// appArmor begins the annotations of containers that are older than the field.
-const appArmor = "container.apparmor.security.beta.kubernetes.io/"
-
 // readAppArmor sets the profiles of containers by the annotations (source: applyAppArmorVersionSkew in pkg/registry/core/pod).
 func (m *Maker) readAppArmor(pod, spec map[string]any) {
 	metadata, _ := pod["metadata"].(map[string]any)
@@ -144,7 +142,7 @@ func (m *Maker) readAppArmor(pod, spec map[string]any) {
 		for _, c := range list {
 			container, _ := c.(map[string]any)
 			name, _ := container["name"].(string)
-			value, ok := annotations[appArmor+name].(string)
+			value, ok := annotations[podmap.AppArmorPrefix+name].(string)
 			profile := appArmorProfile(value)
 			if !ok || profile == nil {
 				continue
