@@ -89,7 +89,7 @@ test-corpus: ## Test what must hold of each test case of Istio, CORPUS=DIR: what
 test_flags = -vet=off -ldflags='-s -w' -skip '$(upstream_tests)'
 
 # What compares with Kubernetes' own code takes minutes once that is built, and is not repeated: make defaults runs it.
-upstream_tests = ^(TestDefaultsAreKubernetes|TestWrittenMeansInjected)$$
+upstream_tests = ^(TestDefaultsAreKubernetes|TestWrittenMeansInjected|TestQuotasAreKubernetes)$$
 
 # What takes longest begins first. Many tests wait more than they work, so that more packages are tested at once than there are
 # processors.
@@ -186,7 +186,7 @@ defaulters: defaulter
 
 .PHONY: defaults
 defaults: defaulters ## Compare the defaults that templates see, and those that are left out, with Kubernetes' own code.
-	$(go_test) -count=1 -run '$(upstream_tests)' -v ./fn/admission ./fn/inject
+	$(go_test) -count=1 -run '$(upstream_tests)' -v ./fn/admission ./fn/inject ./fn/lint
 
 .PHONY: injector
 injector: ## Build dist/upstream/injector and charts: Istio's own webhook and charts, to compare with.

@@ -61,6 +61,12 @@ func (c Command) Pods(tb testing.TB, objects []map[string]any) []map[string]any 
 	return c.runWithObjects(tb, objects, "-pods")
 }
 
+// Quotas returns a Status for each list of LimitRanges, ResourceQuotas and a Pod: whether the quotas let the Pod in.
+func (c Command) Quotas(tb testing.TB, lists []map[string]any) []map[string]any {
+	tb.Helper()
+	return c.runWithObjects(tb, lists, "-quotas")
+}
+
 func (c Command) runWithObjects(tb testing.TB, objects []map[string]any, args ...string) []map[string]any {
 	tb.Helper()
 	var in, stderr bytes.Buffer

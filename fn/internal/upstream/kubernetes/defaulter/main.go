@@ -9,7 +9,8 @@
 // It knows Pods and all kinds that create them: PodTemplates, ReplicationControllers and the kinds of apps and
 // batch. With -pods it instead writes the Pod that a controller would create from the object's template, defaulted
 // as a Pod; for a Pod it writes that Pod. With -validate it writes a Status for each Pod: whether the API server
-// accepts it, and why not. With -version it writes the version of Kubernetes and exits.
+// accepts it, and why not. With -quotas it writes one for each list of LimitRanges, ResourceQuotas and a Pod: whether
+// the quotas let the Pod in. With -version it writes the version of Kubernetes and exits.
 package main
 
 import (
@@ -32,6 +33,7 @@ import (
 func main() {
 	pods := flag.Bool("pods", false, "write the Pod that a controller would make of each object's template")
 	validate := flag.Bool("validate", false, "write a Status that says whether the API server takes each Pod")
+	quotas := flag.Bool("quotas", false, "write a Status that says whether the ResourceQuotas of each list let its Pod in")
 	version := flag.Bool("version", false, "write the version of Kubernetes")
 	flag.Parse()
 	if *version {
@@ -42,6 +44,8 @@ func main() {
 	switch {
 	case *validate:
 		answer = validated
+	case *quotas:
+		answer = constrained
 	case *pods:
 		answer = defaultedPod
 	}
