@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/gotemplate"
+	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -34,13 +35,13 @@ type appended struct {
 
 // renderAppended renders the template and reads what it prints into Kubernetes' types: a number where the type wants a
 // string becomes one, and fields that the types do not have are dropped.
-func (r *run) renderAppended() (*appended, error) {
+func (r *run) renderAppended(proxyConfig *mesh.ProxyConfig) (*appended, error) {
 	templates, err := r.in.Select(nil)
 	if err != nil {
 		return nil, err
 	}
 	t := templates[0]
-	data, err := r.newTemplateData()
+	data, err := r.newTemplateData(proxyConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -19,12 +19,12 @@ var objectAnnotations = []struct{ name, example string }{
 }
 
 // blameAnnotation attributes a template error to the pod's annotation that the template cannot read, if one exists.
-func (r *run) blameAnnotation(err error) error {
+func blameAnnotation(p *pod, err error) error {
 	if !errors.As(err, new(*gotemplate.Error)) {
 		return err
 	}
 	for _, a := range objectAnnotations {
-		text, ok := r.admitted.annotation(a.name)
+		text, ok := p.annotation(a.name)
 		if !ok {
 			continue
 		}

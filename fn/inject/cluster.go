@@ -17,39 +17,29 @@ const (
 	networkLabel = "topology.istio.io/network"
 )
 
-func firstNonEmpty(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
-// setClusterEnvs puts the variables at the end of the proxy's, in order of their names, in place of those of the template.
-func (r *run) setClusterEnvs() {
-	proxy := r.injectedProxyContainer()
-	if proxy == nil || len(r.envs) == 0 {
+// setClusterEnvs puts variables at the end of the proxy's, in order of their names, in place of those of the template.
+func setClusterEnvs(proxy map[string]any, envs map[string]string) {
+	if proxy == nil || len(envs) == 0 {
 		return
 	}
 	env, _ := proxy["env"].([]any)
-	kept := make([]any, 0, len(env)+len(r.envs))
+	kept := make([]any, 0, len(env)+len(envs))
 	for _, e := range env {
 		m, _ := e.(map[string]any)
 		name, _ := m["name"].(string)
-		if _, ours := r.envs[name]; !ours {
+		if _, ours := envs[name]; !ours {
 			kept = append(kept, e)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.envs)) {
-		kept = append(kept, envVar(name, r.envs[name]))
+	for _, name := range slices.Sorted(maps.Keys(envs)) {
+		kept = append(kept, envVar(name, envs[name]))
 	}
 	proxy["env"] = kept
 }
 
 // injectedProxyContainer returns the injected istio-proxy, or nil.
-func (r *run) injectedProxyContainer() map[string]any {
-	return r.pod.findProxyContainer(r.profile.Has(feature.NativeSidecars))
+func injectedProxyContainer(in *istio.Injector, p *pod) map[string]any {
+	return p.findProxyContainer(in.Profile().Has(feature.NativeSidecars))
 }
 
 func envVar(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }

@@ -79,15 +79,13 @@ func (c Controller) addController(meta *metav1.ObjectMeta) {
 }
 
 // warnOfController warns of a template that reads what only the cluster knows of a pod's controller.
-func (r *run) warnOfController(t *istio.Template) {
-	c := r.req.Controller
+func warnOfController(t *istio.Template, c Controller, warn *warnings) {
 	generateName, owners := t.ReadsController()
-	if c.isPod() || !generateName && !owners {
-		return
-	}
-	unknown := ""
 	known := c.apiVersion() != ""
+	unknown := ""
 	switch {
+	case c.isPod():
+		return
 	case generateName && (!known || c.Indexed):
 		unknown = ".ObjectMeta.GenerateName"
 	case owners && !known:
@@ -95,20 +93,20 @@ func (r *run) warnOfController(t *istio.Template) {
 	default:
 		return
 	}
-	r.warnings = append(r.warnings, fmt.Sprintf(
-		"the template %q reads %s, which is empty here: pods of a %s get it in the cluster only; read .DeploymentMeta.Name and .TypeMeta.Kind instead", t.Name(), unknown, c.Kind))
+	warn.addf("the template %q reads %s, which is empty here: pods of a %s get it in the cluster only; "+
+		"read .DeploymentMeta.Name and .TypeMeta.Kind instead", t.Name(), unknown, c.Kind)
 }
 
 // dropIdentity removes from a template's patch what no manifest can set on a pod: its name, namespace and status.
 // The webhook sets a name, so a second pod of the workload fails; a namespace is an error of the API server, which
 // rejects the pod (source: BeforeCreate in pkg/registry/rest/create.go of k8s.io/apiserver); and a status is reset
 // when a pod is created. It modifies the patch.
-func (r *run) dropIdentity(t *istio.Template, patch map[string]any) error {
+func dropIdentity(t *istio.Template, patch map[string]any, p *pod, namespace string, warn *warnings) error {
 	delete(patch, "status")
 	meta, _ := patch["metadata"].(map[string]any)
-	own := map[string]string{"namespace": r.podNamespace()}
+	own := map[string]string{"namespace": namespace}
 	for _, key := range []string{"name", "generateName"} {
-		own[key], _ = r.pod.meta[key].(string)
+		own[key], _ = p.meta[key].(string)
 	}
 	for _, key := range []string{"name", "generateName", "namespace"} {
 		written, there := meta[key]
@@ -124,8 +122,8 @@ func (r *run) dropIdentity(t *istio.Template, patch map[string]any) error {
 			return &gotemplate.Error{Template: t.Name(), Err: fmt.Errorf(
 				"metadata.namespace is %q and the pod's is %q: the API server refuses a pod whose namespace a webhook changes; take the field out of the template", text, own[key])}
 		}
-		r.warnings = append(r.warnings, fmt.Sprintf(
-			"the template %q sets metadata.%s, which is ignored: it would name every pod of a workload, and a manifest gets no other name by injection; take the field out of the template", t.Name(), key))
+		warn.addf("the template %q sets metadata.%s, which is ignored: it would name every pod of a workload, "+
+			"and a manifest gets no other name by injection; take the field out of the template", t.Name(), key)
 	}
 	return nil
 }

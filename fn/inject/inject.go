@@ -4,6 +4,8 @@
 package inject
 
 import (
+	"fmt"
+
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/podmap"
@@ -77,36 +79,59 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	if err := validateAnnotations(in, pod.annotations()); err != nil {
 		return Result{}, err
 	}
-	r := &run{in: in, profile: in.Profile(), req: req, written: removed.Pod, admitted: pod}
+	r := &run{in: in, req: req, written: removed.Pod, admitted: pod}
 	for _, n := range removed.Unknown {
-		r.warnings = append(r.warnings, "injecting again: "+n.String())
+		r.warnings.addf("injecting again: %s", n)
 	}
 	if in.APIServer() != nil {
 		applyAdmissionDefaults(in.APIServer().WithLimits(req.Limits), pod)
-		r.addPullSecrets()
+		addPullSecrets(pod, req.Account)
 	}
-	if err := r.injectPodCopy(); err != nil {
-		return Result{}, r.blameAnnotation(err)
+	out, replaced, err := r.injectPodCopy()
+	if err != nil {
+		return Result{}, blameAnnotation(pod, err)
 	}
-	dropped, err := podmap.KeepLast(pod.podMapParts(), r.pod.podMapParts())
+	dropped, err := podmap.KeepLast(pod.podMapParts(), out.podMapParts())
 	if err != nil {
 		return Result{}, err
 	}
-	out := r.pod
 	if in.APIServer() == nil {
 		out.writeNulls(r.written)
 	} else {
-		r.warnOfPullSecrets()
-		user, seen := r.withoutReplacedElements()
-		out = removeDefaultedFields(in.APIServer().WithLimits(req.Limits), user, seen, r.pod)
+		r.warnOfPullSecrets(out)
+		user, seen := withoutReplacedElements(replaced, r.written, pod)
+		out = removeDefaultedFields(in.APIServer().WithLimits(req.Limits), user, seen, out)
 	}
 	return Result{Pod: out.toPodObject(), Warnings: r.warnings, Unquoted: r.unquoted, Dropped: dropped}, nil
 }
 
-// injectPodCopy injects into a copy of the pod that the webhook sees.
-func (r *run) injectPodCopy() error {
-	if r.in.Detection().Generation != istio.GenerationC {
-		return r.appendFormerGeneration(r.admitted.deepCopy())
+// run is one injection: what its steps read, and what they leave for the user.
+type run struct {
+	in  *istio.Injector
+	req Request
+	// written is the pod as the user wrote it, and admitted the same as the webhook sees it. Neither must be changed.
+	written  map[string]any
+	admitted *pod
+	// before is the pod as the webhook sees it, without the fields that OpenShift sets, and without the elements that
+	// Istio up to 1.8 replaces.
+	before   *pod
+	warnings warnings
+	// unquoted is the result's.
+	unquoted map[string][]string
+}
+
+// warnings are sentences for the user.
+type warnings []string
+
+func (w *warnings) addf(format string, args ...any) { *w = append(*w, fmt.Sprintf(format, args...)) }
+
+// injectPodCopy injects into a copy of the pod that the webhook sees. It also returns the names of the elements that
+// were taken out of the pod's lists for the template's, by list. Istio up to 1.8 does that.
+func (r *run) injectPodCopy() (*pod, map[string][]string, error) {
+	p := r.admitted.deepCopy()
+	if r.in.Detection().Generation == istio.GenerationC {
+		return p, nil, r.mergeRenderedTemplates(p)
 	}
-	return r.mergeRenderedTemplates(r.admitted.deepCopy())
+	replaced := r.removeFormer(p)
+	return p, replaced, r.appendFormerGeneration(p)
 }

@@ -7,32 +7,33 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/podmap"
 )
 
 // setMetadata sets the network's label, the status and the annotations that the configuration puts on every pod.
-func (r *run) setMetadata() error {
-	if network, ok := r.envs[networkEnv]; ok && r.profile.Has(feature.LabelNetwork) {
-		r.pod.setMetadataValue("labels", networkLabel, network)
+func setMetadata(in *istio.Injector, p *pod, added *injected, envs map[string]string) error {
+	if network, ok := envs[networkEnv]; ok && in.Profile().Has(feature.LabelNetwork) {
+		p.setMetadataValue("labels", networkLabel, network)
 	}
 	s := status{
-		InitContainers:   r.injected.containerNames(initContainersKey),
-		Containers:       r.injected.containerNames(containersKey),
-		Volumes:          r.injected.containerNames("volumes"),
-		ImagePullSecrets: r.injected.containerNames("imagePullSecrets"),
+		InitContainers:   added.containerNames(initContainersKey),
+		Containers:       added.containerNames(containersKey),
+		Volumes:          added.containerNames("volumes"),
+		ImagePullSecrets: added.containerNames(pullSecretsKey),
 	}
-	if r.profile.Has(feature.StatusRevision) {
-		revision := r.in.Revision()
+	if in.Profile().Has(feature.StatusRevision) {
+		revision := in.Revision()
 		s.Revision = &revision
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("writing the annotation %s: %w", statusAnnotation, err)
 	}
-	r.pod.setMetadataValue("annotations", statusAnnotation, string(text))
-	for name, value := range r.in.Config().InjectedAnnotations {
-		r.pod.setMetadataValue("annotations", name, value)
+	p.setMetadataValue("annotations", statusAnnotation, string(text))
+	for name, value := range in.Config().InjectedAnnotations {
+		p.setMetadataValue("annotations", name, value)
 	}
 	return nil
 }
@@ -46,59 +47,55 @@ const (
 )
 
 // reorderContainers puts the containers in the order in which they have to start (source: reorderPod in
-// pkg/kube/inject/webhook.go).
-func (r *run) reorderContainers() error {
-	hold, err := r.holdsApplicationStart()
-	if err != nil {
-		return err
-	}
-	r.moveContainerTo(containersKey, proxyContainer, listEnd(hold))
-	if podmap.Find(r.pod.specListMaps(initContainersKey), proxyContainer) != nil && r.profile.Has(feature.NativeSidecars) {
+// pkg/kube/inject/webhook.go). hold reports whether the application waits for the proxy.
+func reorderContainers(p *pod, hold, native bool) {
+	moveContainerTo(p, containersKey, proxyContainer, listEnd(hold))
+	if native && podmap.Find(p.specListMaps(initContainersKey), proxyContainer) != nil {
 		for _, name := range []string{coreDumpContainer, proxyContainer, validationContainer, initContainer} {
-			r.moveContainerTo(initContainersKey, name, toFirst)
+			moveContainerTo(p, initContainersKey, name, toFirst)
 		}
-		return nil
+		return
 	}
-	r.moveContainerTo(initContainersKey, validationContainer, toFirst)
-	r.moveContainerTo(initContainersKey, initContainer, toLast)
-	r.moveContainerTo(initContainersKey, coreDumpContainer, toLast)
-	return nil
+	moveContainerTo(p, initContainersKey, validationContainer, toFirst)
+	moveContainerTo(p, initContainersKey, initContainer, toLast)
+	moveContainerTo(p, initContainersKey, coreDumpContainer, toLast)
 }
 
 // holdsApplicationStart reports whether the proxy has to come first, according to the mesh config with the pod's
 // annotation, or the values.
-func (r *run) holdsApplicationStart() (bool, error) {
-	if r.in.Values().Bool("global", "proxy", "holdApplicationUntilProxyStarts") {
+func holdsApplicationStart(in *istio.Injector, before *pod) (bool, error) {
+	if in.Values().Bool("global", "proxy", "holdApplicationUntilProxyStarts") {
 		return true, nil
 	}
-	if !r.profile.Has(feature.HoldFromAnnotation) {
+	if !in.Profile().Has(feature.HoldFromAnnotation) {
 		return false, nil
 	}
-	pc := r.in.Mesh().GetDefaultConfig()
-	text, annotated := r.before.annotation(r.in.ProxyConfigAnnotation())
+	pc := in.Mesh().GetDefaultConfig()
+	text, annotated := before.annotation(in.ProxyConfigAnnotation())
 	switch {
-	case !annotated && !r.profile.Has(feature.HoldFromMeshConfig):
+	case !annotated && !in.Profile().Has(feature.HoldFromMeshConfig):
 		return false, nil
 	case annotated:
 		var err error
 		if pc, err = applyAnnotation(text, pc); err != nil {
-			return false, &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
+			field := "metadata.annotations[" + in.ProxyConfigAnnotation() + "]"
+			return false, &podmap.FieldError{Field: field, Err: err}
 		}
 	}
 	return pc.GetHoldApplicationUntilProxyStarts().GetValue(), nil
 }
 
 // moveContainerTo puts the container of a name first or last in its list.
-func (r *run) moveContainerTo(key, name string, to listEnd) {
-	list := r.pod.specListMaps(key)
+func moveContainerTo(p *pod, key, name string, to listEnd) {
+	list := p.specListMaps(key)
 	c := podmap.Find(list, name)
 	if c == nil {
 		return
 	}
 	rest := podmap.Without(list, name)
 	if to == toFirst {
-		r.pod.spec[key] = append([]any{c}, rest...)
+		p.spec[key] = append([]any{c}, rest...)
 	} else {
-		r.pod.spec[key] = append(rest, c)
+		p.spec[key] = append(rest, c)
 	}
 }

@@ -108,44 +108,72 @@ func (o overrides) containersForKey(key string) []any {
 
 // reapplyOverrides applies the user's settings for istio-proxy and similar containers over those of the templates,
 // and records them in an annotation.
-func (r *run) reapplyOverrides() error {
-	existing, err := knownOverrides(r.profile, r.before)
-	if err != nil {
-		return err
-	}
-	listed, err := r.listedContainers()
-	if err != nil {
-		return err
-	}
-	applied := map[string]*[]any{containersKey: {}, initContainersKey: {}}
+func (r *run) reapplyOverrides(p *pod, own *userContainers, added *injected) error {
+	applied := map[string][]any{}
 	for _, key := range []string{containersKey, initContainersKey} {
-		for _, name := range r.injected.containerNames(key) {
-			own := r.overridingUserContainer(key, name, existing, slices.Contains(listed[key], name))
-			if err := r.reapplyUserContainer(key, own, applied[key]); err != nil {
+		for _, name := range added.containerNames(key) {
+			override := own.override(key, name)
+			if override == nil {
+				continue
+			}
+			c, err := reapplyUserContainer(r.in.Profile(), p, key, override, added.users)
+			if err != nil {
 				return err
 			}
+			applied[key] = append(applied[key], c)
 		}
 	}
-	all := overrides{Containers: *applied[containersKey], InitContainers: *applied[initContainersKey]}
+	all := overrides{Containers: applied[containersKey], InitContainers: applied[initContainersKey]}
 	if _, before := r.before.annotation(statusAnnotation); before || all.hasNoContainers() {
 		return nil
 	}
-	return r.recordOverrides(all)
+	var written map[string]any
+	if r.req.RecordNulls {
+		written = r.written
+	}
+	text, err := marshalOverrides(all, written)
+	if err != nil {
+		return err
+	}
+	p.setMetadataValue("annotations", overridesAnnotation, text)
+	return nil
 }
 
-// foreignStatus reports whether a status annotation on the pod is one that no injection wrote: injected ones were
-// removed before. The webhook takes any status annotation for an injection's.
-func (r *run) foreignStatus() bool { return r.req.FromOriginal || r.req.KeepListed }
+// userContainers finds the user's own containers in a pod before it is injected.
+type userContainers struct {
+	pod *pod
+	// recorded are those of the annotation that an earlier injection left.
+	recorded overrides
+	status   status
+	// listed are the names that the webhook reads in the status annotation, by list.
+	listed map[string][]string
+	// injected reports whether there is a status annotation, and foreign whether it is one that no injection wrote:
+	// injected ones were removed before. The webhook takes any status annotation for an injection's.
+	injected, foreign bool
+	// native reports whether the version has native sidecars.
+	native bool
+}
+
+func (r *run) findUserContainers() (*userContainers, error) {
+	recorded, err := knownOverrides(r.in.Profile(), r.before)
+	if err != nil {
+		return nil, err
+	}
+	u := &userContainers{pod: r.before, recorded: recorded, native: r.in.Profile().Has(feature.NativeSidecars)}
+	u.foreign = r.req.FromOriginal || r.req.KeepListed
+	u.status, u.injected = r.before.readStatusAnnotation()
+	if r.in.Profile().Has(feature.ListedIsInjected) {
+		u.listed, err = listedContainers(r.before)
+	}
+	return u, err
+}
 
 // listedContainers returns the names of the containers that the status annotation lists, by list. The webhook has
 // its own way of parsing it, and panics if a list is not a list or contains anything but names; the API server,
 // which then gets no answer, rejects the pod (source: parseStatus in pkg/kube/inject/webhook.go of Istio 1.17 to
 // 1.31).
-func (r *run) listedContainers() (map[string][]string, error) {
-	text, ok := r.before.annotation(statusAnnotation)
-	if !ok || !r.profile.Has(feature.ListedIsInjected) {
-		return nil, nil
-	}
+func listedContainers(p *pod) (map[string][]string, error) {
+	text, _ := p.annotation(statusAnnotation)
 	var lists map[string]any
 	if json.Unmarshal([]byte(text), &lists) != nil {
 		return nil, nil //nolint:nilerr // an unreadable one lists no containers, as in the webhook
@@ -169,48 +197,61 @@ func (r *run) listedContainers() (map[string][]string, error) {
 	return out, nil
 }
 
-// overridingUserContainer returns the user's container that overrides a template's container of the same name, or nil.
+// override returns the user's container that overrides a template's container of the same name, or nil.
 // Containers that an earlier injection added are not the user's. A pod that still has its injection keeps what the
 // annotation records, whereas the webhook forgets it (since 1.17) or mistakes what it injected for the user's (up
-// to 1.16): injection has to be idempotent.
-func (r *run) overridingUserContainer(key, name string, existing overrides, listed bool) map[string]any {
-	if r.foreignStatus() && listed {
+// to 1.16): injection has to be idempotent. A proxy that is native in the template is an ordinary container in the pod.
+func (u *userContainers) override(key, name string) map[string]any {
+	if u.foreign && slices.Contains(u.listed[key], name) {
 		return nil
 	}
-	if own := podmap.Find(existing.containersForKey(key), name); own != nil {
+	if own := podmap.Find(u.recorded.containersForKey(key), name); own != nil {
 		return own
 	}
-	was, _ := r.before.readStatusAnnotation()
-	switch {
-	case key == containersKey && (r.foreignStatus() || !slices.Contains(was.Containers, name)):
-		return podmap.Find(r.before.specListMaps(key), name)
-	case key == initContainersKey && (r.foreignStatus() || !slices.Contains(was.InitContainers, name)):
-		return r.overridingInitContainer(name)
+	if !u.foreign && slices.Contains(u.status.containersForKey(key), name) {
+		return nil
+	}
+	if key == initContainersKey && u.native {
+		if own := podmap.Find(u.pod.specListMaps(containersKey), name); own != nil {
+			return own
+		}
+	}
+	return podmap.Find(u.pod.specListMaps(key), name)
+}
+
+// originalProxy returns the istio-proxy of the pod before injection (source: adjustInitContainerUser in
+// pkg/kube/inject/webhook.go of Istio 1.31), or nil. In a pod that is injected a second time it is the user's own:
+// the one that the first injection recorded, or otherwise one that the status annotation does not list.
+func (u *userContainers) originalProxy() map[string]any {
+	if !u.injected || u.foreign {
+		return u.pod.findProxyContainer(true)
+	}
+	keys := []string{containersKey, initContainersKey}
+	for _, key := range keys {
+		if own := podmap.Find(u.recorded.containersForKey(key), proxyContainer); own != nil {
+			return own
+		}
+	}
+	for _, key := range keys {
+		own := podmap.Find(u.pod.specListMaps(key), proxyContainer)
+		if own != nil && !slices.Contains(u.status.containersForKey(key), proxyContainer) {
+			return own
+		}
 	}
 	return nil
 }
 
-// overridingInitContainer is the pod's own container that a template's init container of the name overrides. A proxy
-// that is native in the template is an ordinary container in the pod.
-func (r *run) overridingInitContainer(name string) map[string]any {
-	if r.profile.Has(feature.NativeSidecars) {
-		if own := podmap.Find(r.before.specListMaps(containersKey), name); own != nil {
-			return own
-		}
-	}
-	return podmap.Find(r.before.specListMaps(initContainersKey), name)
-}
-
-// reapplyUserContainer merges one container of the user over the pod's.
-func (r *run) reapplyUserContainer(key string, own map[string]any, applied *[]any) error {
-	if own == nil {
-		return nil
-	}
+// reapplyUserContainer merges one container of the user over the pod's, and returns it as it is recorded. users are the
+// users that the templates set, by container.
+func reapplyUserContainer(
+	profile *istio.Profile, p *pod, key string, own, users map[string]any,
+) (map[string]any, error) {
 	c := podmap.Meant(podmap.ContainerSchema(), own)
 	if c["image"] == autoImage {
 		delete(c, "image")
 	}
-	if uid, ok := r.injected.users[fmt.Sprint(c["name"])]; ok && uid != int64(defaultProxyID) && r.profile.Has(feature.DropForeignUser) {
+	uid, ok := users[fmt.Sprint(c["name"])]
+	if ok && uid != int64(defaultProxyID) && profile.Has(feature.DropForeignUser) {
 		if sc, ok := c["securityContext"].(map[string]any); ok {
 			delete(sc, "runAsUser")
 			delete(sc, "runAsGroup")
@@ -218,14 +259,13 @@ func (r *run) reapplyUserContainer(key string, own map[string]any, applied *[]an
 	}
 	canonicalResources(c)
 	mine := podmap.CopyMap(c)
-	dropNewerFields(r.profile, []any{c})
-	*applied = append(*applied, c)
-	resetDivisors(mine, podmap.Find(r.pod.specListMaps(key), fmt.Sprint(c["name"])))
+	dropNewerFields(profile, []any{c})
+	resetDivisors(mine, podmap.Find(p.specListMaps(key), fmt.Sprint(c["name"])))
 	patch := map[string]any{"spec": map[string]any{key: []any{mine}}}
-	if err := r.pod.applyStrategicMerge(patch); err != nil {
-		return fmt.Errorf("merging the pod's own container %v: %w", c["name"], err)
+	if err := p.applyStrategicMerge(patch); err != nil {
+		return nil, fmt.Errorf("merging the pod's own container %v: %w", c["name"], err)
 	}
-	return nil
+	return c, nil
 }
 
 // resetDivisors sets the divisor to 0 for variables of the pod's own container that read a resource without a
@@ -277,33 +317,27 @@ func canonicalResources(c map[string]any) {
 	}
 }
 
-// recordOverrides writes the annotation from which a second injection reads the user's containers.
-func (r *run) recordOverrides(applied overrides) error {
-	var out struct {
-		Containers     []json.RawMessage `json:"containers,omitempty"`
-		InitContainers []json.RawMessage `json:"initContainers,omitempty"`
-	}
-	for _, list := range []struct {
-		from []any
-		to   *[]json.RawMessage
-	}{{applied.Containers, &out.Containers}, {applied.InitContainers, &out.InitContainers}} {
-		for _, e := range list.from {
+// marshalOverrides returns the annotation from which a second injection reads the user's containers, with the null
+// fields of the pod as the user wrote it, which may be nil.
+func marshalOverrides(applied overrides, written map[string]any) (string, error) {
+	lists := map[string][]json.RawMessage{}
+	for _, key := range []string{containersKey, initContainersKey} {
+		for _, e := range applied.containersForKey(key) {
 			m, _ := e.(map[string]any)
 			c, err := podmap.TypedContainer(m)
 			if err != nil {
-				return err
+				return "", err
 			}
 			text, err := json.Marshal(c)
 			if err != nil {
-				return fmt.Errorf("writing the annotation %s: %w", overridesAnnotation, err)
+				return "", fmt.Errorf("writing the annotation %s: %w", overridesAnnotation, err)
 			}
-			*list.to = append(*list.to, r.withExplicitNulls(text, c.Name))
+			lists[key] = append(lists[key], withExplicitNulls(text, c.Name, written))
 		}
 	}
-	text, err := json.Marshal(out)
+	text, err := json.Marshal(lists)
 	if err != nil {
-		return fmt.Errorf("writing the annotation %s: %w", overridesAnnotation, err)
+		return "", fmt.Errorf("writing the annotation %s: %w", overridesAnnotation, err)
 	}
-	r.pod.setMetadataValue("annotations", overridesAnnotation, string(text))
-	return nil
+	return string(text), nil
 }

@@ -11,21 +11,15 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// withExplicitNulls returns the JSON of an annotation container including the fields that are null in the user's
-// container, if the request asks for them to be recorded. Decoding the annotation into Kubernetes' types drops them.
-func (r *run) withExplicitNulls(container []byte, name string) json.RawMessage {
-	if !r.req.RecordNulls {
-		return container
-	}
-	var written map[string]json.RawMessage
-	if json.Unmarshal(container, &written) != nil {
-		return container
-	}
-	spec, _ := r.written["spec"].(map[string]any)
+// withExplicitNulls returns the JSON of an annotation container including the fields that are null in the container of
+// a user's pod. Decoding the annotation into Kubernetes' types drops them.
+func withExplicitNulls(container []byte, name string, user map[string]any) json.RawMessage {
+	spec, _ := user["spec"].(map[string]any)
 	for _, key := range []string{containersKey, initContainersKey} {
 		list, _ := spec[key].([]any)
 		own := podmap.Find(list, name)
-		if own == nil {
+		var written map[string]json.RawMessage
+		if own == nil || json.Unmarshal(container, &written) != nil {
 			continue
 		}
 		for _, field := range podmap.SortedKeys(own) {

@@ -4,6 +4,8 @@
 package inject
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/prerig/prerig/fn/podmap"
@@ -124,6 +126,15 @@ func (p *pod) annotations() map[string]string { return podmap.StringMap(p.meta["
 
 // annotation returns an annotation and whether it exists.
 func (p *pod) annotation(name string) (string, bool) { return stringIn(p.meta["annotations"], name) }
+
+// boolAnnotation returns the truth value of an annotation, or another one if the pod has none.
+func (p *pod) boolAnnotation(name string, otherwise bool) bool {
+	text, _ := p.annotation(name)
+	if v, err := strconv.ParseBool(text); err == nil {
+		return v
+	}
+	return otherwise
+}
 
 // label returns a label and whether it exists.
 func (p *pod) label(name string) (string, bool) { return stringIn(p.meta["labels"], name) }

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/podmap"
 )
@@ -46,126 +48,125 @@ var checks = []check{
 }
 
 // rewriteProbes makes the agent answer the kubelet's probes of the application, which cannot speak mutual TLS.
-func (r *run) rewriteProbes() error {
-	proxy := r.injectedProxyContainer()
-	if proxy == nil || !r.wantsRewrite() {
+func rewriteProbes(in *istio.Injector, p *pod, warn *warnings) error {
+	proxy := injectedProxyContainer(in, p)
+	if proxy == nil || !wantsProbeRewrite(in, p, in.Values().Bool("sidecarInjectorWebhook", "rewriteAppHTTPProbe")) {
 		return nil
 	}
-	port := int64(r.in.Mesh().GetDefaultConfig().GetStatusPort())
-	probers := map[string]prober{}
-	targets := r.containersWithProbes()
-	for _, c := range targets {
-		if err := r.collectContainerProbers(c, port, probers); err != nil {
+	port := int64(in.Mesh().GetDefaultConfig().GetStatusPort())
+	probers, err := collectProbers(in, p, port)
+	if err != nil {
+		return err
+	}
+	if len(probers) > 0 || !in.Profile().Has(feature.ProberOmitEmpty) {
+		_, before := p.annotation(statusAnnotation)
+		if err := setProbers(in.Profile(), proxy, probers, before, warn); err != nil {
 			return err
 		}
 	}
-	if len(probers) > 0 || !r.profile.Has(feature.ProberOmitEmpty) {
-		if err := r.setProbers(proxy, probers); err != nil {
-			return err
-		}
+	own, err := agentPortOf(p, port)
+	if err != nil {
+		return err
 	}
-	if text, ok := r.pod.annotation(statusPortAnnotation); ok {
-		own, err := strconv.ParseInt(text, 10, 32)
-		if err != nil {
-			return &podmap.FieldError{Field: "metadata.annotations[" + statusPortAnnotation + "]", Err: err}
-		}
-		port = own
-	}
-	for _, c := range targets {
-		r.rewriteContainerProbes(c, port)
-	}
+	pointProbes(in, p, own)
 	return nil
 }
 
-// wantsRewrite returns the setting of the pod's annotation, or that of the values if the pod has none.
-func (r *run) wantsRewrite() bool {
-	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(feature.ProbeRewriteAnnotation) {
-		if want, err := strconv.ParseBool(text); err == nil {
-			return want
-		}
+// wantsProbeRewrite returns the setting of the pod's annotation, or another one if the pod has none.
+func wantsProbeRewrite(in *istio.Injector, p *pod, otherwise bool) bool {
+	if !in.Profile().Has(feature.ProbeRewriteAnnotation) {
+		return otherwise
 	}
-	return r.in.Values().Bool("sidecarInjectorWebhook", "rewriteAppHTTPProbe")
+	return p.boolAnnotation(rewriteProbesAnnotation, otherwise)
 }
 
-// containersWithProbes returns the containers whose probes are rewritten.
-func (r *run) containersWithProbes() []map[string]any {
-	var out []map[string]any
-	add := func(list []any) {
-		for _, e := range list {
-			if c, _ := e.(map[string]any); c["name"] != proxyContainer {
-				out = append(out, c)
+// agentPortOf returns the agent's port according to the pod's annotation, or another one if the pod has none.
+func agentPortOf(p *pod, otherwise int64) (int64, error) {
+	text, ok := p.annotation(statusPortAnnotation)
+	if !ok {
+		return otherwise, nil
+	}
+	port, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return 0, &podmap.FieldError{Field: "metadata.annotations[" + statusPortAnnotation + "]", Err: err}
+	}
+	return port, nil
+}
+
+// rewrittenProbe is a check of a container that the version rewrites: the map that holds it, and the agent's path.
+type rewrittenProbe struct {
+	check
+	container, holder map[string]any
+	agentPath         string
+}
+
+// rewrittenProbes returns the checks of the pod's containers that the version rewrites.
+func rewrittenProbes(profile *istio.Profile, p *pod) (out []rewrittenProbe) {
+	list := p.specListMaps(containersKey)
+	if profile.Has(feature.ProberInitContainers) {
+		list = slices.Concat(p.specListMaps(initContainersKey), list)
+	}
+	for _, e := range list {
+		c, _ := e.(map[string]any)
+		name, _ := c["name"].(string)
+		if name == proxyContainer {
+			continue
+		}
+		for _, k := range checks {
+			holder := c
+			if k.parent != "" {
+				holder, _ = c[k.parent].(map[string]any)
+			}
+			if _, ok := holder[k.field].(map[string]any); ok && profile.Has(k.feature) {
+				out = append(out, rewrittenProbe{k, c, holder, fmt.Sprintf(k.path, name)})
 			}
 		}
 	}
-	if r.profile.Has(feature.ProberInitContainers) {
-		add(r.pod.specListMaps(initContainersKey))
-	}
-	add(r.pod.specListMaps(containersKey))
 	return out
 }
 
-// forEachRewrittenProbe calls do with every check of the container that the version rewrites: the map that holds it,
-// and the agent's path.
-func (r *run) forEachRewrittenProbe(c map[string]any, do func(holder map[string]any, k check, path string) error) error {
-	name, _ := c["name"].(string)
-	for _, k := range checks {
-		if !r.profile.Has(k.feature) {
-			continue
-		}
-		holder := c
-		if k.parent != "" {
-			holder, _ = c[k.parent].(map[string]any)
-		}
-		if _, ok := holder[k.field].(map[string]any); !ok {
-			continue
-		}
-		if err := do(holder, k, fmt.Sprintf(k.path, name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// collectContainerProbers adds the probers of a container, with the container's named ports as numbers. A name that the
-// container does not have is left out, although its probe is rewritten all the same. What an earlier injection rewrote
-// is known by its path, and by the agent's port.
-func (r *run) collectContainerProbers(c map[string]any, statusPort int64, probers map[string]prober) error {
-	_, before := r.pod.annotation(statusAnnotation)
-	return r.forEachRewrittenProbe(c, func(holder map[string]any, k check, path string) error {
-		p, err := r.readProber(holder[k.field])
+// collectProbers returns the probers of the pod's containers, with the containers' named ports as numbers. A name that
+// the container does not have is left out, although its probe is rewritten all the same. What an earlier injection
+// rewrote is known by its path, and by the agent's port.
+func collectProbers(in *istio.Injector, p *pod, statusPort int64) (map[string]prober, error) {
+	_, before := p.annotation(statusAnnotation)
+	probers := map[string]prober{}
+	for _, k := range rewrittenProbes(in.Profile(), p) {
+		own, err := readProber(in, k.holder[k.field])
 		if err != nil {
-			return &podmap.FieldError{Field: fmt.Sprintf("containers[%v].%s", c["name"], k.field), Err: err}
+			field := fmt.Sprintf("containers[%v].%s", k.container["name"], k.field)
+			return nil, &podmap.FieldError{Field: field, Err: err}
 		}
 		var port *intstr.IntOrString
 		switch {
-		case p.HTTPGet != nil && before && p.HTTPGet.Path == path:
-			return nil
-		case p.HTTPGet != nil:
-			port = &p.HTTPGet.Port
-		case p.TCPSocket != nil:
-			port = &p.TCPSocket.Port
-		case p.GRPC != nil:
-			probers[path] = p
-			return nil
+		case own.HTTPGet != nil && before && own.HTTPGet.Path == k.agentPath:
+			continue
+		case own.HTTPGet != nil:
+			port = &own.HTTPGet.Port
+		case own.TCPSocket != nil:
+			port = &own.TCPSocket.Port
+		case own.GRPC != nil:
+			probers[k.agentPath] = own
+			continue
 		default:
-			return nil
+			continue
 		}
 		if port.Type == intstr.String {
-			n, ok := portNamed(c, port.StrVal)
+			n, ok := portNamed(k.container, port.StrVal)
 			if !ok {
-				return nil
+				continue
 			}
 			*port = intstr.FromInt32(n)
-		} else if int64(port.IntVal) == statusPort && r.profile.Has(feature.ProberSkipRewritten) {
-			return nil
+		} else if int64(port.IntVal) == statusPort && in.Profile().Has(feature.ProberSkipRewritten) {
+			continue
 		}
-		probers[path] = p
-		return nil
-	})
+		probers[k.agentPath] = own
+	}
+	return probers, nil
 }
 
 // readProber reads a probe or a lifecycle handler. Kinds that the version does not rewrite are left out.
-func (r *run) readProber(v any) (prober, error) {
+func readProber(in *istio.Injector, v any) (prober, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return prober{}, err
@@ -177,9 +178,9 @@ func (r *run) readProber(v any) (prober, error) {
 	switch {
 	case p.HTTPGet != nil:
 		p.TCPSocket, p.GRPC = nil, nil
-	case p.TCPSocket != nil && r.in.RewritesTCPProbes():
+	case p.TCPSocket != nil && in.RewritesTCPProbes():
 		p.GRPC = nil
-	case p.GRPC != nil && p.TCPSocket == nil && r.profile.Has(feature.ProberGRPC):
+	case p.GRPC != nil && p.TCPSocket == nil && in.Profile().Has(feature.ProberGRPC):
 	default:
 		return prober{}, nil
 	}
@@ -198,19 +199,22 @@ func portNamed(c map[string]any, name string) (int32, bool) {
 	return 0, false
 }
 
-// setProbers passes the probers to the agent. After an earlier injection the probers that it left are kept.
-func (r *run) setProbers(proxy map[string]any, probers map[string]prober) error {
-	if _, before := r.pod.annotation(statusAnnotation); before && r.profile.Has(feature.ProberMerge) {
+// setProbers passes the probers to the agent. After an earlier injection, which before reports, the probers that it
+// left are kept.
+func setProbers(
+	profile *istio.Profile, proxy map[string]any, probers map[string]prober, before bool, warn *warnings,
+) error {
+	if before && profile.Has(feature.ProberMerge) {
 		env, _ := proxy["env"].([]any)
 		e := podmap.Find(env, probersEnv)
-		if e == nil && !r.profile.Has(feature.ProberMergeAppends) {
+		if e == nil && !profile.Has(feature.ProberMergeAppends) {
 			return nil
 		}
 		if e != nil {
 			var existing map[string]prober
 			text, _ := e["value"].(string)
 			if err := json.Unmarshal([]byte(text), &existing); err != nil {
-				r.warnings = append(r.warnings, fmt.Sprintf("%s of the injected proxy cannot be read and stays as it is: %v", probersEnv, err))
+				warn.addf("%s of the injected proxy cannot be read and stays as it is: %v", probersEnv, err)
 				return nil
 			}
 			maps.Copy(probers, existing)
@@ -236,31 +240,30 @@ func marshalProbers(probers map[string]prober) (string, error) {
 	return string(text), nil
 }
 
-// rewriteContainerProbes points a container's probes at the agent. The agent speaks HTTP with the kubelet, whatever it
-// speaks with the application.
-func (r *run) rewriteContainerProbes(c map[string]any, port int64) {
-	_ = r.forEachRewrittenProbe(c, func(holder map[string]any, k check, path string) error {
-		p, _ := holder[k.field].(map[string]any)
-		httpGet, isHTTP := p["httpGet"].(map[string]any)
-		_, isTCP := p["tcpSocket"].(map[string]any)
-		_, isGRPC := p["grpc"].(map[string]any)
+// pointProbes points the probes of the pod's containers at the agent. The agent speaks HTTP with the kubelet, whatever
+// it speaks with the application.
+func pointProbes(in *istio.Injector, p *pod, port int64) {
+	for _, k := range rewrittenProbes(in.Profile(), p) {
+		probe, _ := k.holder[k.field].(map[string]any)
+		httpGet, isHTTP := probe["httpGet"].(map[string]any)
+		_, isTCP := probe["tcpSocket"].(map[string]any)
+		_, isGRPC := probe["grpc"].(map[string]any)
 		switch {
 		case isHTTP:
-		case isTCP && r.in.RewritesTCPProbes():
-			delete(p, "tcpSocket")
-		case isGRPC && k.parent == "" && r.profile.Has(feature.ProberGRPC):
-			delete(p, "grpc")
+		case isTCP && in.RewritesTCPProbes():
+			delete(probe, "tcpSocket")
+		case isGRPC && k.parent == "" && in.Profile().Has(feature.ProberGRPC):
+			delete(probe, "grpc")
 		default:
-			return nil
+			continue
 		}
 		if httpGet == nil {
 			httpGet = map[string]any{}
-			p["httpGet"] = httpGet
+			probe["httpGet"] = httpGet
 		}
-		httpGet["port"], httpGet["path"] = port, path
+		httpGet["port"], httpGet["path"] = port, k.agentPath
 		if httpGet["scheme"] == "HTTPS" {
 			httpGet["scheme"] = "HTTP"
 		}
-		return nil
-	})
+	}
 }

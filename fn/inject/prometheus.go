@@ -131,66 +131,58 @@ func (s spelling) removeScrapeSettings(p *pod) {
 	}
 }
 
-// mergePrometheus makes Prometheus scrape the agent, which scrapes the application, if the mesh or the pod wants it.
-func (r *run) mergePrometheus() error {
-	if !r.profile.Has(feature.PrometheusMerge) || !r.wantsMerge() {
-		return nil
+// mergePrometheus makes Prometheus scrape the agent, which scrapes the application, if the mesh or the pod wants it. It
+// returns the annotations that locate the proxy's merged metrics.
+func mergePrometheus(in *istio.Injector, p *pod, warn *warnings) (map[string]string, error) {
+	if !in.Profile().Has(feature.PrometheusMerge) || !p.boolAnnotation(mergeAnnotation, in.Mesh().PrometheusMerge()) {
+		return nil, nil
 	}
-	s := prometheusSpelling(r.profile)
-	if s.variants && s.optsOutOfScraping(r.pod) {
-		return nil
+	s := prometheusSpelling(in.Profile())
+	if s.variants && s.optsOutOfScraping(p) {
+		return nil, nil
 	}
-	port := statusPort(r.in)
-	if got, ok := s.scrapeSettingValue(r.pod, prometheusPort); ok && got == port && r.profile.Has(feature.PrometheusSkipOwnPort) {
-		return nil
+	port := statusPort(in)
+	own, ok := s.scrapeSettingValue(p, prometheusPort)
+	if ok && own == port && in.Profile().Has(feature.PrometheusSkipOwnPort) {
+		return nil, nil
 	}
-	settings, err := r.scrapeSettings(s)
+	settings, err := readScrapeSettings(in, p, s, warn)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if proxy := r.injectedProxyContainer(); proxy != nil && !settings.isEmpty() {
+	if proxy := injectedProxyContainer(in, p); proxy != nil && !settings.isEmpty() {
 		text, err := json.Marshal(settings)
 		if err != nil {
-			return fmt.Errorf("writing %s: %w", prometheusEnv, err)
+			return nil, fmt.Errorf("writing %s: %w", prometheusEnv, err)
 		}
 		addEnv(proxy, prometheusEnv, string(text))
 	}
-	s.removeScrapeSettings(r.pod)
-	r.scraped = map[string]string{}
+	s.removeScrapeSettings(p)
+	scraped := map[string]string{}
 	for setting, value := range map[string]string{prometheusPort: port, prometheusPath: mergedPath, prometheusScrape: "true"} {
-		r.scraped[prometheusPrefix+setting] = value
-		r.pod.setMetadataValue("annotations", prometheusPrefix+setting, value)
+		scraped[prometheusPrefix+setting] = value
+		p.setMetadataValue("annotations", prometheusPrefix+setting, value)
 	}
-	return nil
+	return scraped, nil
 }
 
-// wantsMerge returns the setting of the pod's annotation, or the mesh's if the pod has none.
-func (r *run) wantsMerge() bool {
-	if text, ok := r.pod.annotation(mergeAnnotation); ok {
-		if want, err := strconv.ParseBool(text); err == nil {
-			return want
-		}
-	}
-	return r.in.Mesh().PrometheusMerge()
-}
-
-// scrapeSettings returns the pod's own settings. Targets count only if each has a port; they also set port and
+// readScrapeSettings returns the pod's own settings. Targets count only if each has a port; they also set port and
 // path, for agents that do not support targets.
-func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
+func readScrapeSettings(in *istio.Injector, p *pod, s spelling, warn *warnings) (scrapeSettings, error) {
 	var out scrapeSettings
-	out.Scrape, _ = s.scrapeSettingValue(r.pod, prometheusScrape)
-	out.Path, _ = s.scrapeSettingValue(r.pod, prometheusPath)
-	out.Port, _ = s.scrapeSettingValue(r.pod, prometheusPort)
-	status := r.in.Mesh().GetDefaultConfig().GetStatusPort()
+	out.Scrape, _ = s.scrapeSettingValue(p, prometheusScrape)
+	out.Path, _ = s.scrapeSettingValue(p, prometheusPath)
+	out.Port, _ = s.scrapeSettingValue(p, prometheusPort)
+	status := in.Mesh().GetDefaultConfig().GetStatusPort()
 	fail := func(key string, err error) (scrapeSettings, error) {
 		return out, &podmap.FieldError{Field: "metadata.annotations[" + key + "]", Err: err}
 	}
-	if r.profile.Has(feature.PrometheusScrapeTargets) {
-		for _, key := range annotationsLike(r.pod, targetsAnnotation) {
-			text, _ := r.pod.annotation(key)
+	if in.Profile().Has(feature.PrometheusScrapeTargets) {
+		for _, key := range annotationsLike(p, targetsAnnotation) {
+			text, _ := p.annotation(key)
 			targets, ok := parseTargets(text)
 			if !ok {
-				r.warnings = append(r.warnings, fmt.Sprintf("annotation %s: an entry of %s has no port, so all are ignored", key, foreign.Quote(text)))
+				warn.addf("annotation %s: an entry of %s has no port, so all are ignored", key, foreign.Quote(text))
 				continue
 			}
 			for _, t := range targets {
@@ -205,9 +197,9 @@ func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 		out.Port, out.Path = out.Targets[0].Port, out.Targets[0].Path
 		return out, nil
 	}
-	if out.Port != "" && r.profile.Has(feature.PrometheusPortChecked) {
+	if out.Port != "" && in.Profile().Has(feature.PrometheusPortChecked) {
 		if err := applicationPort(out.Port, status); err != nil {
-			keys := s.matchingAnnotationKeys(r.pod, prometheusPort)
+			keys := s.matchingAnnotationKeys(p, prometheusPort)
 			return fail(keys[len(keys)-1], err)
 		}
 	}
@@ -255,16 +247,16 @@ func applicationPort(port string, status int32) error {
 
 // setSecurePort sets the port on which Prometheus finds the merged metrics served with mutual TLS, if the proxy has
 // one and the pod does not set it itself.
-func (r *run) setSecurePort() {
-	if !r.profile.Has(feature.PrometheusSecurePort) || len(annotationsLike(r.pod, securePortAnnotation)) > 0 {
+func setSecurePort(in *istio.Injector, p *pod) {
+	if !in.Profile().Has(feature.PrometheusSecurePort) || len(annotationsLike(p, securePortAnnotation)) > 0 {
 		return
 	}
-	env, _ := r.injectedProxyContainer()["env"].([]any)
+	env, _ := injectedProxyContainer(in, p)["env"].([]any)
 	for _, e := range env {
 		m, _ := e.(map[string]any)
 		port, _ := m["value"].(string)
 		if m["name"] == securePortEnv && port != "" && port != "0" {
-			r.pod.setMetadataValue("annotations", securePortAnnotation, port)
+			p.setMetadataValue("annotations", securePortAnnotation, port)
 			return
 		}
 	}

@@ -25,6 +25,14 @@ func (s *status) listsAnything() bool {
 	return len(s.InitContainers)+len(s.Containers)+len(s.Volumes)+len(s.ImagePullSecrets) > 0
 }
 
+// containersForKey returns the names of one of the lists of containers.
+func (s *status) containersForKey(key string) []string {
+	if key == initContainersKey {
+		return s.InitContainers
+	}
+	return s.Containers
+}
+
 // readStatusAnnotation reads the pod's status annotation. One that cannot be read counts as none, as in the injector.
 func (p *pod) readStatusAnnotation() (status, bool) {
 	text, ok := p.annotation(statusAnnotation)

@@ -5,6 +5,7 @@ package inject
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,154 +26,137 @@ const (
 	nativeAnnotation    = "sidecar.istio.io/nativeSidecar"
 )
 
-// run is one injection of a configuration of generation C (source of the order of its steps: injectPod and RunTemplate in
-// pkg/kube/inject of Istio 1.9 to 1.31).
-type run struct {
-	in      *istio.Injector
-	profile *istio.Profile
-	req     Request
-	// written is the pod as the user wrote it, and seen the same as the webhook sees it. Neither must be changed.
-	written  map[string]any
-	admitted *pod
-	// pod is the one that is injected.
-	pod *pod
-	// before is the pod as the webhook sees it, without the fields that OpenShift sets.
-	before *pod
-	// shared is a user that OpenShift gave to the application and the pod's own proxy alike.
-	shared sharedUser
-	// proxyConfig holds for this pod.
-	proxyConfig *mesh.ProxyConfig
-	// envs are the proxy's variables for cluster and network.
-	envs map[string]string
-	// injected lists what the templates injected.
-	injected injected
-	// replaced names the elements that were taken out of the pod's lists for the template's, by list. Istio up to 1.8 does that.
-	replaced map[string][]string
-	// scraped holds the annotations that locate the proxy's merged metrics.
-	scraped  map[string]string
-	warnings []string
-	// unquoted is the result's.
-	unquoted map[string][]string
-}
-
-// mergeRenderedTemplates renders the templates and merges them into the pod.
+// mergeRenderedTemplates injects a configuration of generation C: it renders the templates and merges them into the pod
+// (source of the order of its steps: injectPod and RunTemplate in pkg/kube/inject of Istio 1.9 to 1.31).
 func (r *run) mergeRenderedTemplates(p *pod) error {
-	r.pod = p
+	profile := r.in.Profile()
 	r.before = r.admitted
-	if r.profile.Has(feature.OpenShiftSharedUser) && onOpenShift(r.in) {
-		r.shared = resetSharedUser(p, r.profile)
+	shared := sharedUser{}
+	if profile.Has(feature.OpenShiftSharedUser) && onOpenShift(r.in) {
+		shared = resetSharedUser(p, profile)
 		r.before = p.deepCopy()
 	}
-	var err error
-	if err = r.findProxyConfig(); err != nil {
+	proxyConfig, err := r.findProxyConfig(p)
+	if err != nil {
 		return err
 	}
-	r.envs = r.in.ClusterVariables(p.labels())
-	if err = r.applyTemplates(); err != nil {
+	envs := r.in.ClusterVariables(p.labels())
+	added, err := r.applyTemplates(p, proxyConfig)
+	if err != nil {
 		return err
 	}
-	if err = r.reapplyOverrides(); err != nil {
+	own, err := r.findUserContainers()
+	if err != nil {
 		return err
 	}
-	if r.profile.Has(feature.AdjustInitUser) {
-		r.adjustInitUser()
+	if err := r.reapplyOverrides(p, own, added); err != nil {
+		return err
 	}
-	return r.postProcess()
+	if profile.Has(feature.AdjustInitUser) {
+		adjustInitUser(p, own.originalProxy(), proxyConfig)
+	}
+	if err := r.postProcess(p, added, envs); err != nil {
+		return err
+	}
+	shared.restoreUser(p, &r.warnings)
+	return nil
 }
 
-func (r *run) findProxyConfig() error {
-	pc, warnings, err := r.in.EffectiveProxyConfig(r.podNamespace(), r.pod.labels(), r.pod.annotations())
+// findProxyConfig returns the proxy config that holds for the pod.
+func (r *run) findProxyConfig(p *pod) (*mesh.ProxyConfig, error) {
+	pc, doubts, err := r.in.EffectiveProxyConfig(r.req.podNamespace(p), p.labels(), p.annotations())
 	if err != nil {
-		return &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
+		return nil, &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
 	}
-	for _, w := range warnings {
-		r.warnings = append(r.warnings, "annotation "+r.in.ProxyConfigAnnotation()+": "+w)
+	for _, doubt := range doubts {
+		r.warnings.addf("annotation %s: %s", r.in.ProxyConfigAnnotation(), doubt)
 	}
-	r.proxyConfig = pc
-	return nil
+	return pc, nil
 }
 
 // podNamespace returns the namespace that the pod will run in, or "" if unknown. Controllers create pods in their own
 // namespace, whatever the pod template specifies.
-func (r *run) podNamespace() string {
-	own, _ := r.pod.meta["namespace"].(string)
-	return firstNonEmpty(r.req.Namespace.Name, r.req.Owner.Namespace, own)
+func (r *Request) podNamespace(p *pod) string {
+	own, _ := p.meta["namespace"].(string)
+	return cmp.Or(r.Namespace.Name, r.Owner.Namespace, own)
 }
 
 // newTemplateData returns what the templates see: the pod without what an earlier injection added.
-func (r *run) newTemplateData() (*istio.TemplateData, error) {
+func (r *run) newTemplateData(proxyConfig *mesh.ProxyConfig) (*istio.TemplateData, error) {
 	stripped, err := removeEarlierInjection(r.in, r.before)
 	if err != nil {
 		return nil, err
 	}
-	view, err := withoutNewerFields(r.profile, stripped).decodeTypedPod()
+	view, err := withoutNewerFields(r.in.Profile(), stripped).decodeTypedPod()
 	if err != nil {
 		return nil, err
 	}
-	view.Namespace = r.podNamespace()
+	view.Namespace = r.req.podNamespace(r.before)
 	r.req.Controller.addController(&view.ObjectMeta)
+	owner := r.req.Owner
 	d := &istio.TemplateData{
-		TypeMeta:       metav1.TypeMeta{APIVersion: r.req.Owner.APIVersion, Kind: r.req.Owner.Kind},
+		TypeMeta:       metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind},
 		ObjectMeta:     view.ObjectMeta,
 		Spec:           view.Spec,
-		ProxyConfig:    r.proxyConfig,
+		ProxyConfig:    proxyConfig,
 		MeshConfig:     r.in.Mesh(),
 		NativeSidecars: r.in.NativeSidecars(),
 	}
-	ownerNamespace := r.req.Owner.Namespace
-	if ownerNamespace == "" {
-		ownerNamespace = r.req.Namespace.Name
-	}
-	d.DeploymentMeta = r.in.DeploymentMeta(r.req.Owner.Name, ownerNamespace, &view.ObjectMeta)
+	d.DeploymentMeta = r.in.DeploymentMeta(owner.Name, cmp.Or(owner.Namespace, r.req.Namespace.Name), &view.ObjectMeta)
 	d.ProxyUID, d.ProxyGID = r.proxyIDs()
-	d.EstimatedConcurrency = r.in.EstimateConcurrency(r.proxyConfig, r.before.annotations())
+	d.EstimatedConcurrency = r.in.EstimateConcurrency(proxyConfig, r.before.annotations())
 	return d, nil
 }
 
-// applyTemplates renders the pod's templates and merges each over the pod in turn.
-func (r *run) applyTemplates() error {
+// applyTemplates renders the pod's templates and merges each over the pod in turn. It returns what they inject.
+func (r *run) applyTemplates(p *pod, proxyConfig *mesh.ProxyConfig) (*injected, error) {
 	templates, err := r.in.Select(r.before.annotations())
 	if err != nil {
-		return &podmap.FieldError{Field: "metadata.annotations[" + istio.TemplatesAnnotationName + "]", Err: err}
+		return nil, &podmap.FieldError{Field: "metadata.annotations[" + istio.TemplatesAnnotationName + "]", Err: err}
 	}
-	data, err := r.newTemplateData()
+	data, err := r.newTemplateData(proxyConfig)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	added := &injected{}
 	r.unquoted = map[string][]string{}
 	for _, t := range templates {
-		patch, err := r.renderTemplatePatch(t, data)
+		patch, err := r.renderTemplatePatch(t, data, p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		keep := r.profile.Has(feature.InstructedIsAdded)
-		if err := r.injected.addTemplatePatch(patch, keep); err != nil {
-			return &gotemplate.Error{Template: t.Name(), Err: err}
+		keep := r.in.Profile().Has(feature.InstructedIsAdded)
+		if err := added.addTemplatePatch(patch, keep); err != nil {
+			return nil, &gotemplate.Error{Template: t.Name(), Err: err}
 		}
-		r.moveUserProxy()
+		if isNativeSidecar(r.in, p) && added.hasContainer(initContainersKey, proxyContainer) {
+			moveUserProxy(p)
+		}
 		if keep {
-			podmap.KeepInstructed(podmap.PodSchema(), map[string]any{"metadata": r.pod.meta, "spec": r.pod.spec}, patch)
+			podmap.KeepInstructed(podmap.PodSchema(), map[string]any{"metadata": p.meta, "spec": p.spec}, patch)
 		}
-		if err := r.pod.applyStrategicMerge(patch); errors.As(err, new(*podmap.FieldError)) {
-			return err // the pod is what is wrong
+		if err := p.applyStrategicMerge(patch); errors.As(err, new(*podmap.FieldError)) {
+			return nil, err // the pod is what is wrong
 		} else if err != nil {
-			return &gotemplate.Error{Template: t.Name(), Err: err}
+			return nil, &gotemplate.Error{Template: t.Name(), Err: err}
 		}
 	}
-	return r.checkMetadata()
+	return added, checkMetadata(p)
 }
 
 // noValue is what text/template prints for a missing value.
 var noValue = []byte("<no value>")
 
-// renderTemplatePatch returns the patch that a template prints for the pod.
-func (r *run) renderTemplatePatch(t *istio.Template, data *istio.TemplateData) (map[string]any, error) {
+// renderTemplatePatch returns the patch that a template prints for the pod. p is the pod as the templates before it
+// left it.
+func (r *run) renderTemplatePatch(t *istio.Template, data *istio.TemplateData, p *pod) (map[string]any, error) {
 	rendered, err := r.in.Render(t, data)
 	if err != nil {
 		return nil, err
 	}
 	if bytes.Contains(rendered.Bytes(), noValue) {
-		r.warnings = append(r.warnings, fmt.Sprintf("the template %q prints %s, because it reads a value that is not there; check the injector's values", t.Name(), noValue))
+		r.warnings.addf("the template %q prints %s, because it reads a value that is not there; "+
+			"check the injector's values", t.Name(), noValue)
 	}
 	patch, err := decodeOverlay(t.Name(), rendered.Bytes())
 	r.in.Release(rendered)
@@ -182,15 +166,15 @@ func (r *run) renderTemplatePatch(t *istio.Template, data *istio.TemplateData) (
 	if err := podmap.FitPatch(podmap.PodSchema(), patch); err != nil {
 		return nil, &gotemplate.Error{Template: t.Name(), Err: err}
 	}
-	r.warnOfController(t)
-	r.warnUnquotedAnnotations(t, data, patch)
-	if err := r.dropIdentity(t, patch); err != nil {
+	warnOfController(t, r.req.Controller, &r.warnings)
+	addUnquoted(r.unquoted, r.in, t, data, patch)
+	if err := dropIdentity(t, patch, p, r.req.podNamespace(p), &r.warnings); err != nil {
 		return nil, err
 	}
 	if spec, ok := patch["spec"].(map[string]any); ok {
 		for _, key := range []string{containersKey, initContainersKey} {
 			list, _ := spec[key].([]any)
-			dropNewerFields(r.profile, list)
+			dropNewerFields(r.in.Profile(), list)
 		}
 	}
 	if r.in.Detection().Version.Release().Known() {
@@ -227,62 +211,65 @@ func dropUnknown(s *podmap.Schema, patch map[string]any) {
 }
 
 // checkMetadata verifies that a template has only set maps in the pod's metadata.
-func (r *run) checkMetadata() error {
+func checkMetadata(p *pod) error {
 	for _, key := range metadataKeys {
-		if v, ok := r.pod.meta[key]; ok && v == nil {
-			delete(r.pod.meta, key)
+		if v, ok := p.meta[key]; ok && v == nil {
+			delete(p.meta, key)
 		}
 	}
-	return r.pod.validateShape()
+	return p.validateShape()
 }
 
 // isNativeSidecar reports whether the proxy of this pod is an init container, so that a proxy container of the user has
 // to move to the init containers.
-func (r *run) isNativeSidecar() bool {
-	on := r.in.NativeSidecars()
-	if r.profile.Has(feature.NativeSidecarAnnotation) {
-		switch v, _ := r.pod.annotation(nativeAnnotation); v {
+func isNativeSidecar(in *istio.Injector, p *pod) bool {
+	if !in.Profile().Has(feature.NativeSidecars) {
+		return false
+	}
+	if in.Profile().Has(feature.NativeSidecarAnnotation) {
+		switch v, _ := p.annotation(nativeAnnotation); v {
 		case "true":
 			return true
 		case "false":
 			return false
 		}
 	}
-	return on
+	return in.NativeSidecars()
 }
 
-// moveUserProxy moves the user's istio-proxy to the init containers if the templates define theirs as one.
-func (r *run) moveUserProxy() {
-	if !r.profile.Has(feature.NativeSidecars) || !r.isNativeSidecar() || !r.injected.hasContainer(initContainersKey, proxyContainer) {
-		return
-	}
-	containers := r.pod.specListMaps(containersKey)
+// moveUserProxy moves the user's istio-proxy to the init containers.
+func moveUserProxy(p *pod) {
+	containers := p.specListMaps(containersKey)
 	own := podmap.Find(containers, proxyContainer)
 	if own == nil {
 		return
 	}
-	r.pod.spec[containersKey] = podmap.Without(containers, proxyContainer)
-	r.pod.spec[initContainersKey] = append(r.pod.specListMaps(initContainersKey), own)
+	p.spec[containersKey] = podmap.Without(containers, proxyContainer)
+	p.spec[initContainersKey] = append(p.specListMaps(initContainersKey), own)
 }
 
 // postProcess does what templates cannot.
-func (r *run) postProcess() error {
-	r.setClusterEnvs()
-	if err := r.mergePrometheus(); err != nil {
+func (r *run) postProcess(p *pod, added *injected, envs map[string]string) error {
+	setClusterEnvs(injectedProxyContainer(r.in, p), envs)
+	if _, err := mergePrometheus(r.in, p, &r.warnings); err != nil {
 		return err
 	}
-	r.setSecurePort()
-	if err := r.rewriteProbes(); err != nil {
+	setSecurePort(r.in, p)
+	if err := rewriteProbes(r.in, p, &r.warnings); err != nil {
 		return err
 	}
-	if err := r.setMetadata(); err != nil {
+	if err := setMetadata(r.in, p, added, envs); err != nil {
 		return err
 	}
-	if err := r.reorderContainers(); err != nil {
+	hold, err := holdsApplicationStart(r.in, r.before)
+	if err != nil {
 		return err
 	}
-	r.setServiceMeshUser()
-	r.keepSharedUser()
+	reorderContainers(p, hold, r.in.Profile().Has(feature.NativeSidecars))
+	if r.in.Detection().IsServiceMesh() {
+		uid, _ := serviceMeshIDs(r.before, r.req.Namespace)
+		setServiceMeshUser(p, uid)
+	}
 	return nil
 }
 

@@ -14,42 +14,46 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// warnUnquotedAnnotations notes the annotations of the pod whose values write YAML into what a template prints, because
-// it prints them without quotes. It renders the template once more for each value that could, with the characters in it
-// that mean something to YAML replaced, and compares what the texts hold: a value that is only a value changes no more
-// than itself. Whether the template quotes it, which Istio's own do since August 2026, needs no list of annotations or
-// versions.
-func (r *run) warnUnquotedAnnotations(t *istio.Template, data *istio.TemplateData, patch map[string]any) {
+// addUnquoted adds to fieldsOf the annotations of the pod whose values write YAML into what a template prints, because
+// it prints them without quotes, each with the fields that it changes. It renders the template once more for each value
+// that could, with the characters in it that mean something to YAML replaced, and compares what the texts hold: a value
+// that is only a value changes no more than itself. Whether the template quotes it, which Istio's own do since August
+// 2026, needs no list of annotations or versions.
+func addUnquoted(
+	fieldsOf map[string][]string, in *istio.Injector, t *istio.Template, data *istio.TemplateData, patch map[string]any,
+) {
 	inert := map[string]string{}
 	for name, value := range data.ObjectMeta.Annotations {
 		if text := withoutYAMLSyntax(value); text != value && !isJSON(value) && t.MayPrint(name) {
 			inert[name] = text
 		}
 	}
-	if len(inert) == 0 || len(r.fieldsWritten(t, data, patch, inert)) == 0 {
+	if len(inert) == 0 || len(fieldsWritten(in, t, data, patch, inert)) == 0 {
 		return
 	}
 	for name, text := range inert {
-		fields := r.fieldsWritten(t, data, patch, map[string]string{name: text})
+		fields := fieldsWritten(in, t, data, patch, map[string]string{name: text})
 		if len(fields) > 0 {
-			fields = append(fields, r.unquoted[name]...)
+			fields = append(fields, fieldsOf[name]...)
 			slices.Sort(fields)
-			r.unquoted[name] = slices.Compact(fields)
+			fieldsOf[name] = slices.Compact(fields)
 		}
 	}
 }
 
 // fieldsWritten returns the fields of a template's patch that are others where annotations have other values.
-func (r *run) fieldsWritten(t *istio.Template, data *istio.TemplateData, patch map[string]any, values map[string]string) []string {
+func fieldsWritten(
+	in *istio.Injector, t *istio.Template, data *istio.TemplateData, patch map[string]any, values map[string]string,
+) []string {
 	other := *data
 	other.ObjectMeta.Annotations = maps.Clone(data.ObjectMeta.Annotations)
 	maps.Copy(other.ObjectMeta.Annotations, values)
-	rendered, err := r.in.Render(t, &other)
+	rendered, err := in.Render(t, &other)
 	if err != nil {
 		return nil
 	}
 	without, err := decodeOverlay(t.Name(), rendered.Bytes())
-	r.in.Release(rendered)
+	in.Release(rendered)
 	if err != nil || podmap.FitPatch(podmap.PodSchema(), without) != nil {
 		return nil
 	}

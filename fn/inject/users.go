@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/fn/podmap"
 )
 
@@ -37,9 +38,9 @@ func (r *run) proxyIDs() (uid, gid int64) {
 	if onOpenShift(r.in) {
 		return proxyIDs(r.req.Namespace)
 	}
-	if _, ok := r.req.Namespace.Annotations[uidRangeAnnotation]; ok && r.profile.Has(feature.OpenShiftUsers) {
-		r.warnings = append(r.warnings, fmt.Sprintf("namespace %s has user ids of OpenShift (%s), which istiod reads only with PLATFORM=openshift: set it in spec.istio.istiodEnv if your istiod has it",
-			r.req.Namespace.Name, uidRangeAnnotation))
+	if _, ok := r.req.Namespace.Annotations[uidRangeAnnotation]; ok && r.in.Profile().Has(feature.OpenShiftUsers) {
+		r.warnings.addf("namespace %s has user ids of OpenShift (%s), which istiod reads only with "+
+			"PLATFORM=openshift: set it in spec.istio.istiodEnv if your istiod has it", r.req.Namespace.Name, uidRangeAnnotation)
 	}
 	return defaultProxyID, defaultProxyID
 }
@@ -156,68 +157,42 @@ func sharesUser(p *pod, profile *istio.Profile) bool {
 	return proxyUser == appUser
 }
 
-// keepSharedUser reproduces what happens to the user that resetSharedUser removed. Istio removes it before it
+// restoreUser reproduces what happens to the user that resetSharedUser removed. Istio removes it before it
 // computes its patch, so the patch applies to a different pod from the cluster's: the patch addresses list indexes,
 // and the user stays with the container that ends up at the proxy's former index, if that has a security context
 // without a user of its own.
-func (r *run) keepSharedUser() {
-	list := r.pod.specListMaps(r.shared.list)
-	if len(r.shared.fields) == 0 || r.shared.index >= len(list) {
+func (s sharedUser) restoreUser(p *pod, warn *warnings) {
+	list := p.specListMaps(s.list)
+	if len(s.fields) == 0 || s.index >= len(list) {
 		return
 	}
-	c, _ := list[r.shared.index].(map[string]any)
+	c, _ := list[s.index].(map[string]any)
 	sc, ok := c["securityContext"].(map[string]any)
 	if !ok {
 		return
 	}
-	for _, field := range podmap.SortedKeys(r.shared.fields) {
+	for _, field := range podmap.SortedKeys(s.fields) {
 		if _, has := securityContextField(c, field); has {
 			continue
 		}
-		sc[field] = r.shared.fields[field]
+		sc[field] = s.fields[field]
 		if c["name"] != proxyContainer {
-			r.warnings = append(r.warnings, fmt.Sprintf("container %v gets %s %v of the pod's own istio-proxy, because it comes to stand in its place: istiod's patch does so on OpenShift; set %s on the container if it needs another",
-				c["name"], field, r.shared.fields[field], field))
+			warn.addf("container %v gets %s %v of the pod's own istio-proxy, because it comes to stand in its place: "+
+				"istiod's patch does so on OpenShift; set %s on the container if it needs another",
+				c["name"], field, s.fields[field], field)
 		}
 	}
-}
-
-// originalProxyContainer returns the istio-proxy of the pod before injection (source: adjustInitContainerUser in
-// pkg/kube/inject/webhook.go of Istio 1.31), or nil. In a pod that is injected a second time it is the user's own:
-// the one that the first injection recorded, or otherwise one that the status annotation does not list.
-func (r *run) originalProxyContainer() map[string]any {
-	was, injected := r.before.readStatusAnnotation()
-	if !injected || r.foreignStatus() {
-		return r.before.findProxyContainer(true)
-	}
-	if existing, err := overridesOf(r.before); err == nil {
-		for _, list := range [][]any{existing.Containers, existing.InitContainers} {
-			if own := podmap.Find(list, proxyContainer); own != nil {
-				return own
-			}
-		}
-	}
-	if !slices.Contains(was.Containers, proxyContainer) {
-		if own := podmap.Find(r.before.specListMaps(containersKey), proxyContainer); own != nil {
-			return own
-		}
-	}
-	if slices.Contains(was.InitContainers, proxyContainer) {
-		return nil
-	}
-	return podmap.Find(r.before.specListMaps(initContainersKey), proxyContainer)
 }
 
 // adjustInitUser passes the user of the pod's own istio-proxy to the container that redirects traffic or checks the
 // redirection. With TPROXY the proxy runs as root regardless of the pod.
-func (r *run) adjustInitUser() {
-	own := r.originalProxyContainer()
+func adjustInitUser(p *pod, own map[string]any, proxyConfig *mesh.ProxyConfig) {
 	uid, hasUser := securityContextField(own, "runAsUser")
 	gid, hasGroup := securityContextField(own, "runAsGroup")
 	if !hasUser && !hasGroup {
 		return
 	}
-	inits := r.pod.specListMaps(initContainersKey)
+	inits := p.specListMaps(initContainersKey)
 	c := podmap.Find(inits, initContainer)
 	if c == nil {
 		c = podmap.Find(inits, validationContainer)
@@ -225,10 +200,10 @@ func (r *run) adjustInitUser() {
 	if c == nil {
 		return
 	}
-	mode, _ := r.pod.annotation(interceptionAnnotation)
-	tproxy := mode == "TPROXY" || r.proxyConfig.GetInterceptionMode().String() == "TPROXY"
+	mode, _ := p.annotation(interceptionAnnotation)
+	tproxy := mode == "TPROXY" || proxyConfig.GetInterceptionMode().String() == "TPROXY"
 	if tproxy && hasUser {
-		if sc, ok := r.pod.findProxyContainer(true)["securityContext"].(map[string]any); ok {
+		if sc, ok := p.findProxyContainer(true)["securityContext"].(map[string]any); ok {
 			sc["runAsUser"] = int64(0)
 		}
 	}

@@ -117,15 +117,11 @@ func securityContextID(c map[string]any, field string) (int64, bool) {
 
 // setServiceMeshUser sets the proxy's user on the proxy and on the init container that redirects or checks traffic,
 // overriding the templates (source: replaceProxyRunAsUserID in the same file).
-func (r *run) setServiceMeshUser() {
-	if !r.in.Detection().IsServiceMesh() {
-		return
-	}
-	uid, _ := serviceMeshIDs(r.before, r.req.Namespace)
+func setServiceMeshUser(p *pod, uid int64) {
 	if uid == 0 {
 		return
 	}
-	for _, e := range r.pod.specListMaps(initContainersKey) {
+	for _, e := range p.specListMaps(initContainersKey) {
 		c, _ := e.(map[string]any)
 		if c["name"] != initContainer && c["name"] != validationContainer {
 			continue
@@ -135,7 +131,7 @@ func (r *run) setServiceMeshUser() {
 			securityContextOf(c)["runAsUser"] = uid
 		}
 	}
-	if c := podmap.Find(r.pod.specListMaps(containersKey), proxyContainer); c != nil {
+	if c := podmap.Find(p.specListMaps(containersKey), proxyContainer); c != nil {
 		securityContextOf(c)["runAsUser"] = uid
 	}
 }

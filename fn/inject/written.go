@@ -61,23 +61,25 @@ func removeDefaultedFields(server admission.Server, user map[string]any, seen, i
 // default that the user left to the API server, even if the element had the same name, or was identical. If omitted,
 // such a default would appear when the pod is injected again, because by then the element that it could have been a
 // default of no longer exists.
-func (r *run) withoutReplacedElements() (user map[string]any, seen *pod) {
-	if len(r.replaced) == 0 {
-		return r.written, r.admitted
+func withoutReplacedElements(
+	replaced map[string][]string, written map[string]any, admitted *pod,
+) (map[string]any, *pod) {
+	if len(replaced) == 0 {
+		return written, admitted
 	}
 	strip := func(spec map[string]any) map[string]any {
 		out := maps.Clone(spec)
-		for key, names := range r.replaced {
+		for key, names := range replaced {
 			if list, ok := spec[key].([]any); ok {
 				out[key] = podmap.WithoutNames(list, names)
 			}
 		}
 		return out
 	}
-	user = maps.Clone(r.written)
+	user := maps.Clone(written)
 	spec, _ := user["spec"].(map[string]any)
 	user["spec"] = strip(spec)
-	return user, &pod{meta: r.admitted.meta, spec: strip(r.admitted.spec), extra: r.admitted.extra}
+	return user, &pod{meta: admitted.meta, spec: strip(admitted.spec), extra: admitted.extra}
 }
 
 // writeChangedDefaults writes what the API server would default otherwise than in the injected pod.
