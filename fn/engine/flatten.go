@@ -119,6 +119,10 @@ func (u *documentUnit) resourceReference() result.ResourceRef {
 
 // addResult adds a result about the object, with the place of the field where it is known.
 func (u *documentUnit) addResult(severity result.Severity, field, message string) {
+	u.results = append(u.results, u.newResult(severity, field, message))
+}
+
+func (u *documentUnit) newResult(severity result.Severity, field, message string) result.Result {
 	r := result.Result{Message: message, Severity: severity, File: u.fileLocation()}
 	if u.meta.Kind != "" {
 		ref := u.resourceReference()
@@ -128,7 +132,7 @@ func (u *documentUnit) addResult(severity result.Severity, field, message string
 		r.Field = &result.Field{Path: field}
 	}
 	u.setLine(&r)
-	u.results = append(u.results, r)
+	return r
 }
 
 // setLine sets the line of a result to that of its field; an info keeps the line of the object.

@@ -81,11 +81,13 @@ func mergeStringMaps(m, more map[string]string) map[string]string {
 	return out
 }
 
-// decideInjection decides for a pod in the namespace that it will live in, with every step where they are wanted. It fails where
-// Namespaces of that name do not agree about the pod.
-func (w *podInjection) decideInjection(pl *compiledPolicy, pod map[string]any, owner workload.Owner, homes []home) (decide.Pod, decide.Decision, error) {
+// decideInjection decides for a pod in the namespace that it will live in, with every step if trace is set. It fails
+// where Namespaces of that name do not agree about the pod.
+func (pl *compiledPolicy) decideInjection(
+	pod map[string]any, owner workload.Owner, homes []home, trace bool,
+) (decide.Pod, decide.Decision, error) {
 	ask := pl.decider.Decide
-	if w.in.trace {
+	if trace {
 		ask = pl.decider.Explain
 	}
 	var asked decide.Pod
@@ -174,30 +176,35 @@ func guessedNamespace(outcomes []Outcome) result.Results {
 		"if it is another one, give it with -n NAMESPACE or as defaultNamespace in the policy's spec"}}
 }
 
-// sidecarHomes returns the requests of a sidecar, one for each Namespace of the workload's namespace.
-func (w *podInjection) sidecarHomes(pl *compiledPolicy) []sidecar.Namespace {
-	var out []sidecar.Namespace
-	for _, h := range pl.namespaceCandidates(w.unit.meta.Namespace, w.cluster) {
-		out = append(out, sidecar.Namespace{Name: h.Name, Labels: h.Labels, Annotations: h.Annotations, Known: h.Known, Declared: h.declared})
-	}
-	return out
+// homesFor returns what is known about the workload's own namespace.
+func (w *podInjection) homesFor(pl *compiledPolicy) []home {
+	return pl.namespaceCandidates(w.unit.meta.Namespace, w.cluster)
 }
 
-// decideSidecar decides for a sidecar. It fails where Namespaces of the workload's namespace do not agree about the pod.
-func (w *podInjection) decideSidecar(pl *compiledPolicy, s *sidecar.Sidecar, req sidecar.Request) (sidecar.Decision, error) {
+// sidecarNamespace returns the namespace in the form that sidecars expect.
+func (h home) sidecarNamespace() sidecar.Namespace {
+	ns := h.Namespace
+	return sidecar.Namespace{
+		Name: ns.Name, Labels: ns.Labels, Annotations: ns.Annotations, Known: ns.Known, Declared: h.declared,
+	}
+}
+
+// decideSidecar decides for a sidecar, whose request is for the first home. It fails where the homes do not agree about
+// the pod.
+func decideSidecar(s *sidecar.Sidecar, req sidecar.Request, homes []home) (sidecar.Decision, error) {
 	first, err := s.Decide(req)
 	if err != nil {
 		return first, err
 	}
-	for i, ns := range w.sidecarHomes(pl)[1:] {
-		req.Namespace = ns
+	for _, h := range homes[1:] {
+		req.Namespace = h.sidecarNamespace()
 		decision, err := s.Decide(req)
 		if err != nil {
 			return first, err
 		}
 		if decision.Inject != first.Inject || decision.Fail != first.Fail {
-			homes := pl.namespaceCandidates(w.unit.meta.Namespace, w.cluster)
-			return first, namespacesDisagree(homes[0], homes[i+1], "what "+describeDecision(first)+" the sidecar "+s.Name(), "what "+describeDecision(decision)+" it")
+			one, other := describeDecision(first), describeDecision(decision)
+			return first, namespacesDisagree(homes[0], h, "what "+one+" the sidecar "+s.Name(), "what "+other+" it")
 		}
 	}
 	return first, nil

@@ -107,27 +107,28 @@ func withoutEmpty(v any) any {
 	return v
 }
 
-// sameForServer reports whether two pods are equal in everything that the API server treats as immutable, with and
-// without its defaults.
-func (w *podInjection) sameForServer(published *publishedPod, own, other map[string]any) bool {
-	if podmap.Equal(w.immutablePodFields(w.obj, own), w.immutablePodFields(published.object, other)) {
+// sameForServer reports whether an object with a pod of its own is equal to the published object with another pod, in
+// everything that the API server treats as immutable, with and without its defaults.
+func (p *publishedPod) sameForServer(obj, own, other map[string]any) bool {
+	if podmap.Equal(p.immutableFields(obj, own), p.immutableFields(p.object, other)) {
 		return true
 	}
-	return podmap.Equal(w.immutablePodFields(w.obj, w.applyPodDefaults(own)), w.immutablePodFields(published.object, w.applyPodDefaults(other)))
+	own, other = withPodDefaults(own, p.bare), withPodDefaults(other, p.bare)
+	return podmap.Equal(p.immutableFields(obj, own), p.immutableFields(p.object, other))
 }
 
-// immutablePodFields returns what cannot change of an object that has a pod.
-func (w *podInjection) immutablePodFields(obj, pod map[string]any) map[string]any {
-	if w.isBarePod() {
+// immutableFields returns what cannot change of an object that has a pod.
+func (p *publishedPod) immutableFields(obj, pod map[string]any) map[string]any {
+	if p.bare {
 		return immutablePod(pod)
 	}
 	return immutableJob(obj, pod)
 }
 
-// applyPodDefaults returns a pod with what the API server sets.
-func (w *podInjection) applyPodDefaults(pod map[string]any) map[string]any {
+// withPodDefaults returns a pod with what the API server sets.
+func withPodDefaults(pod map[string]any, bare bool) map[string]any {
 	pod = podmap.CopyMap(pod)
-	if w.isBarePod() {
+	if bare {
 		admission.Server{}.Default(pod)
 	} else {
 		admission.Server{}.DefaultTemplate(pod)

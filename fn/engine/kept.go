@@ -30,107 +30,103 @@ func followsPolicy(plans []*compiledPolicy) bool {
 	return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.policy.Spec.Jobs == v1alpha1.JobsFollow })
 }
 
-// keepPublishedWorkload decides whether a Job or bare Pod stays as it was published. pod is the result of the policies,
-// and before is the state before they were applied: their messages are retracted for a pod that is kept. It returns the
-// pod that the object gets.
-func (w *podInjection) keepPublishedWorkload(plans []*compiledPolicy, record workloadRecord, written workload.Template, pod map[string]any, before unitState) map[string]any {
+// keepPublishedWorkload decides whether a Job or bare Pod stays as it was published, instead of the result of the
+// policies: their messages are retracted for a pod that is kept.
+func (a *attempt) keepPublishedWorkload(record workloadRecord, written workload.Template) {
+	w := a.of
 	if w.in.mode == v1alpha1.ModeRemove || !isKeptTemplate(w.unit, w.template) || MayBeReplaced(w.obj) {
-		return pod
+		return
 	}
-	published := w.publishedOf(plans, record, written)
-	names := containerNamePredicate(plans)
-	i := slices.IndexFunc(published, func(p *publishedPod) bool { return w.isUnchanged(p, pod, names) })
+	published := a.publishedOf(record, written)
+	i := slices.IndexFunc(published, a.isUnchanged)
 	switch {
 	case len(published) == 0:
-		return pod
+		return
 	case i < 0:
-		w.reportReplacement(published[0])
-		return pod
+		a.reportReplacement(published[0])
+		return
 	}
-	kept := &keptPod{published[i], w.keptPod(published[i], pod)}
-	same := podmap.Equal(kept.becomes, pod) && w.wouldPinSame(kept, pod, plans)
-	if followsPolicy(plans) {
-		if !same && !w.sameForServer(kept.publishedPod, pod, kept.unpinned) {
-			w.unit.addResult(result.Warning, w.template.Field, w.describeImmutableFields()+", and spec.jobs is Follow: the API server rejects this change of the "+w.unit.meta.Kind+
-				" that is published; let it be replaced by the annotation "+HowToReplace+", or set spec.jobs to KeepPublished")
+	p := published[i]
+	kept := &keptPod{p, p.unpinned}
+	if w.isBarePod() && !p.inPlace {
+		kept.becomes = p.mergeBarePod(a.original, a.after)
+	}
+	same := podmap.Equal(kept.becomes, a.after) && a.wouldPinSame(p)
+	if followsPolicy(w.plans) {
+		if !same && !p.sameForServer(w.obj, a.after, p.unpinned) {
+			a.add(result.Warning, "", p.describeImmutable()+", and spec.jobs is Follow: the API server rejects this "+
+				"change of the "+a.unit.meta.Kind+" that is published; let it be replaced by the annotation "+
+				HowToReplace+", or set spec.jobs to KeepPublished")
 		}
-		return pod
+		return
 	}
-	w.unit.kept = kept
-	if same {
-		return kept.becomes
+	a.unit.kept = kept
+	if !same {
+		a.results = nil
+		a.objects = slices.DeleteFunc(a.objects, func(o wantedObject) bool {
+			return !a.unit.keptPodReferences(metaOf(o.obj))
+		})
+		o := &a.outcome
+		o.Action, o.Templates, o.Sidecars = Kept, nil, nil
+		o.Reason = p.keptReason(a.unit.meta.Kind, o.Image)
+		o.EarlierImage, o.Image = "", proxyImage(p.pod)
 	}
-	needed := slices.DeleteFunc(slices.Clone(w.unit.objects), func(o wantedObject) bool { return !w.unit.keptPodReferences(metaOf(o.obj)) })
-	w.unit.results, w.unit.objects = before.results, append(slices.Clip(before.objects), needed...)
-	o := w.outcome
-	o.Action, o.Templates, o.Sidecars = Kept, nil, nil
-	o.Reason = w.keptReason(kept)
-	return kept.becomes
+	a.after = kept.becomes
 }
 
-// unitState is a snapshot of an object's messages and findings.
-type unitState struct {
-	results result.Results
-	objects []wantedObject
-}
-
-func (u *documentUnit) snapshotState() unitState { return unitState{u.results, u.objects} }
-
-// describeImmutableFields describes what cannot change.
-func (w *podInjection) describeImmutableFields() string {
-	if w.isBarePod() {
+// describeImmutable describes what cannot change.
+func (p *publishedPod) describeImmutable() string {
+	if p.bare {
 		return "a Pod's spec is immutable but for images"
 	}
 	return "a Job's template is immutable"
 }
 
-// keptReason describes why a pod is kept.
-func (w *podInjection) keptReason(kept *keptPod) string {
-	reason := w.describeImmutableFields()
+// keptReason describes why the pod of an object of a kind is kept, whose proxy would have an image now.
+func (p *publishedPod) keptReason(kind, now string) string {
+	reason := p.describeImmutable()
 	switch {
-	case !kept.restored.injected:
-		reason += ", and the " + w.unit.meta.Kind + " is published without an injection"
-	case kept.inPlace && w.isBarePod():
+	case !p.restored.injected:
+		reason += ", and the " + kind + " is published without an injection"
+	case p.inPlace && p.bare:
 		reason += "; to inject the Pod again, take the injection out first (mode: Remove)"
 	default:
 		reason += ", and its own part has not changed since it was injected"
 	}
-	image, _ := containersByName(kept.pod)[proxyContainer]["image"].(string)
-	if now := w.outcome.Image; now != "" && image != "" && now != image {
+	if image := proxyImage(p.pod); now != "" && image != "" && now != image {
 		reason += " (it has " + image + ", where the policy has " + now + ")"
 	}
-	w.outcome.EarlierImage, w.outcome.Image = "", image
 	return reason
 }
 
 // isUnchanged reports whether an object's own spec is the published one, as far as the API server treats it as
-// immutable. pod is the result of the policies, whose templates name containers. If the published pod does not reveal
-// its own part exactly, it is enough that both lose the same by the injection, or that what may have been its own makes
-// them equal.
-func (w *podInjection) isUnchanged(p *publishedPod, pod map[string]any, names func(string) bool) bool {
+// immutable. If the published pod does not reveal its own part exactly, it is enough that both lose the same by the
+// injection, or that what may have been its own makes them equal.
+func (a *attempt) isUnchanged(p *publishedPod) bool {
+	obj, owner := a.of.obj, a.of.template.Owner
 	if p.inPlace {
 		if p.record.own == "" {
 			return true // no evidence
 		}
-		own, err := jobDigest(w.obj, w.original)
+		own, err := jobDigest(obj, a.original)
 		return err == nil && own == p.record.own
 	}
-	if w.sameForServer(p, w.original, p.original) {
+	if p.sameForServer(obj, a.original, p.original) {
 		return true
 	}
 	if !p.restored.injected || p.restored.undo != nil {
 		return false
 	}
-	how := restoreOptions{names: names, bare: w.isBarePod()}
-	if w.outcome.Action == Injected {
-		_, found, err := restorePod(pod, w.template.Owner, nil, how)
-		if err == nil && w.sameForServer(p, found, p.original) {
+	how := a.of.restoreOptions()
+	if a.outcome.Action == Injected {
+		_, found, err := restorePod(a.after, owner, nil, how)
+		if err == nil && p.sameForServer(obj, found, p.original) {
 			return true
 		}
 	}
 	for _, how.keep = range []inject.Keep{inject.KeepAll, inject.KeepMost} {
-		_, found, err := restorePod(p.unpinned, w.template.Owner, nil, how)
-		if err == nil && w.sameForServer(p, w.original, found) {
+		_, found, err := restorePod(p.unpinned, owner, nil, how)
+		if err == nil && p.sameForServer(obj, a.original, found) {
 			return true
 		}
 	}
@@ -138,19 +134,17 @@ func (w *podInjection) isUnchanged(p *publishedPod, pod map[string]any, names fu
 }
 
 // wouldPinSame reports whether a pod that is published would be pinned in the same way now.
-func (w *podInjection) wouldPinSame(kept *keptPod, pod map[string]any, plans []*compiledPolicy) bool {
-	scratch := &documentUnit{doc: w.unit.doc, meta: w.unit.meta, path: w.unit.path, index: w.unit.index}
-	return w.isBarePod() || podmap.Equal(w.in.pinOwn(scratch, w.template, w.original, pod, plans), kept.pod)
+func (a *attempt) wouldPinSame(p *publishedPod) bool {
+	scratch := &documentUnit{doc: a.unit.doc, meta: a.unit.meta, path: a.unit.path, index: a.unit.index}
+	return p.bare || podmap.Equal(a.of.in.pinOwn(scratch, a.of.template, a.original, a.after, a.of.plans), p.pod)
 }
 
-// keptPod returns the pod that an object gets which is kept: a Job's template as published. A Pod has its own metadata, images and other
-// fields that can change from the source. injected is the result of the policies as they are now.
-func (w *podInjection) keptPod(p *publishedPod, injected map[string]any) map[string]any {
-	if !w.isBarePod() || p.inPlace {
-		return p.unpinned
-	}
-	out := maps.Clone(w.original)
-	own, _ := w.original["metadata"].(map[string]any)
+// mergeBarePod returns the bare Pod that an object gets which is kept: it has its own metadata, images and other fields
+// that can change from the source. source is the Pod without any injection, and injected the result of the policies as
+// they are now.
+func (p *publishedPod) mergeBarePod(source, injected map[string]any) map[string]any {
+	out := maps.Clone(source)
+	own, _ := source["metadata"].(map[string]any)
 	published, _ := p.unpinned["metadata"].(map[string]any)
 	before, _ := p.original["metadata"].(map[string]any)
 	again, _ := injected["metadata"].(map[string]any)
@@ -162,7 +156,7 @@ func (w *podInjection) keptPod(p *publishedPod, injected map[string]any) map[str
 	}
 	out["metadata"] = meta
 	spec, _ := p.unpinned["spec"].(map[string]any)
-	ownSpec, _ := w.original["spec"].(map[string]any)
+	ownSpec, _ := source["spec"].(map[string]any)
 	spec = maps.Clone(spec)
 	for _, key := range []string{"activeDeadlineSeconds", "tolerations"} {
 		if v, ok := ownSpec[key]; ok {
@@ -172,7 +166,7 @@ func (w *podInjection) keptPod(p *publishedPod, injected map[string]any) map[str
 		}
 	}
 	out["spec"] = spec
-	images, had := pin.Images(w.original), pin.Images(p.original)
+	images, had := pin.Images(source), pin.Images(p.original)
 	now := pin.Images(p.unpinned)
 	maps.DeleteFunc(images, func(name, image string) bool { return had[name] == "" || had[name] == image || now[name] != had[name] })
 	return withContainerImages(out, images)
@@ -231,18 +225,16 @@ func withInjectedMetadata(own, before, injected, again any) map[string]any {
 }
 
 // reportReplacement reports that an object has to be replaced, because its own spec has changed.
-func (w *podInjection) reportReplacement(p *publishedPod) {
-	field := w.template.Field
+func (a *attempt) reportReplacement(p *publishedPod) {
+	field, since := a.field, "injected"
 	if !p.inPlace {
-		field = firstDifference(w.immutablePodFields(p.object, p.original), w.immutablePodFields(w.obj, w.original))
-		if !w.isBarePod() {
+		since = "published"
+		field = firstDifference(p.immutableFields(p.object, p.original), p.immutableFields(a.of.obj, a.original))
+		if !p.bare {
 			field = joinField("spec", field)
 		}
 	}
-	since := "published"
-	if p.inPlace {
-		since = "injected"
-	}
-	w.unit.addResult(result.Warning, field, "the "+w.unit.meta.Kind+" must be replaced: its own spec has changed since it was "+since+", and "+w.describeImmutableFields()+
-		"; it is injected again, and the API server rejects it while the old one is there: delete that first, or annotate it with "+HowToReplace)
+	a.addAt(result.Warning, field, "the "+a.unit.meta.Kind+" must be replaced: its own spec has changed since it was "+
+		since+", and "+p.describeImmutable()+"; it is injected again, and the API server rejects it while the old one "+
+		"is there: delete that first, or annotate it with "+HowToReplace)
 }

@@ -13,24 +13,23 @@ import (
 
 // dropMounts removes mounts from the original whose volumes were removed with their sidecars and are not in the
 // resulting pod. A mount of a volume that comes back stays, as any other edit does. It reports whether it removed
-// any.
-func (w *podInjection) dropMounts(becomes map[string]any) bool {
-	var gone []string
+// any. obj is the workload.
+func (r *restoredPod) dropMounts(original, becomes, obj map[string]any) (map[string]any, bool) {
+	var lost []string
 	spec, _ := becomes["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
-	has := append(podmap.Names(volumes), volumeClaimNames(w.obj)...)
-	for _, r := range w.restored.sidecars {
-		for _, name := range r.Volumes {
+	has := append(podmap.Names(volumes), volumeClaimNames(obj)...)
+	for _, record := range r.sidecars {
+		for _, name := range record.Volumes {
 			if !slices.Contains(has, name) {
-				gone = append(gone, name)
+				lost = append(lost, name)
 			}
 		}
 	}
-	if len(gone) == 0 {
-		return false
+	if len(lost) > 0 {
+		original, r.dropped = sidecar.DropMounts(original, lost)
 	}
-	w.original, w.restored.dropped = sidecar.DropMounts(w.original, gone)
-	return len(w.restored.dropped) > 0
+	return original, len(r.dropped) > 0
 }
 
 // volumeClaimNames returns the names of the volumes that a StatefulSet's pods have of its claims.
@@ -47,12 +46,12 @@ func volumeClaimNames(workload map[string]any) []string {
 }
 
 // reportLeftovers names what sidecars that were taken out may have left in the pod, and what went with them.
-func (w *podInjection) reportLeftovers() {
-	notes := w.restored.dropped
-	for _, r := range w.restored.sidecars {
-		notes = append(notes, r.Leftovers(w.template.Pod, w.original)...)
+func (r *restoredPod) reportLeftovers(report *podReport, pod, original map[string]any) {
+	notes := r.dropped
+	for _, record := range r.sidecars {
+		notes = append(notes, record.Leftovers(pod, original)...)
 	}
 	for _, n := range notes {
-		w.unit.addResult(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Message)
+		report.add(result.Warning, n.Field, "taking an earlier injection out: "+n.Message)
 	}
 }

@@ -25,35 +25,35 @@ func lintingPlan(plans []*compiledPolicy) (pl *compiledPolicy, severities lint.S
 }
 
 // lintPod checks the pod by the rules of the first policy that asks for it, and an injected one in any case by those that every injection checks.
-func (w *podInjection) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
-	pl, severities, all := lintingPlan(plans)
-	if pl == nil || !all && w.in.mode == v1alpha1.ModeRemove {
+func (a *attempt) lintPod() {
+	pl, severities, all := lintingPlan(a.of.plans)
+	if pl == nil || !all && a.of.in.mode == v1alpha1.ModeRemove {
 		return
 	}
-	input := w.lintInput(obj, pod, pl, plans)
-	if all || w.outcome.Action == Injected {
+	input := a.lintInput(a.after, pl)
+	if all || a.outcome.Action == Injected {
 		found, suppressed := lint.Check(input, severities)
-		w.locateFindings(found)
-		w.locateFindings(suppressed)
-		w.unit.results = append(w.unit.results, found...)
-		w.unit.suppressed = append(w.unit.suppressed, suppressed...)
+		a.of.locateFindings(found)
+		a.of.locateFindings(suppressed)
+		a.results = append(a.results, found...)
+		a.unit.suppressed = append(a.unit.suppressed, suppressed...)
 	}
-	if !all && !w.cluster.decides {
+	if !all && !a.of.cluster.decides {
 		return
 	}
 	if summary, ok := lint.Summarize(input); ok {
-		w.unit.summaries = append(w.unit.summaries, summary)
+		a.unit.summaries = append(a.unit.summaries, summary)
 	}
 }
 
 // summarizeRejected keeps what the rules about all workloads read of a pod that is an error, so that a reference to it is not reported as well.
-func (w *podInjection) summarizeRejected(obj, pod map[string]any, plans []*compiledPolicy) {
-	pl, _, all := lintingPlan(plans)
+func (a *attempt) summarizeRejected(pod map[string]any) {
+	pl, _, all := lintingPlan(a.of.plans)
 	if !all {
 		return
 	}
-	if summary, ok := lint.Summarize(w.lintInput(obj, pod, pl, plans)); ok {
-		w.unit.summaries = append(w.unit.summaries, summary)
+	if summary, ok := lint.Summarize(a.lintInput(pod, pl)); ok {
+		a.unit.summaries = append(a.unit.summaries, summary)
 	}
 }
 
@@ -66,20 +66,20 @@ func (w *podInjection) locateFindings(list result.Results) {
 }
 
 // lintInput is what rules read of the pod.
-func (w *podInjection) lintInput(obj, pod map[string]any, pl *compiledPolicy, plans []*compiledPolicy) lint.Input {
+func (a *attempt) lintInput(pod map[string]any, pl *compiledPolicy) lint.Input {
+	w, m, ns := a.of, a.unit.meta, a.of.homesFor(pl)[0]
 	input := lint.Input{
-		APIVersion: w.unit.meta.APIVersion, Kind: w.unit.meta.Kind, Name: w.unit.meta.Name, Namespace: w.unit.meta.Namespace,
-		Field: w.template.Field, Before: w.original, After: pod, Injected: addedContainers(w.original, pod), File: w.unit.fileLocation(),
-		Unquoted: w.unquoted,
+		APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name,
+		Namespace: ns.Name, NamespaceLabels: ns.Labels, NamespaceKnown: ns.Known,
+		Field: a.field, Before: a.original, After: pod, Injected: addedContainers(a.original, pod),
+		File: a.unit.fileLocation(), Unquoted: a.unquoted,
 	}
 	if pl.lints {
-		input.Misplaced = w.findMisplacedMetadata(plans)
+		input.Misplaced = a.findMisplacedMetadata()
 	}
-	ns := pl.namespaceCandidates(w.unit.meta.Namespace, w.cluster)[0]
-	input.Namespace, input.NamespaceLabels, input.NamespaceKnown = ns.Name, ns.Labels, ns.Known
-	if w.template.Field != "" {
-		input.Replicas = lint.Replicas(obj)
-		meta, _ := obj["metadata"].(map[string]any)
+	if a.field != "" {
+		input.Replicas = lint.Replicas(w.obj)
+		meta, _ := w.obj["metadata"].(map[string]any)
 		input.ObjectLabels, input.ObjectAnnotations = stringMap(meta["labels"]), stringMap(meta["annotations"])
 	}
 	if pl.istio != nil {
@@ -96,10 +96,10 @@ func (w *podInjection) lintInput(obj, pod map[string]any, pl *compiledPolicy, pl
 }
 
 // findMisplacedMetadata returns what the workload's own metadata has in vain for the sidecars of the policies.
-func (w *podInjection) findMisplacedMetadata(plans []*compiledPolicy) (out []lint.Misplaced) {
-	for _, pl := range plans {
+func (a *attempt) findMisplacedMetadata() (out []lint.Misplaced) {
+	for _, pl := range a.of.plans {
 		for _, s := range pl.sidecars {
-			for _, m := range s.Misplaced(w.sidecarRequest(pl)) {
+			for _, m := range s.Misplaced(a.sidecarRequest(pl, a.of.homesFor(pl)[0])) {
 				out = append(out, lint.Misplaced{Key: m.Key, Label: m.Label, Sidecar: s.Name()})
 			}
 		}

@@ -37,7 +37,9 @@ func (in *Injector) pinOwn(u *documentUnit, t workload.Template, original, pod m
 		}
 		var missing result.Results
 		pod, missing = pin.Apply(pod, own, pl.lock, pin.OnMissing(images.OnMissing))
-		(&podInjection{unit: u, template: t}).addResults(missing)
+		report := podReport{unit: u, field: t.Field}
+		report.addAll(missing)
+		u.results = append(u.results, report.results...)
 	}
 	return pod
 }

@@ -103,8 +103,8 @@ type publishedPod struct {
 	restored restoredPod
 	// record is the workload's.
 	record workloadRecord
-	// inPlace reports whether it is the input itself.
-	inPlace bool
+	// bare reports whether it is a bare Pod, and inPlace whether it is the input itself.
+	bare, inPlace bool
 }
 
 // readPublished removes the injection from a published object. It returns nil for one that cannot be read.
@@ -118,9 +118,9 @@ func (in *Injector) readPublished(obj map[string]any, names func(string) bool) *
 		return nil
 	}
 	t := templates[0]
-	p := &publishedPod{object: rest, pod: t.Pod, record: record}
+	p := &publishedPod{object: rest, pod: t.Pod, record: record, bare: len(t.Path) == 0}
 	p.unpinned, _ = pin.Restore(t.Pod, record.images[t.Field])
-	how := restoreOptions{names: names, bare: len(t.Path) == 0}
+	how := restoreOptions{names: names, bare: p.bare}
 	p.restored, p.original, err = restorePod(p.unpinned, t.Owner, record.pods[t.Field], how)
 	if err != nil {
 		return nil
@@ -130,18 +130,20 @@ func (in *Injector) readPublished(obj map[string]any, names func(string) bool) *
 
 // publishedOf returns the published state of the pod's object: all objects of its name, or otherwise the input
 // itself if it carries an injection and the published state is unknown.
-func (w *podInjection) publishedOf(plans []*compiledPolicy, record workloadRecord, written workload.Template) []*publishedPod {
+func (a *attempt) publishedOf(record workloadRecord, written workload.Template) []*publishedPod {
+	w := a.of
 	if w.in.published == nil {
 		if !w.restored.injected {
 			return nil
 		}
 		return []*publishedPod{{
-			object: w.obj, pod: written.Pod, unpinned: w.template.Pod, original: w.original, restored: w.restored, record: record, inPlace: true,
+			object: w.obj, pod: written.Pod, unpinned: w.template.Pod, original: a.original, restored: w.restored,
+			record: record, bare: w.isBarePod(), inPlace: true,
 		}}
 	}
 	var found []*publishedPod
 	for _, obj := range w.in.published.pods[publishedKeyOf(w.unit.meta)] {
-		if p := w.in.readPublished(obj, containerNamePredicate(plans)); p != nil {
+		if p := w.in.readPublished(obj, containerNamePredicate(w.plans)); p != nil {
 			found = append(found, p)
 		}
 	}

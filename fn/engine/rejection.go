@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/podvalidation"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/sidecar"
 )
 
 // rejectedError means that the API server is certain to reject the injected pod.
@@ -47,14 +49,16 @@ func (e *rejectedError) addProblemResults(u *documentUnit, field string) {
 
 // checkAccepted returns a *rejectedError where the API server is certain to reject the injected pod for something that the original does
 // not have. Mounts in the containers of sidecars are left to checkMounts.
-func (w *podInjection) checkAccepted(pod map[string]any, plans []*compiledPolicy) error {
-	if w.outcome.Action != Injected && len(w.sidecars.records) == 0 {
+func (a *attempt) checkAccepted(pod map[string]any) error {
+	if a.outcome.Action != Injected && len(a.records) == 0 {
 		return nil
 	}
-	problems := podvalidation.Added(w.original, pod, podvalidation.Options{Minor: kubernetesMinor(plans)})
-	problems = slices.DeleteFunc(problems, func(p podvalidation.Problem) bool { return p.Volume != "" && w.mayMount(p) })
-	if w.isBuiltIn() {
-		problems = append(problems, w.workloadProblems(pod)...)
+	problems := podvalidation.Added(a.original, pod, podvalidation.Options{Minor: kubernetesMinor(a.of.plans)})
+	problems = slices.DeleteFunc(problems, func(p podvalidation.Problem) bool {
+		return p.Volume != "" && a.mayMount(p)
+	})
+	if isBuiltIn(a.unit.meta) && !a.of.isBarePod() {
+		problems = append(problems, workloadProblems(a.of.obj, a.original, pod)...)
 	}
 	if len(problems) == 0 {
 		return nil
@@ -62,31 +66,25 @@ func (w *podInjection) checkAccepted(pod map[string]any, plans []*compiledPolicy
 	return &rejectedError{pod, problems}
 }
 
-// isBuiltIn reports whether the workload is of one of Kubernetes' own kinds, whose pods only a webhook changes.
-func (w *podInjection) isBuiltIn() bool {
-	return slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, w.unit.meta.APIVersion)
-}
-
-func (w *podInjection) isOfSidecar(container string) bool {
-	for _, r := range w.sidecars.records {
-		if slices.Contains(r.InitContainers, container) || slices.Contains(r.Containers, container) {
-			return true
-		}
-	}
-	return false
+// isBuiltIn reports whether a workload is of one of Kubernetes' own kinds, whose pods only a webhook changes.
+func isBuiltIn(m manifest.Meta) bool {
+	return slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, m.APIVersion)
 }
 
 // mayMount reports whether a mount without a volume is not certain to be rejected: the volume is of the workload's
 // claims, or the application mounts it, too. For a kind that is not Kubernetes' own, a controller may add it, and a
 // warning reports that.
-func (w *podInjection) mayMount(p podvalidation.Problem) bool {
+func (a *attempt) mayMount(p podvalidation.Problem) bool {
+	ofSidecar := slices.ContainsFunc(a.records, func(r sidecar.Record) bool {
+		return slices.Contains(r.InitContainers, p.Container) || slices.Contains(r.Containers, p.Container)
+	})
 	switch {
-	case w.isOfSidecar(p.Container) || slices.Contains(w.knownVolumes(nil), p.Volume):
+	case ofSidecar || slices.Contains(knownVolumes(a.of.obj, a.original, nil), p.Volume):
 		return true
-	case w.isBuiltIn():
+	case isBuiltIn(a.unit.meta):
 		return false
 	}
-	w.unit.addResult(result.Warning, joinField(w.template.Field, p.Field), p.Message+", unless a webhook or controller adds it")
+	a.add(result.Warning, p.Field, p.Message+", unless a webhook or controller adds it")
 	return true
 }
 
@@ -105,12 +103,9 @@ func kubernetesMinor(plans []*compiledPolicy) int {
 
 // workloadProblems returns what the API server rejects in the workload for what the injection has changed in the pod: labels that its selector
 // selects, and a restart policy that its kind does not have.
-func (w *podInjection) workloadProblems(pod map[string]any) (out []podvalidation.Problem) {
-	if w.isBarePod() {
-		return nil
-	}
-	spec, _ := w.obj["spec"].(map[string]any)
-	before, after := podmap.PartsOf(w.original), podmap.PartsOf(pod)
+func workloadProblems(obj, original, pod map[string]any) (out []podvalidation.Problem) {
+	spec, _ := obj["spec"].(map[string]any)
+	before, after := podmap.PartsOf(original), podmap.PartsOf(pod)
 	if !podmap.Same(before.Meta["labels"], after.Meta["labels"]) {
 		was, now := labels.Set(podmap.StringMap(before.Meta["labels"])), labels.Set(podmap.StringMap(after.Meta["labels"]))
 		if s := selectorOf(spec); s != nil && s.Matches(was) && !s.Matches(now) {
@@ -122,10 +117,11 @@ func (w *podInjection) workloadProblems(pod map[string]any) (out []podvalidation
 	if podmap.Same(before.Spec["restartPolicy"], after.Spec["restartPolicy"]) || policy == "" {
 		return out
 	}
-	job := w.unit.meta.APIVersion == "batch/v1"
-	if job == (policy == "Always") {
+	m := metaOf(obj)
+	if (m.APIVersion == "batch/v1") == (policy == "Always") {
 		out = append(out, podvalidation.Problem{Code: podvalidation.CodeRejected, Field: "spec.restartPolicy",
-			Message: fmt.Sprintf("the injection sets restartPolicy to %s, which a %s cannot have: the API server refuses the workload", policy, w.unit.meta.Kind)})
+			Message: fmt.Sprintf("the injection sets restartPolicy to %s, which a %s cannot have: "+
+				"the API server refuses the workload", policy, m.Kind)})
 	}
 	return out
 }

@@ -38,11 +38,65 @@ func (r *restoredPod) isDoubtful() bool {
 	return !r.removed.Exact && len(r.removed.Assumed)+len(r.removed.Unknown)+len(r.removed.Listed) > 0
 }
 
-// findOriginal finds the original.
-func (w *podInjection) findOriginal(plans []*compiledPolicy) error {
-	r, original, err := restorePod(w.template.Pod, w.template.Owner, w.restored.undo, restoreOptions{names: containerNamePredicate(plans), bare: w.isBarePod()})
-	w.restored, w.original = r, original
-	return err
+// reportDoubts lists what is unknown about the original. What was removed because injection sets it anyway may have
+// been the pod's own only if no record of the workload's exists, which a bare Pod cannot have. If the pod does not
+// change, only possible errors in it count.
+func (r *restoredPod) reportDoubts(report *podReport, changed, bare bool) {
+	for _, n := range r.removed.Unknown {
+		severity := result.Warning
+		if n.Hint {
+			severity = result.Info
+		}
+		if changed || n.Unrecorded {
+			report.add(severity, n.Field, "taking an earlier injection out: "+n.Reason)
+		}
+	}
+	if len(r.removed.Assumed) == 0 || !changed {
+		return
+	}
+	fields := make([]string, len(r.removed.Assumed))
+	for i, note := range r.removed.Assumed {
+		fields[i] = note.Field
+	}
+	severity := result.Info
+	if bare {
+		severity = result.Warning
+	}
+	report.add(severity, "", "taking an earlier injection out: injection sets these, and it cannot be told whether "+
+		"the pod had the same before: "+strings.Join(fields, ", "))
+}
+
+// reportListed names the containers that were removed because the status annotation lists them as injected. A
+// template of the user's own that still injects them has added them again.
+func (r *restoredPod) reportListed(report *podReport, pod map[string]any) {
+	left := containersByName(pod)
+	for _, name := range r.removed.Listed {
+		if _, there := left[name]; !there {
+			report.add(result.Warning, "", fmt.Sprintf("the container %s was taken out, as Istio's webhook does it, "+
+				"because the annotation sidecar.istio.io/status lists it as injected; none of Istio's own "+
+				"templates has it: if it is the application's, put it back and take its name out of the annotation", name))
+		}
+	}
+}
+
+// reportRemoved warns of injections that were removed from the pod although no policy of this run has them: running
+// one policy after the other leaves only the last one's injection.
+func (r *restoredPod) reportRemoved(report *podReport, plans []*compiledPolicy) {
+	const advice = "; what an earlier run injected is taken out first, so give all policies to one run"
+	for _, record := range r.sidecars {
+		has := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool {
+			return slices.ContainsFunc(pl.sidecars, func(s *sidecar.Sidecar) bool { return s.Name() == record.Name })
+		})
+		if !has {
+			report.add(result.Warning, "",
+				"the sidecar "+record.Name+" was taken out: no policy of this run has it"+advice)
+		}
+	}
+	sidecars := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return len(pl.sidecars) > 0 })
+	istio := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.istio != nil })
+	if r.istio && sidecars && !istio {
+		report.add(result.Warning, "", "Istio's proxy was taken out: no policy of this run has istio"+advice)
+	}
 }
 
 // restoreOptions control how a pod is restored.
@@ -145,48 +199,60 @@ func namesContainer(template, container string) bool {
 // namedValue matches the key name and its value, which is in double quotes, in single quotes or plain.
 var namedValue = lazyregexp.New(`\bname["']?[ \t]*:[ \t]*(?:"([^"\r\n]*)"|'([^'\r\n]*)'|([^\s,{}\[\]"'#]+))`)
 
-// attempt is one way through the policies, from one original.
+// attempt is one way through the policies, from one original. What it reports and adds counts once the unit has it.
 type attempt struct {
-	podInjection
-	unit    documentUnit
+	of *podInjection
+	podReport
 	outcome Outcome
-	after   map[string]any
+	// original is the pod without any injection, before the one that Istio's injection begins with, and after the
+	// result.
+	original, before, after map[string]any
+	// chosen are the sidecars that the pod gets, in the order of the policies, and records those that it leaves with.
+	chosen  []chosenSidecar
+	records []sidecar.Record
+	objects []wantedObject
+	// unquoted lists the annotations that write YAML into the pod, as in inject.Result; nil if no injection took
+	// place.
+	unquoted map[string][]string
 }
 
-// applyPoliciesToOriginal applies the policies to an original. It reports and records no results before they are
-// settled.
+func (w *podInjection) newAttempt(original map[string]any) *attempt {
+	return &attempt{
+		of: w, podReport: podReport{unit: w.unit, field: w.template.Field}, original: original,
+		outcome: w.in.newOutcome(w.unit, w.template.Field, Skipped, "no policy injects anything"),
+	}
+}
+
+// applyPolicies applies the policies to an original.
 //
 // A bare Pod may have a status annotation that no injection wrote: the injection replaces it, as the webhook does,
 // and has no other place to remember it. If injecting again would therefore produce a different Pod, the original
 // is recorded in it.
-func (w *podInjection) applyPoliciesToOriginal(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
-	a, err := w.attemptOnce(original, plans)
-	if err != nil || !w.isBarePod() || !hasStatus(original) || a.outcome.Action != Injected || !anyPolicyRecords(plans) {
+func (w *podInjection) applyPolicies(original map[string]any) (*attempt, error) {
+	a := w.newAttempt(original)
+	err := a.applyAllPolicies()
+	replaced := w.isBarePod() && hasStatus(original) && a.outcome.Action == Injected
+	if err != nil || !replaced || !anyPolicyRecords(w.plans) {
 		return a, err
 	}
-	_, found, err := restorePod(a.after, w.template.Owner, nil, restoreOptions{names: containerNamePredicate(plans), bare: true})
+	_, found, err := restorePod(a.after, w.template.Owner, nil, w.restoreOptions())
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	if again, err := w.attemptOnce(found, plans); err == nil && podmap.Equal(again.after, a.after) {
+	again := w.newAttempt(found)
+	if err := again.applyAllPolicies(); err == nil && podmap.Equal(again.after, a.after) {
 		return a, nil
 	}
 	a.after, err = inject.RecordOriginal(original, a.after)
 	return a, err
 }
 
-// attemptOnce applies the policies to an original, without checking whether injecting again yields the same.
-func (w *podInjection) attemptOnce(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
-	a := &attempt{podInjection: *w, unit: *w.unit, outcome: *w.outcome}
-	a.unit.results, a.unit.objects = slices.Clip(a.unit.results), slices.Clip(a.unit.objects)
-	a.podInjection.unit, a.podInjection.outcome, a.podInjection.original = &a.unit, &a.outcome, original
-	var err error
-	a.after, err = a.applyAllPolicies(plans)
-	return a, err
-}
-
 // isBarePod reports whether the pod is a Pod of its own, and no workload's.
 func (w *podInjection) isBarePod() bool { return len(w.template.Path) == 0 }
+
+func (w *podInjection) restoreOptions() restoreOptions {
+	return restoreOptions{names: containerNamePredicate(w.plans), bare: w.isBarePod()}
+}
 
 // hasStatus reports whether a pod has Istio's status annotation. An original has it only where no injection wrote it.
 func hasStatus(pod map[string]any) bool {
@@ -195,42 +261,35 @@ func hasStatus(pod map[string]any) bool {
 	return there
 }
 
-// adoptAttempt adopts an attempt's messages and findings, and returns its pod.
-func (w *podInjection) adoptAttempt(a *attempt) map[string]any {
-	u, o := w.unit, w.outcome
-	*u, *o = a.unit, a.outcome
-	*w = a.podInjection
-	w.unit, w.outcome = u, o
-	return a.after
-}
-
 // attemptUnchangedPod checks whether the pod already is the result of the policies, if what may have been its own is
-// left in it. It returns nil if the pod has to change.
-func (w *podInjection) attemptUnchangedPod(plans []*compiledPolicy, first *attempt) *attempt {
-	if first.after != nil && !podmap.Equal(imagesByName(first.after), imagesByName(w.template.Pod)) {
+// left in it. It returns nil if the pod has to change. first is the result without that, or nil.
+func (w *podInjection) attemptUnchangedPod(first map[string]any) *attempt {
+	if first != nil && !podmap.Equal(imagesByName(first), imagesByName(w.template.Pod)) {
 		return nil // another version: no original yields the present pod
 	}
-	for _, keep := range w.waysToKeep() {
-		_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoreOptions{names: containerNamePredicate(plans), keep: keep, bare: w.isBarePod()})
+	how := w.restoreOptions()
+	for _, how.keep = range w.restored.waysToKeep(how.bare) {
+		_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, how)
 		if err != nil {
 			return nil
 		}
-		if a, err := w.applyPoliciesToOriginal(least, plans); err == nil && podmap.Equal(a.after, w.template.Pod) {
+		if a, err := w.applyPolicies(least); err == nil && podmap.Equal(a.after, w.template.Pod) {
 			return a
 		}
 	}
 	return nil
 }
 
-// waysToKeep returns what may have been the pod's own in an original that is tried: all of it, all but what templates see, or, of a bare
-// Pod, one field alone. Templates see the annotations and containers of the original, so that all together may be too much.
-func (w *podInjection) waysToKeep() []inject.Keep {
+// waysToKeep returns what may have been the pod's own in an original that is tried: all of it, all but what templates
+// see, or, of a bare Pod, one field alone. Templates see the annotations and containers of the original, so that all
+// together may be too much.
+func (r *restoredPod) waysToKeep(bare bool) []inject.Keep {
 	ways := []inject.Keep{inject.KeepAll, inject.KeepMost}
-	if !w.isBarePod() {
+	if !bare {
 		return ways
 	}
 	var fields []string
-	for _, n := range slices.Concat(w.restored.removed.Unknown, w.restored.removed.Assumed) {
+	for _, n := range slices.Concat(r.removed.Unknown, r.removed.Assumed) {
 		if !slices.Contains(fields, n.Field) {
 			fields = append(fields, n.Field)
 			ways = append(ways, inject.KeepOnly(n.Field))
@@ -241,32 +300,29 @@ func (w *podInjection) waysToKeep() []inject.Keep {
 
 // withoutLeftovers returns what a bare Pod would be without what an earlier injection may have set and no other
 // would. It returns nil if the Pod has no such leftovers.
-func (w *podInjection) withoutLeftovers(plans []*compiledPolicy) map[string]any {
+func (w *podInjection) withoutLeftovers() map[string]any {
 	if !w.isBarePod() || len(w.restored.removed.Unknown) == 0 {
 		return nil
 	}
-	how := restoreOptions{names: containerNamePredicate(plans), doubtful: true, bare: true}
+	how := w.restoreOptions()
+	how.doubtful = true
 	_, without, err := restorePod(w.template.Pod, w.template.Owner, nil, how)
 	if err != nil {
 		return nil
 	}
-	if a, err := w.applyPoliciesToOriginal(without, plans); err == nil && !podmap.Equal(a.after, w.template.Pod) {
+	if a, err := w.applyPolicies(without); err == nil && !podmap.Equal(a.after, w.template.Pod) {
 		return a.after
 	}
 	return nil
 }
 
-// adoptUnchangedAttempt is adoptAttempt for a pod that stays as it is although injecting into the known original yields
-// other, nil for none: a warning names the first field in which they differ, as an earlier injection with other
-// settings may have set it.
-func (w *podInjection) adoptUnchangedAttempt(a *attempt, other map[string]any) map[string]any {
-	after := w.adoptAttempt(a)
+// reportUnchanged warns of a pod that stays as it is although injecting into the known original yields other, nil for
+// none: it names the first field in which they differ, as an earlier injection with other settings may have set it.
+func (a *attempt) reportUnchanged(other map[string]any) {
 	if other != nil {
-		field := joinField(w.template.Field, firstDifference(w.template.Pod, other))
-		w.unit.addResult(result.Warning, field,
+		a.add(result.Warning, firstDifference(a.of.template.Pod, other),
 			"taking an earlier injection out: this stays, because the pod may have had it of its own; take it out if it was injected with other settings")
 	}
-	return after
 }
 
 // onlyOrdersVolumes reports whether a bare Pod differs from the present one only in the order of its volumes, which
@@ -302,38 +358,36 @@ func imagesByName(pod map[string]any) map[string]any {
 }
 
 // applyAllPolicies applies all policies, in their order.
-func (w *podInjection) applyAllPolicies(plans []*compiledPolicy) (map[string]any, error) {
-	if err := w.chooseSidecars(plans); err != nil {
-		return nil, err
+func (a *attempt) applyAllPolicies() error {
+	if err := a.chooseSidecars(); err != nil {
+		return err
 	}
-	pod, err := w.injectSidecars(w.original, false)
+	pod, err := a.injectSidecars(a.original, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	w.before = pod
+	a.before = pod
 	record := false
-	for _, pl := range plans {
-		next, err := w.applyPlan(pl, pod)
-		if err != nil {
-			return nil, err
+	for _, pl := range a.of.plans {
+		if pod, err = a.applyPlan(pl, pod); err != nil {
+			return err
 		}
 		record = record || pl.policy.Spec.Record == v1alpha1.RecordAnnotation
-		pod = next
 	}
-	if pod, err = w.injectSidecars(pod, true); err != nil {
-		return nil, err
+	if pod, err = a.injectSidecars(pod, true); err != nil {
+		return err
 	}
-	if err = w.checkMounts(pod); err != nil {
-		return nil, err
+	if err = a.checkMounts(pod); err != nil {
+		return err
 	}
-	if err = w.checkAccepted(pod, plans); err != nil {
-		return nil, err
+	if err = a.checkAccepted(pod); err != nil {
+		return err
 	}
-	if pod, err = w.finishSidecars(pod); err != nil {
-		return nil, err
+	if a.after, err = a.finishSidecars(pod); err != nil {
+		return err
 	}
-	if w.outcome.Action == Injected && record {
-		return inject.RecordOriginal(w.original, pod)
+	if a.outcome.Action == Injected && record {
+		a.after, err = inject.RecordOriginal(a.original, a.after)
 	}
-	return pod, nil
+	return err
 }

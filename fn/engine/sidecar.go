@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
@@ -26,15 +25,6 @@ func (pl *compiledPolicy) prepareSidecars() result.Results {
 		pl.sidecars = append(pl.sidecars, compiled)
 	}
 	return results
-}
-
-// sidecarWork is what the sidecars make of one pod.
-type sidecarWork struct {
-	// chosen are those that the pod gets, in the order of the policies.
-	chosen []chosenSidecar
-	// records are the sidecars that the pod leaves with.
-	records []sidecar.Record
-	objects []wantedObject
 }
 
 // chosenSidecar is a sidecar for a pod.
@@ -67,19 +57,21 @@ func removeRecords(pod map[string]any, records []sidecar.Record, outside bool) (
 
 // chooseSidecars decides for every sidecar of every policy. All of them look at the original, so that none depends on
 // another.
-func (w *podInjection) chooseSidecars(plans []*compiledPolicy) error {
+func (a *attempt) chooseSidecars() error {
 	by := map[string]string{}
-	for _, pl := range plans {
+	for _, pl := range a.of.plans {
 		for _, s := range pl.sidecars {
-			req := w.sidecarRequest(pl)
-			decision, err := w.decideSidecar(pl, s, req)
+			homes := a.of.homesFor(pl)
+			req := a.sidecarRequest(pl, homes[0])
+			decision, err := decideSidecar(s, req, homes)
 			if err != nil {
 				return fmt.Errorf("choosing sidecar %s: %w", s.Name(), err)
 			}
 			if decision.Fail {
 				return fmt.Errorf("choosing sidecar %s: %s", s.Name(), decision.Reason)
 			}
-			w.outcome.Sidecars = append(w.outcome.Sidecars, SidecarOutcome{Name: s.Name(), Inject: decision.Inject, Reason: decision.Reason})
+			outcome := SidecarOutcome{Name: s.Name(), Inject: decision.Inject, Reason: decision.Reason}
+			a.outcome.Sidecars = append(a.outcome.Sidecars, outcome)
 			if !decision.Inject {
 				continue
 			}
@@ -88,32 +80,32 @@ func (w *podInjection) chooseSidecars(plans []*compiledPolicy) error {
 					other, pl.policy.Metadata.Name, s.Name())
 			}
 			by[s.Name()] = pl.policy.Metadata.Name
-			w.sidecars.chosen = append(w.sidecars.chosen, chosenSidecar{plan: pl, sidecar: s, request: req})
+			a.chosen = append(a.chosen, chosenSidecar{plan: pl, sidecar: s, request: req})
 		}
 	}
 	return nil
 }
 
 // sidecarRequest builds a sidecar's request for the pod.
-func (w *podInjection) sidecarRequest(pl *compiledPolicy) sidecar.Request {
-	meta, _ := w.obj["metadata"].(map[string]any)
-	m := w.unit.meta
+func (a *attempt) sidecarRequest(pl *compiledPolicy, h home) sidecar.Request {
+	meta, _ := a.of.obj["metadata"].(map[string]any)
+	m := a.unit.meta
 	return sidecar.Request{
-		Original: w.original,
+		Original: a.original,
 		Workload: sidecar.Workload{APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Namespace: m.Namespace,
 			Labels: stringMap(meta["labels"]), Annotations: stringMap(meta["annotations"])},
-		Namespace: w.sidecarHomes(pl)[0],
+		Namespace: h.sidecarNamespace(),
 		Unknown:   unknownNamespace(&pl.policy.Spec),
 	}
 }
 
 // injectSidecars injects the chosen sidecars of one side of Istio.
-func (w *podInjection) injectSidecars(pod map[string]any, outside bool) (map[string]any, error) {
-	for _, c := range w.sidecars.chosen {
+func (a *attempt) injectSidecars(pod map[string]any, outside bool) (map[string]any, error) {
+	for _, c := range a.chosen {
 		if c.sidecar.Outside() != outside {
 			continue
 		}
-		next, err := w.injectSidecar(c, pod)
+		next, err := a.injectSidecar(c, pod)
 		if err != nil {
 			return nil, fmt.Errorf("injecting sidecar %s: %w", c.sidecar.Name(), err)
 		}
@@ -122,47 +114,44 @@ func (w *podInjection) injectSidecars(pod map[string]any, outside bool) (map[str
 	return pod, nil
 }
 
-func (w *podInjection) injectSidecar(c chosenSidecar, pod map[string]any) (map[string]any, error) {
+func (a *attempt) injectSidecar(c chosenSidecar, pod map[string]any) (map[string]any, error) {
 	c.request.Pod = pod
 	got, err := c.sidecar.Inject(c.request)
 	if err != nil {
 		return nil, err
 	}
 	if got.Skip != "" {
-		w.skipSidecar(c.sidecar.Name(), got.Skip)
+		i := slices.IndexFunc(a.outcome.Sidecars, func(o SidecarOutcome) bool {
+			return o.Name == c.sidecar.Name() && o.Inject
+		})
+		a.outcome.Sidecars[i].Inject, a.outcome.Sidecars[i].Reason = false, got.Skip
 		return pod, nil
 	}
 	for _, warning := range got.Warnings {
-		w.unit.addResult(result.Warning, joinField(w.template.Field, warning.Field), "sidecar "+c.sidecar.Name()+": "+warning.Message)
+		a.add(result.Warning, warning.Field, "sidecar "+c.sidecar.Name()+": "+warning.Message)
 	}
-	w.reportDropped(got.Dropped)
+	a.addDropped(got.Dropped)
 	next := got.Pod
 	if images := c.plan.policy.Spec.Images; images != nil {
 		var missing result.Results
 		next, missing = pin.Apply(next, got.Added, c.plan.lock, pin.OnMissing(images.OnMissing))
-		w.addResults(missing)
+		a.addAll(missing)
 	}
-	record, err := c.sidecar.NewRecord(len(w.sidecars.records)+1, pod, next)
+	record, err := c.sidecar.NewRecord(len(a.records)+1, pod, next)
 	if err != nil {
 		return nil, err
 	}
-	w.sidecars.records = append(w.sidecars.records, record)
+	a.records = append(a.records, record)
 	for _, obj := range got.Objects {
-		w.sidecars.objects = append(w.sidecars.objects, wantedObject{obj: obj, sidecar: c.sidecar.Name(), owner: w.unit.resourceReference()})
+		wanted := wantedObject{obj: obj, sidecar: c.sidecar.Name(), owner: a.unit.resourceReference()}
+		a.objects = append(a.objects, wanted)
 	}
 	return next, nil
 }
 
-// skipSidecar notes that a sidecar's template left the pod alone.
-func (w *podInjection) skipSidecar(name, reason string) {
-	i := slices.IndexFunc(w.outcome.Sidecars, func(o SidecarOutcome) bool { return o.Name == name && o.Inject })
-	w.outcome.Sidecars[i].Inject, w.outcome.Sidecars[i].Reason = false, reason
-}
-
 // finishSidecars leaves the records in the pod, and reports what was done and why.
-func (w *podInjection) finishSidecars(pod map[string]any) (map[string]any, error) {
-	w.unit.objects = append(w.unit.objects, w.sidecars.objects...)
-	o := w.outcome
+func (a *attempt) finishSidecars(pod map[string]any) (map[string]any, error) {
+	o := &a.outcome
 	var names, skipped []string
 	for _, s := range o.Sidecars {
 		action := "skipped"
@@ -171,7 +160,7 @@ func (w *podInjection) finishSidecars(pod map[string]any) (map[string]any, error
 		} else {
 			skipped = append(skipped, "sidecar "+s.Name+": "+s.Reason)
 		}
-		w.unit.addResult(result.Info, w.template.Field, "sidecar "+s.Name+" "+action+": "+s.Reason)
+		a.add(result.Info, "", "sidecar "+s.Name+" "+action+": "+s.Reason)
 	}
 	switch {
 	case len(names) > 0 && o.Action != Injected:
@@ -183,27 +172,5 @@ func (w *podInjection) finishSidecars(pod map[string]any) (map[string]any, error
 	case len(skipped) > 0 && o.Decision == nil && o.Action == Skipped:
 		o.Reason = strings.Join(skipped, "; ")
 	}
-	return sidecar.Annotate(pod, w.sidecars.records)
-}
-
-// reportRemoved warns of injections that were removed from the pod although no policy of this run has them: running
-// one policy after the other leaves only the last one's injection.
-func (w *podInjection) reportRemoved(plans []*compiledPolicy) {
-	if w.in.mode == v1alpha1.ModeRemove {
-		return
-	}
-	const advice = "; what an earlier run injected is taken out first, so give all policies to one run"
-	for _, r := range w.restored.sidecars {
-		has := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool {
-			return slices.ContainsFunc(pl.sidecars, func(s *sidecar.Sidecar) bool { return s.Name() == r.Name })
-		})
-		if !has {
-			w.unit.addResult(result.Warning, w.template.Field, "the sidecar "+r.Name+" was taken out: no policy of this run has it"+advice)
-		}
-	}
-	sidecars := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return len(pl.sidecars) > 0 })
-	istio := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.istio != nil })
-	if w.restored.istio && sidecars && !istio {
-		w.unit.addResult(result.Warning, w.template.Field, "Istio's proxy was taken out: no policy of this run has istio"+advice)
-	}
+	return sidecar.Annotate(pod, a.records)
 }
