@@ -194,6 +194,13 @@ func (p *pod) removeMetadataValue(kind, name string) {
 	}
 }
 
+// dropEmpty drops labels or annotations that have become empty.
+func (p *pod) dropEmpty(kind string) {
+	if m, ok := p.meta[kind].(map[string]any); ok && len(m) == 0 {
+		delete(p.meta, kind)
+	}
+}
+
 // specListMaps returns a list of maps of the spec, such as the containers.
 func (p *pod) specListMaps(key string) []any {
 	l, _ := p.spec[key].([]any)
@@ -205,6 +212,15 @@ func (p *pod) setList(key string, l []any) {
 	if _, there := p.spec[key]; len(l) > 0 || there {
 		p.spec[key] = l
 	}
+}
+
+// setOrDrop is setList that drops a list that has become empty.
+func (p *pod) setOrDrop(key string, l []any) {
+	if len(l) == 0 && len(p.specListMaps(key)) > 0 {
+		delete(p.spec, key)
+		return
+	}
+	p.setList(key, l)
 }
 
 // findProxyContainer returns the istio-proxy container. It searches only the containers if native is false, and the

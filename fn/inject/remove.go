@@ -116,11 +116,12 @@ func Remove(req RemoveRequest) (Removed, error) {
 		p.copyBorrowedContainers()
 		return Removed{Pod: p.toPodObject()}, nil
 	}
-	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, doubtful: req.Doubtful, keep: req.Keep, bare: req.Bare}
-	if !r.readStatus() {
+	w, ok := readWriter(p, req.Names)
+	if !ok {
 		p.copyBorrowedContainers()
 		return Removed{Pod: p.toPodObject()}, nil
 	}
+	r := &removal{pod: p, req: req, writer: w, proxy: readProxy(p), removalNotes: removalNotes{keep: req.Keep}}
 	if err := r.removeInjection(); err != nil {
 		return Removed{}, err
 	}
@@ -129,32 +130,28 @@ func Remove(req RemoveRequest) (Removed, error) {
 
 // removal removes one injection.
 type removal struct {
-	pod   *pod
-	owner workload.Owner
-	names func(string) bool
-	// all, doubtful, keep and bare are the request's.
-	all, doubtful, bare bool
-	keep                Keep
-	// status lists what the injection claims to have added; writer is what is known about the version that wrote
-	// it.
-	status status
-	writer writer
-	// proxy is the injected proxy's container, with its environment as it was found.
-	proxy map[string]any
-	env   map[string]string
+	pod    *pod
+	req    RemoveRequest
+	writer *writer
+	proxy  injectedProxy
+	removalNotes
+	listed []string
+}
 
+// removalNotes are what the steps of a removal note, and what they are to leave in place.
+type removalNotes struct {
+	keep             Keep
 	assumed, unknown []Note
-	listed           []string
 }
 
 // recordAssumption notes a field that has two possible former values which mean the same.
-func (r *removal) recordAssumption(field, reason string) {
+func (r *removalNotes) recordAssumption(field, reason string) {
 	r.assumed = append(r.assumed, Note{Field: field, Reason: reason})
 }
 
 // takeKnownField reports whether to take out a field that the injection is known to set to the value that it has, and
 // notes it.
-func (r *removal) takeKnownField(field, reason string) bool {
+func (r *removalNotes) takeKnownField(field, reason string) bool {
 	if r.mustKeepField(field) {
 		return false
 	}
@@ -163,21 +160,21 @@ func (r *removal) takeKnownField(field, reason string) bool {
 }
 
 // mustKeepField reports whether a field stays in place, as it may have been the pod's own.
-func (r *removal) mustKeepField(field string) bool { return r.keep != nil && r.keep(field) }
+func (r *removalNotes) mustKeepField(field string) bool { return r.keep != nil && r.keep(field) }
 
-func (r *removal) recordUnknownValue(field, reason string) {
+func (r *removalNotes) recordUnknownValue(field, reason string) {
 	r.unknown = append(r.unknown, Note{Field: field, Reason: reason})
 }
 
 // recordUnknowableValue is recordUnknownValue for facts that no record contains either.
-func (r *removal) recordUnknowableValue(field, reason string) {
+func (r *removalNotes) recordUnknowableValue(field, reason string) {
 	r.unknown = append(r.unknown, Note{Field: field, Reason: reason, Unrecorded: true})
 }
 
 func (r *removal) removeInjection() error {
-	r.readProxy()
-	lost := r.proxy == nil && (slices.Contains(r.status.Containers, proxyContainer) || slices.Contains(r.status.InitContainers, proxyContainer))
-	r.writer.detectWriterVersion(r)
+	s := &r.writer.status
+	lost := r.proxy.container == nil && slices.Contains(slices.Concat(s.Containers, s.InitContainers), proxyContainer)
+	r.writer.detectVersion(r.pod, r.proxy)
 	own, err := overridesOf(r.pod)
 	if err != nil {
 		return err
@@ -185,20 +182,21 @@ func (r *removal) removeInjection() error {
 	own.addNulls(r.pod)
 	r.recordDiscardedValues()
 	r.noteOpenShift(own)
-	for i := range own.Containers {
-		own.Containers[i] = r.userOverrideContainer(own.Containers[i])
-	}
-	for i := range own.InitContainers {
-		own.InitContainers[i] = r.userOverrideContainer(own.InitContainers[i])
+	for _, list := range [][]any{own.Containers, own.InitContainers} {
+		for i := range list {
+			list[i] = userOverrideContainer(r.pod, list[i])
+		}
 	}
 	r.removeContainers(own)
 	r.pod.copyBorrowedContainers()
-	r.restoreProbes()
+	probes := probeRestorer{pod: r.pod, proxy: r.proxy, removalNotes: &r.removalNotes, bare: r.req.Bare}
+	probes.restoreProbes()
 	r.removeVolumes()
 	r.removePullSecrets()
 	r.restoreSecurity()
 	r.restoreDNS()
-	r.restoreAnnotations()
+	annotations := annotationRestorer{pod: r.pod, writer: r.writer, proxy: r.proxy, removalNotes: &r.removalNotes}
+	annotations.restoreAnnotations()
 	r.restoreLabels()
 	if lost {
 		// Records omit what the proxy itself reveals, so they cannot supply it.
@@ -207,23 +205,6 @@ func (r *removal) removeInjection() error {
 		}
 	}
 	return nil
-}
-
-// readProxy keeps what the injected proxy knows about the pod.
-func (r *removal) readProxy() {
-	r.env = map[string]string{}
-	r.proxy = r.pod.findProxyContainer(true)
-	if r.proxy == nil {
-		return
-	}
-	env, _ := r.proxy["env"].([]any)
-	for _, e := range env {
-		m, _ := e.(map[string]any)
-		name, _ := m["name"].(string)
-		if value, ok := m["value"].(string); ok {
-			r.env[name] = value
-		}
-	}
 }
 
 // recordDiscardedValues notes the fields whose former values Istio up to 1.8 discards.
@@ -241,7 +222,7 @@ const sharedUsers = 1_000_000
 
 // noteOpenShift notes that the user ID of the pod's own proxy settings is lost if it was the namespace's.
 func (r *removal) noteOpenShift(own overrides) {
-	context, _ := r.proxy["securityContext"].(map[string]any)
+	context, _ := r.proxy.container["securityContext"].(map[string]any)
 	user, _ := context["runAsUser"].(int64)
 	for key, list := range map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers} {
 		if user >= sharedUsers && podmap.Find(list, proxyContainer) != nil {
@@ -250,9 +231,9 @@ func (r *removal) noteOpenShift(own overrides) {
 	}
 }
 
-// userOverrideContainer returns a container of the overrides annotation as the user wrote it.
-func (r *removal) userOverrideContainer(noted any) any {
-	injected := r.pod.findContainerNamed(noted)
+// userOverrideContainer returns a container of a pod's overrides annotation as the user wrote it.
+func userOverrideContainer(p *pod, noted any) any {
+	injected := p.findContainerNamed(noted)
 	return withoutTypedZeros(ownAsWritten(withRestoredImage(noted, injected), injected))
 }
 

@@ -12,16 +12,14 @@ import (
 
 // removeContainers removes the injected containers and restores those of the user that they covered.
 func (r *removal) removeContainers(own overrides) {
-	lists := map[string][]string{containersKey: r.status.Containers, initContainersKey: r.status.InitContainers}
-	back := map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers}
 	for _, key := range []string{containersKey, initContainersKey} {
-		for _, name := range lists[key] {
-			if mine := podmap.Find(back[key], name); mine != nil {
+		for _, name := range r.writer.status.containersForKey(key) {
+			if mine := podmap.Find(own.containersForKey(key), name); mine != nil {
 				r.restoreUserContainer(key, name, mine)
 				continue
 			}
 			if r.canRemoveContainer(key, name) {
-				r.setOrDrop(key, r.removeOneNamed(r.pod.specListMaps(key), name))
+				r.pod.setOrDrop(key, r.writer.removeOneNamed(r.pod.specListMaps(key), name))
 			}
 		}
 	}
@@ -33,7 +31,7 @@ func (r *removal) canRemoveContainer(key, name string) bool {
 	if isIstioContainer(name) || name == bootstrapContainer || podmap.Find(r.pod.specListMaps(key), name) == nil {
 		return true
 	}
-	if r.all || r.writer.custom || r.names != nil && r.names(name) {
+	if r.req.All || r.writer.custom || r.req.Names != nil && r.req.Names(name) {
 		r.listed = append(r.listed, name)
 		return true
 	}
@@ -44,8 +42,8 @@ func (r *removal) canRemoveContainer(key, name string) bool {
 // removeOneNamed returns a list without the element of a name. From Istio 1.9 the name is unique; before, the injected
 // one is nearest to where it was added, which is the end, except for istio-validation, which comes first in most
 // versions and identifies itself.
-func (r *removal) removeOneNamed(list []any, name string) []any {
-	if !r.writer.appended {
+func (w *writer) removeOneNamed(list []any, name string) []any {
+	if !w.appended {
 		return podmap.Without(list, name)
 	}
 	named := func(e any) bool { return hasName(e, name) }
@@ -96,7 +94,7 @@ func (r *removal) restoreUserContainer(key, name string, own map[string]any) {
 		own = withMatchingZeros(own, podmap.Find(list, name))
 	}
 	if isIstioContainer(name) {
-		r.setOrDrop(key, podmap.Without(list, name))
+		r.pod.setOrDrop(key, podmap.Without(list, name))
 		r.pod.spec[to] = append(r.pod.specListMaps(to), own)
 		if len(r.pod.specListMaps(to)) > 1 {
 			r.recordAssumption("spec."+to, fmt.Sprintf("the container %s of the pod's own was put last; where it was cannot be known", name))

@@ -26,9 +26,8 @@ func KeepEdits(undo podmap.Undo, injected, found map[string]any) (podmap.Undo, [
 		return undo, nil, err
 	}
 	undo.Patch = podmap.CopyMap(undo.Patch)
-	e := &edits{removal: removal{pod: p}, found: found}
-	e.readProxy()
-	e.probersByPath, e.readable = e.readOriginalProbers()
+	e := &edits{pod: p, found: found}
+	e.probersByPath, e.readable = readProxy(p).originalProbers()
 	spec, _ := undo.Patch["spec"].(map[string]any)
 	for _, key := range []string{containersKey, initContainersKey} {
 		list, _ := spec[key].([]any)
@@ -46,7 +45,8 @@ func KeepEdits(undo podmap.Undo, injected, found map[string]any) (podmap.Undo, [
 
 // edits compares a record with the pod that it is about.
 type edits struct {
-	removal
+	pod *pod
+	removalNotes
 	found         map[string]any
 	probersByPath map[string]map[string]any
 	readable      bool

@@ -4,7 +4,6 @@
 package inject
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -19,35 +18,40 @@ const (
 
 // restoreLabels removes the injected labels.
 func (r *removal) restoreLabels() {
-	if before, known := r.formerLabels(); known {
+	if before, known := r.proxy.formerLabels(); known && r.writer.appended {
 		r.restoreFormerLabels(before)
-		r.dropEmpty("labels")
+		r.pod.dropEmpty("labels")
 		return
 	}
 	const note = "it has the value that injection sets"
 	drop := func(name, value string) {
-		if v, ok := r.pod.label(name); ok && v == value && r.takeKnownField("metadata.labels["+name+"]", note) {
-			r.pod.removeMetadataValue("labels", name)
+		if v, ok := r.pod.label(name); ok && v == value {
+			r.removeLabel(name, note)
 		}
 	}
 	drop("security.istio.io/tlsMode", "istio")
-	drop(canonicalRevisionLabel, r.labelValueOr("latest", "app.kubernetes.io/version", "version"))
-	for _, name := range canonicalNames(r.labelValueOr(r.workloadOwnerName(), "app.kubernetes.io/name", "app")) {
+	drop(canonicalRevisionLabel, firstLabelValue(r.pod, "latest", "app.kubernetes.io/version", "version"))
+	workload, known := r.proxy.env["ISTIO_META_WORKLOAD_NAME"]
+	if !known {
+		workload = workloadName(r.req.Owner, r.pod)
+	}
+	for _, name := range canonicalNames(firstLabelValue(r.pod, workload, "app.kubernetes.io/name", "app")) {
 		drop(canonicalNameLabel, name)
 	}
 	r.recordDerivedLabels(canonicalRevisionLabel, canonicalNameLabel)
-	if strings.Contains(r.env["PROXY_CONFIG"], "ISTIO_META_ENABLE_HBONE") {
+	if strings.Contains(r.proxy.env["PROXY_CONFIG"], "ISTIO_META_ENABLE_HBONE") {
 		drop("networking.istio.io/tunnel", "http")
 	}
-	if v, ok := r.pod.label(networkLabel); ok && v == r.env[networkEnv] && !r.writer.surelyOutsideVersions(8, newestWriter) {
-		if r.doubtful {
+	network, ok := r.pod.label(networkLabel)
+	if ok && network == r.proxy.env[networkEnv] && !r.writer.surelyOutsideVersions(8, newestWriter) {
+		if r.req.Doubtful {
 			r.pod.removeMetadataValue("labels", networkLabel)
 		} else {
 			r.recordUnknownValue("metadata.labels["+networkLabel+"]", "it stays; injection sets it from its configuration, or takes it from the pod; take it out if it was injected")
 		}
 	}
-	r.revisionLabel()
-	r.dropEmpty("labels")
+	r.restoreRevision()
+	r.pod.dropEmpty("labels")
 }
 
 // recordDerivedLabels notes labels with values that injection would not assign to the pod as it is. They are the pod's
@@ -79,53 +83,33 @@ func (r *removal) restoreFormerLabels(before map[string]string) {
 	}
 }
 
-// revisionLabel removes the revision label if it only names the default revision. Istio 1.6 to 1.10 set it.
-func (r *removal) revisionLabel() {
-	const name = istioRevision
-	v, ok := r.pod.label(name)
-	if !ok || r.writer.surelyOutsideVersions(6, 10) && !r.gatewayRevision(v) {
-		return
+// restoreRevision removes the revision label if it only names the default revision. Istio 1.6 to 1.10 set it.
+func (r *removal) restoreRevision() {
+	const field = "metadata.labels[" + istioRevision + "]"
+	v, ok := r.pod.label(istioRevision)
+	byGateway := ok && r.writer.setsRevisionLabel(v)
+	switch {
+	case !ok || r.writer.surelyOutsideVersions(6, 10) && !byGateway:
+	case byGateway:
+		r.removeLabel(istioRevision, "the gateway template sets it")
+	case v == "" || v == "default":
+		r.removeLabel(istioRevision, "it names the default revision, as injection sets it")
+	case r.mustKeepField(field):
+	case r.writer.appended:
+		r.pod.removeMetadataValue("labels", istioRevision)
+		r.recordUnknownValue(field,
+			"removed: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
+	default:
+		r.recordUnknownValue(field,
+			"it stays; injection may have set it, or the pod may have chosen its revision with it")
 	}
-	if r.gatewayRevision(v) {
-		if r.takeKnownField("metadata.labels["+name+"]", "the gateway template sets it") {
-			r.pod.removeMetadataValue("labels", name)
-		}
-		return
-	}
-	if v == "" || v == "default" {
-		if r.takeKnownField("metadata.labels["+name+"]", "it names the default revision, as injection sets it") {
-			r.pod.removeMetadataValue("labels", name)
-		}
-		return
-	}
-	if r.mustKeepField("metadata.labels[" + name + "]") {
-		return
-	}
-	if r.writer.appended {
+}
+
+// removeLabel removes a label that the injection is known to set to the value that it has.
+func (r *removal) removeLabel(name, note string) {
+	if r.takeKnownField("metadata.labels["+name+"]", note) {
 		r.pod.removeMetadataValue("labels", name)
-		r.recordUnknownValue("metadata.labels["+name+"]", "removed: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
-		return
 	}
-	r.recordUnknownValue("metadata.labels["+name+"]", "it stays; injection may have set it, or the pod may have chosen its revision with it")
-}
-
-// gatewayRevision reports whether the gateway template of 1.11 to 1.17 sets the label of the revision to a value.
-func (r *removal) gatewayRevision(v string) bool {
-	return r.writer.usesTemplatePrefix("gateway") && r.writer.surelyWithinVersions(11, 17) && r.status.Revision != nil && v == *r.status.Revision
-}
-
-// formerLabels returns the pod's own labels if the proxy received them, as it did from Istio's own templates up to
-// 1.8.
-func (r *removal) formerLabels() (map[string]string, bool) {
-	text, ok := r.env[labelsEnv]
-	if !ok || !r.writer.appended {
-		return nil, false
-	}
-	out := map[string]string{}
-	if err := json.Unmarshal([]byte(strings.TrimSpace(text)), &out); err != nil {
-		return nil, false
-	}
-	return out, true
 }
 
 // isIstiosLabel reports whether injection by Istio up to 1.8 sets a label of this name.
@@ -138,24 +122,14 @@ func isIstiosLabel(name string) bool {
 	}
 }
 
-func (r *removal) labelValueOr(otherwise string, keys ...string) string {
+// firstLabelValue is the value of the first of some labels that the pod has with one.
+func firstLabelValue(p *pod, otherwise string, keys ...string) string {
 	for _, key := range keys {
-		if v, ok := r.pod.label(key); ok && v != "" {
+		if v, _ := p.label(key); v != "" {
 			return v
 		}
 	}
 	return otherwise
-}
-
-func (r *removal) workloadOwnerName() string {
-	if v, ok := r.env["ISTIO_META_WORKLOAD_NAME"]; ok {
-		return v
-	}
-	if r.owner.Name != "" {
-		return r.owner.Name
-	}
-	name, _ := r.pod.meta["name"].(string)
-	return name
 }
 
 // canonicalNames are the forms in which versions write a canonical name: whole, and cut to the length of a label.

@@ -12,17 +12,18 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// metadataEnv is a variable of the proxy that has the pod's annotations as they were. Istio's own templates set it for a
-// long time (it is in those of 1.5 to 1.10 and no more in those of 1.24), unless the pod has no annotations.
-const metadataEnv = "ISTIO_METAJSON_ANNOTATIONS"
-
-// labelsEnv is the same for the pod's labels.
-const labelsEnv = "ISTIO_METAJSON_LABELS"
+// annotationRestorer takes the injected annotations out of a pod, and restores the pod's own.
+type annotationRestorer struct {
+	pod    *pod
+	writer *writer
+	proxy  injectedProxy
+	*removalNotes
+}
 
 // restoreAnnotations removes the injected annotations and restores the pod's own.
-func (r *removal) restoreAnnotations() {
+func (r *annotationRestorer) restoreAnnotations() {
 	injected := r.injectedAnnotations()
-	before, known := r.formerAnnotations()
+	before, known := r.proxy.formerAnnotations(r.writer.appended)
 	if known {
 		r.addTraffic(injected)
 	}
@@ -55,7 +56,7 @@ func (r *removal) restoreAnnotations() {
 	if own, had := before[statusAnnotation]; had && !listsSomething(own) {
 		r.pod.setMetadataValue("annotations", statusAnnotation, own) // it existed before and no injection wrote it
 	}
-	r.dropEmpty("annotations")
+	r.pod.dropEmpty("annotations")
 	if !known && len(r.pod.annotations()) > 0 && !r.writer.surelyOutsideVersions(4, newestWriter) {
 		r.recordAssumption("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
 	}
@@ -63,8 +64,8 @@ func (r *removal) restoreAnnotations() {
 
 // removeAppArmorProfiles removes the annotations about containers that were taken out, which the configuration puts on pods: the API
 // server rejects those of containers that the pod lacks. before are the annotations that the pod is known to have had.
-func (r *removal) removeAppArmorProfiles(before map[string]string) {
-	for _, container := range slices.Concat(r.status.InitContainers, r.status.Containers) {
+func (r *annotationRestorer) removeAppArmorProfiles(before map[string]string) {
+	for _, container := range slices.Concat(r.writer.status.InitContainers, r.writer.status.Containers) {
 		name := podmap.AppArmorPrefix + container
 		_, has := r.pod.annotation(name)
 		_, had := before[name]
@@ -80,7 +81,7 @@ func (r *removal) removeAppArmorProfiles(before map[string]string) {
 
 // recordLaterAnnotations names annotations that the pod did not have when it was injected, and that are not known to be
 // an injection's.
-func (r *removal) recordLaterAnnotations(before map[string]string, injected map[string]formerAnnotation) {
+func (r *annotationRestorer) recordLaterAnnotations(before map[string]string, injected map[string]formerAnnotation) {
 	for _, name := range podmap.SortedKeys(r.pod.annotations()) {
 		_, had := before[name]
 		_, ours := injected[name]
@@ -97,31 +98,6 @@ func listsSomething(text string) bool {
 	return err == nil && s.listsAnything()
 }
 
-// dropEmpty drops labels or annotations that have become empty.
-func (r *removal) dropEmpty(kind string) {
-	if m, ok := r.pod.meta[kind].(map[string]any); ok && len(m) == 0 {
-		delete(r.pod.meta, kind)
-	}
-}
-
-// formerAnnotations returns the pod's own annotations if the proxy received them.
-func (r *removal) formerAnnotations() (map[string]string, bool) {
-	text, ok := r.env[metadataEnv]
-	_, stock := r.env["JWT_POLICY"]
-	_, labels := r.env[labelsEnv]
-	if !ok && r.writer.appended && (stock || labels) {
-		return nil, true // Istio's own templates of 1.2 to 1.8 write the variable unless there are no annotations
-	}
-	if !ok {
-		return nil, false
-	}
-	out := map[string]string{}
-	if err := json.Unmarshal([]byte(strings.TrimSpace(text)), &out); err != nil {
-		return nil, false
-	}
-	return out, true
-}
-
 // formerAnnotation is what an annotation was before.
 type formerAnnotation struct {
 	value string
@@ -131,17 +107,20 @@ type formerAnnotation struct {
 }
 
 // injectedAnnotations are the pod's annotations that are an injection's, with what they were before.
-func (r *removal) injectedAnnotations() map[string]formerAnnotation {
+func (r *annotationRestorer) injectedAnnotations() map[string]formerAnnotation {
 	out := map[string]formerAnnotation{}
 	r.prometheusAnnotations(out)
 	r.containerAnnotations(out)
 	r.trafficAnnotations(out)
 	r.networksAnnotation(out)
 	r.templatesAnnotations(out)
-	if v, ok := r.pod.annotation("istio.io/rev"); ok && r.status.Revision != nil && v == *r.status.Revision && !r.writer.surelyWithinVersions(11, 15) {
-		out["istio.io/rev"] = formerAnnotation{note: "it names the revision, as the templates since 1.16 do"}
+	own, ok := r.pod.annotation(istioRevision)
+	revision := r.writer.status.Revision
+	if ok && revision != nil && own == *revision && !r.writer.surelyWithinVersions(11, 15) {
+		out[istioRevision] = formerAnnotation{note: "it names the revision, as the templates since 1.16 do"}
 	}
-	if _, ok := r.pod.annotation(securePortAnnotation); ok && strings.Contains(r.env["PROXY_CONFIG"], securePortEnv) {
+	_, ok = r.pod.annotation(securePortAnnotation)
+	if ok && strings.Contains(r.proxy.env["PROXY_CONFIG"], securePortEnv) {
 		out[securePortAnnotation] = formerAnnotation{}
 	}
 	return out
@@ -149,7 +128,7 @@ func (r *removal) injectedAnnotations() map[string]formerAnnotation {
 
 // templatesAnnotations adds the annotations set by the templates for proxyless gRPC, and notes what other templates
 // may have changed.
-func (r *removal) templatesAnnotations(out map[string]formerAnnotation) {
+func (r *annotationRestorer) templatesAnnotations(out map[string]formerAnnotation) {
 	for _, name := range r.writer.templates {
 		if v, _ := r.pod.annotation(rewriteProbesAnnotation); v == "false" && strings.HasPrefix(name, "grpc-") {
 			out[rewriteProbesAnnotation] = formerAnnotation{note: "the template " + name + " sets it"}
@@ -161,13 +140,13 @@ func (r *removal) templatesAnnotations(out map[string]formerAnnotation) {
 }
 
 // prometheusAnnotations adds the Prometheus annotations if they point to the agent.
-func (r *removal) prometheusAnnotations(out map[string]formerAnnotation) {
+func (r *annotationRestorer) prometheusAnnotations(out map[string]formerAnnotation) {
 	path, _ := r.pod.annotation(prometheusPrefix + prometheusPath)
 	scrape, _ := r.pod.annotation(prometheusPrefix + prometheusScrape)
 	if path != mergedPath || scrape != "true" || r.writer.newest < 6 {
 		return
 	}
-	own, had, err := r.readOriginalPrometheus()
+	own, had, err := r.proxy.originalPrometheus()
 	if err != nil { // the pod's own value of the variable wins over the injection's, whatever it is
 		r.recordUnknownValue("metadata.annotations["+prometheusPrefix+"*]", fmt.Sprintf("they point to the agent as injection sets them, and what they were cannot be read: %v; set them again", err))
 		return
@@ -205,11 +184,11 @@ const appContainersEnv = "ISTIO_META_APP_CONTAINERS"
 // containerAnnotations adds the annotations that name the application's first container, the present one or the one
 // at the time of the injection. The latter is removed in any case, as it would name a container that may no longer
 // exist.
-func (r *removal) containerAnnotations(out map[string]formerAnnotation) {
+func (r *annotationRestorer) containerAnnotations(out map[string]formerAnnotation) {
 	if r.writer.appended {
 		return
 	}
-	first, _, _ := strings.Cut(r.env[appContainersEnv], ",")
+	first, _, _ := strings.Cut(r.proxy.env[appContainersEnv], ",")
 	var app string
 	for _, name := range podmap.Names(r.pod.specListMaps(containersKey)) {
 		if name != proxyContainer {
@@ -238,16 +217,12 @@ const (
 	trafficPrefix          = "traffic.sidecar.istio.io/"
 )
 
-// trafficAnnotations adds the annotations that configure what the CNI plugin redirects, if they have their
-// defaults. Such a pod has istio-validation, or is of a version whose kube-inject always set them.
-func (r *removal) trafficAnnotations(out map[string]formerAnnotation) {
-	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.writer.appended {
+// trafficAnnotations adds the annotations that configure what the CNI plugin redirects, if they have their defaults.
+func (r *annotationRestorer) trafficAnnotations(out map[string]formerAnnotation) {
+	if _, ok := r.pod.annotation(interceptionAnnotation); !ok || !r.writer.configuresTraffic() {
 		return
 	}
-	if _, ok := r.pod.annotation(interceptionAnnotation); !ok {
-		return
-	}
-	ports := []string{"*", r.containerPorts()}
+	ports := []string{"*", containerPorts(r.pod)}
 	defaults := map[string][]string{
 		interceptionAnnotation:                    {"REDIRECT"},
 		trafficPrefix + "includeOutboundIPRanges": {"*"},
@@ -264,7 +239,7 @@ func (r *removal) trafficAnnotations(out map[string]formerAnnotation) {
 	}
 	const exclude = trafficPrefix + "excludeInboundPorts"
 	if v, ok := r.pod.annotation(exclude); ok {
-		own := withoutPort(v, r.statusPort())
+		own := withoutPort(v, ownStatusPort(r.pod))
 		if own != v {
 			out[exclude] = formerAnnotation{value: own, had: own != "", note: note}
 		}
@@ -272,8 +247,8 @@ func (r *removal) trafficAnnotations(out map[string]formerAnnotation) {
 }
 
 // addTraffic adds the annotations for the CNI plugin whatever their value: what they were is known.
-func (r *removal) addTraffic(out map[string]formerAnnotation) {
-	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.writer.appended {
+func (r *annotationRestorer) addTraffic(out map[string]formerAnnotation) {
+	if !r.writer.configuresTraffic() {
 		return
 	}
 	for name := range r.pod.annotations() {
@@ -284,9 +259,9 @@ func (r *removal) addTraffic(out map[string]formerAnnotation) {
 }
 
 // containerPorts are the TCP ports of the pod's containers, as includeInboundPorts of the templates lists them.
-func (r *removal) containerPorts() string {
+func containerPorts(p *pod) string {
 	var out []string
-	for _, e := range r.pod.specListMaps(containersKey) {
+	for _, e := range p.specListMaps(containersKey) {
 		c, _ := e.(map[string]any)
 		ports, _ := c["ports"].([]any)
 		for _, e := range ports {
@@ -299,9 +274,9 @@ func (r *removal) containerPorts() string {
 	return strings.Join(out, ",")
 }
 
-// statusPort is the agent's port, as text.
-func (r *removal) statusPort() string {
-	if v, ok := r.pod.annotation(statusPortAnnotation); ok {
+// ownStatusPort is the agent's port according to the pod, as text.
+func ownStatusPort(p *pod) string {
+	if v, ok := p.annotation(statusPortAnnotation); ok {
 		return v
 	}
 	return "15020"
@@ -318,9 +293,9 @@ func withoutPort(list, port string) string {
 const networksAnnotationName = "k8s.v1.cni.cncf.io/networks"
 
 // networksAnnotation removes Istio's network from Multus' annotation, inverting how it was added.
-func (r *removal) networksAnnotation(out map[string]formerAnnotation) {
+func (r *annotationRestorer) networksAnnotation(out map[string]formerAnnotation) {
 	v, ok := r.pod.annotation(networksAnnotationName)
-	if !ok || !slices.Contains(r.status.InitContainers, validationContainer) {
+	if !ok || !slices.Contains(r.writer.status.InitContainers, validationContainer) {
 		return
 	}
 	for _, network := range []string{"istio-cni", "default/istio-cni"} {

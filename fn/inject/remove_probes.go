@@ -8,13 +8,20 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/podmap"
 )
 
+// probeRestorer restores the probes of a pod that the agent of the injected proxy answers.
+type probeRestorer struct {
+	pod   *pod
+	proxy injectedProxy
+	*removalNotes
+	bare bool
+}
+
 // restoreProbes puts the application's own probes back in place of those that the agent answers.
-func (r *removal) restoreProbes() {
-	probers, readable := r.readOriginalProbers()
+func (r *probeRestorer) restoreProbes() {
+	probers, readable := r.proxy.originalProbers()
 	for _, key := range []string{containersKey, initContainersKey} {
 		for _, e := range r.pod.specListMaps(key) {
 			c, _ := e.(map[string]any)
@@ -23,7 +30,7 @@ func (r *removal) restoreProbes() {
 				probe := k.probeOfContainer(c)
 				action, _ := probe["httpGet"].(map[string]any)
 				path, own := httpPath(probe), fmt.Sprintf(k.path, name)
-				renamed := path != own && k.isAgentProbe(path) && fmt.Sprint(action["port"]) == r.statusPort()
+				renamed := path != own && k.isAgentProbe(path) && fmt.Sprint(action["port"]) == ownStatusPort(r.pod)
 				if path != own && !renamed {
 					continue
 				}
@@ -41,38 +48,8 @@ func (r *removal) restoreProbes() {
 	}
 }
 
-// readOriginalProbers returns the actions of the pod's own probes by the path under which the agent answers, in one
-// form for all versions: httpGet, tcpSocket or grpc. It reports false for an unreadable variable: the pod's own value
-// of it overrides the injection's, whatever it is.
-func (r *removal) readOriginalProbers() (map[string]map[string]any, bool) {
-	text, ok := r.env[probersEnv]
-	if !ok {
-		return nil, true
-	}
-	v, err := manifest.Decode([]byte(text))
-	all, ok := v.(map[string]any)
-	if err != nil || !ok {
-		return nil, false
-	}
-	out := map[string]map[string]any{}
-	for path, v := range all {
-		p, ok := v.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		_, get := p["httpGet"]
-		_, socket := p["tcpSocket"]
-		_, grpc := p["grpc"]
-		if !get && !socket && !grpc {
-			p = map[string]any{"httpGet": p} // up to 1.4
-		}
-		out[path] = p
-	}
-	return out, true
-}
-
 // restoreProbe restores one probe. c is the container that has it.
-func (r *removal) restoreProbe(field string, c, probe, action, own map[string]any) {
+func (r *probeRestorer) restoreProbe(field string, c, probe, action, own map[string]any) {
 	for _, kind := range []string{"tcpSocket", "grpc"} {
 		if a, ok := own[kind].(map[string]any); ok {
 			delete(probe, "httpGet")
@@ -117,7 +94,7 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 
 // restoreNamedPort replaces a port number by the name that the container has for it, if it has one and the pod is not a
 // bare Pod: the agent only knows the number. Both mean the same.
-func (r *removal) restoreNamedPort(field string, c, action map[string]any) {
+func (r *probeRestorer) restoreNamedPort(field string, c, action map[string]any) {
 	ports, _ := c["ports"].([]any)
 	for _, e := range ports {
 		m, _ := e.(map[string]any)
@@ -141,12 +118,12 @@ const podPortsEnv = "ISTIO_META_POD_PORTS"
 
 // noteFormerPort replaces a port number by the name it had when the pod was injected, if no container has this
 // number any more and this one still has a port of that name: its number was changed since.
-func (r *removal) noteFormerPort(field string, c, action map[string]any) {
+func (r *probeRestorer) noteFormerPort(field string, c, action map[string]any) {
 	var former []struct {
 		Name          string `json:"name"`
 		ContainerPort int64  `json:"containerPort"`
 	}
-	if err := json.Unmarshal([]byte(r.env[podPortsEnv]), &former); err != nil || r.hasPort(action["port"]) {
+	if err := json.Unmarshal([]byte(r.proxy.env[podPortsEnv]), &former); err != nil || hasPort(r.pod, action["port"]) {
 		return
 	}
 	lost := ""
@@ -166,10 +143,10 @@ func (r *removal) noteFormerPort(field string, c, action map[string]any) {
 	}
 }
 
-// hasPort reports whether a container has a port of a number.
-func (r *removal) hasPort(number any) bool {
+// hasPort reports whether a container of the pod has a port of a number.
+func hasPort(p *pod, number any) bool {
 	for _, key := range []string{containersKey, initContainersKey} {
-		for _, e := range r.pod.specListMaps(key) {
+		for _, e := range p.specListMaps(key) {
 			c, _ := e.(map[string]any)
 			ports, _ := c["ports"].([]any)
 			if podmap.FindBy(ports, "containerPort", number) != nil {
@@ -178,17 +155,4 @@ func (r *removal) hasPort(number any) bool {
 		}
 	}
 	return false
-}
-
-// readOriginalPrometheus returns the pod's own Prometheus settings as the proxy knows them.
-func (r *removal) readOriginalPrometheus() (scrapeSettings, bool, error) {
-	text, ok := r.env[prometheusEnv]
-	if !ok {
-		return scrapeSettings{}, false, nil
-	}
-	var s scrapeSettings
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return s, false, fmt.Errorf("reading %s of the injected proxy: %w", prometheusEnv, err)
-	}
-	return s, true, nil
 }

@@ -12,22 +12,13 @@ import (
 // removePullSecrets removes the injected pull secrets. From Istio 1.9 they are merged by name, so one of the pod's
 // own looks the same.
 func (r *removal) removePullSecrets() {
-	list := r.pod.specListMaps("imagePullSecrets")
-	for _, name := range r.status.ImagePullSecrets {
+	list := r.pod.specListMaps(pullSecretsKey)
+	for _, name := range r.writer.status.ImagePullSecrets {
 		if r.writer.appended || podmap.Find(list, name) != nil && r.takeKnownField("spec.imagePullSecrets["+name+"]", "injection names it; the pod may have named it too") {
-			list = r.removeOneNamed(list, name)
+			list = r.writer.removeOneNamed(list, name)
 		}
 	}
-	r.setOrDrop("imagePullSecrets", list)
-}
-
-// setOrDrop sets a list of the spec, or drops it if it is empty without the injection.
-func (r *removal) setOrDrop(key string, list []any) {
-	if len(list) == 0 && len(r.pod.specListMaps(key)) > 0 {
-		delete(r.pod.spec, key)
-		return
-	}
-	r.pod.setList(key, list)
+	r.pod.setOrDrop(pullSecretsKey, list)
 }
 
 // restoreSecurity removes what injection sets from the pod's security context. An empty one is the pod's own: no
@@ -54,34 +45,20 @@ func (r *removal) restoreGroup(context map[string]any) {
 	if context["fsGroup"] != istioGroup {
 		return
 	}
-	w := &r.writer
+	w := r.writer
 	switch {
-	case w.surelyWithinVersions(5, 12) && !w.usesTemplatePrefix("grpc-"), w.newest < 5 && w.oldest > 0 && r.usesSDS():
+	case w.surelyWithinVersions(5, 12) && !w.usesTemplatePrefix("grpc-"),
+		w.newest < 5 && w.oldest > 0 && r.proxy.usesSDS():
 		if !r.mustKeepField(field) {
 			delete(context, "fsGroup")
 			r.recordUnknownValue(field, "removed 1337, which this version of Istio sets on every pod; if the pod had a group of its own before, Istio overwrote it, and it cannot be restored")
 		}
-	case w.surelyOutsideVersions(1, 18), w.newest < 5 && !r.usesSDS():
-	case r.doubtful:
+	case w.surelyOutsideVersions(1, 18), w.newest < 5 && !r.proxy.usesSDS():
+	case r.req.Doubtful:
 		delete(context, "fsGroup")
 	default:
 		r.recordUnknownValue(field, "1337 stays; some versions of Istio set it, and the pod may have it of its own; take it out if it was injected")
 	}
-}
-
-// usesSDS reports whether the proxy gets its certificates from a node agent, for whose socket versions before 1.5 need the
-// group.
-func (r *removal) usesSDS() bool {
-	if r.env["SDS_ENABLED"] == "true" {
-		return true
-	}
-	mounts, _ := r.proxy["volumeMounts"].([]any)
-	for _, name := range podmap.Names(mounts) {
-		if strings.HasPrefix(name, "sds") {
-			return true
-		}
-	}
-	return false
 }
 
 // isPortSysctl reports whether sysctls are what the gateway template sets.

@@ -26,23 +26,24 @@ func (r *removal) removeVolumes() {
 		}
 	}
 	list := r.pod.specListMaps("volumes")
-	for _, name := range r.status.Volumes {
+	for _, name := range r.writer.status.Volumes {
 		if r.writer.appended {
-			list = r.removeOneNamed(list, name)
+			list = r.writer.removeOneNamed(list, name)
 			continue
 		}
-		if own := r.volumeWithoutDefaults(podmap.Find(list, name)); own != nil && r.countNamedElements(list, name) < 2 {
+		single := len(podmap.Without(list, name)) >= len(list)-1
+		if own := r.volumeWithoutDefaults(podmap.Find(list, name)); own != nil && single {
 			r.recordUnknownValue("spec.volumes["+name+"]", "the pod has a volume of its own under this name of Istio's; what is not Istio's of it stays")
 			list = replaceNamedElement(list, name, own)
 			continue
 		}
-		if by, ok := mounted[name]; ok && r.countNamedElements(list, name) < 2 {
+		if by, ok := mounted[name]; ok && single {
 			r.recordUnknownValue("spec.volumes["+name+"]", fmt.Sprintf("the container %s still mounts it, so it stays; what injection changed in it cannot be known", by))
 			continue
 		}
-		list = r.removeOneNamed(list, name)
+		list = r.writer.removeOneNamed(list, name)
 	}
-	r.setOrDrop("volumes", list)
+	r.pod.setOrDrop("volumes", list)
 }
 
 // istioVolumes are the volumes of Istio's templates, with the sources and their fields that those set (source:
@@ -113,7 +114,7 @@ const defaultFileMode = int64(420)
 // field that the API server always sets and no template of Istio's. Where everything that may be the pod's own is kept,
 // defaults are, too.
 func (r *removal) hasServerDefaults() bool {
-	_, defaulted := r.proxy["terminationMessagePath"]
+	_, defaulted := r.proxy.container["terminationMessagePath"]
 	return defaulted && !r.mustKeepField("spec.volumes")
 }
 
@@ -126,14 +127,4 @@ func replaceNamedElement(list []any, name string, by map[string]any) []any {
 		}
 	}
 	return out
-}
-
-func (r *removal) countNamedElements(list []any, name string) int {
-	n := 0
-	for _, e := range list {
-		if m, _ := e.(map[string]any); m["name"] == name {
-			n++
-		}
-	}
-	return n
 }

@@ -20,6 +20,8 @@ import (
 // writer is what a pod reveals about its injection: the minors of Istio that may have written it, and the templates
 // that were used.
 type writer struct {
+	// status lists what the injection claims to have added.
+	status         status
 	oldest, newest int
 	// appended reports that it is of Istio up to 1.8, which added at the end of lists and did not merge.
 	appended bool
@@ -38,7 +40,7 @@ var stockTemplates = []string{"sidecar", "sidecar-spire", "spire", "gateway", "g
 // imageTag finds the minor of Istio in the tag of a proxy's image: 1.31.1, v1.24-alpha.abc, 1.22.3-distroless.
 var imageTag = lazyregexp.New(`^v?1\.(\d{1,3})(?:[.-]|$)`)
 
-// readStatus reads the status annotation and reports whether an injection wrote it. The annotation alone is no
+// readWriter reads a pod's status annotation and reports whether an injection wrote it. The annotation alone is no
 // evidence: it may have been copied from another pod or written by hand, and then the containers that it lists are
 // the user's. So something that it lists has to be in the pod as injections leave it (see listsInjected). An
 // annotation from before lists were written is recognisable by its text, and its names have never changed; in that
@@ -48,25 +50,25 @@ var imageTag = lazyregexp.New(`^v?1\.(\d{1,3})(?:[.-]|$)`)
 // webhook does with such a pod: what the annotation can be read to list is hidden from the templates, and they are
 // merged over it; an own istio-proxy that is not listed overrides the templates, and no annotation records it
 // (source: reapplyOverwrittenContainers and parseStatus in pkg/kube/inject/webhook.go of Istio 1.17 to 1.31).
-func (r *removal) readStatus() bool {
-	text, _ := r.pod.annotation(statusAnnotation)
+func readWriter(p *pod, names func(container string) bool) (*writer, bool) {
+	w := &writer{appended: true}
+	text, _ := p.annotation(statusAnnotation)
 	if strings.HasPrefix(text, unlistedStatus) {
-		r.status = status{InitContainers: legacyNames[initContainersKey], Containers: legacyNames[containersKey], Volumes: legacyNames["volumes"]}
-		r.writer.appended = true
-		return isProxy(podmap.Find(r.pod.specListMaps(containersKey), proxyContainer))
+		w.status = status{InitContainers: legacyNames[initContainersKey], Containers: legacyNames[containersKey]}
+		w.status.Volumes = legacyNames["volumes"]
+		return w, isProxy(podmap.Find(p.specListMaps(containersKey), proxyContainer))
 	}
 	var version struct {
 		Version *string `json:"version"`
 	}
 	// No injection has ever written a key in other letters, which the webhook would read all the same.
-	var s status
-	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &s); err != nil {
-		return false
+	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &w.status); err != nil {
+		return w, false
 	}
 	_ = json.Unmarshal([]byte(text), &version)
-	r.status, r.writer.appended = s, version.Version != nil
-	r.readTemplates()
-	return r.listsInjected()
+	w.appended = version.Version != nil
+	w.readTemplates(p)
+	return w, w.listsInjected(p, names)
 }
 
 // unlistedStatus is the prefix of a status annotation written by Istio before 1.0, which contains no lists.
@@ -75,31 +77,30 @@ const unlistedStatus = "injected-version-"
 // listsInjected reports whether something that the status lists is in the pod as injections leave it: one of
 // Istio's containers or volumes with what its templates set, a container that the pod's overrides annotation
 // mentions, or one that a template names which is not Istio's.
-func (r *removal) listsInjected() bool {
-	own, _ := overridesOf(r.pod)
-	for key, back := range map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers} {
-		listed := r.status.Containers
-		if key == initContainersKey {
-			listed = r.status.InitContainers
-		}
-		for _, name := range listed {
-			c := podmap.Find(r.pod.specListMaps(key), name)
+func (w *writer) listsInjected(p *pod, names func(container string) bool) bool {
+	own, _ := overridesOf(p)
+	for _, key := range []string{containersKey, initContainersKey} {
+		for _, name := range w.status.containersForKey(key) {
+			c := podmap.Find(p.specListMaps(key), name)
 			istios := isIstioContainer(name) || name == bootstrapContainer
 			switch {
 			case c == nil:
-			case podmap.Find(back, name) != nil, r.writer.custom, istios && isInjected(c), !istios && r.names != nil && r.names(name):
+			case podmap.Find(own.containersForKey(key), name) != nil, w.custom, istios && isInjected(c),
+				!istios && names != nil && names(name):
 				return true
 			}
 		}
 	}
-	for _, name := range r.status.Volumes {
-		if v := podmap.Find(r.pod.specListMaps("volumes"), name); v != nil && (r.writer.custom || isInjectedVolume(v)) {
+	for _, name := range w.status.Volumes {
+		if v := podmap.Find(p.specListMaps("volumes"), name); v != nil && (w.custom || isInjectedVolume(v)) {
 			return true
 		}
 	}
 	// A template may add only this.
-	only := len(r.status.Containers)+len(r.status.InitContainers)+len(r.status.Volumes) == 0
-	return only && slices.ContainsFunc(r.status.ImagePullSecrets, func(name string) bool { return podmap.Find(r.pod.specListMaps(pullSecretsKey), name) != nil })
+	only := len(w.status.Containers)+len(w.status.InitContainers)+len(w.status.Volumes) == 0
+	return only && slices.ContainsFunc(w.status.ImagePullSecrets, func(name string) bool {
+		return podmap.Find(p.specListMaps(pullSecretsKey), name) != nil
+	})
 }
 
 // isInjected reports whether a container with one of Istio's names has what its templates print: the agent that
@@ -130,22 +131,22 @@ func isProxy(c map[string]any) bool {
 	return strings.HasPrefix(name, "proxy")
 }
 
-// detectWriterVersion finds out what can be known of the version and the templates.
-func (w *writer) detectWriterVersion(r *removal) {
+// detectVersion finds out what can be known of the version.
+func (w *writer) detectVersion(p *pod, proxy injectedProxy) {
 	switch {
 	case w.appended:
 		w.oldest, w.newest = 0, 8
-	case r.status.Revision == nil:
+	case w.status.Revision == nil:
 		w.oldest, w.newest = 9, 10
 	default:
 		w.oldest, w.newest = 11, newestWriter
 	}
-	_, policy := r.env["JWT_POLICY"]
-	_, canonical := r.pod.label(canonicalRevisionLabel)
+	_, policy := proxy.env["JWT_POLICY"]
+	_, canonical := p.label(canonicalRevisionLabel)
 	if w.appended && (policy || canonical) {
 		w.oldest = 5 // Istio's own templates have the variable since then, and its code sets the label
 	}
-	image, _ := r.proxy["image"].(string)
+	image, _ := proxy.container["image"].(string)
 	if _, tag, tagged := strings.Cut(path.Base(image), ":"); tagged {
 		if m := imageTag.FindStringSubmatch(tag); m != nil {
 			if minor, err := strconv.Atoi(m[1]); err == nil && minor >= w.oldest && minor <= w.newest {
@@ -156,17 +157,28 @@ func (w *writer) detectWriterVersion(r *removal) {
 }
 
 // readTemplates reads which templates the pod names.
-func (r *removal) readTemplates() {
-	list, ok := r.pod.annotation(istio.TemplatesAnnotationName)
+func (w *writer) readTemplates(p *pod) {
+	list, ok := p.annotation(istio.TemplatesAnnotationName)
 	if !ok {
 		return
 	}
-	w := &r.writer
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
 		w.templates = append(w.templates, name)
 		w.custom = w.custom || !slices.Contains(stockTemplates, name)
 	}
+}
+
+// setsRevisionLabel reports whether the gateway template of 1.11 to 1.17 sets the label of the revision to a value.
+func (w *writer) setsRevisionLabel(v string) bool {
+	revision := w.status.Revision
+	return w.usesTemplatePrefix("gateway") && w.surelyWithinVersions(11, 17) && revision != nil && v == *revision
+}
+
+// configuresTraffic reports whether the injection sets the annotations that configure what the CNI plugin redirects:
+// the pod has istio-validation, or is of a version whose kube-inject always set them.
+func (w *writer) configuresTraffic() bool {
+	return w.appended || slices.Contains(w.status.InitContainers, validationContainer)
 }
 
 // surelyWithinVersions reports whether all versions that may have written the pod are in a range.
