@@ -298,8 +298,8 @@ func TestWavesAsStages(t *testing.T) {
 	at := Access{Insecure: true}
 	mux := http.NewServeMux()
 	mux.Handle("/", s.Admin(at))
-	mux.Handle("/pull-requests", s.identifyPrincipal(at, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.writePage(w, r, s.pages.pulls, "Pull requests", pullsData{Promotions: given.limitedForPage()})
+	mux.Handle("/pull-requests", s.newGuard().identifyPrincipal(at, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.pages.writePage(w, r, s.pages.pulls, "Pull requests", pullsData{Promotions: given.limitedForPage()})
 	})))
 	ts := httptest.NewServer(mux)
 	t.Cleanup(ts.Close)

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/daemon/prune"
+	"github.com/prerig/prerig/pipeline/promotion"
 	"github.com/prerig/prerig/pipeline/server/access"
 	"github.com/prerig/prerig/pipeline/server/signin"
 )
@@ -39,59 +41,72 @@ type confirmData struct {
 	PlanError string
 }
 
+// actionHandler performs the actions of the page's buttons.
+type actionHandler struct {
+	pages    *pageWriter
+	views    *pipelineViews
+	runs     *runControl
+	catalogs *catalogHandler
+	promoter *promotion.Promoter // nil for none
+	// api serves the API, which performs some of them.
+	api   http.Handler
+	audit *access.Audit
+	log   *slog.Logger
+}
+
 // performPageAction performs the action of a button of the page.
-func (s *Server) performPageAction(w http.ResponseWriter, r *http.Request) {
+func (h *actionHandler) performPageAction(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		s.writeFailurePage(w, r, http.StatusBadRequest, "The form is too large, or is none.")
+		h.pages.writeFailurePage(w, r, http.StatusBadRequest, "The form is too large, or is none.")
 		return
 	}
 	wanted := r.PostForm.Get("action")
-	if !s.isOwnForm(r) {
-		s.recordAuditLine(r, "form "+cutText(wanted, 40), nil, access.Refused, "the form was not given to who sends it")
-		s.writeFailurePage(w, r, http.StatusForbidden, "This form was made for another session. Go back, load the page again, and try once more.")
+	if !h.pages.forms.isOwnForm(r) {
+		recordAuditLine(h.audit, r, "form "+cutText(wanted, 40), nil, access.Refused, "the form was not given to who sends it")
+		h.pages.writeFailurePage(w, r, http.StatusForbidden, "This form was made for another session. Go back, load the page again, and try once more.")
 		return
 	}
 	a, ok := findAction(wanted)
-	if !ok || !s.supportsAction(a) {
-		s.writeFailurePage(w, r, http.StatusBadRequest, "There is no such button.")
+	if !ok {
+		h.pages.writeFailurePage(w, r, http.StatusBadRequest, "There is no such button.")
 		return
 	}
-	names, err := s.pipelinesChosenInForm(r, a)
+	names, err := h.pipelinesChosenInForm(r, a)
 	code := http.StatusBadRequest
 	if err == nil {
-		code, err = s.checkAction(requestPrincipal(r), a, names)
+		code, err = h.checkAction(requestPrincipal(r), a, names)
 	}
 	if err != nil {
-		s.recordAuditLine(r, a.Name, names, access.Refused, err.Error())
-		s.writeFailurePage(w, r, code, errorAsSentence(err))
+		recordAuditLine(h.audit, r, a.Name, names, access.Refused, err.Error())
+		h.pages.writeFailurePage(w, r, code, errorAsSentence(err))
 		return
 	}
 	if a.Asks != nil {
-		a.Question = a.Asks(s, names)
+		a.Question = a.Asks(h, names)
 	}
 	digest := digestOf(a.Name, names)
 	if confirmed := r.PostForm.Get("confirmed"); (a.Question != "" || len(names) > 1) && confirmed != digest {
 		data := confirmData{
-			Action: a, Names: names, Scope: r.PostForm.Get("scope"), Digest: digest, CSRF: s.formOf(r), To: signin.LocalPath(r.PostForm.Get("to")), Changed: confirmed != "",
+			Action: a, Names: names, Scope: r.PostForm.Get("scope"), Digest: digest, CSRF: h.pages.forms.formToken(r), To: signin.LocalPath(r.PostForm.Get("to")), Changed: confirmed != "",
 		}
-		data.Plans, data.PlanError = s.planOf(r, a, names)
-		s.writePage(w, r, s.pages.confirm, a.Label, data)
+		data.Plans, data.PlanError = h.planOf(r, a, names)
+		h.pages.writePage(w, r, h.pages.confirm, a.Label, data)
 		return
 	}
-	s.finishAction(w, r, a, names)
+	h.finishAction(w, r, a, names)
 }
 
 // pipelinesChosenInForm returns the names that a form is about, sorted: those it lists, or those of a list for which
 // the user may perform the action.
-func (s *Server) pipelinesChosenInForm(r *http.Request, a action) ([]string, error) {
+func (h *actionHandler) pipelinesChosenInForm(r *http.Request, a action) ([]string, error) {
 	names := slices.Clone(r.PostForm["name"])
 	if scope := r.PostForm.Get("scope"); scope != "" {
 		values, err := url.ParseQuery(scope)
 		if err != nil {
 			return nil, errors.New("the form names a list that is none")
 		}
-		names = s.namesInList(requestPrincipal(r), readQuery(values), a)
+		names = h.views.namesInList(requestPrincipal(r), readQuery(values), a)
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > maxPipelines {
@@ -107,36 +122,36 @@ func digestOf(name string, pipelines []string) string {
 }
 
 // finishAction does it and leads back to where the button was.
-func (s *Server) finishAction(w http.ResponseWriter, r *http.Request, a action, names []string) {
+func (h *actionHandler) finishAction(w http.ResponseWriter, r *http.Request, a action, names []string) {
 	if a.Route != "" {
-		code, err := s.postAPI(r, a.Route, Request{Pipelines: names})
+		code, err := postAPI(h.api, r, a.Route, Request{Pipelines: names})
 		if err != nil {
-			s.writeFailurePage(w, r, code, errorAsSentence(err))
+			h.pages.writeFailurePage(w, r, code, errorAsSentence(err))
 			return
 		}
-		s.redirectToPage(w, r, a, names)
+		h.redirectToPage(w, r, a, names)
 		return
 	}
-	err := a.Do(s, r.Context(), names)
+	err := a.Do(h, r.Context(), names)
 	switch {
 	case errors.Is(err, prune.ErrNotGone):
-		s.recordAuditLine(r, a.Name, names, access.Refused, err.Error())
-		s.writeFailurePage(w, r, http.StatusNotFound, errorAsSentence(err))
+		recordAuditLine(h.audit, r, a.Name, names, access.Refused, err.Error())
+		h.pages.writeFailurePage(w, r, http.StatusNotFound, errorAsSentence(err))
 		return
 	case err != nil:
-		s.recordAuditLine(r, a.Name, names, access.Failed, err.Error())
-		s.writeFailurePage(w, r, http.StatusServiceUnavailable, "It could not be stored; try it again.")
+		recordAuditLine(h.audit, r, a.Name, names, access.Failed, err.Error())
+		h.pages.writeFailurePage(w, r, http.StatusServiceUnavailable, "It could not be stored; try it again.")
 		return
 	}
-	s.recordAuditLine(r, a.Name, names, access.Done, "")
-	s.Log.Info("done on the page", "action", a.Name, "pipelines", len(names))
-	s.redirectToPage(w, r, a, names)
+	recordAuditLine(h.audit, r, a.Name, names, access.Done, "")
+	h.log.Info("done on the page", "action", a.Name, "pipelines", len(names))
+	h.redirectToPage(w, r, a, names)
 }
 
 // redirectToPage redirects to the page with the button, which reports what was done.
-func (s *Server) redirectToPage(w http.ResponseWriter, r *http.Request, a action, names []string) {
-	if err := s.Store.Sync(r.Context()); err != nil {
-		s.Log.Debug("the page may show what was before", "error", err)
+func (h *actionHandler) redirectToPage(w http.ResponseWriter, r *http.Request, a action, names []string) {
+	if err := h.views.store.Sync(r.Context()); err != nil {
+		h.log.Debug("the page may show what was before", "error", err)
 	}
 	setSecurityHeaders(w, "")
 	http.Redirect(w, r, addNoticeToURL(signin.LocalPath(r.PostForm.Get("to")), a.Name, len(names)), http.StatusSeeOther)

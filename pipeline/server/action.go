@@ -4,8 +4,10 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,7 +34,7 @@ type action struct {
 	// Question is asked before it is done, with the pipelines below; "" asks only where it is about several.
 	Question string
 	// Asks returns the question about some pipelines where it is not the same for all, "" where none is asked; it may be nil.
-	Asks func(s *Server, pipelines []string) string
+	Asks func(h *actionHandler, pipelines []string) string
 	// LabelFor returns the button text for a pipeline, or "" for Label; it may be nil.
 	LabelFor func(p Pipeline) string
 	// Done describes what happened, after the number of pipelines.
@@ -44,11 +46,10 @@ type action struct {
 	// Role does.
 	IsOffered func(p Pipeline, spec *v1alpha1.RenderPipeline) bool
 	// Plan returns what it would do, which is shown with the question; nil shows the pipelines alone.
-	Plan func(s *Server, r *http.Request, pipelines []string) ([]planData, error)
+	Plan func(h *actionHandler, r *http.Request, pipelines []string) ([]planData, error)
 	// Do does it with pipelines that the request may do it with.
-	Do func(s *Server, ctx context.Context, pipelines []string) error
-	// Route is the path of the API that performs, checks and records it, instead of Do. If the server does not have
-	// it, the button is not shown.
+	Do func(h *actionHandler, ctx context.Context, pipelines []string) error
+	// Route is the path of the API that performs, checks and records it, instead of Do.
 	Route string
 }
 
@@ -57,32 +58,36 @@ var actions = []action{
 	{
 		Name: "retry", Label: "Retry", Done: "asked to try again", Role: access.Operate,
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return isBad(p.State) },
-		Plan:      (*Server).planPutBack, Asks: (*Server).askPutBack, LabelFor: func(p Pipeline) string {
+		Plan:      (*actionHandler).planPutBack, Asks: (*actionHandler).askPutBack, LabelFor: func(p Pipeline) string {
 			if p.State == StateDrifted {
 				return "Put back…"
 			}
 			return ""
 		},
-		Do: func(s *Server, ctx context.Context, names []string) error {
-			return s.reconcileFromPage(ctx, names, true)
+		Do: func(h *actionHandler, ctx context.Context, names []string) error {
+			return h.reconcileFromPage(ctx, names, true)
 		},
 	},
 	{
 		Name: "reconcile", Label: "Reconcile", Done: "asked to look at the source now", Role: access.Operate,
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return !isBad(p.State) && !p.Suspended },
-		Do: func(s *Server, ctx context.Context, names []string) error {
-			return s.reconcileFromPage(ctx, names, false)
+		Do: func(h *actionHandler, ctx context.Context, names []string) error {
+			return h.reconcileFromPage(ctx, names, false)
 		},
 	},
 	{
 		Name: "suspend", Label: "Suspend", Done: "suspended", Role: access.Operate,
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return !p.Suspended },
-		Do:        func(s *Server, ctx context.Context, names []string) error { return s.setSuspended(ctx, names, true) },
+		Do: func(h *actionHandler, ctx context.Context, names []string) error {
+			return h.runs.setSuspended(ctx, names, true)
+		},
 	},
 	{
 		Name: "resume", Label: "Resume", Done: "resumed", Role: access.Operate,
 		IsOffered: func(p Pipeline, spec *v1alpha1.RenderPipeline) bool { return p.Suspended && !spec.Spec.Suspend },
-		Do:        func(s *Server, ctx context.Context, names []string) error { return s.setSuspended(ctx, names, false) },
+		Do: func(h *actionHandler, ctx context.Context, names []string) error {
+			return h.runs.setSuspended(ctx, names, false)
+		},
 	},
 	{
 		Name: "promote", Label: "Promote", Done: "promoted", Role: access.Operate, Route: "/api/v1/promote",
@@ -94,21 +99,23 @@ var actions = []action{
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return !p.Suspended && len(p.Status.Published) > 0 },
 	},
 	{
-		Name: "rollback", Label: "Roll back", Done: "asked to be rolled back", Role: access.Operate, Route: "/api/v1/rollback", Plan: (*Server).planRollback,
+		Name: "rollback", Label: "Roll back", Done: "asked to be rolled back", Role: access.Operate, Route: "/api/v1/rollback", Plan: (*actionHandler).planRollback,
 		Question:  "Take back what was published last of these? They are on hold afterwards. Others that were published with them go back, too.",
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return len(p.Status.Published) > 0 },
 	},
 	{
 		Name: "remove", Label: "Approve", Done: "approved for removal", Role: access.Administer, Subject: ofRemoval,
 		Question: "Remove what is published of these, as their deletion policies say? This deletes files, and a cluster that follows them deletes the objects.",
-		Do: func(s *Server, ctx context.Context, names []string) error {
-			return s.confirmRemovals(ctx, names, false)
+		Do: func(h *actionHandler, ctx context.Context, names []string) error {
+			return h.catalogs.confirmRemovals(ctx, names, false)
 		},
 	},
 	{
 		Name: "orphan", Label: "Leave files", Done: "approved to go without their files", Role: access.Administer, Subject: ofRemoval,
 		Question: "Forget these, and leave the files that they have published? No pipeline owns the files then.",
-		Do:       func(s *Server, ctx context.Context, names []string) error { return s.confirmRemovals(ctx, names, true) },
+		Do: func(h *actionHandler, ctx context.Context, names []string) error {
+			return h.catalogs.confirmRemovals(ctx, names, true)
+		},
 	},
 }
 
@@ -122,17 +129,17 @@ func isBad(state string) bool {
 	return slices.Contains([]string{StateInvalid, StateFailing, StateStalled, StateDrifted}, state)
 }
 
-func (s *Server) reconcileFromPage(ctx context.Context, names []string, force bool) error {
-	s.Catalog.Wake()
-	_, err := s.requestRuns(ctx, names, force)
+func (h *actionHandler) reconcileFromPage(ctx context.Context, names []string, force bool) error {
+	h.views.catalog.Wake()
+	_, err := h.runs.requestRuns(ctx, names, force)
 	return err
 }
 
-func (s *Server) confirmRemovals(ctx context.Context, names []string, orphan bool) error {
-	if s.Keeper == nil {
+func (h *catalogHandler) confirmRemovals(ctx context.Context, names []string, orphan bool) error {
+	if h.keeper == nil {
 		return prune.ErrNotGone
 	}
-	return s.Keeper.Confirm(ctx, names, orphan)
+	return h.keeper.Confirm(ctx, names, orphan)
 }
 
 // findAction returns the action with a name.
@@ -148,12 +155,12 @@ func findAction(name string) (action, bool) {
 type button struct{ Name, Label string }
 
 // buttonsOf returns the buttons that a user has for a pipeline. A user who cannot submit forms has none.
-func (s *Server) buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []button) {
+func buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []button) {
 	if e.Err != nil || e.Pipeline == nil || requestOf(r).credential == "" {
 		return nil
 	}
 	for _, a := range actions {
-		if a.Subject == ofPipeline && s.supportsAction(a) && requestPrincipal(r).May(a.Role, e.Pipeline.Metadata.Namespace) && (a.IsOffered == nil || a.IsOffered(p, e.Pipeline)) {
+		if a.Subject == ofPipeline && requestPrincipal(r).May(a.Role, e.Pipeline.Metadata.Namespace) && (a.IsOffered == nil || a.IsOffered(p, e.Pipeline)) {
 			label := ""
 			if a.LabelFor != nil {
 				label = a.LabelFor(p)
@@ -166,9 +173,9 @@ func (s *Server) buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []
 
 // buttonsForAll returns the buttons of a subject for several pipelines, restricted to those that the user may
 // change.
-func (s *Server) buttonsForAll(r *http.Request, of subject) (out []button) {
+func buttonsForAll(r *http.Request, of subject) (out []button) {
 	for _, a := range actions {
-		if a.Subject == of && s.supportsAction(a) && requestOf(r).credential != "" && requestPrincipal(r).MaySomewhere(a.Role) {
+		if a.Subject == of && requestOf(r).credential != "" && requestPrincipal(r).MaySomewhere(a.Role) {
 			out = append(out, button{a.Name, a.Label})
 		}
 	}
@@ -177,30 +184,57 @@ func (s *Server) buttonsForAll(r *http.Request, of subject) (out []button) {
 
 // checkAction returns the status code of the answer and why the user may not perform an action on pipelines; a
 // pipeline that they may not see is treated as non-existent.
-func (s *Server) checkAction(who access.Principal, a action, names []string) (code int, err error) {
+func (h *actionHandler) checkAction(who access.Principal, a action, names []string) (code int, err error) {
 	if len(names) == 0 {
 		return http.StatusBadRequest, errors.New("no pipeline is chosen")
 	}
 	if a.Subject == ofRemoval {
-		err := checkRemovable(who, names)
-		switch {
-		case errors.Is(err, prune.ErrNotGone):
-			return http.StatusNotFound, err
-		case err != nil:
-			return http.StatusForbidden, err
-		}
-		return 0, nil
+		err = checkRemovable(who, names)
+		return codeOfError(err), err
 	}
 	for _, name := range names {
-		e, ok := s.visibleEntry(who, name)
-		switch {
-		case !ok:
-			return http.StatusNotFound, fmt.Errorf("there is no pipeline %s", name)
-		case e.Err != nil:
-			return http.StatusNotFound, e.Err
-		case !who.May(a.Role, e.Pipeline.Metadata.Namespace):
-			return http.StatusForbidden, fmt.Errorf("changing pipeline %s: %w", name, errNotYours)
+		if code, err = h.views.checkRole(who, a.Role, name); err != nil {
+			return code, err
 		}
 	}
 	return 0, nil
 }
+
+// postAPI posts to a route of the API as the sender of a request. The error is the API's.
+func postAPI(api http.Handler, r *http.Request, path string, body Request) (code int, err error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return http.StatusInternalServerError, fmt.Errorf("asking the API: %w", err)
+	}
+	asked, err := http.NewRequestWithContext(r.Context(), http.MethodPost, path, bytes.NewReader(text))
+	if err != nil {
+		return http.StatusInternalServerError, fmt.Errorf("asking the API: %w", err)
+	}
+	asked.RemoteAddr, asked.Host, asked.TLS = r.RemoteAddr, r.Host, r.TLS
+	for _, name := range []string{"Sec-Fetch-Site", "Origin"} { // the origin of the form was already checked, and is checked again
+		if value := r.Header.Get(name); value != "" {
+			asked.Header.Set(name, value)
+		}
+	}
+	answer := &answerBuffer{header: http.Header{}, code: http.StatusOK}
+	api.ServeHTTP(answer, asked)
+	if answer.code >= 300 {
+		var failed struct{ Error string }
+		if json.Unmarshal(answer.body.Bytes(), &failed) != nil || failed.Error == "" {
+			failed.Error = http.StatusText(answer.code)
+		}
+		return answer.code, errors.New(failed.Error)
+	}
+	return answer.code, nil
+}
+
+// answerBuffer buffers the response of a handler.
+type answerBuffer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answerBuffer) Header() http.Header         { return a.header }
+func (a *answerBuffer) WriteHeader(code int)        { a.code = code }
+func (a *answerBuffer) Write(p []byte) (int, error) { return a.body.Write(p) }

@@ -85,32 +85,16 @@ type Answer struct {
 	Pipelines []string `json:"pipelines"`
 }
 
-func (s *Server) routeAPI(mux *http.ServeMux) {
-	mux.Handle("GET /api/v1/pipelines", s.requireSomeRole(access.Read, s.listPipelines))
-	mux.Handle("GET /api/v1/catalog", s.requireSomeRole(access.Read, s.showCatalog))
-	mux.Handle("GET /api/v1/diff", s.requireSomeRole(access.Read, s.showDiff))
-	mux.Handle("POST /api/v1/reconcile", s.requireSomeRole(access.Operate, s.reconcilePipelines))
-	mux.Handle("POST /api/v1/suspend", s.requireSomeRole(access.Operate, s.suspendPipelines))
-	mux.Handle("POST /api/v1/remove", s.requireSomeRole(access.Administer, s.removePipelines))
-	mux.Handle("GET /api/v1/snapshot", s.requireSomeRole(access.Read, s.showSnapshot))
-	s.routePromotions(mux)
-	s.routePreviews(mux)
-}
-
 // listPipelines returns all pipelines that the user may see, or the ones that the parameter pipeline names, with
 // their runs.
-func (s *Server) listPipelines(w http.ResponseWriter, r *http.Request) {
-	if err := s.Store.Sync(r.Context()); err != nil {
-		writeError(w, http.StatusServiceUnavailable, err)
-		return
-	}
+func (v *pipelineViews) listPipelines(w http.ResponseWriter, r *http.Request) {
 	names := r.URL.Query()["pipeline"]
 	out := []Pipeline{}
-	for _, e := range s.visibleEntries(requestPrincipal(r)) {
+	for _, e := range v.visibleEntries(requestPrincipal(r)) {
 		if len(names) > 0 && !slices.Contains(names, e.Key) {
 			continue
 		}
-		one := s.viewPipeline(e)
+		one := v.viewPipeline(e)
 		if len(names) == 0 {
 			one.Runs = nil
 		}
@@ -126,9 +110,9 @@ func (s *Server) listPipelines(w http.ResponseWriter, r *http.Request) {
 }
 
 // viewPipeline is what is shown of an entry.
-func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
+func (v *pipelineViews) viewPipeline(e catalog.Entry) Pipeline {
 	p := Pipeline{Name: e.Key, File: e.File, State: StateNew}
-	state := s.Store.Get(e.Key)
+	state := v.store.Get(e.Key)
 	p.Status, p.Runs = state.Status, state.Runs
 	if e.Err != nil {
 		p.State, p.Message = StateInvalid, e.Err.Error()
@@ -149,11 +133,11 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 			p.State = StateFailing
 		}
 	}
-	if s.IsWaiting != nil && s.IsWaiting(e.Key) {
+	if v.isWaiting != nil && v.isWaiting(e.Key) {
 		p.Message = strings.TrimSuffix("a run waits, as no worker takes jobs; "+p.Message, "; ")
 	}
 	// It is read after the state, so that it includes everything that the state reports as handled.
-	control := s.Store.Control(e.Key)
+	control := v.store.Control(e.Key)
 	if control.RequestedAt != state.Requested {
 		p.OpenRequest = control.RequestedAt
 	}
@@ -169,12 +153,12 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 	return p
 }
 
-func (s *Server) showDiff(w http.ResponseWriter, r *http.Request) {
+func (v *pipelineViews) showDiff(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("pipeline")
 	var d *status.Diff
 	var err error
-	if _, ok := s.visibleEntry(requestPrincipal(r), name); ok || requestPrincipal(r).MayEverywhere(access.Read) {
-		d, err = s.Store.LoadDiff(r.Context(), name, r.URL.Query().Get("run"))
+	if _, ok := v.visibleEntry(requestPrincipal(r), name); ok || requestPrincipal(r).MayEverywhere(access.Read) {
+		d, err = v.store.LoadDiff(r.Context(), name, r.URL.Query().Get("run"))
 	}
 	switch {
 	case err != nil:
@@ -213,4 +197,25 @@ func furtherSources(p *v1alpha1.RenderPipeline, last *v1alpha1.Run) []v1alpha1.S
 		out = append(out, one)
 	}
 	return out
+}
+
+// Snapshot is a policy that was completed from a cluster.
+type Snapshot struct {
+	Digest string `json:"digest"`
+	// Policy is a self-contained InjectionPolicy, in YAML.
+	Policy string `json:"policy"`
+}
+
+// showSnapshot returns a policy that a pipeline was rendered with, if the user may see it.
+func (v *pipelineViews) showSnapshot(w http.ResponseWriter, r *http.Request) {
+	digest := r.URL.Query().Get("digest")
+	may := requestPrincipal(r).MayEverywhere(access.Read) || slices.ContainsFunc(v.visibleEntries(requestPrincipal(r)), func(e catalog.Entry) bool {
+		return v.store.Get(e.Key).NamesSnapshot(digest)
+	})
+	text, ok := v.store.Snapshot(digest)
+	if !ok || !may {
+		writeError(w, http.StatusNotFound, errors.New("no snapshot of this digest is kept: what neither is published nor stands in the history of a pipeline is forgotten"))
+		return
+	}
+	writeJSON(w, Snapshot{digest, string(text)})
 }

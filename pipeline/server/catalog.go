@@ -4,10 +4,11 @@
 package server
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
@@ -47,61 +48,74 @@ type RemoveAnswer struct {
 	Plans []prune.Removal `json:"plans,omitempty"`
 }
 
+// catalogHandler shows where pipelines are from, and confirms the removal of deleted ones.
+type catalogHandler struct {
+	views  *pipelineViews
+	keeper *prune.Keeper // nil for none
+	// problem returns why storing or rendering is currently impossible, or nil.
+	problem func() error
+	audit   *access.Audit
+	log     *slog.Logger
+}
+
 // showCatalog reports where the pipelines are from and the state of their sources.
-func (s *Server) showCatalog(w http.ResponseWriter, r *http.Request) {
-	if err := s.Store.Sync(r.Context()); err != nil {
-		writeError(w, http.StatusServiceUnavailable, err)
-		return
-	}
-	writeJSON(w, s.catalogView(requestPrincipal(r)))
+func (h *catalogHandler) showCatalog(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, h.catalogView(requestPrincipal(r)))
 }
 
 // removePipelines confirms removals.
-func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
+func (h *catalogHandler) removePipelines(w http.ResponseWriter, r *http.Request) {
 	var request RemoveRequest
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&request); err != nil {
-		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
+	if !decodeRequest(w, r, &request) {
 		return
 	}
 	who := requestPrincipal(r)
 	names := request.Pipelines
 	if request.All {
 		names = nil
-		for _, one := range s.removals() {
+		for _, one := range h.removals() {
 			if who.May(access.Administer, v1alpha1.NamespaceOf(one.Pipeline)) {
 				names = append(names, one.Pipeline)
 			}
 		}
 	}
-	if s.Keeper == nil || len(names) == 0 {
+	if h.keeper == nil || len(names) == 0 {
 		writeError(w, http.StatusBadRequest, errors.New("the request names no pipeline that is gone"))
 		return
 	}
 	err := checkRemovable(who, names)
 	if err == nil && request.DryRun {
-		s.planRemovals(w, request, names)
+		h.planRemovals(w, request, names)
 		return
 	}
 	if err == nil {
-		err = s.Keeper.Confirm(r.Context(), names, request.Orphan)
+		err = h.keeper.Confirm(r.Context(), names, request.Orphan)
 	}
-	switch {
-	case errors.Is(err, prune.ErrNotGone):
-		s.recordAuditLine(r, "remove", names, access.Refused, err.Error())
-		writeError(w, http.StatusNotFound, err)
-	case errors.Is(err, errNotYours):
-		s.recordAuditLine(r, "remove", names, access.Refused, err.Error())
-		writeError(w, http.StatusForbidden, err)
-	case err != nil:
-		s.recordAuditLine(r, "remove", names, access.Failed, err.Error())
-		writeError(w, http.StatusServiceUnavailable, err)
-	default:
-		s.Log.Info("removals were confirmed", "pipelines", names, "orphan", request.Orphan)
-		s.recordAuditLine(r, "remove", names, access.Done, "")
+	if recordChange(h.audit, w, r, "remove", names, err) {
+		h.log.Info("removals were confirmed", "pipelines", names, "orphan", request.Orphan)
 		writeJSON(w, RemoveAnswer{Answer: Answer{Pipelines: names}})
 	}
+}
+
+// planRemovals answers with what the confirmation of removals would remove.
+func (h *catalogHandler) planRemovals(w http.ResponseWriter, request RemoveRequest, names []string) {
+	answer := RemoveAnswer{Answer: Answer{Pipelines: names}}
+	for _, one := range h.keeper.Removals() {
+		if !slices.Contains(names, one.Pipeline) {
+			continue
+		}
+		if request.Orphan {
+			one.Policy = v1alpha1.DeletionOrphan
+		}
+		answer.Plans = append(answer.Plans, one)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(answer.Plans, func(one prune.Removal) bool { return one.Pipeline == name }) {
+			writeError(w, http.StatusNotFound, fmt.Errorf("removing pipeline %s: %w", name, prune.ErrNotGone))
+			return
+		}
+	}
+	writeJSON(w, answer)
 }
 
 // errNotYours is the cause of an error about a pipeline that the user may see but not change.

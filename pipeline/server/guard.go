@@ -47,21 +47,27 @@ func requestOf(r *http.Request) request {
 // requestPrincipal returns who asks.
 func requestPrincipal(r *http.Request) access.Principal { return requestOf(r).Principal }
 
+// guard identifies who asks, and lets through what their roles permit.
+type guard struct {
+	signIn *signInHandler
+	audit  *access.Audit
+}
+
 // identifyPrincipal finds out who asks, for the handlers behind it.
-func (s *Server) identifyPrincipal(at Access, next http.Handler) http.Handler {
+func (g *guard) identifyPrincipal(at Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at.Loopback && !at.Trusted && !isLocal(r.Host) || at.Trusted && isForeign(r.Host) {
 			// A page from elsewhere whose name was made to point here, or to where a socket is forwarded to, must not read ours.
 			http.Error(w, "this address is only for names of this machine", http.StatusMisdirectedRequest)
 			return
 		}
-		ctx := context.WithValue(r.Context(), requestKey{}, s.identifyRequester(at, r))
-		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, whoKey{}, func() request { return s.identifyRequester(at, r) })))
+		ctx := context.WithValue(r.Context(), requestKey{}, g.identifyRequester(at, r))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, whoKey{}, func() request { return g.identifyRequester(at, r) })))
 	})
 }
 
 // identifyRequester: a token is a bearer token, or for browsers the password of any user.
-func (s *Server) identifyRequester(at Access, r *http.Request) request {
+func (g *guard) identifyRequester(at Access, r *http.Request) request {
 	if at.Trusted {
 		found := request{Principal: access.Principal{Kind: access.BySocket, Name: r.RemoteAddr, Grants: access.Everything()}}
 		if isLocal(r.Host) { // a browser may come through a forwarded socket, and a page from elsewhere with it
@@ -73,13 +79,13 @@ func (s *Server) identifyRequester(at Access, r *http.Request) request {
 	secret, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	found.attempted = r.Header.Get("Authorization") != ""
 	if !bearer {
-		if s.hasSession(r, &found) { // rather than a password that the browser still knows
+		if g.signIn.hasSession(r, &found) { // rather than a password that the browser still knows
 			return found
 		}
 		_, secret, found.password = r.BasicAuth()
 	}
-	if secret != "" && s.Tokens != nil {
-		if who, ok := s.Tokens.Find(secret); ok {
+	if secret != "" && g.signIn.tokens != nil {
+		if who, ok := g.signIn.tokens.Find(secret); ok {
 			found.Principal = who
 			return found
 		}
@@ -91,15 +97,15 @@ func (s *Server) identifyRequester(at Access, r *http.Request) request {
 }
 
 // hasSession reports whether a cookie identifies the requester.
-func (s *Server) hasSession(r *http.Request, found *request) bool {
-	if s.SignIn != nil {
-		if who, ok := s.SignIn.Who(r); ok {
-			found.Principal, found.session, found.credential = who, true, "session "+s.SignIn.Session(r)
+func (h *signInHandler) hasSession(r *http.Request, found *request) bool {
+	if h.provider != nil {
+		if who, ok := h.provider.Who(r); ok {
+			found.Principal, found.session, found.credential = who, true, "session "+h.provider.Session(r)
 			return true
 		}
 	}
-	if sessions := s.tokenSessions(); sessions != nil {
-		if who, id, ok := sessions.Who(r); ok {
+	if h.sessions != nil {
+		if who, id, ok := h.sessions.Who(r); ok {
 			found.Principal, found.session, found.credential = who, true, "session "+id
 			return true
 		}
@@ -114,29 +120,29 @@ func isReadOnlyRequest(r *http.Request) bool {
 
 // requireSomeRole lets through who may do what needs a role with some pipelines at least. With which ones is for the
 // handler to see.
-func (s *Server) requireSomeRole(needed access.Role, next http.HandlerFunc) http.Handler {
+func (g *guard) requireSomeRole(needed access.Role, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := requestOf(r)
 		switch {
 		case who.Kind == "":
 			if who.attempted || !isReadOnlyRequest(r) {
-				s.recordAuditLine(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token is missing or wrong")
+				recordAuditLine(g.audit, r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token is missing or wrong")
 			}
-			s.askWhoItIs(w, r)
+			g.signIn.askWhoItIs(w, r)
 		case !isReadOnlyRequest(r) && who.password:
-			s.recordAuditLine(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token came as a password")
+			recordAuditLine(g.audit, r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token came as a password")
 			http.Error(w, "changes need the token as a bearer token", http.StatusForbidden)
 		case !isReadOnlyRequest(r) && (who.session || isBrowserRequest(r)) && crossSite(r) != nil:
-			s.recordAuditLine(r, r.Method+" "+r.URL.Path, nil, access.Refused, "another site made the browser ask for it")
+			recordAuditLine(g.audit, r, r.Method+" "+r.URL.Path, nil, access.Refused, "another site made the browser ask for it")
 			http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 		case !who.MaySomewhere(needed):
 			reason := "this needs the role " + string(needed)
 			if needed == access.Metrics {
 				reason = "metrics are about all pipelines: they need the role metrics, or one that is not bound to namespaces"
 			}
-			s.recordAuditLine(r, r.Method+" "+r.URL.Path, nil, access.Refused, reason)
+			recordAuditLine(g.audit, r, r.Method+" "+r.URL.Path, nil, access.Refused, reason)
 			if who.session {
-				s.writeFailurePage(w, r, http.StatusForbidden, errorAsSentence(errors.New(reason)))
+				g.signIn.pages.writeFailurePage(w, r, http.StatusForbidden, errorAsSentence(errors.New(reason)))
 				return
 			}
 			http.Error(w, reason, http.StatusForbidden)
@@ -147,8 +153,8 @@ func (s *Server) requireSomeRole(needed access.Role, next http.HandlerFunc) http
 }
 
 // recordAuditLine writes a line of who did what, or tried to.
-func (s *Server) recordAuditLine(r *http.Request, action string, pipelines []string, outcome, reason string) {
-	s.Audit.Write(access.Record{
+func recordAuditLine(audit *access.Audit, r *http.Request, action string, pipelines []string, outcome, reason string) {
+	audit.Write(access.Record{
 		Who: requestPrincipal(r), Address: r.RemoteAddr, Action: action, Pipelines: pipelines, Outcome: outcome, Reason: reason,
 	})
 }

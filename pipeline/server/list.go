@@ -48,7 +48,9 @@ func (listData) eventStreamPath() string { return "/events" }
 // formData is what every form of a page sends along: its token, and where to go on.
 type formData struct{ CSRF, To string }
 
-func (s *Server) formData(r *http.Request) formData { return formData{s.formOf(r), withoutNotice(r)} }
+func (k formKey) formData(r *http.Request) formData {
+	return formData{k.formToken(r), withoutNotice(r)}
+}
 
 // row is a pipeline in a list.
 type row struct {
@@ -74,21 +76,21 @@ type sortLink struct {
 }
 
 // visibleRows returns the pipelines that the user may see, sorted by name.
-func (s *Server) visibleRows(who access.Principal, mayAct bool) []row {
-	entries := s.visibleEntries(who)
+func (v *pipelineViews) visibleRows(who access.Principal, mayAct bool) []row {
+	entries := v.visibleEntries(who)
 	out := make([]row, 0, len(entries))
 	for _, e := range entries {
-		one := row{Pipeline: s.viewPipeline(e), entry: e}
+		one := row{Pipeline: v.viewPipeline(e), entry: e}
 		one.Operable = mayAct && e.Err == nil && who.May(access.Operate, e.Pipeline.Metadata.Namespace)
 		out = append(out, one)
 	}
 	return out
 }
 
-func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
+func (h *pageHandler) listPage(w http.ResponseWriter, r *http.Request) {
 	who := requestPrincipal(r)
-	data := listData{listQuery: readQuery(r.URL.Query()), Catalog: s.catalogView(who), Form: s.formData(r)}
-	all := s.visibleRows(who, data.Form.CSRF != "")
+	data := listData{listQuery: readQuery(r.URL.Query()), Catalog: h.catalogs.catalogView(who), Form: h.pages.forms.formData(r)}
+	all := h.views.visibleRows(who, data.Form.CSRF != "")
 	sayings := groupEqualMessages(all)
 	counts := map[string]int{}
 	data.Total = len(all)
@@ -110,20 +112,20 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 	data.Removals = groupRemovals(data.Catalog.Removals, func(name string) bool {
 		return data.Form.CSRF != "" && who.May(access.Administer, v1alpha1.NamespaceOf(name))
 	})
-	data.RemovalButtons = s.buttonsForAll(r, ofRemoval)
+	data.RemovalButtons = buttonsForAll(r, ofRemoval)
 	data.addLinks()
 	sortPipelines(data.Pipelines, data.Sort)
 	if data.Group != "" && !data.Inside {
 		data.cutGroups()
 	} else {
-		data.Buttons = s.buttonsForAll(r, ofPipeline)
+		data.Buttons = buttonsForAll(r, ofPipeline)
 		data.cutToPage()
 	}
 	title := "Pipelines"
 	if bad := counts[StateInvalid] + counts[StateFailing] + counts[StateStalled] + counts[StateDrifted]; bad > 0 {
 		title = strconv.Itoa(bad) + " failing"
 	}
-	s.writePage(w, r, s.pages.list, title, data)
+	h.pages.writePage(w, r, h.pages.list, title, data)
 }
 
 // addLinks adds the links to other orders and groups.

@@ -35,6 +35,8 @@ const (
 
 // liveHub notifies pages that their content has changed. It is safe for concurrent use.
 type liveHub struct {
+	views *pipelineViews
+
 	mu        sync.Mutex
 	followers map[*follower]struct{}
 }
@@ -48,7 +50,9 @@ type follower struct {
 	wake     chan struct{} // holds one element while marked
 }
 
-func newLiveHub() *liveHub { return &liveHub{followers: map[*follower]struct{}{}} }
+func newLiveHub(views *pipelineViews) *liveHub {
+	return &liveHub{views: views, followers: map[*follower]struct{}{}}
+}
 
 // addFollower adds a page, or returns false if the total limit or that of this person is reached.
 func (h *liveHub) addFollower(whose string, concerns func(pipeline string) bool) (*follower, bool) {
@@ -113,26 +117,22 @@ func viewerKey(r *http.Request) string {
 	return host
 }
 
-func (s *Server) routeLive(mux *http.ServeMux) {
-	mux.Handle("GET /events", s.requireSomeRole(access.Read, s.serveEventStream))
-}
-
 // serveEventStream notifies a page by server-sent events when something changes that it shows: the list, or one
 // pipeline.
-func (s *Server) serveEventStream(w http.ResponseWriter, r *http.Request) {
+func (h *liveHub) serveEventStream(w http.ResponseWriter, r *http.Request) {
 	who, only := requestPrincipal(r), r.URL.Query().Get("pipeline")
-	if _, ok := s.visibleEntry(who, only); only != "" && !ok {
+	if _, ok := h.views.visibleEntry(who, only); only != "" && !ok {
 		http.Error(w, "there is no such pipeline", http.StatusNotFound)
 		return
 	}
-	f, ok := s.live.addFollower(viewerKey(r), func(pipeline string) bool {
+	f, ok := h.addFollower(viewerKey(r), func(pipeline string) bool {
 		switch {
 		case pipeline == "":
 			return true
 		case only != "":
 			return pipeline == only
 		}
-		e, ok := s.Catalog.Get(pipeline)
+		e, ok := h.views.catalog.Get(pipeline)
 		return ok && mayRead(who, e) || !ok && mayReadName(who, pipeline)
 	})
 	if !ok {
@@ -140,18 +140,18 @@ func (s *Server) serveEventStream(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many pages follow already; load the page again to see what is new", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.live.removeFollower(f)
+	defer h.removeFollower(f)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies are not to keep hints back
 	out := &hintWriter{ResponseController: http.NewResponseController(w), w: w}
 	_ = out.SetReadDeadline(time.Time{}) // the request has been read; the listener allows it half a minute
-	s.sendHints(r, f, out)
+	h.sendHints(r, f, out)
 }
 
 // sendHints sends hints until the page disconnects, is too slow, or loses read access.
-func (s *Server) sendHints(r *http.Request, f *follower, out *hintWriter) {
+func (h *liveHub) sendHints(r *http.Request, f *follower, out *hintWriter) {
 	if out.sendHint("retry: 5000\n: hello\n\n") != nil {
 		return
 	}
@@ -167,10 +167,10 @@ func (s *Server) sendHints(r *http.Request, f *follower, out *hintWriter) {
 			return
 		case <-alive.C:
 		case <-f.wake:
-			s.live.clearPageMark(f) // what changes from here on is another hint
+			h.clearPageMark(f) // what changes from here on is another hint
 			text = "event: changed\ndata: {}\n\n"
 		}
-		if !s.mayStillFollow(r) || out.sendHint(text) != nil {
+		if !mayStillFollow(r) || out.sendHint(text) != nil {
 			return
 		}
 		if text[0] == ':' {
@@ -181,14 +181,14 @@ func (s *Server) sendHints(r *http.Request, f *follower, out *hintWriter) {
 			return
 		case <-closing:
 			return
-		case <-time.After(s.live.minimumHintInterval()):
+		case <-time.After(h.minimumHintInterval()):
 		}
 	}
 }
 
 // mayStillFollow reports whether who began to follow may still look: their session or token may have ended, or have
 // another role now.
-func (s *Server) mayStillFollow(r *http.Request) bool {
+func mayStillFollow(r *http.Request) bool {
 	then := requestOf(r)
 	now, ok := r.Context().Value(whoKey{}).(func() request)
 	if !ok {

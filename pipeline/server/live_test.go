@@ -112,7 +112,7 @@ func TestPagesAreToldOfChanges(t *testing.T) {
 // TestHintsAreBounded has much change while nobody reads: each page holds one mark, however much that is, and not more pages than a
 // number are taken.
 func TestHintsAreBounded(t *testing.T) {
-	h := newLiveHub()
+	h := newLiveHub(nil)
 	f, ok := h.addFollower("last", func(string) bool { return true })
 	if !ok {
 		t.Fatal("the first page is not taken")
@@ -148,7 +148,7 @@ func TestHintsAreBounded(t *testing.T) {
 
 // TestOnePersonTakesNotAllPlaces opens as many pages as one may have, and one more.
 func TestOnePersonTakesNotAllPlaces(t *testing.T) {
-	h := newLiveHub()
+	h := newLiveHub(nil)
 	for i := range maxOfOne + 1 {
 		if _, ok := h.addFollower("ann", func(string) bool { return true }); ok != (i < maxOfOne) {
 			t.Errorf("page %d: %v", i, ok)
@@ -226,7 +226,7 @@ func TestFollowingEnds(t *testing.T) {
 		"the same": then.Principal, "with no token": {}, "with less": {Kind: access.ByToken, Name: "ada", Grants: []access.Grant{{Role: access.Read, Namespaces: []string{"shop"}}}},
 	} {
 		ctx := context.WithValue(context.WithValue(r.Context(), requestKey{}, then), whoKey{}, func() request { return request{Principal: now} })
-		if got := s.mayStillFollow(r.WithContext(ctx)); got != (name == "the same") {
+		if got := mayStillFollow(r.WithContext(ctx)); got != (name == "the same") {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -20,8 +20,9 @@ func States() []string { return slices.Clone(order) }
 // Measure returns the metrics of every pipeline.
 func (s *Server) Measure() []telemetry.Pipeline {
 	var out []telemetry.Pipeline
+	views := s.pipelineViews()
 	for _, e := range s.Catalog.All() {
-		view, state := s.viewPipeline(e), s.Store.Get(e.Key)
+		view, state := views.viewPipeline(e), s.Store.Get(e.Key)
 		p := telemetry.Pipeline{State: view.State, Suspended: view.Suspended, LastSuccess: state.LastSuccess(), ConsecutiveFailures: state.ConsecutiveFailures()}
 		p.Namespace, p.Name = measuredName(e)
 		if c := state.Condition(); c != nil {

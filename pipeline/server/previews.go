@@ -43,24 +43,16 @@ type Previews struct {
 // shownPreviews is how many previews the page shows.
 const shownPreviews = 100
 
-func (s *Server) routePreviews(mux *http.ServeMux) {
-	mux.Handle("GET /api/v1/previews", s.requireSomeRole(access.Read, s.listPreviews))
-}
-
 // listPreviews returns the previewed pull requests, restricted to the pipelines that the user may see.
-func (s *Server) listPreviews(w http.ResponseWriter, r *http.Request) {
-	if err := s.Store.Sync(r.Context()); err != nil {
-		writeError(w, http.StatusServiceUnavailable, err)
-		return
-	}
-	writeJSON(w, Previews{Previews: s.previewsFor(requestPrincipal(r))})
+func (v *pipelineViews) listPreviews(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, Previews{Previews: v.previewsFor(requestPrincipal(r))})
 }
 
 // previewsFor returns the previews that the user may see.
-func (s *Server) previewsFor(who access.Principal) []Preview {
+func (v *pipelineViews) previewsFor(who access.Principal) []Preview {
 	out := []Preview{}
-	for _, key := range s.Store.Previews() {
-		one := s.Store.Preview(key)
+	for _, key := range v.store.Previews() {
+		one := v.store.Preview(key)
 		if one == nil || !who.May(access.Read, one.Namespace) {
 			continue
 		}

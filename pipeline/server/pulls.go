@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/promotion"
 )
 
 // pullsData is the page of what is published by pull request.
@@ -80,11 +81,11 @@ const (
 )
 
 // pullsPage shows pull requests as stages.
-func (s *Server) pullsPage(w http.ResponseWriter, r *http.Request) {
+func (h *pageHandler) pullsPage(w http.ResponseWriter, r *http.Request) {
 	data := pullsData{}
 	lanes := map[string]*lane{}
 	pulls := map[string]*pullData{}
-	for _, p := range s.visibleRows(requestPrincipal(r), false) {
+	for _, p := range h.views.visibleRows(requestPrincipal(r), false) {
 		if p.entry.Err != nil {
 			continue
 		}
@@ -104,11 +105,11 @@ func (s *Server) pullsPage(w http.ResponseWriter, r *http.Request) {
 	if len(data.Lanes) > maxLanes {
 		data.Lanes, data.LeftOut = data.Lanes[:maxLanes], len(data.Lanes)-maxLanes
 	}
-	data.Promotions = s.wavesAndRollbacks(r)
-	data.Previews = s.previewsFor(requestPrincipal(r))
+	data.Promotions = h.wavesAndRollbacks(r)
+	data.Previews = h.views.previewsFor(requestPrincipal(r))
 	data.MorePreviews = max(0, len(data.Previews)-shownPreviews)
 	data.Previews = data.Previews[:len(data.Previews)-data.MorePreviews]
-	s.writePage(w, r, s.pages.pulls, "Pull requests", data)
+	h.pages.writePage(w, r, h.pages.pulls, "Pull requests", data)
 }
 
 // placeInStage puts what a pipeline publishes to a branch into the stage that it is in.
@@ -205,3 +206,26 @@ func (t stage) Left() int {
 
 // Left is how many pipelines are not listed.
 func (p pullData) Left() int { return p.N - len(p.Pipelines) }
+
+// shownRollbacks is how many rollbacks the page shows.
+const shownRollbacks = 20
+
+// wavesAndRollbacks returns the waves and rollbacks in progress that the requester may see, or none if they cannot
+// be read.
+func (h *pageHandler) wavesAndRollbacks(r *http.Request) Promotions {
+	if err := h.views.store.Sync(r.Context()); err != nil {
+		h.log.Warn("the page shows no waves", "error", err)
+		return Promotions{}
+	}
+	return h.promotions.promotionsFor(requestPrincipal(r)).limitedForPage()
+}
+
+// limitedForPage returns what the page shows of promotions: waves, those that go no further first, and the newest
+// rollbacks.
+func (p Promotions) limitedForPage() Promotions {
+	p.Promotions = slices.DeleteFunc(p.Promotions, func(one promotion.Promotion) bool { return !one.Waves })
+	slices.SortStableFunc(p.Promotions, func(a, b promotion.Promotion) int { return min(1, len(b.Stopped)) - min(1, len(a.Stopped)) })
+	p.Promotions = p.Promotions[:min(len(p.Promotions), maxLanes)]
+	p.Rollbacks = p.Rollbacks[:min(len(p.Rollbacks), shownRollbacks)]
+	return p
+}

@@ -107,11 +107,11 @@ func (q listQuery) matchesFilters(p row) bool {
 
 // namesInList returns the names of the pipelines of a list for which the user may perform the action, and that it is
 // offered for.
-func (s *Server) namesInList(who access.Principal, q listQuery, a action) (out []string) {
+func (v *pipelineViews) namesInList(who access.Principal, q listQuery, a action) (out []string) {
 	if a.Subject != ofPipeline {
 		return nil
 	}
-	for _, p := range s.visibleRows(who, true) {
+	for _, p := range v.visibleRows(who, true) {
 		if p.entry.Err == nil && q.matchesFilters(p) && (q.State == "" || q.State == p.State) &&
 			who.May(a.Role, p.entry.Pipeline.Metadata.Namespace) && (a.IsOffered == nil || a.IsOffered(p.Pipeline, p.entry.Pipeline)) {
 			out = append(out, p.Name)

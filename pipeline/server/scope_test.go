@@ -109,7 +109,7 @@ func serveNeighbours(t *testing.T, s *Server) *neighbours {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Tokens = openTokens(t, string(text))
+	*s.Tokens = *openTokens(t, string(text))
 	if s.Audit, err = access.OpenAudit("", slog.New(slog.NewJSONHandler(n.audit, nil))); err != nil {
 		t.Fatal(err)
 	}

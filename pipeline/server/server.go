@@ -12,8 +12,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -43,7 +41,7 @@ type Options struct {
 	// Delivery counts webhook deliveries.
 	Delivery func(receiver, outcome string)
 	// Problem returns why storing or rendering is currently impossible, or nil if it is possible. It must be quick,
-	// and name no pipeline: it is public.
+	// and name no pipeline: it is public. Nil is that of the queue.
 	Problem func() error
 	// IsWaiting reports whether a pipeline has a job that no worker accepts. It may be nil.
 	IsWaiting func(pipeline string) bool
@@ -64,33 +62,30 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Server answers.
+// Server answers. What the admin address serves is in handlers by topic, which receive of the Options what they need.
 type Server struct {
 	Options
-	hooks *event.Handler
-	pages *pageTemplates
-	forms *formKey
-	live  *liveHub
-
-	// api is what the admin address serves, for pages that show or do what a route of it does.
-	api atomic.Pointer[http.ServeMux]
-
-	people   *signin.TokenSessions
-	peopleOf sync.Once
+	hooks    *event.Handler
+	pages    *pageWriter
+	live     *liveHub
+	sessions *signin.TokenSessions // nil where no token is taken
 }
 
 // New returns a Server.
 func New(o Options) (*Server, error) {
+	if o.Problem == nil {
+		o.Problem = o.Queue.Ready
+	}
 	s := &Server{Options: o}
+	s.live = newLiveHub(s.pipelineViews())
 	var err error
-	s.hooks, err = event.NewHandler(o.Receivers, s, event.WithLogger(o.Log), event.WithObserver(o.Delivery))
+	s.hooks, err = event.NewHandler(o.Receivers, watchedEvents{o.Catalog, o.Queue}, event.WithLogger(o.Log), event.WithObserver(o.Delivery))
 	if err != nil {
 		return nil, err
 	}
-	if s.forms, err = newFormKey(); err != nil {
-		return nil, err
+	if o.Tokens != nil {
+		s.sessions = signin.NewTokenSessions(o.Tokens, cmp.Or(o.Session, defaultSession))
 	}
-	s.live = newLiveHub()
 	if s.Store != nil {
 		s.Store.OnChange(s.live.markConcernedPages)
 	}
@@ -101,38 +96,36 @@ func New(o Options) (*Server, error) {
 			}
 		})
 	}
-	s.pages, err = newPages()
+	s.pages, err = newPageWriter(o)
 	return s, err
 }
 
 // defaultSession is how long a user stays signed in with a token.
 const defaultSession = 8 * time.Hour
 
-// tokenSessions returns the sessions of those who have signed in with a token, nil where no token is taken.
-func (s *Server) tokenSessions() *signin.TokenSessions {
-	s.peopleOf.Do(func() {
-		if s.Tokens != nil {
-			s.people = signin.NewTokenSessions(s.Tokens, cmp.Or(s.Session, defaultSession))
-		}
-	})
-	return s.people
+// watchedEvents stores the events that pipelines watch.
+type watchedEvents struct {
+	catalog *catalog.Catalog
+	queue   *queue.Queue
 }
 
 // Watches implements event.Store.
-func (s *Server) Watches(changes []event.Change) bool { return s.Catalog.Watches(changes) }
+func (e watchedEvents) Watches(changes []event.Change) bool { return e.catalog.Watches(changes) }
 
 // putTimeout bounds the storing of an event. Senders wait ten seconds for an answer, and a cluster may need most of them to
 // find another leader.
 const putTimeout = 9 * time.Second
 
 // Put implements event.Store.
-func (s *Server) Put(ctx context.Context, e event.Event) (bool, error) {
+func (e watchedEvents) Put(ctx context.Context, delivered event.Event) (bool, error) {
 	// A sender that hangs up has still sent the event.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putTimeout)
 	defer cancel()
 	// Unwatched changes are dropped, so that a delivery of many thousand changes fits.
-	e.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(c event.Change) bool { return !s.Catalog.Watches([]event.Change{c}) })
-	return s.Queue.Put(ctx, e)
+	delivered.Changes = slices.DeleteFunc(slices.Clone(delivered.Changes), func(c event.Change) bool {
+		return !e.Watches([]event.Change{c})
+	})
+	return e.queue.Put(ctx, delivered)
 }
 
 // Hooks serves webhooks and health checks.
@@ -153,7 +146,7 @@ func (s *Server) Health() http.Handler {
 func (s *Server) routeHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := s.readinessProblem(); err != nil {
+		if err := s.Problem(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -161,27 +154,70 @@ func (s *Server) routeHealth(mux *http.ServeMux) {
 	})
 }
 
-// readinessProblem returns why storing or rendering is currently impossible, or nil if it is possible.
-func (s *Server) readinessProblem() error {
-	if s.Problem != nil {
-		return s.Problem()
-	}
-	return s.Queue.Ready()
-}
-
 // Admin serves the web page, the metrics and the API.
 func (s *Server) Admin(at Access) http.Handler {
 	mux := http.NewServeMux()
-	s.routeHealth(mux)
-	if s.Metrics != nil {
-		mux.Handle("GET /metrics", s.requireSomeRole(access.Metrics, s.Metrics.ServeHTTP))
+	guard := s.newGuard()
+	s.routeAdmin(mux, guard, mux)
+	return guard.identifyPrincipal(at, mux)
+}
+
+func (s *Server) newGuard() *guard {
+	signIn := &signInHandler{
+		pages: s.pages, tokens: s.Tokens, sessions: s.sessions, provider: s.SignIn, externalURL: s.ExternalURL, audit: s.Audit,
 	}
-	s.routeAPI(mux)
-	s.routeWeb(mux)
-	s.routeSignIn(mux)
-	s.routeLive(mux)
-	s.api.Store(mux)
-	return s.identifyPrincipal(at, mux)
+	return &guard{signIn: signIn, audit: s.Audit}
+}
+
+func (s *Server) pipelineViews() *pipelineViews {
+	return &pipelineViews{catalog: s.Catalog, store: s.Store, isWaiting: s.IsWaiting}
+}
+
+// routeAdmin adds what the admin address serves. The buttons of pages use api for what the API does.
+func (s *Server) routeAdmin(mux *http.ServeMux, guard *guard, api http.Handler) {
+	s.routeHealth(mux)
+	guard.signIn.addRoutes(mux)
+	mux.HandleFunc("GET /style.css", serveFile("text/css; charset=utf-8", "style.css"))
+	mux.HandleFunc("GET /page.js", serveFile("text/javascript; charset=utf-8", "page.js"))
+	if s.Metrics != nil {
+		mux.Handle("GET /metrics", guard.requireSomeRole(access.Metrics, s.Metrics.ServeHTTP))
+	}
+	views := s.pipelineViews()
+	runs := &runControl{store: s.Store, queue: s.Queue, planner: s.Planner}
+	catalogs := &catalogHandler{views: views, keeper: s.Keeper, problem: s.Problem, audit: s.Audit, log: s.Log}
+	changes := &changeHandler{views: views, runs: runs, promoter: s.Promoter, audit: s.Audit, log: s.Log}
+	promotions := &promotionHandler{promoter: s.Promoter, views: views, runs: runs, audit: s.Audit, log: s.Log}
+	pages := &pageHandler{pages: s.pages, views: views, catalogs: catalogs, promotions: promotions, log: s.Log}
+	actions := &actionHandler{
+		pages: s.pages, views: views, runs: runs, catalogs: catalogs, promoter: s.Promoter, api: api, audit: s.Audit, log: s.Log,
+	}
+	for _, route := range []struct {
+		pattern string
+		role    access.Role
+		handle  http.HandlerFunc
+	}{
+		{"GET /api/v1/pipelines", access.Read, views.withCurrentState(views.listPipelines)},
+		{"GET /api/v1/diff", access.Read, views.showDiff},
+		{"GET /api/v1/snapshot", access.Read, views.withCurrentState(views.showSnapshot)},
+		{"GET /api/v1/previews", access.Read, views.withCurrentState(views.listPreviews)},
+		{"GET /api/v1/catalog", access.Read, views.withCurrentState(catalogs.showCatalog)},
+		{"POST /api/v1/remove", access.Administer, catalogs.removePipelines},
+		{"POST /api/v1/reconcile", access.Operate, changes.reconcilePipelines},
+		{"POST /api/v1/suspend", access.Operate, changes.suspendPipelines},
+		{"GET /api/v1/promotions", access.Read, views.withCurrentState(promotions.listPromotions)},
+		{"POST /api/v1/promote", access.Operate, promotions.promotePipelines},
+		{"POST /api/v1/hold", access.Operate, promotions.holdPipelines},
+		{"POST /api/v1/rollback", access.Operate, promotions.rollBackPipelines},
+		{"GET /events", access.Read, s.live.serveEventStream},
+		{"GET /{$}", access.Read, pages.listPage},
+		{"GET /pipeline", access.Read, pages.pipelinePage},
+		{"GET /pull-requests", access.Read, pages.pullsPage},
+		{"GET /runs", access.Read, pages.runPage},
+		{"GET /", access.Read, s.pages.missingPage},
+		{"POST /actions", access.Operate, actions.performPageAction},
+	} {
+		mux.Handle(route.pattern, guard.requireSomeRole(route.role, route.handle))
+	}
 }
 
 // maxConnections bounds the connections of one address. More wait until others end; idle ones time out.

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,14 +18,23 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-func (s *Server) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog.Entry, bool) {
+// pageHandler shows pipelines on pages.
+type pageHandler struct {
+	pages      *pageWriter
+	views      *pipelineViews
+	catalogs   *catalogHandler
+	promotions *promotionHandler
+	log        *slog.Logger
+}
+
+func (h *pageHandler) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog.Entry, bool) {
 	name := r.URL.Query().Get("name")
 	if name == "" {
 		name = r.URL.Query().Get("pipeline")
 	}
-	e, ok := s.visibleEntry(requestPrincipal(r), name)
+	e, ok := h.views.visibleEntry(requestPrincipal(r), name)
 	if !ok {
-		s.writeFailurePage(w, r, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
+		h.pages.writeFailurePage(w, r, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
 	}
 	return e, ok
 }
@@ -51,13 +61,13 @@ type shownTarget struct {
 	Published *v1alpha1.Published
 }
 
-func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
-	e, ok := s.requestedEntry(w, r)
+func (h *pageHandler) pipelinePage(w http.ResponseWriter, r *http.Request) {
+	e, ok := h.requestedEntry(w, r)
 	if !ok {
 		return
 	}
-	data := pipelineData{Pipeline: s.viewPipeline(e), Form: s.formData(r)}
-	data.Buttons = s.buttonsOf(r, data.Pipeline, e)
+	data := pipelineData{Pipeline: h.views.viewPipeline(e), Form: h.pages.forms.formData(r)}
+	data.Buttons = buttonsOf(r, data.Pipeline, e)
 	if e.Pipeline != nil {
 		data.InFile = e.Pipeline.Spec.Suspend
 		if interval := e.Pipeline.Spec.Interval; interval != nil {
@@ -72,7 +82,7 @@ func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
 			data.Targets = append(data.Targets, one)
 		}
 	}
-	s.writePage(w, r, s.pages.pipeline, data.Name, data)
+	h.pages.writePage(w, r, h.pages.pipeline, data.Name, data)
 }
 
 // revisionLink is a revision as a page shows it.
@@ -117,37 +127,44 @@ type lineData struct {
 	Injected bool
 }
 
-func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
-	e, ok := s.requestedEntry(w, r)
+func (h *pageHandler) runPage(w http.ResponseWriter, r *http.Request) {
+	e, ok := h.requestedEntry(w, r)
 	if !ok {
 		return
 	}
-	data := runData{Pipeline: s.viewPipeline(e)}
+	data := runData{Pipeline: h.views.viewPipeline(e)}
 	id := r.URL.Query().Get("run")
 	i := slices.IndexFunc(data.Pipeline.Runs, func(r status.Run) bool { return r.ID == id })
 	if i < 0 {
-		s.writeFailurePage(w, r, http.StatusNotFound, "There is no such run of "+e.Key+", or it is too long ago.")
+		h.pages.writeFailurePage(w, r, http.StatusNotFound, "There is no such run of "+e.Key+", or it is too long ago.")
 		return
 	}
 	data.Run = data.Pipeline.Runs[i]
 	if data.Run.Diff {
-		d, err := s.Store.LoadDiff(r.Context(), e.Key, id)
+		d, err := h.views.store.LoadDiff(r.Context(), e.Key, id)
 		if err != nil {
-			s.Log.Warn("a difference could not be read", "error", err)
+			h.log.Warn("a difference could not be read", "error", err)
 		}
 		if d != nil {
-			data.LeftOut = d.LeftOut
-			shown := 0
-			for _, f := range d.Files {
-				one := fileData{FileDiff: f, Lines: diffLines(f), Open: shown < openLines}
-				one.Path = diff.Visible(f.Path)
-				shown += len(one.Lines)
-				data.countLines(&one)
-				data.Files = append(data.Files, one)
+			data.LeftOut, data.Files = d.LeftOut, filesOf(d)
+			for i := range data.Files {
+				data.countLines(&data.Files[i])
 			}
 		}
 	}
-	s.writePage(w, r, s.pages.run, "Run of "+e.Key, data)
+	h.pages.writePage(w, r, h.pages.run, "Run of "+e.Key, data)
+}
+
+// filesOf returns the files of a difference.
+func filesOf(d *status.Diff) (out []fileData) {
+	shown := 0
+	for _, f := range d.Files {
+		one := fileData{FileDiff: f, Lines: diffLines(f), Open: shown < openLines}
+		one.Path = diff.Visible(f.Path)
+		shown += len(one.Lines)
+		out = append(out, one)
+	}
+	return out
 }
 
 // countLines counts the changed lines of a file.

@@ -12,19 +12,31 @@ import (
 	"github.com/prerig/prerig/pipeline/server/signin"
 )
 
-func (s *Server) routeSignIn(mux *http.ServeMux) {
-	mux.HandleFunc("POST /auth/sign-out", s.signOut)
-	if s.Tokens != nil || s.SignIn != nil {
+// signInHandler signs users in and out: with tokens, and at a provider. What is nil is not offered.
+type signInHandler struct {
+	pages    *pageWriter
+	tokens   *access.Tokens
+	sessions *signin.TokenSessions
+	provider *signin.Provider
+	// externalURL is the URL by which people reach the page; "" is not known.
+	externalURL string
+	audit       *access.Audit
+}
+
+// addRoutes adds the addresses of the ways to sign in.
+func (h *signInHandler) addRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /auth/sign-out", h.signOut)
+	if h.tokens != nil || h.provider != nil {
 		mux.HandleFunc("GET /sign-in", func(w http.ResponseWriter, r *http.Request) {
-			s.showSignIn(w, r, http.StatusOK, signInData{To: signin.LocalPath(r.URL.Query().Get("to"))})
+			h.showSignIn(w, r, http.StatusOK, signInData{To: signin.LocalPath(r.URL.Query().Get("to"))})
 		})
 	}
-	if s.Tokens != nil {
-		mux.HandleFunc("POST /auth/token", s.signInWithToken)
+	if h.tokens != nil {
+		mux.HandleFunc("POST /auth/token", h.signInWithToken)
 	}
-	if s.SignIn != nil {
-		mux.HandleFunc("GET /auth/sign-in", s.beginSignIn)
-		mux.HandleFunc("GET /auth/callback", s.finishSignIn)
+	if h.provider != nil {
+		mux.HandleFunc("GET /auth/sign-in", h.beginSignIn)
+		mux.HandleFunc("GET /auth/callback", h.finishSignIn)
 	}
 }
 
@@ -40,52 +52,52 @@ type signInData struct {
 }
 
 // showSignIn writes the sign-in page.
-func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request, code int, data signInData) {
-	data.Provider, data.Token = s.SignIn != nil, s.Tokens != nil
-	data.Clear = r.TLS == nil && !isLocal(r.Host) && s.ExternalURL != "" && !strings.HasPrefix(s.ExternalURL, "https://")
-	s.pageWith(w, r, code, s.pages.signin, "Sign in", data)
+func (h *signInHandler) showSignIn(w http.ResponseWriter, r *http.Request, code int, data signInData) {
+	data.Provider, data.Token = h.provider != nil, h.tokens != nil
+	data.Clear = r.TLS == nil && !isLocal(r.Host) && h.externalURL != "" && !strings.HasPrefix(h.externalURL, "https://")
+	h.pages.pageWith(w, r, code, h.pages.signin, "Sign in", data)
 }
 
 // askWhoItIs answers an unauthenticated request: people get a page, programs a challenge for a token.
-func (s *Server) askWhoItIs(w http.ResponseWriter, r *http.Request) {
+func (h *signInHandler) askWhoItIs(w http.ResponseWriter, r *http.Request) {
 	people := strings.Contains(r.Header.Get("Accept"), "text/html")
-	if s.SignIn == nil && !people {
+	if h.provider == nil && !people {
 		w.Header().Set("WWW-Authenticate", `Basic realm="prerig", charset="UTF-8"`)
 	} else {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="prerig"`)
 	}
 	switch {
 	case people && isReadOnlyRequest(r):
-		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: r.URL.RequestURI(), Again: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
+		h.showSignIn(w, r, http.StatusUnauthorized, signInData{To: r.URL.RequestURI(), Again: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
 		return
 	case people:
-		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: "/", Message: "Nothing was done: you are not signed in, or not any more."})
+		h.showSignIn(w, r, http.StatusUnauthorized, signInData{To: "/", Message: "Nothing was done: you are not signed in, or not any more."})
 		return
 	}
 	http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
 }
 
 // signInWithToken begins the session of who has a token.
-func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
+func (h *signInHandler) signInWithToken(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
 	to := signin.LocalPath(r.PostFormValue("to"))
 	if crossSite(r) != nil {
-		s.recordAuditLine(r, "sign-in", nil, access.Refused, "another site made the browser ask for it")
+		recordAuditLine(h.audit, r, "sign-in", nil, access.Refused, "another site made the browser ask for it")
 		http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 		return
 	}
-	who, cookie, ok, err := s.tokenSessions().Begin(r, r.PostFormValue("token"))
+	who, cookie, ok, err := h.sessions.Begin(r, r.PostFormValue("token"))
 	switch {
 	case err != nil:
-		s.failSignIn(w, r, who, err)
+		h.failSignIn(w, r, who, err)
 	case !ok:
-		s.recordAuditLine(r, "sign-in", nil, access.Refused, "the token is missing or wrong")
-		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: to, Message: "This token is not known here, or has ended."})
+		recordAuditLine(h.audit, r, "sign-in", nil, access.Refused, "the token is missing or wrong")
+		h.showSignIn(w, r, http.StatusUnauthorized, signInData{To: to, Message: "This token is not known here, or has ended."})
 	case !who.MaySomewhere(access.Read):
-		s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Refused, Reason: "this needs the role " + string(access.Read)})
-		s.showSignIn(w, r, http.StatusForbidden, signInData{To: to, Message: "This token is for reading metrics only."})
+		h.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Refused, Reason: "this needs the role " + string(access.Read)})
+		h.showSignIn(w, r, http.StatusForbidden, signInData{To: to, Message: "This token is for reading metrics only."})
 	default:
-		s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
+		h.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
 		setSecurityHeaders(w, "")
 		http.SetCookie(w, cookie)
 		http.Redirect(w, r, to, http.StatusSeeOther)
@@ -96,10 +108,10 @@ func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
 const maxSignIn = 8 << 10
 
 // beginSignIn redirects to the provider.
-func (s *Server) beginSignIn(w http.ResponseWriter, r *http.Request) {
-	address, cookie, err := s.SignIn.Begin(r.Context(), r.URL.Query().Get("to"))
+func (h *signInHandler) beginSignIn(w http.ResponseWriter, r *http.Request) {
+	address, cookie, err := h.provider.Begin(r.Context(), r.URL.Query().Get("to"))
 	if err != nil {
-		s.failSignIn(w, r, access.Principal{}, err)
+		h.failSignIn(w, r, access.Principal{}, err)
 		return
 	}
 	setSecurityHeaders(w, "")
@@ -108,21 +120,21 @@ func (s *Server) beginSignIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // finishSignIn handles the callback from the provider.
-func (s *Server) finishSignIn(w http.ResponseWriter, r *http.Request) {
-	who, cookie, to, err := s.SignIn.Finish(r)
+func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request) {
+	who, cookie, to, err := h.provider.Finish(r)
 	if err != nil {
-		s.failSignIn(w, r, who, err)
+		h.failSignIn(w, r, who, err)
 		return
 	}
-	s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
+	h.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
 	setSecurityHeaders(w, "")
-	http.SetCookie(w, s.SignIn.Forget())
+	http.SetCookie(w, h.provider.Forget())
 	http.SetCookie(w, cookie)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
 // failSignIn answers a failed sign-in. The provider's message is only logged.
-func (s *Server) failSignIn(w http.ResponseWriter, r *http.Request, who access.Principal, err error) {
+func (h *signInHandler) failSignIn(w http.ResponseWriter, r *http.Request, who access.Principal, err error) {
 	code, outcome, message := http.StatusBadGateway, access.Failed, "Signing in did not work; the log of the daemon says why."
 	switch {
 	case errors.Is(err, signin.ErrForged):
@@ -133,8 +145,8 @@ func (s *Server) failSignIn(w http.ResponseWriter, r *http.Request, who access.P
 		code, outcome, message = http.StatusServiceUnavailable, access.Refused, errorAsSentence(signin.ErrBusy)
 		w.Header().Set("Retry-After", "5")
 	}
-	s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: outcome, Reason: err.Error()})
-	s.showSignIn(w, r, code, signInData{Message: message, To: "/"})
+	h.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: outcome, Reason: err.Error()})
+	h.showSignIn(w, r, code, signInData{Message: message, To: "/"})
 }
 
 func errorAsSentence(err error) string {
@@ -143,23 +155,22 @@ func errorAsSentence(err error) string {
 }
 
 // signOut ends a session.
-func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
+func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request) {
 	// Cookies do not come along from another site, and yet what is answered would take them away.
-	browser := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
-	if who := requestOf(r); who.session || browser {
+	if requestOf(r).session || isBrowserRequest(r) {
 		if crossSite(r) != nil {
-			s.recordAuditLine(r, "sign-out", nil, access.Refused, "another site made the browser ask for it")
+			recordAuditLine(h.audit, r, "sign-out", nil, access.Refused, "another site made the browser ask for it")
 			http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 			return
 		}
-		s.recordAuditLine(r, "sign-out", nil, access.Done, "")
+		recordAuditLine(h.audit, r, "sign-out", nil, access.Done, "")
 	}
 	setSecurityHeaders(w, "")
-	if s.SignIn != nil {
-		http.SetCookie(w, s.SignIn.End(r))
+	if h.provider != nil {
+		http.SetCookie(w, h.provider.End(r))
 	}
-	if sessions := s.tokenSessions(); sessions != nil {
-		for _, cookie := range sessions.End(r) {
+	if h.sessions != nil {
+		for _, cookie := range h.sessions.End(r) {
 			http.SetCookie(w, cookie)
 		}
 	}
@@ -169,7 +180,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 // crossSite returns an error for a modifying request that another site's page made a browser send. Browsers send
 // where a request is from; a client that does not is not a browser, and has no session.
 func crossSite(r *http.Request) error {
-	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
+	if !isBrowserRequest(r) {
 		return errors.New("the browser does not say which site the request is from")
 	}
 	return http.NewCrossOriginProtection().Check(r)

@@ -9,6 +9,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -20,19 +21,24 @@ import (
 //go:embed pages
 var files embed.FS
 
-// pageTemplates are the templates.
-type pageTemplates struct {
+// pageWriter writes pages.
+type pageWriter struct {
 	list, pulls, pipeline, run, confirm, failure, signin *template.Template
-	style, script                                        []byte
+
+	forms   formKey
+	version string
+	// maySignIn reports whether there is a way to sign in.
+	maySignIn bool
+	log       *slog.Logger
 }
 
-func newPages() (*pageTemplates, error) {
+func newPageWriter(o Options) (*pageWriter, error) {
 	functions := template.FuncMap{
 		"short": shortRevision, "ago": timeAgo, "lower": strings.ToLower, "revision": revisionOf, "sum": func(a, b int) int { return a + b },
 		"took":  runDuration,
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
-	p := &pageTemplates{}
+	p := &pageWriter{forms: newFormKey(), version: o.Version, maySignIn: o.Tokens != nil || o.SignIn != nil, log: o.Log}
 	for name, to := range map[string]**template.Template{
 		"list": &p.list, "pulls": &p.pulls, "pipeline": &p.pipeline, "run": &p.run, "confirm": &p.confirm, "failure": &p.failure, "signin": &p.signin,
 	} {
@@ -42,30 +48,12 @@ func newPages() (*pageTemplates, error) {
 		}
 		*to = t
 	}
-	var err error
-	if p.style, err = files.ReadFile("pages/style.css"); err != nil {
-		return nil, fmt.Errorf("reading the style of pages: %w", err)
-	}
-	if p.script, err = files.ReadFile("pages/page.js"); err != nil {
-		return nil, fmt.Errorf("reading the script of pages: %w", err)
-	}
 	return p, nil
 }
 
-func (s *Server) routeWeb(mux *http.ServeMux) {
-	mux.Handle("GET /{$}", s.requireSomeRole(access.Read, s.listPage))
-	mux.Handle("GET /pipeline", s.requireSomeRole(access.Read, s.pipelinePage))
-	mux.Handle("GET /pull-requests", s.requireSomeRole(access.Read, s.pullsPage))
-	mux.Handle("POST /actions", s.requireSomeRole(access.Operate, s.performPageAction))
-	mux.Handle("GET /runs", s.requireSomeRole(access.Read, s.runPage))
-	mux.Handle("GET /", s.requireSomeRole(access.Read, func(w http.ResponseWriter, r *http.Request) {
-		s.writeFailurePage(w, r, http.StatusNotFound, "There is no such page.")
-	}))
-	mux.HandleFunc("GET /style.css", serveFile("text/css; charset=utf-8", s.pages.style))
-	mux.HandleFunc("GET /page.js", serveFile("text/javascript; charset=utf-8", s.pages.script))
-}
-
-func serveFile(kind string, content []byte) http.HandlerFunc {
+// serveFile serves an embedded file.
+func serveFile(kind, name string) http.HandlerFunc {
+	content, _ := files.ReadFile("pages/" + name)
 	return func(w http.ResponseWriter, _ *http.Request) {
 		setSecurityHeaders(w, "")
 		w.Header().Set("Content-Type", kind)
@@ -92,12 +80,16 @@ func setSecurityHeaders(w http.ResponseWriter, nonce string) {
 }
 
 // writeFailurePage writes an error page.
-func (s *Server) writeFailurePage(w http.ResponseWriter, r *http.Request, code int, text string) {
-	s.pageWith(w, r, code, s.pages.failure, http.StatusText(code), text)
+func (p *pageWriter) writeFailurePage(w http.ResponseWriter, r *http.Request, code int, text string) {
+	p.pageWith(w, r, code, p.failure, http.StatusText(code), text)
 }
 
-func (s *Server) writePage(w http.ResponseWriter, r *http.Request, t *template.Template, title string, data any) {
-	s.pageWith(w, r, http.StatusOK, t, title, data)
+func (p *pageWriter) missingPage(w http.ResponseWriter, r *http.Request) {
+	p.writeFailurePage(w, r, http.StatusNotFound, "There is no such page.")
+}
+
+func (p *pageWriter) writePage(w http.ResponseWriter, r *http.Request, t *template.Template, title string, data any) {
+	p.pageWith(w, r, http.StatusOK, t, title, data)
 }
 
 // pageData is what is around what a page is about.
@@ -121,15 +113,15 @@ type livePage interface {
 	eventStreamPath() string
 }
 
-func (s *Server) pageWith(w http.ResponseWriter, r *http.Request, code int, t *template.Template, title string, data any) {
-	page := pageData{Title: title, Version: s.Version, User: signedIn(r), Form: s.formOf(r), Here: withoutNotice(r), Data: data}
-	page.SignIn = requestOf(r).Kind == access.Anonymous && (s.Tokens != nil || s.SignIn != nil)
+func (p *pageWriter) pageWith(w http.ResponseWriter, r *http.Request, code int, t *template.Template, title string, data any) {
+	page := pageData{Title: title, Version: p.version, User: signedIn(r), Form: p.forms.formToken(r), Here: withoutNotice(r), Data: data}
+	page.SignIn = requestOf(r).Kind == access.Anonymous && p.maySignIn
 	if live, ok := data.(livePage); ok {
 		page.Live, page.Notice, page.Nonce = live.eventStreamPath(), noticeFromURL(r), rand.Text()
 	}
 	var out bytes.Buffer
 	if err := t.Execute(&out, page); err != nil {
-		s.Log.Error("a page could not be written", "error", err)
+		p.log.Error("a page could not be written", "error", err)
 		setSecurityHeaders(w, "")
 		http.Error(w, "the page could not be written; the log says why", http.StatusInternalServerError)
 		return
