@@ -6,17 +6,20 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
-	"github.com/prerig/prerig/pipeline/daemon/plan"
+	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/kubernetes"
 	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/secret"
-	"github.com/prerig/prerig/pipeline/secret/tenant"
 )
 
 // cluster is one that pipelines are objects of.
@@ -26,128 +29,117 @@ type cluster struct {
 	// mesh is what decides about injection, and completer has policies completed with it; nil where that is not read.
 	mesh      *kubernetes.Mesh
 	completer *mesh.Completer
+	log       *slog.Logger
 }
 
-// openCluster reads the objects of the cluster, where one is configured, and follows them until storing is done.
-func (p *components) openCluster(ctx, storing context.Context) error {
-	dir := secret.Dir{Path: p.c.Secrets, RequireHosts: p.c.RequireSecretHosts}
-	p.secrets = dir
-	if !p.c.Kubernetes.Pipelines {
-		return nil
+// openCluster reads the objects of the cluster and follows them until storing is done, or returns nil where none is
+// configured. memory is that of mesh.Completer.
+func openCluster(ctx, storing context.Context, c *config.Config, o Options, memory mesh.Memory) (*cluster, error) {
+	if !c.Kubernetes.Pipelines {
+		return nil, nil
 	}
-	client, err := kubernetes.Connect(p.c.Kubernetes.Kubeconfig, p.o.Version)
+	client, err := kubernetes.Connect(c.Kubernetes.Kubeconfig, o.Version)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Initial reads are aborted with the daemon; watches then end with its other parts.
 	following, stop := context.WithCancel(storing)
 	opening := context.AfterFunc(ctx, stop)
-	watcher, err := kubernetes.Watch(following, client, p.c.Kubernetes.Namespaces, p.o.Log)
+	watcher, err := kubernetes.Watch(following, client, c.Kubernetes.Namespaces, o.Log)
 	var followed *kubernetes.Mesh
-	if err == nil && p.c.Kubernetes.Mesh {
-		followed, err = kubernetes.WatchMesh(following, client, p.c.Kubernetes.MeshNamespaces, p.o.Log)
+	if err == nil && c.Kubernetes.Mesh {
+		followed, err = kubernetes.WatchMesh(following, client, c.Kubernetes.MeshNamespaces, o.Log)
 	}
 	if !opening() || err != nil {
 		stop()
-		return cmp.Or(err, ctx.Err())
+		return nil, cmp.Or(err, ctx.Err())
 	}
-	p.cluster = &cluster{client: client, watcher: watcher}
+	opened := &cluster{client: client, watcher: watcher, mesh: followed, log: o.Log}
 	if followed != nil {
-		p.cluster.mesh = followed
-		p.cluster.completer = &mesh.Completer{Cluster: followed, Log: p.o.Log}
-		if p.queue != nil { // an inspection has none
-			p.cluster.completer.Memory = p.queue
-		}
+		opened.completer = &mesh.Completer{Cluster: followed, Memory: memory, Log: o.Log}
 	}
-	p.secrets = kubernetes.Secrets{
-		Client: client, Otherwise: dir, RequireHosts: p.c.RequireSecretHosts,
-		FromCluster: func(namespace string) bool { return p.catalog != nil && p.catalog.FromCluster(namespace) },
-	}
-	return nil
+	return opened, nil
 }
 
-// clusterTenants returns the tenants that have objects in the cluster. Tenants of the configuration that own the
-// same namespaces define the permissions of their authors.
-func (p *components) clusterTenants() ([]tenant.Tenant, error) {
-	if p.c.ClusterName() == "" {
-		return nil, nil // those of the rules
+// newSecrets returns the reader of secrets: those of the cluster, if there is one, for the pipelines that are its
+// objects. The catalog is read with it and opened afterwards.
+func newSecrets(c *config.Config, from *cluster, pipelines **catalog.Catalog) secret.Reader {
+	dir := secret.Dir{Path: c.Secrets, RequireHosts: c.RequireSecretHosts}
+	if from == nil {
+		return dir
 	}
-	return p.c.Kubernetes.ParsedTenants()
+	return kubernetes.Secrets{
+		Client: from.client, Otherwise: dir, RequireHosts: c.RequireSecretHosts,
+		FromCluster: func(namespace string) bool { return *pipelines != nil && (*pipelines).FromCluster(namespace) },
+	}
 }
 
 // policyObjects returns the policies of the cluster, or nil without a cluster.
-func (p *components) policyObjects() build.PolicyObjects {
-	if p.cluster == nil {
+func (c *cluster) policyObjects() build.PolicyObjects {
+	if c == nil {
 		return nil
 	}
-	return p.cluster.watcher
+	return c.watcher
 }
 
 // policyCompleter returns the completer of policies with from: Cluster, or nil if the cluster is not read for them.
-func (p *components) policyCompleter() build.PolicyCompleter {
-	if p.cluster == nil || p.cluster.completer == nil {
+func (c *cluster) policyCompleter() build.PolicyCompleter {
+	if c == nil || c.completer == nil {
 		return nil
 	}
-	return p.cluster.completer
+	return c.completer
 }
 
-// readCluster has what policies take from the cluster read again, if anything is.
-func (p *components) readCluster() {
-	if p.cluster != nil && p.cluster.mesh != nil {
-		p.cluster.mesh.ReadAgain()
+// readAgain has what policies take from the cluster read again, if anything is.
+func (c *cluster) readAgain() {
+	if c != nil && c.mesh != nil {
+		c.mesh.ReadAgain()
 	}
 }
 
 // followMesh plans the pipelines that read from the cluster whenever it changes; the planner finds those affected.
-func (p *components) followMesh(ctx context.Context, group *errgroup.Group, planner *plan.Planner, reporter *kubernetes.Reporter) {
-	if p.cluster.mesh == nil {
-		return
-	}
-	reporter.Stale = p.cluster.completer.Stale
+func (c *cluster) followMesh(
+	ctx context.Context, group *errgroup.Group, p *components, planned *planning, reporter *kubernetes.Reporter,
+) {
 	group.Go(func() error {
-		p.cluster.mesh.Run(ctx, func() {
+		c.mesh.Run(ctx, func() {
 			reporter.LookAtPolicies()
-			var using []string
-			for _, e := range p.catalog.All() {
-				if e.Pipeline != nil && p.builder.ClusterDigest(e.Pipeline) != "" {
-					using = append(using, e.Key)
-				}
-			}
+			using := pipelinesWhere(p.catalog, func(one *v1alpha1.RenderPipeline) bool { return p.builder.ClusterDigest(one) != "" })
 			if len(using) > 0 {
-				go p.planUntilAccepted(ctx, planner, using, newCause("cluster changed"))
+				go planned.planUntilAccepted(ctx, using, newCause("cluster changed"))
 			}
 		})
 		return nil
 	})
-	group.Go(func() error { p.sweepSnapshots(ctx); return nil })
-	group.Go(func() error { p.sweepPolicies(ctx); return nil })
+	group.Go(func() error { c.sweepSnapshots(ctx, p.store); return nil })
+	group.Go(func() error { c.sweepPolicies(ctx, p.store); return nil })
 }
 
 // sweepEvery is the interval of searches for unreferenced snapshots.
 const sweepEvery = 10 * time.Minute
 
 // sweepSnapshots removes snapshots of the cluster that are no longer referenced, until ctx is done.
-func (p *components) sweepSnapshots(ctx context.Context) {
+func (c *cluster) sweepSnapshots(ctx context.Context, store *status.Store) {
 	runAtInterval(ctx, sweepEvery, func() {
-		if err := p.store.SweepSnapshots(ctx); err != nil && ctx.Err() == nil {
-			p.o.Log.Warn("snapshots of the cluster that nothing names are left", "error", err)
+		if err := store.SweepSnapshots(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("snapshots of the cluster that nothing names are left", "error", err)
 		}
 	})
 }
 
 // sweepPolicies releases the completions of policies that no longer exist or no longer request them, until ctx is
 // done.
-func (p *components) sweepPolicies(ctx context.Context) {
+func (c *cluster) sweepPolicies(ctx context.Context, store *status.Store) {
 	runAtInterval(ctx, sweepEvery, func() {
-		if p.cluster.watcher.Problem() != nil {
+		if c.watcher.Problem() != nil {
 			return // the existing policies are unknown
 		}
-		err := p.cluster.completer.Sweep(ctx, p.store.CompletedPolicies(), func(namespace, name string) bool {
-			text, err := p.cluster.watcher.Policy(namespace, name)
+		err := c.completer.Sweep(ctx, store.CompletedPolicies(), func(namespace, name string) bool {
+			text, err := c.watcher.Policy(namespace, name)
 			return err == nil && mesh.Asks(text)
 		})
 		if err != nil && ctx.Err() == nil {
-			p.o.Log.Warn("what policies were completed to that are gone is left", "error", err)
+			c.log.Warn("what policies were completed to that are gone is left", "error", err)
 		}
 	})
 }
@@ -166,24 +158,24 @@ func runAtInterval(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// followCluster plans when objects of the cluster change, and writes what becomes of them into their status.
-func (p *components) followCluster(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
-	if p.cluster == nil {
-		return
-	}
+// followObjects plans when objects of the cluster change, and writes what becomes of them into their status.
+func (c *cluster) followObjects(ctx context.Context, group *errgroup.Group, p *components, planned *planning) {
 	reporter := &kubernetes.Reporter{
-		Client: p.cluster.client, Watcher: p.cluster.watcher, Catalog: p.catalog, Store: p.store, RequestDigest: p.builder.RequestDigest,
-		Removals: p.keeper.Removals, TryLead: p.queue.TryLead, Log: p.o.Log,
+		Client: c.client, Watcher: c.watcher, Catalog: p.catalog, Store: p.store, RequestDigest: p.builder.RequestDigest,
+		Removals: planned.keeper.Removals, TryLead: p.queue.TryLead, Log: c.log,
 	}
-	p.followMesh(ctx, group, planner, reporter)
+	if c.mesh != nil {
+		reporter.Stale = c.completer.Stale
+		c.followMesh(ctx, group, p, planned, reporter)
+	}
 	p.store.OnChange(func(pipeline string) { reporter.Look([]string{pipeline}, nil) })
 	group.Go(func() error { reporter.Run(ctx); return nil })
 	group.Go(func() error {
-		p.cluster.watcher.Run(ctx, func(changed, policies []string) {
-			p.reloadObjects()
+		c.watcher.Run(ctx, func(changed, policies []string) {
+			c.reloadObjects(p.catalog)
 			reporter.Look(changed, policies)
-			if using := p.pipelinesUsingPolicies(policies); len(using) > 0 {
-				go p.planUntilAccepted(ctx, planner, using, newCause("policy changed"))
+			if using := pipelinesUsingPolicies(p.catalog, policies); len(using) > 0 {
+				go planned.planUntilAccepted(ctx, using, newCause("policy changed"))
 			}
 		})
 		return nil
@@ -191,42 +183,32 @@ func (p *components) followCluster(ctx context.Context, group *errgroup.Group, p
 }
 
 // joinCluster follows the objects for a worker.
-func (p *components) joinCluster(ctx context.Context, group *errgroup.Group) {
-	if p.cluster == nil {
-		return
-	}
+func (c *cluster) joinCluster(ctx context.Context, group *errgroup.Group, p *components) {
 	group.Go(func() error {
-		p.cluster.watcher.Run(ctx, func(_, _ []string) { p.reloadObjects() })
+		c.watcher.Run(ctx, func(_, _ []string) { c.reloadObjects(p.catalog) })
 		return nil
 	})
-	if p.cluster.mesh != nil {
-		group.Go(func() error { p.cluster.mesh.Run(ctx, func() {}); return nil })
-		group.Go(func() error { p.sweepPolicies(ctx); return nil })
+	if c.mesh != nil {
+		group.Go(func() error { c.mesh.Run(ctx, func() {}); return nil })
+		group.Go(func() error { c.sweepPolicies(ctx, p.store); return nil })
 	}
 }
 
 // reloadObjects reads the catalog again after the cluster has changed.
-func (p *components) reloadObjects() {
-	if _, err := p.catalog.Reload(); err != nil {
-		p.o.Log.Error("the pipelines cannot be read; the known ones stay", "error", err)
+func (c *cluster) reloadObjects(pipelines *catalog.Catalog) {
+	if _, err := pipelines.Reload(); err != nil {
+		c.log.Error("the pipelines cannot be read; the known ones stay", "error", err)
 	}
 }
 
 // pipelinesUsingPolicies returns the pipelines that name one of the policies, each written as NAMESPACE/NAME.
-func (p *components) pipelinesUsingPolicies(policies []string) (using []string) {
+func pipelinesUsingPolicies(pipelines *catalog.Catalog, policies []string) []string {
 	if len(policies) == 0 {
 		return nil
 	}
-	for _, e := range p.catalog.All() {
-		if e.Pipeline == nil {
-			continue
-		}
-		for _, ref := range e.Pipeline.Spec.Policies {
-			if ref.Name != "" && slices.Contains(policies, e.Pipeline.Metadata.Namespace+"/"+ref.Name) {
-				using = append(using, e.Key)
-				break
-			}
-		}
-	}
-	return using
+	return pipelinesWhere(pipelines, func(p *v1alpha1.RenderPipeline) bool {
+		return slices.ContainsFunc(p.Spec.Policies, func(ref v1alpha1.PolicyRef) bool {
+			return ref.Name != "" && slices.Contains(policies, p.Metadata.Namespace+"/"+ref.Name)
+		})
+	})
 }

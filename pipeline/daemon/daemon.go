@@ -5,7 +5,6 @@ package daemon
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,10 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/build/cache"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
-	"github.com/prerig/prerig/pipeline/daemon/event"
-	"github.com/prerig/prerig/pipeline/daemon/plan"
 	"github.com/prerig/prerig/pipeline/daemon/prune"
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 	"github.com/prerig/prerig/pipeline/daemon/run"
@@ -35,6 +33,7 @@ import (
 	"github.com/prerig/prerig/pipeline/review/preview"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/secret/tenant"
+	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/chart"
 	"github.com/prerig/prerig/pipeline/source/oci"
@@ -60,31 +59,24 @@ type Options struct {
 
 // components are what every process has.
 type components struct {
-	c       *config.Config
-	o       Options
-	queue   *queue.Queue
-	catalog *catalog.Catalog
-	fetcher *source.Fetcher
-	pool    *render.Pool
-	builder *build.Builder
-	store   *status.Store
-	runner  *run.Runner
-	remover *prune.Remover
-	preview *preview.Previewer
-	metrics *telemetry.Metrics
-	keeper  *prune.Keeper
-	targets *publish.Targets
-
-	promoter *promotion.Promoter
-	dialer   *egress.Dialer
-	secrets  secret.Reader
-	cluster  *cluster // nil without one
-
+	config    *config.Config
+	options   Options
+	metrics   *telemetry.Metrics
+	queue     *queue.Queue
+	store     *status.Store
+	watchdog  *watchdog.Watchdog
+	dialer    *egress.Dialer
+	cluster   *cluster // nil without one
+	secrets   secret.Reader
+	fetcher   *source.Fetcher
+	catalog   *catalog.Catalog
+	pool      *render.Pool
+	builder   *build.Builder
 	artifacts *externalartifact.Keeper // nil without one
-
-	watchdog *watchdog.Watchdog
-	planner  *plan.Planner // nil where this process does not plan
-	workers  workerWatch
+	targets   *publish.Targets
+	remover   *prune.Remover
+	runner    *run.Runner
+	preview   *preview.Previewer
 }
 
 // Serve receives events, plans and, unless there are no workers, runs jobs until ctx is done. After the disk was
@@ -130,77 +122,60 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		return err
 	}
 	defer closing()
-	planner := p.newPlanner()
-	p.planner = planner
 	all := ctx
 	running, end := context.WithCancel(all)
 	defer end()
 	group, ctx := errgroup.WithContext(running)
-	p.planAfterwards(ctx, planner)
-	archives, err := p.listenArtifacts()
-	if err == nil {
-		err = p.openListeners(ctx, group, planner, hooks)
+	planned := newPlanning(ctx, p)
+	workers := newWorkerWatch(p.queue, c.NATS.AckWait, o.Log)
+	s, err := openServer(p, server.Options{
+		Catalog: p.catalog, Store: p.store, Queue: p.queue,
+		Planner: planned.planner, Keeper: planned.keeper, Promoter: planned.promoter,
+		Problem:   func() error { return readinessProblem(c.State, p.queue, workers, planned.planner) },
+		IsWaiting: workers.isWaiting, Version: o.Version, Log: o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	registerPolledMetrics(p, planned, workers, s)
+	if err = serveArtifacts(ctx, group, p); err == nil {
+		err = openListeners(ctx, group, p, s, hooks)
 	}
 	if err != nil {
 		// What is open already must not keep the addresses from the next start.
 		end()
-		closeListener(archives)
 		_ = group.Wait()
 		return err
 	}
-	p.startWork(ctx, group, planner)
-	p.serveArtifacts(ctx, group, archives)
-	return p.waitForGroup(all, ctx, group)
-}
-
-// newPlanner returns the planner of all components.
-func (p *components) newPlanner() *plan.Planner {
-	return &plan.Planner{
-		Catalog: p.catalog, PipelinesDir: p.c.Pipelines, Fetcher: p.fetcher, Secrets: p.secrets, Artifacts: p.artifacts, Builder: p.builder, Store: p.store, Queue: p.queue,
-		Debounce: p.c.Debounce, Watchdog: p.watchdog, Log: p.o.Log,
-	}
-}
-
-// planAfterwards makes what has pipelines planned that others have left or promoted.
-func (p *components) planAfterwards(ctx context.Context, planner *plan.Planner) {
-	p.keeper = &prune.Keeper{
-		Catalog: p.catalog, Store: p.store, Queue: p.queue, Delay: p.c.Removals.Delay, MaxShare: p.c.Removals.MaxShare, Log: p.o.Log,
-		Plan: func(pipelines []string, reason string) {
-			go p.planUntilAccepted(ctx, planner, pipelines, newCause(reason))
-		},
-	}
-	p.promoter = &promotion.Promoter{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Log: p.o.Log}
-	p.promoter.Consider = func(ctx context.Context, pipelines []string, reason string) error {
-		cause := newCause(reason)
-		cause.Drift, cause.Moved, cause.Now = true, true, true
-		return planner.Consider(ctx, pipelines, cause)
-	}
+	startWork(ctx, group, p, planned)
+	group.Go(func() error { workers.watchWorkers(ctx); return nil })
+	return waitForGroup(all, ctx, group, o.Log)
 }
 
 // startWork starts all background work, which runs until ctx is done.
-func (p *components) startWork(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
-	p.watchFiles(ctx, group, planner)
-	p.followCluster(ctx, group, planner)
-	if p.c.Workers > 0 {
-		group.Go(func() error { return p.queue.Work(ctx, p.c.InFlight, p.handleJob) })
-		p.runPreviews(ctx, group)
+func startWork(ctx context.Context, group *errgroup.Group, p *components, planned *planning) {
+	planned.watchFiles(ctx, group, p.config.Policies)
+	if p.cluster != nil {
+		p.cluster.followObjects(ctx, group, p, planned)
 	}
-	group.Go(func() error {
-		return p.queue.Events(ctx, eventSlots, func(ctx context.Context, e event.Event, stored time.Time) error {
-			return p.handleEvent(ctx, planner, e, stored)
-		})
-	})
+	if p.config.Workers > 0 {
+		runJobs(ctx, group, p)
+	}
+	group.Go(func() error { return p.queue.Events(ctx, eventSlots, planned.handleEvent) })
 	group.Go(func() error { return p.queue.Watch(ctx) })
-	group.Go(func() error { p.watchWorkers(ctx); return nil })
-	p.watchClusters(ctx, group)
-	group.Go(func() error { p.keeper.Run(ctx); return nil })
-	group.Go(func() error { p.promoter.Run(ctx); return nil })
-	group.Go(func() error { planner.Timer(ctx); return nil })
-	group.Go(func() error { p.reloadWhenAsked(ctx, planner); return nil })
+	watchClusters(ctx, group, p)
+	group.Go(func() error { planned.keeper.Run(ctx); return nil })
+	group.Go(func() error { planned.promoter.Run(ctx); return nil })
+	group.Go(func() error { planned.planner.Timer(ctx); return nil })
+	group.Go(func() error { planned.reloadWhenAsked(ctx, p.options.Reload); return nil })
 	group.Go(func() error {
 		// While the daemon was down, events may have been missed and pipelines removed.
-		p.checkRemovals(ctx)
-		p.planUntilAccepted(ctx, planner, entryKeys(p.catalog.All()), newCause("start"))
+		planned.checkRemovals(ctx)
+		var all []string
+		for _, e := range p.catalog.All() {
+			all = append(all, e.Key)
+		}
+		planned.planUntilAccepted(ctx, all, newCause("start"))
 		return nil
 	})
 }
@@ -213,9 +188,10 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	if c.Workers == 0 {
 		return errors.New("configuration workers: must be more than 0 for a worker")
 	}
-	if o.Log != nil {
-		limitMemory("/", o.Log)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
+	limitMemory("/", o.Log)
 	p, closing, err := openComponents(ctx, c, o, true)
 	if err != nil {
 		return err
@@ -223,12 +199,13 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	defer closing()
 	all := ctx
 	group, ctx := errgroup.WithContext(all)
-	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
-	p.runPreviews(ctx, group)
+	runJobs(ctx, group, p)
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
 	group.Go(func() error { p.catalog.Poll(ctx); return nil })
-	p.joinCluster(ctx, group)
-	return p.waitForGroup(all, ctx, group)
+	if p.cluster != nil {
+		p.cluster.joinCluster(ctx, group, p)
+	}
+	return waitForGroup(all, ctx, group, o.Log)
 }
 
 // eventSlots is how many events are planned at the same time: a source that does not answer must not hold up others.
@@ -236,10 +213,7 @@ const eventSlots = 32
 
 // openComponents opens everything. On the way back from an error it closes what is open.
 func openComponents(ctx context.Context, c *config.Config, o Options, worker bool) (p *components, closing func(), err error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	p = &components{c: c, o: o, metrics: telemetry.NewMetrics(o.Version)}
+	p = &components{config: c, options: o, metrics: telemetry.NewMetrics(o.Version)}
 	if err := os.MkdirAll(c.State, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the state directory: %w", err)
 	}
@@ -281,7 +255,7 @@ func openComponents(ctx context.Context, c *config.Config, o Options, worker boo
 
 // openRest opens what needs the queue.
 func (p *components) openRest(ctx, storing context.Context, limits render.Limits, worker bool) error {
-	c, o := p.c, p.o
+	c, o := p.config, p.options
 	var err error
 	if p.store, err = status.NewStore(storing, p.queue); err != nil {
 		return err
@@ -291,69 +265,92 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 		return err
 	}
 	p.dialer = egress.NewDialer(rules)
-	if err := p.openCluster(ctx, storing); err != nil {
+	if p.cluster, err = openCluster(ctx, storing, c, o, p.queue); err != nil {
 		return err
 	}
+	p.secrets = newSecrets(c, p.cluster, &p.catalog)
 	p.fetcher = newFetcher(c, limits, p.dialer, reach, p.secrets)
-	p.openWatchdog()
-	if err := p.openCatalog(ctx, worker); err != nil {
+	p.watchdog = newWatchdog(o, p.metrics)
+	if p.catalog, err = openCatalog(ctx, c, p.fetcher, p.store, p.cluster, worker, o.Log); err != nil {
 		return err
 	}
 	if o.Render.Warm == 0 {
 		o.Render.Warm = min(c.Workers, 4)
 	}
-	o.Render.Namespaces = p.reportNamespaceIsolation
+	o.Render.Namespaces = func(have bool, err error) { reportNamespaceIsolation(have, err, p.metrics, o.Log) }
 	if p.pool, err = render.NewPool(o.Render); err != nil {
 		return err
 	}
 	if c.Workers > 0 {
-		go p.reportIsolation(storing)
+		go reportIsolation(storing, p.pool, p.metrics, o.Log)
 	}
 	bases, err := c.RemotePatterns()
 	if err != nil {
 		return err
 	}
-	secrets := p.secrets
-	charts := chart.New(chart.Options{StateDir: c.State, Secrets: secrets, Dialer: p.dialer, Sources: reach.Sources})
-	p.builder = &build.Builder{Renderer: p.pool, Validator: gate.InstalledValidator(), Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Bases: bases, Cache: p.openBuildCache(), Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: o.Version}
-	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
-	targets.Hosts = publish.NewHosts(secrets, p.dialer)
-	targets.Turn = promotion.TurnsOf(p.store)
-	targets.LimitRuns(c.InFlight)
-	if err := p.openArtifacts(); err != nil {
+	p.builder = &build.Builder{
+		Renderer: p.pool, Validator: gate.InstalledValidator(), Policies: c.Policies, Limits: limits, Repositories: p.fetcher,
+		Charts: chart.New(chart.Options{StateDir: c.State, Secrets: p.secrets, Dialer: p.dialer, Sources: reach.Sources}),
+		Bases:  bases, Cache: openBuildCache(c, p.metrics, o.Log),
+		Objects: p.cluster.policyObjects(), Cluster: p.cluster.policyCompleter(), Version: o.Version,
+	}
+	if p.artifacts, err = openArtifacts(c, o, p.catalog, p.queue); err != nil {
 		return err
 	}
-	targets.Artifacts = p.artifacts
-	p.targets = targets
-	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
+	p.targets = publish.NewTargets(p.fetcher, p.secrets, p.queue.Lock, limits.Read, p.watchdog)
+	p.targets.Hosts = publish.NewHosts(p.secrets, p.dialer)
+	p.targets.Turn = promotion.TurnsOf(p.store)
+	p.targets.Artifacts = p.artifacts
+	p.targets.LimitRuns(c.InFlight)
+	p.remover = &prune.Remover{
+		Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Version: o.Version, Log: o.Log,
+	}
 	p.runner = run.New(run.Options{
-		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,
-		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: p.rendererTeams(), History: c.History, ExternalURL: c.ExternalURL,
-		Observe: p.metrics.Run, ReadCluster: p.readCluster, Watchdog: p.watchdog, Log: o.Log,
+		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: p.targets, Remover: p.remover,
+		Builder: p.builder, Store: p.store, Queue: p.queue, Notifier: newNotifier(p.secrets, p.dialer, p.metrics),
+		Workers: c.Workers, Teams: rendererTeams(p.catalog), History: c.History, ExternalURL: c.ExternalURL,
+		Observe: p.metrics.Run, ReadCluster: p.cluster.readAgain, Watchdog: p.watchdog, Log: o.Log,
 	})
-	if err := p.openPreviews(reach, limits, secrets); err != nil {
-		return err
+	p.preview, err = p.newPreviewer(reach, limits)
+	return err
+}
+
+// openBuildCache returns the build cache, or nil if builds are not cached.
+func openBuildCache(c *config.Config, metrics *telemetry.Metrics, log *slog.Logger) *build.Cache {
+	size, err := c.BuildCacheSize()
+	if err != nil || size == 0 || c.Workers == 0 {
+		return nil // the configuration was checked
 	}
-	return nil
+	store := cache.Open(cache.Options{Dir: c.BuildCacheDir(), MaxBytes: size, Log: log})
+	return &build.Cache{Store: store, Check: c.BuildCache.Check, Observe: metrics.Remembered}
+}
+
+// newWatchdog returns one that has what hangs logged and counted.
+func newWatchdog(o Options, metrics *telemetry.Metrics) *watchdog.Watchdog {
+	dog := &watchdog.Watchdog{Log: o.Log, LeftBehind: metrics.LeftBehind}
+	if o.Watchdog != nil {
+		dog.Grace, dog.Longest = o.Watchdog.Grace, o.Watchdog.Longest
+	}
+	return dog
 }
 
 // newNotifier returns what sends notifications, and counts them.
-func (p *components) newNotifier(secrets secret.Reader) *notify.Notifier {
-	n := notify.New(secrets, p.dialer)
-	n.Observe = p.metrics.Notification
+func newNotifier(secrets secret.Reader, dialer *egress.Dialer, metrics *telemetry.Metrics) *notify.Notifier {
+	n := notify.New(secrets, dialer)
+	n.Observe = metrics.Notification
 	return n
 }
 
 // rendererTeams are who shares the renderers: tenants, and namespaces that belong to none.
-func (p *components) rendererTeams() build.Teams {
+func rendererTeams(pipelines *catalog.Catalog) build.Teams {
 	return build.Teams{
 		Of: func(namespace string) string {
-			if team := p.catalog.TenantOfNamespace(namespace); team != "" {
+			if team := pipelines.TenantOfNamespace(namespace); team != "" {
 				return team
 			}
 			return namespace
 		},
-		Reserve: p.catalog.Tenants() > 1,
+		Reserve: pipelines.Tenants() > 1,
 	}
 }
 
@@ -364,17 +361,4 @@ func newFetcher(c *config.Config, limits render.Limits, dialer *egress.Dialer, r
 	return source.New(source.Options{
 		StateDir: c.State, Secrets: secrets, AllowDir: c.AllowLocal, OCI: artifacts, Dialer: dialer, Sources: reach.Sources,
 	})
-}
-
-// newCause is one that no event is.
-func newCause(reason string) plan.Cause {
-	return plan.Cause{ID: rand.Text(), Reason: reason, Since: time.Now()}
-}
-
-func entryKeys(entries []catalog.Entry) []string {
-	var out []string
-	for _, e := range entries {
-		out = append(out, e.Key)
-	}
-	return out
 }

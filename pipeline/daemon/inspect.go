@@ -73,7 +73,6 @@ func Inspect(ctx context.Context, c *config.Config, o Options, look Look, dir st
 	}
 	opening, cancel := context.WithTimeout(ctx, look.Timeout)
 	defer cancel()
-	p := &components{c: &own, o: o}
 	limits, err := own.RenderLimits()
 	if err != nil {
 		return nil, err
@@ -82,22 +81,26 @@ func Inspect(ctx context.Context, c *config.Config, o Options, look Look, dir st
 	if err != nil {
 		return nil, err
 	}
-	p.dialer = egress.NewDialer(rules)
-	opened := p.openCluster(opening, ctx)
+	dialer := egress.NewDialer(rules)
+	cluster, opened := openCluster(opening, ctx, &own, o, nil)
+	var pipelines *catalog.Catalog
+	secrets := newSecrets(&own, cluster, &pipelines)
 	if watch != nil {
-		p.secrets = watch(p.secrets)
+		secrets = watch(secrets)
 	}
-	p.fetcher = newFetcher(&own, limits, p.dialer, reach, p.secrets)
+	fetcher := newFetcher(&own, limits, dialer, reach, secrets)
 	if opened == nil && (len(skipped) == 0 || own.Pipelines != "") {
-		opened = p.openCatalog(opening, false)
+		pipelines, opened = openCatalog(opening, &own, fetcher, nil, cluster, false, o.Log)
 	}
 	lock := func(context.Context, string) (func(), error) {
 		return nil, errors.New("an inspection publishes nothing")
 	}
-	targets := publish.NewTargets(p.fetcher, p.secrets, lock, limits.Read, nil)
-	targets.Hosts = publish.NewHosts(p.secrets, p.dialer)
-	builder := &build.Builder{Policies: own.Policies, Objects: p.policyObjects(), Version: o.Version}
-	return &Inspection{Catalog: p.catalog, Fetcher: p.fetcher, Targets: targets, Builder: builder, Secrets: p.secrets, Dialer: p.dialer, Skipped: skipped}, opened
+	targets := publish.NewTargets(fetcher, secrets, lock, limits.Read, nil)
+	targets.Hosts = publish.NewHosts(secrets, dialer)
+	builder := &build.Builder{Policies: own.Policies, Objects: cluster.policyObjects(), Version: o.Version}
+	return &Inspection{
+		Catalog: pipelines, Fetcher: fetcher, Targets: targets, Builder: builder, Secrets: secrets, Dialer: dialer, Skipped: skipped,
+	}, opened
 }
 
 // CheckQueue returns an error if the queue's servers cannot be used; without any, the queue is embedded in the

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -15,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/daemon/plan"
 	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/server/access"
@@ -32,107 +32,101 @@ func listenHooks(c *config.Config) (net.Listener, error) {
 // maxKeys bounds the keys that senders sign deliveries with, in bytes. Those of Google have two kilobytes.
 const maxKeys = 1 << 20
 
-// openServer makes what answers on the addresses.
-func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
-	receivers, err := p.c.EventReceivers(egress.BoundAnswers(p.dialer.Transport(), maxKeys))
-	if err != nil {
+// openServer makes what answers on the addresses. It adds to the options what the configuration holds.
+func openServer(p *components, o server.Options) (*server.Server, error) {
+	c, metrics := p.config, p.metrics
+	var err error
+	if o.Receivers, err = c.EventReceivers(egress.BoundAnswers(p.dialer.Transport(), maxKeys)); err != nil {
 		return nil, err
 	}
-	for _, r := range receivers {
-		p.metrics.Receiver(r.Name)
+	for _, r := range o.Receivers {
+		metrics.Receiver(r.Name)
 	}
-	tokens, err := access.OpenTokens(p.c.TokenFile(), p.c.Admin.Tokens, p.o.Log)
-	if err != nil {
+	if o.Tokens, err = access.OpenTokens(c.TokenFile(), c.Admin.Tokens, o.Log); err != nil {
 		return nil, err
 	}
-	audit, err := access.OpenAudit(p.c.Admin.Audit, p.o.Log)
-	if err != nil {
+	if o.Audit, err = access.OpenAudit(c.Admin.Audit, o.Log); err != nil {
 		return nil, err
 	}
-	signIn, err := p.c.SignIn(p.o.Log)
-	if err != nil {
+	if o.SignIn, err = c.SignIn(o.Log); err != nil {
 		return nil, err
 	}
-	return server.New(server.Options{
-		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Promoter: p.promoter, Receivers: receivers, Delivery: p.metrics.Delivery,
-		Problem: p.readinessProblem, IsWaiting: p.workers.isWaiting, Metrics: p.metrics.Handler(), Tokens: tokens, SignIn: signIn, Audit: audit, Version: p.o.Version, Log: p.o.Log,
-		Session: p.c.Admin.OIDC.Session, ExternalURL: p.c.ExternalURL,
-	})
+	o.Delivery, o.Metrics = metrics.Delivery, metrics.Handler()
+	o.Session, o.ExternalURL = c.Admin.OIDC.Session, c.ExternalURL
+	return server.New(o)
 }
 
 // openListeners opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
-func (p *components) openListeners(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
-	s, err := p.openServer(planner)
+func openListeners(ctx context.Context, group *errgroup.Group, p *components, s *server.Server, hooks net.Listener) error {
+	c, o := p.config, p.options
+	overHooks, err := tlsConfig(c.TLS, o.Log)
 	if err != nil {
 		return err
 	}
-	overHooks, err := p.tlsConfig(p.c.TLS)
+	overAdmin, err := tlsConfig(c.Admin.TLS, o.Log)
 	if err != nil {
 		return err
 	}
-	overAdmin, err := p.tlsConfig(p.c.Admin.TLS)
-	if err != nil {
-		return err
-	}
-	p.registerPolledMetrics(s)
 	if hooks == nil {
-		if hooks, err = listenHooks(p.c); err != nil {
+		if hooks, err = listenHooks(c); err != nil {
 			return err
 		}
 	}
-	group.Go(func() error { return server.Serve(ctx, server.MakingWay(hooks), overHooks, s.Hooks(), p.o.Log) })
+	group.Go(func() error { return server.Serve(ctx, server.MakingWay(hooks), overHooks, s.Hooks(), o.Log) })
 	page := ""
-	if p.c.Admin.Listen != "" {
-		admin, err := net.Listen("tcp", p.c.Admin.Listen)
+	if c.Admin.Listen != "" {
+		admin, err := net.Listen("tcp", c.Admin.Listen)
 		if err != nil {
 			hooks.Close()
 			return fmt.Errorf("listening for the web page: %w", err)
 		}
 		page = admin.Addr().String()
-		loopback := server.Loopback(p.c.Admin.Listen)
+		loopback := server.Loopback(c.Admin.Listen)
 		if overAdmin == nil && !loopback {
-			p.o.Log.Warn("tokens reach this address in the clear, unless a proxy with TLS is all that can reach it; admin.tls gives it a certificate", "address", page)
+			o.Log.Warn("tokens reach this address in the clear, unless a proxy with TLS is all that can reach it; "+
+				"admin.tls gives it a certificate", "address", page)
 		}
-		at := server.Access{Loopback: loopback && !p.c.Admin.NamesItsUsers(), Insecure: p.c.Admin.Insecure}
-		group.Go(func() error { return server.Serve(ctx, admin, overAdmin, s.Admin(at), p.o.Log) })
+		at := server.Access{Loopback: loopback && !c.Admin.NamesItsUsers(), Insecure: c.Admin.Insecure}
+		group.Go(func() error { return server.Serve(ctx, admin, overAdmin, s.Admin(at), o.Log) })
 	}
-	health, err := p.serveHealth(ctx, group, s)
+	health, err := serveHealth(ctx, group, p, s)
 	if err != nil {
 		return err
 	}
-	socket, err := listenSocket(p.c.Socket())
+	socket, err := listenSocket(c.Socket())
 	if err != nil {
 		return err
 	}
 	group.Go(func() error {
-		return server.Serve(ctx, server.PeerListener(socket), nil, s.Admin(server.Access{Trusted: true}), p.o.Log)
+		return server.Serve(ctx, server.PeerListener(socket), nil, s.Admin(server.Access{Trusted: true}), o.Log)
 	})
-	p.o.Log.Info("listening", "hooks", hooks.Addr().String(), "page", page, "socket", p.c.Socket(), "health", health, "version", p.o.Version)
-	if p.o.Listening != nil {
-		p.o.Listening(hooks.Addr().String(), page)
+	o.Log.Info("listening", "hooks", hooks.Addr().String(), "page", page, "socket", c.Socket(), "health", health,
+		"version", o.Version)
+	if o.Listening != nil {
+		o.Listening(hooks.Addr().String(), page)
 	}
 	return nil
 }
 
 // serveHealth serves health checks at their own address, which it returns; "" if none is configured.
-func (p *components) serveHealth(ctx context.Context, group *errgroup.Group, s *server.Server) (address string, err error) {
-	if p.c.Health.Listen == "" {
+func serveHealth(ctx context.Context, group *errgroup.Group, p *components, s *server.Server) (address string, err error) {
+	if p.config.Health.Listen == "" {
 		return "", nil
 	}
-	l, err := net.Listen("tcp", p.c.Health.Listen)
+	l, err := net.Listen("tcp", p.config.Health.Listen)
 	if err != nil {
 		return "", fmt.Errorf("listening for health checks: %w", err)
 	}
-	group.Go(func() error { return server.Serve(ctx, server.BySender(l), nil, s.Health(), p.o.Log) })
+	group.Go(func() error { return server.Serve(ctx, server.BySender(l), nil, s.Health(), p.options.Log) })
 	return l.Addr().String(), nil
 }
 
 // tlsConfig returns how an address speaks TLS, nil where it does not.
-func (p *components) tlsConfig(c config.TLS) (*tls.Config, error) {
+func tlsConfig(c config.TLS, log *slog.Logger) (*tls.Config, error) {
 	if !c.Enabled() {
 		return nil, nil
 	}
-	return server.TLSConfig(c.Certificate, c.Key, p.o.Log)
+	return server.TLSConfig(c.Certificate, c.Key, log)
 }
 
 // listenSocket opens the socket for its owner only. One that a process left behind that was killed is replaced; that none

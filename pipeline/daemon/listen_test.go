@@ -11,14 +11,15 @@ import (
 
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/internal/process/egress"
+	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/telemetry"
 )
 
 // TestReceiversAreMeasuredFromTheStart has no webhook come: alerts take the first one that is refused for an increase.
 func TestReceiversAreMeasuredFromTheStart(t *testing.T) {
 	c := &config.Config{State: t.TempDir(), Receivers: []config.Receiver{{Name: "git", Provider: "github", Insecure: true}}}
-	p := &components{c: c, o: Options{Log: slog.New(slog.DiscardHandler)}, metrics: telemetry.NewMetrics("1"), dialer: egress.NewDialer(egress.Rules{})}
-	if _, err := p.openServer(nil); err != nil {
+	p := &components{config: c, metrics: telemetry.NewMetrics("1"), dialer: egress.NewDialer(egress.Rules{})}
+	if _, err := openServer(p, server.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()

@@ -57,7 +57,7 @@ func TestARepositoryThatHangsHoldsUpNoOtherTeamsJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &components{catalog: c, watchdog: &watchdog.Watchdog{Grace: time.Millisecond, Longest: 10 * time.Millisecond}}
+	p := &jobRunner{catalog: c, watchdog: &watchdog.Watchdog{Grace: time.Millisecond, Longest: 10 * time.Millisecond}}
 	h.hang.Store(true)
 	if err := p.followOthers(t.Context(), "a/x"); !errors.Is(err, watchdog.ErrOverdue) {
 		t.Fatalf("a repository that hangs gives %v", err)
@@ -91,13 +91,15 @@ func TestAPushToARenderedBranchBesideThePipelinesIsLookedAt(t *testing.T) {
 	planner := &plan.Planner{
 		Catalog: c, PipelinesDir: dir, Fetcher: fetcher, Builder: &build.Builder{Version: "test"}, Store: store, Queue: q, Log: slog.New(slog.DiscardHandler),
 	}
-	p := &components{catalog: c, preview: preview.New(preview.Options{Catalog: c, Store: store, Log: slog.New(slog.DiscardHandler)})}
-	p.o.Log = slog.New(slog.DiscardHandler)
+	p := &planning{
+		catalog: c, planner: planner, preview: preview.New(preview.Options{Catalog: c, Store: store, Log: slog.New(slog.DiscardHandler)}),
+		log: slog.New(slog.DiscardHandler),
+	}
 	push := event.Event{ID: "merge", Receiver: "git", Changes: []event.Change{{Git: &event.GitChange{URLs: []string{r.URL}, Ref: "refs/heads/prod"}}}}
 	if !c.Concerns(push.Changes) || len(c.Match(push.Changes)) > 0 {
 		t.Fatal("the event is not one about the repository of the pipelines and a rendered branch alone")
 	}
-	if err := p.handleEvent(t.Context(), planner, push, time.Now()); err != nil {
+	if err := p.handleEvent(t.Context(), push, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if pending, err := q.Pending(t.Context()); err != nil || !pending["shop"] {

@@ -18,7 +18,7 @@ const shutdownGrace = 5 * time.Second
 
 // waitForGroup waits for the group, whose context is inner. Once that is done it does not wait for long. That ctx is done, to which
 // inner belongs, is no error.
-func (p *components) waitForGroup(ctx, inner context.Context, group *errgroup.Group) error {
+func waitForGroup(ctx, inner context.Context, group *errgroup.Group, log *slog.Logger) error {
 	var err error
 	ended := make(chan struct{})
 	go func() {
@@ -32,10 +32,10 @@ func (p *components) waitForGroup(ctx, inner context.Context, group *errgroup.Gr
 	}
 	begin := time.Now()
 	if endsWithin(shutdownGrace, func() { <-ended }) {
-		p.o.Log.Info("everything that was running has finished", "took", time.Since(begin))
+		log.Info("everything that was running has finished", "took", time.Since(begin))
 		return err
 	}
-	p.o.Log.Error("something does not finish and is left behind; its work is done again after the next start", "after", time.Since(begin))
+	log.Error("something does not finish and is left behind; its work is done again after the next start", "after", time.Since(begin))
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 // TestWhatDoesNotEndIsLeftBehind has a part that never ends, when the daemon is to end and after another part failed.
 func TestWhatDoesNotEndIsLeftBehind(t *testing.T) {
 	var said bytes.Buffer
-	p := &components{o: Options{Log: slog.New(slog.NewTextHandler(&said, nil))}}
+	log := slog.New(slog.NewTextHandler(&said, nil))
 	forever := make(chan struct{})
 	defer close(forever)
 	broken := errors.New("broken")
@@ -31,7 +31,7 @@ func TestWhatDoesNotEndIsLeftBehind(t *testing.T) {
 		} else {
 			group.Go(func() error { return err })
 		}
-		if got := p.waitForGroup(all, ctx, group); !errors.Is(got, err) {
+		if got := waitForGroup(all, ctx, group, log); !errors.Is(got, err) {
 			t.Errorf("it ended with %v, want %v", got, err)
 		}
 		end()

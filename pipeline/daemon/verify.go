@@ -12,19 +12,20 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/verify/watch"
 )
 
 // watchClusters compares the clusters of the configuration with what is committed until ctx is done.
-func (p *components) watchClusters(ctx context.Context, group *errgroup.Group) {
-	if len(p.c.Verify) == 0 {
+func watchClusters(ctx context.Context, group *errgroup.Group, p *components) {
+	if len(p.config.Verify) == 0 {
 		return
 	}
 	var watchers []*watch.Watcher
-	notifier := p.newNotifier(p.secrets)
-	for _, v := range p.c.Verify {
-		w := watch.New(p.clusterOf(v, notifier), p.o.Log)
+	notifier := newNotifier(p.secrets, p.dialer, p.metrics)
+	for _, v := range p.config.Verify {
+		w := watch.New(verifiedCluster(v, p.fetcher, notifier), p.options.Log)
 		watchers = append(watchers, w)
 		group.Go(func() error { w.Run(ctx); return nil })
 	}
@@ -37,13 +38,13 @@ func (p *components) watchClusters(ctx context.Context, group *errgroup.Group) {
 	})
 }
 
-// clusterOf returns a cluster of the configuration.
-func (p *components) clusterOf(v config.Verify, notifier *notify.Notifier) watch.Cluster {
+// verifiedCluster returns a cluster of the configuration.
+func verifiedCluster(v config.Verify, fetcher *source.Fetcher, notifier *notify.Notifier) watch.Cluster {
 	cluster := watch.Cluster{
 		Name: v.Name, Kubeconfig: v.Kubeconfig, Context: v.Context, Paths: v.Paths, DefaultNamespace: v.DefaultNamespace, Namespaces: v.Namespaces, Ignore: v.Ignore, Interval: v.Every(),
 		Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
 			namespace, name := config.SecretName(v.Secret)
-			return p.fetcher.Repository(ctx, namespace, v.URL, referenceTo(name))
+			return fetcher.Repository(ctx, namespace, v.URL, referenceTo(name))
 		},
 	}
 	if v.Branch != "" {

@@ -74,7 +74,7 @@ type Server struct {
 // New returns a Server.
 func New(o Options) (*Server, error) {
 	if o.Problem == nil {
-		o.Problem = o.Queue.Ready
+		o.Problem = func() error { return o.Queue.Ready() }
 	}
 	s := &Server{Options: o}
 	s.live = newLiveHub(s.pipelineViews())
