@@ -46,12 +46,12 @@ func (m *Mirror) compactIfNeeded() error {
 		return nil
 	}
 	m.lastCompactionCheck = time.Now()
-	before, err := m.compactBefore()
+	before, err := compactBefore(m.dir)
 	if err != nil {
 		return err
 	}
 	old := slices.DeleteFunc(packs, func(name string) bool { return before.isNewer(name) })
-	if len(old) < compactPacks && len(m.looseObjects(before)) < 128*compactSample {
+	if len(old) < compactPacks && len(looseObjects(m.dir, before)) < 128*compactSample {
 		return nil // most of it is too new
 	}
 	return m.compactPacks(before)
@@ -65,8 +65,8 @@ var anyAge = fileAge{}
 
 // compactBefore returns the age from which files are compacted, by the clock of the file system that sets their
 // times: it may be ahead of this machine's.
-func (m *Mirror) compactBefore() (fileAge, error) {
-	file, err := os.CreateTemp(filepath.Join(m.dir, "objects"), "tmp_clock_")
+func compactBefore(dir string) (fileAge, error) {
+	file, err := os.CreateTemp(filepath.Join(dir, "objects"), "tmp_clock_")
 	if err != nil {
 		return fileAge{}, err
 	}
@@ -93,16 +93,16 @@ func (a fileAge) isNewerTime(t time.Time) bool {
 // compactPacks puts everything that was stored before a time and is needed into one pack, except for what is in large packs,
 // which stay as they are.
 func (m *Mirror) compactPacks(before fileAge) error {
-	large, small, err := m.splitPacks(before)
+	large, small, err := splitPacks(m.dir, before)
 	if err != nil {
 		return fmt.Errorf("compacting the mirror: %w", err)
 	}
-	if single := m.looseObjects(before); len(small) < 2 && len(single) < 2 {
+	if single := looseObjects(m.dir, before); len(small) < 2 && len(single) < 2 {
 		return nil
 	}
 	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
 	needed := &reachableObjects{storage: storage, seen: map[Hash]bool{}}
-	for _, commit := range m.shallowCommits() {
+	for _, commit := range shallowCommits(m.dir) {
 		if err := needed.walkCommit(commit); err != nil {
 			return fmt.Errorf("compacting the mirror: %w", err)
 		}
@@ -122,12 +122,14 @@ func (m *Mirror) compactPacks(before fileAge) error {
 			return nil
 		}
 	}
-	made, err := m.writePack(storage, rest)
+	made, err := packObjects(m.dir, storage, rest)
 	if err != nil {
 		return fmt.Errorf("compacting the mirror: %w", err)
 	}
 	// A pack with exactly these objects may have existed already: it has the same name.
-	return m.removePacks(slices.DeleteFunc(small, func(p packFile) bool { return p.base == made }), before)
+	err = removePacks(m.dir, slices.DeleteFunc(small, func(p packFile) bool { return p.base == made }), before)
+	m.lockAndReopen()
+	return err
 }
 
 type packFile struct {
@@ -137,8 +139,8 @@ type packFile struct {
 }
 
 // splitPacks divides the packs: those that are at least half as large as the largest, or too new to be touched, stay.
-func (m *Mirror) splitPacks(before fileAge) (large, small []packFile, err error) {
-	names, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "pack-*.idx"))
+func splitPacks(dir string, before fileAge) (large, small []packFile, err error) {
+	names, err := filepath.Glob(filepath.Join(dir, "objects", "pack", "pack-*.idx"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -264,12 +266,12 @@ func (r *reachableObjects) walkTree(hash Hash) error {
 	return err
 }
 
-// writePack writes objects as one pack and returns its name without an extension, or "" for no objects.
-func (m *Mirror) writePack(storage *filesystem.Storage, hashes []Hash) (string, error) {
+// packObjects writes objects as one pack and returns its name without an extension, or "" for no objects.
+func packObjects(dir string, storage *filesystem.Storage, hashes []Hash) (string, error) {
 	if len(hashes) == 0 {
 		return "", nil
 	}
-	file, err := os.CreateTemp(filepath.Join(m.dir, "objects", "pack"), "tmp_pack_")
+	file, err := os.CreateTemp(filepath.Join(dir, "objects", "pack"), "tmp_pack_")
 	if err != nil {
 		return "", err
 	}
@@ -282,27 +284,24 @@ func (m *Mirror) writePack(storage *filesystem.Storage, hashes []Hash) (string, 
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	return m.indexPack(file)
+	return indexPack(dir, file)
 }
 
 // looseObjects returns the files of single objects that were stored before a time.
-func (m *Mirror) looseObjects(before fileAge) []string {
-	all, _ := filepath.Glob(filepath.Join(m.dir, "objects", "[0-9a-f][0-9a-f]", "*"))
+func looseObjects(dir string, before fileAge) []string {
+	all, _ := filepath.Glob(filepath.Join(dir, "objects", "[0-9a-f][0-9a-f]", "*"))
 	return slices.DeleteFunc(all, func(name string) bool { return before.isNewer(name) })
 }
 
 // removePacks removes what was put together or is not needed any more.
-func (m *Mirror) removePacks(packs []packFile, before fileAge) error {
+func removePacks(dir string, packs []packFile, before fileAge) error {
 	var errs []error
 	for _, p := range packs {
 		// The index first: without it the pack is not looked at.
 		errs = append(errs, os.Remove(p.base+".idx"), os.Remove(p.base+".pack"))
 	}
-	for _, name := range m.looseObjects(before) {
+	for _, name := range looseObjects(dir, before) {
 		errs = append(errs, os.Remove(name))
 	}
-	m.mu.Lock()
-	m.reopenStorage()
-	m.mu.Unlock()
 	return errors.Join(errs...)
 }

@@ -11,7 +11,7 @@ import (
 // TestFilesFromTheFutureAreOld: after the clock was set back nothing would be compacted until it is there again.
 func TestFilesFromTheFutureAreOld(t *testing.T) {
 	m := mirrorIn(t, t.TempDir())
-	before, err := m.compactBefore()
+	before, err := compactBefore(m.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func keepPack(t *testing.T, m *Mirror, round string) Hash {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if err := m.storePack(draft.objects, nil); err != nil {
+	if err := storePack(m.dir, draft.objects, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.rememberCommit(commit); err != nil {
@@ -116,8 +116,8 @@ func TestAnIndexWithoutAPackBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := mirrorIn(t, dir)
-	if again.Has(commit) || again.Damaged() || len(again.shallowCommits()) != 0 {
-		t.Errorf("has it %v, damaged %v, knows %v", again.Has(commit), again.Damaged(), again.shallowCommits())
+	if again.Has(commit) || again.Damaged() || len(shallowCommits(again.dir)) != 0 {
+		t.Errorf("has it %v, damaged %v, knows %v", again.Has(commit), again.Damaged(), shallowCommits(again.dir))
 	}
 	keepPack(t, again, "lost")
 	if err := again.compactPacks(fileAge{time.Now().Add(time.Hour)}); err != nil || !again.Has(commit) {

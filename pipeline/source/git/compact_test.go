@@ -58,7 +58,7 @@ func TestCompact(t *testing.T) {
 	if count("pack/*.pack") != 1 || count("[0-9a-f][0-9a-f]/*") != 0 {
 		t.Errorf("%d packs, %d single objects", count("pack/*.pack"), count("[0-9a-f][0-9a-f]/*"))
 	}
-	clear(m.trees)
+	m.trees.dropTrees()
 	for name, want := range map[string]string{"d1/f1": strings.Repeat("5", 100), "d2/f2": "content 2", "new5": "x"} {
 		if got, err := tree.NewView(m.Tree(last), tree.Limits{}).Read(name); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -85,7 +85,7 @@ func TestManySmallObjectsAreNotCountedAgainAndAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := m.storeLoose(objects); err != nil {
+		if err := storeLoose(m.dir, objects); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestManyNewObjectsAreKeptAsAPack(t *testing.T) {
 	if packs, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.pack")); len(packs) != 1 {
 		t.Errorf("there are %d packs", len(packs))
 	}
-	if single := m.looseObjects(anyAge); len(single) != 0 {
+	if single := looseObjects(m.dir, anyAge); len(single) != 0 {
 		t.Errorf("%d objects have files of their own", len(single))
 	}
 	kept, err := m.completeCommit(commit)

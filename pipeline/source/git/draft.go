@@ -296,7 +296,7 @@ func (d *Draft) Keep(ctx context.Context, head Hash) error {
 		return err
 	}
 	defer unlock()
-	if err := d.m.storeNewObjects(d.objects, d.packed); err != nil {
+	if err := storeNewObjects(d.m.dir, d.objects, d.packed); err != nil {
 		return err
 	}
 	return d.m.rememberCommit(head)

@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -201,59 +199,4 @@ func (m *Mirror) Kept(ref Ref) (*Commit, error) {
 	}
 	commit.Ref = ref.Name
 	return commit, nil
-}
-
-// completeCommit returns a commit that is here with everything in it. One that is not among those that are kept may have lost files
-// that it had in common with others when the mirror was compacted.
-func (m *Mirror) completeCommit(hash Hash) (*Commit, error) {
-	commit, err := m.Commit(hash)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Contains(m.shallowCommits(), commit.Hash) {
-		return nil, plumbing.ErrObjectNotFound
-	}
-	return commit, nil
-}
-
-// Commit reads a commit from the mirror, following tags. Its root directory is in the mirror as well.
-func (m *Mirror) Commit(hash Hash) (*Commit, error) {
-	for range 5 {
-		found, err := m.encodedObject(plumbing.AnyObject, hash)
-		if err != nil {
-			return nil, err
-		}
-		switch found.Type() {
-		case plumbing.CommitObject:
-			return m.decodeCommit(found)
-		case plumbing.TagObject:
-			tag := &object.Tag{}
-			if err := tag.Decode(found); err != nil {
-				return nil, fmt.Errorf("reading tag %s: %w", hash, err)
-			}
-			hash = tag.Target
-		default:
-			return nil, fmt.Errorf("%s is a %s, not a commit", hash, found.Type())
-		}
-	}
-	return nil, fmt.Errorf("tag %s leads to no commit", hash)
-}
-
-func (m *Mirror) decodeCommit(encoded plumbing.EncodedObject) (*Commit, error) {
-	m.mu.Lock()
-	c := &object.Commit{}
-	err := c.Decode(encoded)
-	m.mu.Unlock()
-	if err != nil {
-		return nil, fmt.Errorf("reading commit: %w", err)
-	}
-	if !m.Has(c.TreeHash) {
-		return nil, fmt.Errorf("reading the files of commit %s: %w", c.Hash, plumbing.ErrObjectNotFound)
-	}
-	subject, body, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
-	return &Commit{
-		Hash: c.Hash, Tree: c.TreeHash, Parents: slices.Clone(c.ParentHashes), Author: c.Author.Name, AuthorEmail: c.Author.Email,
-		ByAuthor: c.Author.Name == c.Committer.Name && c.Author.Email == c.Committer.Email && c.Author.When.Equal(c.Committer.When),
-		Date:     c.Committer.When.UTC().Truncate(time.Second), Subject: subject, Body: strings.TrimSpace(body),
-	}, nil
 }

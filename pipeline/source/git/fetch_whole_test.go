@@ -55,8 +55,7 @@ func TestAnOldCommitIsWhole(t *testing.T) {
 	if err := m.compactPacks(fileAge{time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	clear(m.trees)
-	m.treeOrder = nil
+	m.trees.dropTrees()
 	if _, err := tree.NewView(m.Tree(second), tree.Limits{}).Read("shared/a"); err == nil {
 		t.Fatal("the case loses nothing")
 	}

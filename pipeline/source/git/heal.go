@@ -23,12 +23,12 @@ import (
 // and the next fetch throws the copy away and begins a new one.
 
 // recordDamagedObject records an object that exists and cannot be read, and returns the error unchanged.
-func (m *Mirror) recordDamagedObject(id Hash, err error) error {
+func (o *objectStore) recordDamagedObject(id Hash, err error) error {
 	var limit *tree.LimitError
 	if err == nil || errors.Is(err, plumbing.ErrObjectNotFound) || errors.As(err, &limit) || !isContentError(err) {
 		return err
 	}
-	m.unreadable.Store(&id)
+	o.unreadable.Store(&id)
 	return fmt.Errorf("the mirror is damaged and will be made anew: %w", err)
 }
 
@@ -40,7 +40,7 @@ func isContentError(err error) bool {
 }
 
 // Damaged reports whether something was found that cannot be read. The next fetch mends it.
-func (m *Mirror) Damaged() bool { return m.unreadable.Load() != nil }
+func (o *objectStore) Damaged() bool { return o.unreadable.Load() != nil }
 
 // discardDamagedObjects discards the damaged objects if the damage still exists: another process may have repaired it.
 // The caller must hold the lock.
@@ -50,9 +50,7 @@ func (m *Mirror) discardDamagedObjects() error {
 		return nil
 	}
 	if isReadable(filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0)), *id) {
-		m.mu.Lock()
-		m.reopenStorage()
-		m.mu.Unlock()
+		m.lockAndReopen()
 		m.unreadable.Store(nil)
 		return nil
 	}
@@ -76,10 +74,7 @@ func isReadable(storage *filesystem.Storage, id Hash) bool {
 
 // recreateMirror makes the mirror empty.
 func (m *Mirror) recreateMirror() error {
-	m.treesMu.Lock()
-	clear(m.trees)
-	m.treeOrder = nil
-	m.treesMu.Unlock()
+	m.trees.dropTrees()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range []string{"shallow", "objects"} {
@@ -96,6 +91,6 @@ func (m *Mirror) recreateMirror() error {
 }
 
 // isIncomplete reports whether a fetch has failed because the mirror lacks objects that it claimed to have.
-func (m *Mirror) isIncomplete(err error) bool {
-	return m.Damaged() || errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, packfile.ErrReferenceDeltaNotFound)
+func (o *objectStore) isIncomplete(err error) bool {
+	return o.Damaged() || errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, packfile.ErrReferenceDeltaNotFound)
 }

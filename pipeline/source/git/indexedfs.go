@@ -74,7 +74,7 @@ func (m *Mirror) sweepTemporary() error {
 	// Try only once: the holder of the lock may work for long, and the next start sweeps as well.
 	once, cancel := context.WithCancel(context.Background())
 	cancel()
-	unlock, busy := m.lockFile(once)
+	unlock, busy := lockFile(once, m.dir)
 	if busy != nil {
 		return nil
 	}

@@ -32,9 +32,10 @@ func OpenLocal(dir string) (*Local, error) {
 	if !ok {
 		return nil, fmt.Errorf("opening the repository of %s: it is not kept in files", dir)
 	}
+	files := storage.Filesystem()
 	mirror := &Mirror{
-		dir: storage.Filesystem().Root(), files: indexedFS{storage.Filesystem()}, limits: DefaultLimits(), fetchLock: make(chan struct{}, 1), storage: storage,
-		trees: map[Hash]*tree.Tree{},
+		objectStore: objectStore{dir: files.Root(), files: indexedFS{files}, storage: storage},
+		limits:      DefaultLimits(), fetchLock: make(chan struct{}, 1),
 	}
 	return &Local{mirror: mirror, repository: repository}, nil
 }

@@ -55,7 +55,7 @@ func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Read
 	pack := bufio.NewReaderSize(incoming, 64<<10)
 	// The number of objects is the last third of the head, and known before anything is transferred.
 	if start, err := pack.Peek(12); err == nil {
-		if err := m.checkObjectCount(binary.BigEndian.Uint32(start[8:])); err != nil {
+		if err := m.limits.checkObjectCount(binary.BigEndian.Uint32(start[8:])); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Read
 			return err
 		}
 	}
-	found, err := m.scanPack(ctx, file)
+	found, err := m.limits.scanPack(ctx, file)
 	release()
 	if err != nil {
 		return err
@@ -95,16 +95,18 @@ func (m *Mirror) ingestPack(ctx context.Context, server string, incoming io.Read
 	if _, err := pending.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	switch {
-	case found.count <= unpackLimit && found.bytes <= thinBytes:
-		return m.unpackLoose(pending)
-	case !found.thin:
-		_, err := m.indexPack(pending)
+	if !found.thin && (found.count > unpackLimit || found.bytes > thinBytes) {
+		_, err := indexPack(m.dir, pending)
 		return err
-	case found.bytes <= thinBytes:
-		return m.completeThinPack(pending)
 	}
-	return errThinTooLarge
+	if found.bytes > thinBytes {
+		return errThinTooLarge
+	}
+	objects, err := m.unpackInMemory(pending)
+	if err != nil {
+		return err
+	}
+	return storeNewObjects(m.dir, objects, nil)
 }
 
 // untilDone is a file that can be read until a context is done: unpacking reads it again for each object, and does
@@ -163,7 +165,7 @@ type packSummary struct {
 
 // scanPack reads the headers of all objects and the sizes that deltas expand to, and refuses what is over the limits before
 // anything is held in memory.
-func (m *Mirror) scanPack(ctx context.Context, file *os.File) (found packSummary, err error) {
+func (l Limits) scanPack(ctx context.Context, file *os.File) (found packSummary, err error) {
 	inflated := int64(0) // the bytes processed: deltas may be larger than their results
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return found, err
@@ -182,11 +184,11 @@ func (m *Mirror) scanPack(ctx context.Context, file *os.File) (found packSummary
 			return found, fmt.Errorf("reading the fetched objects: %w", err)
 		}
 		// Before the object is inflated: a file of zeros is small until then.
-		if header.Length > m.limits.ObjectBytes {
-			return found, m.objectSizeError(header.Length)
+		if header.Length > l.ObjectBytes {
+			return found, l.objectSizeError(header.Length)
 		}
-		if inflated += header.Length; m.limits.UnpackedBytes > 0 && inflated > m.limits.UnpackedBytes {
-			return found, m.unpackedSizeError()
+		if inflated += header.Length; l.UnpackedBytes > 0 && inflated > l.UnpackedBytes {
+			return found, l.unpackedSizeError()
 		}
 		delta := header.Type == plumbing.OFSDeltaObject || header.Type == plumbing.REFDeltaObject
 		start := &headBuffer{max: 20}
@@ -197,33 +199,33 @@ func (m *Mirror) scanPack(ctx context.Context, file *os.File) (found packSummary
 		if delta {
 			size = start.deltaTarget()
 		}
-		if size > m.limits.ObjectBytes {
-			return found, m.objectSizeError(size)
+		if size > l.ObjectBytes {
+			return found, l.objectSizeError(size)
 		}
 		found.count++
 		found.bytes += size
 		found.largest = max(found.largest, size)
-		if m.limits.UnpackedBytes > 0 && found.bytes > m.limits.UnpackedBytes {
-			return found, m.unpackedSizeError()
+		if l.UnpackedBytes > 0 && found.bytes > l.UnpackedBytes {
+			return found, l.unpackedSizeError()
 		}
 		found.thin = found.thin || header.Type == plumbing.REFDeltaObject
 	}
 	return found, nil
 }
 
-func (m *Mirror) checkObjectCount(count uint32) error {
-	if m.limits.Objects > 0 && int64(count) > int64(m.limits.Objects) {
-		return &tree.LimitError{What: fmt.Sprintf("number of files and directories of the fetched commit (%d)", count), Limit: int64(m.limits.Objects)}
+func (l Limits) checkObjectCount(count uint32) error {
+	if l.Objects > 0 && int64(count) > int64(l.Objects) {
+		return &tree.LimitError{What: fmt.Sprintf("number of files and directories of the fetched commit (%d)", count), Limit: int64(l.Objects)}
 	}
 	return nil
 }
 
-func (m *Mirror) objectSizeError(size int64) error {
-	return &tree.LimitError{What: fmt.Sprintf("size of the largest file of the fetched commit in bytes (%d)", size), Limit: m.limits.ObjectBytes}
+func (l Limits) objectSizeError(size int64) error {
+	return &tree.LimitError{What: fmt.Sprintf("size of the largest file of the fetched commit in bytes (%d)", size), Limit: l.ObjectBytes}
 }
 
-func (m *Mirror) unpackedSizeError() error {
-	return &tree.LimitError{What: "size of all files of the fetched commit in bytes", Limit: m.limits.UnpackedBytes}
+func (l Limits) unpackedSizeError() error {
+	return &tree.LimitError{What: "size of all files of the fetched commit in bytes", Limit: l.UnpackedBytes}
 }
 
 // packReader is a pack in a file.
@@ -269,7 +271,7 @@ func readVarint(r *bytes.Reader) int64 {
 }
 
 // indexPack stores the pack and writes its index next to it. It returns the name of both without an extension.
-func (m *Mirror) indexPack(file packReader) (string, error) {
+func indexPack(dir string, file packReader) (string, error) {
 	writer := &idxfile.Writer{}
 	parser, err := packfile.NewParser(packfile.NewScanner(file), writer)
 	if err != nil {
@@ -283,7 +285,7 @@ func (m *Mirror) indexPack(file packReader) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("indexing the fetched objects: %w", err)
 	}
-	base := filepath.Join(m.dir, "objects", "pack", "pack-"+checksum.String())
+	base := filepath.Join(dir, "objects", "pack", "pack-"+checksum.String())
 	out, err := os.CreateTemp(filepath.Dir(base), "tmp_idx_")
 	if err != nil {
 		return "", fmt.Errorf("storing a pack: %w", err)
@@ -306,7 +308,7 @@ func (m *Mirror) indexPack(file packReader) (string, error) {
 // thinStorage holds new objects in memory and finds the bases of deltas in the mirror.
 type thinStorage struct {
 	*memory.Storage
-	m *Mirror
+	mirror *objectStore
 }
 
 // EncodedObject implements the storer.
@@ -315,11 +317,11 @@ func (s thinStorage) EncodedObject(kind plumbing.ObjectType, hash Hash) (plumbin
 	if err == nil {
 		return object, nil
 	}
-	return s.m.encodedObject(kind, hash)
+	return s.mirror.encodedObject(kind, hash)
 }
 
-func (m *Mirror) unpackInMemory(file packReader) (*memory.Storage, error) {
-	objects := thinStorage{memory.NewStorage(), m}
+func (o *objectStore) unpackInMemory(file packReader) (*memory.Storage, error) {
+	objects := thinStorage{memory.NewStorage(), o}
 	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(file), objects)
 	if err != nil {
 		return nil, err
@@ -330,34 +332,17 @@ func (m *Mirror) unpackInMemory(file packReader) (*memory.Storage, error) {
 	return objects.Storage, nil
 }
 
-// unpackLoose stores every object on its own.
-func (m *Mirror) unpackLoose(file packReader) error {
-	objects, err := m.unpackInMemory(file)
-	if err != nil {
-		return err
-	}
-	return m.storeLoose(objects)
-}
-
-// completeThinPack makes a pack that needs no other out of a thin one.
-func (m *Mirror) completeThinPack(thin packReader) error {
-	objects, err := m.unpackInMemory(thin)
-	if err != nil {
-		return err
-	}
-	return m.storePack(objects, nil)
-}
-
-// storeNewObjects stores new objects, each on its own or, for many objects, as a pack, which may already exist.
-func (m *Mirror) storeNewObjects(objects *memory.Storage, packed *packedObjects) error {
+// storeNewObjects stores new objects in a mirror, each on its own or, for many objects, as a pack, which may already
+// exist.
+func storeNewObjects(dir string, objects *memory.Storage, packed *packedObjects) error {
 	if len(objects.Objects) > unpackLimit {
-		return m.storePack(objects, packed)
+		return storePack(dir, objects, packed)
 	}
-	return m.storeLoose(objects)
+	return storeLoose(dir, objects)
 }
 
-func (m *Mirror) storePack(objects *memory.Storage, packed *packedObjects) error {
-	file, err := os.CreateTemp(filepath.Join(m.dir, "objects", "pack"), "tmp_pack_")
+func storePack(dir string, objects *memory.Storage, packed *packedObjects) error {
+	file, err := os.CreateTemp(filepath.Join(dir, "objects", "pack"), "tmp_pack_")
 	if err != nil {
 		return fmt.Errorf("storing a pack: %w", err)
 	}
@@ -374,7 +359,7 @@ func (m *Mirror) storePack(objects *memory.Storage, packed *packedObjects) error
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err = m.indexPack(file)
+	_, err = indexPack(dir, file)
 	return err
 }
 
@@ -393,8 +378,8 @@ func writePack(w io.Writer, objects *memory.Storage) error {
 
 // storeLoose writes every object on its own, commits last: if a commit exists, it is complete. It bypasses the
 // storage that readers use, which is not safe for concurrent use.
-func (m *Mirror) storeLoose(objects storer.EncodedObjectStorer) error {
-	files := &tidyFS{indexedFS: newIndexed(m.dir)}
+func storeLoose(dir string, objects storer.EncodedObjectStorer) error {
+	files := &tidyFS{indexedFS: newIndexed(dir)}
 	storage := filesystem.NewStorage(files, cache.NewObjectLRU(0))
 	for _, kind := range []plumbing.ObjectType{plumbing.BlobObject, plumbing.TreeObject, plumbing.CommitObject, plumbing.TagObject} {
 		all, err := objects.IterEncodedObjects(kind)

@@ -106,10 +106,10 @@ func (m *Mirror) trimToNewestCommits(ctx context.Context, limit int64) error {
 	if err := m.sweepLeftovers(); err != nil { // also for a mirror that is never opened again
 		return err
 	}
-	files := m.storedFiles()
+	files := listStoredFiles(m.dir)
 	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
 	needed := &reachableObjects{storage: storage, seen: map[Hash]bool{}}
-	commits, keep := m.shallowCommits(), 0
+	commits, keep := shallowCommits(m.dir), 0
 	for i := len(commits) - 1; i >= 0; i-- {
 		from := len(needed.order)
 		if needed.walkCommit(commits[i]) != nil || files.sizeWithObjects(needed.order[from:]) > limit {
@@ -118,17 +118,12 @@ func (m *Mirror) trimToNewestCommits(ctx context.Context, limit int64) error {
 		files.keepLastMeasured()
 		keep++
 	}
-	if err := m.writeShallow(commits[len(commits)-keep:]); err != nil {
+	if err := writeShallow(m.dir, commits[len(commits)-keep:]); err != nil {
 		return err
 	}
 	err = files.removeUnkeptFiles()
-	m.treesMu.Lock()
-	clear(m.trees)
-	m.treeOrder = nil
-	m.treesMu.Unlock()
-	m.mu.Lock()
-	m.reopenStorage()
-	m.mu.Unlock()
+	m.trees.dropTrees()
+	m.lockAndReopen()
 	return err
 }
 
@@ -147,8 +142,8 @@ type storedFiles struct {
 	moreSingle []Hash
 }
 
-func (m *Mirror) storedFiles() *storedFiles {
-	f := &storedFiles{dir: filepath.Join(m.dir, "objects"), loose: map[Hash]int64{}, stay: map[*packFile]bool{}, single: map[Hash]bool{}}
+func listStoredFiles(dir string) *storedFiles {
+	f := &storedFiles{dir: filepath.Join(dir, "objects"), loose: map[Hash]int64{}, stay: map[*packFile]bool{}, single: map[Hash]bool{}}
 	names, _ := filepath.Glob(filepath.Join(f.dir, "pack", "pack-*.pack"))
 	for _, name := range names {
 		p := &packFile{base: name[:len(name)-len(".pack")]}
@@ -160,7 +155,7 @@ func (m *Mirror) storedFiles() *storedFiles {
 		p.index, _ = readIndex(p.base + ".idx") // a pack without an index is never read
 		f.packs = append(f.packs, p)
 	}
-	for _, name := range m.looseObjects(anyAge) {
+	for _, name := range looseObjects(dir, anyAge) {
 		if info, err := os.Stat(name); err == nil {
 			f.loose[plumbing.NewHash(filepath.Base(filepath.Dir(name))+filepath.Base(name))] = info.Size()
 		}
