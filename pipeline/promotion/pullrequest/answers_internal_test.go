@@ -55,7 +55,7 @@ func FuzzAnswers(f *testing.F) {
 		for provider, open := range openers {
 			a := &api{
 				root: "https://h.example/api", at: "https://h.example/api/projects/P/repos/r", server: "h.example", repository: "P/r",
-				client: &http.Client{Transport: answer}, secrets: []string{"s3cret-token"}, now: time.Now,
+				client: &http.Client{Transport: answer}, now: time.Now,
 			}
 			h := open(a, Credentials{Token: "s3cret-token"})
 			r, err := h.Find(context.Background(), "prerig/shop", "main")

@@ -36,9 +36,8 @@ type api struct {
 	// root is the URL of the API, at that of the repository in it; server and repository are what people call them.
 	root, at, server, repository string
 	client                       *http.Client
-	// authorize sets the credential of a request. secrets are never shown.
+	// authorize sets the credential of a request.
 	authorize func(r *http.Request) error
-	secrets   []string
 	// marks is the key of marks in comments, which only who has the credential can make.
 	marks  [sha256.Size]byte
 	header http.Header
@@ -184,7 +183,7 @@ func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out an
 		e.Err = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
 		return nil, e
 	case response.StatusCode/100 != 2 || response.StatusCode == http.StatusNonAuthoritativeInfo:
-		a.fillRefusalDetails(e, response.Header, body)
+		a.fillRefusalDetails(e, response.Header, withoutCredentials(request, rejectionMessage(body)))
 		return nil, e
 	case out == nil:
 		return response.Header, nil
@@ -196,7 +195,7 @@ func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out an
 		return nil, e
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		a.describeUnreadableAnswer(e, body, err)
+		describeUnreadableAnswer(e, request, body, err)
 		return nil, e
 	}
 	return response.Header, nil
@@ -239,7 +238,7 @@ func (a *api) newHTTPRequest(ctx context.Context, method, to string, in any) (*h
 }
 
 // describeUnreadableAnswer describes what is wrong with an answer that should be JSON.
-func (a *api) describeUnreadableAnswer(e *Error, body []byte, err error) {
+func describeUnreadableAnswer(e *Error, request *http.Request, body []byte, err error) {
 	var syntax *json.SyntaxError
 	text := bytes.TrimSpace(body)
 	switch {
@@ -248,7 +247,7 @@ func (a *api) describeUnreadableAnswer(e *Error, body []byte, err error) {
 	case errors.As(err, &syntax) && syntax.Offset >= int64(len(text)):
 		e.Err, e.Temporary = errors.New("the answer ends in its middle"), true
 	default:
-		e.Err = errors.New("the answer is none that is known: " + foreign.Text(a.removeCredentials(err.Error()), maxCause))
+		e.Err = errors.New("the answer is none that is known: " + foreign.Text(withoutCredentials(request, err.Error()), maxCause))
 	}
 }
 

@@ -64,7 +64,6 @@ func (i *installation) renewInstallationToken(ctx context.Context) error {
 	}
 	asApp := i.api
 	asApp.authorize = authorizeWithHeader("Bearer " + signed)
-	asApp.secrets = append([]string{signed}, asApp.secrets...)
 	if i.app.Installation == 0 {
 		var found struct {
 			ID int64 `json:"id"`

@@ -65,11 +65,6 @@ func Open(o Options) (Host, error) {
 	_, path := u.Web()
 	c := o.Credentials
 	a := &api{root: strings.TrimSuffix(at, u.RepositoryURL(provider, "/")), at: at, server: server.Host, repository: path, client: client, isFor: o.IsFor, now: time.Now}
-	for _, secret := range []string{c.Token, c.Password} {
-		if secret != "" {
-			a.secrets = append(a.secrets, secret)
-		}
-	}
 	a.marks = sha256.Sum256(slices.Concat([]byte("marks "+c.Token+c.Password), appKey(c)))
 	return openers[provider](a, c), nil
 }

@@ -22,8 +22,11 @@ const secondaryWait = time.Minute
 const LongestWait = 2 * time.Hour
 
 // fillRefusalDetails fills in the details of an unsuccessful answer.
-func (a *api) fillRefusalDetails(e *Error, h http.Header, body []byte) {
-	e.Message = a.rejectionMessage(body)
+func (a *api) fillRefusalDetails(e *Error, h http.Header, message string) {
+	e.Message = message
+	if runes := []rune(message); len(runes) > maxMessage {
+		e.Message = string(runes[:maxMessage-1]) + "…"
+	}
 	if e.Status == http.StatusNonAuthoritativeInfo {
 		// Azure DevOps answers 203 and a page to sign in at, where the token is wrong.
 		e.Status, e.Message = http.StatusUnauthorized, "the host answers with a page to sign in at"
@@ -74,7 +77,7 @@ const maxMessage, maxRefusal = 400, 64 << 10
 var messageKeys = []string{"message", "error_description", "error", "detail", "errors", "exceptionName", "code"}
 
 // rejectionMessage returns the host's message about a rejection, on one line.
-func (a *api) rejectionMessage(body []byte) string {
+func rejectionMessage(body []byte) string {
 	var answer any
 	if len(body) > maxRefusal || json.Unmarshal(body, &answer) != nil {
 		return "" // a page of a proxy
@@ -87,11 +90,7 @@ func (a *api) rejectionMessage(body []byte) string {
 		}
 		return r
 	}, strings.Join(parts, "; "))
-	text = a.removeCredentials(strings.Join(strings.Fields(text), " "))
-	if runes := []rune(text); len(runes) > maxMessage {
-		text = string(runes[:maxMessage-1]) + "…"
-	}
-	return text
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // collectAnswerTexts collects the texts of an answer: GitLab has lists by field, GitHub a resource, field and code,
@@ -130,9 +129,12 @@ func collectAnswerTexts(v any, under string, depth int, parts *[]string) {
 	}
 }
 
-// removeCredentials removes credentials from a message of a host.
-func (a *api) removeCredentials(text string) string {
-	for _, secret := range a.secrets {
+// withoutCredentials removes what a request proves its sender with from an answer to it: a token of a GitHub App is
+// known only there.
+func withoutCredentials(request *http.Request, text string) string {
+	_, sent, _ := strings.Cut(request.Header.Get("Authorization"), " ")
+	_, password, _ := request.BasicAuth()
+	for _, secret := range []string{sent, password} {
 		if len(secret) > 3 {
 			text = strings.ReplaceAll(text, secret, "***")
 		}
