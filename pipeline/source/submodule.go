@@ -96,7 +96,7 @@ func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, f
 		if len(s.mounts) >= maxSubmodules {
 			return &tree.LimitError{What: "number of submodules", Limit: maxSubmodules}
 		}
-		if err := s.checkReach(from.url); err != nil {
+		if err := s.fetcher.CheckReach(s.scope, from.url); err != nil {
 			return fmt.Errorf("fetching submodule %s: %w", name, err)
 		}
 		mount, err := s.fetcher.Files(ctx, s.scope.Namespace, from.url, from.ref, commit)
@@ -111,14 +111,14 @@ func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, f
 	return nil
 }
 
-// checkReach rejects repositories that the daemon, or the tenant who owns the pipeline, may not read: no other code
-// checks the repositories that a submodule names.
-func (s *submoduleFetcher) checkReach(url string) error {
-	if allowed := s.fetcher.options.Sources; allowed != nil && !giturl.Allows(allowed, url) {
+// CheckReach rejects repositories that the daemon, or the tenant who owns the pipeline, may not read: no other code
+// checks the repositories that no pipeline names, but a submodule or a fork.
+func (f *Fetcher) CheckReach(scope Scope, url string) error {
+	if allowed := f.options.Sources; allowed != nil && !giturl.Allows(allowed, url) {
 		return errors.New("pipelines of this daemon may not read its repository; who runs the daemon can allow it with egress.sources")
 	}
-	if allowed := s.scope.Submodules; allowed != nil && !giturl.Allows(allowed, url) {
-		return fmt.Errorf("%s may not read its repository; who runs the daemon can allow it with the tenant's sources", s.scope.Whose)
+	if allowed := scope.Submodules; allowed != nil && !giturl.Allows(allowed, url) {
+		return fmt.Errorf("%s may not read its repository; who runs the daemon can allow it with the tenant's sources", scope.Whose)
 	}
 	return nil
 }

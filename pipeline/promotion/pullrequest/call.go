@@ -129,6 +129,19 @@ func (a *api) call(ctx context.Context, doing, method, below string, in, out any
 	return a.callAt(ctx, doing, method, a.at+below, in, out)
 }
 
+// errNotNamed is about a URL that an answer names and the credentials are not for.
+var errNotNamed = errors.New("the answer names another repository, as of a fork, and the secret's key .hosts allows none of its URL")
+
+// readNamed reads a URL that an answer names, under the rules for one that it redirects to.
+func (a *api) readNamed(ctx context.Context, doing, to string, out any) error {
+	at, err := url.Parse(to)
+	if err != nil || a.permit(ctx, at) != nil {
+		return &Error{Server: a.server, Repository: a.repository, Doing: doing, Err: errNotNamed}
+	}
+	_, err = a.callAt(ctx, doing, http.MethodGet, to, nil, out)
+	return err
+}
+
 // Of calls that only read, which may be made again without harm.
 const (
 	// readTries is how often one is made, so that a host which refuses a part of its calls does not keep all that needs several of them

@@ -62,13 +62,16 @@ func (b *bitbucketCloud) getIncomingRequest(ctx context.Context, number int64) (
 	if out.State != StateOpen {
 		return out, nil
 	}
-	at := b.at
-	if out.Fork && from != nil && from.FullName != "" {
-		at = b.root + "/repositories/" + escapedPath(from.FullName)
-		out.ForkURL = "https://bitbucket.org/" + escapedPath(from.FullName) + ".git"
-	}
 	var commit cloudHash
-	if _, err := b.callAt(ctx, readingPullRequest(number), http.MethodGet, at+"/commit/"+url.PathEscape(out.HeadCommit), nil, &commit); err != nil {
+	path := "/commit/" + url.PathEscape(out.HeadCommit)
+	var err error
+	if out.Fork && from != nil && from.FullName != "" {
+		out.ForkURL = "https://bitbucket.org/" + escapedPath(from.FullName) + ".git"
+		err = b.readNamed(ctx, readingPullRequest(number), b.root+"/repositories/"+escapedPath(from.FullName)+path, &commit)
+	} else {
+		_, err = b.call(ctx, readingPullRequest(number), http.MethodGet, path, nil, &commit)
+	}
+	if err != nil {
 		return nil, err
 	}
 	out.HeadCommit = commit.Hash

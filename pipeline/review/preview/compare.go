@@ -6,6 +6,7 @@ package preview
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -114,8 +115,8 @@ func (r *rendering) fetchHeadAndBase(ctx context.Context, e catalog.Entry) (err 
 	if git.SecretRef != nil {
 		key = git.SecretRef.Name
 	}
-	if git.Submodules {
-		key += " submodules " + e.Scope().Key()
+	if git.Submodules || r.a.in.ForkURL != "" { // which no pipeline names
+		key += " within " + e.Scope().Key()
 	}
 	if r.a.in.Fork {
 		if err := needsSecrets(e.Pipeline); err != nil {
@@ -230,6 +231,9 @@ func (a *attempt) fetchHead(ctx context.Context, scope source.Scope, src *v1alph
 		git.Submodules = git.Submodules && git.SecretRef == nil
 	}
 	if a.in.Fork && a.in.ForkURL != "" {
+		if err := a.p.Forks.Fetcher.CheckReach(scope, a.in.ForkURL); err != nil {
+			return nil, fmt.Errorf("fetching the fork: %w", err)
+		}
 		git.URL, git.SecretRef, fetcher = a.in.ForkURL, nil, a.p.Forks.Fetcher
 	}
 	return a.recordFetchedSnapshot(fetcher.Fetch(ctx, scope, v1alpha1.Source{Git: &git}, a.in.HeadCommit))
