@@ -176,6 +176,14 @@ func TestHostileRegistry(t *testing.T) {
 				}
 			}
 		}, "more bytes than there is room for"},
+		"pages of empty tags": {func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/tags/list") {
+				return false
+			}
+			w.Header().Set("Link", `</v2/charts/web/tags/list?n=1>; rel="next"`)
+			fmt.Fprint(w, `{"tags": [`+strings.Repeat(`"",`, 30_000)+`"1.0.0"]}`)
+			return true
+		}, "more than 100000 elements"},
 		"an endless blob": {func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.Contains(r.URL.Path, "/blobs/") || r.Method != http.MethodGet {
 				return false

@@ -40,31 +40,34 @@ type registryRepository struct {
 // errChartName is about a name that leads to another repository of the registry than one below the URL.
 var errChartName = errors.New("the name of the chart is not one of a chart of a registry")
 
-// connectToRegistry returns the registry's repository of a chart, for as many bytes as its limits allow.
-func (r *registryRepository) connectToRegistry(ctx context.Context, chart string) (*oci.Registry, []remote.Option, error) {
+// connectToRegistry returns the registry's repository of a chart, for as many bytes as its limits allow, and elements of
+// lists where it is only asked for lists. The caller releases its answers.
+func (r *registryRepository) connectToRegistry(ctx context.Context, chart string, lists *budget.Elements) (*oci.Registry, []remote.Option, func(), error) {
 	if slices.ContainsFunc(strings.Split(chart, "/"), func(part string) bool { return part == "" || part == "." || part == ".." }) {
-		return nil, nil, errChartName
+		return nil, nil, nil, errChartName
 	}
 	registry, err := oci.Connect(r.url+"/"+chart, r.keys, r.insecure, r.options.Dialer)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	bounded := &boundedTransport{}
+	registry, release := registry.Count(ctx)
+	bounded := &boundedTransport{lists: lists}
 	bounded.bytes.Store(r.options.Limits.Index)
 	bounded.requests.Store(maxRequests)
 	options := registry.OptionsVia(func(inner http.RoundTripper) http.RoundTripper {
 		bounded.inner = inner
 		return bounded
 	})
-	return registry, append(options, remote.WithContext(ctx)), nil
+	return registry, append(options, remote.WithContext(ctx)), release, nil
 }
 
 // fetchLockedArchive implements repository. The registry has it by its digest.
 func (r *registryRepository) fetchLockedArchive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error) {
-	registry, options, err := r.connectToRegistry(ctx, locked.Name)
+	registry, options, release, err := r.connectToRegistry(ctx, locked.Name, nil)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	return r.readLayer(ctx, registry, locked.Digest, options)
 }
 
@@ -93,10 +96,11 @@ func (r *registryRepository) readLayer(ctx context.Context, registry *oci.Regist
 // resolveVersionRange implements repository. Tags cannot have a plus sign, so that Helm puts _ in its place.
 func (r *registryRepository) resolveVersionRange(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error) {
 	var chosen v1alpha1.LockedChart
-	registry, options, err := r.connectToRegistry(ctx, name)
+	registry, options, release, err := r.connectToRegistry(ctx, name, &budget.Elements{Most: maxTags})
 	if err != nil {
 		return chosen, err
 	}
+	defer release()
 	tags, err := remote.List(registry.Repository, options...)
 	if err != nil {
 		return chosen, asNotFound(err)
@@ -140,14 +144,16 @@ func chartLayer(manifest *v1.Manifest) (string, error) {
 	return "", errors.New("it is an artifact without a chart")
 }
 
-// maxRequests is how many requests one look at a registry may need: pages of tags, tokens and redirects.
-const maxRequests = 200
+// maxRequests is how many requests one look at a registry may need: pages of tags, tokens and redirects. maxTags is how
+// many tags a repository may have: each is parsed as a version, which takes a hundred times as much memory.
+const maxRequests, maxTags = 200, 100_000
 
 // boundedTransport aborts a conversation that exceeds its limit of bytes or requests.
 type boundedTransport struct {
 	inner    http.RoundTripper
 	bytes    atomic.Int64
 	requests atomic.Int64
+	lists    *budget.Elements // of all pages, which are read one after the other
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -172,6 +178,11 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.of.bytes.Add(-int64(n)) < 0 {
 		return n, errors.New("the registry answers with more bytes than there is room for")
+	}
+	if b.of.lists != nil {
+		if tooMany := b.of.lists.Add(p[:n]); tooMany != nil {
+			return n, tooMany
+		}
 	}
 	return n, err
 }

@@ -77,6 +77,8 @@ func (r *Registry) Resolve(ctx context.Context, ref Ref) (*Artifact, error) {
 		return &Artifact{Digest: head.Digest.String(), Tag: ref.Tag}, nil
 	}
 	if mayAnswerGet(err) {
+		r, release := r.Count(ctx)
+		defer release()
 		var manifest *remote.Descriptor
 		if manifest, err = r.getManifest(ctx, reference); err == nil {
 			return &Artifact{Digest: manifest.Digest.String(), Tag: ref.Tag}, nil
@@ -126,6 +128,8 @@ func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits L
 	if err != nil {
 		return nil, err
 	}
+	r, release := r.Count(ctx)
+	defer release()
 	artifact, err := r.pullArtifact(ctx, reference, mediaType, limits)
 	if err != nil {
 		return nil, fmt.Errorf("pulling %s: %w", reference, HideContent(err))
