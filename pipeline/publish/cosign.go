@@ -145,6 +145,9 @@ func (a *Artifact) signDigest(ctx context.Context, digest v1.Hash) (bool, error)
 	case err != nil:
 		return false, fmt.Errorf("signing %s: %w", digest, err)
 	default:
+		if err := checkConfigSize(signatures); err != nil {
+			return false, fmt.Errorf("signing %s: reading %s: %w", digest, tag, err)
+		}
 		ours, err := a.Signer.hasSignature(signatures, digest)
 		if err != nil {
 			return false, fmt.Errorf("signing %s: reading %s: %w", digest, tag, err)
@@ -212,6 +215,19 @@ func (s *ArtifactSigner) hasSignature(signatures v1.Image, digest v1.Hash) (bool
 		}
 	}
 	return false, nil
+}
+
+// checkConfigSize rejects an image with a configuration that is not one of signatures. The library reads it whole to
+// append to the image, of whatever size the manifest declares, and to its end where that is negative.
+func checkConfigSize(image v1.Image) error {
+	manifest, err := image.Manifest()
+	if err != nil {
+		return err
+	}
+	if manifest.Config.Size < 0 || manifest.Config.Size > maxPayload {
+		return fmt.Errorf("its configuration is not one of at most %d bytes", maxPayload)
+	}
+	return nil
 }
 
 func contentOf(image v1.Image, digest v1.Hash) ([]byte, error) {
