@@ -106,15 +106,16 @@ func (b *bitbucketServer) listPullRequests(ctx context.Context, head, base strin
 func (b *bitbucketServer) listState(ctx context.Context, state, head, base string) ([]Request, error) {
 	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
 	var out []Request
+	pages := b.newPages()
 	read := func(start int, page any) error {
 		q := url.Values{
 			"state": {state}, "direction": {"OUTGOING"}, "at": {branchRef + head}, "order": {"NEWEST"},
 			"limit": {fmt.Sprint(pageSize)}, "start": {fmt.Sprint(start)},
 		}
-		_, err := b.call(ctx, doing, http.MethodGet, "/pull-requests?"+q.Encode(), nil, page)
+		_, err := pages.read(ctx, doing, "/pull-requests?"+q.Encode(), page)
 		return err
 	}
-	err := eachServerPage(read, func(values []serverRequest) (more bool) {
+	err := eachServerPage(pages, read, func(values []serverRequest) (more bool) {
 		for i := range values {
 			r := &values[i]
 			if r.FromRef.Repository.ID == r.ToRef.Repository.ID && r.FromRef.ID == branchRef+head && r.ToRef.ID == branchRef+base {
@@ -130,9 +131,9 @@ func (b *bitbucketServer) listState(ctx context.Context, state, head, base strin
 }
 
 // eachServerPage reads a list page by page until its end, or until take returns false.
-func eachServerPage[T any](read func(start int, page any) error, take func(values []T) (more bool)) error {
+func eachServerPage[T any](pages *pages, read func(start int, page any) error, take func(values []T) (more bool)) error {
 	start := 0
-	for range maxPages {
+	for pages.next() {
 		var page struct {
 			Values        []T  `json:"values"`
 			IsLastPage    bool `json:"isLastPage"`

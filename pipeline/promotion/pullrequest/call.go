@@ -66,34 +66,11 @@ const (
 	callTimeout = time.Minute
 	// maxAnswer bounds an answer: a hundred pull requests with bodies of 64 KiB fit twice.
 	maxAnswer = 16 << 20
-	// maxPages bounds how many pages of a list are read, maxListed the bytes of all pages together.
-	maxPages, maxListed = 50, 64 << 20
 	// maxElements bounds the lists of an answer. A page of a list has a hundred elements, and the lists in them few.
 	maxElements = 50_000
 	// maxCause bounds what is quoted of an error about an answer, which may quote the answer.
 	maxCause = 300
 )
-
-// listedKey is the key of what is left of maxListed for one operation.
-type listedKey struct{}
-
-// boundPages returns a context for an operation that keeps what it reads of several answers, and bounds their sum.
-func boundPages(ctx context.Context) context.Context {
-	left := int64(maxListed)
-	return context.WithValue(ctx, listedKey{}, &left)
-}
-
-// countPage returns an error where the answers of an operation are larger together than they may be.
-func countPage(ctx context.Context, size int) error {
-	left, ok := ctx.Value(listedKey{}).(*int64)
-	if !ok {
-		return nil
-	}
-	if *left -= int64(size); *left < 0 {
-		return fmt.Errorf("the pages of the list have more than %d MiB together", maxListed>>20)
-	}
-	return nil
-}
 
 // errElsewhere is a redirection that is not followed.
 var errElsewhere = errors.New("it sends elsewhere with a redirection; was the repository renamed or moved? Give its new URL")
@@ -129,6 +106,12 @@ func (a *api) call(ctx context.Context, doing, method, below string, in, out any
 	return a.callAt(ctx, doing, method, a.at+below, in, out)
 }
 
+// callAt makes one call to a URL of the host.
+func (a *api) callAt(ctx context.Context, doing, method, to string, in, out any) (http.Header, error) {
+	left := int64(maxAnswer)
+	return a.retryCall(ctx, doing, method, to, in, out, &left)
+}
+
 // errNotNamed is about a URL that an answer names and the credentials are not for.
 var errNotNamed = errors.New("the answer names another repository, as of a fork, and the secret's key .hosts allows none of its URL")
 
@@ -151,11 +134,12 @@ const (
 	readWait, quick = 2 * time.Second, 5 * time.Second
 )
 
-// callAt makes one call to a URL of the host, and again soon where it only reads and the failure may pass.
-func (a *api) callAt(ctx context.Context, doing, method, to string, in, out any) (http.Header, error) {
+// retryCall makes one call to a URL of the host, and again soon where it only reads and the failure may pass. The
+// answer is taken from what is left for answers.
+func (a *api) retryCall(ctx context.Context, doing, method, to string, in, out any, left *int64) (http.Header, error) {
 	for try := 1; ; try++ {
 		began := time.Now()
-		header, err := a.callOnce(ctx, doing, method, to, in, out)
+		header, err := a.callOnce(ctx, doing, method, to, in, out, left)
 		wait, again := Retry(err)
 		if err == nil || !again || method != http.MethodGet || try == readTries || wait > readWait || time.Since(began) > quick {
 			return header, err
@@ -167,7 +151,7 @@ func (a *api) callAt(ctx context.Context, doing, method, to string, in, out any)
 }
 
 // callOnce makes one call.
-func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out any) (http.Header, error) {
+func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out any, left *int64) (http.Header, error) {
 	e := &Error{Server: a.server, Repository: a.repository, Doing: doing}
 	request, err := a.newHTTPRequest(ctx, method, to, in)
 	if err != nil {
@@ -201,7 +185,8 @@ func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out an
 	case out == nil:
 		return response.Header, nil
 	}
-	if e.Err = countPage(ctx, len(body)); e.Err != nil {
+	if *left -= int64(len(body)); *left < 0 {
+		e.Err = fmt.Errorf("the pages of the list have more than %d MiB together", maxListed>>20)
 		return nil, e
 	}
 	if e.Err = budget.CheckElements(body, maxElements); e.Err != nil {

@@ -42,9 +42,10 @@ func (c *issueComment) toComment() *comment {
 func (a *api) issueComments(ctx context.Context, number int64, path string, size int) ([]comment, error) {
 	var out []comment
 	first := int64(0)
-	for page := 1; page <= maxPages; page++ {
+	pages := a.newPages()
+	for pages.next() {
 		var some []issueComment
-		h, err := a.call(ctx, readingComments(number), http.MethodGet, fmt.Sprintf("%s&page=%d", path, page), nil, &some)
+		h, err := pages.read(ctx, readingComments(number), fmt.Sprintf("%s&page=%d", path, pages.number), &some)
 		if err != nil {
 			return nil, err
 		}
@@ -152,13 +153,14 @@ func (c *cloudComment) toComment() *comment {
 
 func (b *bitbucketCloud) listPostedComments(ctx context.Context, number int64) ([]comment, error) {
 	var out []comment
-	for page := 1; page <= maxPages; page++ {
+	pages := b.newPages()
+	for pages.next() {
 		var some struct {
 			Values []cloudComment `json:"values"`
 			Next   string         `json:"next"`
 		}
-		path := fmt.Sprintf("%s/comments?pagelen=%d&sort=created_on&page=%d", cloudPull(number), pageSize, page)
-		if _, err := b.call(ctx, readingComments(number), http.MethodGet, path, nil, &some); err != nil {
+		path := fmt.Sprintf("%s/comments?pagelen=%d&sort=created_on&page=%d", cloudPull(number), pageSize, pages.number)
+		if _, err := pages.read(ctx, readingComments(number), path, &some); err != nil {
 			return nil, err
 		}
 		for i := range some.Values {
@@ -223,12 +225,13 @@ func (b *bitbucketServer) listPostedComments(ctx context.Context, number int64) 
 		Comment serverComment `json:"comment"`
 	}
 	var out []comment
+	pages := b.newPages()
 	read := func(start int, page any) error {
 		path := fmt.Sprintf("%s/activities?limit=%d&start=%d", serverPull(number), pageSize, start)
-		_, err := b.call(ctx, readingComments(number), http.MethodGet, path, nil, page)
+		_, err := pages.read(ctx, readingComments(number), path, page)
 		return err
 	}
-	err := eachServerPage(read, func(values []activity) (more bool) {
+	err := eachServerPage(pages, read, func(values []activity) (more bool) {
 		for i := range values {
 			if v := &values[i]; v.Action == "COMMENTED" {
 				out = append(out, *v.Comment.toComment())

@@ -212,9 +212,10 @@ func (g *gitea) labelNumbers(ctx context.Context, doing string) (map[string]int6
 	owner, _, _ := strings.Cut(g.repository, "/")
 	known := map[string]int64{}
 	for _, at := range []string{g.root + "/orgs/" + owner + "/labels", g.at + "/labels"} {
-		for page, read := 1, 0; page <= maxPages; page++ {
+		pages, read := g.newPages(), 0
+		for pages.next() {
 			var some []namedLabel
-			h, err := g.callAt(ctx, doing, http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", at, page, giteaPage), nil, &some)
+			h, err := pages.readAt(ctx, doing, fmt.Sprintf("%s?page=%d&limit=%d", at, pages.number, giteaPage), &some)
 			// A user has no labels, and a token may be for no organisations.
 			if e := (*Error)(nil); at != g.at+"/labels" && errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden) {
 				break

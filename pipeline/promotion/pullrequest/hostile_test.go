@@ -26,8 +26,11 @@ func hostileHost(t *testing.T, provider string, answer http.HandlerFunc) (pullre
 		Provider: provider, Repository: server.URL + "/shop/app.git", API: server.URL + "/api",
 		Credentials: pullrequest.Credentials{Token: "secret-token"},
 	}
-	if provider == "BitbucketServer" {
+	switch provider {
+	case "BitbucketServer":
 		options.Repository = server.URL + "/scm/shop/app.git"
+	case "AzureDevOps":
+		options.Repository = server.URL + "/shop/team/_git/app"
 	}
 	h, err := pullrequest.Open(options)
 	if err != nil {
@@ -136,6 +139,48 @@ func TestPagesOfAListAreBoundedTogether(t *testing.T) {
 		err := asksOfHosts["comment"](t.Context(), nil, c)
 		if err == nil || !strings.Contains(err.Error(), "pages of the list have more than 64 MiB") || calls.Load() > 8 {
 			t.Errorf("%s: %d calls, got %v", provider, calls.Load(), err)
+		}
+	}
+}
+
+// TestAListThatIsNotReadToItsEndMergesNothing: whoever may write statuses, or review, could hide a red one behind
+// thousands of others.
+func TestAListThatIsNotReadToItsEndMergesNothing(t *testing.T) {
+	statuses := strings.TrimSuffix(strings.Repeat(`{"context":"ci","name":"ci","state":"success","status":"success"},`, 100), ",")
+	reviews := strings.TrimSuffix(strings.Repeat(`{"state":"APPROVED","official":true,"user":{"login":"ann"}},`, 100), ",")
+	builds := strings.TrimSuffix(strings.Repeat(`{"key":"ci","state":"SUCCESSFUL"},`, 100), ",")
+	pull := `{"number":1,"iid":1,"head":{"ref":"h","label":"h"},"source_branch":"h"}`
+	for provider, list := range map[string]string{
+		"GitHub": `{"statuses":[` + statuses + `]}`, "GitLab": `[` + statuses + `]`,
+		"Gitea":          `{"total_count":1000000,"statuses":[` + statuses + `]}`,
+		"BitbucketCloud": `{"next":"x","values":[` + builds + `]}`, "BitbucketServer": `{"nextPageStart":%d,"values":[` + builds + `]}`,
+		"AzureDevOps": `{"value":[` + strings.TrimSuffix(strings.Repeat(`{"state":"succeeded"},`, 1000), ",") + `]}`,
+	} {
+		var calls atomic.Int64
+		h, _ := hostileHost(t, provider, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/reviews"), strings.HasSuffix(r.URL.Path, "/reviewers"):
+				w.Header().Set("X-Total-Count", "1000000")
+				fmt.Fprintf(w, "[%s]", reviews)
+			case strings.HasSuffix(r.URL.Path, "/approvals"):
+				fmt.Fprint(w, "{}")
+			case strings.HasSuffix(r.URL.Path, "/pulls/1"), strings.HasSuffix(r.URL.Path, "/merge_requests/1"):
+				fmt.Fprint(w, pull)
+			case strings.HasSuffix(r.URL.Path, "/check-runs"):
+				fmt.Fprint(w, `{}`)
+			case strings.Contains(list, "%d"):
+				fmt.Fprintf(w, list, calls.Add(1))
+			default:
+				fmt.Fprint(w, list)
+			}
+		})
+		if err := asksOfHosts["checks"](t.Context(), h, nil); err == nil || !strings.Contains(err.Error(), "more") {
+			t.Errorf("%s, checks: got %v", provider, err)
+		}
+		if provider == "GitHub" || provider == "GitLab" || provider == "Gitea" {
+			if _, err := h.(pullrequest.Merger).Opinions(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "more than 50 pages") {
+				t.Errorf("%s, opinions: got %v", provider, err)
+			}
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (c *conversation) findOwnComment(ctx context.Context, number int64, k KeptC
 			return found, nil
 		}
 	}
-	all, err := c.listPostedComments(boundPages(ctx), number)
+	all, err := c.listPostedComments(ctx, number)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (h *repository) Checks(ctx context.Context, commit string) ([]Check, error)
 	if err != nil {
 		return nil, err
 	}
-	all, err := m.readCommitChecks(boundPages(ctx), commit)
+	all, err := m.readCommitChecks(ctx, commit)
 	return worstChecks(newestChecks(all)), err
 }
 
@@ -155,7 +155,7 @@ func (h *repository) Opinions(ctx context.Context, number int64) (Opinions, erro
 	if err != nil {
 		return Opinions{}, err
 	}
-	return m.readReviewOpinions(boundPages(ctx), r)
+	return m.readReviewOpinions(ctx, r)
 }
 
 // Merge implements Merger.

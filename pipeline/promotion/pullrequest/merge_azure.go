@@ -6,10 +6,14 @@ package pullrequest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 )
+
+// azureStatuses is how many statuses of a commit are asked for: Azure DevOps returns them on one page.
+const azureStatuses = 1000
 
 // readCommitChecks reads commit statuses. Policies of a branch, such as builds, are no statuses: Azure DevOps refuses
 // to complete what they are not content with.
@@ -25,8 +29,12 @@ func (a *azure) readCommitChecks(ctx context.Context, commit string) ([]Check, e
 			UpdatedDate  *time.Time `json:"updatedDate"`
 		} `json:"value"`
 	}
-	if _, err := a.call(ctx, readingChecks(commit), http.MethodGet, "/commits/"+commit+"/statuses?top=1000&latestOnly=true", nil, &answer); err != nil {
+	path := fmt.Sprintf("/commits/%s/statuses?top=%d&latestOnly=true", commit, azureStatuses)
+	if _, err := a.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
 		return nil, err
+	}
+	if len(answer.Value) >= azureStatuses {
+		return nil, fmt.Errorf("%s: it has %d or more, and no more are read", readingChecks(commit), azureStatuses)
 	}
 	var out []Check
 	for _, s := range answer.Value {

@@ -25,7 +25,8 @@ func stateOfBuild(state string) CheckState {
 
 func (b *bitbucketCloud) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
-	for page := 1; page <= maxPages; page++ {
+	pages := b.newPages()
+	for pages.next() {
 		var answer struct {
 			Values []struct {
 				Key       string     `json:"key"`
@@ -34,8 +35,8 @@ func (b *bitbucketCloud) readCommitChecks(ctx context.Context, commit string) ([
 			} `json:"values"`
 			Next string `json:"next"`
 		}
-		path := fmt.Sprintf("/commit/%s/statuses?pagelen=%d&page=%d", commit, pageSize, page)
-		if _, err := b.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+		path := fmt.Sprintf("/commit/%s/statuses?pagelen=%d&page=%d", commit, pageSize, pages.number)
+		if _, err := pages.read(ctx, readingChecks(commit), path, &answer); err != nil {
 			return nil, err
 		}
 		for _, s := range answer.Values {
@@ -45,7 +46,7 @@ func (b *bitbucketCloud) readCommitChecks(ctx context.Context, commit string) ([
 			break
 		}
 	}
-	return out, nil
+	return out, pages.checkEnd(readingChecks(commit))
 }
 
 // readReviewOpinions reads the opinions of participants. Bitbucket removes approvals on a push if the branch is
@@ -98,12 +99,13 @@ func (b *bitbucketServer) readCommitChecks(ctx context.Context, commit string) (
 		DateAdded int64  `json:"dateAdded"`
 	}
 	var out []Check
+	pages := b.newPages()
 	read := func(start int, page any) error {
 		q := url.Values{"limit": {fmt.Sprint(pageSize)}, "start": {fmt.Sprint(start)}}
-		_, err := b.callAt(ctx, readingChecks(commit), http.MethodGet, at+"/build-status/latest/commits/"+commit+"?"+q.Encode(), nil, page)
+		_, err := pages.readAt(ctx, readingChecks(commit), at+"/build-status/latest/commits/"+commit+"?"+q.Encode(), page)
 		return err
 	}
-	err := eachServerPage(read, func(values []status) (more bool) {
+	err := eachServerPage(pages, read, func(values []status) (more bool) {
 		for _, s := range values {
 			one := Check{Name: s.Key, State: stateOfBuild(s.State)}
 			if s.DateAdded > 0 {
@@ -116,7 +118,7 @@ func (b *bitbucketServer) readCommitChecks(ctx context.Context, commit string) (
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return out, pages.checkEnd(readingChecks(commit))
 }
 
 // readReviewOpinions reads the opinions of reviewers, who include everyone that has approved. Only an administrator of

@@ -15,13 +15,14 @@ import (
 // branch protection, and none here.
 func (g *gitea) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
-	for page, read := 1, 0; page <= maxPages; page++ {
+	pages, read := g.newPages(), 0
+	for pages.next() {
 		var answer struct {
 			Statuses   []answeredStatus `json:"statuses"`
 			TotalCount int              `json:"total_count"`
 		}
-		path := fmt.Sprintf("/commits/%s/status?page=%d&limit=%d", commit, page, giteaPage)
-		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+		path := fmt.Sprintf("/commits/%s/status?page=%d&limit=%d", commit, pages.number, giteaPage)
+		if _, err := pages.read(ctx, readingChecks(commit), path, &answer); err != nil {
 			return nil, err
 		}
 		for _, s := range answer.Statuses {
@@ -31,17 +32,18 @@ func (g *gitea) readCommitChecks(ctx context.Context, commit string) ([]Check, e
 			break
 		}
 	}
-	return out, nil
+	return out, pages.checkEnd(readingChecks(commit))
 }
 
 // readReviewOpinions counts reviews that Gitea marks as official: those of people who have write access, or whom the
 // branch's protection names. Gitea marks the last review of each person.
 func (g *gitea) readReviewOpinions(ctx context.Context, r *Request) (Opinions, error) {
 	var all []opinion
-	for page, read := 1, 0; page <= maxPages; page++ {
+	pages, read := g.newPages(), 0
+	for pages.next() {
 		var some []answeredReview
-		path := fmt.Sprintf("%s/reviews?page=%d&limit=%d", pullRequestPath(r.Number), page, giteaPage)
-		h, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, path, nil, &some)
+		path := fmt.Sprintf("%s/reviews?page=%d&limit=%d", pullRequestPath(r.Number), pages.number, giteaPage)
+		h, err := pages.read(ctx, readingOpinions(r.Number), path, &some)
 		if err != nil {
 			return Opinions{}, err
 		}
@@ -57,7 +59,7 @@ func (g *gitea) readReviewOpinions(ctx context.Context, r *Request) (Opinions, e
 			break
 		}
 	}
-	return lastOpinions(all, r.Author), nil
+	return lastOpinions(all, r.Author), pages.checkEnd(readingOpinions(r.Number))
 }
 
 func (g *gitea) mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error {

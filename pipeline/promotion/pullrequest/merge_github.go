@@ -27,12 +27,13 @@ func (g *gitHub) readCommitChecks(ctx context.Context, commit string) ([]Check, 
 			out = append(out, run.toCheck())
 		}
 	}
-	for page := 1; page <= maxPages; page++ {
+	pages := g.newPages()
+	for pages.next() {
 		var answer struct {
 			Statuses []answeredStatus `json:"statuses"`
 		}
-		path := fmt.Sprintf("/commits/%s/status?per_page=%d&page=%d", commit, pageSize, page)
-		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+		path := fmt.Sprintf("/commits/%s/status?per_page=%d&page=%d", commit, pageSize, pages.number)
+		if _, err := pages.read(ctx, readingChecks(commit), path, &answer); err != nil {
 			return nil, err
 		}
 		for _, s := range answer.Statuses {
@@ -42,7 +43,7 @@ func (g *gitHub) readCommitChecks(ctx context.Context, commit string) ([]Check, 
 			break
 		}
 	}
-	return out, nil
+	return out, pages.checkEnd(readingChecks(commit))
 }
 
 // checkRun is a check run as returned by GitHub. A suite holds the check runs of one workflow run, including
@@ -63,12 +64,13 @@ type checkRun struct {
 
 // checkRunsOf reads the check runs of a commit, of each suite the last attempt.
 func (g *gitHub) checkRunsOf(ctx context.Context, commit string) (out []checkRun, err error) {
-	for page := 1; page <= maxPages; page++ {
+	pages := g.newPages()
+	for pages.next() {
 		var answer struct {
 			CheckRuns []checkRun `json:"check_runs"`
 		}
-		path := fmt.Sprintf("/commits/%s/check-runs?per_page=%d&page=%d", commit, pageSize, page)
-		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+		path := fmt.Sprintf("/commits/%s/check-runs?per_page=%d&page=%d", commit, pageSize, pages.number)
+		if _, err := pages.read(ctx, readingChecks(commit), path, &answer); err != nil {
 			return nil, err
 		}
 		out = append(out, answer.CheckRuns...)
@@ -76,7 +78,7 @@ func (g *gitHub) checkRunsOf(ctx context.Context, commit string) (out []checkRun
 			break
 		}
 	}
-	return out, nil
+	return out, pages.checkEnd(readingChecks(commit))
 }
 
 func (r *checkRun) toCheck() Check {
@@ -153,10 +155,11 @@ func (r *answeredReview) opinionAboutCommit(commit string) (opinion, bool) {
 
 func (g *gitHub) readReviewOpinions(ctx context.Context, r *Request) (Opinions, error) {
 	var all []opinion
-	for page := 1; page <= maxPages; page++ {
+	pages := g.newPages()
+	for pages.next() {
 		var some []answeredReview
-		path := fmt.Sprintf("%s/reviews?per_page=%d&page=%d", pullRequestPath(r.Number), pageSize, page)
-		if _, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, path, nil, &some); err != nil {
+		path := fmt.Sprintf("%s/reviews?per_page=%d&page=%d", pullRequestPath(r.Number), pageSize, pages.number)
+		if _, err := pages.read(ctx, readingOpinions(r.Number), path, &some); err != nil {
 			return Opinions{}, err
 		}
 		for i := range some {
@@ -167,6 +170,9 @@ func (g *gitHub) readReviewOpinions(ctx context.Context, r *Request) (Opinions, 
 		if len(some) < pageSize {
 			break
 		}
+	}
+	if err := pages.checkEnd(readingOpinions(r.Number)); err != nil {
+		return Opinions{}, err
 	}
 	last := slices.DeleteFunc(latestOpinionPerPerson(all, r.Author), func(one opinion) bool { return !one.approves && !one.declines })
 	if len(last) > maxReviewers {

@@ -16,7 +16,8 @@ import (
 // GitLab reports the pipeline of a status since 16.3.
 func (g *gitLab) readCommitChecks(ctx context.Context, commit string) ([]Check, error) {
 	var out []Check
-	for page := 1; page <= maxPages; page++ {
+	pages := g.newPages()
+	for pages.next() {
 		var some []struct {
 			Name         string     `json:"name"`
 			Status       string     `json:"status"`
@@ -26,8 +27,8 @@ func (g *gitLab) readCommitChecks(ctx context.Context, commit string) ([]Check, 
 			PipelineID   int64      `json:"pipeline_id"`
 			Ref          string     `json:"ref"`
 		}
-		path := fmt.Sprintf("/repository/commits/%s/statuses?per_page=%d&page=%d", commit, pageSize, page)
-		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &some); err != nil {
+		path := fmt.Sprintf("/repository/commits/%s/statuses?per_page=%d&page=%d", commit, pageSize, pages.number)
+		if _, err := pages.read(ctx, readingChecks(commit), path, &some); err != nil {
 			return nil, err
 		}
 		for _, s := range some {
@@ -54,7 +55,7 @@ func (g *gitLab) readCommitChecks(ctx context.Context, commit string) ([]Check, 
 			break
 		}
 	}
-	return out, nil
+	return out, pages.checkEnd(readingChecks(commit))
 }
 
 // readReviewOpinions reads approvals, which GitLab accepts from developers and from those whom its rules name, and
@@ -85,15 +86,16 @@ func (g *gitLab) readReviewOpinions(ctx context.Context, r *Request) (Opinions, 
 // readRequestedChanges reads which reviewers request changes. GitLab itself blocks a merge on that only in its paid
 // editions. Older releases do not report it.
 func (g *gitLab) readRequestedChanges(ctx context.Context, r *Request) (all []opinion, err error) {
-	for page := 1; page <= maxPages; page++ {
+	pages := g.newPages()
+	for pages.next() {
 		var some []struct {
 			State string `json:"state"`
 			User  struct {
 				Username string `json:"username"`
 			} `json:"user"`
 		}
-		path := fmt.Sprintf("%s/reviewers?per_page=%d&page=%d", mergeRequest(r.Number), pageSize, page)
-		_, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, path, nil, &some)
+		path := fmt.Sprintf("%s/reviewers?per_page=%d&page=%d", mergeRequest(r.Number), pageSize, pages.number)
+		_, err := pages.read(ctx, readingOpinions(r.Number), path, &some)
 		if IsNotFound(err) {
 			return nil, nil
 		}
@@ -109,7 +111,7 @@ func (g *gitLab) readRequestedChanges(ctx context.Context, r *Request) (all []op
 			break
 		}
 	}
-	return all, nil
+	return all, pages.checkEnd(readingOpinions(r.Number))
 }
 
 func (g *gitLab) mergePullRequest(ctx context.Context, r *Request, method MergeMethod) error {
