@@ -7,6 +7,7 @@ package foreign
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -71,4 +72,60 @@ func Text(text string, most int) string {
 // IsHidden reports whether a character cannot be seen, or changes how others are shown. A tab is not hidden.
 func IsHidden(r rune) bool {
 	return r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
+
+// Visible writes out the characters of a line that a reader would not see, or that would end the line or turn it round, as <U+202E>.
+func Visible(text string) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if !strings.ContainsFunc(text, IsHidden) {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if IsHidden(r) {
+			fmt.Fprintf(&out, "<U+%04X>", r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// zeroWidthJoiner holds the parts of an emoji together.
+const zeroWidthJoiner = '\u200d'
+
+// Line returns a text of an author as one line of at most so many bytes, without the characters that do something to a terminal or a
+// page.
+func Line(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), unicode.IsControl(r):
+			return ' '
+		case unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner:
+			return -1 // such as those that turn the direction of what follows
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = Head(text, most-3) + "..."
+	}
+	return text
+}
+
+// List joins the first of some texts, and counts the others.
+func List(texts []string, most int) string {
+	if len(texts) <= most {
+		return strings.Join(texts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(texts[:most], ", "), len(texts)-most)
+}
+
+// Names is List for names that others have chosen, of each of which at most so many bytes are shown.
+func Names(names []string, most, length int) string {
+	shown := slices.Clone(names)
+	for i := range shown[:min(most, len(shown))] {
+		shown[i] = Text(shown[i], length)
+	}
+	return List(shown, most)
 }

@@ -33,3 +33,23 @@ func TestTextOfOthersIsCutAndVisible(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestLinesOfAuthorsDoNothing(t *testing.T) {
+	for text, want := range map[string]string{
+		"Ada Lovelace": "Ada Lovelace", " two\nlines\t": "two lines", "a\u202eb\u2066c": "abc", "\x1b[31mred": "[31mred", "": "",
+		"twelve bytes": "twelve bytes", "thirteen bytes": "thirteen ...", "eight byteä": "eight byteä", "\xff": "?",
+		"\U0001F469\u200d\U0001F680": "\U0001F469\u200d\U0001F680",
+	} {
+		if got := foreign.Line(text, 12); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestListsNameTheFirst(t *testing.T) {
+	for most, want := range map[int]string{1: "a and 2 more", 2: "a, b<U+202E> and 1 more", 3: "a, b<U+202E>, cccc…"} {
+		if got := foreign.Names([]string{"a", "b\u202e", "ccccc"}, most, 4); got != want {
+			t.Errorf("%d: got %q, want %q", most, got, want)
+		}
+	}
+}

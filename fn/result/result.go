@@ -156,7 +156,7 @@ type Results []Result
 func (rs Results) Worst() Severity {
 	worst := Severity("")
 	for _, r := range rs {
-		if severityRank(r.Severity) > severityRank(worst) {
+		if r.Severity.Rank() > worst.Rank() {
 			worst = r.Severity
 		}
 	}
@@ -177,10 +177,11 @@ func (rs Results) Bound() {
 
 // Sort orders by severity, errors first, and keeps the order among equals.
 func (rs Results) Sort() {
-	sort.SliceStable(rs, func(i, j int) bool { return severityRank(rs[i].Severity) > severityRank(rs[j].Severity) })
+	sort.SliceStable(rs, func(i, j int) bool { return rs[i].Severity.Rank() > rs[j].Severity.Rank() })
 }
 
-func severityRank(s Severity) int {
+// Rank is higher for what is more severe, and 0 for what is no severity.
+func (s Severity) Rank() int {
 	switch s {
 	case Error:
 		return 3

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/doctor"
 	"github.com/prerig/prerig/pipeline/cli/policy"
@@ -220,17 +221,9 @@ func writeFindings(w io.Writer, findings []doctor.Finding, colour bool) error {
 			fmt.Fprintf(&b, "           %s\n", escapeControlCharacters(f.Advice))
 		}
 		if others := len(f.Pipelines) - 1; others > 0 && f.Severity != result.Info {
-			fmt.Fprintf(&b, "           also in %s\n", escapeControlCharacters(joinFirstNames(f.Pipelines[1:], named)))
+			fmt.Fprintf(&b, "           also in %s\n", escapeControlCharacters(foreign.List(f.Pipelines[1:], named)))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// joinFirstNames joins the first names, and counts the rest.
-func joinFirstNames(names []string, most int) string {
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -212,7 +212,7 @@ func visiblePatch(patch []byte) (shown []byte, hidden bool) {
 	}
 	for line := range bytes.Lines(patch) {
 		text := bytes.TrimRight(line, "\r\n")
-		shown = append(append(shown, diff.Visible(string(text))...), line[len(text):]...)
+		shown = append(append(shown, foreign.Visible(string(text))...), line[len(text):]...)
 	}
 	return shown, true
 }

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/promotion"
-	"github.com/prerig/prerig/pipeline/review/diff"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
@@ -156,7 +156,7 @@ func printRollbackPlans(streams Streams, answer server.RollbackAnswer) error {
 func tellDiff(streams Streams, d *status.Diff) {
 	for _, f := range d.Files {
 		for line := range strings.Lines(f.Patch) {
-			fmt.Fprintln(streams.Out, diff.Visible(strings.TrimSuffix(line, "\n")))
+			fmt.Fprintln(streams.Out, foreign.Visible(strings.TrimSuffix(line, "\n")))
 		}
 		if f.LinesLeftOut > 0 {
 			fmt.Fprintf(streams.Err, "%s: %s more\n", oneLine(f.Path), countWithNoun(f.LinesLeftOut, "line"))

@@ -79,8 +79,12 @@ func (o *statusOptions) runStatus(ctx context.Context, streams Streams, d *daemo
 	if err := o.checkValues(); err != nil {
 		return err
 	}
+	screen := streams.Out
+	if o.output == "text" {
+		streams.Out = visibleWriter{screen}
+	}
 	if o.watch {
-		return o.watchStatus(ctx, streams, d, args)
+		return o.watchStatus(ctx, streams.Out, screen, d, args)
 	}
 	found, err := d.getPipelines(ctx, args...)
 	if err != nil {
@@ -95,13 +99,13 @@ func (o *statusOptions) runStatus(ctx context.Context, streams Streams, d *daemo
 	}
 	shown := o.printStatus(streams, found, len(args) > 0)
 	if notes {
-		if err := catalogNotes(visibleWriter{streams.Out}, from); err != nil {
+		if err := catalogNotes(streams.Out, from); err != nil {
 			return fmt.Errorf("writing the state: %w", err)
 		}
-		if err := d.printPromotions(ctx, visibleWriter{streams.Out}); err != nil {
+		if err := d.printPromotions(ctx, streams.Out); err != nil {
 			return err
 		}
-		if err := d.printPreviews(ctx, visibleWriter{streams.Out}); err != nil {
+		if err := d.printPreviews(ctx, streams.Out); err != nil {
 			return err
 		}
 	}
@@ -167,12 +171,12 @@ func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, deta
 			if i > 0 {
 				fmt.Fprintln(streams.Out)
 			}
-			if err = writePipelineStatus(visibleWriter{streams.Out}, p); err != nil {
+			if err = writePipelineStatus(streams.Out, p); err != nil {
 				break
 			}
 		}
 	default:
-		err = writeStatusList(visibleWriter{streams.Out}, found, all)
+		err = writeStatusList(streams.Out, found, all)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the state: %w", err)
@@ -189,11 +193,11 @@ func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, deta
 	return nil
 }
 
-// watchStatus shows the state until ctx is done: on a terminal all of it, otherwise a line for each pipeline that
-// has changed.
-func (o *statusOptions) watchStatus(ctx context.Context, streams Streams, d *daemonClient, names []string) error {
+// watchStatus shows the state until ctx is done: on a terminal, which is the screen, all of it, otherwise a line for each
+// pipeline that has changed.
+func (o *statusOptions) watchStatus(ctx context.Context, out, screen io.Writer, d *daemonClient, names []string) error {
 	shown := map[string]string{}
-	_, terminal := terminalWidth(streams.Out)
+	_, terminal := terminalWidth(screen)
 	for {
 		all, err := d.getPipelines(ctx, names...)
 		if ctx.Err() != nil {
@@ -204,10 +208,10 @@ func (o *statusOptions) watchStatus(ctx context.Context, streams Streams, d *dae
 		}
 		found := o.filterPipelines(all)
 		if terminal {
-			fmt.Fprint(streams.Out, "\x1b[H\x1b[J")
-			err = writeStatusList(visibleWriter{streams.Out}, found, all)
+			fmt.Fprint(screen, "\x1b[H\x1b[J")
+			err = writeStatusList(out, found, all)
 		} else {
-			err = statusTable(visibleWriter{streams.Out}, changedSince(shown, found), wide)
+			err = statusTable(out, changedSince(shown, found), wide)
 		}
 		if err != nil {
 			return fmt.Errorf("writing the state: %w", err)

@@ -6,7 +6,6 @@ package promotion
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,17 +20,7 @@ import (
 const maxName, maxNames = 120, 5
 
 // quoteNames returns names that a host reports, in part where they are many or long.
-func quoteNames(names []string) string {
-	var out []string
-	for _, name := range names[:min(len(names), maxNames)] {
-		out = append(out, foreign.Text(name, maxName))
-	}
-	text := strings.Join(out, ", ")
-	if more := len(names) - len(out); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func quoteNames(names []string) string { return foreign.Names(names, maxNames, maxName) }
 
 // evaluateRequiredChecks returns the combined state of the checks of a commit, some of which are required, the check
 // that determines it, and the time of the newest report.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -55,7 +56,7 @@ func (g *gitTarget) Drift(ctx context.Context, written Written) (string, error) 
 		changes = append(changes, fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Sprintf("on the branch %s, %s; its newest commit is %.12s by %s: %s", shortReference(reference), strings.Join(changes, ", "),
-		commit.Hash, oneLine(commit.Author+" <"+commit.AuthorEmail+">", maxSubject), oneLine(commit.Subject, maxSubject)), nil
+		commit.Hash, foreign.Line(commit.Author+" <"+commit.AuthorEmail+">", maxSubject), foreign.Line(commit.Subject, maxSubject)), nil
 }
 
 // LookError is the error about a place that could not be looked at.

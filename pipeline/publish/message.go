@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"unicode"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -98,14 +98,14 @@ func renderSubject(c Change, branch string) (string, error) {
 	}
 	data.Source.URL, data.Source.Revision = c.Origin.URL, c.Origin.Revision
 	// A commit of the source may have a first line of megabytes.
-	data.Source.Subject = oneLine(withoutInstructions(c.Origin.Subject), maxSubject)
-	data.Source.Author = oneLine(withoutInstructions(c.Origin.Author), maxSubject)
+	data.Source.Subject = foreign.Line(withoutInstructions(c.Origin.Subject), maxSubject)
+	data.Source.Author = foreign.Line(withoutInstructions(c.Origin.Author), maxSubject)
 	out := gotemplate.NewOutput(maxMessage, marks)
 	out.MaxSteps = maxTemplateSteps
 	if err := parsed.Execute(out, data); err != nil {
 		return "", fmt.Errorf("making the commit message: %w", gotemplate.ExecuteError("message", err))
 	}
-	return oneLine(out.String(), maxSubject), nil
+	return foreign.Line(out.String(), maxSubject), nil
 }
 
 // messageFunctions returns the functions of text/template, which read no external data, with limits on those that
@@ -122,7 +122,7 @@ func commitMessage(changes []Change, branch string) string {
 	out.WriteString(commitSubject(changes, branch) + "\n\n")
 	trailers := map[string]bool{}
 	add := func(key, value string) {
-		line := key + ": " + oneLine(value, 2000)
+		line := key + ": " + foreign.Line(value, 2000)
 		if value != "" && !trailers[line] {
 			trailers[line] = true
 			out.WriteString(line + "\n")
@@ -169,7 +169,7 @@ func commitSubject(changes []Change, branch string) string {
 	if len(changes) > 1 {
 		first := summarySubject(changes)
 		if one := commonOrigin(changes); one.Subject != "" {
-			first = oneLine(first+": "+withoutInstructions(one.Subject), maxSubject)
+			first = foreign.Line(first+": "+withoutInstructions(one.Subject), maxSubject)
 		}
 		return first
 	}
@@ -180,7 +180,7 @@ func commitSubject(changes []Change, branch string) string {
 		first, err = renderSubject(c, branch)
 	}
 	if first == "" || err != nil {
-		first = oneLine("Render "+c.Pipeline, maxSubject)
+		first = foreign.Line("Render "+c.Pipeline, maxSubject)
 	}
 	return first
 }
@@ -234,31 +234,8 @@ var ciInstruction = lazyregexp.New(`(?i)\[((?:skip|no)[ -](?:ci|actions)|(?:ci|a
 // of the rendered branch: skipping the checks of a source does not imply skipping those of its result.
 func withoutInstructions(text string) string { return ciInstruction.ReplaceAllString(text, "($1$2)") }
 
-// zeroWidthJoiner holds the parts of an emoji together.
-const zeroWidthJoiner = '\u200d'
-
-// oneLine returns a text as one line of at most max bytes, without characters that do something to a terminal or a page.
-func oneLine(text string, max int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r):
-			return '?'
-		case unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner:
-			return -1 // such as those that turn the direction of what follows
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > max {
-		text = strings.ToValidUTF8(text[:max-3], "") + "..."
-	}
-	return text
-}
-
 // editedMessage describes whose commits keep a head as it is.
 func editedMessage(head string, newest *git.Commit) string {
 	return fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s; nothing is pushed over them", head, newest.Hash,
-		oneLine(newest.Author+" <"+newest.AuthorEmail+">", maxSubject), oneLine(newest.Subject, maxSubject))
+		foreign.Line(newest.Author+" <"+newest.AuthorEmail+">", maxSubject), foreign.Line(newest.Subject, maxSubject))
 }

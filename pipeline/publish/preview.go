@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/review/diff"
@@ -87,7 +88,7 @@ func (t *Targets) PreviewRollback(ctx context.Context, namespace string, to v1al
 		}
 		shown.addFileDiff(name, before, after)
 	}
-	return oneLine(r.of.Subject, maxSubject), &shown.diff, nil
+	return foreign.Line(r.of.Subject, maxSubject), &shown.diff, nil
 }
 
 // PreviewPutBack returns what would change if a pipeline were published as it was last: what others have changed of its files since, the

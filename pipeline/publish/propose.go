@@ -45,13 +45,13 @@ func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
 	body := foreign.Head(c.Origin.Body, maxBody)
 	data := hydratorMetadata{
 		RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest),
-		Subject: oneLine(c.Origin.Subject, maxRecorded), Body: body, References: parseReferences(body),
+		Subject: foreign.Line(c.Origin.Subject, maxRecorded), Body: body, References: parseReferences(body),
 	}
 	if c.Command != "" {
 		data.Commands = []string{c.Command}
 	}
 	if c.Origin.Author != "" {
-		name, email := oneLine(c.Origin.Author, maxRecorded), oneLine(c.Origin.AuthorEmail, maxRecorded)
+		name, email := foreign.Line(c.Origin.Author, maxRecorded), foreign.Line(c.Origin.AuthorEmail, maxRecorded)
 		data.Author = fmt.Sprintf("%s <%s>", name, email)
 	}
 	if !c.Origin.Date.IsZero() {

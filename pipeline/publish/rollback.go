@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -225,11 +226,7 @@ func (p *Publication) filesToRestore(draft *git.Draft, root git.Hash) (map[strin
 		}
 	}
 	if len(changed) > 0 {
-		more := ""
-		if all := len(changed); all > maxDriftFiles {
-			changed, more = changed[:maxDriftFiles], fmt.Sprintf(" and %d more", all-maxDriftFiles)
-		}
-		return nil, fmt.Errorf("taking back %.12s: %s%s: %w", p.Commit, strings.Join(changed, ", "), more, ErrChangedSince)
+		return nil, fmt.Errorf("taking back %.12s: %s: %w", p.Commit, foreign.List(changed, maxDriftFiles), ErrChangedSince)
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/internal/process/backoff"
 	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
@@ -155,7 +156,7 @@ func (r *takingBack) pullRequestBranch() string {
 }
 
 func (r *takingBack) rollbackSubject() string {
-	return oneLine(fmt.Sprintf("Roll back %.12s: %s", r.commit, withoutInstructions(r.of.Subject)), maxSubject)
+	return foreign.Line(fmt.Sprintf("Roll back %.12s: %s", r.commit, withoutInstructions(r.of.Subject)), maxSubject)
 }
 
 // commitAndPush commits a root directory on top of the branch, with further trailers, and moves a reference to it.
@@ -166,7 +167,7 @@ func (r *takingBack) commitAndPush(ctx context.Context, reference string, old, r
 		text += fmt.Sprintf("%s: %s\n", TrailerPipeline, name)
 	}
 	if r.by != "" {
-		text += fmt.Sprintf("%s-By: %s\n", TrailerRollback, oneLine(r.by, maxSubject))
+		text += fmt.Sprintf("%s-By: %s\n", TrailerRollback, foreign.Line(r.by, maxSubject))
 	}
 	text += trailers
 	// The date of the branch: the same rollback is the same commit, so that one that is interrupted is not made twice.

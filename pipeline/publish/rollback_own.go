@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -80,7 +81,7 @@ func (s *publicationSearch) newestRevertiblePublication(ctx context.Context, at,
 
 // describePerson names a commit that Prerig has not made.
 func describePerson(at *git.Commit) string {
-	return fmt.Sprintf("%.12s by %s, %q, is not Prerig's", at.Hash, oneLine(at.Author+" <"+at.AuthorEmail+">", maxSubject), oneLine(at.Subject, maxSubject))
+	return fmt.Sprintf("%.12s by %s, %q, is not Prerig's", at.Hash, foreign.Line(at.Author+" <"+at.AuthorEmail+">", maxSubject), foreign.Line(at.Subject, maxSubject))
 }
 
 // isOurs reports whether Prerig has made the commit of a publication, or it merges exactly what Prerig had proposed.

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -100,7 +101,7 @@ func undoSubject(changes []Change, of *undone) string {
 		what = fmt.Sprintf("%d pipelines", len(changes))
 	}
 	if of.commit.IsZero() {
-		return oneLine(fmt.Sprintf("Put back %s: undo what others have changed", what), maxSubject)
+		return foreign.Line(fmt.Sprintf("Put back %s: undo what others have changed", what), maxSubject)
 	}
-	return oneLine(fmt.Sprintf("Put back %s: undo %.12s %q", what, of.commit, oneLine(withoutInstructions(of.subject), maxSubject/2)), maxSubject)
+	return foreign.Line(fmt.Sprintf("Put back %s: undo %.12s %q", what, of.commit, foreign.Line(withoutInstructions(of.subject), maxSubject/2)), maxSubject)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
@@ -81,10 +82,10 @@ func (r *review) deletedPiece(kind string, objects []*object, added map[string]s
 	_, short, _ := strings.Cut(kind, "/")
 	count := countWithNoun(len(objects), shownKind(short))
 	list := func(most int) string {
-		if r.all || len(names) <= most {
-			return strings.Join(names, ", ")
+		if r.all {
+			most = len(names)
 		}
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+		return foreign.List(names, most)
 	}
 	if why := taken(kind); why != "" {
 		text := func(most int) string {

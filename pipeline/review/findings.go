@@ -43,7 +43,7 @@ func (r *review) newFindingsSection() section {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *finding) int {
-		return cmp.Or(cmp.Compare(severityRank(a.severity), severityRank(b.severity)), cmp.Compare(len(b.at), len(a.at)))
+		return cmp.Or(cmp.Compare(b.severity.Rank(), a.severity.Rank()), cmp.Compare(len(b.at), len(a.at)))
 	})
 	for _, f := range all {
 		text := fmt.Sprintf("- **%s** %s", severityWord(f.severity), codeSpan(f.message))
@@ -58,12 +58,8 @@ func (r *review) newFindingsSection() section {
 	return s
 }
 
-func severityRank(s result.Severity) int {
-	return slices.Index([]result.Severity{result.Error, result.Warning, result.Info}, s)
-}
-
 func severityWord(s result.Severity) string {
-	if severityRank(s) < 0 {
+	if s.Rank() == 0 {
 		return string(result.Error)
 	}
 	return string(s)

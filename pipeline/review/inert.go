@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/internal/lazyregexp"
-	"github.com/prerig/prerig/pipeline/review/diff"
 )
 
 // Bounds of what is shown of others' texts, in bytes: names and messages, and one line of a manifest.
@@ -23,7 +23,7 @@ const (
 func codeSpan(text string) string { return longCodeSpan(text, maxText) }
 
 func longCodeSpan(text string, most int) string {
-	text = defuseClosingWords(truncateWithCount(diff.Visible(strings.Join(strings.Fields(text), " ")), most))
+	text = defuseClosingWords(truncateWithCount(foreign.Visible(strings.Join(strings.Fields(text), " ")), most))
 	if text == "" {
 		return "(empty)"
 	}
@@ -52,7 +52,7 @@ func fencedDiffBlock(lines []string) string {
 
 // shownLine is a line of a difference, without its line end, as it is shown.
 func shownLine(line string) string {
-	return defuseClosingWords(truncateWithCount(diff.Visible(line), maxLine))
+	return defuseClosingWords(truncateWithCount(foreign.Visible(line), maxLine))
 }
 
 func longestRun(text string) int {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
@@ -126,14 +127,15 @@ func (r *review) uncomparedReasonsSection(title string, reason func(Pipeline) st
 
 // joinLimitedNames lists names of others, the first of many, or all if there is no limit.
 func (r *review) joinLimitedNames(names []string) string {
+	most := listedObjects
+	if r.all || len(names) == listedObjects+1 {
+		most = len(names)
+	}
 	var parts []string
-	for i, name := range names {
-		if !r.all && i == listedObjects && len(names) > listedObjects+1 {
-			return fmt.Sprintf("%s and %d more", strings.Join(parts, ", "), len(names)-i)
-		}
+	for _, name := range names {
 		parts = append(parts, codeSpan(name))
 	}
-	return strings.Join(parts, ", ")
+	return foreign.List(parts, most)
 }
 
 // groupedChangesSection groups one side of what has changed.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/review/diff"
 )
 
 // planData is what one part of an action would do, as it is shown with the question.
@@ -41,7 +41,7 @@ func (h *actionHandler) planOf(r *http.Request, a action, names []string) (plans
 	defer cancel()
 	plans, err := a.Plan(h, r.WithContext(ctx), names)
 	if err != nil {
-		return nil, diff.Visible(status.OneLine(shownToOthers(err).Error()))
+		return nil, foreign.Visible(status.OneLine(shownToOthers(err).Error()))
 	}
 	return plans, ""
 }
@@ -54,7 +54,7 @@ func (h *actionHandler) planRollback(r *http.Request, names []string) (plans []p
 	found, err := h.promoter.PlanRollback(r.Context(), names, "", mayOperate(requestPrincipal(r)))
 	for _, one := range found {
 		plan := planData{
-			Title: fmt.Sprintf("%.12s: %s", one.Commit, diff.Visible(one.Subject)), Message: diff.Visible(status.OneLine(one.Message)), Pipelines: one.Pipelines,
+			Title: fmt.Sprintf("%.12s: %s", one.Commit, foreign.Visible(one.Subject)), Message: foreign.Visible(status.OneLine(one.Message)), Pipelines: one.Pipelines,
 		}
 		if one.Diff != nil {
 			plan.LeftOut, plan.Files = one.Diff.LeftOut, filesOf(one.Diff)
@@ -95,7 +95,7 @@ func (h *actionHandler) planPutBack(r *http.Request, names []string) (plans []pl
 		}
 		plan := planData{Title: name}
 		if c := state.Condition(); c != nil {
-			plan.Message = diff.Visible(status.OneLine(c.Message))
+			plan.Message = foreign.Visible(status.OneLine(c.Message))
 		}
 		if found != nil {
 			plan.LeftOut, plan.Files = found.LeftOut, filesOf(found)

@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/daemon/status"
-	"github.com/prerig/prerig/pipeline/review/diff"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
@@ -160,7 +160,7 @@ func filesOf(d *status.Diff) (out []fileData) {
 	shown := 0
 	for _, f := range d.Files {
 		one := fileData{FileDiff: f, Lines: diffLines(f), Open: shown < openLines}
-		one.Path = diff.Visible(f.Path)
+		one.Path = foreign.Visible(f.Path)
 		shown += len(one.Lines)
 		out = append(out, one)
 	}
@@ -202,7 +202,7 @@ func diffLines(f status.FileDiff) []lineData {
 		line = strings.TrimSuffix(line, "\n")
 		text := "" // as a reader sees it, regardless of the author
 		if line != "" {
-			text = diff.Visible(line[1:])
+			text = foreign.Visible(line[1:])
 		}
 		switch {
 		case strings.HasPrefix(line, "@@ "):

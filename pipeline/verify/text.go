@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/prerig/prerig/fn/foreign"
 )
 
 // inText are the words for the states.
@@ -47,7 +49,7 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 		b.WriteString(s.String() + "\n")
 	}
 	if len(r.Absent) > 0 {
-		fmt.Fprintf(&b, "%s without a pod: %s\n", countWithNoun(len(r.Absent), "committed workload"), joinFirstNames(r.Absent))
+		fmt.Fprintf(&b, "%s without a pod: %s\n", countWithNoun(len(r.Absent), "committed workload"), foreign.List(r.Absent, maxListed))
 	}
 	if len(r.Unread) > 0 {
 		fmt.Fprintf(&b, "not read, and so not checked: %s\n", strings.Join(r.Unread, ", "))
@@ -108,14 +110,8 @@ func (s Sidecar) String() string {
 	return b.String()
 }
 
-// joinFirstNames names the first of many.
-func joinFirstNames(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
+// maxListed is how many names a line has.
+const maxListed = 5
 
 func countWithNoun(n int, noun string) string {
 	if n == 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 	"github.com/prerig/prerig/pipeline/daemon/status"
@@ -142,7 +143,7 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 	if a.snapshot != nil {
 		entry.Revision, entry.Sources = a.snapshot.Revision, a.snapshot.SourceRevisions()
 		if commit := a.snapshot.Commit; commit != nil {
-			entry.Author, entry.Subject = status.Excerpt(commit.Author, maxCommitText), status.Excerpt(commit.Subject, maxCommitText)
+			entry.Author, entry.Subject = foreign.Line(commit.Author, maxCommitText), foreign.Line(commit.Subject, maxCommitText)
 		}
 	}
 	if a.built != nil && a.built.Response != nil {

@@ -6,7 +6,6 @@ package status
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/prerig/prerig/fn/foreign"
 )
@@ -29,23 +28,4 @@ func Count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// Excerpt returns the first bytes of an untrusted text, on one line, without characters that would change how the
-// surrounding text reads.
-func Excerpt(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsControl(r):
-			return ' '
-		case unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }

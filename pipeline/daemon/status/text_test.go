@@ -21,14 +21,3 @@ func TestMessagesFitIntoAStatus(t *testing.T) {
 		}
 	}
 }
-
-func TestExcerpt(t *testing.T) {
-	for text, want := range map[string]string{
-		"Ada Lovelace": "Ada Lovelace", " two\nlines\t": "two lines", "a\u202eb\u2066c": "abc", "\x1b[31mred": "[31mred", "": "",
-		"twelve bytes": "twelve bytes", "thirteen bytes": "thirteen byt…", "eleven byteä": "eleven byte…",
-	} {
-		if got := Excerpt(text, 12); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}

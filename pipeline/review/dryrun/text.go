@@ -11,7 +11,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/review/diff"
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
@@ -40,7 +40,7 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 		out.WriteString("\n")
 	}
 	for _, one := range c.findings() {
-		fmt.Fprintf(&out, "%s\n", diff.Visible(one.String()))
+		fmt.Fprintf(&out, "%s\n", foreign.Visible(one.String()))
 	}
 	for _, p := range c.commonProblems() {
 		fmt.Fprintf(&out, "%s %s: %s\n", colourText(colour, red, p.kind+":"), p.pipelineNames(), p.text)
@@ -73,7 +73,7 @@ func colourText(colour bool, code, text string) string {
 func paintDiff(colour bool, text string) string {
 	var out strings.Builder
 	for l := range strings.Lines(text) {
-		plain := diff.Visible(strings.TrimRight(l, "\r\n"))
+		plain := foreign.Visible(strings.TrimRight(l, "\r\n"))
 		if !colour {
 			out.WriteString(plain + "\n")
 			continue
@@ -226,10 +226,11 @@ func prefixTarget(target, text string) string {
 
 // pipelineNames names the pipelines that have it.
 func (p *commonProblem) pipelineNames() string {
-	if n := len(p.pipelines); n > listed+1 {
-		return fmt.Sprintf("%s and %d more", strings.Join(p.pipelines[:listed], ", "), n-listed)
+	most := listed
+	if len(p.pipelines) == listed+1 {
+		most++
 	}
-	return strings.Join(p.pipelines, ", ")
+	return foreign.List(p.pipelines, most)
 }
 
 func (c *Comparison) summaryLine() string {

@@ -201,9 +201,7 @@ func chooseLayer(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error
 	var types []string
 	for _, layer := range layers {
 		kind := string(layer.MediaType)
-		if len(types) < maxTypes {
-			types = append(types, foreign.Text(kind, maxType))
-		}
+		types = append(types, kind)
 		if kind == mediaType || (mediaType == "" && (strings.HasSuffix(kind, "tar+gzip") || strings.HasSuffix(kind, "tar.gzip"))) {
 			return layer, nil
 		}
@@ -211,11 +209,7 @@ func chooseLayer(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error
 	if mediaType == "" {
 		mediaType = "a compressed archive"
 	}
-	more := ""
-	if len(layers) > len(types) {
-		more = fmt.Sprintf(" and %d more", len(layers)-len(types))
-	}
-	return v1.Descriptor{}, fmt.Errorf("it has no layer of type %s, only %s%s", mediaType, strings.Join(types, ", "), more)
+	return v1.Descriptor{}, fmt.Errorf("it has no layer of type %s, only %s", mediaType, foreign.Names(types, maxTypes, maxType))
 }
 
 // maxTypes is how many of the types of layers an error names, and maxType how many bytes of each.
