@@ -61,7 +61,7 @@ func openCluster(ctx, storing context.Context, c *config.Config, o Options, memo
 	return opened, nil
 }
 
-// newSecrets returns the reader of secrets: those of the cluster, if there is one, for the pipelines that are its
+// newSecrets returns the reader of secrets: those of the cluster, unless it is nil, for the pipelines that are its
 // objects. The catalog is read with it and opened afterwards.
 func newSecrets(c *config.Config, from *cluster, pipelines **catalog.Catalog) secret.Reader {
 	dir := secret.Dir{Path: c.Secrets, RequireHosts: c.RequireSecretHosts}

@@ -47,12 +47,6 @@ func requestOf(r *http.Request) request {
 // requestPrincipal returns who asks.
 func requestPrincipal(r *http.Request) access.Principal { return requestOf(r).Principal }
 
-// guard identifies who asks, and lets through what their roles permit.
-type guard struct {
-	signIn *signInHandler
-	audit  *access.Audit
-}
-
 // identifyPrincipal finds out who asks, for the handlers behind it.
 func (g *guard) identifyPrincipal(at Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,13 +73,13 @@ func (g *guard) identifyRequester(at Access, r *http.Request) request {
 	secret, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	found.attempted = r.Header.Get("Authorization") != ""
 	if !bearer {
-		if g.signIn.hasSession(r, &found) { // rather than a password that the browser still knows
+		if g.hasSession(r, &found) { // rather than a password that the browser still knows
 			return found
 		}
 		_, secret, found.password = r.BasicAuth()
 	}
-	if secret != "" && g.signIn.tokens != nil {
-		if who, ok := g.signIn.tokens.Find(secret); ok {
+	if secret != "" && g.tokens != nil {
+		if who, ok := g.tokens.Find(secret); ok {
 			found.Principal = who
 			return found
 		}
@@ -97,15 +91,15 @@ func (g *guard) identifyRequester(at Access, r *http.Request) request {
 }
 
 // hasSession reports whether a cookie identifies the requester.
-func (h *signInHandler) hasSession(r *http.Request, found *request) bool {
-	if h.provider != nil {
-		if who, ok := h.provider.Who(r); ok {
-			found.Principal, found.session, found.credential = who, true, "session "+h.provider.Session(r)
+func (g *guard) hasSession(r *http.Request, found *request) bool {
+	if g.provider != nil {
+		if who, ok := g.provider.Who(r); ok {
+			found.Principal, found.session, found.credential = who, true, "session "+g.provider.Session(r)
 			return true
 		}
 	}
-	if h.sessions != nil {
-		if who, id, ok := h.sessions.Who(r); ok {
+	if g.sessions != nil {
+		if who, id, ok := g.sessions.Who(r); ok {
 			found.Principal, found.session, found.credential = who, true, "session "+id
 			return true
 		}
@@ -128,7 +122,7 @@ func (g *guard) requireSomeRole(needed access.Role, next http.HandlerFunc) http.
 			if who.attempted || !isReadOnlyRequest(r) {
 				recordAuditLine(g.audit, r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token is missing or wrong")
 			}
-			g.signIn.askWhoItIs(w, r)
+			g.askWhoItIs(w, r)
 		case !isReadOnlyRequest(r) && who.password:
 			recordAuditLine(g.audit, r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token came as a password")
 			http.Error(w, "changes need the token as a bearer token", http.StatusForbidden)
@@ -142,7 +136,7 @@ func (g *guard) requireSomeRole(needed access.Role, next http.HandlerFunc) http.
 			}
 			recordAuditLine(g.audit, r, r.Method+" "+r.URL.Path, nil, access.Refused, reason)
 			if who.session {
-				g.signIn.pages.writeFailurePage(w, r, http.StatusForbidden, errorAsSentence(errors.New(reason)))
+				g.pages.writeFailurePage(w, r, http.StatusForbidden, errorAsSentence(errors.New(reason)))
 				return
 			}
 			http.Error(w, reason, http.StatusForbidden)

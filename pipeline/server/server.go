@@ -163,10 +163,10 @@ func (s *Server) Admin(at Access) http.Handler {
 }
 
 func (s *Server) newGuard() *guard {
-	signIn := &signInHandler{
-		pages: s.pages, tokens: s.Tokens, sessions: s.sessions, provider: s.SignIn, externalURL: s.ExternalURL, audit: s.Audit,
+	return &guard{
+		pages: s.pages, tokens: s.Tokens, sessions: s.sessions, provider: s.SignIn, externalURL: s.ExternalURL,
+		audit: s.Audit,
 	}
-	return &guard{signIn: signIn, audit: s.Audit}
 }
 
 func (s *Server) pipelineViews() *pipelineViews {
@@ -176,7 +176,7 @@ func (s *Server) pipelineViews() *pipelineViews {
 // routeAdmin adds what the admin address serves. The buttons of pages use api for what the API does.
 func (s *Server) routeAdmin(mux *http.ServeMux, guard *guard, api http.Handler) {
 	s.routeHealth(mux)
-	guard.signIn.addRoutes(mux)
+	guard.addSignIn(mux)
 	mux.HandleFunc("GET /style.css", serveFile("text/css; charset=utf-8", "style.css"))
 	mux.HandleFunc("GET /page.js", serveFile("text/javascript; charset=utf-8", "page.js"))
 	if s.Metrics != nil {

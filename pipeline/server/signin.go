@@ -12,8 +12,9 @@ import (
 	"github.com/prerig/prerig/pipeline/server/signin"
 )
 
-// signInHandler signs users in and out: with tokens, and at a provider. What is nil is not offered.
-type signInHandler struct {
+// guard identifies who asks, lets through what their roles permit, and signs users in and out: with tokens, and at a
+// provider. What is nil is not offered.
+type guard struct {
 	pages    *pageWriter
 	tokens   *access.Tokens
 	sessions *signin.TokenSessions
@@ -23,20 +24,20 @@ type signInHandler struct {
 	audit       *access.Audit
 }
 
-// addRoutes adds the addresses of the ways to sign in.
-func (h *signInHandler) addRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("POST /auth/sign-out", h.signOut)
-	if h.tokens != nil || h.provider != nil {
+// addSignIn adds the addresses of the ways to sign in.
+func (g *guard) addSignIn(mux *http.ServeMux) {
+	mux.HandleFunc("POST /auth/sign-out", g.signOut)
+	if g.tokens != nil || g.provider != nil {
 		mux.HandleFunc("GET /sign-in", func(w http.ResponseWriter, r *http.Request) {
-			h.showSignIn(w, r, http.StatusOK, signInData{To: signin.LocalPath(r.URL.Query().Get("to"))})
+			g.showSignIn(w, r, http.StatusOK, signInData{To: signin.LocalPath(r.URL.Query().Get("to"))})
 		})
 	}
-	if h.tokens != nil {
-		mux.HandleFunc("POST /auth/token", h.signInWithToken)
+	if g.tokens != nil {
+		mux.HandleFunc("POST /auth/token", g.signInWithToken)
 	}
-	if h.provider != nil {
-		mux.HandleFunc("GET /auth/sign-in", h.beginSignIn)
-		mux.HandleFunc("GET /auth/callback", h.finishSignIn)
+	if g.provider != nil {
+		mux.HandleFunc("GET /auth/sign-in", g.beginSignIn)
+		mux.HandleFunc("GET /auth/callback", g.finishSignIn)
 	}
 }
 
@@ -52,52 +53,52 @@ type signInData struct {
 }
 
 // showSignIn writes the sign-in page.
-func (h *signInHandler) showSignIn(w http.ResponseWriter, r *http.Request, code int, data signInData) {
-	data.Provider, data.Token = h.provider != nil, h.tokens != nil
-	data.Clear = r.TLS == nil && !isLocal(r.Host) && h.externalURL != "" && !strings.HasPrefix(h.externalURL, "https://")
-	h.pages.pageWith(w, r, code, h.pages.signin, "Sign in", data)
+func (g *guard) showSignIn(w http.ResponseWriter, r *http.Request, code int, data signInData) {
+	data.Provider, data.Token = g.provider != nil, g.tokens != nil
+	data.Clear = r.TLS == nil && !isLocal(r.Host) && g.externalURL != "" && !strings.HasPrefix(g.externalURL, "https://")
+	g.pages.pageWith(w, r, code, g.pages.signin, "Sign in", data)
 }
 
 // askWhoItIs answers an unauthenticated request: people get a page, programs a challenge for a token.
-func (h *signInHandler) askWhoItIs(w http.ResponseWriter, r *http.Request) {
+func (g *guard) askWhoItIs(w http.ResponseWriter, r *http.Request) {
 	people := strings.Contains(r.Header.Get("Accept"), "text/html")
-	if h.provider == nil && !people {
+	if g.provider == nil && !people {
 		w.Header().Set("WWW-Authenticate", `Basic realm="prerig", charset="UTF-8"`)
 	} else {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="prerig"`)
 	}
 	switch {
 	case people && isReadOnlyRequest(r):
-		h.showSignIn(w, r, http.StatusUnauthorized, signInData{To: r.URL.RequestURI(), Again: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
+		g.showSignIn(w, r, http.StatusUnauthorized, signInData{To: r.URL.RequestURI(), Again: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
 		return
 	case people:
-		h.showSignIn(w, r, http.StatusUnauthorized, signInData{To: "/", Message: "Nothing was done: you are not signed in, or not any more."})
+		g.showSignIn(w, r, http.StatusUnauthorized, signInData{To: "/", Message: "Nothing was done: you are not signed in, or not any more."})
 		return
 	}
 	http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
 }
 
 // signInWithToken begins the session of who has a token.
-func (h *signInHandler) signInWithToken(w http.ResponseWriter, r *http.Request) {
+func (g *guard) signInWithToken(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
 	to := signin.LocalPath(r.PostFormValue("to"))
 	if crossSite(r) != nil {
-		recordAuditLine(h.audit, r, "sign-in", nil, access.Refused, "another site made the browser ask for it")
+		recordAuditLine(g.audit, r, "sign-in", nil, access.Refused, "another site made the browser ask for it")
 		http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 		return
 	}
-	who, cookie, ok, err := h.sessions.Begin(r, r.PostFormValue("token"))
+	who, cookie, ok, err := g.sessions.Begin(r, r.PostFormValue("token"))
 	switch {
 	case err != nil:
-		h.failSignIn(w, r, who, err)
+		g.failSignIn(w, r, who, err)
 	case !ok:
-		recordAuditLine(h.audit, r, "sign-in", nil, access.Refused, "the token is missing or wrong")
-		h.showSignIn(w, r, http.StatusUnauthorized, signInData{To: to, Message: "This token is not known here, or has ended."})
+		recordAuditLine(g.audit, r, "sign-in", nil, access.Refused, "the token is missing or wrong")
+		g.showSignIn(w, r, http.StatusUnauthorized, signInData{To: to, Message: "This token is not known here, or has ended."})
 	case !who.MaySomewhere(access.Read):
-		h.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Refused, Reason: "this needs the role " + string(access.Read)})
-		h.showSignIn(w, r, http.StatusForbidden, signInData{To: to, Message: "This token is for reading metrics only."})
+		g.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Refused, Reason: "this needs the role " + string(access.Read)})
+		g.showSignIn(w, r, http.StatusForbidden, signInData{To: to, Message: "This token is for reading metrics only."})
 	default:
-		h.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
+		g.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
 		setSecurityHeaders(w, "")
 		http.SetCookie(w, cookie)
 		http.Redirect(w, r, to, http.StatusSeeOther)
@@ -108,10 +109,10 @@ func (h *signInHandler) signInWithToken(w http.ResponseWriter, r *http.Request) 
 const maxSignIn = 8 << 10
 
 // beginSignIn redirects to the provider.
-func (h *signInHandler) beginSignIn(w http.ResponseWriter, r *http.Request) {
-	address, cookie, err := h.provider.Begin(r.Context(), r.URL.Query().Get("to"))
+func (g *guard) beginSignIn(w http.ResponseWriter, r *http.Request) {
+	address, cookie, err := g.provider.Begin(r.Context(), r.URL.Query().Get("to"))
 	if err != nil {
-		h.failSignIn(w, r, access.Principal{}, err)
+		g.failSignIn(w, r, access.Principal{}, err)
 		return
 	}
 	setSecurityHeaders(w, "")
@@ -120,21 +121,21 @@ func (h *signInHandler) beginSignIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // finishSignIn handles the callback from the provider.
-func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request) {
-	who, cookie, to, err := h.provider.Finish(r)
+func (g *guard) finishSignIn(w http.ResponseWriter, r *http.Request) {
+	who, cookie, to, err := g.provider.Finish(r)
 	if err != nil {
-		h.failSignIn(w, r, who, err)
+		g.failSignIn(w, r, who, err)
 		return
 	}
-	h.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
+	g.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
 	setSecurityHeaders(w, "")
-	http.SetCookie(w, h.provider.Forget())
+	http.SetCookie(w, g.provider.Forget())
 	http.SetCookie(w, cookie)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
 // failSignIn answers a failed sign-in. The provider's message is only logged.
-func (h *signInHandler) failSignIn(w http.ResponseWriter, r *http.Request, who access.Principal, err error) {
+func (g *guard) failSignIn(w http.ResponseWriter, r *http.Request, who access.Principal, err error) {
 	code, outcome, message := http.StatusBadGateway, access.Failed, "Signing in did not work; the log of the daemon says why."
 	switch {
 	case errors.Is(err, signin.ErrForged):
@@ -145,8 +146,8 @@ func (h *signInHandler) failSignIn(w http.ResponseWriter, r *http.Request, who a
 		code, outcome, message = http.StatusServiceUnavailable, access.Refused, errorAsSentence(signin.ErrBusy)
 		w.Header().Set("Retry-After", "5")
 	}
-	h.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: outcome, Reason: err.Error()})
-	h.showSignIn(w, r, code, signInData{Message: message, To: "/"})
+	g.audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: outcome, Reason: err.Error()})
+	g.showSignIn(w, r, code, signInData{Message: message, To: "/"})
 }
 
 func errorAsSentence(err error) string {
@@ -155,22 +156,22 @@ func errorAsSentence(err error) string {
 }
 
 // signOut ends a session.
-func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request) {
+func (g *guard) signOut(w http.ResponseWriter, r *http.Request) {
 	// Cookies do not come along from another site, and yet what is answered would take them away.
 	if requestOf(r).session || isBrowserRequest(r) {
 		if crossSite(r) != nil {
-			recordAuditLine(h.audit, r, "sign-out", nil, access.Refused, "another site made the browser ask for it")
+			recordAuditLine(g.audit, r, "sign-out", nil, access.Refused, "another site made the browser ask for it")
 			http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 			return
 		}
-		recordAuditLine(h.audit, r, "sign-out", nil, access.Done, "")
+		recordAuditLine(g.audit, r, "sign-out", nil, access.Done, "")
 	}
 	setSecurityHeaders(w, "")
-	if h.provider != nil {
-		http.SetCookie(w, h.provider.End(r))
+	if g.provider != nil {
+		http.SetCookie(w, g.provider.End(r))
 	}
-	if h.sessions != nil {
-		for _, cookie := range h.sessions.End(r) {
+	if g.sessions != nil {
+		for _, cookie := range g.sessions.End(r) {
 			http.SetCookie(w, cookie)
 		}
 	}

@@ -136,10 +136,9 @@ const keepTrees = 4
 
 // treeCache keeps the trees of the last commits.
 type treeCache struct {
-	// Lock order: mu before that of objectStore, which a tree takes while it holds a lock of its own.
+	// Lock order: mu before that of objectStore, which a tree acquires while it holds a lock of its own.
 	mu    sync.Mutex
-	trees []*tree.Tree
-	ids   []Hash // of trees, oldest first
+	trees []*tree.Tree // oldest first
 }
 
 // Tree returns the files of a fetched commit. It returns the same value for the same commit, so that what one
@@ -148,20 +147,20 @@ func (m *Mirror) Tree(commit *Commit) *tree.Tree {
 	c := &m.trees
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := slices.Index(c.ids, commit.Tree); i >= 0 {
+	id := commit.Tree.String()
+	if i := slices.IndexFunc(c.trees, func(t *tree.Tree) bool { return t.ID() == id }); i >= 0 {
 		return c.trees[i]
 	}
-	t := tree.New(&mirrorObjects{m}, commit.Tree.String())
+	t := tree.New(&mirrorObjects{m}, id)
 	if n := len(c.trees); n > 0 {
-		t = c.trees[n-1].Next(commit.Tree.String())
+		t = c.trees[n-1].Next(id)
 	}
-	from := max(0, len(c.ids)+1-keepTrees)
-	c.trees, c.ids = append(slices.Clone(c.trees[from:]), t), append(slices.Clone(c.ids[from:]), commit.Tree)
+	c.trees = append(slices.Clone(c.trees[max(0, len(c.trees)+1-keepTrees):]), t)
 	return t
 }
 
 func (c *treeCache) dropTrees() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trees, c.ids = nil, nil
+	c.trees = nil
 }
