@@ -125,11 +125,12 @@ kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases t
 verify: verify-format verify-lint verify-systems verify-workflows verify-generated verify-licenses verify-tidy ## Check all that is not a test.
 
 .PHONY: verify-format
-verify-format: ## Check that all sources are formatted and carry a licence header.
+verify-format: ## Check that all sources are formatted, carry a licence header, and are written as the style asks.
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	if [ -n "$$files" ]; then echo "not formatted with gofmt:"; echo "$$files"; exit 1; fi
 	@files=$$(git grep --untracked -L 'SPDX-License-Identifier: Apache-2.0' -- '*.go' Makefile Dockerfile .ci ':!*.sum'); \
 	if [ -n "$$files" ]; then echo "without the SPDX header:"; echo "$$files"; exit 1; fi
+	$(go_run) ./internal/style/cmd/style -check
 
 # golangci-lint has a module file of its own, so that what it links is not among our dependencies. Building it the first time
 # takes a minute or two.

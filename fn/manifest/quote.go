@@ -240,7 +240,8 @@ func literalBlock(s string, step int) (header string, lines []string, ok bool) {
 	if lead[0] == ' ' || lead[0] == '\t' {
 		header += strconv.Itoa(step)
 	}
-	switch n := len(s) - len(body); {
+	n := len(s) - len(body)
+	switch {
 	case n == 0:
 		header += "-"
 	case n > 1:

@@ -307,7 +307,8 @@ func (d *Document) editList(values []any, rs result.Results, none bool) []byte {
 	}
 	for i, p := range pairs {
 		pl := nodePlace{parent: root.indent, key: p.key, dash: -1, flow: root.isFlow()}
-		switch key, _ := keyText(p.key); {
+		key, _ := keyText(p.key)
+		switch {
 		case key == "results" && len(rs) == 0:
 			keep[i] = none
 		case key == "results":

@@ -31,7 +31,8 @@ func (c *checker) checkProbe(at place, key string, probe map[string]any) {
 	if n, ok := integer(probe["successThreshold"]); ok && n > 1 && key != "readinessProbe" {
 		c.rejectField(at.field("successThreshold"), n, "successThreshold of the %s is %d, and has to be 1", key, n)
 	}
-	switch n, ok := integer(probe["terminationGracePeriodSeconds"]); {
+	n, ok := integer(probe["terminationGracePeriodSeconds"])
+	switch {
 	case ok && key == "readinessProbe":
 		c.rejectField(at.field("terminationGracePeriodSeconds"), n, "a readinessProbe cannot have terminationGracePeriodSeconds")
 	case ok && n <= 0:

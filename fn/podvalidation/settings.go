@@ -59,7 +59,8 @@ func (c *checker) checkAppArmorProfiles(at place, annotations map[string]any) {
 		if !isThere(podmap.InitContainers) && !isThere(podmap.Containers) {
 			c.rejectField(at.key(key), annotations[key], "the annotation sets the AppArmor profile of container %s, which the pod does not have", name)
 		}
-		switch profile := text(annotations[key]); {
+		profile := text(annotations[key])
+		switch {
 		case profile == "", profile == "runtime/default", profile == "unconfined", strings.HasPrefix(profile, "localhost/"):
 		default:
 			c.rejectField(at.key(key), profile, "the AppArmor profile is %s, and neither runtime/default, unconfined nor localhost/NAME", profile)

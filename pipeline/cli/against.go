@@ -144,7 +144,8 @@ func extractPath(view sourcetree.Reader, name, dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		switch at, err := view.Lookup(e.Path); {
+		at, err := view.Lookup(e.Path)
+		switch {
 		case err != nil || at.Path != e.Path: // a link: what it leads to has its own place
 		case e.Dir:
 			err = extractPath(view, e.Path, dir)

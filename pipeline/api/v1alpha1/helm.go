@@ -203,7 +203,8 @@ func (v *validator) checkHermetic(at string, h hermetic) {
 	v.checkEnum(at+".lookup", string(h.lookup), "Refuse", "Empty", "Captured")
 	v.checkEnum(at+".impure", string(h.impure), "Refuse", "Empty")
 	v.checkPath(at+".captured", h.captured)
-	switch captured := h.lookup == LookupCaptured; {
+	captured := h.lookup == LookupCaptured
+	switch {
 	case captured && h.captured == "":
 		v.addError(at+".captured", "must be given with lookup: Captured: the path of a file with objects")
 	case !captured && h.captured != "":

@@ -205,7 +205,8 @@ func (o *origin) setError(err error) {
 // reportRead keeps and logs how reading a repository went: a failure once, until it is another one or over.
 func (o *origin) reportRead(err error) {
 	o.setError(err)
-	switch failed := errorText(err); {
+	failed := errorText(err)
+	switch {
 	case failed == o.failed:
 		return
 	case err != nil:

@@ -281,7 +281,8 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 	case !now.isReady():
 		return fmt.Sprintf("the ExternalArtifact %s is not ready any more", ref), nil
 	}
-	switch err := k.archives.verifyArchiveName(now.artifact.Path); {
+	err = k.archives.verifyArchiveName(now.artifact.Path)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("the file of the ExternalArtifact %s is gone", ref), nil
 	case errors.Is(err, errDamaged):

@@ -100,7 +100,8 @@ func (c *checker) addFieldFinding(o gate.Object, code string, path []any, messag
 
 // addAtMost adds a finding that is no more severe than the given severity.
 func (c *checker) addAtMost(o gate.Object, code string, most result.Severity, path []any, message string) {
-	switch severity := c.severities.Of(code); {
+	severity := c.severities.Of(code)
+	switch {
 	case severity == "":
 	case severity == result.Error, severity == result.Warning && most == result.Info:
 		c.addAs(o, code, most, path, message)

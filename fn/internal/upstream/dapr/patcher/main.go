@@ -97,7 +97,8 @@ func answerAll(in io.Reader, out io.Writer) error {
 	decoder, encoder := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
 	for {
 		var req request
-		switch err := decoder.Decode(&req); {
+		err := decoder.Decode(&req)
+		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:

@@ -75,7 +75,8 @@ func answerAll(in io.Reader, out *bufio.Writer, answerOne func([]byte) ([]byte, 
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	for {
 		var text json.RawMessage
-		switch err := decoder.Decode(&text); {
+		err := decoder.Decode(&text)
+		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
