@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver"
 )
 
 // Main is the renderer: it reads a task from in, requests files and writes results to out, and continues with the
@@ -84,7 +85,7 @@ func answerSafely(connection *render.Connection, task *render.Task) (answer func
 	ctx := context.Background()
 	switch {
 	case task.Gate != nil:
-		found, err := checkObjects(ctx, task.Gate)
+		found, err := apiserver.CheckRequest(ctx, task.Gate)
 		return func() error { return connection.SendResponse(render.Response{Results: found}, false) }, err
 	case task.Chart != nil:
 		manifests, err := renderChart(ctx, connection.Files(), task.Chart)
