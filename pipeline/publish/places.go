@@ -5,7 +5,9 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"path"
+	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
@@ -16,7 +18,8 @@ import (
 
 // PlaceFindings sets a file and line on findings about objects without a known source file, such as those generated
 // by a chart. These are the file and line in the first place that the pipeline publishes to: BRANCH:PATH on a
-// branch, PATH in an artifact. Results are changed in place.
+// branch, PATH in an artifact. A finding about an update has the file and line of the object in the source instead,
+// where these are known: there the change is taken back. Results are changed in place.
 func PlaceFindings(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object, texts *Texts) {
 	var p *placer
 	for i := range results {
@@ -31,11 +34,18 @@ func PlaceFindings(spec v1alpha1.RenderPipelineSpec, results result.Results, obj
 		if r.Field != nil {
 			field = r.Field.Path
 		}
-		if file := p.positionOfField(*r.ResourceRef, workload.ParseField(field)); file != nil {
+		file := p.positionOfField(*r.ResourceRef, workload.ParseField(field))
+		if strings.HasPrefix(r.Tags[result.TagCode], updateCodes) {
+			file = cmp.Or(p.sourceOf(*r.ResourceRef), file)
+		}
+		if file != nil {
 			r.File = file
 		}
 	}
 }
+
+// updateCodes begins the codes of findings about updates.
+const updateCodes = "update-"
 
 // placer knows what the files of a result are.
 type placer struct {
@@ -77,6 +87,15 @@ func newPlacer(spec v1alpha1.RenderPipelineSpec, objects []render.Object, texts 
 		}
 	}
 	return p
+}
+
+// sourceOf returns the file and line of an object in the source; nil if they are not known.
+func (p *placer) sourceOf(ref result.ResourceRef) *result.File {
+	i, ok := p.index[ref]
+	if !ok || p.objects[i].Source.Path == "" {
+		return nil
+	}
+	return &result.File{Path: p.objects[i].Source.Path, Line: p.objects[i].Source.Line}
 }
 
 // positionOfField returns the position of a field of an object, or of its closest parent; nil if no part of it is

@@ -89,3 +89,24 @@ func TestPlaceFindings(t *testing.T) {
 		})
 	}
 }
+
+// TestPlacesOfUpdates: a finding about an update names the object in the source where that is known, and others do not.
+func TestPlacesOfUpdates(t *testing.T) {
+	text := []byte("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  template: {}\n")
+	known := render.Object{APIVersion: "batch/v1", Kind: "Job", Name: "a", YAML: text, Source: render.Place{Path: "app/jobs.yaml", Line: 7}}
+	unknown := render.Object{APIVersion: "batch/v1", Kind: "Job", Name: "b", YAML: []byte(strings.Replace(string(text), "name: a", "name: b", 1))}
+	find := func(name, code string) result.Result {
+		return result.Result{
+			Severity: result.Error, Message: "wrong", Tags: map[string]string{result.TagCode: code}, Field: &result.Field{Path: "spec.template"},
+			ResourceRef: &result.ResourceRef{APIVersion: "batch/v1", Kind: "Job", Name: name},
+		}
+	}
+	results := result.Results{find("a", "update-rejected"), find("b", "update-rejected"), find("a", "schema-invalid")}
+	to := v1alpha1.Publish{Git: &v1alpha1.GitPublish{Branch: "rendered", Path: "."}}
+	PlaceFindings(v1alpha1.RenderPipelineSpec{Publish: []v1alpha1.Publish{to}}, results, []render.Object{known, unknown}, &Texts{})
+	for i, want := range []string{"app/jobs.yaml:7", "rendered:job-b.yaml:6", "rendered:job-a.yaml:6"} {
+		if got := results[i].File.String(); got != want {
+			t.Errorf("finding %d is at %s, want %s", i, got, want)
+		}
+	}
+}

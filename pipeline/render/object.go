@@ -16,8 +16,16 @@ type Object struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
+	// Source is the object's place in the source; the zero value where a build makes the object.
+	Source Place `json:"source,omitzero"`
 	// YAML is the object's text as it was rendered, one document.
 	YAML []byte `json:"-"`
+}
+
+// Place is a line of a file, from 1.
+type Place struct {
+	Path string `json:"path"`
+	Line int    `json:"line"`
 }
 
 // ID names the object in one line: group/version Kind namespace/name.

@@ -115,8 +115,15 @@ type builtPlace struct {
 	index int
 }
 
-// rememberBuilt keeps what users wrote of the documents of a build, if the gate is going to name places.
+// rememberBuilt keeps the lines of the documents of a build, and what users wrote of them if the gate is going to name
+// places.
 func (w *renderWorker) rememberBuilt(items []fn.Item) {
+	w.lines = map[builtPlace]int{}
+	for _, item := range items {
+		if item.Path != "" {
+			w.lines[builtPlace{item.Path, item.Index}] = item.Doc.Line()
+		}
+	}
 	if w.request.Schemas == nil && w.request.Admission == nil {
 		return
 	}

@@ -30,6 +30,8 @@ type renderWorker struct {
 	layers   func([]byte) []byte
 	written  *writtenObjects // with releases or the gate
 	built    builtDocs       // with the gate
+	// lines are those of the documents before policies are applied, which change them.
+	lines map[builtPlace]int
 }
 
 // runSafely turns a panic of a library into an error, as kustomize has some for odd input.
@@ -143,14 +145,15 @@ func (w *renderWorker) checkBuildPath() error {
 // addObjects splits the documents into objects, including the items of lists.
 func (w *renderWorker) addObjects(items []fn.Item) error {
 	for _, item := range items {
-		if err := w.addObject(item.Doc, false); err != nil {
+		source := render.Place{Path: item.Path, Line: w.lines[builtPlace{item.Path, item.Index}]}
+		if err := w.addObject(item.Doc, source, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *renderWorker) addObject(doc *manifest.Document, inList bool) error {
+func (w *renderWorker) addObject(doc *manifest.Document, source render.Place, inList bool) error {
 	if doc.Empty() {
 		return nil
 	}
@@ -172,7 +175,7 @@ func (w *renderWorker) addObject(doc *manifest.Document, inList bool) error {
 	}
 	if isList {
 		for _, element := range elements {
-			if err := w.addObject(element, true); err != nil {
+			if err := w.addObject(element, source, true); err != nil {
 				return err
 			}
 		}
@@ -186,7 +189,7 @@ func (w *renderWorker) addObject(doc *manifest.Document, inList bool) error {
 		text = standaloneDocument(value, text)
 	}
 	w.response.Objects = append(w.response.Objects, render.Object{
-		APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name, YAML: text,
+		APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name, Source: source, YAML: text,
 	})
 	return nil
 }

@@ -4,6 +4,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,12 @@ func TestPlain(t *testing.T) {
 	want := "v1 ConfigMap ca\nv1 ServiceAccount web\nv1 Service web\nv1 Pod bare\napps/v1 Deployment web\nv1 Namespace n\nv1 Secret s"
 	if got := ids(response); got != want || response.Type != v1alpha1.BuildPlain {
 		t.Errorf("got %s", got)
+	}
+	for i, want := range map[int]string{4: "app/b/web.yaml:2", 6: "app/list.yaml:1"} {
+		source := response.Objects[i].Source
+		if got := fmt.Sprint(source.Path, ":", source.Line); got != want {
+			t.Errorf("%s is from %s, want %s", response.Objects[i].ID(), got, want)
+		}
 	}
 	web := string(response.Objects[4].YAML)
 	if !strings.HasPrefix(web, "# the shop's own\n") || !strings.Contains(web, "- name: logger") || !strings.Contains(web, `args: ["--flag=yes", "on", "0123"]`) {
@@ -132,6 +139,9 @@ func TestPoliciesAfterTheBuild(t *testing.T) {
 	response, _ := mustRender(t, files, r)
 	if got := text(response); !strings.Contains(got, "istio-proxy") || !strings.Contains(got, "name: x-web") || len(response.Decisions) != 1 {
 		t.Errorf("got %s", got)
+	}
+	if source := response.Objects[0].Source; source != (render.Place{}) {
+		t.Errorf("kustomize makes the object, and it is from %v", source)
 	}
 	r.Policies[0].YAML = strings.Replace(istio, "istio: {", "istoi: {", 1)
 	if _, _, err := renderFiles(t, files, r); err == nil || !strings.Contains(err.Error(), "policies/mesh.yaml") || !strings.Contains(err.Error(), "istoi") {
