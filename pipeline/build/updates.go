@@ -5,11 +5,13 @@ package build
 
 import (
 	"context"
+	"slices"
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish/updates"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -19,6 +21,9 @@ func (b *Builder) CheckGates(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 	checker, source, err := b.newChecker(p, root)
 	if err != nil {
 		return err
+	}
+	if b.Validator == nil && p.Spec.Gates.Schemas != nil {
+		response.Warnings = append(slices.Clip(response.Warnings), gate.NotInstalled)
 	}
 	results, err := checker.CheckResult(ctx, p.Spec.Gates, response, source)
 	if err == nil {

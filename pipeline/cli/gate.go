@@ -22,7 +22,6 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
-	"github.com/prerig/prerig/pipeline/render/gate/validation"
 )
 
 // gateRun is the state of one prerig gate.
@@ -152,10 +151,6 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	return g.exitErrorForFindings(found, len(unchecked), count, "object")
 }
 
-// unvalidatedText is for who has no program that answers with Kubernetes' own validation.
-const unvalidatedText = "Kubernetes' own validation (selectors, ports, mounts, schedules and the like) was not checked: there is no " +
-	validation.Name + " beside prerig"
-
 // findValidator returns the program beside this one that answers with Kubernetes' own validation, or nil if it does
 // not exist. One line then names what is not checked, if any objects are.
 func (g *gateRun) findValidator(objects int) gate.Validator {
@@ -165,7 +160,7 @@ func (g *gateRun) findValidator(objects int) gate.Validator {
 	if validator := gate.InstalledValidator(); validator != nil {
 		return validator
 	}
-	g.printResults(result.Results{{Severity: result.Info, Message: unvalidatedText}})
+	g.printResults(result.Results{{Severity: result.Info, Message: gate.NotInstalled}})
 	return nil
 }
 

@@ -281,15 +281,19 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if p.pool, err = render.NewPool(o.Render); err != nil {
 		return err
 	}
+	validator := gate.InstalledValidator()
 	if c.Workers > 0 {
 		go reportIsolation(storing, p.pool, p.metrics, o.Log)
+		if validator == nil {
+			o.Log.Warn(gate.NotInstalled)
+		}
 	}
 	bases, err := c.RemotePatterns()
 	if err != nil {
 		return err
 	}
 	p.builder = &build.Builder{
-		Renderer: p.pool, Validator: gate.InstalledValidator(), Policies: c.Policies, Limits: limits, Repositories: p.fetcher,
+		Renderer: p.pool, Validator: validator, Policies: c.Policies, Limits: limits, Repositories: p.fetcher,
 		Charts: chart.New(chart.Options{StateDir: c.State, Secrets: p.secrets, Dialer: p.dialer, Sources: reach.Sources}),
 		Bases:  bases, Cache: openBuildCache(c, p.metrics, o.Log),
 		Objects: p.cluster.policyObjects(), Cluster: p.cluster.policyCompleter(), Version: o.Version,

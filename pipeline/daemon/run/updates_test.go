@@ -20,29 +20,7 @@ import (
 type checkingRenderer struct{ injecting }
 
 func (checkingRenderer) CheckObjects(ctx context.Context, request render.GateRequest) (result.Results, error) {
-	read := func(documents []render.GateDocument) (out []gate.Object) {
-		for _, one := range documents {
-			doc, err := one.Document.Decode()
-			if err != nil {
-				panic(err)
-			}
-			objects, err := gate.ReadDocument(doc, doc, one.Path)
-			if err != nil {
-				panic(err)
-			}
-			out = append(out, objects...)
-		}
-		return out
-	}
-	options := request.Options
-	var err error
-	if options.Severities, err = gate.NewSeverities(request.Severities); err != nil {
-		return nil, err
-	}
-	options.Catalog = read(request.Catalog)
-	objects := read(request.Documents)
-	gate.PairOld(objects, read(request.Old))
-	return apiserver.Check(ctx, objects, options)
+	return apiserver.CheckRequest(ctx, &request)
 }
 
 // templateValidator rejects other templates of Jobs, and Jobs whose container is called wrong.
@@ -105,12 +83,43 @@ func TestRejectedUpdatesKeepWhatIsPublished(t *testing.T) {
 	}
 }
 
+// withSchemas is a pipeline of the repository at a URL whose gates check schemas.
+func withSchemas(url string) string {
+	return "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop}\nspec:\n  source: {git: {url: " + url +
+		", ref: {branch: main}}}\n  build: {path: shop}\n  gates: {schemas: {}}\n  publish: [{git: {branch: rendered}}]\n"
+}
+
+// TestRunsNameAMissingValidation: without the program that validates, each run of a pipeline that asks for it has one warning.
+func TestRunsNameAMissingValidation(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.run(map[string]string{"shop": withSchemas(w.repository.URL)})
+	for _, validator := range []gate.Validator{nil, &templateValidator{}} {
+		w.runner.Builder.Renderer, w.runner.Builder.Validator = checkingRenderer{}, validator
+		image := "migrate:1"
+		if validator != nil {
+			image = "migrate:2"
+		}
+		app := strings.Replace(jobAndDeployment, "migrate:1", image, 1)
+		app = strings.Replace(app, "  name: migrate\n", "  name: migrate\n  annotations: {kustomize.toolkit.fluxcd.io/force: enabled}\n", 1)
+		w.repository.Commit(image, map[string]string{"shop/app.yaml": app, "shop/policy.yaml": meshPolicy("1.31.1")})
+		if err := w.do("shop", image, 0); err != nil {
+			t.Fatal(err)
+		}
+		findings := strings.Join(w.state("shop").Runs[0].Findings, "\n")
+		want := 1
+		if validator != nil {
+			want = 0
+		}
+		if strings.Count(findings, gate.NotInstalled) != want {
+			t.Errorf("%s: want %d warnings: %s", image, want, findings)
+		}
+	}
+}
+
 // TestGatesSeeTheKeptJob upgrades the mesh with spec.gates.schemas: Kubernetes' own validation is asked about the Job as it stays published.
 func TestGatesSeeTheKeptJob(t *testing.T) {
 	w := newWorks(t, "shop")
-	text := "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop}\nspec:\n  source: {git: {url: " + w.repository.URL + ", ref: {branch: main}}}\n" +
-		"  build: {path: shop}\n  gates: {schemas: {}}\n  publish: [{git: {branch: rendered}}]\n"
-	w.run(map[string]string{"shop": text})
+	w.run(map[string]string{"shop": withSchemas(w.repository.URL)})
 	validator := &templateValidator{}
 	w.runner.Builder.Renderer, w.runner.Builder.Validator = checkingRenderer{}, validator
 	for _, tag := range []string{"1.31.1", "1.31.2"} {

@@ -92,6 +92,8 @@ type fixture struct {
 	repository  *gittest.Repository
 	hooks, page string
 	stop        func()
+	// logs gets the daemon's log; nil drops it.
+	logs io.Writer
 }
 
 // short are the names of the tests of a daemon that -short does not leave out: they go through most of it.
@@ -161,7 +163,10 @@ func (f *fixture) start() {
 	ready, done := make(chan struct{}), make(chan error, 1)
 	var first sync.Once
 	var out io.Writer = io.Discard
-	if os.Getenv("PRERIG_TEST_LOGS") != "" {
+	switch {
+	case f.logs != nil:
+		out = f.logs
+	case os.Getenv("PRERIG_TEST_LOGS") != "":
 		out = os.Stderr
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -16,6 +16,10 @@ type Validator interface {
 	Ask(ctx context.Context, requests []validation.Request) ([]validation.Answer, error)
 }
 
+// NotInstalled reports that the program is not installed.
+const NotInstalled = "Kubernetes' own validation (selectors, ports, mounts, schedules and the like) was not checked: there is no " +
+	validation.Name + " beside prerig"
+
 // InstalledValidator returns the program beside the running one that answers with Kubernetes' own validation; nil where there is none.
 func InstalledValidator() Validator {
 	if program, ok := validation.Installed(); ok {
