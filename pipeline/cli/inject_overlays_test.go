@@ -105,6 +105,41 @@ func TestInjectKeepsOverlaysOfLists(t *testing.T) {
 	}
 }
 
+// TestInjectKeepsPatchesOfAppliers fails for a base that Flux or Argo CD patches by position as it applies it.
+func TestInjectKeepsPatchesOfAppliers(t *testing.T) {
+	const patches = "patches:\n- target: {kind: Deployment}\n  patch: |\n    - op: replace\n      path: /spec/template/spec/initContainers/0/image\n      value: x\n"
+	flux := func(path, patches string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\nspec:\n  path: " + path + "\n  " +
+			strings.TrimSpace(strings.ReplaceAll(patches, "\n", "\n  ")) + "\n"
+	}
+	argo := func(source string) string {
+		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web}\nspec:\n  " + source + "\n"
+	}
+	operations := "[{op: replace, path: /spec/template/spec/initContainers/0/image, value: x}]"
+	const addresses = "Deployment web spec.template.spec.initContainers: the JSON patch addresses initContainers/0 by its position"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"Flux": {map[string]string{"over/web.yaml": "kind: List\n---\n" + flux("./base", patches)},
+			[]string{"over/web.yaml:12: " + addresses, "move the patch of the Flux Kustomization to a kustomization over base"}},
+		"Flux, an overlay": {map[string]string{"over/web.yaml": flux("over/app", patches), "over/app/kustomization.yaml": "resources: [../../base]\n"},
+			[]string{"over/web.yaml:10: " + addresses}},
+		"Flux, another namespace": {map[string]string{"over/web.yaml": flux("base", "targetNamespace: shop\n"+strings.Replace(patches, "{kind", "{namespace: shop, kind", 1))},
+			[]string{"over/web.yaml:11: " + addresses}},
+		"Flux, a key":             {map[string]string{"over/web.yaml": flux("base", strings.Replace(patches, "initContainers/0/image", "replicas", 1))}, nil},
+		"Flux, another directory": {map[string]string{"over/web.yaml": flux("./other", patches)}, nil},
+		"Argo CD": {map[string]string{"over/web.yaml": argo("source: {path: base, kustomize: {patches: [{target: {kind: Deployment}, patch: '" + operations + "'}]}}")},
+			[]string{"over/web.yaml:5: " + addresses, "move the patch of the Argo CD Application to a kustomization over base"}},
+		"Argo CD, several sources": {map[string]string{"over/web.yaml": argo("sources:\n  - {chart: a}\n  - path: over/app\n    kustomize:\n      patches: [{target: {kind: Deployment}, path: p.yaml}]"),
+			"over/app/p.yaml": operations, "over/app/kustomization.yaml": "resources: [../../base]\n"}, []string{"over/app/p.yaml:1: " + addresses}},
+		"Flux, all of a directory": {map[string]string{"over/web.yaml": flux("./", patches)}, []string{"over/web.yaml:10: " + addresses}},
+		"Argo CD, without patches": {map[string]string{"over/web.yaml": argo("source: {path: base, kustomize: {namePrefix: a-}}")}, nil},
+	} {
+		checkOverlaid(t, name, c.files, c.want)
+	}
+}
+
 // TestInjectLeavesOtherOverlays accepts overlays that an injection of the base does not disturb.
 func TestInjectLeavesOtherOverlays(t *testing.T) {
 	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"

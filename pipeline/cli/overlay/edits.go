@@ -30,7 +30,7 @@ type edit struct {
 
 // edits returns what a kustomization changes in its resources.
 func (k *kustomization) edits() []edit {
-	r := &editReader{dir: k.dir, name: k.file, knowsKinds: k.obj["openapi"] != nil || k.obj["crds"] != nil}
+	r := &editReader{dir: k.dir, name: k.name, knowsKinds: k.obj["openapi"] != nil || k.obj["crds"] != nil}
 	r.patches(k.text, "patches")
 	r.patches(k.text, "patchesJson6902")
 	r.merges(k.text, "patchesStrategicMerge")
@@ -42,14 +42,14 @@ func (k *kustomization) edits() []edit {
 
 // editReader collects the edits of one kustomization.
 type editReader struct {
-	dir, name  string
+	dir, name  string // the directory, and how messages have it
 	knowsKinds bool
 	out        []edit
 }
 
 // load returns the documents of a file that the kustomization names.
 func (r *editReader) load(name string) []text {
-	display := filepath.ToSlash(filepath.Join(filepath.Dir(r.name), name))
+	display := filepath.ToSlash(filepath.Join(r.name, name))
 	return readText(filepath.Join(r.dir, name), display)
 }
 

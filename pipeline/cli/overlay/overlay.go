@@ -3,7 +3,8 @@
 
 // Package overlay finds kustomizations that break if a file which they build from is injected in place: their patches,
 // replacements and variables address an element of a list by its position, or replace a value as a whole, and the
-// injection changes that list or value. kustomize applies them to what it finds there and reports nothing.
+// injection changes that list or value. kustomize applies them to what it finds there and reports nothing. Objects by which
+// Flux and Argo CD patch a directory count as kustomizations over it.
 package overlay
 
 import (
@@ -61,6 +62,13 @@ func Find(ctx context.Context, paths []string) (*Set, error) {
 			}
 		}
 	}
+	for _, a := range trees.appliers {
+		for _, one := range trees.appliedResources(a, wanted) {
+			for _, e := range a.edits() {
+				s.uses[one.file] = append(s.uses[one.file], use{edit: e, by: one.by})
+			}
+		}
+	}
 	return s, nil
 }
 
@@ -114,14 +122,21 @@ func (s *Set) checkObject(obj map[string]any, o fn.Outcome) result.Results {
 			ref := o.Ref
 			out = append(out, result.Result{
 				Severity: result.Error, ResourceRef: &ref, Field: &result.Field{Path: c.field()},
-				File: &result.File{Path: u.edit.file, Line: cmp.Or(c.line, u.edit.line)},
-				Message: fmt.Sprintf(
-					"%s %s, %s; instead of %s, inject the output of kustomize build %s, or run prerig there as a transformer",
-					u.edit.what, c.how, c.why(), o.File.Path, k.name),
+				File:    &result.File{Path: u.edit.file, Line: cmp.Or(c.line, u.edit.line)},
+				Message: fmt.Sprintf("%s %s, %s; instead of %s, %s", u.edit.what, c.how, c.why(), o.File.Path, k.wayOut()),
 			})
 		}
 	}
 	return out
+}
+
+// wayOut is what to do instead of an injection into a file that the kustomization builds from.
+func (k *kustomization) wayOut() string {
+	const transformer = ", or run prerig there as a transformer"
+	if k.applier != "" {
+		return "move the patch of the " + k.applier + " to a kustomization over " + k.name + ", and inject the output of its build" + transformer
+	}
+	return "inject the output of kustomize build " + k.name + transformer
 }
 
 // objectOf returns the object of a document, or the one of a List that a reference names.

@@ -33,6 +33,8 @@ type kustomization struct {
 	dir string
 	// name is the directory as messages have it.
 	name string
+	// applier is the kind of the object for Flux or Argo CD that patches what it applies; empty for a kustomization.
+	applier string
 }
 
 // tree holds the kustomizations by their directories.
@@ -41,6 +43,9 @@ type tree struct {
 	visited  map[string]bool
 	relative bool // names are relative to the working directory
 	left     int
+	// root is that of the repository that is searched, and appliers are the objects in it.
+	root     string
+	appliers []*kustomization
 
 	// paths remembers absolute, and includers the kustomizations that include a component, by its directory.
 	paths     map[string]string
@@ -61,8 +66,9 @@ func readTrees(ctx context.Context, paths []string, relative bool) *tree {
 		}
 		starts[dir] = true
 		if root := repositoryOf(dir); root != "" {
-			t.left = maxDirectories
+			t.left, t.root = maxDirectories, root
 			t.walk(ctx, root)
+			t.root = ""
 			continue
 		}
 		// Without a repository the nearest directories count.
@@ -120,8 +126,12 @@ func (t *tree) walk(ctx context.Context, dir string) {
 		switch {
 		case e.IsDir() && !strings.HasPrefix(name, ".") && name != "node_modules" && name != "vendor":
 			below = append(below, filepath.Join(dir, name))
-		case !e.IsDir() && slices.Contains(kustomizationNames, name) && t.found[dir] == nil:
-			t.add(dir, name)
+		case !e.IsDir() && slices.Contains(kustomizationNames, name):
+			if t.found[dir] == nil {
+				t.add(dir, name)
+			}
+		case t.root != "" && !t.visited[dir] && manifest.IsFileName(name):
+			t.addAppliers(filepath.Join(dir, name), e)
 		}
 	}
 	t.visited[dir] = true
@@ -246,6 +256,8 @@ type text struct {
 	// lines is what to add to the line of a document; fixed is the line of all that is in it, or 0.
 	lines, fixed int
 	content      string
+	// at is where obj is in the document.
+	at []any
 }
 
 // line returns the line of a field, or 0.
@@ -253,7 +265,7 @@ func (t text) line(path ...any) int {
 	if t.fixed > 0 {
 		return t.fixed
 	}
-	if line, _, ok := t.doc.Locate(path...); ok {
+	if line, _, ok := t.doc.Locate(append(slices.Clip(t.at), path...)...); ok {
 		return line + t.lines
 	}
 	return 0
