@@ -190,7 +190,7 @@ metadata: {name: shop}
 spec:
   source: {git: {url: https://git.example.org/config.git}}
   build: {path: app}
-  publish: [{git: {branch: rendered}}]
+  publish: [{git: {branch: rendered}, secrets: Allow}]
 `), 0o644))
 	must(t, os.Rename("old", "app"))
 	if code, _, stderr := runInstalled(t, dir, "render", "--source", ".", "-o", "pub"); code != ExitOK {
