@@ -45,7 +45,8 @@ func quotaCases() (out []quotaCase) {
 // objects returns the LimitRange, the quota and the pod as YAML.
 func (c quotaCase) objects() []string {
 	object := func(kind, annotations, spec string) string {
-		return fmt.Sprintf("{apiVersion: v1, kind: %s, metadata: {name: one, namespace: shop, annotations: {%s}}, spec: {%s}}", kind, annotations, spec)
+		const format = "{apiVersion: v1, kind: %s, metadata: {name: one, namespace: shop, annotations: {%s}}, spec: {%s}}"
+		return fmt.Sprintf(format, kind, annotations, spec)
 	}
 	var out []string
 	if c.limits != "" {
@@ -58,7 +59,8 @@ func (c quotaCase) objects() []string {
 		lists = "containers: [" + app + ", " + proxy + "}]"
 	}
 	status := fmt.Sprintf(`sidecar.istio.io/status: '{"%s":["istio-proxy"]}'`, c.list)
-	return append(out, object("ResourceQuota", "", "hard: {"+c.hard+"}"), object("Pod", status, "resources: "+c.pod+", "+lists))
+	out = append(out, object("ResourceQuota", "", "hard: {"+c.hard+"}"))
+	return append(out, object("Pod", status, "resources: "+c.pod+", "+lists))
 }
 
 // missing returns the resources that a message wants of the proxy, in order.

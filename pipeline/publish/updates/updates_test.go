@@ -5,6 +5,7 @@ package updates_test
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,8 +25,8 @@ func (localChecker) CheckObjects(ctx context.Context, request render.GateRequest
 	return apiserver.CheckRequest(ctx, &request)
 }
 
-// immutableFields is a validator that rejects other values of fields of a spec, by the kind, and counts the updates it is
-// asked about.
+// immutableFields is a validator that rejects other values of fields of a spec, by the kind, and counts the updates
+// that it is asked about.
 type immutableFields struct {
 	fields map[string]string
 	asked  int
@@ -44,7 +45,8 @@ func (v *immutableFields) Ask(_ context.Context, requests []validation.Request) 
 		spec, _ := r.Object["spec"].(map[string]any)
 		old, _ := r.Old["spec"].(map[string]any)
 		if ok && !reflect.DeepEqual(spec[field], old[field]) {
-			out[i].Problems = []validation.Problem{{Field: "spec." + field, Type: validation.TypeImmutable, Message: "field is immutable"}}
+			problem := validation.Problem{Field: "spec." + field, Type: validation.TypeImmutable, Message: "field is immutable"}
+			out[i].Problems = []validation.Problem{problem}
 		}
 	}
 	return out, nil
@@ -61,7 +63,8 @@ func asFiles(files map[string]string) map[string][]byte {
 // check returns the findings about the change of files, a line each: severity, object, field, code and message.
 func check(t *testing.T, gates v1alpha1.Gates, before, after map[string]string) (lines []string, asked int) {
 	t.Helper()
-	validator := &immutableFields{fields: map[string]string{"Job": "template", "Deployment": "selector", "PersistentVolumeClaim": "storageClassName"}}
+	fields := map[string]string{"Job": "template", "PersistentVolumeClaim": "storageClassName"}
+	validator := &immutableFields{fields: fields}
 	checker := updates.Checker{Validator: validator, Objects: localChecker{}, Limits: render.DefaultLimits()}
 	found, err := checker.Check(t.Context(), gates, asFiles(before), asFiles(after), nil)
 	if err != nil {
@@ -87,8 +90,16 @@ func wants(t *testing.T, found []string, want ...string) {
 }
 
 const (
-	migrate    = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, namespace: shop}\nspec: {parallelism: 1, template: {spec: {containers: [{name: c, image: c}]}}}\n"
-	claim      = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: shop}\nspec: {storageClassName: slow}\n"
+	migrate = `apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, namespace: shop}
+spec: {parallelism: 1, template: {spec: {containers: [{name: c, image: c}]}}}
+`
+	claim = `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec: {storageClassName: slow}
+`
 	namespace  = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 	definition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -116,17 +127,19 @@ spec:
 // TestImmutableFields changes fields that the API server lets change, and others.
 func TestImmutableFields(t *testing.T) {
 	t.Parallel()
-	before := map[string]string{"job.yaml": migrate, "claim.yaml": claim, "web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}
-	after := map[string]string{"job.yaml": strings.Replace(migrate, "parallelism: 1", "parallelism: 2", 1), "claim.yaml": claim, "web.yaml": before["web.yaml"]}
+	before := map[string]string{"job.yaml": migrate, "claim.yaml": claim, "namespace.yaml": namespace}
+	after := maps.Clone(before)
+	after["job.yaml"] = strings.Replace(migrate, "parallelism: 1", "parallelism: 2", 1)
 	found, asked := check(t, v1alpha1.Gates{}, before, after)
 	if wants(t, found); asked != 1 {
 		t.Errorf("the validation is asked about %d updates, and one object changes", asked)
 	}
-	after = map[string]string{"job.yaml": strings.Replace(migrate, "image: c", "image: d", 1), "claim.yaml": strings.Replace(claim, "slow", "fast", 1)}
+	after["job.yaml"] = strings.Replace(migrate, "image: c", "image: d", 1)
+	after["claim.yaml"] = strings.Replace(claim, "slow", "fast", 1)
 	found, _ = check(t, v1alpha1.Gates{}, before, after)
-	wants(t, found,
-		"error: PersistentVolumeClaim shop/data spec.storageClassName: the API server rejects the change: field is immutable; take the change back, or move the data",
-		"error: Job shop/migrate spec.template: the API server rejects the change: field is immutable; take the change back, delete the object first")
+	const immutable = ": the API server rejects the change: field is immutable; take the change back, "
+	wants(t, found, "error: PersistentVolumeClaim shop/data spec.storageClassName"+immutable+"or move the data",
+		"error: Job shop/migrate spec.template"+immutable+"delete the object first")
 	off := v1alpha1.Gates{Schemas: &v1alpha1.SchemaGate{Rules: map[string]string{"update-rejected": "Off"}}}
 	found, _ = check(t, off, before, after)
 	wants(t, found)
@@ -139,44 +152,52 @@ func TestMovedObjectsAreUpdates(t *testing.T) {
 	after := map[string]string{"b.yaml": strings.Replace(migrate, "image: c", "image: d", 1), "c.yaml": claim}
 	found, _ := check(t, v1alpha1.Gates{}, before, after)
 	wants(t, found, "Job shop/migrate spec.template: the API server rejects the change")
-	found, _ = check(t, v1alpha1.Gates{}, before, map[string]string{"b.yaml": strings.Replace(migrate, "name: migrate", "name: migrate-2", 1)})
+	renamed := map[string]string{"b.yaml": strings.Replace(migrate, "name: migrate", "name: migrate-2", 1)}
+	found, _ = check(t, v1alpha1.Gates{}, before, renamed)
 	wants(t, found)
 }
 
 // TestReplacedObjects annotates objects whose immutable fields change.
 func TestReplacedObjects(t *testing.T) {
 	t.Parallel()
+	const (
+		replaced = "info: Job shop/migrate spec.template: the object is deleted and created again"
+		rejected = "error: Job shop/migrate spec.template: the API server rejects the change"
+	)
 	for annotation, want := range map[string]string{
-		"kustomize.toolkit.fluxcd.io/force: enabled":                 "info: Job shop/migrate spec.template: the object is deleted and created again",
-		"argocd.argoproj.io/sync-options: 'Force=true,Replace=true'": "info: Job shop/migrate spec.template: the object is deleted and created again",
-		"helm.sh/hook: pre-upgrade":                                  "info: Job shop/migrate spec.template: the object is deleted and created again",
-		"argocd.argoproj.io/sync-options: Replace=true":              "error: Job shop/migrate spec.template: the API server rejects the change",
+		"kustomize.toolkit.fluxcd.io/force: enabled":                 replaced,
+		"argocd.argoproj.io/sync-options: 'Force=true,Replace=true'": replaced,
+		"helm.sh/hook: pre-upgrade":                                  replaced,
+		"argocd.argoproj.io/sync-options: Replace=true":              rejected,
+		"kustomize.toolkit.fluxcd.io/force: disabled":                rejected,
 		"kustomize.toolkit.fluxcd.io/ssa: IfNotPresent":              "warning: Job shop/migrate: the change is not applied",
-		"kustomize.toolkit.fluxcd.io/force: disabled":                "error: Job shop/migrate spec.template: the API server rejects the change",
 	} {
-		after := strings.NewReplacer("image: c", "image: d", "namespace: shop", "namespace: shop, annotations: {"+annotation+"}").Replace(migrate)
+		annotated := "namespace: shop, annotations: {" + annotation + "}"
+		after := strings.NewReplacer("image: c", "image: d", "namespace: shop", annotated).Replace(migrate)
 		found, _ := check(t, v1alpha1.Gates{}, map[string]string{"job.yaml": migrate}, map[string]string{"job.yaml": after})
 		wants(t, found, want)
 	}
 }
 
-// TestTransitionRules changes a custom resource. Its definition, whose rule has oldSelf, is in a file that stays as it is.
+// TestTransitionRules changes a custom resource. Its definition, whose rule has oldSelf, is in another file.
 func TestTransitionRules(t *testing.T) {
 	t.Parallel()
 	before := map[string]string{"crd.yaml": definition, "door.yaml": door}
+	locked := strings.Replace(door, "lock: a", "lock: b", 1)
+	without := strings.Replace(definition, "self == oldSelf", "'true' == 'true'", 1)
 	for name, c := range map[string]struct {
-		after map[string]string
-		want  []string
+		crd, door string
+		want      []string
 	}{
-		"changed":            {map[string]string{"crd.yaml": definition, "door.yaml": strings.Replace(door, "lock: a", "lock: b", 1)}, []string{"error: Door shop/front spec.lock: the API server rejects the change: "}},
-		"another field":      {map[string]string{"crd.yaml": definition, "door.yaml": strings.Replace(door, "namespace: shop", "namespace: shop, labels: {a: b}", 1)}, nil},
-		"another object":     {map[string]string{"crd.yaml": definition, "door.yaml": strings.NewReplacer("front", "back", "lock: a", "lock: b").Replace(door)}, nil},
-		"another definition": {map[string]string{"crd.yaml": strings.Replace(definition, "self == oldSelf", "'true' == 'true'", 1), "door.yaml": strings.Replace(door, "lock: a", "lock: b", 1)}, nil},
-		"without definition": {map[string]string{"door.yaml": strings.Replace(door, "lock: a", "lock: b", 1)}, nil},
+		"changed":            {definition, locked, []string{"error: Door shop/front spec.lock: the API server rejects the"}},
+		"another field":      {definition, strings.Replace(door, "metadata: {", "metadata: {labels: {a: b}, ", 1), nil},
+		"another object":     {definition, strings.Replace(locked, "front", "back", 1), nil},
+		"another definition": {without, locked, nil},
+		"without definition": {"", locked, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, _ := check(t, v1alpha1.Gates{}, before, c.after)
+			found, _ := check(t, v1alpha1.Gates{}, before, map[string]string{"crd.yaml": c.crd, "door.yaml": c.door})
 			wants(t, found, c.want...)
 		})
 	}
@@ -186,7 +207,8 @@ func TestTransitionRules(t *testing.T) {
 func TestDeletionsAreNoUpdates(t *testing.T) {
 	t.Parallel()
 	before := map[string]string{"all.yaml": namespace + "---\n" + claim + "---\n" + definition, "job.yaml": migrate}
-	found, asked := check(t, v1alpha1.Gates{}, before, map[string]string{"job.yaml": strings.Replace(migrate, "parallelism: 1", "parallelism: 2", 1)})
+	after := map[string]string{"job.yaml": strings.Replace(migrate, "parallelism: 1", "parallelism: 2", 1)}
+	found, asked := check(t, v1alpha1.Gates{}, before, after)
 	if wants(t, found); asked != 1 {
 		t.Errorf("the validation is asked about %d updates", asked)
 	}

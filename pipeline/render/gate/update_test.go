@@ -20,9 +20,11 @@ func objectOf(apiVersion, kind, namespace, name string) Object {
 func TestDeletedObjects(t *testing.T) {
 	t.Parallel()
 	old := []Object{
-		objectOf("v1", "Namespace", "", "shop"), objectOf("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "", "doors.example.org"),
+		objectOf("v1", "Namespace", "", "shop"),
+		objectOf("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "", "doors.example.org"),
 		objectOf("v1", "PersistentVolumeClaim", "shop", "data"), objectOf("v1", "PersistentVolume", "", "data"),
-		objectOf("v1", "ConfigMap", "shop", "a"), objectOf("batch/v1beta1", "CronJob", "shop", "b"), objectOf("example.org/v1", "Namespace", "shop", "c"),
+		objectOf("v1", "ConfigMap", "shop", "a"), objectOf("batch/v1beta1", "CronJob", "shop", "b"),
+		objectOf("example.org/v1", "Namespace", "shop", "c"),
 	}
 	var destroying []string
 	gone := PairOld([]Object{objectOf("batch/v1", "CronJob", "shop", "b")}, old)
@@ -31,7 +33,8 @@ func TestDeletedObjects(t *testing.T) {
 			destroying = append(destroying, o.Ref().Kind)
 		}
 	}
-	if want := []string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}; !slices.Equal(destroying, want) {
+	want := []string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}
+	if !slices.Equal(destroying, want) {
 		t.Errorf("got %v, want %v", destroying, want)
 	}
 	if len(gone) != 6 {
