@@ -95,18 +95,19 @@ func (c *elementCarrier) elementText(v any, col int) (head, body string, ok bool
 	}
 	delete(c.leave, name)
 	old := l.elems[l.i]
-	saved, carry := c.e.edits, c.e.w.carry
-	c.e.edits, c.e.w.carry = nil, nil
-	err := c.e.editNode(old, m, nodePlace{parent: l.in.indent, dash: old.colon})
-	mine := c.e.edits
-	c.e.edits, c.e.w.carry = saved, carry
+	carry := c.e.w.carry
+	c.e.w.carry = nil
+	mine, err := c.e.editsOf(func() error {
+		return c.e.editNode(old, m, nodePlace{parent: l.in.indent, dash: old.colon})
+	})
+	c.e.w.carry = carry
 	if err != nil {
 		return "", "", false
 	}
-	start, end := c.e.elementRegion(l.in, l.elems, l.i)
+	start, end := c.e.elementRegion(l.elems, l.i, l.in.indent)
 	head = c.e.src[start:lineStart(c.e.src, old.colon)]
 	body = strings.TrimLeft(applyToText(c.e.src, mine, old.start, end), " ")
-	return moveLines(head, col-l.in.indent), ensureBreak(moveLines(body, col+2-old.indent), c.e.w.nl), true
+	return moveLines(head, col-l.in.indent), ensureBreak(moveLines(body, col+2-old.indent), c.e.nl), true
 }
 
 // moveLines shifts every line but the first of a text that starts inside one; a text of whole comment lines is shifted

@@ -5,7 +5,6 @@ package manifest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -85,35 +84,21 @@ func (d *Document) withFirstContent(want any) (*Document, error) {
 		next.text += "\n"
 	}
 	next.text += string(Marshal(want))
-	e := documentEditor{d: d}
-	return &next, e.checkResult(&next, want)
-}
-
-// textEdit replaces bytes of a text.
-type textEdit struct {
-	start, end int
-	text       string
+	return &next, checkResult(&next, want)
 }
 
 // documentEditor collects the edits that turn a document's value into another.
 type documentEditor struct {
-	d       *Document
-	src     string
-	edits   []textEdit
-	w       blockWriter
-	json    bool // the whole document is JSON
-	aliases bool // the document has aliases
-	expand  bool // replace every alias by its value, as a last resort
-	plain   bool // write what comes into a list fresh, also where it leaves another, and rename no entry
-	trim    bool // take the blanks out of empty lines below what is written: they would become part of a block scalar
-	drop    bool // take these lines out: below what is removed they would become part of a block scalar above it
+	d *Document
+	editedText
+	anchorTracker
+	flow  flowEditor
+	w     blockWriter
+	plain bool // write what comes into a list fresh, also where it leaves another, and rename no entry
+	trim  bool // take the blanks out of empty lines below what is written: they would become part of a block scalar
+	drop  bool // take these lines out: below what is removed they would become part of a block scalar above it
 	// renaming is set while the edited mapping replaces another one.
 	renaming bool
-	// anchored is set if the document has anchors; anchors holds the mappings with an anchor that no alias names.
-	anchored bool
-	anchors  []*yamlNode
-	after    map[*yamlNode]any
-	gone     map[*yamlNode]bool
 }
 
 // nodePlace is the position of a node.
@@ -125,16 +110,9 @@ type nodePlace struct {
 }
 
 func newEditor(d *Document, text string, root *yamlNode, expand bool) *documentEditor {
-	e := &documentEditor{d: d, src: text, expand: expand, after: map[*yamlNode]any{}, gone: map[*yamlNode]bool{}}
-	e.w = detectStyle(text, root)
-	e.json = root.isFlow() && jsonLike(root)
-	walkNodes(root, func(n *yamlNode) {
-		e.aliases = e.aliases || n.kind == aliasKind
-		e.anchored = e.anchored || n.anchor != ""
-	})
-	if e.anchored {
-		e.findAnchors(root)
-	}
+	e := &documentEditor{d: d, anchorTracker: newAnchorTracker(root, expand), w: detectStyle(text, root)}
+	e.sourceText = sourceText{src: text, col0: d.col0, nl: e.w.nl}
+	e.flow = flowEditor{editedText: &e.editedText, json: root.isFlow() && jsonLike(root), inFlow: d.inFlow}
 	return e
 }
 
@@ -195,45 +173,23 @@ func (e *documentEditor) applyEdits(root *yamlNode, want any) (*Document, error)
 		return nil, err
 	}
 	if e.trim || e.drop {
-		e.trimBlankLines()
+		e.trimBlankLines(e.drop)
 	}
 	next := *e.d
 	next.text = applyToText(e.src, e.edits, 0, len(e.src))
 	if e.src == e.d.text {
-		return &next, e.checkResult(&next, want)
+		return &next, checkResult(&next, want)
 	}
 	cut := next
-	cut.text = strings.TrimSuffix(next.text, e.w.nl)
-	if err := e.checkResult(&cut, want); err == nil {
+	cut.text = strings.TrimSuffix(next.text, e.nl)
+	if err := checkResult(&cut, want); err == nil {
 		return &cut, nil
 	}
-	return &next, e.checkResult(&next, want) // a block scalar at the end needs its line break
-}
-
-// trimBlankLines removes the blanks from the empty lines that follow the written text, or the lines themselves.
-func (e *documentEditor) trimBlankLines() {
-	for _, ed := range slices.Clone(e.edits) {
-		at := ed.end
-		wholeLines := at == 0 || e.src[at-1] == '\n' // are replaced
-		if !wholeLines || ed.text != "" && !strings.HasSuffix(ed.text, "\n") {
-			at = e.nextLine(at)
-		}
-		for at < len(e.src) {
-			end := lineEnd(e.src, at)
-			if firstNonBlank(e.src[at:end]) != 0 {
-				break
-			}
-			if e.drop {
-				end = e.nextLine(at)
-			}
-			e.replaceBytes(at, end, "")
-			at = e.nextLine(at)
-		}
-	}
+	return &next, checkResult(&next, want) // a block scalar at the end needs its line break
 }
 
 // checkResult decodes a document and compares it with what it is to be.
-func (e *documentEditor) checkResult(d *Document, want any) error {
+func checkResult(d *Document, want any) error {
 	if d.decodesToValue(want) {
 		return nil
 	}
@@ -278,75 +234,6 @@ func firstDifference(a, b any, path string) string {
 	return path
 }
 
-// applyToText returns src[from:to] with the edits applied, which must not overlap. Insertions at one place keep
-// their order and precede a replacement there.
-func applyToText(src string, edits []textEdit, from, to int) string {
-	slices.SortStableFunc(edits, func(a, b textEdit) int {
-		if a.start != b.start || (a.start == a.end) == (b.start == b.end) {
-			return a.start - b.start
-		}
-		if a.start == a.end {
-			return -1
-		}
-		return 1
-	})
-	var b strings.Builder
-	size := to - from
-	for _, ed := range edits {
-		size += len(ed.text)
-	}
-	b.Grow(size)
-	at := from
-	for _, ed := range edits {
-		if ed.start < at { // inside a part that is already replaced
-			continue
-		}
-		b.WriteString(src[at:ed.start])
-		b.WriteString(ed.text)
-		at = ed.end
-	}
-	b.WriteString(src[at:to])
-	return b.String()
-}
-
-func (e *documentEditor) replaceBytes(start, end int, text string) {
-	if start == end && text == "" {
-		return
-	}
-	e.edits = append(e.edits, textEdit{start, end, text})
-}
-
-// currentValue returns the value that a node has after the edits made so far: aliases follow their anchors.
-func (e *documentEditor) currentValue(n *yamlNode) (any, error) {
-	dec := nodeDecoder{}
-	if n.known && len(e.after) == 0 && len(e.gone) == 0 {
-		return n.v, nil
-	}
-	if len(e.after) > 0 || len(e.gone) > 0 {
-		dec.instead = func(n *yamlNode) (any, bool) {
-			if e.gone[n] {
-				return goneValue{}, true
-			}
-			v, ok := e.after[n]
-			return v, ok
-		}
-	}
-	return dec.decodeValue(n)
-}
-
-// alreadyHasValue reports whether a node has a value already and can stay as it is.
-func (e *documentEditor) alreadyHasValue(n *yamlNode, want any) bool {
-	if e.expand && e.aliases {
-		has := false
-		walkNodes(n, func(c *yamlNode) { has = has || c.kind == aliasKind })
-		if has {
-			return false
-		}
-	}
-	got, err := e.currentValue(n)
-	return err == nil && equalValues(got, want)
-}
-
 // editNode makes the edits that set a node to the value want.
 func (e *documentEditor) editNode(n *yamlNode, want any, pl nodePlace) error {
 	if e.alreadyHasValue(n, want) {
@@ -354,14 +241,14 @@ func (e *documentEditor) editNode(n *yamlNode, want any, pl nodePlace) error {
 	}
 	if n.anchor != "" {
 		defer func() {
-			if !e.gone[n] {
+			if !e.lost[n] {
 				e.after[n] = want
 			}
 		}()
 	}
 	switch w := want.(type) {
 	case map[string]any:
-		if name, ok := e.findAliasForMapping(n, w, pl); ok {
+		if name, ok := e.findUnnamedAnchor(n, w); ok && !e.plain && pl.key != nil && !pl.flow {
 			e.putAlias(n, name, pl)
 			return nil
 		}
@@ -376,12 +263,12 @@ func (e *documentEditor) editNode(n *yamlNode, want any, pl nodePlace) error {
 	return e.replaceNode(n, want, pl)
 }
 
-// recordLostAnchors notes that the anchors in a node are no longer in the text at their place.
-func (e *documentEditor) recordLostAnchors(n *yamlNode) {
-	walkNodes(n, func(c *yamlNode) {
-		if c.anchor != "" {
-			e.gone[c] = true
-			delete(e.after, c)
-		}
-	})
+// putAlias writes an alias in the place of a block mapping below a key.
+func (e *documentEditor) putAlias(n *yamlNode, name string, pl nodePlace) {
+	for c := n.first; c != nil; c = c.next {
+		e.recordLostAnchors(c)
+	}
+	floor := e.valueFloor(n, pl)
+	e.replaceBytes(floor, floor, " *"+name)
+	e.replaceBytes(lineEnd(e.src, floor), lineEnd(e.src, n.end), "")
 }

@@ -5,46 +5,49 @@ package manifest
 
 import "strings"
 
+// flowEditor edits collections in flow style.
+type flowEditor struct {
+	*editedText
+	json   bool // the whole document is JSON
+	inFlow bool // the document is inside a flow collection
+}
+
 // flowStyle returns how to write new text inside or in the place of a node in flow style, and the indentation of the line
 // that the text is in.
-func (e *documentEditor) flowStyle(n *yamlNode) (flowWriter, string) {
-	w := flowWriter{nl: e.w.nl, json: e.json || n.isFlow() && n.n > 0 && jsonLike(n)}
-	bol := lineStart(e.src, n.start)
-	pad := e.src[bol:n.start]
-	pad = pad[:len(pad)-len(strings.TrimLeft(pad, " \t"))]
+func (f *flowEditor) flowStyle(n *yamlNode) (flowWriter, string) {
+	w := flowWriter{nl: f.nl, json: f.json || n.isFlow() && n.n > 0 && jsonLike(n)}
+	pad := f.indentBefore(n.start)
 	if c := n.first; n.isFlow() && c != nil {
-		if i := strings.LastIndexByte(e.src[n.start:c.prop], '\n'); i >= 0 { // several lines
-			inner := e.src[n.start+i+1 : c.prop]
+		if i := strings.LastIndexByte(f.src[n.start:c.prop], '\n'); i >= 0 { // several lines
+			inner := f.src[n.start+i+1 : c.prop]
 			if w.json && strings.HasPrefix(inner, pad) && len(inner) > len(pad) {
 				w.unit = inner[len(pad):]
 			}
 			pad = inner
 		}
-	} else if e.json && e.prettyUnit() != "" {
-		w.unit = e.prettyUnit()
+	} else if f.json && f.prettyUnit() != "" {
+		w.unit = f.prettyUnit()
 	}
-	w.tight = e.isCompactJSON()
+	w.tight = f.isCompactJSON()
 	return w, pad
 }
 
 // prettyUnit returns the indentation of one level of a JSON document in several lines, "" where it is on one line.
-func (e *documentEditor) prettyUnit() string {
-	i := strings.IndexByte(e.src, '{')
+func (f *flowEditor) prettyUnit() string {
+	i := strings.IndexByte(f.src, '{')
 	if i < 0 {
 		return ""
 	}
-	rest := strings.TrimLeft(e.src[i+1:], " \t\r\n")
-	gap := e.src[i+1 : len(e.src)-len(rest)]
+	rest := strings.TrimLeft(f.src[i+1:], " \t\r\n")
+	gap := f.src[i+1 : len(f.src)-len(rest)]
 	j := strings.LastIndexByte(gap, '\n')
 	if j < 0 {
 		return ""
 	}
 	unit := gap[j+1:]
-	bol := lineStart(e.src, i)
-	pad := e.src[bol:i]
-	pad = pad[:len(pad)-len(strings.TrimLeft(pad, " \t"))]
-	if bol == 0 && e.d.inFlow {
-		pad = strings.Repeat(" ", e.d.col0)
+	pad := f.indentBefore(i)
+	if lineStart(f.src, i) == 0 && f.inFlow {
+		pad = strings.Repeat(" ", f.col0)
 	}
 	if len(unit) > len(pad) && strings.HasPrefix(unit, pad) {
 		return unit[len(pad):]
@@ -53,15 +56,15 @@ func (e *documentEditor) prettyUnit() string {
 }
 
 // isCompactJSON reports whether the document is JSON without blanks after colons.
-func (e *documentEditor) isCompactJSON() bool {
-	i := strings.Index(e.src, `":`)
-	return e.json && i >= 0 && i+2 < len(e.src) && !isBlankOrEnd(e.src[i+2])
+func (f *flowEditor) isCompactJSON() bool {
+	i := strings.Index(f.src, `":`)
+	return f.json && i >= 0 && i+2 < len(f.src) && !isBlankOrEnd(f.src[i+2])
 }
 
 // flowSep returns the separator between two entries of a flow collection.
-func (e *documentEditor) flowSep(n *yamlNode, w flowWriter, pad string) string {
-	if strings.Contains(e.src[n.start:n.first.prop], "\n") {
-		return "," + e.w.nl + pad
+func (f *flowEditor) flowSep(n *yamlNode, w flowWriter, pad string) string {
+	if strings.Contains(f.src[n.start:n.first.prop], "\n") {
+		return "," + f.nl + pad
 	}
 	if w.tight {
 		return ","
@@ -70,7 +73,7 @@ func (e *documentEditor) flowSep(n *yamlNode, w flowWriter, pad string) string {
 }
 
 // flowEntries removes entries from a flow mapping and appends others.
-func (e *documentEditor) flowEntries(n *yamlNode, pairs []keyValue, keep []bool, added map[string]any) {
+func (f *flowEditor) flowEntries(n *yamlNode, pairs []keyValue, keep []bool, added map[string]any) {
 	c := flowCollection{closing: n.end - 1, spans: make([][2]int, len(pairs)), keep: keep}
 	for i, p := range pairs {
 		c.spans[i] = [2]int{p.key.prop, p.val.end}
@@ -80,42 +83,42 @@ func (e *documentEditor) flowEntries(n *yamlNode, pairs []keyValue, keep []bool,
 	}
 	cut := c.last < len(pairs)-1
 	if cut || len(added) > 0 {
-		e.fillAbsent(pairs[c.last])
+		f.fillAbsent(pairs[c.last])
 	}
 	if cut {
-		e.quoteEndingColon(pairs[c.last].lastNode())
+		f.quoteEndingColon(pairs[c.last].lastNode())
 	}
-	e.flowRemove(c, len(added) > 0)
+	f.flowRemove(c, len(added) > 0)
 	if len(added) == 0 {
 		return
 	}
-	w, pad := e.flowStyle(n)
+	w, pad := f.flowStyle(n)
 	var texts []string
 	for _, k := range sortedKeys(added, false) {
 		texts = append(texts, w.entryText(k, added[k], pad))
 	}
-	e.flowInsert(c, c.last, texts, e.flowSep(n, w, pad))
+	f.flowInsert(c, c.last, texts, f.flowSep(n, w, pad))
 }
 
 // fillAbsent writes null as the value of a key that has no text after its colon, as the colon would become part of
 // the key without the blank after it.
-func (e *documentEditor) fillAbsent(p keyValue) {
+func (f *flowEditor) fillAbsent(p keyValue) {
 	if !p.val.isAbsent() || p.key.colon < 0 {
 		return
 	}
-	for _, ed := range e.edits {
+	for _, ed := range f.edits {
 		if ed.start == p.val.start && ed.text != "" {
 			return
 		}
 	}
-	e.replaceBytes(p.val.start, p.val.start, " null")
+	f.replaceBytes(p.val.start, p.val.start, " null")
 }
 
 // quoteEndingColon quotes an unquoted scalar that ends with a colon, as in {a:,b}: without the comma directly after
 // it, the colon would turn the scalar into a key.
-func (e *documentEditor) quoteEndingColon(n *yamlNode) {
-	if n.kind == scalarKind && n.style == plainStyle && strings.HasSuffix(e.src[n.start:n.end], ":") {
-		e.replaceBytes(n.start, n.end, quoteString(n.val, true, plainStyle))
+func (f *flowEditor) quoteEndingColon(n *yamlNode) {
+	if n.kind == scalarKind && n.style == plainStyle && strings.HasSuffix(f.src[n.start:n.end], ":") {
+		f.replaceBytes(n.start, n.end, quoteString(n.val, true, plainStyle))
 	}
 }
 
@@ -128,11 +131,11 @@ type flowCollection struct {
 }
 
 // gapAfterEntry returns the text between an entry and the next one, or the closing bracket: blanks, a comma, comments.
-func (e *documentEditor) gapAfterEntry(c flowCollection, i int) flowGap {
+func (f *flowEditor) gapAfterEntry(c flowCollection, i int) flowGap {
 	if i+1 < len(c.spans) {
-		return flowGap(e.src[c.spans[i][1]:c.spans[i+1][0]])
+		return flowGap(f.src[c.spans[i][1]:c.spans[i+1][0]])
 	}
-	return flowGap(e.src[c.spans[i][1]:c.closing])
+	return flowGap(f.src[c.spans[i][1]:c.closing])
 }
 
 // flowGap is the text between two entries.
@@ -172,80 +175,80 @@ func (g flowGap) takesBehindComment() bool {
 }
 
 // flowInsert puts texts behind an entry that stays, and behind the comment on its line.
-func (e *documentEditor) flowInsert(c flowCollection, i int, texts []string, sep string) {
-	end, gap := c.spans[i][1], e.gapAfterEntry(c, i)
+func (f *flowEditor) flowInsert(c flowCollection, i int, texts []string, sep string) {
+	end, gap := c.spans[i][1], f.gapAfterEntry(c, i)
 	if !gap.takesBehindComment() {
-		e.replaceBytes(end, end, sep+strings.Join(texts, sep))
+		f.replaceBytes(end, end, sep+strings.Join(texts, sep))
 		return
 	}
 	if gap.commaOffset() < 0 {
-		e.replaceBytes(end, end, ",")
+		f.replaceBytes(end, end, ",")
 	}
-	next := e.w.nl + e.entryIndent(c, i)
+	next := f.nl + f.entryIndent(c, i)
 	text := next + strings.Join(texts, ","+next)
 	if i < c.last {
 		text += ","
 	}
-	e.replaceBytes(end+gap.restOfLineLength(), end+gap.restOfLineLength(), text)
+	f.replaceBytes(end+gap.restOfLineLength(), end+gap.restOfLineLength(), text)
 }
 
 // entryIndent returns the indentation of an entry that gets a line of its own behind another: that of the one which follows or, behind
 // the last, that of the line which the last begins.
-func (e *documentEditor) entryIndent(c flowCollection, i int) string {
+func (f *flowEditor) entryIndent(c flowCollection, i int) string {
 	if i+1 < len(c.spans) {
 		start := c.spans[i+1][0]
-		return e.src[lineStart(e.src, start):start]
+		return f.src[lineStart(f.src, start):start]
 	}
 	start := c.spans[i][0]
-	line := e.src[lineStart(e.src, start):start]
-	if pad := strings.TrimLeft(line, " \t"); pad != "" { // the bracket precedes it
-		return line[:len(line)-len(pad)] + "  "
+	pad := f.indentBefore(start)
+	if lineStart(f.src, start)+len(pad) < start { // the bracket precedes it
+		return pad + "  "
 	}
-	return line
+	return pad
 }
 
 // flowRemove removes entries with the comments on their lines: each up to the next entry or its comments, those at
 // the end from the last entry that stays. more reports whether other entries follow.
-func (e *documentEditor) flowRemove(c flowCollection, more bool) {
+func (f *flowEditor) flowRemove(c flowCollection, more bool) {
 	for i := range c.spans {
 		if c.keep[i] || i >= c.last {
 			continue
 		}
-		to, gap := c.spans[i+1][0], e.gapAfterEntry(c, i)
+		to, gap := c.spans[i+1][0], f.gapAfterEntry(c, i)
 		if at := gap.nextComment(); at > gap.commaOffset() {
 			to = c.spans[i][1] + at
 		}
-		e.replaceBytes(c.spans[i][0], to, "")
+		f.replaceBytes(c.spans[i][0], to, "")
 	}
 	if c.last < len(c.spans)-1 {
-		e.flowCutOff(c, more)
+		f.flowCutOff(c, more)
 	}
 }
 
 // flowCutOff removes the entries after the last one that stays.
-func (e *documentEditor) flowCutOff(c flowCollection, more bool) {
+func (f *flowEditor) flowCutOff(c flowCollection, more bool) {
 	from, to := c.spans[c.last][1], c.spans[len(c.spans)-1][1]
-	gap, end := e.gapAfterEntry(c, c.last), e.gapAfterEntry(c, len(c.spans)-1)
+	gap, end := f.gapAfterEntry(c, c.last), f.gapAfterEntry(c, len(c.spans)-1)
 	if !gap.hasComment() && gap.nextComment() < 0 {
-		e.replaceBytes(from, to, "")
+		f.replaceBytes(from, to, "")
 		return
 	}
 	comma, more := from+gap.commaOffset(), more && gap.takesBehindComment()
 	if gap.nextComment() >= 0 || end.restOfLineLength() == len(end) { // what is about the next one stays, and a bracket needs a line
 		if !more {
-			e.replaceBytes(comma, comma+1, "")
+			f.replaceBytes(comma, comma+1, "")
 		}
-		e.replaceBytes(c.spans[c.last+1][0], to, "")
+		f.replaceBytes(c.spans[c.last+1][0], to, "")
 		return
 	}
 	if !more && end.commaOffset() < 0 {
-		e.replaceBytes(comma, comma+1, "")
+		f.replaceBytes(comma, comma+1, "")
 	}
-	e.replaceBytes(from+gap.restOfLineLength(), to+end.restOfLineLength(), "")
+	f.replaceBytes(from+gap.restOfLineLength(), to+end.restOfLineLength(), "")
 }
 
 // flowElements removes elements from a flow sequence and inserts others.
-func (e *documentEditor) flowElements(n *yamlNode, old []*yamlNode, texts []string, stay map[int]int) {
+func (f *flowEditor) flowElements(n *yamlNode, old []*yamlNode, texts []string, stay map[int]int) {
 	c := flowCollection{closing: n.end - 1, spans: make([][2]int, len(old)), keep: make([]bool, len(old))}
 	at := make(map[int]int, len(stay))
 	firstKept := -1
@@ -258,26 +261,26 @@ func (e *documentEditor) flowElements(n *yamlNode, old []*yamlNode, texts []stri
 			}
 		}
 	}
-	w, pad := e.flowStyle(n)
-	sep := e.flowSep(n, w, pad)
+	w, pad := f.flowStyle(n)
+	sep := f.flowSep(n, w, pad)
 	fresh := make(map[int][]string) // by the element that they come behind
 	behind := -1
 	for j, t := range texts {
 		if i, in := at[j]; in {
 			behind = i
 		} else if behind < 0 {
-			e.replaceBytes(c.spans[firstKept][0], c.spans[firstKept][0], t+sep)
+			f.replaceBytes(c.spans[firstKept][0], c.spans[firstKept][0], t+sep)
 		} else {
 			fresh[behind] = append(fresh[behind], t)
 		}
 	}
 	for i := range old {
 		if len(fresh[i]) > 0 {
-			e.flowInsert(c, i, fresh[i], sep)
+			f.flowInsert(c, i, fresh[i], sep)
 		}
 	}
 	if c.last < len(old)-1 {
-		e.quoteEndingColon(old[c.last])
+		f.quoteEndingColon(old[c.last])
 	}
-	e.flowRemove(c, len(fresh[c.last]) > 0)
+	f.flowRemove(c, len(fresh[c.last]) > 0)
 }

@@ -3,9 +3,7 @@
 
 package manifest
 
-import (
-	"strings"
-)
+import "strings"
 
 // editSequence edits a sequence that has elements into another that has some.
 func (e *documentEditor) editSequence(n *yamlNode, want []any, pl nodePlace) error {
@@ -20,7 +18,8 @@ func (e *documentEditor) editSequence(n *yamlNode, want []any, pl nodePlace) err
 	}
 	from := matchElements(vals, want)
 	stay := longestRising(from)
-	if len(stay) == 0 || !n.isFlow() && !e.atLineStart(old[0].colon) && !e.keepsFirstElement(from, stay) {
+	_, firstStays := stay[0]
+	if len(stay) == 0 || !n.isFlow() && !e.atLineStart(old[0].colon) && !(firstStays && from[0] == 0) {
 		return e.replaceNode(n, want, pl)
 	}
 	texts, err := e.elementTexts(n, old, want, from, stay)
@@ -28,17 +27,11 @@ func (e *documentEditor) editSequence(n *yamlNode, want []any, pl nodePlace) err
 		return err
 	}
 	if n.isFlow() {
-		e.flowElements(n, old, texts, stay)
+		e.flow.flowElements(n, old, texts, stay)
 		return nil
 	}
 	e.blockElements(n, old, texts, stay)
 	return nil
-}
-
-// keepsFirstElement reports whether the first element stays the first.
-func (e *documentEditor) keepsFirstElement(from []int, stay map[int]int) bool {
-	_, ok := stay[0]
-	return ok && from[0] == 0
 }
 
 // elementTexts edits the elements that stay in place and returns the texts of the others by their new position:
@@ -80,38 +73,25 @@ func (e *documentEditor) elementTexts(n *yamlNode, old []*yamlNode, want []any, 
 // movedText returns the edited text of an element that moves: its lines in a block sequence, its span in a flow
 // sequence.
 func (e *documentEditor) movedText(n *yamlNode, old []*yamlNode, i int, want any, pl nodePlace) (string, error) {
-	saved := e.edits
-	e.edits = nil
-	err := e.editNode(old[i], want, pl)
-	mine := e.edits
-	e.edits = saved
+	mine, err := e.editsOf(func() error { return e.editNode(old[i], want, pl) })
 	if err != nil {
 		return "", err
 	}
 	if n.isFlow() {
 		return applyToText(e.src, mine, old[i].prop, old[i].end), nil
 	}
-	start, end := e.elementRegion(n, old, i)
+	start, end := e.elementRegion(old, i, n.indent)
 	t := applyToText(e.src, mine, start, end)
 	if !strings.HasSuffix(t, "\n") {
-		t += e.w.nl
+		t += e.nl
 	}
 	return t, nil
-}
-
-// elementRegion returns the lines of an element of a block sequence, with the comments that belong to it.
-func (e *documentEditor) elementRegion(n *yamlNode, old []*yamlNode, i int) (start, end int) {
-	floor := -1
-	if i > 0 {
-		floor = old[i-1].end
-	}
-	return e.headStart(old[i].colon, floor), e.bodyEnd(old[i].end, n.indent+1)
 }
 
 // newElementText writes a new element.
 func (e *documentEditor) newElementText(n *yamlNode, v any) string {
 	if n.isFlow() {
-		w, pad := e.flowStyle(n)
+		w, pad := e.flow.flowStyle(n)
 		var b strings.Builder
 		w.appendValue(&b, v, pad, true)
 		return b.String()
@@ -121,36 +101,4 @@ func (e *documentEditor) newElementText(n *yamlNode, v any) string {
 	w.growForValue(v, n.indent)
 	w.writeItem(v, n.indent, false)
 	return w.b.String()
-}
-
-// blockElements removes elements from a block sequence and inserts others.
-func (e *documentEditor) blockElements(n *yamlNode, old []*yamlNode, texts []string, stay map[int]int) {
-	at := make(map[int]int, len(stay)) // new position to old
-	for i, j := range stay {
-		at[j] = i
-	}
-	firstOld := -1
-	for i := range old {
-		if _, in := stay[i]; in && firstOld < 0 {
-			firstOld = i
-		}
-	}
-	front, _ := e.elementRegion(n, old, firstOld)
-	pos := front
-	for j, t := range texts {
-		if i, in := at[j]; in {
-			pos = e.bodyEnd(old[i].end, n.indent+1)
-			if i == len(old)-1 {
-				pos = e.bodyEnd(old[i].end, n.indent)
-			}
-			continue
-		}
-		e.replaceBytes(pos, pos, t)
-	}
-	for i := range old {
-		if _, in := stay[i]; !in {
-			start, end := e.elementRegion(n, old, i)
-			e.replaceBytes(start, end, "")
-		}
-	}
 }

@@ -16,7 +16,7 @@ func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error 
 		e.recordLostAnchors(n)
 	}
 	switch {
-	case pl.flow || n.isFlow() && (n.n > 0 || e.json || e.isOnOwnLine(n, start, pl)):
+	case pl.flow || n.isFlow() && (n.n > 0 || e.flow.json || e.isOnOwnLine(n, start, pl)):
 		e.replaceFlow(n, start, want, pl)
 	case n.isCollection() && !n.isFlow():
 		e.replaceBlock(n, want, pl)
@@ -28,20 +28,15 @@ func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error 
 	return nil
 }
 
-// isOnOwnLine reports whether a value is on a line of its own below its key, as Helm charts print an empty map. It
-// stays flow style: a block that becomes empty again would not show that the value was not beside the key.
-func (e *documentEditor) isOnOwnLine(n *yamlNode, start int, pl nodePlace) bool {
-	return pl.key != nil && n.isFlow() && !e.sameLine(e.valueFloor(n, pl), start)
-}
-
 // replaceFlow writes flow style.
 func (e *documentEditor) replaceFlow(n *yamlNode, start int, want any, pl nodePlace) {
-	w, pad := e.flowStyle(n)
+	w, pad := e.flow.flowStyle(n)
 	var t string
 	if isInline(want) {
 		t = flowScalar(n, want, w.json)
 	} else {
-		if n.isCollection() && (n.n > 0 || e.isOnOwnLine(n, start, pl)) && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
+		inLine := n.isCollection() && (n.n > 0 || e.isOnOwnLine(n, start, pl)) && e.sameLine(n.start, n.end)
+		if inLine && !e.flow.json {
 			w.unit = ""
 		}
 		t = w.flowText(want, pad)
@@ -117,29 +112,11 @@ func (e *documentEditor) scalarLike(n *yamlNode, want any, pl nodePlace) string 
 	return quoteString(s, false, quotes)
 }
 
-// blockHeader returns the indicators of a block scalar.
-func (e *documentEditor) blockHeader(n *yamlNode) string {
-	h := e.src[n.start:lineEnd(e.src, n.start)]
-	if i := strings.IndexAny(h, " \t"); i >= 0 {
-		h = h[:i]
-	}
-	return h
-}
-
-// headerComment returns the comment after the indicator of a block scalar, with the blanks before it.
-func (e *documentEditor) headerComment(n *yamlNode) string {
-	h := e.src[n.start:lineEnd(e.src, n.start)]
-	if i := strings.Index(h, "#"); i > 0 {
-		return h[len(strings.TrimRight(h[:i], " \t")):]
-	}
-	return ""
-}
-
 // replaceScalar puts text in the place of a scalar; the lines of a block scalar go after the line's comment.
 func (e *documentEditor) replaceScalar(n *yamlNode, start int, text string) {
 	head, body := text, ""
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
-		i -= len(e.w.nl) - 1
+		i -= len(e.nl) - 1
 		head, body = text[:i], text[i:]
 	}
 	if n.isAbsent() {
@@ -168,7 +145,7 @@ func (e *documentEditor) openBlock(n *yamlNode, start int, want any, pl nodePlac
 	case pl.dash >= 0:
 		col = e.columnOf(pl.dash) + 2
 	case pl.key == nil:
-		col = max(e.d.col0, 0)
+		col = max(e.col0, 0)
 		if e.d.list == nil {
 			col = 0
 		}
@@ -191,18 +168,15 @@ func (e *documentEditor) openBlock(n *yamlNode, start int, want any, pl nodePlac
 		return
 	}
 	w.writeCollection(want, col, false)
-	from := start
-	for from > 0 && (e.src[from-1] == ' ' || e.src[from-1] == '\t') && from > e.valueFloor(n, pl) {
+	from, to, floor, next := start, n.end, e.valueFloor(n, pl), e.nextLine(n.end)
+	for from > floor && (e.src[from-1] == ' ' || e.src[from-1] == '\t') {
 		from--
 	}
-	if !e.sameLine(e.valueFloor(n, pl), start) { // the value is alone on a line of its own
-		from = lineStart(e.src, start)
-		e.replaceBytes(from, e.nextLine(n.end), "")
-		e.replaceBytes(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
-		return
+	if !e.sameLine(floor, start) { // the value is alone on a line of its own
+		from, to = lineStart(e.src, start), next
 	}
-	e.replaceBytes(from, n.end, "")
-	e.replaceBytes(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
+	e.replaceBytes(from, to, "")
+	e.replaceBytes(next, next, w.b.String())
 }
 
 // inlineStart reports whether a block collection can start at the node's position: after a dash, or at the start of
@@ -215,31 +189,6 @@ func (e *documentEditor) inlineStart(n *yamlNode, start int, pl nodePlace) bool 
 		return e.sameLine(pl.dash, start)
 	}
 	return pl.key == nil && (e.d.list != nil || e.atLineStart(start) && !n.isAbsent())
-}
-
-// valueFloor returns where the text before a value ends: after the colon, the dash, or the properties.
-func (e *documentEditor) valueFloor(n *yamlNode, pl nodePlace) int {
-	switch {
-	case n.prop < n.start && n.tag == "":
-		return n.prop + 1 + len(n.anchor)
-	case pl.key != nil:
-		return pl.key.colon
-	case pl.dash >= 0:
-		return pl.dash + 1
-	}
-	return lineStart(e.src, n.start)
-}
-
-func (e *documentEditor) sameLine(a, b int) bool {
-	return !strings.Contains(e.src[min(a, b):max(a, b)], "\n")
-}
-
-func (e *documentEditor) columnOf(off int) int {
-	bol := lineStart(e.src, off)
-	if bol == 0 {
-		return off + e.d.col0
-	}
-	return off - bol
 }
 
 // replaceBlock writes a value in the place of a block collection.

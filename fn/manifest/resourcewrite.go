@@ -152,7 +152,7 @@ func (d *Document) dropElements(own []*Document) string {
 	case len(stay) == 0:
 		e.replaceBytes(items.start, items.end, "[]")
 	case items.isFlow():
-		e.flowElements(items, old, texts, stay)
+		e.flow.flowElements(items, old, texts, stay)
 	default:
 		e.blockElements(items, old, texts, stay)
 	}
@@ -320,7 +320,7 @@ func (d *Document) editList(values []any, rs result.Results, none bool) []byte {
 		}
 	}
 	if root.isFlow() {
-		e.flowEntries(root, pairs, keep, added)
+		e.flow.flowEntries(root, pairs, keep, added)
 	} else {
 		e.removeEntries(root, pairs, keep)
 		e.appendEntries(root, added)
@@ -344,7 +344,7 @@ func (e *documentEditor) appendElements(n *yamlNode, values []any, pl nodePlace)
 		texts = append(texts, e.newElementText(n, v))
 	}
 	if n.isFlow() {
-		e.flowElements(n, old, texts, stay)
+		e.flow.flowElements(n, old, texts, stay)
 	} else {
 		e.blockElements(n, old, texts, stay)
 	}
