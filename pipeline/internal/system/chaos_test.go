@@ -114,13 +114,13 @@ func chaosOn(f *fixture, n size, applications int) *chaos {
 }
 
 // serve adds a process to those that are killed, a daemon or a worker.
-func (c *chaos) serve(configuration *config.Config, worker bool) *process {
+func (c *chaos) serve(configuration *config.Config, worker bool, env ...string) *process {
 	c.t.Helper()
 	text, err := json.Marshal(configuration)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	env := []string{"PRERIG_TEST_DAEMON=" + string(text), "PRERIG_TEST_RENDERER=" + renderer(c.t)[0]}
+	env = append(env, "PRERIG_TEST_DAEMON="+string(text), "PRERIG_TEST_RENDERER="+renderer(c.t)[0])
 	if worker {
 		env = append(env, "PRERIG_TEST_WORKER=1")
 	}

@@ -17,11 +17,18 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
+// beforeDaemon is done first in the process of a daemon.
+var beforeDaemon = func() error { return nil }
+
 // child is a daemon, or a worker, in a process of its own that tests kill. Its configuration is the variable
 // PRERIG_TEST_DAEMON.
 func child() int {
 	var c config.Config
 	if err := json.Unmarshal([]byte(os.Getenv("PRERIG_TEST_DAEMON")), &c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	if err := beforeDaemon(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
