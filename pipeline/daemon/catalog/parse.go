@@ -17,27 +17,34 @@ import (
 	"github.com/prerig/prerig/pipeline/publish"
 )
 
+// maxDocuments bounds the documents of one file. maxPlaced is how many wrong ones are read again to find out their lines.
+const maxDocuments, maxPlaced = 10_000, 100
+
 // Parse reads the pipelines of one file. Documents are read one by one, so that a wrong one stops no other. Further checks
 // are made of each pipeline.
 func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) error) []Entry {
 	file, err := manifest.Parse(name, data)
+	if err == nil && len(file.Docs) > maxDocuments {
+		err = fmt.Errorf("it has more than %d documents", maxDocuments)
+	}
 	if err != nil {
 		err = fmt.Errorf("reading %s: %w", name, err)
 		return []Entry{{Key: name, File: name, Digest: contentDigest(data), Err: err, Opaque: true}}
 	}
 	var out []Entry
 	checks = append([]func(*v1alpha1.RenderPipeline) error{checkPublish}, checks...)
-	lines := 0
+	lines, placed := 0, 0
 	for _, doc := range file.Docs {
 		text := doc.Raw()
 		before := lines
 		lines += bytes.Count(text, []byte("\n"))
 		all, err := v1alpha1.ParseAll(text, checks...)
-		if err != nil && before > 0 {
+		if err != nil && before > 0 && placed < maxPlaced {
 			// Leading empty lines make the line numbers of messages match the file. Parsing them is slow if there
 			// are many.
-			if _, placed := v1alpha1.ParseAll(append(bytes.Repeat([]byte("\n"), before), text...), checks...); placed != nil {
-				err = placed
+			placed++
+			if _, inPlace := v1alpha1.ParseAll(append(bytes.Repeat([]byte("\n"), before), text...), checks...); inPlace != nil {
+				err = inPlace
 			}
 		}
 		if err != nil {

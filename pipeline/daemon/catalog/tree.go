@@ -15,12 +15,13 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Limits on reading a repository. If one of the first three is exceeded, the whole commit is rejected, because the
+// Limits on reading a repository. If one of them is exceeded, the whole commit is rejected, because the
 // missing part would be arbitrary; a file that is too large is just one broken file.
 const (
 	maxFiles   = 20_000
 	maxEntries = 200_000
 	maxBytes   = 256 << 20
+	maxRead    = 50_000 // documents
 )
 
 // treeReader reads the files of pipelines of one commit.
@@ -92,6 +93,9 @@ func (r *treeReader) readFile(name string, link bool) error {
 		return err
 	}
 	r.out = append(r.out, Parse(name, data, noRelativeDir)...)
+	if len(r.out) > maxRead {
+		return &tree.LimitError{What: "number of documents", Limit: maxRead}
+	}
 	return nil
 }
 
