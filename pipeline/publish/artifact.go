@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/oci"
 )
 
@@ -50,6 +51,9 @@ type ArtifactResult struct {
 // paths and contents. If the first tag already has this layer, Publish pushes no image, so that a source commit
 // without an effect creates no new digest; missing or diverging tags are set to the existing image.
 func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error) {
+	counted, release := a.Registry.Count(ctx) // a manifest is kept until the end
+	defer release()
+	a = &Artifact{Registry: counted, Tags: a.Tags, Signer: a.Signer}
 	layer, err := archiveLayer(c.Files)
 	if err != nil {
 		return ArtifactResult{}, err
@@ -203,11 +207,13 @@ func (a *Artifact) objectsIn(ctx context.Context, image v1.Image) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	files, err := Pulled(ctx, a.Registry, oci.Ref{Digest: digest.String()})
+	view, err := pullArtifact(ctx, a.Registry, oci.Ref{Digest: digest.String()})
 	if err != nil {
 		return nil, err
 	}
-	return objectIdentities(files), nil
+	var objects []render.Object
+	err = visitArtifact(view, func(name string, content []byte) { objects = append(objects, identitiesIn(name, content)...) })
+	return objectIDs(objects), err
 }
 
 func layerOf(image v1.Image) string {

@@ -74,7 +74,7 @@ func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error)
 			old, err := filesOf(e.ref, before)
 			receipt.Problem = err
 			if err == nil {
-				receipt.computeFileDifferences(old)
+				receipt.compareWithFiles(old)
 			}
 		}
 		return receipt, nil
@@ -194,7 +194,7 @@ func (e *externalTarget) Remove(ctx context.Context, c Change) (Receipt, error) 
 		old, err := filesOf(e.ref, before)
 		receipt := Receipt{Changed: true, Problem: err}
 		if err == nil {
-			receipt.computeFileDifferences(old)
+			receipt.compareWithFiles(old)
 		}
 		return receipt, nil
 	})

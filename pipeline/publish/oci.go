@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -96,35 +95,60 @@ func refreshBeforeGate(ctx context.Context, refresh func(context.Context) error,
 
 // compareArtifact computes the differences from the previous artifact.
 func (o *ociTarget) compareArtifact(ctx context.Context, receipt *Receipt, before string, files map[string][]byte) {
-	var old map[string][]byte
-	if before != "" {
-		var err error
-		if old, err = Pulled(ctx, o.artifact.Registry, oci.Ref{Digest: before}); err != nil {
-			receipt.Problem = fmt.Errorf("reading the artifact that was there before: %w", err)
-			return
-		}
-	}
 	receipt.Files = files
-	receipt.computeFileDifferences(old)
+	if before == "" {
+		receipt.compareWithFiles(nil)
+		return
+	}
+	view, err := pullArtifact(ctx, o.artifact.Registry, oci.Ref{Digest: before})
+	if err == nil {
+		receipt.Old = func(name string) []byte {
+			content, err := view.ReadOnce(name)
+			if err != nil {
+				return nil
+			}
+			return content
+		}
+		err = receipt.computeFileDifferences(func(visit func(name string, content []byte)) error { return visitArtifact(view, visit) })
+	}
+	if err != nil {
+		receipt.Files, receipt.Problem = nil, fmt.Errorf("reading the artifact that was there before: %w", err)
+	}
 }
 
-// computeFileDifferences computes the differences between Files and the previous files.
-func (r *Receipt) computeFileDifferences(old map[string][]byte) {
+// compareWithFiles computes the differences between Files and previous files.
+func (r *Receipt) compareWithFiles(old map[string][]byte) {
 	r.Old = func(name string) []byte { return old[name] }
-	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
-		was, had := old[name]
+	_ = r.computeFileDifferences(func(visit func(name string, content []byte)) error {
+		for name, content := range old {
+			visit(name, content)
+		}
+		return nil
+	})
+}
+
+// computeFileDifferences computes the differences between Files and the previous files, each of which is visited.
+func (r *Receipt) computeFileDifferences(eachOld func(visit func(name string, content []byte)) error) error {
+	had := map[string]bool{}
+	err := eachOld(func(name string, content []byte) {
+		had[name] = true
+		now, stays := r.Files[name]
 		switch {
-		case !had:
-			r.Outcome.Added = append(r.Outcome.Added, name)
-		case !bytes.Equal(was, r.Files[name]):
+		case !stays:
+			r.Outcome.Deleted = append(r.Outcome.Deleted, name)
+		case !bytes.Equal(content, now):
 			r.Outcome.Modified = append(r.Outcome.Modified, name)
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if _, stays := r.Files[name]; !stays {
-			r.Outcome.Deleted = append(r.Outcome.Deleted, name)
+	})
+	for name := range r.Files {
+		if !had[name] {
+			r.Outcome.Added = append(r.Outcome.Added, name)
 		}
 	}
+	for _, names := range [][]string{r.Outcome.Added, r.Outcome.Modified, r.Outcome.Deleted} {
+		slices.Sort(names)
+	}
+	return err
 }
 
 // Current implements Interface: it is what the first tag holds.

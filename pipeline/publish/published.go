@@ -28,25 +28,32 @@ func Managed(branch tree.Reader) (bool, error) {
 	return err == nil, err
 }
 
-// Pulled returns the files of an artifact, and none where the registry has no such artifact.
-func Pulled(ctx context.Context, registry *oci.Registry, ref oci.Ref) (map[string][]byte, error) {
-	artifact, err := registry.Pull(ctx, ref, oci.LayerMediaType, oci.DefaultLimits())
+// pullArtifact returns the files of an artifact, and none where the registry has no such artifact. It is for as many
+// bytes as a registry may answer, so that no more than one file at a time is in memory.
+func pullArtifact(ctx context.Context, registry *oci.Registry, ref oci.Ref) (*tree.View, error) {
+	limits := oci.DefaultLimits()
+	limits.Dir = registry.Dir
+	artifact, err := registry.Pull(ctx, ref, oci.LayerMediaType, limits)
 	var answer *transport.Error
 	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
-		return nil, nil
+		return tree.NewView(tree.NewBuilder(tree.Limits{}).Build(), tree.Limits{}), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{}
-	if err := readAll(tree.NewView(artifact.Tree, tree.Limits{}), ".", files); err != nil {
-		return nil, fmt.Errorf("reading what is published: %w", err)
-	}
-	return files, nil
+	return tree.NewView(artifact.Tree, tree.Limits{}), nil
 }
 
-// readAll reads the files below a directory. Links are left out: Prerig writes none, and they could lead round in a circle.
-func readAll(view tree.Reader, dir string, files map[string][]byte) error {
+// visitArtifact calls visit with each file of an artifact.
+func visitArtifact(view *tree.View, visit func(name string, content []byte)) error {
+	if err := readBelow(view, ".", visit); err != nil {
+		return fmt.Errorf("reading what is published: %w", err)
+	}
+	return nil
+}
+
+// readBelow reads the files below a directory. Links are left out: Prerig writes none, and they could lead round in a circle.
+func readBelow(view *tree.View, dir string, visit func(name string, content []byte)) error {
 	entries, err := view.List(dir)
 	if err != nil {
 		return err
@@ -56,16 +63,16 @@ func readAll(view tree.Reader, dir string, files map[string][]byte) error {
 			continue
 		}
 		if e.Dir {
-			if err := readAll(view, e.Path, files); err != nil {
+			if err := readBelow(view, e.Path, visit); err != nil {
 				return err
 			}
 			continue
 		}
-		content, err := view.Read(e.Path)
+		content, err := view.ReadOnce(e.Path)
 		if err != nil {
 			return err
 		}
-		files[e.Path] = content
+		visit(e.Path, content)
 	}
 	return nil
 }
@@ -125,7 +132,11 @@ func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) 
 	if err != nil {
 		return Holding{}, err
 	}
-	files, err := Pulled(ctx, registry, oci.Ref{Digest: digest.String()})
+	files := map[string][]byte{}
+	view, err := pullArtifact(ctx, registry, oci.Ref{Digest: digest.String()})
+	if err == nil {
+		err = visitArtifact(view, func(name string, content []byte) { files[name] = content })
+	}
 	if err == nil && objects == nil {
 		objects = objectIdentities(files)
 	}
@@ -137,23 +148,29 @@ func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) 
 func objectIdentities(files map[string][]byte) []string {
 	var objects []render.Object
 	for name, content := range files {
-		parsed, err := manifest.Parse(name, content)
+		objects = append(objects, identitiesIn(name, content)...)
+	}
+	return objectIDs(objects)
+}
+
+// identitiesIn returns objects in one file, of which only the identity is known.
+func identitiesIn(name string, content []byte) (objects []render.Object) {
+	parsed, err := manifest.Parse(name, content)
+	if err != nil {
+		return nil
+	}
+	for _, doc := range parsed.Docs {
+		value, err := doc.Object()
 		if err != nil {
 			continue
 		}
-		for _, doc := range parsed.Docs {
-			value, err := doc.Object()
-			if err != nil {
-				continue
-			}
-			metadata, _ := value["metadata"].(map[string]any)
-			var object render.Object
-			object.APIVersion, _ = value["apiVersion"].(string)
-			object.Kind, _ = value["kind"].(string)
-			object.Name, _ = metadata["name"].(string)
-			object.Namespace, _ = metadata["namespace"].(string)
-			objects = append(objects, object)
-		}
+		metadata, _ := value["metadata"].(map[string]any)
+		var object render.Object
+		object.APIVersion, _ = value["apiVersion"].(string)
+		object.Kind, _ = value["kind"].(string)
+		object.Name, _ = metadata["name"].(string)
+		object.Namespace, _ = metadata["namespace"].(string)
+		objects = append(objects, object)
 	}
-	return objectIDs(objects)
+	return objects
 }

@@ -298,7 +298,12 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 
 // Registry returns access to a repository in a registry. It does not contact the registry.
 func (f *Fetcher) Registry(url string, keys map[string][]byte, insecure bool) (*oci.Registry, error) {
-	return oci.Connect(url, keys, insecure, f.options.Dialer)
+	registry, err := oci.Connect(url, keys, insecure, f.options.Dialer)
+	if err != nil {
+		return nil, err
+	}
+	registry.Dir = f.options.OCI.Dir
+	return registry, nil
 }
 
 // pullArtifact pulls by digest, so that it is exactly what was resolved, and keeps the last few.

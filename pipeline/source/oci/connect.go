@@ -48,8 +48,10 @@ const (
 type Registry struct {
 	// Repository without a tag.
 	Repository name.Repository
-	auth       authn.Authenticator
-	transport  http.RoundTripper
+	// Dir is where contents of what was published are put that are too much for memory; "" means that all are in memory.
+	Dir       string
+	auth      authn.Authenticator
+	transport http.RoundTripper
 }
 
 // Connect parses an oci:// URL and the keys of a secret. It does not contact the registry. The dialer connects to
@@ -95,7 +97,7 @@ func (r *Registry) ForPush(ctx context.Context) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{Repository: r.Repository, auth: r.auth, transport: login}, nil
+	return &Registry{Repository: r.Repository, Dir: r.Dir, auth: r.auth, transport: login}, nil
 }
 
 // CheckPush returns an error if the registry does not accept artifacts with these credentials. It begins an upload,

@@ -21,7 +21,7 @@ const decodedSize = 10
 // which the caller does as soon as it needs none of them. What reads blobs counts them itself.
 func (r *Registry) Count(ctx context.Context) (counted *Registry, release func()) {
 	c := &counter{ctx: ctx, next: r.transport, lease: budget.Memory(ctx, r.Repository.RegistryStr())}
-	return &Registry{Repository: r.Repository, auth: r.auth, transport: c}, c.release
+	return &Registry{Repository: r.Repository, Dir: r.Dir, auth: r.auth, transport: c}, c.release
 }
 
 // counter is a transport that counts answers.
