@@ -12,6 +12,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/server/access"
 )
 
@@ -61,9 +62,11 @@ func (p *Provider) readClaims(ctx context.Context, found *oidc.Provider, token *
 // displayNameFor returns a user's name for the log: the subject, which the provider assigns permanently, followed by a
 // human-readable name if known.
 func (c claims) displayNameFor(subject string) string {
+	const most = 255 // as long as a subject may be (OpenID Connect Core 1.0, 2)
+	subject = foreign.Text(subject, most)
 	for _, claim := range []string{"email", "preferred_username", "name"} {
 		if called, ok := c.values[claim].(string); ok && called != "" {
-			return subject + " (" + called + ")"
+			return subject + " (" + foreign.Text(called, most) + ")"
 		}
 	}
 	return subject

@@ -35,20 +35,17 @@ type sessions struct {
 type session struct {
 	who   access.Principal
 	until time.Time
-	// token is the token that was used to sign in, if any.
-	token access.TokenHash
+	// token is the token that was used to sign in, or subject is who has at the provider.
+	token   access.TokenHash
+	subject string
 }
 
 func newSessions(lifetime time.Duration) *sessions {
 	return &sessions{lifetime: lifetime, all: map[[sha256.Size]byte]session{}}
 }
 
-// startUserSession starts a session and returns its ID, of 256 random bits. Only the hash is stored: the time of a
+// storeNewSession starts a session and returns its ID, of 256 random bits. Only the hash is stored: the time of a
 // lookup reveals nothing about an ID.
-func (s *sessions) startUserSession(who access.Principal) (id string, err error) {
-	return s.storeNewSession(session{who: who})
-}
-
 func (s *sessions) storeNewSession(one session) (id string, err error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
@@ -57,31 +54,29 @@ func (s *sessions) storeNewSession(one session) (id string, err error) {
 	id = base64.RawURLEncoding.EncodeToString(random)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one.token != (access.TokenHash{}) {
-		s.makeRoomFor(one.token)
-	}
+	s.makeRoomFor(one)
 	s.makeRoom()
 	one.until = time.Now().Add(s.lifetime)
 	s.all[sha256.Sum256([]byte(id))] = one
 	return id, nil
 }
 
-// maxOfToken bounds the sessions of one token, so that its holder cannot sign out others.
-const maxOfToken = 20
+// maxOfOne bounds the sessions of one token or person, so that these cannot sign out others.
+const maxOfOne = 20
 
-// makeRoomFor removes the session of a token that ends first where it has too many.
-func (s *sessions) makeRoomFor(token access.TokenHash) {
+// makeRoomFor removes the session of a token or person that ends first where these have too many.
+func (s *sessions) makeRoomFor(next session) {
 	count := 0
 	var first [sha256.Size]byte
 	for hash, one := range s.all {
-		if one.token != token {
+		if one.token != next.token || one.subject != next.subject {
 			continue
 		}
 		if count++; count == 1 || one.until.Before(s.all[first].until) {
 			first = hash
 		}
 	}
-	if count >= maxOfToken {
+	if count >= maxOfOne {
 		delete(s.all, first)
 	}
 }

@@ -5,6 +5,8 @@ package signin
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 func TestSessionsEnd(t *testing.T) {
 	alice := access.Principal{Kind: access.BySignIn, Name: "alice", Grants: access.Everything()}
 	over := newSessions(-time.Second)
-	id, err := over.startUserSession(alice)
+	id, err := over.storeNewSession(session{who: alice})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +25,7 @@ func TestSessionsEnd(t *testing.T) {
 		t.Error("a session that has ended is found")
 	}
 	lasting := newSessions(time.Hour)
-	first, err := lasting.startUserSession(alice)
+	first, err := lasting.storeNewSession(session{who: alice, subject: "alice"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +36,8 @@ func TestSessionsEnd(t *testing.T) {
 		t.Error("a session without a name is found")
 	}
 	last := ""
-	for range maxSessions {
-		if last, err = lasting.startUserSession(alice); err != nil {
+	for i := range maxSessions {
+		if last, err = lasting.storeNewSession(session{who: alice, subject: fmt.Sprint(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,24 +94,41 @@ func TestSignInsTakeTooLong(t *testing.T) {
 	}
 }
 
-// TestOneTokenEndsNoOtherSessions signs in with one token again and again: only its own sessions make room.
-func TestOneTokenEndsNoOtherSessions(t *testing.T) {
-	s := newSessions(time.Hour)
-	begin := func(token string) string {
-		id, err := s.storeNewSession(session{token: access.HashToken(token)})
-		if err != nil {
-			t.Fatal(err)
+// TestOneOwnerEndsNoOtherSessions signs in with one token, or as one person, again and again: only their own sessions
+// make room, whatever name the person has chosen.
+func TestOneOwnerEndsNoOtherSessions(t *testing.T) {
+	for owner, of := range map[string]func(name, called string) session{
+		"token": func(name, _ string) session { return session{token: access.HashToken(name)} },
+		"person": func(name, called string) session {
+			return session{subject: name, who: access.Principal{Kind: access.BySignIn, Name: name + " (" + called + ")"}}
+		},
+	} {
+		s := newSessions(time.Hour)
+		begin := func(name, called string) string {
+			id, err := s.storeNewSession(of(name, called))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
 		}
-		return id
+		other, first := begin("other", ""), begin("many", "")
+		for i := range maxOfOne {
+			begin("many", fmt.Sprint(i))
+		}
+		if _, ok := s.activeSession(first); ok || len(s.all) != maxOfOne+1 {
+			t.Errorf("%s: %d sessions, and the first is still there: %v", owner, len(s.all), ok)
+		}
+		if _, ok := s.activeSession(other); !ok {
+			t.Errorf("%s: the session of another has ended", owner)
+		}
 	}
-	other, first := begin("other"), begin("many")
-	for range maxOfToken {
-		begin("many")
-	}
-	if _, ok := s.activeSession(first); ok || len(s.all) != maxOfToken+1 {
-		t.Errorf("%d sessions, and the first of the token is still there: %v", len(s.all), ok)
-	}
-	if _, ok := s.activeSession(other); !ok {
-		t.Error("that of another token has ended")
+}
+
+// TestNamesOfPeopleAreShort: they choose them at the provider, and each session and each line of the log has one.
+func TestNamesOfPeopleAreShort(t *testing.T) {
+	c := claims{values: map[string]any{"name": "Ann\u202e\n" + strings.Repeat("x", 1<<20)}}
+	got := c.displayNameFor("4711" + strings.Repeat("y", 1<<20))
+	if len(got) > 700 || !strings.Contains(got, "(Ann<U+202E> x") || !strings.HasPrefix(got, "4711y") {
+		t.Errorf("%d bytes: %.300q", len(got), got)
 	}
 }

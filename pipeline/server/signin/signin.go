@@ -192,47 +192,48 @@ func (p *Provider) Finish(r *http.Request) (who access.Principal, cookie *http.C
 	default:
 		return who, nil, "", ErrBusy
 	}
-	who, err = p.exchangeCodeForPrincipal(oidc.ClientContext(r.Context(), p.client), found, query.Get("code"), a)
+	one, err := p.exchangeCodeForSession(oidc.ClientContext(r.Context(), p.client), found, query.Get("code"), a)
 	if err != nil {
-		return who, nil, "", err
+		return one.who, nil, "", err
 	}
 	if !p.attempts.markAttemptUsed(a) {
-		return who, nil, "", ErrForged
+		return one.who, nil, "", ErrForged
 	}
-	id, err := p.sessions.startUserSession(who)
+	id, err := p.sessions.storeNewSession(one)
 	if err != nil {
-		return who, nil, "", err
+		return one.who, nil, "", err
 	}
-	return who, p.newSecureCookie(sessionCookie, id, p.o.Session), a.To, nil
+	return one.who, p.newSecureCookie(sessionCookie, id, p.o.Session), a.To, nil
 }
 
-// exchangeCodeForPrincipal exchanges the code at the provider and returns the principal it represents.
-func (p *Provider) exchangeCodeForPrincipal(ctx context.Context, found *oidc.Provider, code string, a attempt) (who access.Principal, err error) {
+// exchangeCodeForSession exchanges the code at the provider and returns the session of the person it represents.
+func (p *Provider) exchangeCodeForSession(ctx context.Context, found *oidc.Provider, code string, a attempt) (one session, err error) {
 	config := p.oauth2Config(found)
 	tokens, err := config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return who, fmt.Errorf("giving the code to the OpenID Connect provider: %w", withoutResponseBody(err))
+		return one, fmt.Errorf("giving the code to the OpenID Connect provider: %w", withoutResponseBody(err))
 	}
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
-		return who, errors.New("reading the answer of the OpenID Connect provider: it has no ID token")
+		return one, errors.New("reading the answer of the OpenID Connect provider: it has no ID token")
 	}
 	token, err := found.Verifier(&oidc.Config{ClientID: p.o.ClientID}).Verify(ctx, raw)
 	if err != nil {
-		return who, fmt.Errorf("verifying the ID token: %w", err)
+		return one, fmt.Errorf("verifying the ID token: %w", err)
 	}
 	if token.Nonce != a.Nonce {
-		return who, fmt.Errorf("verifying the ID token: its nonce is of another sign-in: %w", ErrForged)
+		return one, fmt.Errorf("verifying the ID token: its nonce is of another sign-in: %w", ErrForged)
 	}
 	claims, err := p.readClaims(ctx, found, token, config.TokenSource(ctx, tokens))
 	if err != nil {
-		return who, err
+		return one, err
 	}
-	who = access.Principal{Kind: access.BySignIn, Name: claims.displayNameFor(token.Subject), Grants: p.grantsOf(claims.groups)}
-	if len(who.Grants) == 0 {
-		return who, ErrNoGroup
+	one.subject = token.Subject
+	one.who = access.Principal{Kind: access.BySignIn, Name: claims.displayNameFor(token.Subject), Grants: p.grantsOf(claims.groups)}
+	if len(one.who.Grants) == 0 {
+		return one, ErrNoGroup
 	}
-	return who, nil
+	return one, nil
 }
 
 // withoutResponseBody leaves out the body of an answer, which is the provider's to see.

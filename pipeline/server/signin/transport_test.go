@@ -71,7 +71,7 @@ func TestNothingGoesWhereTheProviderRedirects(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx := oidc.ClientContext(t.Context(), p.client)
-			if _, err := p.exchangeCodeForPrincipal(ctx, found, "code", attempt{}); err == nil {
+			if _, err := p.exchangeCodeForSession(ctx, found, "code", attempt{}); err == nil {
 				t.Error("the code was exchanged elsewhere")
 			}
 			if _, err := p.client.PostForm(found.Endpoint().TokenURL, url.Values{"code": {"x"}}); err == nil {
