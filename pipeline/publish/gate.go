@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
@@ -52,6 +53,10 @@ func Gate(gates v1alpha1.Gates, objects []render.Object) func(published int, del
 // definitionKind is the kind whose objects take all objects of another kind with them.
 const definitionKind = "CustomResourceDefinition"
 
+// maxDefinitions is how many definitions an error names, and maxDefinition how many bytes of each: others may have
+// written what is published, with any names.
+const maxDefinitions, maxDefinition = 50, 253
+
 // checkDefinitions closes the gate where a CustomResourceDefinition would be deleted that the pipeline does not name. One that only
 // changes its apiVersion stays.
 func checkDefinitions(gates v1alpha1.Gates, deleted []string, objects []render.Object) error {
@@ -73,7 +78,7 @@ func checkDefinitions(gates v1alpha1.Gates, deleted []string, objects []render.O
 		return nil
 	}
 	return &GateError{"allowDeletedCRDs", fmt.Sprintf("the CustomResourceDefinition %s would be deleted, and with it every object of its kind in the cluster; "+
-		"if that is meant, name it in spec.gates.allowDeletedCRDs", strings.Join(gone, ", "))}
+		"if that is meant, name it in spec.gates.allowDeletedCRDs", foreign.Names(gone, maxDefinitions, maxDefinition))}
 }
 
 // CheckGates checks the gates that depend on the result alone, wherever it is published: its findings, and Secrets
