@@ -335,6 +335,10 @@ oracle-older: defaulter injectors ## Compare with the injectors of older version
 APPLIED_N ?= 1000
 APPLIED_SEED ?= 1
 
+.PHONY: test-validator
+test-validator: ## Run the tests of prerig-validate, which is a module of its own.
+	cd pipeline/cmd/prerig-validate && CGO_ENABLED=0 go test -trimpath -vet=off -ldflags '-s -w' ./...
+
 # 40,000 pods and more take about an hour on two cores: make applied APPLIED_N=20000 APPLIED_SEED=2.
 .PHONY: applied
 applied: validator injector ## Check that what injections write can be applied, created and updated: APPLIED_N=1000 APPLIED_SEED=1 CORPUS=DIR:DIR.
