@@ -173,26 +173,37 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 	if err != nil || len(changes) == 0 {
 		err = checkKind(r.Provider, h, body, err)
 	}
+	if err == nil {
+		changes, err = uniqueChanges(changes)
+	}
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: uniqueChanges(changes)}, nil
+	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: changes}, nil
 }
 
+// maxChanges bounds the changes of a delivery, in bytes. Each has all names of its repository, so that a delivery of
+// many names and many references would be larger than itself by far.
+const maxChanges = 16 << 20
+
 // uniqueChanges removes duplicate changes: a batch may repeat the same change a thousand times.
-func uniqueChanges(changes []Change) (out []Change) {
+func uniqueChanges(changes []Change) (out []Change, err error) {
 	seen := map[string]bool{}
+	size := 0
 	for _, c := range changes {
 		key, err := json.Marshal(c)
 		if err != nil {
 			panic(err) // it is plain data
+		}
+		if size += len(key); size > maxChanges {
+			return nil, fmt.Errorf("reading the changes of a delivery: they have more than %d MiB, with the URLs of each", maxChanges>>20)
 		}
 		if !seen[string(key)] {
 			seen[string(key)] = true
 			out = append(out, c)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // deliveryID returns the id of the delivery. Most headers are not covered by the signature, so a replayed delivery
