@@ -167,7 +167,7 @@ func (a *Artifact) currentImage(ctx context.Context, tag string) (v1.Image, []st
 		return nil, nil, err
 	}
 	var objects []string
-	if list := manifest.Annotations[annotationObjects]; list != "" {
+	if list := manifest.Annotations[annotationObjects]; list != "" && len(list) <= maxAnnotation { // or it is not ours
 		objects = strings.Split(list, "\n")
 	}
 	return image, objects, nil
