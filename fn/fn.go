@@ -33,7 +33,7 @@ func WithTrace() Option { return engine.WithTrace() }
 // WithVersionFrom names what has set the version of Istio in the policies, such as a flag. Results name it as the source.
 func WithVersionFrom(source string) Option { return engine.WithVersionFrom(source) }
 
-// NewKeeper returns an Injector that injects nothing: Jobs and bare Pods whose own spec is unchanged get the
+// NewKeeper returns an Injector that does not inject: Jobs and bare Pods whose own spec is unchanged get the
 // template of these published documents (Injector.WithPublished), and all other objects are left as they are.
 func NewKeeper(published []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, error) {
 	return engine.NewKeeper(published, jobs)
@@ -65,7 +65,7 @@ type Action = engine.Action
 const (
 	// Injected means that the pod now holds what the policies inject, also where it already did.
 	Injected = engine.Injected
-	// Skipped means that no policy injects the pod, and nothing was there to remove.
+	// Skipped means that no policy injects the pod, and that it had no injection to remove.
 	Skipped = engine.Skipped
 	// Removed means that an earlier injection was taken out.
 	Removed = engine.Removed

@@ -64,7 +64,7 @@ func Main(ctx context.Context, args []string, linked string, stdin io.Reader, st
 	return 0
 }
 
-// printVersion tells the version as a line, or as JSON with -o json.
+// printVersion prints the version as a line, or as JSON with -o json.
 func printVersion(args []string, linked string, stdout, stderr io.Writer) int {
 	info := version.Of(linked)
 	switch strings.Join(args, " ") {

@@ -23,9 +23,9 @@ import (
 var ErrResults = errors.New("the injection failed")
 
 // Execute is the KRM function: it reads a ResourceList from in, applies the InjectionPolicy that is its functionConfig, and
-// writes the ResourceList to out with the results. It writes a ResourceList in every case, as kustomize takes empty output
-// for the wish to delete everything, and an error that is hidden by output it cannot read for its own. Warnings and
-// errors also go to stderr, one line each, as kustomize shows nothing else.
+// writes the ResourceList to out with the results. It writes a ResourceList in every case, as kustomize deletes
+// everything if the output is empty, and reports unreadable output as an error of its own, which hides the cause.
+// Warnings and errors also go to stderr, one line each, as kustomize shows only those.
 //
 // Source: KRM Functions Specification v1.
 func Execute(ctx context.Context, in io.Reader, out, stderr io.Writer) error {

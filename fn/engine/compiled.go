@@ -14,7 +14,7 @@ import (
 )
 
 // compiledIstio caches the compiled configuration of a policy for the next run of an Injector: parsing its
-// templates takes longer than injecting a pod. A different configuration, which items may contain, replaces it.
+// templates is slower than injecting a pod. A different configuration, which items may contain, replaces it.
 type compiledIstio struct {
 	mu       sync.Mutex
 	options  istio.Options

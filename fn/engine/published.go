@@ -41,8 +41,8 @@ func (in *Injector) WithPublished(docs []*manifest.Document) *Injector {
 	return &known
 }
 
-// NewKeeper returns an Injector that injects nothing: it restores the published state of Jobs and bare Pods whose
-// own spec is unchanged (WithPublished), and leaves everything else as it is. It is for input that was injected by
+// NewKeeper returns an Injector that does not inject: it restores the published state of Jobs and bare Pods whose
+// own spec is unchanged (WithPublished), and leaves all other objects unchanged. It is for input that was injected by
 // others, with that spec.jobs.
 func NewKeeper(docs []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, error) {
 	policy := &v1alpha1.InjectionPolicy{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, Metadata: v1alpha1.Metadata{Name: "published"}}

@@ -113,7 +113,7 @@ type restoreOptions struct {
 }
 
 // restorePod removes from a pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each
-// in the reverse order of their injection. A record of the whole original takes precedence over all of it; the
+// in the reverse order of their injection. A record of the whole original overrides all of it; the
 // workload's record supplies the rest.
 func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how restoreOptions) (restoredPod, map[string]any, error) {
 	r := restoredPod{undo: undo}

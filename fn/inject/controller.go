@@ -34,8 +34,7 @@ var directControllers = map[string]string{
 // isPod reports whether no controller makes the pod.
 func (c Controller) isPod() bool { return c.Kind == "" }
 
-// apiVersion returns the API version in the reference to the controller, or "" if the pods belong to something
-// else.
+// apiVersion returns the API version in the reference to the controller, or "" if the pods have another controller.
 func (c Controller) apiVersion() string {
 	if c.NameGenerated || c.Name == "" {
 		return ""

@@ -26,7 +26,7 @@ func (in *Injector) parseTemplates() error {
 	return err
 }
 
-// parseAll parses the templates, as many at a time as there are processors.
+// parseAll parses the templates, at most one per processor at a time.
 func (in *Injector) parseAll() error {
 	texts := in.config.Templates
 	if in.detection.Generation != GenerationC {

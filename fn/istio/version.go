@@ -30,7 +30,7 @@ const (
 var versionPattern = lazyregexp.New(`^(?:release-|v)?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+.](.+))?$`)
 
 // ParseVersion parses a version or an image tag of Istio, such as "1.31", "1.31.0-rc.0" or "v1.20.1-distroless". It
-// returns false for anything else, such as "latest", so that the caller can try another source.
+// returns false for all other text, such as "latest", so that the caller can try another source.
 func ParseVersion(s string) (Version, bool) {
 	m := versionPattern.FindStringSubmatch(s)
 	if m == nil {

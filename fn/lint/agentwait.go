@@ -38,7 +38,7 @@ func (c container) programs() []string {
 	return append(c.stringList("command"), c.stringList("args")...)
 }
 
-// execCommand is what a probe or hook runs in the container; nil where it runs nothing.
+// execCommand is what a probe or hook runs in the container; nil where it runs no command.
 func (c container) execCommand(at ...string) []string {
 	handler, _ := c.nestedField(at...).(map[string]any)
 	return container{fields: mapAt(handler, "exec")}.stringList("command")

@@ -16,7 +16,7 @@ import (
 var (
 	callers      = []string{"vault", "vault-enterprise", "daprd", "opentelemetry-collector*", "cloud-sql-proxy", "alloydb-auth-proxy", "gce-proxy", "consul-dataplane"}
 	callersNamed = []string{"vault-agent", "vault-agent-init", "daprd", "linkerd-proxy", "otc-container", "consul-dataplane", "datadog-agent", "datadog-agent-injected"}
-	// callersOf are images whose last part alone says little.
+	// callersOf are images whose last part alone is ambiguous.
 	callersOf = []string{"linkerd/proxy", "datadoghq/agent", "datadog/agent"}
 )
 

@@ -162,7 +162,8 @@ func checkContainerNames(p *pod) []finding {
 	})
 }
 
-// checkRejected reports what else the API server rejects in the injected containers, and in what injection has added to the pod.
+// checkRejected reports the remaining fields that the API server rejects in the injected containers, and in what
+// injection has added to the pod.
 func checkRejected(p *pod) []finding { return addedProblems(p, podvalidation.CodeRejected) }
 
 // proxyVersion reads the minor version from the image's tag. Images that are not Istio's own have versions of their own.

@@ -25,7 +25,7 @@ func checkJobCompletes(p *pod) []finding {
 	return out
 }
 
-// outlivesApp reports whether an ordinary container is known never to end and has nothing that ends it. Other
+// outlivesApp reports whether an ordinary container is known never to end by itself, and is not ended by others. Other
 // containers may well end by themselves.
 func outlivesApp(p *pod, c container) bool {
 	switch {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lint reports what is risky in a pod that sidecars were injected into: how it starts, ends and completes,
-// what it requests, what it may do, and what its annotations specify. It reads values and returns results; it
-// changes nothing, reads no file and no cluster, and does not depend on how the pod was made.
+// what it requests, what it may do, and what its annotations specify. It reads values and returns results; it modifies
+// no input, reads no file and no cluster, and does not depend on how the pod was made.
 package lint
 
 import (
@@ -50,7 +50,7 @@ type Input struct {
 	// Replicas is the number of pods the workload asks for, or nil if unset.
 	Replicas *int64
 	// Before and After are the pod (metadata and spec) before and after injection. Before may be nil if unknown, as
-	// for a manifest that was injected by someone else.
+	// for a manifest that was injected by other tools.
 	Before, After map[string]any
 	// Injected names the containers that are injected. Those that the pod's own status annotation lists, and those that
 	// After has and Before has not, are found without it.

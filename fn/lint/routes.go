@@ -154,9 +154,9 @@ func coversPath(a, b any) bool {
 	return false
 }
 
-// checkSameHosts compares VirtualServices of sidecars that are exported to the same namespaces: one that is private
-// to a namespace takes precedence over one for all. Objects without a namespace belong together if they are in one
-// file; others may be alternatives.
+// checkSameHosts compares VirtualServices of sidecars that are exported to the same namespaces: one that is private to
+// a namespace overrides one for all. Objects without a namespace belong together if they are in one file; others may be
+// alternatives.
 func checkSameHosts(s *workloadSet) []setFinding {
 	first := map[string]*objectFacts{}
 	var out []setFinding

@@ -42,7 +42,7 @@ func checkDestinationTLS(s *workloadSet) []setFinding {
 }
 
 // strictPeerAuthenticationFor returns the PeerAuthentication that requires mutual TLS of the pod on all ports, or nil
-// if none does. One with a selector takes precedence over that of the namespace, and that over the mesh's. Source:
+// if none does. One with a selector overrides that of the namespace, and that overrides the mesh's. Source:
 // PeerAuthentication in Istio's API, "mutual TLS settings".
 func (s *workloadSet) strictPeerAuthenticationFor(pod *Summary, in string) *objectFacts {
 	var best *objectFacts

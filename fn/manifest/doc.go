@@ -16,8 +16,8 @@
 //   - An unchanged node keeps its bytes: comments, key order, quotes, block and folded scalars, indentation, line
 //     breaks, unknown fields.
 //   - A changed scalar is rewritten in place, in its own quotes, and keeps its comment. A literal block stays one.
-//   - A removed key takes its lines along, the comments directly above it at its column, and deeper ones below it. A
-//     comment after an empty line stays.
+//   - The lines of a removed key are removed with it, as are the comments directly above it at its column, and deeper
+//     ones below it. A comment after an empty line stays.
 //   - New keys follow the last one of their mapping. A comment of its own below the last key stays with that key.
 //   - Elements of lists are matched by mountPath, devicePath, name, containerPort and protocol and so on, otherwise by
 //     equality, otherwise by position. Inserted elements are pure insertions and moved ones keep their text.

@@ -12,7 +12,7 @@ import (
 // assignDecodedValue sets a zero Go value of the schema's type to the result of decoding the JSON of v. It reports
 // false, and leaves the target in an undefined state, for values that it does not handle itself: those that JSON
 // rejects or changes, such as a fractional number for an integer field. It exists for speed: the JSON decoder first
-// inspects all types that a pod could hold, which takes longer than the rest of an injection.
+// inspects all types that a pod could hold, which is slower than the rest of an injection.
 func (s *Schema) assignDecodedValue(v any, target reflect.Value) bool {
 	if v == nil {
 		return true // null leaves everything as it is

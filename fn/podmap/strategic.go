@@ -390,8 +390,8 @@ func mergeElements(f *SchemaField, list, patch []any) ([]any, error) {
 	return list, nil
 }
 
-// arrange orders a merged list: its elements that are in order as there, the others as they were in the list before, each of them before
-// the first of the former that it was before.
+// arrange orders a merged list: elements that order contains follow it, and the others follow the list before, whose
+// relative positions decide between the two.
 func arrange(mergeKey string, merged, order, before []any) ([]any, error) {
 	if err := requireKey(mergeKey, slices.Concat(merged, order, before)...); err != nil {
 		return nil, err
@@ -427,7 +427,8 @@ func sortBy(mergeKey string, list, order []any) {
 	})
 }
 
-// place returns the index of the first element of a list with the same key, or that is the same if there is no merge key, or -1.
+// place returns the index of the first element of a list with the same key, or that is equal if the merge key is empty,
+// or -1.
 func place(mergeKey string, list []any, e any) int {
 	id := keyOf(mergeKey, e)
 	return slices.IndexFunc(list, func(other any) bool { return keyOf(mergeKey, other) == id })

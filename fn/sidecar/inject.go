@@ -100,7 +100,7 @@ func (r *Result) addWarning(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, Warning{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// renderOverlay renders a template and decodes its output: a map, or nothing.
+// renderOverlay renders a template and decodes its output: a map, or nil.
 func (s *Sidecar) renderOverlay(name string, data *Data) (map[string]any, error) {
 	text, err := renderTemplate(name, data)
 	if err != nil {

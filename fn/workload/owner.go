@@ -12,7 +12,7 @@ import (
 )
 
 // Owner is the workload to which the injector assigns a pod: in Istio's templates TypeMeta and DeploymentMeta, and
-// from there ISTIO_META_OWNER, ISTIO_META_WORKLOAD_NAME and the canonical name.
+// derived from these ISTIO_META_OWNER, ISTIO_META_WORKLOAD_NAME and the canonical name.
 //
 // # What the webhook finds
 //

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user that the images run as.
-const nobody = 65534
+// imageUser is the user that the images run as.
+const imageUser = 65534
 
 // image is one for several processors.
 type image struct {
@@ -157,7 +157,7 @@ func (r *release) imageFiles(b build) ([]entry, error) {
 			entry{name: "etc/prerig/", mode: modeProgram},
 			entry{name: "etc/ssl/certs/ca-certificates.crt", mode: modeFile, content: mozillaRootCertificates()},
 			// An empty volume mounted at this path belongs to the user too.
-			entry{name: "var/lib/prerig/", mode: modeProgram, owner: nobody},
+			entry{name: "var/lib/prerig/", mode: modeProgram, owner: imageUser},
 		)
 	}
 	return entries, nil

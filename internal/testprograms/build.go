@@ -45,12 +45,12 @@ var (
 	PrerigRender = Program{Name: "prerig-render", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig-render"}
 	PrerigFn     = Program{Name: "prerig-fn", pkg: "github.com/prerig/prerig/fn/cmd/prerig-fn"}
 	Kustomize    = Program{Name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
-	// ControlPlane runs an API server for tests, which it builds; that takes many minutes the first time.
+	// ControlPlane runs an API server for tests, which it builds; the first build lasts many minutes.
 	ControlPlane = Program{Name: "controlplane", pkg: "github.com/prerig/prerig/fn/internal/cluster/cmd/controlplane"}
-	// Helm takes minutes to build the first time.
+	// Helm is the helm command; its first build lasts minutes.
 	Helm = Program{Name: "helm", pkg: "helm.sh/helm/v4/cmd/helm", module: "helm.sh/helm/v4"}
 	// Promtool has a module file of its own, so that what it links is not among our dependencies; without service
-	// discovery, which rules do not need, it takes about two minutes to build the first time.
+	// discovery, which rules do not need, its first build lasts about two minutes.
 	Promtool = Program{Name: "promtool", pkg: "github.com/prometheus/prometheus/cmd/promtool", flags: []string{"-modfile=.ci/promtool.mod", "-tags=remove_all_sd"}}
 )
 

@@ -34,7 +34,7 @@ func (l *Limited) WhenIdle(ctx context.Context, do func(context.Context) error) 
 }
 
 // runUntilSlotWanted calls do at a place, and stops it once others want that place. It reports whether do had to yield
-// before it ended. It waits for do however long that takes, since do may write what its caller reads; if do hangs,
+// before it ended. It waits for do without a limit, since do may write what its caller reads; if do hangs,
 // the place is released without it.
 func (l *Limited) runUntilSlotWanted(ctx context.Context, do func(context.Context) error) (again bool, err error) {
 	doing, stop := context.WithCancelCause(ctx)

@@ -10,7 +10,7 @@ import (
 )
 
 // places limits the number of concurrent renders and shares it between teams: a place that becomes free is assigned
-// to the team that holds the fewest, and among these to the longest waiter. With a reserve, no team takes the last
+// to the team that holds the fewest, and among these to the longest waiter. With a reserve, no team gets the last
 // place. It is safe for concurrent use.
 type places struct {
 	count int

@@ -29,8 +29,8 @@ type earlier struct {
 	docs      []*manifest.Document
 }
 
-// readAgainst reads the old state of the files that names lists: a file or directory, or else these files in a revision of their
-// repository.
+// readAgainst reads the old state of the files that names lists: a file or directory, or otherwise these files in a
+// revision of their repository.
 func (g *gateRun) readAgainst(ctx context.Context, names []string) (*earlier, error) {
 	if g.against == "" {
 		return nil, nil
@@ -48,7 +48,7 @@ func (g *gateRun) readAgainst(ctx context.Context, names []string) (*earlier, er
 		return nil, fmt.Errorf("reading --against: %s is neither a file or directory nor a revision that can be read: %w", g.against, err)
 	}
 	if len(found) == 0 {
-		return &earlier{docs: []*manifest.Document{}}, nil // nothing was there before
+		return &earlier{docs: []*manifest.Document{}}, nil // all objects are new
 	}
 	return g.readEarlier(ctx, found, func(text string) string {
 		return strings.ReplaceAll(text, dir+string(filepath.Separator), g.against+":")
@@ -78,8 +78,8 @@ func (g *gateRun) readEarlier(ctx context.Context, names []string, show func(str
 	return out, errors.Join(errs...)
 }
 
-// extractRevision writes files and directories as they are in a revision below a directory, by their paths in the repository, and returns
-// those that exist there.
+// extractRevision writes files and directories as they are in a revision below a directory, by their paths in the
+// repository, and returns those that the revision contains.
 func extractRevision(revision string, names []string, dir string) (found []string, err error) {
 	if len(names) == 0 {
 		return nil, errors.New("a revision needs files to compare, and standard input is none")
@@ -173,7 +173,7 @@ func extractFile(view sourcetree.Reader, name, dir string) error {
 	return os.WriteFile(to, content, 0o600)
 }
 
-// deletions reports the objects whose deletion takes others or data along.
+// deletions reports the objects whose deletion also deletes other objects or data.
 func deletions(gone []gate.Object, severities map[string]string) (out result.Results, err error) {
 	levels, err := gate.NewSeverities(severities)
 	if err != nil {

@@ -118,12 +118,12 @@ func showComparison(streams Streams, c *dryrun.Comparison, output string, exitCo
 	return comparisonResult(c, output != "text", exitCode)
 }
 
-// comparisonResult returns the error that determines the exit code. tell reports whether problems still have to be
+// comparisonResult returns the error that determines the exit code. explain reports whether problems still have to be
 // printed.
-func comparisonResult(c *dryrun.Comparison, tell, exitCode bool) error {
+func comparisonResult(c *dryrun.Comparison, explain, exitCode bool) error {
 	switch {
 	case c.Failed():
-		if tell {
+		if explain {
 			return c.Problem()
 		}
 		return errReported

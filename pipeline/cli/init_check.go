@@ -53,7 +53,7 @@ func (in *initRun) checkFrom() error {
 	return nil
 }
 
-// checkValues rejects values that would make the written files invalid: an error there names lines of files that
+// checkValues rejects values that would make the written files invalid: an error in them would name lines of files that
 // are not written.
 func (in *initRun) checkValues() error {
 	if in.kubernetes != "" && !v1alpha1.IsKubernetesVersion(in.kubernetes) {

@@ -193,7 +193,7 @@ func (r *manifestRun) printAppliedPolicies() {
 }
 
 // overridePolicy applies flags to a policy of an origin. The result is read like any policy, so that a flag cannot set a value
-// that a file could not. The built-in policy istio follows the version that a flag says.
+// that a file could not. The built-in policy istio follows the version that a flag sets.
 func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy, origin string) (*v1alpha1.InjectionPolicy, error) {
 	if r.namespace == "" && r.target == "" && r.revision == "" && r.istio == "" && r.kubernetes == "" {
 		return p, nil

@@ -120,7 +120,7 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 }
 
 // pollDelayAfter returns the delay before the next poll of pipelines that are waited for, after one that took that
-// long. Listing ten thousand takes the daemon a third of a second, which it would rather spend running them: polls use
+// long. The daemon needs a third of a second to list ten thousand, which it should spend on running them: polls use
 // a tenth of the time at most.
 func pollDelayAfter(took time.Duration) time.Duration {
 	return min(max(250*time.Millisecond, 9*took), 5*time.Second)

@@ -59,7 +59,7 @@ they stay, or those that it owns are deleted. With --orphan they always stay.`
 	return cmd
 }
 
-// tellRemovals prints what would become of the files of pipelines that are gone.
+// tellRemovals prints what would become of the files of deleted pipelines.
 func tellRemovals(streams Streams, plans []prune.Removal) {
 	for _, one := range plans {
 		what := "would be forgotten, and its files would stay"

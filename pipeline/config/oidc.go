@@ -22,7 +22,7 @@ import (
 type OIDC struct {
 	// Issuer is the URL of the provider, as it names itself.
 	Issuer string `mapstructure:"issuer"`
-	// ClientID is the daemon's id there, ClientSecret a file with its secret; empty for a public client.
+	// ClientID is the daemon's id at the provider, ClientSecret a file with its secret; empty for a public client.
 	ClientID     string `mapstructure:"client_id"`
 	ClientSecret string `mapstructure:"client_secret"`
 	// CA is a file with certificates that the provider is checked against, beside those of the system.

@@ -79,7 +79,7 @@ type components struct {
 	preview   *preview.Previewer
 }
 
-// Serve receives events, plans and, unless there are no workers, runs jobs until ctx is done. After the disk was
+// Serve receives events, plans and, if it has workers, runs jobs until ctx is done. After the disk was
 // full, it restarts by itself.
 func Serve(ctx context.Context, c *config.Config, o Options) error {
 	if o.Log == nil {

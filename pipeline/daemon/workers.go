@@ -68,7 +68,7 @@ func (j *jobRunner) followOthers(ctx context.Context, pipeline string) error {
 	return err
 }
 
-// workerWatch tracks whether any process takes jobs, here or elsewhere. It is safe for concurrent use.
+// workerWatch tracks whether any process accepts jobs, here or elsewhere. It is safe for concurrent use.
 type workerWatch struct {
 	queue *queue.Queue
 	grace time.Duration // how long workers may be missing
@@ -87,7 +87,7 @@ const workersEvery = 5 * time.Second
 var errNoWorkers = errors.New("no worker takes jobs: workers is 0 here and no prerig worker is connected, or they have ended")
 
 // newWorkerWatch returns a watch of the workers of a queue. The loss of one is noticed only after ackWait, and its
-// successor takes some time.
+// successor needs some time to start.
 func newWorkerWatch(q *queue.Queue, ackWait time.Duration, log *slog.Logger) *workerWatch {
 	return &workerWatch{queue: q, grace: cmp.Or(2*ackWait, 30*time.Second), log: log}
 }
@@ -134,7 +134,7 @@ func (w *workerWatch) missingWorkersProblem() error {
 	return nil
 }
 
-// isWaiting reports whether a pipeline has a job that no worker takes.
+// isWaiting reports whether a pipeline has a job that no worker accepts.
 func (w *workerWatch) isWaiting(pipeline string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// gone is the text of an object whose deletion was observed, and the time since when it no longer exists.
-type gone struct {
+// deletedObject is the text of an object whose deletion was observed, and the time since when it no longer exists.
+type deletedObject struct {
 	text []byte
 	at   time.Time
 }
@@ -34,8 +34,8 @@ func (w *Watcher) forgetDeletedObject(resource schema.GroupVersionResource, o an
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if last := w.objects[resource][key]; resource == pipelines && last != nil && (!missing || isDeleted(last.object)) {
-		maps.DeleteFunc(w.deleted, func(_ string, old gone) bool { return time.Since(old.at) > keepGone })
-		w.deleted[key] = gone{last.text, time.Now()}
+		maps.DeleteFunc(w.deleted, func(_ string, old deletedObject) bool { return time.Since(old.at) > keepGone })
+		w.deleted[key] = deletedObject{last.text, time.Now()}
 	}
 	delete(w.objects[resource], key)
 	w.markObjectChanged(resource, key)

@@ -59,7 +59,7 @@ func TestLastText(t *testing.T) {
 			t.Errorf("%s is being deleted: %v", name, w.IsDeleted("shop/"+name))
 		}
 	}
-	w.deleted["shop/deleted"] = gone{at: time.Now().Add(-2 * keepGone)}
+	w.deleted["shop/deleted"] = deletedObject{at: time.Now().Add(-2 * keepGone)}
 	w.forgetDeletedObject(pipelines, newPipeline("there", "Delete", false))
 	if _, ok := w.deleted["shop/deleted"]; ok {
 		t.Error("what is gone is kept for ever")

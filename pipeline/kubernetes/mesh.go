@@ -281,7 +281,7 @@ func (m *Mesh) Run(ctx context.Context, f func()) {
 	}
 }
 
-// waitForQuiet waits until nothing has changed for a while, so that an upgrade of a control plane, which changes
+// waitForQuiet waits for a period without changes, so that an upgrade of a control plane, which changes
 // one object after the other, is seen as one change. It returns false if ctx is done.
 func (m *Mesh) waitForQuiet(ctx context.Context) bool {
 	longest := time.After(settleAtMost * m.Settle)

@@ -91,7 +91,7 @@ func reduceNamespace(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadata}
 }
 
-// reduceNode keeps only the version of the kubelet, so that nodes that come and go change nothing.
+// reduceNode keeps only the version of the kubelet, so that added and removed nodes are no change.
 func reduceNode(o *unstructured.Unstructured) map[string]any {
 	version, _, _ := unstructured.NestedString(o.Object, "status", "nodeInfo", "kubeletVersion")
 	return map[string]any{

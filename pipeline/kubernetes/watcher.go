@@ -40,8 +40,8 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	objects map[schema.GroupVersionResource]map[string]*known
-	deleted map[string]gone // pipelines whose deletion was observed, and that no longer exist
-	broken  error           // why objects cannot be read now
+	deleted map[string]deletedObject // pipelines whose deletion was observed, and that no longer exist
+	broken  error                    // why objects cannot be read now
 	touched map[string]bool
 	policy  map[string]bool
 }
@@ -73,7 +73,7 @@ func newWatcher(client *Client, namespaces []string, log *slog.Logger) *Watcher 
 	return &Watcher{
 		client: client, namespaces: namespaces, log: log, mendEvery: mendEvery, checkEvery: checkEvery,
 		changed: make(chan struct{}, 1), touched: map[string]bool{}, policy: map[string]bool{},
-		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}}, deleted: map[string]gone{},
+		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}}, deleted: map[string]deletedObject{},
 	}
 }
 

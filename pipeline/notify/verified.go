@@ -30,7 +30,7 @@ type Verified struct {
 const maxPods = 100
 
 // Verified sends a CloudEvent about a cluster: of type dev.prerig.verify.wrong if pods are not as committed,
-// otherwise dev.prerig.verify.right. The secret is in a namespace of the directory of secrets. It takes Timeout at
+// otherwise dev.prerig.verify.right. The secret is in a namespace of the directory of secrets. It lasts Timeout at
 // most, because the next check of the cluster waits for it.
 func (n *Notifier) Verified(ctx context.Context, e *v1alpha1.Endpoint, namespace string, v Verified) (err error) {
 	if n.Observe != nil {

@@ -136,8 +136,7 @@ func (p *Promoter) PlanRollback(ctx context.Context, pipelines []string, commit 
 	return plans, nil
 }
 
-// entryOf returns the pipeline of a rollback and the entry that it is about, or nil if the pipeline does not
-// publish there any more.
+// entryOf returns the pipeline of a rollback and the entry that it is about, or nil if the pipeline no longer has it.
 func (p *Promoter) entryOf(r status.Rollback) (catalog.Entry, *v1alpha1.Publish) {
 	e, ok := p.Catalog.Get(r.Pipeline)
 	if !ok || e.Err != nil {

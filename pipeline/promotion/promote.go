@@ -86,7 +86,7 @@ func (p *Promoter) findWaiting(pipelines []string, may func(pipeline string) err
 }
 
 // pendingDecisionSubject returns the subject of a decision to promote: what waits with results of some of the
-// pipelines, or was closed with them. It is nil if there are none.
+// pipelines, or was closed with them. It is nil without such results.
 func (g *group) pendingDecisionSubject(pipelines []string) *status.Decision {
 	var found *status.Decision
 	for _, m := range g.members {
@@ -189,7 +189,7 @@ func (g *group) disclosableStageStatus(known status.Group, to reader) StageStatu
 		if r.Number > s.Number {
 			s.Number, s.URL = r.Number, r.URL
 		}
-		if known.State == "" && r.State == v1alpha1.PullRequestOpen { // people merge it, so there is no decision about it
+		if known.State == "" && r.State == v1alpha1.PullRequestOpen { // people merge it, so it needs no decision
 			s.State, s.Message, s.Since = StageOpen, "waits for people to merge it", r.Since.Time
 		}
 	}

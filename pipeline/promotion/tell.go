@@ -84,7 +84,7 @@ func (m *member) isAfter(head string) bool {
 	return r.MergeWhen != nil && slices.ContainsFunc(r.MergeWhen.After, func(one v1alpha1.After) bool { return r.HeadOf(m.to, one.Group) == head })
 }
 
-// firstOf returns the first pipeline of a unit that may be disclosed, or nil if there is none.
+// firstOf returns the first pipeline of a unit that may be disclosed, or nil if none may be.
 func (u *unit) firstOf(may func(pipeline string) bool) *member {
 	for _, g := range u.groups {
 		for i := range g.members {

@@ -88,7 +88,7 @@ func (b *causeBatches) recordJobLeft(cause, pipeline string) {
 	}
 }
 
-// isComplete reports whether there is no job left to wait for.
+// isComplete reports whether no job is left to wait for.
 func (b *causeBatches) isComplete(cause string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

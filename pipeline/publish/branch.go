@@ -27,7 +27,7 @@ type Branch struct {
 	// Propose asks for the contract of GitOps Promoter. ActivePath may be "".
 	Propose    bool
 	ActivePath string
-	// Adopt takes over a branch that Prerig did not write.
+	// Adopt accepts a branch that Prerig did not write.
 	Adopt bool
 	// Author and Email of commits.
 	Author, Email string
@@ -63,7 +63,7 @@ var ErrUnmanaged = errors.New("the branch exists and is not written by Prerig (i
 
 // Publish moves the branch to what the changes want. It reads the branch, computes the difference and pushes one
 // commit, which is accepted only if the branch has not moved meanwhile; otherwise it starts again from the new
-// head. If nothing differs, it makes no commit. Errors of single changes are in their outcomes.
+// head. Without a difference, it makes no commit. Errors of single changes are in their outcomes.
 func (b *Branch) Publish(ctx context.Context, changes []Change) (Result, error) {
 	attempts := b.Attempts
 	if attempts == 0 {
@@ -225,7 +225,7 @@ func (b *Branch) checkManaged(draft *git.Draft, at branchHead) error {
 	return err
 }
 
-// commitChanges makes the commit of all changes, and returns no update if there is no difference.
+// commitChanges makes the commit of all changes, and returns no update without a difference.
 func (b *Branch) commitChanges(draft *git.Draft, e *branchEdit, at branchHead, changed []Change, refs git.Refs) ([]git.Update, git.Hash, error) {
 	if len(changed) == 0 {
 		return nil, git.Hash{}, nil

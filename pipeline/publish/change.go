@@ -108,7 +108,7 @@ type Change struct {
 	// if unknown.
 	Written tree.Record
 
-	// undoes describes the changes of others that this change undoes, or is nil if there are none.
+	// undoes describes the changes of others that this change undoes, or is nil.
 	undoes *undone
 	// waitReason is the reason why it has to wait for its turn, or "" if it does not.
 	waitReason string

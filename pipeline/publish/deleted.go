@@ -14,8 +14,8 @@ import (
 )
 
 // ErrDeleted is the cause of an error about a branch that was deleted and would be recreated with only part of its
-// former content. Applying that with pruning would remove the rest from the cluster, whereas a missing branch
-// changes nothing.
+// former content. Applying that with pruning would remove the rest from the cluster, whereas a missing branch has no
+// effect.
 var ErrDeleted = errors.New("the branch was deleted, and nothing is written while it would come back without what was on it: push its last commit again, " +
 	"or begin it anew with prerig reconcile --force for all of its pipelines")
 

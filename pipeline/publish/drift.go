@@ -75,8 +75,8 @@ func (e *LookError) Error() string { return "looking at " + e.To.Target() + ": "
 // Unwrap returns the cause.
 func (e *LookError) Unwrap() error { return e.Err }
 
-// FindDrift briefly describes what others have changed of what a pipeline has published, or returns "" if nothing
-// differs. targets need not be able to publish. Answers that a server returned after since are reused. Each place
+// FindDrift briefly describes what others have changed of what a pipeline has published, or returns "" without a
+// difference. targets need not be able to publish. Answers that a server returned after since are reused. Each place
 // may take up to wait to answer, or as long as ctx lasts if wait is 0. An error means that the drift is not known.
 func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time, wait time.Duration) (string, error) {
 	var found []string

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// lookAgainAfter is how long after its end a look at a pull request is valid for all pipelines whose results wait
-// there.
+// lookAgainAfter is how long after its end a look at a pull request is valid for all pipelines whose results wait for
+// it.
 const lookAgainAfter = 2 * time.Second
 
 // looks are the last looks at pull requests.
@@ -56,8 +56,8 @@ func (l *looks) lastLookAt(key string) *look {
 }
 
 // shareRecentLook returns the result of a look at a pull request that has seen everything that existed at a time. One
-// look serves all callers that wait when it begins, however long it takes, and so does its error: a host that does not
-// answer is not asked again for each of them.
+// look serves all callers that wait when it begins, regardless of its duration, and so does its error: a host that does
+// not answer is not asked again for each of them.
 func (l *looks) shareRecentLook(ctx context.Context, key string, since time.Time, do func(context.Context) (*Waiting, error)) (*Waiting, error) {
 	arrived := time.Now()
 	one := l.lastLookAt(key)

@@ -14,8 +14,8 @@ import (
 )
 
 // Previous returns what a place holds of a pipeline, by paths relative to the entry's directory. Of a branch that results are published
-// to at once, it is what the state records as published last: that is in the mirror already. A place that the state does not know
-// holds nothing.
+// to at once, it is what the state records as published last: that is in the mirror already. A place that the state
+// does not know is empty.
 func (t *Targets) Previous(ctx context.Context, p *v1alpha1.RenderPipeline, to v1alpha1.Publish, state *status.State) (Holding, error) {
 	revision := ""
 	for _, one := range state.Status.Published {

@@ -83,7 +83,7 @@ type Holding struct {
 	Files map[string][]byte
 	// Objects are their identities, as they were recorded when the files were written.
 	Objects []string
-	// Refused is the reason why publishing there would be rejected regardless of the content, or nil if it would
+	// Refused is the reason why publishing would be rejected regardless of the content, or nil if it would
 	// not.
 	Refused error
 }
@@ -94,7 +94,7 @@ func (h Holding) Gate(gate func(published int, deleted []string) error, objects 
 }
 
 // Published returns what a branch holds of a pipeline: the files that it owns, wherever they are. A branch that the
-// pipeline was never published to holds nothing.
+// pipeline was never published to holds no files.
 func Published(branch tree.Reader, pipeline string) (Holding, error) {
 	held := Holding{Files: map[string][]byte{}}
 	text, err := branch.Read(recordFile(pipeline))
@@ -122,7 +122,7 @@ func Published(branch tree.Reader, pipeline string) (Holding, error) {
 	return held, nil
 }
 
-// PublishedArtifact returns what an artifact's tag holds. A tag that does not exist holds nothing.
+// PublishedArtifact returns what an artifact's tag holds. A tag that does not exist holds no files.
 func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) (Holding, error) {
 	image, objects, err := (&Artifact{Registry: registry}).currentImage(ctx, tag)
 	if err != nil || image == nil {

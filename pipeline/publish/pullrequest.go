@@ -31,7 +31,7 @@ type PullRequest struct {
 	Host pullrequest.Host
 	// Labels are put on it.
 	Labels []string
-	// Turn returns whose turn it is among waves; nil if there are no waves.
+	// Turn returns whose turn it is among waves; nil without waves.
 	Turn func(ctx context.Context, revision string) (Turn, error)
 	// OfOneCommit reports whether all results are of one commit of the source.
 	OfOneCommit bool
@@ -39,7 +39,7 @@ type PullRequest struct {
 
 // Waiting is what waits for people after a look at a pull request.
 type Waiting struct {
-	// Request is the newest pull request, or nil if there never was one.
+	// Request is the newest pull request, or nil if none was ever opened.
 	Request *pullrequest.Request
 	// State is one of v1alpha1.PullRequestOpen, Closed and Edited, or "" if no result waits.
 	State string
@@ -139,7 +139,7 @@ func (p *PullRequest) reconcileOnce(ctx context.Context, changes []Change, sure 
 		return r.result, err
 	}
 	if r.base.parent.IsZero() {
-		return r.result, nil // without changes there is no branch to start
+		return r.result, nil // without changes no branch has to be started
 	}
 	if err := r.acquireTurns(ctx, changes); err != nil {
 		return r.result, err
@@ -170,7 +170,7 @@ func (r *round) readBranches(ctx context.Context, changes []Change) (err error) 
 		if len(changes) == 0 || changes[0].movesToOtherPullRequest {
 			return nil
 		}
-		// The branch starts empty, so all pipelines that have published there would lose their content.
+		// The branch starts empty, so all pipelines that have published to it would lose their content.
 		if err := p.Base.checkDeleted(ctx, r.base, nil, changes); err != nil {
 			return err
 		}
@@ -309,8 +309,7 @@ func (r *round) isConsumed() bool {
 	return r.request != nil && r.request.State == pullrequest.StateMerged && r.request.HeadCommit == r.head.commit.Hash.String()
 }
 
-// leaveEditedHead leaves a head with commits of others. That is an error only if there are changes that they do not
-// hold.
+// leaveEditedHead leaves a head with commits of others. That is an error only for changes that it does not contain.
 func (r *round) leaveEditedHead() error {
 	w := r.result.Waiting
 	c := r.head.commit
@@ -334,7 +333,7 @@ func (r *round) hasAllWanted(root git.Hash) (bool, error) {
 	return true, nil
 }
 
-// pushHead pushes the next head, unless it is already there.
+// pushHead pushes the next head, unless the server already has it.
 func (r *round) pushHead(ctx context.Context) (pushed bool, err error) {
 	p := r.p
 	follows := int64(0)

@@ -87,7 +87,7 @@ func (r *Records) Replace(changes []Change) (records map[string][]byte, stale []
 }
 
 // Unknown returns those of the files that are below a pipeline's path and belong to no pipeline according to the
-// records. others are the paths of pipelines without a record: files there may be theirs.
+// records. others are the paths of pipelines without a record: files below these may be theirs.
 func (r *Records) Unknown(at string, files, others []string) []string {
 	owned := r.ownedFiles()
 	var unknown []string

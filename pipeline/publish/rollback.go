@@ -46,8 +46,7 @@ var (
 	ErrNoRollback = errors.New("only branches that Prerig writes by itself or by pull request can be rolled back")
 	// ErrNotInHistory is about a commit that is not among the newest of a branch.
 	ErrNotInHistory = errors.New("it is none of the newest commits of the branch")
-	// ErrNotPublished is returned for a commit that Prerig has not made for a pipeline, or that changed something
-	// else.
+	// ErrNotPublished is returned for a commit that Prerig has not made for a pipeline, or that also has other changes.
 	ErrNotPublished = errors.New("it is no publish of this pipeline, and what people have changed is not taken back")
 	// ErrEditedSince is about a publication over which a person has changed the same files.
 	ErrEditedSince = errors.New("that is newer than the last publish and changed the same files; nothing is taken back, as this would be lost. " +

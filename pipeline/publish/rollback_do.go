@@ -32,7 +32,7 @@ type TakenBack struct {
 	// Files is how many files are restored.
 	Files int
 	// Edited describes what others have pushed to the branch of the pull request, which is then left as it is; ""
-	// if they have pushed nothing.
+	// if they have not pushed.
 	Edited string
 }
 

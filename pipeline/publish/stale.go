@@ -11,7 +11,7 @@ import (
 )
 
 // Stale returns the places that a pipeline is known to have published to and does not publish to any more. Another
-// path on the same branch is not stale: the next commit there moves the files.
+// path on the same branch is not stale: the next commit to the branch moves the files.
 func Stale(known status.Registration, now []v1alpha1.Publish) []v1alpha1.Publish {
 	var out []v1alpha1.Publish
 	for _, to := range slices.Concat(known.Left, known.Publish) {

@@ -31,14 +31,13 @@ type Interface interface {
 	// holds the files that it would get: existing files at their paths that are not the pipeline's are reported
 	// too.
 	Current(ctx context.Context, pipeline string, wanted map[string][]byte) (Holding, error)
-	// Drift describes in one sentence what others have changed of what was published there, or returns "" if
-	// nothing differs or what was published is unknown.
+	// Drift describes in one sentence what others have changed of what was published, or returns "" without a
+	// difference, or if what was published is unknown.
 	Drift(ctx context.Context, written Written) (string, error)
 	// Settle completes what people have done with waiting results, without a new result: a base branch that has
-	// moved, a pull request that was merged or closed. It returns what then waits of the pipeline, or nil if
-	// nothing does.
+	// moved, a pull request that was merged or closed. It returns what then waits of the pipeline, or nil.
 	Settle(ctx context.Context, pipeline string, written Written) (*v1alpha1.PullRequestStatus, error)
-	// Remove removes what was published there by the change's pipeline. It is called if the entry is Removable.
+	// Remove removes what the change's pipeline has published. It is called if the entry is Removable.
 	Remove(ctx context.Context, c Change) (Receipt, error)
 }
 
@@ -114,7 +113,7 @@ type Targets struct {
 // Lock waits for a lock among all processes.
 type Lock func(ctx context.Context, name string) (unlock func(), err error)
 
-// NewTargets returns Targets for opening places to publish to. Secrets may be nil if there are none; limits bound
+// NewTargets returns Targets for opening places to publish to. Secrets may be nil; limits bound
 // how much of the previous files is read. dog abandons what hangs, and may be nil.
 func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, limits tree.Limits, dog *watchdog.Watchdog) *Targets {
 	return &Targets{

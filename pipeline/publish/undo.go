@@ -19,7 +19,7 @@ type undone struct {
 	// commit is the newest of theirs, zero where it was not found, and subject its first line.
 	commit  git.Hash
 	subject string
-	// alone reports whether the change does nothing else.
+	// alone reports whether that is all that the change does.
 	alone bool
 }
 
@@ -84,7 +84,7 @@ func (b *Branch) lastEdit(ctx context.Context, draft *git.Draft, tip git.Hash, f
 	return nil
 }
 
-// onlyUndo returns what changes undo, if they do nothing else.
+// onlyUndo returns what changes undo, if that is all that they do.
 func onlyUndo(changes []Change) *undone {
 	for _, c := range changes {
 		if c.undoes == nil || !c.undoes.alone || c.undoes.commit != changes[0].undoes.commit {

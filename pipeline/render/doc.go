@@ -16,8 +16,8 @@
 // Before it reads any input, the process drops everything that the kernel lets an ordinary process drop
 // (engine/sandbox_linux.go): the file system through an empty root and Landlock, and everything beyond that,
 // network and other processes included, through a system call filter. Namespaces of its own are set up from
-// outside. Each layer holds without the others, and Pool.Isolation reports which are active. A render that takes
-// long lowers its CPU priority.
+// outside. Each layer holds without the others, and Pool.Isolation reports which are active. A long render lowers its
+// CPU priority.
 //
 // Remote bases are fetched before the render by the process that has the credentials: it walks the kustomizations
 // with the same parser as the renderer (package reference) and asks its caller for each repository. The renderer

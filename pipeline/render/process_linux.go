@@ -46,7 +46,7 @@ func (p *rendererProcess) isAlive() bool {
 	return err == nil && ended.Signo == 0
 }
 
-// yielding is the amount by which a renderer that takes long lowers its priority, so that all other users of the
+// yielding is the amount by which a slow renderer lowers its priority, so that all other users of the
 // processor come first.
 const yielding = 10
 

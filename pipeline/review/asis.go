@@ -11,7 +11,7 @@ import (
 )
 
 // lintBefore lints files as they are published, because more is not known of them. Rules that need more than
-// manifests, such as the version of the mesh, find nothing.
+// manifests, such as the version of the mesh, have no findings.
 func (r *review) lintBefore(p *Pipeline) result.Results {
 	severities, err := lint.NewPolicySeverities(&v1alpha1.Lint{})
 	if err != nil {

@@ -27,7 +27,7 @@ type review struct {
 	// files hold no objects, or cannot be read, and differ.
 	files []*group.Unit
 	same  int
-	// all reports whether there is no limit.
+	// all reports whether the content is unlimited.
 	all bool
 }
 
@@ -155,7 +155,7 @@ func (r *review) countUnchangedObjects(p *Pipeline, name string, text []byte) {
 	}
 }
 
-// readFiles returns the objects of files by their identity, and the files that contain anything else.
+// readFiles returns the objects of files by their identity, and the files with any other content.
 func (r *reader) readFiles(ctx context.Context, files map[string][]byte) (objects map[string]*side, others map[string][]byte, err error) {
 	objects, others = map[string]*side{}, map[string][]byte{}
 	var all []*side
@@ -270,7 +270,7 @@ func (o *object) isEncrypted() bool {
 	return false
 }
 
-// sourceChange returns what the source changed in an object, or nil if it changed nothing.
+// sourceChange returns what the source changed in an object, or nil for no change.
 func (o *object) sourceChange() *group.Unit {
 	before, after := o.before, o.after
 	var old, now []byte
@@ -293,7 +293,7 @@ func (o *object) onlyInjectionDiffers() bool {
 	return injected && reflect.DeepEqual(o.before.bare, o.after.bare)
 }
 
-// injectionChange returns what the injection changed in an object, or nil if it changed nothing. Its part of a new
+// injectionChange returns what the injection changed in an object, or nil for no change. Its part of a new
 // or deleted object is not a change of its own, unless the whole object is the injection's.
 func (o *object) injectionChange() *group.Unit {
 	if o.before == nil || o.after == nil {

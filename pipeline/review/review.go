@@ -15,7 +15,7 @@ const (
 	LimitGitLab      = 1_048_576
 	LimitBitbucket   = 32_768
 	LimitAzureDevOps = 4_000
-	// LimitGitea is the limit that Prerig applies there: Gitea and Forgejo have none of their own.
+	// LimitGitea is Prerig's own limit for Gitea and Forgejo, which have none.
 	LimitGitea = 1_048_576
 	// Unlimited is for the whole.
 	Unlimited = 0

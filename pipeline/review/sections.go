@@ -125,7 +125,7 @@ func (r *review) uncomparedReasonsSection(title string, reason func(Pipeline) st
 	return s
 }
 
-// joinLimitedNames lists names of others, the first of many, or all if there is no limit.
+// joinLimitedNames lists names of others, the first of many, or all without a limit.
 func (r *review) joinLimitedNames(names []string) string {
 	most := listedObjects
 	if r.all || len(names) == listedObjects+1 {

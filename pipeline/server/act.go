@@ -32,7 +32,7 @@ type confirmData struct {
 	Names  []string
 	// Scope is the query of the list whose pipelines are meant, "" where they are named.
 	Scope string
-	// Digest identifies what is asked: the answer applies to this and nothing else.
+	// Digest identifies what is asked: the answer applies only to this.
 	Digest, CSRF, To string
 	// Changed reports whether it is asked again because the affected pipelines have changed since.
 	Changed bool

@@ -61,7 +61,7 @@ type Request struct {
 	// Pipelines by name; All means every one.
 	Pipelines []string `json:"pipelines,omitempty"`
 	All       bool     `json:"all,omitempty"`
-	// Force renders although nothing changed. For reconcile.
+	// Force renders without a change. For reconcile.
 	Force bool `json:"force,omitempty"`
 	// Suspended is what to set. For suspend.
 	Suspended bool `json:"suspended,omitempty"`

@@ -22,7 +22,7 @@ type Catalog struct {
 	catalog.Status
 	// Catalogs are the individual directories and repositories, if more than one is configured.
 	Catalogs []catalog.Status `json:"catalogs,omitempty"`
-	// Problem is why the daemon currently stores or renders nothing, such as a full disk, or no workers.
+	// Problem is why the daemon currently cannot store or render, such as a full disk, or no workers.
 	Problem string `json:"problem,omitempty"`
 	// Removals are deleted pipelines that are not removed yet.
 	Removals []prune.Removal `json:"removals,omitempty"`

@@ -64,7 +64,7 @@ func (h *changeHandler) reconcilePipelines(w http.ResponseWriter, r *http.Reques
 	writeJSON(w, Answer{Token: token, Pipelines: keys})
 }
 
-// planReconcile answers with what a forced reconcile would put back. What it would render anew is not shown.
+// planReconcile answers with what a forced reconcile would put back. What it would render again is not shown.
 func (h *changeHandler) planReconcile(w http.ResponseWriter, r *http.Request, request Request, keys []string) {
 	switch {
 	case !request.Force:

@@ -23,7 +23,7 @@ const (
 	// maxOfOne is the maximum per person, or per address if no authentication is required.
 	maxOfOne = 30
 	// hintGap is the minimum time between two hints to one page, to which hintShare is added for each page that
-	// follows: as the list of ten thousand pipelines takes half as long to render, all pages together take half a
+	// follows: as rendering the list of ten thousand pipelines lasts half as long, all pages together take half a
 	// processor at most.
 	hintGap   = time.Second
 	hintShare = 200 * time.Millisecond

@@ -27,7 +27,7 @@ type PromoteAnswer struct {
 	// or opened next, whatever the policies wait for.
 	Released []string `json:"released,omitempty"`
 	Groups   []string `json:"groups,omitempty"`
-	// DryRun reports that nothing was changed, and that this is what would be.
+	// DryRun reports that the changes were not made, only determined.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 

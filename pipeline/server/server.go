@@ -55,7 +55,7 @@ type Options struct {
 	Session time.Duration
 	// ExternalURL is the URL by which people reach the page; "" is not known.
 	ExternalURL string
-	// Audit records who changes something; nil records nothing.
+	// Audit records who changes something; nil discards all records.
 	Audit *access.Audit
 	// Version of Prerig, for the page.
 	Version string

@@ -27,7 +27,7 @@ type pageWriter struct {
 
 	forms   formKey
 	version string
-	// maySignIn reports whether there is a way to sign in.
+	// maySignIn reports whether users can sign in.
 	maySignIn bool
 	log       *slog.Logger
 }

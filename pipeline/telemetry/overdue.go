@@ -49,7 +49,7 @@ func (m *Metrics) Unpolled(count func() int) {
 	}, func() float64 { return float64(count()) }))
 }
 
-// Workers measures whether any process takes jobs each time the metrics are read.
+// Workers measures whether any process accepts jobs each time the metrics are read.
 func (m *Metrics) Workers(present func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "prerig_workers_present", Help: "1 where some process takes jobs, 0 where none has for a while.",

@@ -239,7 +239,7 @@ func (p *compared) pullSecret(c change) bool {
 // accountVolumePrefix begins the name of the volume with the token of the service account.
 const accountVolumePrefix = "kube-api-access-"
 
-// accountVolume allows the volume that the service account admission adds, if it contains nothing else.
+// accountVolume allows the volume that the service account admission adds, if that is its only content.
 func (p *compared) accountVolume(c change) bool {
 	volume, ok := c.found.(map[string]any)
 	if !ok || c.want != nil || !p.mountsToken() {

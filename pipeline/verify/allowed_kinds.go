@@ -50,7 +50,7 @@ func (p *compared) isRolloutMetadata(c change) bool {
 }
 
 // rolloutAffinity allows the term by which a Rollout keeps pods of a new version off the nodes of the stable one.
-// It is the last one of its list in the ReplicaSet and stays there (source: GenerateReplicaSetAffinity in
+// It is the last one of its list in the ReplicaSet and remains the last one (source: GenerateReplicaSetAffinity in
 // utils/replicaset of argo-rollouts).
 func (p *compared) rolloutAffinity(c change) bool {
 	strategy := mapAtPath(p.committedArgoRollout(), "spec", "strategy")

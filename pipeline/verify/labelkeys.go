@@ -51,7 +51,7 @@ func ownSelectorRequirement(pod, constraint map[string]any) func(requirement map
 }
 
 // requireLabels adds to the selector of a term the requirements of its label keys, if they are expected; if
-// expected is nil, all are. A term without a selector matches nothing, and is left unchanged.
+// expected is nil, all are. A term without a selector matches no pod, and is left unchanged.
 func requireLabels(term, labels map[string]any, expected func(requirement map[string]any) bool) {
 	selector := mapAtPath(term, "labelSelector")
 	if selector == nil {

@@ -98,7 +98,7 @@ func describeReference(s *jsonschema.Schema) {
 	name.Description = "Name of the secret, in the pipeline's namespace."
 }
 
-// enumsOf takes the enums out of the comments, by type and field in lower case.
+// enumsOf extracts the enums from the comments, by type and field in lower case.
 func enumsOf(comments map[string]string) map[string][]string {
 	enums := map[string][]string{}
 	for key, comment := range comments {

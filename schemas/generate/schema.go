@@ -119,7 +119,8 @@ func excludeSources(s *jsonschema.Schema) {
 	s.DependentRequired = map[string][]string{"values": {"config"}}
 }
 
-// commentMarkers are what the comments say besides the description, by Type.field with the field's name in YAML, or by Type.
+// commentMarkers are what the comments contain besides the description, by Type.field with the field's name in YAML, or
+// by Type.
 type commentMarkers struct {
 	enums    map[string][]string
 	patterns map[string]string
@@ -127,7 +128,7 @@ type commentMarkers struct {
 	used     map[string]bool
 }
 
-// readMarkers takes the markers out of the comments and joins the lines of the rest.
+// readMarkers extracts the markers from the comments and joins the lines of the rest.
 func readMarkers(comments map[string]string) *commentMarkers {
 	m := &commentMarkers{enums: map[string][]string{}, patterns: map[string]string{}, lenient: map[string]bool{}, used: map[string]bool{}}
 	for key, comment := range comments {

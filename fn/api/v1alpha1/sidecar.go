@@ -82,9 +82,9 @@ const (
 	SidecarFail   = "Fail"
 )
 
-// SidecarParameter is one parameter of a sidecar's templates. An annotation of the pod takes precedence over one of
-// its namespace, and that over the default. A parameter that is not set still exists: "" for a string, duration or
-// quantity, false for a bool, an empty list or family, and no value for an int, a number or json.
+// SidecarParameter is one parameter of a sidecar's templates. An annotation of the pod overrides one of its namespace,
+// and that overrides the default. A parameter that is not set still exists: "" for a string, duration or quantity,
+// false for a bool, an empty list or family, and no value for an int, a number or json.
 type SidecarParameter struct {
 	// Name under which the templates read it: .Params.NAME.
 	// +pattern=^[A-Za-z][A-Za-z0-9]*$

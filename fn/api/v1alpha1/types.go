@@ -64,9 +64,8 @@ type InjectionPolicySpec struct {
 	From From `json:"from,omitempty"`
 	// Istio injects Istio's proxy. Without it no part of Istio is injected.
 	Istio *Istio `json:"istio,omitempty"`
-	// Namespaces lists labels and annotations of namespaces, and their other content that matters for pods. A
-	// Namespace among the items takes precedence over it if it has a label about injection, and is completed by it
-	// otherwise.
+	// Namespaces lists labels and annotations of namespaces, and their other content that matters for pods. A Namespace
+	// among the items overrides it if it has a label about injection, and is completed by it otherwise.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// UnknownNamespace is what to do with a workload whose namespace's labels would decide and are not known: Inject (the
 	// default where the policy names no namespaces and has no webhooks), Skip, or Fail (the default otherwise).
@@ -200,8 +199,9 @@ type Injector struct {
 	// ConfigMap names the ConfigMap among the items. It defaults to istio-sidecar-injector, with the revision, if
 	// any, as a suffix.
 	ConfigMap *ConfigMapRef `json:"configMap,omitempty"`
-	// BuiltIn names a policy that comes with Prerig, such as istio, whose configuration and values are used. That of istio is
-	// made for Istio 1.28 to 1.32, as the version or the tag among the overrides says, and other versions are rejected.
+	// BuiltIn names a policy that comes with Prerig, such as istio, whose configuration and values are used. That of
+	// istio is made for the version or the tag among the overrides, from Istio 1.28 to 1.32; other versions are
+	// rejected.
 	BuiltIn string `json:"builtIn,omitempty"`
 	// Overrides are merged over the values: the settings that a user would change.
 	Overrides map[string]any `json:"overrides,omitempty"`
@@ -296,15 +296,15 @@ type Namespace struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations, such as OpenShift's ranges of user ids.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// ServiceAccounts are those of the namespace that have pull secrets, which the API server adds to pods before
-	// the webhook sees them. One of the same name among the items takes precedence.
+	// ServiceAccounts are those of the namespace that have pull secrets, which the API server adds to pods before the
+	// webhook sees them. One of the same name among the items overrides it.
 	ServiceAccounts []ServiceAccount `json:"serviceAccounts,omitempty"`
-	// LimitRanges are those of the namespace, from which the API server fills in resources before the webhook sees
-	// a pod. One of the same name among the items takes precedence.
+	// LimitRanges are those of the namespace, from which the API server fills in resources before the webhook sees a
+	// pod. One of the same name among the items overrides it.
 	LimitRanges []LimitRange `json:"limitRanges,omitempty"`
 	// ProxyConfigs are Istio's ProxyConfig resources of the namespace, the oldest first: if several select a pod,
 	// the oldest applies. Those of the root namespace apply to the whole mesh. One of the same name among the items
-	// takes precedence.
+	// overrides it.
 	ProxyConfigs []ProxyConfig `json:"proxyConfigs,omitempty"`
 }
 

@@ -8,7 +8,7 @@ import (
 	"errors"
 )
 
-// Options say what is checked.
+// Options define what is checked.
 type Options struct {
 	// Validator is the program prerig-validate.
 	Validator string

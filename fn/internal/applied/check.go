@@ -56,12 +56,12 @@ type subject struct {
 	name string
 	// stages are the object in each stage, nil where it does not go through it.
 	stages [stageCount]map[string]any
-	// reported tells for each stage whether the injection reported an error, and replaced whether it reported that the object has
-	// to be replaced.
+	// reported records for each stage whether the injection reported an error, and replaced whether it reported that
+	// the object has to be replaced.
 	reported, replaced [stageCount]bool
 }
 
-// checkBatchStages takes a batch through all stages, and returns what is rejected.
+// checkBatchStages runs a batch through all stages, and reports what is rejected.
 func (r *runner) checkBatchStages(ctx context.Context, b batch) error {
 	subjects, err := runInjectionStages(ctx, b)
 	if err != nil {
@@ -98,7 +98,8 @@ func (r *runner) checkBatchStages(ctx context.Context, b batch) error {
 	return nil
 }
 
-// classifyAnswers takes the answers in their order: what is rejected as a new object needs no further word about it.
+// classifyAnswers classifies the answers in their order, and skips further ones about an object that is rejected as a
+// new one.
 func (r *runner) classifyAnswers(asked []question, answers []answer) {
 	rejected := map[*subject]bool{}
 	for i, a := range answers {

@@ -24,7 +24,7 @@ type Report struct {
 	Refused map[string]int
 	// Checks is how many questions the validation answered.
 	Checks int
-	// Failures are rejections that nothing explains, Expected those that are known, by their reason.
+	// Failures are unexplained rejections, Expected the known ones, by their reason.
 	Failures []Finding
 	Expected map[string]int
 }

@@ -41,7 +41,7 @@ func yieldIstioCorpus(dir string, yield func(batch) error) error {
 			}
 			items, err := itemsOf(c.Input, text)
 			if err != nil {
-				continue // there are cases of broken files
+				continue // some cases are broken files
 			}
 			b := batch{name: c.ID(), items: items, policies: func(next bool) ([]*v1alpha1.InjectionPolicy, error) {
 				policy, err := c.Policy()
@@ -88,7 +88,7 @@ func yieldExampleManifests(dir string, yield func(batch) error) error {
 		}
 		items, err := itemsOf(path, text)
 		if err != nil {
-			return nil // there are examples of broken files
+			return nil // some examples are broken files
 		}
 		for _, name := range policies.Names() {
 			if err := yield(builtInBatch(path, []string{name}, items)); err != nil {

@@ -24,7 +24,7 @@ type run struct {
 	published []fn.Item
 }
 
-// runInjectionStages takes the documents of a batch through all stages.
+// runInjectionStages runs the documents of a batch through all stages.
 func runInjectionStages(ctx context.Context, b batch) ([]*subject, error) {
 	edited := changeOwn(b.items)
 	runs := [stageCount]run{upgraded: {next: true}, removed: {mode: v1alpha1.ModeRemove}, rebuilt: {next: true}, changed: {next: true}}

@@ -17,7 +17,8 @@ type mistake struct {
 	// at is a path into the object, such as spec.ports.0.name; "{pod}" at its beginning is that of the kind's pod template. An empty path
 	// is that of the object.
 	at string
-	// value is what is written there, as YAML; "-" removes the field, and a value that begins with "+ " is appended to the list.
+	// value is the YAML that is written at the path; "-" removes the field, and a value that begins with "+ " is
+	// appended to the list.
 	value string
 	// kinds are those to which the mistake applies; empty for all that have the pod or the metadata that it is about.
 	kinds []string

@@ -71,8 +71,8 @@ type Builder struct {
 	Say func(format string, args ...any)
 }
 
-// Build builds the programs that the cache does not have yet in the same version. It takes many minutes the first
-// time and seconds later. names lists the wanted programs, or is empty for all but Flux and Argo CD.
+// Build builds the programs that the cache does not have yet in the same version. The first build lasts many minutes,
+// later ones seconds. names lists the wanted programs, or is empty for all but Flux and Argo CD.
 func (b Builder) Build(ctx context.Context, names ...string) (*Programs, error) {
 	p := Programs{Kubernetes: KubernetesVersion}
 	pinned, suffix := goMod, ""

@@ -99,7 +99,7 @@ type cluster struct {
 	// builtIn reports whether Prerig uses its built-in policy istio, with the installation's values over the
 	// policy's own.
 	builtIn bool
-	// byChart reports whether Prerig with the chart's configuration takes the place of the webhook.
+	// byChart reports whether Prerig with the chart's configuration replaces the webhook.
 	byChart bool
 }
 

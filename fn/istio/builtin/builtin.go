@@ -19,9 +19,9 @@ import (
 // Name is the name of the policy.
 const Name = "istio"
 
-// The minors of Istio 1 that the policy covers. DefaultMinor is followed if neither a version nor an image says
-// another: the newest whose release the policy was compared with. The policy follows NewestMinor as Istio's sources
-// of August 2026 have it.
+// The minors of Istio 1 that the policy covers. DefaultMinor is followed if neither a version nor an image selects
+// another: the newest whose release the policy was compared with. The policy follows NewestMinor as Istio's sources of
+// August 2026 have it.
 const (
 	OldestMinor  = 28
 	NewestMinor  = 32
@@ -37,7 +37,8 @@ func Covers(v istio.Version) bool { return OldestMinor <= v.Minor && v.Minor <= 
 // Choice is the release that the policy follows.
 type Choice struct {
 	Version istio.Version
-	// From is the source of the version, as text, where the policy does not say it: `injector.overrides.global.tag "1.30.3"`.
+	// From is the source of the version, as text, where the policy does not set it, such as
+	// `injector.overrides.global.tag "1.30.3"`.
 	From string
 	// Warnings lists what is uncertain.
 	Warnings []string
@@ -82,7 +83,7 @@ func Choose(version string, overrides map[string]any) (Choice, error) {
 	return c, nil
 }
 
-// chooseExplicit returns the release of a version that the policy says. One that says only the minor follows the patch
+// chooseExplicit returns the release of a version that the policy sets. One that has only the minor follows the patch
 // release of the tag.
 func chooseExplicit(v istio.Version, named []namedVersion) (Choice, error) {
 	if !Covers(v) {
@@ -90,7 +91,7 @@ func chooseExplicit(v istio.Version, named []namedVersion) (Choice, error) {
 	}
 	for _, n := range named {
 		switch {
-		case !n.known: // the policy says what it is
+		case !n.known: // the policy defines its version
 		case !Covers(n.version):
 			return Choice{}, fmt.Errorf("%s is of Istio %s, and the version is %s: the proxy would not fit its sidecar; %s", n, n.version.Short(), v, wayOut(n.version))
 		case n.version.Minor != v.Minor:

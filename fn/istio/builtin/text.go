@@ -69,7 +69,7 @@ func wants(word, points string, of release.Release) bool {
 	}
 }
 
-// releaseOf is the release that a version stands for. Of a minor that is newer than the known ones it is the first.
+// releaseOf returns the release of a version: the first one of a minor that is newer than the known ones.
 func releaseOf(v istio.Version) release.Release {
 	if v.Patch < 0 && v.Minor > release.NewestMinor {
 		return release.Release{Minor: v.Minor}

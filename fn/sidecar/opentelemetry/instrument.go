@@ -35,7 +35,7 @@ type instrumented struct {
 	placed  bool
 }
 
-// Instrument returns what the operator's auto-instrumentation changes in a pod: "skip", why it changes nothing; or
+// Instrument returns what the operator's auto-instrumentation changes in a pod: "skip", why the pod is unchanged; or
 // "initContainers", "volumes", and "containers" and "inits", which are patches for the pod's own, and new ones;
 // "sharesProcesses"; and "before", the init container before which the new ones are inserted, empty for the end.
 // The request has "namespace", "kind" and "name" of the workload, "labels", "annotations" and "spec" of the pod,

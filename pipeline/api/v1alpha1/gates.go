@@ -3,7 +3,8 @@
 
 package v1alpha1
 
-// Gates prevent a result from being published; a rejected result changes nothing and its reason is in the status.
+// Gates prevent a result from being published; a rejected result leaves the published one in place, and its reason is
+// in the status.
 type Gates struct {
 	// AllowEmpty lets a result without any object be published.
 	AllowEmpty bool `json:"allowEmpty,omitempty"`

@@ -38,8 +38,8 @@ type Helm struct {
 	ValuesFiles []string `json:"valuesFiles,omitempty"`
 	// Values have precedence over those of files.
 	Values map[string]any `json:"values,omitempty"`
-	// IncludeCRDs controls whether the content of the chart's crds directories is rendered too, before everything
-	// else. The default is true.
+	// IncludeCRDs controls whether the content of the chart's crds directories is rendered too, before all other
+	// objects. The default is true.
 	IncludeCRDs *bool `json:"includeCRDs,omitempty"`
 	// SkipSchemaValidation does not compare the values with the schemas of the charts. It is for schemas that refer to
 	// others by URL, which are not fetched.
@@ -48,15 +48,15 @@ type Helm struct {
 	// tools treat as ordinary objects), Drop or Refuse. Tests are left out in any case.
 	// +enum=Keep,Drop,Refuse
 	Hooks HelmHooks `json:"hooks,omitempty"`
-	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, as helm
-	// template, and Captured finds the objects of a file.
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds no objects, as helm
+	// template does, and Captured finds the objects of a file.
 	// +enum=Refuse,Empty,Captured
 	Lookup HelmImpure `json:"lookup,omitempty"`
 	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured. The file has documents of
 	// YAML, or lists, as kubectl get -o yaml prints them.
 	Captured string `json:"captured,omitempty"`
 	// Impure is how other functions with varying results, such as now, randAlphaNum and genCA, are handled if they
-	// affect the result: Refuse (the default) stops the render, and Empty makes them return nothing.
+	// affect the result: Refuse (the default) stops the render, and Empty makes them return empty values.
 	// +enum=Refuse,Empty
 	Impure HelmImpure `json:"impure,omitempty"`
 }
@@ -67,14 +67,14 @@ type HelmCharts struct {
 	KubeVersion string `json:"kubeVersion,omitempty"`
 	// APIVersions lists further APIs for entries without apiVersions, as GROUP/VERSION or GROUP/VERSION/KIND.
 	APIVersions []string `json:"apiVersions,omitempty"`
-	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, Captured
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds no objects, Captured
 	// finds the objects of a file.
 	// +enum=Refuse,Empty,Captured
 	Lookup HelmImpure `json:"lookup,omitempty"`
 	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured.
 	Captured string `json:"captured,omitempty"`
 	// Impure is how other functions with varying results are handled if they affect the result: Refuse (the
-	// default) stops the render, and Empty makes them return nothing.
+	// default) stops the render, and Empty makes them return empty values.
 	// +enum=Refuse,Empty
 	Impure HelmImpure `json:"impure,omitempty"`
 }

@@ -143,8 +143,8 @@ func MatchStatus(pattern, name string) bool {
 
 var weekdays = []string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 
-// Contains reports whether a time is in the freeze. One with invalid fields contains every time, so that nothing is
-// merged by mistake.
+// Contains reports whether a time is in the freeze. One with invalid fields contains every time, so that no pull
+// request is merged by mistake.
 func (f Freeze) Contains(now time.Time) bool {
 	zone, err := time.LoadLocation(f.TimeZone)
 	if err != nil {

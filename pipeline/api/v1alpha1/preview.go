@@ -15,8 +15,7 @@ import (
 )
 
 // Preview reports on pull requests (GitLab: merge requests) to the branch of a source what they would change,
-// before they are merged: their heads are rendered and compared with what is published. A preview publishes
-// nothing.
+// before they are merged: their heads are rendered and compared with what is published. A preview never publishes.
 type Preview struct {
 	// Provider is GitHub, GitLab, Gitea (Forgejo too), BitbucketCloud, BitbucketServer or AzureDevOps. The default follows from the
 	// URL of the source, where it is that of a public host.

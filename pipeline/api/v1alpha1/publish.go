@@ -143,8 +143,8 @@ func (p Publish) ComparedWith() string { return p.publishKindSet().describeCompa
 // Removable reports whether published content can be removed again. What cannot is left as it is.
 func (p Publish) Removable() bool { return p.publishKindSet().isRemovable() }
 
-// NotesRevisions reports whether each revision of the source is to be noted at the target, even if it changes
-// nothing: GitOps Promoter waits for a note for each commit.
+// NotesRevisions reports whether each revision of the source is to be noted at the target, even if the result is
+// unchanged: GitOps Promoter waits for a note for each commit.
 func (p Publish) NotesRevisions() bool { return p.publishKindSet().recordsSourceRevisions() }
 
 // Places returns what no other pipeline may publish to.
@@ -155,8 +155,8 @@ func (p Publish) Places() []Place {
 	return nil
 }
 
-// SamePlace reports whether the next run of a pipeline that moves from one entry to the other moves its files, so
-// that nothing is left behind.
+// SamePlace reports whether the next run of a pipeline that moves from one entry to the other moves its files, so that
+// no file is left behind.
 func (p Publish) SamePlace(other Publish) bool {
 	return p.sharesPublishPlace(other, func(Place, Place) bool { return true })
 }

@@ -47,7 +47,8 @@ type GitPublish struct {
 	Propose *Propose `json:"propose,omitempty"`
 	// PullRequest writes a branch of Prerig's own instead, and keeps a pull request from it to the branch.
 	PullRequest *PullRequest `json:"pullRequest,omitempty"`
-	// Adopt takes over a branch, or files at the path, that Prerig did not write. Without it they are rejected.
+	// Adopt accepts a branch, or files at the path, that Prerig did not write, and owns them from then on. Without it
+	// they are rejected.
 	Adopt bool `json:"adopt,omitempty"`
 	// Message is the subject of the commit message, a Go template over .Name, .Namespace, .Path, .Branch, .Source (url,
 	// revision, subject, author) and .Count. Trailers follow in any case.

@@ -41,14 +41,14 @@ type Releases struct {
 	// tools treat as ordinary objects), Drop or Refuse. Tests are left out in any case.
 	// +enum=Keep,Drop,Refuse
 	Hooks HelmHooks `json:"hooks,omitempty"`
-	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, Captured finds the
-	// objects of a file.
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds no objects, Captured
+	// finds the objects of a file.
 	// +enum=Refuse,Empty,Captured
 	Lookup HelmImpure `json:"lookup,omitempty"`
 	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured.
 	Captured string `json:"captured,omitempty"`
 	// Impure is how other functions with varying results are handled if they affect the result: Refuse (the
-	// default) stops the render, and Empty makes them return nothing.
+	// default) stops the render, and Empty makes them return empty values.
 	// +enum=Refuse,Empty
 	Impure HelmImpure `json:"impure,omitempty"`
 }

@@ -17,5 +17,5 @@ func linkCount(fs.FileInfo) int { return 1 }
 func isOurs(fs.FileInfo) bool   { return false }
 func isGone(int) bool           { return false }
 
-// syncDirectory does nothing: the system does not support it.
+// syncDirectory is a no-op: the system does not support it.
 func syncDirectory(place, string) error { return nil }

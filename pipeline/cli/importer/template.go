@@ -22,7 +22,7 @@ import (
 var chartTemplates = []string{"sidecar", "gateway", "grpc-simple", "grpc-agent", "waypoint", "kube-gateway", "agentgateway"}
 
 // warnOfTemplates warns of the input's own templates that do not fit native sidecars: the API server would reject a pod
-// that asks for one beside the default templates. What else is wrong with a template is left to the injection.
+// that asks for one beside the default templates. The injection reports all other mistakes in templates.
 func (b *policyBuilder) warnOfTemplates() {
 	spec := b.imp.Policy.Spec
 	if spec.Istio == nil || spec.Istio.NativeSidecars == v1alpha1.NativeSidecarsDisabled {

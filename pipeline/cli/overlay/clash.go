@@ -16,9 +16,9 @@ import (
 // clash is a place where an edit and the injection meet.
 type clash struct {
 	path []string
-	how  string // what the edit does there
+	how  string // what the edit does to it
 	line int    // where it does so, or 0 for the line of the edit
-	// before and after are what is there without and with the injection.
+	// before and after are the values at the path without and with the injection.
 	before, after any
 }
 

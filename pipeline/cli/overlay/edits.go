@@ -18,7 +18,7 @@ type edit struct {
 	file string
 	line int
 
-	// path is that of a JSON patch, a replacement or a variable; with reads the value there is only read.
+	// path is that of a JSON patch, a replacement or a variable; with reads the value at the path is only read.
 	path  []string
 	reads bool
 	// merge is a strategic merge patch, of the text in. knowsKinds reports whether kustomize may know the merge keys of

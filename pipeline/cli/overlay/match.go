@@ -28,7 +28,7 @@ type selector struct {
 	AnnotationSelector, LabelSelector     string
 }
 
-// newTarget reads a selector of kustomize. One that cannot be read matches nothing: kustomize reports it.
+// newTarget reads a selector of kustomize. One that cannot be read matches no object: kustomize reports it.
 func newTarget(v any) target {
 	content, err := json.Marshal(v)
 	if err != nil {
@@ -86,8 +86,8 @@ type object struct {
 	labels, annotations  map[string]string
 }
 
-// resourceOf returns an object with what the kustomizations that it goes through give it. The last one changes it after
-// its patches, but before patchesJson6902 and replacements; so both are among its names.
+// resourceOf returns an object with the names, labels and annotations that its kustomizations set. The last one changes
+// it after its patches, but before patchesJson6902 and replacements; so both are among its names.
 func resourceOf(obj map[string]any, by []*kustomization) object {
 	meta, _ := obj["metadata"].(map[string]any)
 	apiVersion, _ := obj["apiVersion"].(string)
@@ -156,7 +156,7 @@ func (t target) matches(o object) bool {
 	return !slices.ContainsFunc(t.rejects, func(r target) bool { return !r.isEmpty() && r.matches(o) })
 }
 
-// isEmpty reports whether a selector selects by nothing: a rejection by nothing rejects nothing.
+// isEmpty reports whether a selector has no criteria: a rejection without criteria rejects no object.
 func (t target) isEmpty() bool { return t.selector != nil && *t.selector == (selector{}) }
 
 // isObject compares an object with the one that a patch is for.

@@ -3,7 +3,7 @@
 
 // Package overlay finds kustomizations that break if a file which they build from is injected in place: their patches,
 // replacements and variables address an element of a list by its position, or replace a value as a whole, and the
-// injection changes that list or value. kustomize applies them to what it finds there and reports nothing. Objects by which
+// injection changes that list or value. kustomize applies them to the value that it finds, without a report. Objects by which
 // Flux and Argo CD patch a directory count as kustomizations over it.
 package overlay
 
@@ -30,7 +30,7 @@ type Set struct {
 // use is one edit of a kustomization that applies to the objects of a file.
 type use struct {
 	edit edit
-	// by are the kustomizations that the file goes through, the innermost first; the edit belongs to the last one or is
+	// by are the kustomizations that process the file, the innermost first; the edit belongs to the last one or is
 	// that of a component of it.
 	by []*kustomization
 }
@@ -75,7 +75,7 @@ func Find(ctx context.Context, paths []string) (*Set, error) {
 // Empty reports whether no kustomization changes anything by position or as a whole.
 func (s *Set) Empty() bool { return len(s.uses) == 0 }
 
-// Check returns an error for each edit that would hit something else in what a run injects. The outcomes must have
+// Check returns an error for each edit that would change another value in what a run injects. The outcomes must have
 // their pods (fn.WithPods); items are the documents that they are about.
 func (s *Set) Check(outcomes []fn.Outcome, items []fn.Item) result.Results {
 	if s.Empty() {

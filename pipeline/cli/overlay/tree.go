@@ -22,7 +22,8 @@ const largestFile = 1 << 20
 const (
 	// maxDirectories bounds how many directories are searched in a repository.
 	maxDirectories = 200_000
-	// maxOutside bounds it where no repository is around the files, and levelsOutside how far up the search goes then.
+	// maxOutside bounds it where no repository is around the files, and levelsOutside how far up the search extends
+	// then.
 	maxOutside    = 2_000
 	levelsOutside = 4
 )
@@ -211,7 +212,7 @@ func (t *tree) directories(k *kustomization, fields ...string) []string {
 // resource is a file that a kustomization builds from.
 type resource struct {
 	file string
-	by   []*kustomization // what it goes through, the innermost first
+	by   []*kustomization // the kustomizations that process it, the innermost first
 }
 
 // resources returns the wanted files that a kustomization builds from, with those of its bases and components.

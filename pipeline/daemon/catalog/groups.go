@@ -35,7 +35,7 @@ func pullRequestAPIKey(to *v1alpha1.GitPublish) string {
 	return strings.ToLower(kind + "\n" + strings.TrimSuffix(at, "/"))
 }
 
-// tenantOf returns the name of the tenant that owns a pipeline, or "" if there are no tenants.
+// tenantOf returns the name of the tenant that owns a pipeline, or "" without tenants.
 func (o *owners) tenantOf(e *Entry) string {
 	if len(e.Tenant) > 0 {
 		names := slices.Sorted(slices.Values(e.Tenant))

@@ -21,8 +21,7 @@ import (
 
 // Origin is a directory, a Git repository or a cluster that pipelines are read from.
 type Origin struct {
-	// Name prefixes the names of files in the status and in the metrics. It may be empty if there is only one
-	// origin.
+	// Name prefixes the names of files in the status and in the metrics. It may be empty for a single origin.
 	Name string
 	// Dir is a directory, Repository a repository, Objects those of a cluster: one of them.
 	Dir        string

@@ -231,8 +231,8 @@ func (o *owners) claimsOf(entries []Entry) []claim {
 	return claims
 }
 
-// claimsOfUnread returns the claims of pipelines that cannot be read now, so that no other pipeline takes their
-// places meanwhile.
+// claimsOfUnread returns the claims of pipelines that cannot be read now, so that no other pipeline claims their places
+// meanwhile.
 func (o *owners) claimsOfUnread(entries []Entry, unread func(pipeline string) bool) (claims []claim) {
 	if o.rules.Names == nil || o.rules.Registered == nil {
 		return nil

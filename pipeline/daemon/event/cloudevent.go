@@ -189,7 +189,7 @@ func cdEvent(e cloudEvent) ([]Change, error) {
 	}
 	switch {
 	case strings.HasPrefix(e.kind, "dev.cdevents.change.merged."):
-		// A source and an id together identify an object: often the host and the repository's name there.
+		// A source and an id together identify an object: often the host and the repository's name on it.
 		r := d.Subject.Content.Repository
 		both := ""
 		if r.Source != "" && r.ID != "" {

@@ -24,8 +24,8 @@ const (
 	// unresponsiveFor is how long a source is not looked at that did not answer in time. Its pipelines run without a look then: they
 	// find out for themselves, and take longer for it, but no event about another source waits meanwhile.
 	unresponsiveFor = time.Minute
-	// planningWait is how long others wait for a source's turn while its answer is being evaluated, which is slow
-	// if there are many pipelines.
+	// planningWait is how long others wait for a source's turn while its answer is being evaluated, which is slow for
+	// many pipelines.
 	planningWait = 30 * time.Second
 )
 
@@ -87,7 +87,7 @@ func (s *unresponsiveSources) endPoll(source string) {
 	delete(s.waits, source)
 }
 
-// isWaiting reports whether polling a source takes long.
+// isWaiting reports whether polling a source is slow.
 func (s *unresponsiveSources) isWaiting(source string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

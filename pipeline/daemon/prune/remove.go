@@ -196,8 +196,8 @@ func (r *Remover) unpublishFromTarget(ctx context.Context, job queue.Job, reg st
 	return fmt.Sprintf("deleted %s from %s in %s", status.Count(len(receipt.Outcome.Deleted), "file"), to.Target(), receipt.Revision), true, nil
 }
 
-// Predecessors returns the removed pipelines that had published to a place: the one that publishes there now may
-// take over.
+// Predecessors returns the removed pipelines that had published to a place: the one that publishes to it now may take
+// over.
 func (r *Remover) Predecessors(ctx context.Context, pipeline string, to v1alpha1.Publish) []string {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil // what is not owned stays refused

@@ -44,7 +44,7 @@ const writeFailed = "Critical write error"
 
 func (s serverLog) Fatalf(format string, v ...any) { s.Errorf(format, v...) }
 
-// openedName is saved before any other state, so that it is known whether there was any.
+// openedName is saved before any other state, so that it is known whether any existed.
 const openedName = "queue/opened"
 
 // reportDamage reports the files that the embedded server could not read. Lost events and jobs do no harm, because

@@ -43,7 +43,7 @@ func (q *Queue) forgetDamagedDescriptions(ctx context.Context, dir string) error
 		Streams []string `json:"streams"`
 		Total   int      `json:"total"`
 	}
-	// There are about ten streams, and the server returns up to a thousand names at once.
+	// The queue has about ten streams, and the server returns up to a thousand names at once.
 	answer, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.NAMES", nil)
 	if err == nil {
 		err = json.Unmarshal(answer.Data, &info)

@@ -20,7 +20,7 @@ import (
 const (
 	// lookFor is how long a read waits for its response. If a leader has just disappeared, it never arrives.
 	lookFor = 1500 * time.Millisecond
-	// lookLong is how long reads are repeated, and creation is retried: an election takes up to nine seconds.
+	// lookLong is how long reads are repeated, and creation is retried: an election lasts up to nine seconds.
 	lookLong = 12 * time.Second
 )
 
@@ -43,8 +43,8 @@ func isFinal(err error) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrKeyExists)
 }
 
-// lookTimeout returns how long one read may take. An embedded server always responds eventually, even if its disk
-// takes seconds to write.
+// lookTimeout returns how long one read may take. An embedded server always responds eventually, even if its disk needs
+// seconds to write.
 func (q *connection) lookTimeout() time.Duration {
 	if q.server != nil {
 		return embeddedTimeout

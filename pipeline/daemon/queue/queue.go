@@ -165,7 +165,7 @@ func (q *Queue) prepareStreams(ctx context.Context) error {
 	var err error
 	var options []jetstream.JetStreamOpt
 	if q.server != nil {
-		// It always responds; if it takes longer than the client's five seconds, the machine is busy.
+		// It always responds; if it needs longer than the client's five seconds, the machine is busy.
 		options = append(options, jetstream.WithDefaultTimeout(embeddedTimeout))
 	}
 	if q.js, err = jetstream.New(q.nc, options...); err != nil {

@@ -192,7 +192,7 @@ func (t *Table) OnChange(f func(name string)) {
 	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], f)
 }
 
-// lag is how long Sync waits for an update before it requests another watcher. The client itself takes ten seconds
+// lag is how long Sync waits for an update before it requests another watcher. The client itself needs ten seconds
 // to notice that the server of a watcher has disappeared.
 const lag = 2 * time.Second
 

@@ -81,7 +81,7 @@ func (q *connection) Watch(ctx context.Context) error {
 	}
 }
 
-// isWritable tests whether there is room for more than a handful of messages.
+// isWritable tests whether a directory has room for more than a handful of messages.
 func isWritable(dir string) bool {
 	name := filepath.Join(dir, "prerig.probe")
 	defer os.Remove(name)

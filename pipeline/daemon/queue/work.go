@@ -173,7 +173,7 @@ var (
 const busyWait = 200 * time.Millisecond
 
 // consumeMessages fetches a message whenever a slot is free and reports progress while handle processes it. A
-// consumer that fails for longer than an election takes may have been lost, and is recreated.
+// consumer that fails for longer than an election lasts may have been lost, and is recreated.
 func (q *connection) consumeMessages(ctx context.Context, c jetstream.Consumer, again remakeConsumer, slots int, handle func(context.Context, []byte) error) error {
 	free := make(chan struct{}, slots)
 	var running sync.WaitGroup

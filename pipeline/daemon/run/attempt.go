@@ -53,7 +53,7 @@ type attempt struct {
 	published    []targetResult
 	istio        *string  // the versions of Istio in the result, nil until requested
 	staleNotes   []string // what became of branches that it does not publish to any more
-	staleRemoved bool     // whether output was removed there
+	staleRemoved bool     // whether output was removed from them
 	measured     Observation
 }
 

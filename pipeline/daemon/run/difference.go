@@ -33,7 +33,7 @@ const (
 
 var errNoTurn = errors.New("too many others were being made")
 
-// saveDiffInTime calls saveDiff when it is its turn, and abandons it if it takes too long. A commit of a thousand
+// saveDiffInTime calls saveDiff when it is its turn, and abandons it after a time limit. A commit of a thousand
 // pipelines ends as many runs at the same moment: at most one per processor works on it, because otherwise requests
 // to the queue would time out.
 func (a *attempt) saveDiffInTime(ctx context.Context, entry status.Run) bool {

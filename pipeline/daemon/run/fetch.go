@@ -65,9 +65,9 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 }
 
 // isThereStill reports whether the sources were recently at the planned revisions, according to the planner's poll
-// or one for another job of the same sources: an upgrade of thousands of applications takes longer than a poll is
-// trusted. Revisions that a later poll has contradicted are never trusted: the planner may be another process,
-// which does not know about that poll.
+// or one for another job of the same sources: an upgrade of thousands of applications lasts longer than a poll is
+// trusted. Revisions that a later poll has contradicted are never trusted: the planner may be another process, which
+// does not know about that poll.
 func (a *attempt) isThereStill(sources []v1alpha1.NamedSource, planned source.Revisions) bool {
 	if a.r.sources.HasMoved(a.entry.Scope(), sources, planned, a.job.Resolved) {
 		return false

@@ -191,7 +191,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 
 // checkObject returns an error that redelivers a job if another process has seen a newer definition of the
 // pipeline, or its deletion: this one may be cut off from the API server for long. The number of redeliveries is
-// unlimited: another process takes the job, or this one reads the cluster.
+// unlimited: another process runs the job, or this one reads the cluster.
 func (r *Runner) checkObject(ctx context.Context, entry catalog.Entry) error {
 	if !r.Store.IsDoubted(entry.Key, entry.Object) {
 		return nil

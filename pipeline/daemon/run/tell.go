@@ -212,7 +212,7 @@ func (s *notices) logUnsent() {
 }
 
 // mergeNotifiedReceivers returns the receivers notified of a pipeline's newest run, according to the state and to this
-// process, and continues from there.
+// process, and continues with these.
 func (s *notices) mergeNotifiedReceivers(pipeline string, stored status.Told) status.Told {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ type Diff struct {
 
 // FileDiff is what a run changed in one file.
 type FileDiff struct {
-	// Target is the place, Path the file there.
+	// Target is the place, Path the file in it.
 	Target string `json:"target"`
 	Path   string `json:"path"`
 	// Kind is added, modified or deleted.

@@ -21,14 +21,14 @@ const (
 
 // Drift is what is known of changes by others to what a pipeline has published.
 type Drift struct {
-	// Found describes the current changes, "" if there are none.
+	// Found describes the current changes, "" for none.
 	Found string `json:"found,omitempty"`
 	// Repairs is how often it was put back lately, the last time at Repaired.
 	Repairs  int       `json:"repairs,omitempty"`
 	Repaired time.Time `json:"repaired,omitzero"`
 }
 
-// DriftFound returns the known changes by others, or "" if there are none.
+// DriftFound returns the known changes by others, or "" for none.
 func (s *State) DriftFound() string {
 	if s.Drift == nil {
 		return ""

@@ -21,7 +21,7 @@ type Head struct {
 	// Commit in full, Name the full name of the reference that it was found at.
 	Commit string `json:"commit"`
 	Name   string `json:"name,omitempty"`
-	// At is when it was found there.
+	// At is when it was found at the reference.
 	At time.Time `json:"at"`
 }
 

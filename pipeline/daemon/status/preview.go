@@ -18,8 +18,7 @@ const previewPrefix = "preview/"
 
 // Preview is what is known of one open pull request that is previewed, for the pipelines of one namespace.
 type Preview struct {
-	// Namespace is that of the pipelines, Repository is the target of the pull request, followed by its number
-	// there.
+	// Namespace is that of the pipelines, Repository is the target of the pull request, followed by its number in it.
 	Namespace  string `json:"namespace"`
 	Repository string `json:"repository"`
 	Number     int64  `json:"number"`

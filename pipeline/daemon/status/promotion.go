@@ -85,8 +85,8 @@ type Landed struct {
 	Settled bool `json:"settled,omitempty"`
 }
 
-// Group is the stored state of a group of results that share a pull request. Actions of people at the host are read
-// there.
+// Group is the stored state of a group of results that share a pull request. Actions of people are read from the host
+// instead.
 type Group struct {
 	// Head is its branch.
 	Head string `json:"head"`

@@ -35,7 +35,7 @@ type Registration struct {
 	Suspended bool `json:"suspended,omitempty"`
 	// Publish is where it publishes to.
 	Publish []v1alpha1.Publish `json:"publish,omitempty"`
-	// Left lists branches where it has published but no longer does, until its files there are removed or released.
+	// Left lists branches where it has published but no longer does, until its files on them are removed or released.
 	Left []v1alpha1.Publish `json:"left,omitempty"`
 	// Object is the newest version of the pipeline's object that any process has seen; the zero value for pipelines of files.
 	Object queue.ObjectVersion `json:"object,omitzero"`

@@ -47,7 +47,7 @@ type State struct {
 	// Publishing reports whether a run had begun to publish and has not recorded the outcome: the published output
 	// may be newer than this state.
 	Publishing bool `json:"publishing,omitempty"`
-	// Drift describes known changes by others, nil if there never were any.
+	// Drift describes known changes by others, nil if none was ever found.
 	Drift *Drift `json:"drift,omitempty"`
 	// Fingerprint of what is published.
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -225,7 +225,7 @@ func (s *State) Retrying() bool {
 }
 
 // Add prepends a run to the history and returns the runs that it pushed out. A failure that only repeats the last
-// one is counted there instead, unless that was over in between.
+// one is counted with that one instead, unless that was over in between.
 func (s *State) Add(r Run, keep int) (dropped []Run) {
 	last := r.Run
 	s.Status.LastRun = &last

@@ -24,7 +24,8 @@ const (
 	diffPrefix    = "diff/"
 )
 
-// Store reads and writes what is known of pipelines: their states, and by topic everything else. It is safe for concurrent use.
+// Store reads and writes what is known of pipelines: their states, and other facts by topic. It is safe for concurrent
+// use.
 type Store struct {
 	*records
 	*Notes

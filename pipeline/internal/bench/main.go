@@ -11,7 +11,7 @@
 //
 // The script for all applications is run for a sample of them, one after the other, and its time multiplied. With
 // -check the program fails if a target is missed: from event to pushed commit at most 0.5 times the script's time,
-// an event that touches nothing within 50 ms, all applications at least 8 times as fast as the script, and less
+// an event that affects no pipeline within 50 ms, all applications at least 8 times as fast as the script, and less
 // than 300 MB of memory in the daemon.
 //
 // With -helm it measures charts instead, beside helm template: the chart of a directory, one release of many, and

@@ -109,7 +109,7 @@ func (b *benchRun) sendEvent(d *testbed.Daemon, r *testbed.Repository, commit st
 	return err
 }
 
-// timeUnaffected returns the time from before sending an event that touches nothing to the decision that no
+// timeUnaffected returns the time from before sending an event that affects no pipeline to the decision that no
 // pipeline runs: it includes the webhook's answer, storing the event, fetching its commit and checking all
 // pipelines.
 func (b *benchRun) timeUnaffected(d *testbed.Daemon, r *testbed.Repository, text string) (time.Duration, error) {
@@ -141,7 +141,7 @@ func (b *benchRun) timePlanned(d *testbed.Daemon, r *testbed.Repository, text st
 	return e.At.Sub(begin), int(n), nil
 }
 
-// waitUntilQuiet waits until an event that touches nothing triggers no run: then no run is under way any more.
+// waitUntilQuiet waits until an event that affects no pipeline triggers no run: then no run is under way any more.
 func (b *benchRun) waitUntilQuiet(d *testbed.Daemon, r *testbed.Repository, text string) error {
 	for try := range 60 {
 		time.Sleep(pause)

@@ -62,7 +62,7 @@ func (b *benchRun) measureMany() error {
 	return b.reportUpgrade(u)
 }
 
-// idleRounds is the number of events that touch nothing sent after each upgrade.
+// idleRounds is the number of events without effect that are sent after each upgrade.
 const idleRounds = 10
 
 // upgradeOnce is one round.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo shows the pipeline on this machine, with a Git server and prerig serve on loopback: a push that is
-// rendered, one that changes nothing, and an upgrade of Istio over all applications as one commit. It needs git,
+// rendered, one without an effect, and an upgrade of Istio over all applications as one commit. It needs git,
 // and cleans up after itself.
 //
 //	go run ./pipeline/internal/demo [-prerig dist/prerig] [-apps 20]

@@ -38,7 +38,7 @@ type Host struct {
 	// Heads returns the newest commit of a branch, or "" for a missing one, from which no pull request can be
 	// opened. If nil, the repository has every branch.
 	Heads func(branch string) string
-	// Merging makes the commit that merges a pull request for Merger.Merge, and moves its base there. If nil,
+	// Merging makes the commit that merges a pull request for Merger.Merge, and moves its base to it. If nil,
 	// merging is rejected.
 	Merging func(r pullrequest.Request, method pullrequest.MergeMethod) (commit string, err error)
 

@@ -44,7 +44,7 @@ func ServeGit(root string) (*Git, error) {
 }
 
 // GitHandler serves the repositories below a directory, which it creates if necessary, with git's own http-backend,
-// for reading and writing. The standard error of git is appended to http-backend.log there.
+// for reading and writing. The standard error of git is appended to http-backend.log in that directory.
 func GitHandler(root string) (http.Handler, error) {
 	git, err := exec.LookPath("git")
 	if err != nil {

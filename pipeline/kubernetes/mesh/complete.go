@@ -113,8 +113,8 @@ func mergeIstio(imported, own *v1alpha1.Istio) *v1alpha1.Istio {
 }
 
 // revisionOf returns the revision that a name refers to: the name's own control plane, or the one that the revision
-// tag of that name points to. The tag default takes precedence over the control plane without a revision: istioctl
-// tag set default changes the webhooks of the latter to match nothing (istioctl/pkg/tag of Istio 1.31).
+// tag of that name points to. The tag default overrides the control plane without a revision: istioctl
+// tag set default changes the webhooks of the latter to match no object (istioctl/pkg/tag of Istio 1.31).
 func revisionOf(name string, objects []importer.Object) string {
 	tagged, own := "", false
 	for _, one := range objects {
@@ -139,7 +139,7 @@ func revisionOf(name string, objects []importer.Object) string {
 }
 
 // describeLostCompletion describes what an earlier policy had from the cluster and the current one lacks, or returns ""
-// if nothing is missing.
+// if it lacks no part.
 func describeLostCompletion(before, now *v1alpha1.InjectionPolicy) string {
 	if before.Spec.Istio == nil || now.Spec.Istio == nil {
 		return ""

@@ -40,7 +40,7 @@ const MemoryPrefix = "mesh/"
 // Completer completes policies. It is safe for concurrent use.
 type Completer struct {
 	Cluster Cluster
-	// Memory stores the last completed policies across restarts; nil stores nothing.
+	// Memory stores the last completed policies across restarts; nil stores none.
 	Memory Memory
 	Log    *slog.Logger
 

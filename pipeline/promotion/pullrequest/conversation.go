@@ -55,7 +55,7 @@ type Conversation interface {
 	// write call if the comment has that text already. A comment that a person has changed belongs to that person
 	// from then on.
 	Keep(ctx context.Context, number int64, c KeptComment) (Written, error)
-	// Finish prepends a final text to a comment that Keep has written. Without one it does nothing.
+	// Finish prepends a final text to a comment that Keep has written. Without one it has no effect.
 	Finish(ctx context.Context, number int64, c KeptComment) error
 	// SetStatus sets the status of the newest commit of a pull request.
 	SetStatus(ctx context.Context, in *Incoming, s CommitStatus) error

@@ -13,7 +13,7 @@ import (
 
 // Error is about a call that a host refused or did not answer. It never contains a credential.
 type Error struct {
-	// Server is the name of the host, Repository that of the repository there.
+	// Server is the name of the host, Repository that of the repository on it.
 	Server, Repository string
 	// Doing describes the request, such as "finding pull requests from a to b".
 	Doing string
@@ -25,7 +25,7 @@ type Error struct {
 	Temporary bool
 	// Wait is how long the host wants to be left alone, or 0 if unspecified.
 	Wait time.Duration
-	// Err is the cause if there was no usable answer.
+	// Err is the cause if no usable answer arrived.
 	Err error
 }
 

@@ -88,7 +88,7 @@ func basicAuthorization(userAndPassword string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(userAndPassword))
 }
 
-// bearerAuthorization uses a token, or the password if a secret for Git has the token there.
+// bearerAuthorization uses a token, or the password in which a secret for Git may have the token.
 func bearerAuthorization(c Credentials) func(r *http.Request) error {
 	token := c.Token
 	if token == "" {

@@ -68,7 +68,7 @@ type Host interface {
 	Find(ctx context.Context, head, base string) (*Request, error)
 	// Create opens a pull request. One that is open already is returned as it is, and is no error.
 	Create(ctx context.Context, head, base string, c Content) (*Request, error)
-	// Update writes the differences, and makes no write call if there are none.
+	// Update writes the differences, and makes no write call without one.
 	Update(ctx context.Context, number int64, c Content) (*Request, error)
 	// Close closes a pull request, with a comment unless that is "". One that is closed or merged already is no error, and gets no
 	// comment. The branch stays.

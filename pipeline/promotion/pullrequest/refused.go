@@ -129,8 +129,8 @@ func collectAnswerTexts(v any, under string, depth int, parts *[]string) {
 	}
 }
 
-// withoutCredentials removes what a request proves its sender with from an answer to it: a token of a GitHub App is
-// known only there.
+// withoutCredentials removes what a request proves its sender with from an answer to it: a token of a GitHub App is in
+// no other place.
 func withoutCredentials(request *http.Request, text string) string {
 	_, sent, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	_, password, _ := request.BasicAuth()

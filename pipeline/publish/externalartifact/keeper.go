@@ -95,7 +95,7 @@ type Current struct {
 	Archive []byte
 	// Objects are the identities of what it holds, nil where that is not known without the archive.
 	Objects []string
-	// Refused is the reason why writing is not allowed there, or nil if it is.
+	// Refused is the reason why writing is not allowed, or nil if it is.
 	Refused error
 }
 
@@ -260,7 +260,7 @@ func (k *Keeper) removeOldArchive(name string) {
 	delete(k.whole, name)
 }
 
-// Drift describes the differences from what was published with a digest, or returns "" if there are none.
+// Drift describes the differences from what was published with a digest, or returns "" without any.
 func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, error) {
 	now, err := k.objects.get(ctx, ref)
 	switch {

@@ -133,7 +133,7 @@ func explainServerError(doing string, ref Ref, err error) error {
 	return fmt.Errorf("%s ExternalArtifact %s: %w", doing, ref, err)
 }
 
-// getOrAdoptObject returns the object of a pipeline, and creates it or takes it over from one of its predecessors if it
+// getOrAdoptObject returns the object of a pipeline, and creates it or transfers it from one of its predecessors if it
 // has none. It returns ErrNotOwned for any other object.
 func (o objects) getOrAdoptObject(ctx context.Context, ref Ref, pipeline string, mine func(pipeline string) bool) (*object, error) {
 	now, err := o.get(ctx, ref)

@@ -29,7 +29,7 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 // Tidy searches for archives that are damaged or missing, and removes those that no object has named for as long as
-// Grace, as far as this process knows: a restart restarts the period. It removes nothing if the API server does not
+// Grace, as far as this process knows: a restart restarts the period. It removes none if the API server does not
 // answer, or does not allow the objects to be read, unless it confirms that their namespace was deleted.
 func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
 	all, err := k.archives.listArchivedObjects()

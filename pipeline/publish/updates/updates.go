@@ -25,7 +25,7 @@ type ObjectChecker interface {
 	CheckObjects(ctx context.Context, request render.GateRequest) (result.Results, error)
 }
 
-// Checker checks updates. The zero value checks nothing.
+// Checker checks updates. The zero value accepts all updates.
 type Checker struct {
 	// Validator answers with Kubernetes' own validation; nil where its program is not installed.
 	Validator gate.Validator
@@ -179,7 +179,7 @@ func requestFor(gates v1alpha1.Gates) render.GateRequest {
 	}
 	admission := gates.Admission
 	if admission == nil {
-		// What a policy would say is not asked for, other than that it rejects the change.
+		// Of policies, only rejections of the change are asked for.
 		request.Severities[gate.CodeNotEvaluated], request.Severities[gate.CodePolicyAudit] = "Off", "Off"
 		return request
 	}

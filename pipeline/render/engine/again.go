@@ -59,7 +59,7 @@ type compiledPolicies struct {
 	injector *fn.Injector
 }
 
-// policyCache caches policies by their text: reading one and parsing its templates takes longer than injecting a
+// policyCache caches policies by their text: reading one and parsing its templates is slower than injecting a
 // few pods. It must be used by one goroutine only.
 type policyCache struct {
 	kept []*compiledPolicies // the last used last

@@ -31,14 +31,15 @@ import (
 // kustomize applies the transformers of a kustomization in the middle of its work: after resources, generators,
 // components and builtin transformers of this kustomization, before everything of the kustomizations that use it, and
 // before hashes and name references are settled at the very end. Objects carry state at that point (former names, what
-// needs a hash) that is in no output. So there is no way to get the same result by rendering layers one after the other:
-// the function must run inside of kustomize, at that point, on kustomize's own objects.
+// needs a hash) that is in no output. So rendering layers one after the other cannot have the same result: the function
+// must run inside of kustomize, at that point, on kustomize's own objects.
 //
 // kustomize has such a place for its builtin transformers, also when plugins are disabled: an object of apiVersion
 // "builtin" is looked up in a table by its kind. The table belongs to an internal package, so it is reached by its linker
-// symbol. In the tree that kustomize sees, an object that names a function gets apiVersion "builtin" (its own one goes
-// into an annotation), and the table's entry for unknown kinds makes our transformer. Everything else of plugins stays
-// disabled by kustomize itself. A renderer has its own process and puts it in for each build, so this changes nothing for anybody else.
+// symbol. In the tree that kustomize sees, an object that names a function gets apiVersion "builtin" (its own one is
+// moved to an annotation), and the table's entry for unknown kinds makes our transformer. All other plugins stay
+// disabled by kustomize itself. A renderer has its own process and puts it in for each build, so this does not affect
+// other callers.
 //
 //go:linkname builtinTransformers sigs.k8s.io/kustomize/api/internal/plugins/builtinhelpers.TransformerFactories
 var builtinTransformers map[int]func() resmap.TransformerPlugin

@@ -41,7 +41,7 @@ type Options struct {
 	SkipSchemas, SkipAdmission bool
 	// Validated are the answers of Kubernetes' own validation about the objects, in their order; nil where it was not asked.
 	Validated []Validated
-	// UpdatesOnly checks the objects with Old as updates, and nothing else; the other objects only tell about the cluster.
+	// UpdatesOnly checks only the objects with Old, as updates; the other objects only describe the cluster.
 	UpdatesOnly bool
 	// PodSecurity is the level that namespaces without a label enforce, such as baseline or restricted:v1.34; empty for privileged.
 	PodSecurity string

@@ -28,7 +28,8 @@ func (o Object) Identity() Identity {
 	return Identity{group, ref.Kind, ref.Namespace, ref.Name}
 }
 
-// PairOld sets Old of the objects that are among the old ones and differ from them, and returns the old objects that are gone.
+// PairOld sets Old of the objects that are among the old ones and differ from them, and returns the old objects that
+// are missing now.
 func PairOld(objects, old []Object) (gone []Object) {
 	before := map[Identity]int{}
 	for i, o := range old {
@@ -52,8 +53,9 @@ func PairOld(objects, old []Object) (gone []Object) {
 	return gone
 }
 
-// comparableStates returns an object and its old state as they are compared. Of Secrets that SOPS has encrypted, digests stand for the
-// values: equal values are encrypted to equal text. The old state is nil if nothing differs, or what differs cannot be known.
+// comparableStates returns an object and its old state as they are compared. Of Secrets that SOPS has encrypted,
+// digests replace the values: equal values are encrypted to equal text. The old state is nil if the states are equal,
+// or the difference cannot be known.
 func comparableStates(value, old map[string]any) (map[string]any, map[string]any) {
 	if reflect.DeepEqual(value, old) {
 		return value, nil
@@ -159,7 +161,7 @@ func hasProblem(problems []ValidatedProblem, p ValidatedProblem, message bool) b
 	})
 }
 
-// Destroys returns what goes with an object that is deleted, in words, or "" for kinds that are alone.
+// Destroys returns what the deletion of an object also destroys, in words, or "" for kinds that are alone.
 func (i Identity) Destroys() string { return destroyed[i.Group+"/"+i.Kind] }
 
 var destroyed = map[string]string{

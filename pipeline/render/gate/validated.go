@@ -117,7 +117,7 @@ func problemsOf(answer validation.Answer) []ValidatedProblem {
 	return out
 }
 
-// markInjected marks the problems that were not there before.
+// markInjected marks the problems that are new.
 func markInjected(problems, before []ValidatedProblem) {
 	for i, p := range problems {
 		key := keyOf(p.Problem)

@@ -108,7 +108,7 @@ func cutUser(location string) (user, rest string) {
 }
 
 // splitRepository splits the path of a location between the repository and the directory in it: behind the element that follows _git, at
-// two slashes, behind .git, or else behind two elements; a repository in a file has all of them.
+// two slashes, behind .git, or otherwise behind two elements; a repository in a file has all of them.
 func splitRepository(location string, isFile bool) (repository, directory string, ok bool) {
 	if before, after, found := strings.Cut(location, "_git/"); found {
 		name, directory, _ := strings.Cut(after, "/")

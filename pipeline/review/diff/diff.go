@@ -5,7 +5,7 @@
 // read. It accesses only its arguments.
 //
 // A file is compared piece by piece, as a stream of documents keeps its documents and their order: lines that many
-// documents have in common cannot be matched across documents, and a document that did not change costs nothing.
+// documents have in common cannot be matched across documents, and a document that did not change has no cost.
 package diff
 
 import (
@@ -25,7 +25,7 @@ type Chunk struct {
 	Old, New []byte
 }
 
-// Unified returns the difference between the old and the new chunks of the file name, or nothing if they are equal.
+// Unified returns the difference between the old and the new chunks of the file name, empty if they are equal.
 // The file is named a/name and b/name in the header, as git does. Applying the script to the old bytes yields the
 // new ones.
 func Unified(name string, chunks []Chunk) []byte {

@@ -12,7 +12,7 @@
 //
 // Files that a pipeline owns on a branch at a path that it no longer publishes to are deleted by its next run, and
 // the comparison reports that. A branch or artifact that is no longer in spec.publish is not inspected: only the
-// daemon's state records that the pipeline has published there.
+// daemon's state records that the pipeline has published to it.
 //
 // A Comparison is complete; Text and Markdown shorten it and report what they omitted.
 package dryrun

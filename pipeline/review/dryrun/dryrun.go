@@ -25,7 +25,7 @@ type Renderer struct {
 	// Fetcher fetches, Builder renders.
 	Fetcher *source.Fetcher
 	Builder *build.Builder
-	// Secrets are for registries to compare with; nil means that there are none.
+	// Secrets are for registries to compare with; nil means none.
 	Secrets secret.Reader
 	// Artifacts has what is published as ExternalArtifacts; nil means that it is not known.
 	Artifacts *externalartifact.Keeper
@@ -39,7 +39,7 @@ type Renderer struct {
 	// Instead supplies the files of some sources of a pipeline by other means, or returns nil for those to fetch.
 	// It may be nil.
 	Instead func(e catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot
-	// Published returns what a result is compared with at a place, if that differs from what is published there. It
+	// Published returns what a result is compared with at a place, if that differs from what it holds. It
 	// may be nil.
 	Published func(ctx context.Context, e catalog.Entry, to v1alpha1.Publish) (publish.Holding, error)
 	// Results is a directory of earlier results, which counts as what is published; "" for none.
@@ -67,7 +67,7 @@ type Result struct {
 	Files map[string][]byte
 	// Gate is the reason why the result would be rejected.
 	Gate error
-	// Err is the reason why there is none.
+	// Err is the reason why the render failed.
 	Err error
 
 	compares bool // with what is published

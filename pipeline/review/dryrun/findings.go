@@ -28,7 +28,7 @@ func (c *Comparison) findings() (out result.Results) {
 	return out
 }
 
-// destroyedBy returns what the deletion of a change's objects takes along, or "" if it is only they that go.
+// destroyedBy returns what the deletion of a change's objects also destroys, or "" if it destroys only these.
 func destroyedBy(c group.Change) string {
 	if c.Kind != group.Deleted {
 		return ""

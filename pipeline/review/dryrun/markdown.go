@@ -68,7 +68,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	return err
 }
 
-// writeFindings writes findings about changes, as many as there is room for.
+// writeFindings writes findings about changes, as many as fit.
 func writeFindings(out *strings.Builder, findings result.Results) {
 	for i, one := range findings {
 		text := fmt.Sprintf("- %s\n", escapeMarkdown(cutText(one.String())))

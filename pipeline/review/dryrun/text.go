@@ -158,7 +158,7 @@ func (c *Comparison) comparedWith() (out []string) {
 	return out
 }
 
-// Problem returns an error with one line for each problem, or nil if there is none.
+// Problem returns an error with one line for each problem, or nil without problems.
 func (c *Comparison) Problem() error {
 	var lines []string
 	for _, p := range c.commonProblems() {

@@ -37,8 +37,8 @@ type attempt struct {
 	listed map[string]git.Refs
 	// unproven is why it is not known whether the head is a branch of the repository.
 	unproven error
-	// gone reports whether its record should be dropped, again whether it should restart at once.
-	gone, again bool
+	// dropped reports whether its record should be dropped, again whether it should restart at once.
+	dropped, again bool
 }
 
 // laterError is about something that may go well later.
@@ -159,7 +159,7 @@ func (a *attempt) saveState(ctx context.Context) bool {
 				if isPaused(&out) && out.NotBefore.Before(out.Ended.Add(pauseForks)) {
 					out.NotBefore = out.Ended.Add(pauseForks)
 				}
-			case a.gone, now == nil:
+			case a.dropped, now == nil:
 				return nil
 			case a.one.NotBefore.IsZero():
 				out.Wanted = time.Time{}
@@ -182,7 +182,7 @@ func (a *attempt) saveState(ctx context.Context) bool {
 func (a *attempt) reconcilePullRequest(ctx context.Context) error {
 	all := a.p.entriesOf(a.one)
 	if len(all) == 0 {
-		a.gone = true
+		a.dropped = true
 		return a.forgetFetchedCommits(ctx, 0)
 	}
 	if err := a.fetchPullRequest(ctx, all[0].Pipeline); err != nil {
@@ -190,7 +190,7 @@ func (a *attempt) reconcilePullRequest(ctx context.Context) error {
 			return err
 		}
 		a.log.Warn("a pull request is gone, or the credential may not see it", "error", err)
-		a.gone = true
+		a.dropped = true
 		return a.forgetFetchedCommits(ctx, 0)
 	}
 	if a.in.State != pullrequest.StateOpen {
@@ -326,7 +326,7 @@ func (a *attempt) finishClosedPreview(ctx context.Context, became string) error 
 			return err
 		}
 	}
-	a.gone = true
+	a.dropped = true
 	return a.forgetFetchedCommits(ctx, 0)
 }
 

@@ -267,7 +267,7 @@ func (p *Previewer) duePreviews(now time.Time) (out []*status.Preview) {
 	return out
 }
 
-// beginIfRoom records that a preview is under way, or returns nil if there is no room for it. Forks leave room for
+// beginIfRoom records that a preview is under way, or returns nil without room for it. Forks leave room for
 // others if the limit is more than one, and are stopped for them if it is not. They do not count against the limit of
 // the repository itself.
 func (p *Previewer) beginIfRoom(ctx context.Context, one *status.Preview) (*running, context.Context) {

@@ -72,7 +72,7 @@ func (p *Previewer) tooLarge() (out []*source.Fetcher) {
 
 // dropFork makes room for a pull request among the known ones of its repository: it drops the fork's pull request
 // that was previewed longest ago, because anyone who opens many must not keep those of the repository itself from
-// being previewed. It reports whether there is room now. Comments and statuses of the dropped pull request stay,
+// being previewed. It reports whether room is available now. Comments and statuses of the dropped pull request stay,
 // and an event about it brings it back.
 func (p *Previewer) dropFork(ctx context.Context, fresh *status.Preview) bool {
 	group := status.PreviewGroup(fresh.Namespace, fresh.Repository)

@@ -36,7 +36,7 @@ type Record struct {
 }
 
 // Audit records who did what: in the log, and in a file of JSON lines if one is configured. It is safe for
-// concurrent use. A nil Audit records nothing.
+// concurrent use. A nil Audit discards all records.
 type Audit struct {
 	log  *slog.Logger
 	file string

@@ -145,7 +145,7 @@ func chartLayer(manifest *v1.Manifest) (string, error) {
 }
 
 // maxRequests is how many requests one look at a registry may need: pages of tags, tokens and redirects. maxTags is how
-// many tags a repository may have: each is parsed as a version, which takes a hundred times as much memory.
+// many tags a repository may have: each is parsed as a version, which needs a hundred times as much memory.
 const maxRequests, maxTags = 200, 100_000
 
 // boundedTransport aborts a conversation that exceeds its limit of bytes or requests.

@@ -8,5 +8,5 @@
 // A Mirror is one long-lived bare repository for each URL. A fetch requests exactly one commit at depth one, sends
 // the server the commits that the mirror already has, and leaves out files that no render may read, if the server
 // supports that. Packs are bounded before their objects are inflated. A push sends the new objects and the expected
-// value of the branch; if the branch has another value, the push returns ErrMoved and changes nothing.
+// value of the branch; if the branch has another value, the push returns ErrMoved and leaves it unchanged.
 package git

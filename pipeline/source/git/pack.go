@@ -132,7 +132,7 @@ const (
 	parserCache, objectCost = 96 << 20, 320
 )
 
-// reserveUnpackMemory waits until a pack may be unpacked: for the memory that it needs, and, if it takes long, for its
+// reserveUnpackMemory waits until a pack may be unpacked: for the memory that it needs, and, if it is slow, for its
 // turn.
 func (p packSummary) reserveUnpackMemory(ctx context.Context, server string) (release func(), err error) {
 	memory := min(p.bytes, parserCache) + 3*p.largest + objectCost*int64(p.count)

@@ -73,7 +73,7 @@ func (p *Pattern) Match(a *Address) (fetch string, ok bool) {
 }
 
 // Best returns the index of the pattern that matches a repository most specifically, and the URL to fetch, or -1 if
-// none allows it. A single repository takes precedence over all below a path, and a longer path over a shorter one.
+// none allows it. A single repository is more specific than all below a path, and a longer path than a shorter one.
 func Best(patterns []Pattern, a *Address) (index int, fetch string) {
 	index = -1
 	best := -1

@@ -46,7 +46,7 @@ var errorTexts = map[transport.ErrorCode]string{
 // specification 1.1).
 const maxAnswer = 4 << 20
 
-// maxLayers bounds the layers of a manifest, the manifests of an index, and what else is listed in one.
+// maxLayers bounds the layers of a manifest, the manifests of an index, and the other lists in one.
 const maxLayers = 10_000
 
 // boundedAnswer fails where an answer is larger than it may be, or a manifest would be when it is decoded.

@@ -13,7 +13,7 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
-// decodedSize is how many times as much memory as bytes an answer takes at most, with what it is decoded to: short
+// decodedSize is the maximum ratio of the memory that an answer needs, with what it is decoded to, to its bytes: short
 // annotations are the worst.
 const decodedSize = 10
 

@@ -27,7 +27,7 @@ import (
 // history implements verify.History. It is safe for concurrent use.
 type history struct {
 	options Options
-	commits Commits // nil if there is only one state
+	commits Commits // nil for a single state
 	read    func(s *state, name string) ([]byte, error)
 	heads   map[verify.Ref]*verify.Workload
 

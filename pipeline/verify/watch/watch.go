@@ -70,9 +70,9 @@ type Watcher struct {
 
 	mu    sync.Mutex
 	found Found
-	// told holds the wrong pods that were reported last. Before the first report it is nil, as others may have been
+	// reported holds the wrong pods that were reported last. Before the first report it is nil, as others may have been
 	// reported before a restart.
-	told *string
+	reported *string
 	// seen are the newest commits of earlier looks, the newest first: the mirror need not have what is between them.
 	seen []git.Hash
 }
@@ -121,7 +121,7 @@ func (w *Watcher) Look(ctx context.Context) {
 	found.Wrong = len(report.Wrong())
 	w.setFound(found)
 	now := summaryOf(report)
-	if w.told != nil && now == *w.told {
+	if w.reported != nil && now == *w.reported {
 		return
 	}
 	w.log.Info("compared a cluster with what is committed", "cluster", w.cluster.Name, "commit", report.Commit.ID, "pods", len(report.Pods), "wrong", found.Wrong)
@@ -131,7 +131,7 @@ func (w *Watcher) Look(ctx context.Context) {
 			return
 		}
 	}
-	w.told = &now
+	w.reported = &now
 }
 
 func (w *Watcher) setFound(found Found) {

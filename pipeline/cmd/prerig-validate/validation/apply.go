@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// typeChecker reads objects as server-side apply does. Reading the types takes most of a second, so that it is done when one is
-// asked for.
+// typeChecker reads objects as server-side apply does. Reading the types lasts most of a second, so it is deferred
+// until one is needed.
 type typeChecker struct{ converter managedfields.TypeConverter }
 
-// check returns what server-side apply rejects of an object before anything else looks at it.
+// check returns what server-side apply rejects of an object before all other checks.
 func (c *typeChecker) check(text json.RawMessage) ([]Problem, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(text, &fields); err != nil {

@@ -27,9 +27,9 @@
 //   - apply: the object is read as the type of server-side apply, which rejects lists with duplicate keys and fields of a wrong type
 //     (ObjectToTyped of k8s.io/apimachinery/pkg/util/managedfields).
 //
-// "known" is false for kinds that the release does not have, or that are never stored: nothing was checked. "error" is set if
-// the request is malformed or beyond a limit; the object was not checked then either. An object that the API server cannot read into the type of its
-// kind has one problem, of [TypeUndecodable].
+// "known" is false for kinds that the release does not have, or that are never stored: the object was not checked.
+// "error" is set if the request is malformed or beyond a limit; the object was not checked then either. An object that
+// the API server cannot read into the type of its kind has one problem, of [TypeUndecodable].
 //
 // A "type" is one of the API server's causes, such as FieldValueRequired, FieldValueInvalid, FieldValueDuplicate, FieldValueNotFound,
 // FieldValueForbidden, FieldValueNotSupported, FieldValueTooLong, FieldValueTooMany and FieldValueTypeInvalid. A change of an immutable field
@@ -39,6 +39,6 @@
 //
 // # Limits
 //
-// A line of the input is at most [MaxLine] bytes, an answer has at most [MaxProblems] problems, and a request may take [MaxTime]; if it
-// takes longer, the program reports that and ends.
+// A line of the input is at most [MaxLine] bytes, an answer has at most [MaxProblems] problems, and a request may take
+// [MaxTime]; if it needs longer, the program reports that and ends.
 package validation

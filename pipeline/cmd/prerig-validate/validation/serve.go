@@ -98,7 +98,7 @@ func readLine(reader *bufio.Reader) (line []byte, tooLong bool, err error) {
 	}
 }
 
-// answerInTime answers a request. It returns an error if that takes too long.
+// answerInTime answers a request. It returns an error after [MaxTime].
 func answerInTime(v *Validator, line []byte, tooLong bool) (Answer, error) {
 	if tooLong {
 		return Answer{Error: fmt.Sprintf("the request has more than %d bytes", MaxLine)}, nil

@@ -44,14 +44,14 @@ func prepareServiceCreate(service *core.Service) []Problem {
 	return problemsOfList(errs)
 }
 
-// Addresses that stand for those that a cluster has allocated, which are not known.
+// Placeholders for the addresses that a cluster has allocated, which are not known.
 const (
 	allocatedIPv4 = "10.255.255.254"
 	allocatedIPv6 = "fd00:ffff:ffff::fffe"
 )
 
-// allocateClusterIPs gives a Service that names no address what a cluster would have allocated. next is what is applied after it: if that
-// names an address, it may be the allocated one.
+// allocateClusterIPs adds to a Service that names no address what a cluster would have allocated. next is what is
+// applied after it: if that names an address, it may be the allocated one.
 func allocateClusterIPs(service, next *core.Service) {
 	spec := &service.Spec
 	if spec.Type == core.ServiceTypeExternalName || spec.ClusterIP != "" || len(spec.ClusterIPs) > 0 {
@@ -81,7 +81,7 @@ func allocateClusterIPs(service, next *core.Service) {
 	}
 }
 
-// isAboutAllocated reports whether a problem quotes an address that stands for an unknown one: the problem follows from another one.
+// isAboutAllocated reports whether a problem quotes a placeholder: the problem follows from another one.
 func isAboutAllocated(p Problem) bool {
 	return strings.Contains(p.Message, allocatedIPv4) || strings.Contains(p.Message, allocatedIPv6)
 }

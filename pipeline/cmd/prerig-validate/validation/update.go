@@ -141,8 +141,8 @@ func (s *stored) store(next runtime.Object) {
 	}
 }
 
-// keepPullPolicies gives the containers of a Pod that name no pull policy, neither now nor before, the policy that their first image gave
-// them: applying another image does not change it.
+// keepPullPolicies sets the default of their first image in containers of a Pod that name no pull policy, neither now
+// nor before: applying another image does not change the policy.
 func keepPullPolicies(next, old runtime.Object, nextText, oldText json.RawMessage) {
 	pod, isPod := next.(*core.Pod)
 	before, wasPod := old.(*core.Pod)
@@ -353,7 +353,7 @@ func differencesOfMaps(prefix string, a, b map[string]any, at []string) [][]stri
 	return out
 }
 
-// valueAt returns the value at the segments of a path, nil where there is none.
+// valueAt returns the value at the segments of a path, nil if the path does not exist.
 func valueAt(value any, path []string) any {
 	for _, segment := range path {
 		key := strings.TrimPrefix(segment, ".")

@@ -36,7 +36,7 @@ type stored struct {
 	ctx      context.Context
 }
 
-// errUnknownKind is that nothing is known of a kind.
+// errUnknownKind is returned for a kind that is not known.
 var errUnknownKind = errors.New("the release does not store the kind")
 
 // undecodableError is that an object cannot be read into the type of its kind.
@@ -128,7 +128,7 @@ func (v *Validator) decode(text json.RawMessage, namespace, verb string) (*store
 	return s, nil
 }
 
-// strategy returns the strategy of a kind, nil if there is none.
+// strategy returns the strategy of a kind, nil if the kind has none.
 func (v *Validator) strategy(kind schema.GroupKind) strategy {
 	if v.strategies == nil {
 		v.strategies = map[schema.GroupKind]strategy{}

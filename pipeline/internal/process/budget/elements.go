@@ -9,7 +9,7 @@ import "fmt"
 // type that it is decoded into, so that a bound on the bytes of an answer bounds its memory only together with this
 // one. A text that is no JSON is left to what decodes it.
 type Elements struct {
-	// Most is how many there may be.
+	// Most is the limit of their number.
 	Most int
 
 	inList          []bool // of each object and list around the current position, whether it is a list

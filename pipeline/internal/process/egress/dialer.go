@@ -33,7 +33,7 @@ func (e *RefusedError) Error() string {
 }
 
 // IsRefused reports whether an error is about an address that must not be connected to, or a URL that must not be
-// read: a retry changes nothing.
+// read: a retry fails again.
 func IsRefused(err error) bool {
 	var refused *RefusedError
 	return errors.As(err, &refused) || isOutOfReach(err)

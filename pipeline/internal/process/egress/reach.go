@@ -12,7 +12,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// OutOfReachError is returned for a URL that may not be read on behalf of its users. A retry changes nothing.
+// OutOfReachError is returned for a URL that may not be read on behalf of its users. A retry fails again.
 type OutOfReachError struct{ Host, Whose, Setting string }
 
 // Error names who can allow it. It does not include the whole URL, which a redirect may have made.

@@ -24,7 +24,7 @@ func WithPermit(ctx context.Context, p Permit) context.Context {
 	return context.WithValue(ctx, permitKey{}, p)
 }
 
-// NotPermittedError is returned for a redirect to a URL that must not be requested. A retry changes nothing.
+// NotPermittedError is returned for a redirect to a URL that must not be requested. A retry fails again.
 type NotPermittedError struct{ Host string }
 
 // Error omits the URL, which a server has chosen.
@@ -35,7 +35,7 @@ func (e *NotPermittedError) Error() string {
 
 // PerRequest returns a transport that checks each redirect where it is requested: a URL that a server has chosen is
 // subject to the same rules as one that a pipeline names. The error is an *[OutOfReachError] or that of the permit,
-// and nothing is sent then.
+// and no request is sent then.
 func PerRequest(next http.RoundTripper) http.RoundTripper { return perRequest{next} }
 
 type perRequest struct{ next http.RoundTripper }

@@ -31,7 +31,7 @@ type Value[T any] struct {
 }
 
 // Open reads the files for the first time. name describes their content, for the log. read returns everything that
-// parse needs, so that equal bytes mean that nothing changed. The error is that of read or parse.
+// parse needs, so that equal bytes mean no change. The error is that of read or parse.
 func Open[T any](name string, log *slog.Logger, read func() ([]byte, error), parse func([]byte) (T, error)) (*Value[T], error) {
 	v := &Value[T]{name: name, read: read, parse: parse, log: log, looked: time.Now()}
 	if err := v.reloadIfChanged(); err != nil {

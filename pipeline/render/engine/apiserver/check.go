@@ -98,7 +98,7 @@ func (c *checker) addFieldFinding(o gate.Object, code string, path []any, messag
 	}
 }
 
-// addAtMost adds a finding that is no more severe than the given severity.
+// addAtMost adds a finding with at most the severity most.
 func (c *checker) addAtMost(o gate.Object, code string, most result.Severity, path []any, message string) {
 	severity := c.severities.Of(code)
 	switch {
@@ -171,7 +171,7 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 	c.checkUndescribed(o, group)
 }
 
-// checkUndescribed checks the metadata of a kind that nothing describes: it is the same for all kinds.
+// checkUndescribed checks the metadata of a kind without a description: it is the same for all kinds.
 func (c *checker) checkUndescribed(o gate.Object, group string) {
 	if !c.checkMetadataTypes(o) {
 		return

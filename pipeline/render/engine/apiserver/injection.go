@@ -149,7 +149,7 @@ func repositoryOf(image string) string {
 	return image
 }
 
-// named returns the element of a list with a name, and its position, which is -1 if there is none.
+// named returns the element of a list with a name, and its position, which is -1 if the list has none.
 func named(v any, name string) (map[string]any, int) {
 	list, _ := v.([]any)
 	for i, item := range list {

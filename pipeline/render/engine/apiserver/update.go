@@ -79,7 +79,7 @@ func (c *checker) addRejectedUpdate(o gate.Object, path []any, message string) {
 	}
 	text := "the API server rejects the change: " + message + "; " + howToChange(o)
 	if spec, _ := o.Old["spec"].(map[string]any); o.Ref().Kind == "Job" && spec["ttlSecondsAfterFinished"] != nil {
-		// The Job may be gone by then.
+		// The Job may be deleted by then.
 		c.addAtMost(o, gate.CodeUpdateRejected, result.Warning, path, text+"; once the old Job has been deleted by its ttlSecondsAfterFinished it is accepted")
 		return
 	}
@@ -152,7 +152,7 @@ func changedFields(o gate.Object) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// immutableValue is the value in front of what the API server says about it.
+// immutableValue is the value in front of the API server's explanation.
 var immutableValue = lazyregexp.New(`(?s)^Invalid value: .*: `)
 
 // updateMessage returns the API server's message without the value, which is that of the file.
@@ -227,7 +227,8 @@ func (c *checker) validateCustomUpdate(ctx context.Context, object, old map[stri
 	return errs
 }
 
-// waitsForValues reports whether the change of a field is only in values that a later tool fills in, so that nothing is known of it.
+// waitsForValues reports whether the change of a field is only in values that a later tool fills in, so that the change
+// is unknown.
 func waitsForValues(o gate.Object, path []any) bool {
 	var value, old any = o.Value, o.Old
 	for _, key := range path {

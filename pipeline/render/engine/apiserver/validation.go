@@ -56,7 +56,7 @@ func (c *checker) isValidated(o gate.Object) bool {
 	return ok
 }
 
-// isDuplicate reports whether problems say of an entry of a list that it is there twice.
+// isDuplicate reports whether problems report an entry of a list as a duplicate.
 func isDuplicate(problems []gate.ValidatedProblem, list []any, o gate.Object) bool {
 	name := workload.FieldString(list)
 	return slices.ContainsFunc(problems, func(p gate.ValidatedProblem) bool {

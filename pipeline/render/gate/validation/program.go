@@ -28,7 +28,7 @@ type Program struct {
 	Command []string
 }
 
-// Beside returns the program in the directory of another one, such as that of prerig, and whether it is there.
+// Beside returns the program in the directory of another one, such as that of prerig, and whether it exists.
 func Beside(executable string) (Program, bool) {
 	if real, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = real
@@ -44,7 +44,7 @@ func Beside(executable string) (Program, bool) {
 	return Program{Command: []string{path}}, true
 }
 
-// Installed returns the program in the directory of the running one, and whether it is there.
+// Installed returns the program in the directory of the running one, and whether it exists.
 func Installed() (Program, bool) {
 	self, err := os.Executable()
 	if err != nil {
@@ -179,7 +179,7 @@ type limitedBuffer struct {
 	left   int
 }
 
-// Write keeps what there is room for, and never fails.
+// Write keeps what fits, and never fails.
 func (b *limitedBuffer) Write(text []byte) (int, error) {
 	n := min(len(text), b.left)
 	b.buffer.Write(text[:n])

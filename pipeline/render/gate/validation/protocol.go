@@ -21,7 +21,7 @@ const (
 	Apply Operation = "apply"
 )
 
-// Types of problems that callers tell apart. All others are causes of the API server, such as FieldValueInvalid.
+// Types of problems that callers distinguish. All others are causes of the API server, such as FieldValueInvalid.
 const (
 	TypeUndecodable = "Undecodable"
 	TypeImmutable   = "FieldValueImmutable"

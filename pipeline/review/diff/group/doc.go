@@ -10,5 +10,5 @@
 // without them than with them, a placeholder replaces the value: <name>. A change that only one object has is
 // always shown unchanged. Runs that the same objects have are one Change. Values of Secrets are hidden.
 //
-// The package works on values only, and omits nothing.
+// The package works on values only, and omits no change.
 package group

@@ -44,7 +44,7 @@ type objectText struct {
 
 // New returns a unit of one object that differs, nil on the side where it does not exist. If only is not nil, the
 // changed lines are those that it accepts, "-" lines by their number in the old text and "+" lines by that in the
-// new one; New returns nil if there are none.
+// new one; New returns nil without such lines.
 func New(path string, object manifest.Meta, old, now []byte, only func(sign byte, number int) bool) *Unit {
 	u := &Unit{Path: path, Name: object.Kind + " " + qualifiedName(object), Kind: kindOf(old != nil, now != nil), object: object, old: old, now: now}
 	if u.findRuns(only); len(u.runs) == 0 {

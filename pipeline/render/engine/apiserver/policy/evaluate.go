@@ -183,12 +183,12 @@ func (e evaluation) evaluateRequest(ctx context.Context) []Decision {
 		v.secret = v.secret || isSecret(e.param.GetObjectKind().GroupVersionKind())
 	}
 	c := p.compileVariant(s.cluster.Minor, v)
-	if len(c.openValidations) > 0 && (c.matcher == nil || c.matcher.Match(ctx, attributes, e.param, nobody{}).Matches) {
+	if len(c.openValidations) > 0 && (c.matcher == nil || c.matcher.Match(ctx, attributes, e.param, unusedAuthorizer{}).Matches) {
 		for _, i := range c.openValidations {
 			s.recordPolicyGap(Gap{Policy: p.Name, Path: fmt.Sprintf("spec.validations[%d].expression", i), Reason: p.reads.validations[i].describeUnknownReads(v)}, r)
 		}
 	}
-	result := c.validator.Validate(ctx, e.resource, attributes, e.param, namespace, celconfig.RuntimeCELCostBudget, nobody{})
+	result := c.validator.Validate(ctx, e.resource, attributes, e.param, namespace, celconfig.RuntimeCELCostBudget, unusedAuthorizer{})
 	var out []Decision
 	for i, d := range result.Decisions {
 		if d.Action != validating.ActionDeny {
@@ -274,10 +274,10 @@ func (r read) describeUnknownReads(v variant) string {
 	return strings.Join(out, ", and ")
 }
 
-// nobody is an authorizer for expressions that never call it.
-type nobody struct{}
+// unusedAuthorizer is an authorizer for expressions that never call it.
+type unusedAuthorizer struct{}
 
 // Authorize has no opinion.
-func (nobody) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+func (unusedAuthorizer) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 	return authorizer.DecisionNoOpinion, "", nil
 }
