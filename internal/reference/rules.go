@@ -16,7 +16,7 @@ func gateRulesPage() string {
 	var b strings.Builder
 	beginPage(&b, "Gate rules", "What `prerig gate`, and a pipeline with [`spec.gates`](../render-pipeline.md#specgates), find in objects as a cluster would see them:\n"+
 		"why it matters, and what to do. `--rule CODE=SEVERITY`, or `rules` in a pipeline, sets a severity or switches a rule off.\n"+
-		"[Gates](../gate.md) says how they look, and what only a cluster can say.")
+		"[Gates](../gate.md) describes how they work, and what only a cluster can check.")
 	for _, rule := range gate.Rules() {
 		fmt.Fprintf(&b, "\n## %s\n\n**%s.** Severity: %s.\n\n%s\n\n*What to do.* %s\n",
 			rule.Code, escaper.Replace(rule.Title), rule.Severity, escaper.Replace(rule.Why), escaper.Replace(rule.Change))
@@ -27,7 +27,7 @@ func gateRulesPage() string {
 // reasonsPage describes the reasons of conditions.
 func reasonsPage() string {
 	var b strings.Builder
-	beginPage(&b, "Reasons", "What the condition `Ready` of a pipeline or a policy says, in `prerig status -o json`, on the page, and in the status of objects of a cluster.\n"+
+	beginPage(&b, "Reasons", "The reasons of the condition `Ready` of a pipeline or a policy, in `prerig status -o json`, on the page, and in the status of objects of a cluster.\n"+
 		"The message beside it names the object, the field or the server. A run that fails or is refused leaves what is published as it is.")
 	for _, reason := range pipelineapi.Reasons() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s: `%s`. %s\n\n*What to do.* %s\n", reason.Name, reason.Condition, reason.Status, reason.Means, reason.Change)
@@ -46,5 +46,5 @@ const otherResults = `
 
 ## Other errors
 
-What has no code says in its own text which object, field, file and line is wrong, and what to do. The [exit code](../cli.md) is 2.
+An error without a code names the object, the field, the file and the line in its text, and the fix. The [exit code](../cli.md) is 2.
 `

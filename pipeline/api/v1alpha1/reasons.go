@@ -46,7 +46,7 @@ var reasons = []Reason{
 	{
 		ReasonBuildFailed, "`Ready`", "False",
 		"The source was read, but no objects could be made of it: kustomize, Helm, a policy or a workload is wrong, or a limit was reached.",
-		"Run `prerig render --source . NAME` in a checkout of the source: it fails in the same way. The daemon goes on with the next commit.",
+		"Run `prerig render --source . NAME` in a checkout of the source: it fails in the same way. The daemon continues with the next commit.",
 	},
 	{
 		ReasonGateClosed, "`Ready`", "False",
@@ -56,17 +56,17 @@ var reasons = []Reason{
 	{
 		ReasonPublishFailed, "`Ready`", "False",
 		"The result could not be written: no right to push, a protected branch, files that no pipeline has written, or a registry that refused it.",
-		"Give the secret the right to write, or set `adopt` to take over files that are there. The daemon tries again by itself.",
+		"Grant the secret the right to write, or set `adopt` to take over existing files. The daemon tries again by itself.",
 	},
 	{
 		ReasonDrifted, "`Ready`", "False",
-		"Others have changed what is published, and `spec.drift` says to report it only.",
+		"Others have changed what is published, and `spec.drift` only reports it.",
 		"Take the change back, bring it into the source, or run `prerig reconcile --force NAME` to write the result again.",
 	},
 	{
 		ReasonSuspended, "`Ready`", "Unknown",
-		"The pipeline was suspended before it has ever run, so that nothing is published.",
-		"Nothing, or `prerig resume NAME`, or `suspend: false` in the object.",
+		"The pipeline was suspended before it has ever run, so that it has no published files.",
+		"Run `prerig resume NAME`, or `suspend: false` in the object.",
 	},
 	{
 		ReasonRemoving, "`Ready`", "False",
@@ -75,18 +75,18 @@ var reasons = []Reason{
 	},
 	{
 		ReasonRemovalHeld, "`Ready`", "False",
-		"The pipeline is being deleted, and its removal waits for a person: too many pipelines went at once, or nothing is known of what it owns.",
+		"The pipeline is being deleted, and its removal waits for a person: too many pipelines were deleted at once, or its files are not known.",
 		"Confirm with `prerig remove`, or take the finalizer away to leave the files where they are: [backup](../kubernetes.md).",
 	},
 	{
 		ReasonSnapshotKept, "`Ready`", "True",
-		"A policy says `from: Cluster`, and the cluster cannot be read, or lists nothing of what there was: what was read before stays in use.",
+		"A policy has `from: Cluster`, and the cluster cannot be read, or no longer lists what it listed before: what was read before stays in use.",
 		"Look whether the API server answers and the daemon may list what the message names. It is read again by itself.",
 	},
 	{
 		ReasonClusterUnknown, "`Ready`", "False",
-		"A policy says `from: Cluster`, and what it needs of the cluster has never been read.",
-		"Give the daemon the role of `deploy/components/mesh`, and look whether the control plane that the policy names is there.",
+		"A policy has `from: Cluster`, and what it needs of the cluster has never been read.",
+		"Bind the daemon to the role of `deploy/components/mesh`, and check that the control plane that the policy names exists.",
 	},
 }
 

@@ -63,7 +63,7 @@ var rules = []Rule{
 	{
 		CodeUnknownField, "A field that the kind does not have", result.Error,
 		"The API server refuses it where fields are validated strictly, as kubectl asks for, and drops it silently elsewhere.",
-		"Correct the name, or move the field to where it belongs; --kubernetes-version says which version is meant.",
+		"Correct the name, or move the field to where it belongs; --kubernetes-version selects the version.",
 	},
 	{
 		CodeWrongType, "A value of a wrong type", result.Error,
@@ -83,7 +83,7 @@ var rules = []Rule{
 	{
 		CodeMetadata, "A name, label or annotation that is not valid", result.Error,
 		"The API server refuses the object.",
-		"Correct the metadata as the message says.",
+		"Correct the metadata as the message describes.",
 	},
 	{
 		CodeUnservedKind, "A kind that the version of Kubernetes does not have", result.Error,
@@ -92,13 +92,13 @@ var rules = []Rule{
 	},
 	{
 		CodeUndescribedKind, "A custom resource without its definition", result.Warning,
-		"Nothing tells what is valid for it, so that only its metadata was checked.",
-		"Give its CustomResourceDefinition among the objects, or in a directory that --crds names.",
+		"No schema describes it, so only its metadata was checked.",
+		"Add its CustomResourceDefinition to the objects, or to a directory that --crds names.",
 	},
 	{
 		CodeCustomRule, "A custom resource breaks a rule of its definition", result.Error,
 		"The API server evaluates the x-kubernetes-validations of the definition, and refuses the object.",
-		"Change the object as the message says.",
+		"Change the object as the message describes.",
 	},
 	{
 		CodeInvalidDefinition, "A CustomResourceDefinition that is not valid", result.Error,
@@ -108,7 +108,7 @@ var rules = []Rule{
 	{
 		CodeInvalid, "Kubernetes' own validation rejects it", result.Error,
 		"The API server rejects the object.",
-		"Change the field as the message says.",
+		"Change the field as the message describes.",
 	},
 	{
 		CodeNotAppliable, "Server-side apply rejects it", result.Warning,
@@ -122,21 +122,21 @@ var rules = []Rule{
 	},
 	{
 		CodeUpdateRejected, "A change that the API server rejects", result.Error,
-		"The field cannot change in an object that exists, or a rule of the definition forbids the change. Flux and Argo CD then apply nothing of what is beside the object.",
-		"Take the change back, give the object another name, delete it first, or let it be replaced: " + fn.HowToReplace + ".",
+		"The field cannot change in an object that exists, or a rule of the definition forbids the change. Flux and Argo CD then apply none of the objects beside it.",
+		"Take the change back, rename the object, delete it first, or let it be replaced: " + fn.HowToReplace + ".",
 	},
 	{
 		CodeUpdateReplaced, "An object that is deleted and created again", result.Info,
 		"The API server rejects the change, and an annotation of the object has Flux or Argo CD replace it. What belongs to the old object is lost.",
-		"Nothing has to be changed if that is meant; otherwise remove the annotation and take the change back.",
+		"No change is necessary if that is intended; otherwise remove the annotation and take the change back.",
 	},
 	{
 		CodeUpdateIgnored, "A change without effect", result.Warning,
-		"The API server accepts the object and keeps the old value, so that the cluster is not what the file says.",
+		"The API server accepts the object and keeps the old value, so that the cluster differs from the file.",
 		"Keep the old value in the file, or delete the object first.",
 	},
 	{
-		CodeUpdateDeletes, "A deletion that takes other objects or data along", result.Warning,
+		CodeUpdateDeletes, "A deletion that also deletes other objects or data", result.Warning,
 		"With a Namespace everything in it is deleted, with a CustomResourceDefinition every object of its kind, and with a claim or volume maybe the data.",
 		"Keep the object, or exclude it from pruning, unless that is meant.",
 	},
@@ -148,47 +148,47 @@ var rules = []Rule{
 	{
 		CodePolicyDenied, "A ValidatingAdmissionPolicy denies it", result.Error,
 		"The API server refuses the object, or the pods that a controller makes of it.",
-		"Change the object as the message of the policy says.",
+		"Change the object as the message of the policy describes.",
 	},
 	{
 		CodePolicyWarning, "A ValidatingAdmissionPolicy warns of it", result.Warning,
-		"The API server takes the object and warns whoever applies it.",
-		"Change the object as the message of the policy says.",
+		"The API server accepts the object and warns the client that applies it.",
+		"Change the object as the message of the policy describes.",
 	},
 	{
 		CodePolicyAudit, "A ValidatingAdmissionPolicy notes it", result.Info,
-		"The API server takes the object and notes in its audit log what is wrong.",
-		"Change the object as the message of the policy says.",
+		"The API server accepts the object and records the violation in its audit log.",
+		"Change the object as the message of the policy describes.",
 	},
 	{
 		CodeNotEvaluated, "An admission policy that cannot be evaluated here", result.Warning,
-		"Nobody has looked: the cluster may refuse the object.",
-		"Give what the message names: Namespaces and parameters in a directory that --policies names, who applies the objects with --as.",
+		"The policy was not evaluated: the cluster may refuse the object.",
+		"Supply what the message names: Namespaces and parameters in a directory that --policies names, the user that applies the objects with --as.",
 	},
 	{
 		CodeInvalidPolicy, "An admission policy or binding that is not valid", result.Error,
 		"The API server refuses the policy, so that it is not evaluated.",
-		"Correct the policy; --kubernetes-version says which version's functions its expressions may use.",
+		"Correct the policy; --kubernetes-version selects the version whose functions its expressions may use.",
 	},
 	{
 		CodePolicyTypes, "An admission policy reads what its kinds do not have", result.Warning,
-		"The API server takes the policy and says so in its status; the expression fails when it is evaluated.",
+		"The API server accepts the policy and reports this in its status; the expression fails when it is evaluated.",
 		"Correct the name of the field, or test for it with has().",
 	},
 	{
 		CodeSecurityEnforce, "A pod violates the enforced Pod Security level", result.Error,
 		"The API server refuses the pod; a workload has no pods then.",
-		"Set the security context as the message says, or choose another level for the namespace.",
+		"Set the security context as the message describes, or choose another level for the namespace.",
 	},
 	{
 		CodeSecurityWarn, "A pod violates the Pod Security level that is warned of", result.Warning,
-		"The API server takes the pod and warns whoever applies it.",
-		"Set the security context as the message says.",
+		"The API server accepts the pod and warns the client that applies it.",
+		"Set the security context as the message describes.",
 	},
 	{
 		CodeSecurityAudit, "A pod violates the Pod Security level that is noted", result.Info,
-		"The API server takes the pod and notes in its audit log what is wrong.",
-		"Set the security context as the message says.",
+		"The API server accepts the pod and records the violation in its audit log.",
+		"Set the security context as the message describes.",
 	},
 	{
 		CodeSecurityLabels, "A Pod Security label that is not valid", result.Error,

@@ -146,7 +146,7 @@ func compareRenders(manifests []Manifest, errOurs error, theirs string, errTheir
 	switch {
 	case errOurs != nil && errTheirs != nil:
 		return "refused by both", strings.TrimPrefix(errOurs.Error(), "rendering the chart chart: ")
-	case errOurs != nil && strings.Contains(errOurs.Error(), "each render would give something else"):
+	case errOurs != nil && strings.Contains(errOurs.Error(), "each render would have another result"):
 		return "not a function of its values", strings.TrimPrefix(errOurs.Error(), "rendering the chart chart: ")
 	case errOurs != nil:
 		return "different: refused by Prerig", errOurs.Error()

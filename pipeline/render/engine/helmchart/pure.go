@@ -87,8 +87,8 @@ func (c *impureCalls) recordImpureCall(name string) (int, error) {
 
 // explainImpureRejection explains why a call is rejected, and how to fix it.
 func (c *impureCalls) explainImpureRejection(name string) string {
-	return fmt.Sprintf("%s %s, so that each render would give something else; "+
-		"give the chart a value that makes the call unnecessary, or set %s", name, purposes[name], c.nameField("impure"))
+	return fmt.Sprintf("%s %s, so that each render would have another result; "+
+		"set a value of the chart that makes the call unnecessary, or set %s", name, purposes[name], c.nameField("impure"))
 }
 
 // madeUpText returns a text for a variant, "" for the empty one.

@@ -171,7 +171,7 @@ func TestImpureFunctions(t *testing.T) {
 			release.Values["used"] = true
 			_, err := Render(context.Background(), sourceOf(t, files), release, Options{})
 			if err == nil || !strings.Contains(err.Error(), "apps/shop/templates/_help.tpl:2:") || !strings.Contains(err.Error(), "apps/shop/templates/b.yaml:5:") ||
-				!strings.Contains(err.Error(), "so that each render would give something else") {
+				!strings.Contains(err.Error(), "so that each render would have another result") {
 				t.Errorf("a call with effect: %v", err)
 			}
 			release.Impure = v1alpha1.ImpureEmpty
