@@ -5,6 +5,7 @@ package style
 
 import (
 	"fmt"
+	"go/ast"
 	"go/token"
 	"os"
 	"path/filepath"
@@ -37,12 +38,14 @@ type wordUse struct {
 	line  string
 }
 
-// eachCommentLine calls visit for each line of the comments of all files without tests, quotations removed.
+// eachCommentLine calls visit for each line of the comments of all files without tests, quotations and the file's exported identifiers
+// removed.
 func (t *Tree) eachCommentLine(visit func(position token.Position, line string)) {
 	for _, source := range t.Sources {
 		if source.Test {
 			continue
 		}
+		identifiers := exportedIdentifiers(source.File)
 		for _, group := range source.File.Comments {
 			for _, comment := range group.List {
 				position := t.Set.Position(comment.Pos())
@@ -52,11 +55,30 @@ func (t *Tree) eachCommentLine(visit func(position token.Position, line string))
 					}
 					at := position
 					at.Line += offset
-					visit(at, quoted.ReplaceAllString(line, ""))
+					visit(at, identifierPattern.ReplaceAllStringFunc(quoted.ReplaceAllString(line, ""), func(word string) string {
+						if identifiers[word] {
+							return ""
+						}
+						return word
+					}))
 				}
 			}
 		}
 	}
+}
+
+var identifierPattern = regexp.MustCompile(`\b[A-Z]\w*`)
+
+// exportedIdentifiers returns the exported identifiers that a file declares or uses.
+func exportedIdentifiers(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if identifier, ok := node.(*ast.Ident); ok && identifier.IsExported() {
+			names[identifier.Name] = true
+		}
+		return true
+	})
+	return names
 }
 
 // listedWords returns the uses of countedWords in comments.
