@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
@@ -63,41 +62,13 @@ func (v *Validator) update(r Request) (problems []Problem, ignored []string, err
 	if err != nil {
 		return nil, nil, err
 	}
-	problems = append(slices.DeleteFunc(problems, isAboutAllocated), repeatedSecrets(old.object, next.object)...)
+	problems = slices.DeleteFunc(problems, isAboutAllocated)
 	markImmutable(problems)
 	left, err := fieldsOf(next.object, next.kind)
 	if err != nil {
 		return nil, nil, err
 	}
 	return problems, ignoredChanges(inCluster, wanted, left), nil
-}
-
-// repeatedSecrets returns a problem for pull secrets without a name in the immutable pod of an object that had such a one before:
-// server-side apply does not recognise it, and adds it again.
-func repeatedSecrets(old, next runtime.Object) []Problem {
-	_, before := unnamedSecret(old)
-	field, now := unnamedSecret(next)
-	if !before || !now {
-		return nil
-	}
-	return []Problem{{
-		Field: field, Type: TypeImmutable,
-		Message: "server-side apply adds a pull secret without a name again each time, and the pod is immutable: give it a name, or remove it",
-	}}
-}
-
-// unnamedSecret returns the field of the first pull secret without a name of a Pod or a Job, and whether it has one.
-func unnamedSecret(object runtime.Object) (field string, ok bool) {
-	var spec core.PodSpec
-	at := "spec"
-	switch object := object.(type) {
-	case *core.Pod:
-		spec = object.Spec
-	case *batch.Job:
-		spec, at = object.Spec.Template.Spec, "spec.template.spec"
-	}
-	i := slices.IndexFunc(spec.ImagePullSecrets, func(s core.LocalObjectReference) bool { return s.Name == "" })
-	return fmt.Sprintf("%s.imagePullSecrets[%d].name", at, i), i >= 0
 }
 
 // sameObject returns an error where two objects do not have the same kind, namespace and name.

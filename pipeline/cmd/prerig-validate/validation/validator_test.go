@@ -141,18 +141,6 @@ func TestUpdate(t *testing.T) {
 	wantsOne(t, ask(t, Update, strings.Replace(binding, "name: b", "name: c", 1), binding), "roleRef FieldValueImmutable: cannot change roleRef")
 }
 
-// TestUpdateRepeatsAPullSecretWithoutAName applies again what server-side apply merges by name.
-func TestUpdateRepeatsAPullSecretWithoutAName(t *testing.T) {
-	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {imagePullSecrets: [{name: own}, {}], containers: [{name: a, image: "b:1"}]}}`
-	wantsOne(t, ask(t, Update, pod, pod), "spec.imagePullSecrets[1].name FieldValueImmutable: adds a pull secret without a name again")
-	wants(t, ask(t, Create, pod, ""))
-	const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never, imagePullSecrets: [{name: ""}],
-		containers: [{name: a, image: "b:1"}]}}}}`
-	wantsOne(t, ask(t, Update, job, job), "spec.template.spec.imagePullSecrets[0].name FieldValueImmutable: adds a pull secret without a name again")
-	named := strings.Replace(job, `""`, "own", 1)
-	wants(t, ask(t, Update, named, named))
-}
-
 // TestUpdateOfWhatTheClusterFillsIn updates objects of which the cluster has more than was applied.
 func TestUpdateOfWhatTheClusterFillsIn(t *testing.T) {
 	const service = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {app: a}, ports: [{port: 80}]}}`
