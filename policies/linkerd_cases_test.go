@@ -90,7 +90,7 @@ func (c linkerdCase) linkerdNamespace() map[string]any {
 }
 
 const (
-	invalidRow  = "annotations whose values mean nothing"
+	invalidRow  = "annotations whose values have no meaning"
 	wrongInject = "`linkerd.io/inject` with another value, on the pod or its namespace"
 	linkerdPort = "containers: [{name: web, ports: [{containerPort: 8080, name: http}, {containerPort: 3306, name: mysql}]}]"
 	linkerdInit = "{initContainers: [{name: migrate}, {name: cache, restartPolicy: Always, ports: [{containerPort: 6379, name: redis}]}], " +

@@ -24,10 +24,10 @@ func askFor(pairs ...string) map[string]string {
 }
 
 const (
-	notInstrumented  = "an annotation that asks for an Instrumentation that is not there, or is one of several"
+	notInstrumented  = "an annotation that asks for an Instrumentation that does not exist, or is one of several"
 	severalLanguages = "several instrumentations for one container, or without containers"
 	missingContainer = "a container in an annotation that the pod does not have"
-	ownerNames       = "names of ReplicaSets and Jobs, and UIDs of all owners, that are not there yet"
+	ownerNames       = "names of ReplicaSets and Jobs, and UIDs of all owners, that do not exist yet"
 	unsupported      = "apache-httpd, nginx"
 	goRefused        = "go without a program, for several containers or an init container, or with `shareProcessNamespace: false`"
 	noCertificates   = "a Secret or ConfigMap of `spec.exporter.tls` that is not in the cluster"

@@ -38,7 +38,7 @@ func askSidecar(value string) map[string]string {
 }
 
 const (
-	notThere      = "an annotation that asks for a collector that is not there, is not a sidecar, or is one of several"
+	notThere      = "an annotation that asks for a collector that does not exist, is not a sidecar, or is one of several"
 	ownContainer  = "`false` on a pod with a container `otc-container`"
 	olderOperator = "with 0.131.0: config maps, startup probes, readers of the collector's own metrics, the exporter `prometheus`, ports that are none"
 	replicaSet    = "`k8s.deployment.uid`, `k8s.replicaset.name`, `k8s.replicaset.uid` of a Deployment's or ReplicaSet's collector"

@@ -99,8 +99,10 @@ const zeroWidthJoiner = '\u200d'
 func Line(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
-		case unicode.IsSpace(r), unicode.IsControl(r):
+		case unicode.IsSpace(r):
 			return ' '
+		case unicode.IsControl(r):
+			return '?'
 		case unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner:
 			return -1 // such as those that turn the direction of what follows
 		}

@@ -36,7 +36,7 @@ func TestTextOfOthersIsCutAndVisible(t *testing.T) {
 
 func TestLinesOfAuthorsDoNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		"Ada Lovelace": "Ada Lovelace", " two\nlines\t": "two lines", "a\u202eb\u2066c": "abc", "\x1b[31mred": "[31mred", "": "",
+		"Ada Lovelace": "Ada Lovelace", " two\nlines\t": "two lines", "a\u202eb\u2066c": "abc", "\x1b[31mred": "?[31mred", "": "",
 		"twelve bytes": "twelve bytes", "thirteen bytes": "thirteen ...", "eight byteä": "eight byteä", "\xff": "?",
 		"\U0001F469\u200d\U0001F680": "\U0001F469\u200d\U0001F680",
 	} {
