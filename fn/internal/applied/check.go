@@ -176,6 +176,8 @@ func expectedRejectionReason(q question, p problem) string {
 	switch {
 	case q.operation != "update" || !isImmutable(p) || kind != "Job" && kind != "Pod":
 		return ""
+	case fn.MayBeReplaced(q.subject.stages[written]):
+		return "a Job or Pod with the annotation for replacement is created again"
 	case q.stage == removed:
 		return "a Job or Pod from which the injection is taken out must be replaced"
 	case q.stage == changed && q.subject.replaced[changed]:
