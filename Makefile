@@ -365,13 +365,13 @@ CLUSTER_KUBERNETES ?=
 # PRERIG_POLICIES names a directory with other people's ValidatingAdmissionPolicies to evaluate as well, such as a checked out
 # kubescape/cel-admission-library; `go test ./fn/internal/cluster -run TestPolicies -args -update` records the answers for the gate's tests.
 .PHONY: e2e-cluster
-e2e-cluster: validator ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.30.
+e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.30.
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
 	  $(go_test) -count=1 -timeout 60m -v ./fn/internal/cluster
 	$(if $(CLUSTER_KUBERNETES),,PRERIG_CLUSTER=full $(go_test) -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system)
 
 .PHONY: e2e-upgrade
-e2e-upgrade: validator ## Upgrade the mesh below workloads of a real cluster, also through Flux: PRERIG_UPGRADE_N=300.
+e2e-upgrade: ## Upgrade the mesh below workloads of a real cluster, also through Flux: PRERIG_UPGRADE_N=300.
 	PRERIG_CLUSTER=full PRERIG_UPGRADE=full $(go_test) -count=1 -timeout 60m -run TestUpgradeIsPredicted -v ./fn/internal/cluster
 	PRERIG_CLUSTER=full PRERIG_UPGRADE=full $(go_test) -count=1 -timeout 60m -run TestInClusterFluxUpgradesTheMesh -v ./pipeline/internal/system
 

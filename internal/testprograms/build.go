@@ -32,6 +32,9 @@ type Program struct {
 	test bool
 	// beside is a program that this one starts, from its own directory.
 	beside *Program
+	// apart is the directory of a program that is a module of its own. It is built into a directory of its own, so that only the
+	// tests that ask for it have it next to prerig.
+	apart string
 }
 
 // TestsOf are the tests of a package as a program, without the race detector.
@@ -43,8 +46,10 @@ func TestsOf(pkg string) Program {
 var (
 	Prerig       = Program{Name: "prerig", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig", beside: &PrerigRender}
 	PrerigRender = Program{Name: "prerig-render", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig-render"}
-	PrerigFn     = Program{Name: "prerig-fn", pkg: "github.com/prerig/prerig/fn/cmd/prerig-fn"}
-	Kustomize    = Program{Name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
+	// PrerigValidate is Kubernetes' own validation; its first build lasts a minute.
+	PrerigValidate = Program{Name: "prerig-validate", apart: "pipeline/cmd/prerig-validate", pkg: "."}
+	PrerigFn       = Program{Name: "prerig-fn", pkg: "github.com/prerig/prerig/fn/cmd/prerig-fn"}
+	Kustomize      = Program{Name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
 	// ControlPlane runs an API server for tests, which it builds; the first build lasts many minutes.
 	ControlPlane = Program{Name: "controlplane", pkg: "github.com/prerig/prerig/fn/internal/cluster/cmd/controlplane"}
 	// Helm is the helm command; its first build lasts minutes.
@@ -83,10 +88,12 @@ func Build(programs ...Program) (dir string, err error) {
 	return dir, nil
 }
 
-// PrerigPath is the path of Prerig, and RendererPath that of its renderer. Each is built once for all tests of a package.
+// PrerigPath is the path of Prerig, RendererPath that of its renderer, and ValidatorPath that of prerig-validate. Each is built once
+// for all tests of a package.
 var (
-	PrerigPath   = sync.OnceValues(func() (string, error) { return Prerig.Path() })
-	RendererPath = sync.OnceValues(func() (string, error) { return PrerigRender.Path() })
+	PrerigPath    = sync.OnceValues(func() (string, error) { return Prerig.Path() })
+	RendererPath  = sync.OnceValues(func() (string, error) { return PrerigRender.Path() })
+	ValidatorPath = sync.OnceValues(func() (string, error) { return PrerigValidate.Path() })
 )
 
 // PlaceRenderer links the renderer next to the running program, which is a test binary, so that code of prerig
@@ -96,27 +103,78 @@ func PlaceRenderer() error {
 	if err != nil {
 		return err
 	}
+	return placeBesideTest(renderer)
+}
+
+// PlaceValidator links prerig-validate next to the running program, as PlaceRenderer does with the renderer.
+func PlaceValidator() error {
+	validator, err := ValidatorPath()
+	if err != nil {
+		return err
+	}
+	return placeBesideTest(validator)
+}
+
+func placeBesideTest(program string) error {
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("placing the renderer: %w", err)
+		return fmt.Errorf("placing %s: %w", filepath.Base(program), err)
 	}
-	link := filepath.Join(filepath.Dir(self), PrerigRender.Name)
-	if link == renderer {
+	link := filepath.Join(filepath.Dir(self), filepath.Base(program))
+	if link == program {
 		return nil
 	}
 	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("placing the renderer: %w", err)
+		return fmt.Errorf("placing %s: %w", filepath.Base(program), err)
 	}
-	if err := os.Symlink(renderer, link); err != nil {
-		return fmt.Errorf("placing the renderer: %w", err)
+	if err := os.Symlink(program, link); err != nil {
+		return fmt.Errorf("placing %s: %w", filepath.Base(program), err)
 	}
 	return nil
+}
+
+// Install links prerig, its renderer and prerig-validate into a directory, as they are released.
+func Install(dir string) error {
+	built, err := Build(Prerig)
+	if err != nil {
+		return err
+	}
+	validator, err := ValidatorPath()
+	if err != nil {
+		return err
+	}
+	for _, program := range []string{filepath.Join(built, Prerig.Name), filepath.Join(built, PrerigRender.Name), validator} {
+		// The programs look beside the file that a symbolic link names, so only a hard link or a copy will do.
+		if err := linkOrCopy(program, filepath.Join(dir, filepath.Base(program))); err != nil {
+			return fmt.Errorf("installing %s: %w", filepath.Base(program), err)
+		}
+	}
+	return nil
+}
+
+func linkOrCopy(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o755)
 }
 
 // Path builds the program and returns where it is, as Build does.
 func (p Program) Path() (string, error) {
 	dir, err := Build(p)
-	return filepath.Join(dir, p.Name), err
+	return p.file(dir), err
+}
+
+// file returns the program's file in the directory of the programs.
+func (p Program) file(dir string) string {
+	if p.apart != "" {
+		dir = filepath.Join(dir, path.Base(p.apart))
+	}
+	return filepath.Join(dir, p.Name)
 }
 
 func (p Program) buildProgram(root, dir string) error {
@@ -124,7 +182,7 @@ func (p Program) buildProgram(root, dir string) error {
 	if p.test {
 		command = []string{"test", "-c"}
 	}
-	args := append(command, "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Name))
+	args := append(command, "-trimpath", "-ldflags", "-s -w", "-o", p.file(dir))
 	if p.module != "" {
 		version, err := runGoCommand(root, "list", "-m", "-f", "{{.Version}}", p.module)
 		if err != nil {
@@ -135,7 +193,7 @@ func (p Program) buildProgram(root, dir string) error {
 		args = append(append(args, p.flags...), p.pkg)
 	}
 	cmd := exec.Command("go", args...)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)
+	cmd.Dir, cmd.Env = filepath.Join(root, filepath.FromSlash(p.apart)), append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}

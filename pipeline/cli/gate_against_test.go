@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prerig/prerig/internal/moduleroot"
 	"github.com/prerig/prerig/internal/testprograms"
 )
 
@@ -20,21 +19,8 @@ func installed(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("building Kubernetes' validation takes minutes")
 	}
-	built, err := testprograms.Build(testprograms.Prerig)
-	must(t, err)
-	root, err := moduleroot.Dir()
-	must(t, err)
 	dir := t.TempDir()
-	for _, name := range []string{"prerig", "prerig-render"} {
-		content, err := os.ReadFile(filepath.Join(built, name))
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o755))
-	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", ".")
-	build.Dir, build.Env = filepath.Join(root, "pipeline", "cmd", "prerig-validate"), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must(t, testprograms.Install(dir))
 	return dir
 }
 

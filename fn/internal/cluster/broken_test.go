@@ -17,30 +17,12 @@ import (
 	"github.com/prerig/prerig/internal/testprograms"
 )
 
-// gateWithValidation returns prerig in a directory with its renderer and prerig-validate. Where the last is not built, the test is
-// skipped.
+// gateWithValidation returns prerig in a directory with its renderer and prerig-validate.
 func gateWithValidation(t *testing.T) string {
 	t.Helper()
-	built := os.Getenv("PRERIG_VALIDATE")
-	if built == "" {
-		built = filepath.Join("..", "..", "..", "dist", "prerig-validate")
-	}
-	if _, err := os.Stat(built); err != nil {
-		t.Skip("Kubernetes' own validation is not built: make validator")
-	}
 	dir := t.TempDir()
-	renderer, err := testprograms.RendererPath()
-	if err != nil {
+	if err := testprograms.Install(dir); err != nil {
 		t.Fatal(err)
-	}
-	for from, name := range map[string]string{builtPrerig(t): "prerig", renderer: "prerig-render", built: "prerig-validate"} {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o755); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return filepath.Join(dir, "prerig")
 }

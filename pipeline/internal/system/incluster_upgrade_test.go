@@ -11,9 +11,12 @@ import (
 	"testing"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/prerig/prerig/internal/testprograms"
 )
 
 var upgradedKinds = map[string]schema.GroupVersionResource{
@@ -58,12 +61,68 @@ spec: {containers: [{name: app, image: "app:1", command: [run]}]}
 `, "NAME", name)
 }
 
+// A rejectedUpdate edits the object of a kind.
+type rejectedUpdate struct {
+	kind string
+	edit func(o map[string]any) error
+}
+
+// rejectedUpdates are what the API server must refuse to do to the objects of an application, in the order of the owners' edits.
+var rejectedUpdates = []rejectedUpdate{
+	{"Job", func(o map[string]any) error {
+		return setContainerField(o, "app:2", "image", "spec", "template", "spec")
+	}},
+	{"StatefulSet", func(o map[string]any) error {
+		return unstructured.SetNestedField(o, "other", "spec", "serviceName")
+	}},
+	{"Pod", func(o map[string]any) error { return setContainerField(o, []any{"walk"}, "command", "spec") }},
+	{"Deployment", func(o map[string]any) error {
+		if err := unstructured.SetNestedField(o, "web", "spec", "template", "metadata", "labels", "tier"); err != nil {
+			return err
+		}
+		return unstructured.SetNestedField(o, "web", "spec", "selector", "matchLabels", "tier")
+	}},
+}
+
+// setContainerField sets a field of the container app.
+func setContainerField(o map[string]any, value any, field string, spec ...string) error {
+	path := append(spec, "containers")
+	containers, _, err := unstructured.NestedSlice(o, path...)
+	if err != nil {
+		return err
+	}
+	for _, container := range containers {
+		if c := container.(map[string]any); c["name"] == "app" {
+			c[field] = value
+		}
+	}
+	return unstructured.SetNestedSlice(o, containers, path...)
+}
+
+// refuses expects that the API server refuses an update, so that keeping what is published was right.
+func (c *inCluster) refuses(objects map[string]*unstructured.Unstructured, update rejectedUpdate) {
+	c.t.Helper()
+	o := objects[update.kind].DeepCopy()
+	if err := update.edit(o.Object); err != nil {
+		c.t.Fatal(err)
+	}
+	o.SetResourceVersion("")
+	_, err := c.dynamic.Resource(upgradedKinds[update.kind]).Namespace("shop").Update(c.t.Context(), o,
+		metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	if !apierrors.IsInvalid(err) {
+		c.t.Errorf("the API server takes the change of the %s %s that Prerig rejects: %v", update.kind, o.GetName(), err)
+	}
+}
+
 // TestInClusterFluxUpgradesTheMesh has the real kustomize-controller apply twenty applications with Jobs, bare Pods and StatefulSets, and
 // then apply them again after the mesh was upgraded. Owners edit every fifth one so that the API server rejects the update: those keep
 // what is published, and all others are upgraded without a rejection.
 func TestInClusterFluxUpgradesTheMesh(t *testing.T) {
 	if os.Getenv("PRERIG_UPGRADE") == "" {
 		t.Skip("PRERIG_UPGRADE is not set; make e2e-upgrade runs this")
+	}
+	if err := testprograms.PlaceValidator(); err != nil {
+		t.Fatal(err)
 	}
 	const apps = 20
 	c := newInCluster(t, "flux", "shop")
@@ -127,7 +186,8 @@ spec:
 	for i := range apps {
 		name := fmt.Sprintf("up-%d", i)
 		if rejected[name] {
-			c.reads(renderPipelines, "flux", name, kstatus.FailedStatus, "immutable")
+			c.reads(renderPipelines, "flux", name, kstatus.FailedStatus, "update-rejected")
+			c.refuses(before[name], rejectedUpdates[i/5%len(rejectedUpdates)])
 			c.keeps(name, before[name], "1.31.0")
 			continue
 		}
