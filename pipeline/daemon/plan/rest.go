@@ -9,19 +9,15 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 )
 
-// longestRest bounds how long the timer does not poll a source that keeps failing. Runs of its pipelines are tried
-// again about as often, however short the interval is.
-const longestRest = 30 * time.Second
-
 // rest is a source that failed so many times in a row, and when the timer polls it again.
 type rest struct {
 	failures int
 	until    time.Time
 }
 
-// notePollResult notes whether a poll of a source has failed. Servers that fail in an expensive way are then not
-// polled in each short interval.
-func (p *Planner) notePollResult(source string, failed bool) {
+// notePollResult notes whether a poll of a source has failed, and how long it took. Servers that fail in an expensive way are then
+// not polled in each short interval.
+func (p *Planner) notePollResult(source string, failed bool, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !failed {
@@ -32,7 +28,7 @@ func (p *Planner) notePollResult(source string, failed bool) {
 		p.rests = map[string]rest{}
 	}
 	failures := p.rests[source].failures + 1
-	wait := min(queue.Backoff(failures-1, source), longestRest)
+	wait := min(queue.Backoff(failures-1, source), queue.LongestBackoff(took))
 	p.rests[source] = rest{failures: failures, until: time.Now().Add(wait)}
 }
 

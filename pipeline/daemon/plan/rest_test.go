@@ -52,7 +52,7 @@ func TestASourceThatKeepsFailingIsPolledLessOften(t *testing.T) {
 	if got := due(); !slices.Equal(got, []string{"good"}) {
 		t.Errorf("after ten failures, %v are due", got)
 	}
-	if left := time.Until(p.rests[key].until); left > longestRest {
+	if left := time.Until(p.rests[key].until); left > 30*time.Second {
 		t.Errorf("it rests for %s", left)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -69,6 +69,27 @@ func TestASourceThatKeepsFailingIsPolledLessOften(t *testing.T) {
 	}
 	if got := due(); !slices.Equal(got, []string{"bad", "good"}) {
 		t.Errorf("after it has answered, %v are due", got)
+	}
+}
+
+// TestASourceThatFailsSlowlyIsPolledRarely: what unpacks much before it fails would otherwise keep a processor busy. It is not reported as
+// one that is no longer polled.
+func TestASourceThatFailsSlowlyIsPolledRarely(t *testing.T) {
+	p := &Planner{}
+	for range 12 {
+		p.notePollResult("slow", true, 10*time.Second)
+		p.notePollResult("quick", true, 10*time.Millisecond)
+	}
+	now := time.Now()
+	for source, want := range map[string]map[time.Duration]bool{
+		"slow":  {time.Minute: true, 290 * time.Second: true, 301 * time.Second: false},
+		"quick": {20 * time.Second: true, 31 * time.Second: false},
+	} {
+		for after, resting := range want {
+			if p.isResting(source, now.Add(after)) != resting {
+				t.Errorf("%s after %s: resting is %t", source, after, !resting)
+			}
+		}
 	}
 }
 

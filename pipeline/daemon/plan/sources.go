@@ -6,6 +6,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
@@ -16,6 +17,7 @@ import (
 // other sources, and the other looks at this one, do not wait for it.
 func (p *Planner) fetchSafely(ctx context.Context, key string, e catalog.Entry) (*source.Snapshot, error) {
 	step := watchdog.Step{Name: watchdog.StepFetch, Subject: "source of " + e.Key, Limit: fetchTimeout}
+	began := time.Now()
 	snapshot, err := watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) (*source.Snapshot, error) {
 		return p.fetchSources(ctx, e)
 	})
@@ -23,7 +25,7 @@ func (p *Planner) fetchSafely(ctx context.Context, key string, e catalog.Entry) 
 		p.recordPollEnd(key)
 	}
 	if ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		p.notePollResult(key, err != nil)
+		p.notePollResult(key, err != nil, time.Since(began))
 	}
 	return snapshot, err
 }

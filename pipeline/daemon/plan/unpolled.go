@@ -34,7 +34,8 @@ func (p *Planner) recordPollEnd(source string) {
 }
 
 // Unpolled returns the sources that should have been polled by now but were not, whatever the reason: a poll hangs,
-// or the timer does. A source that does not answer counts as polled; the status of its pipelines reports it. Before
+// or the timer does. A source that does not answer counts as polled, and one that keeps failing as well until its
+// next poll is due; the status of its pipelines reports it. Before
 // Timer runs the result is empty. The times are of a monotonic clock.
 func (p *Planner) Unpolled() (out Unpolled) {
 	p.mu.Lock()
@@ -60,6 +61,9 @@ func (p *Planner) Unpolled() (out Unpolled) {
 			p.expected[source] = now
 		}
 		last := p.polled[source]
+		if rest := p.rests[source]; rest.until.After(last) {
+			last = rest.until
+		}
 		p.mu.Unlock()
 		if last.Before(first) {
 			last = first

@@ -27,3 +27,15 @@ func Backoff(failures int, pipeline string) time.Duration {
 	wait := min(time.Second<<min(failures, 16), 5*time.Minute)
 	return wait + time.Duration(float64(wait)*0.2*Phase(pipeline))
 }
+
+const (
+	minLongestBackoff = 30 * time.Second
+	maxLongestBackoff = 5 * time.Minute
+)
+
+// LongestBackoff returns how long something waits at most between tries that fail, by how long the last try took: 30 seconds, or so
+// long that it is tried for at most a hundredth of the time, which five minutes always are. What fails quickly is noticed quickly when
+// it works again, and what its author made expensive to try leaves the processors to others.
+func LongestBackoff(took time.Duration) time.Duration {
+	return max(minLongestBackoff, min(100*min(took, time.Minute), maxLongestBackoff))
+}

@@ -5,6 +5,7 @@ package queue
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 )
@@ -39,5 +40,16 @@ func TestTryingAgainTakesLongerEachTimeAndHasABound(t *testing.T) {
 	}
 	if last < 5*time.Minute || Backoff(10, "a") == Backoff(10, "b") {
 		t.Errorf("at last %s, two pipelines %s and %s", last, Backoff(10, "a"), Backoff(10, "b"))
+	}
+}
+
+func TestLongestBackoffFollowsTheCostOfATry(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: 30 * time.Second, 300 * time.Millisecond: 30 * time.Second, time.Second: 100 * time.Second, 10 * time.Second: 5 * time.Minute,
+		math.MaxInt64: 5 * time.Minute,
+	} {
+		if got := LongestBackoff(took); got != want {
+			t.Errorf("after a try of %s: %s, want %s", took, got, want)
+		}
 	}
 }

@@ -50,26 +50,22 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 	if stage == nil || stage.Final {
 		return nil
 	}
-	after := retryWait(a.p, a.entry.Key, a.state.Failures)
+	after := retryWait(a.p, a.entry.Key, a.state.Failures, entry.Took)
 	if asked, ok := pullrequest.Retry(err); ok {
 		after = max(after, asked)
 	}
 	return &queue.RetryError{After: after, Err: err}
 }
 
-// minLongestWait is how long a run that has failed often enough waits at least, however short its pipeline's interval is: each try
-// renders, where a look at a source in an interval costs little.
-const minLongestWait = 30 * time.Second
-
-// retryWait returns the delay before the retry of a run after that many consecutive failures: it grows each time,
-// but never exceeds the pipeline's interval. A failure may resolve at any time, and the interval defines how soon
-// that has to be noticed.
-func retryWait(p *v1alpha1.RenderPipeline, key string, failures int) time.Duration {
+// retryWait returns the delay before the retry of a run after that many consecutive failures, of which the last took so long: it grows
+// each time, but never exceeds the pipeline's interval. A failure may resolve at any time, and the interval defines how soon that has
+// to be noticed. An interval that is too short for the cost of a try is extended to queue.LongestBackoff.
+func retryWait(p *v1alpha1.RenderPipeline, key string, failures int, took time.Duration) time.Duration {
 	wait := queue.Backoff(failures-1, key)
 	if p.Spec.Interval == nil || p.Spec.Interval.Duration <= 0 {
 		return wait
 	}
-	return min(wait, max(p.Spec.Interval.Duration, minLongestWait))
+	return min(wait, max(p.Spec.Interval.Duration, queue.LongestBackoff(took)))
 }
 
 // saveRun saves the state with a run in its history, and sends notifications about the run.
