@@ -32,8 +32,8 @@ type tampering struct {
 	state, field, cause string
 	// admitted is the JSON patch of a webhook.
 	admitted string
-	// updated is a JSON patch of the pod after it was created, of the subresource.
-	updated, subresource string
+	// updated is a JSON patch of the pod after it was created, of the subresource, and then one of the pod itself after that.
+	updated, subresource, then string
 	// edited is a JSON patch of the workload.
 	edited string
 }
@@ -113,7 +113,8 @@ func admitted() []tampering {
 
 // afterwards are changes of pods and of workloads that somebody makes.
 func afterwards() []tampering {
-	const update, edit = "Update", "Workload"
+	const update, edit, resize = "Update", "Workload", "Resize"
+	const moreCPU = `{"op":"replace","path":"` + atApp + `resources/requests/cpu","value":"600m"}`
 	return []tampering{
 		{name: "image-updated", state: noted, field: inApp + "image", cause: update, updated: `{"op":"replace","path":"` + atApp + `image","value":"x:1"}`},
 		{name: "label-updated", state: noted, field: "metadata.labels.tier", cause: update, updated: `{"op":"replace","path":"/metadata/labels/tier","value":"db"}`},
@@ -123,6 +124,11 @@ func afterwards() []tampering {
 		{name: "deadline-updated", state: noted, field: "spec.activeDeadlineSeconds", cause: update, updated: `{"op":"add","path":"/spec/activeDeadlineSeconds","value":9999}`},
 		{name: "debug", state: noted, field: "spec.ephemeralContainers[shell]", cause: update, subresource: "ephemeralcontainers",
 			updated: `{"op":"add","path":"/spec/ephemeralContainers","value":[{"name":"shell","image":"busybox:1"}]}`},
+		{name: "cpu-resized", state: "Resized", field: inApp + "resources.requests.cpu", cause: resize, subresource: "resize", updated: moreCPU},
+		{name: "memory-resized", state: "Resized", field: inApp + "resources.limits.memory", cause: resize, subresource: "resize",
+			updated: `{"op":"replace","path":"` + atApp + `resources/limits/memory","value":"128Mi"}`},
+		{name: "resized-then-updated", state: noted, field: inApp + "image", cause: update, subresource: "resize", updated: moreCPU,
+			then: `{"op":"replace","path":"` + atApp + `image","value":"x:1"}`},
 		{name: "deployment-edited", state: noted, field: inApp + "image", cause: edit, edited: `{"op":"replace","path":"/spec/template` + atApp + `image","value":"x:1"}`},
 		{name: "set-edited", kind: "StatefulSet", state: noted, field: inApp + "env[A].value", cause: edit,
 			edited: `{"op":"replace","path":"/spec/template` + atApp + `env/0/value","value":"3"}`},
