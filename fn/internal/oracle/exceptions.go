@@ -4,7 +4,7 @@
 package oracle
 
 import (
-	"regexp"
+	"encoding/json"
 	"strings"
 )
 
@@ -57,7 +57,7 @@ var exceptions = []exception{
 	{
 		"nulls in bare Pods", "the pod's own istio-proxy has a field that is null; Prerig notes it in proxy.istio.io/overrides of a bare Pod, to have it when the injection is taken out, and the webhook reads it as no field",
 		func(k *Case, d Difference) bool {
-			return k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations."+overridesAnnotation && d.Cluster == withoutNulls(d.Prerig)
+			return k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations."+overridesAnnotation && canonicalOverrides(d.Cluster) == withoutNulls(d.Prerig)
 		},
 	},
 }
@@ -110,17 +110,76 @@ func (k *Case) withoutControllers(text string) string {
 // overridesAnnotation keeps the user's own containers of the names of Istio's.
 const overridesAnnotation = "proxy.istio.io/overrides"
 
-var (
-	// nullField is a field of a container in the annotation that is null, within a JSON string.
-	nullField = regexp.MustCompile(`,\\"[a-zA-Z]+\\":null`)
-	// quantityMap is a container's requests or limits in it.
-	quantityMap = regexp.MustCompile(`\\"(requests|limits)\\":\{[^{}]*\}`)
-)
-
 // withoutNulls returns the annotation, as a JSON string, without the fields that are null, and with the 0 that a null quantity is.
 func withoutNulls(text string) string {
-	text = quantityMap.ReplaceAllStringFunc(text, func(m string) string { return strings.ReplaceAll(m, ":null", `:\"0\"`) })
-	return nullField.ReplaceAllString(text, "")
+	var annotation string
+	var overrides any
+	if json.Unmarshal([]byte(text), &annotation) != nil || json.Unmarshal([]byte(annotation), &overrides) != nil {
+		return text
+	}
+	return string(toJSON(string(toJSON(dropNulls("", overrides)))))
+}
+
+// canonicalOverrides returns the annotation with its keys in order.
+func canonicalOverrides(text string) string {
+	var annotation string
+	var overrides any
+	if json.Unmarshal([]byte(text), &annotation) != nil || json.Unmarshal([]byte(annotation), &overrides) != nil {
+		return text
+	}
+	return string(toJSON(string(toJSON(overrides))))
+}
+
+// dropNulls removes the fields that are null from a value, which is that of a field.
+func dropNulls(field string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, one := range v {
+			switch {
+			case one != nil:
+				v[key] = dropNulls(key, one)
+			case field == "requests" || field == "limits":
+				v[key] = "0"
+			default:
+				delete(v, key)
+			}
+		}
+	case []any:
+		for i, one := range v {
+			v[i] = dropNulls(field, one)
+		}
+	}
+	return value
+}
+
+// repeatedVariable is the exception for a container that no list with one entry of each name describes. Prerig reports that, as
+// server-side apply would reject the manifest.
+var repeatedVariable = exception{
+	"variable read between its values", "a variable has several entries, and another reads it in between: a webhook writes all of them into a Pod, and in a manifest server-side apply would reject them, so Prerig reports an error",
+	func(*Case, Difference) bool { return false },
+}
+
+// isRefusedForRepeatedVariable reports whether Prerig rejects the pod for a variable that the webhook writes several times.
+func (k *Case) isRefusedForRepeatedVariable() bool {
+	name, ok := strings.CutPrefix(k.PrerigRefused, "the variable ")
+	name, _, _ = strings.Cut(name, " ")
+	if !ok || k.ClusterRefused != "" || !strings.Contains(k.PrerigRefused, "no list with one entry of this name") {
+		return false
+	}
+	spec, _ := k.Cluster["spec"].(map[string]any)
+	for _, c := range append(append([]any{}, anyList(spec["containers"])...), anyList(spec["initContainers"])...) {
+		container, _ := c.(map[string]any)
+		entries := 0
+		for _, e := range anyList(container["env"]) {
+			if m, _ := e.(map[string]any); m["name"] == name {
+				entries++
+			}
+		}
+		if entries > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 func podLabels(pod map[string]any) map[string]any {

@@ -216,3 +216,19 @@ func TestBuiltInPolicyInjectsWhatIsWrittenByHand(t *testing.T) {
 		}
 	}
 }
+
+// TestNullsOfOverridesAreComparedByValue: the order of the keys of an annotation's JSON means nothing, and a null quantity is 0.
+func TestNullsOfOverridesAreComparedByValue(t *testing.T) {
+	annotation := func(text string) string { return string(toJSON(text)) }
+	prerig := annotation(`{"containers":[{"name":"a","resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":null}},"image":null}]}`)
+	for cluster, want := range map[string]bool{
+		`{"containers":[{"name":"a","resources":{"limits":{"cpu":"0"},"claims":[{"name":"gpu"}]}}]}`: true,
+		`{"containers":[{"name":"a","resources":{"limits":{"cpu":"1"},"claims":[{"name":"gpu"}]}}]}`: false,
+		`{"containers":[{"name":"a","resources":{"claims":[{"name":"gpu"}]}}]}`:                      false,
+		`{"containers":[{"name":"a","resources":{"limits":{"cpu":"0"}}}]}`:                           false,
+	} {
+		if got := canonicalOverrides(annotation(cluster)) == withoutNulls(prerig); got != want {
+			t.Errorf("%s: equal is %t", cluster, got)
+		}
+	}
+}

@@ -106,7 +106,7 @@ func (r *Report) Write(w io.Writer) error {
 	for _, why := range slices.Sorted(maps.Keys(r.unreadable)) {
 		fmt.Fprintf(&b, "\n%8d  not readable: %s", r.unreadable[why], why)
 	}
-	for _, e := range append(slices.Clone(exceptions), afterRemoval, lastOfKey, quoted, bootstrapScript) {
+	for _, e := range append(slices.Clone(exceptions), afterRemoval, lastOfKey, repeatedVariable, quoted, bootstrapScript) {
 		if n := r.exceptions[e.name]; n > 0 {
 			fmt.Fprintf(&b, "\n%8d  %s: %s\n", n, e.name, e.reason)
 		}

@@ -318,6 +318,8 @@ func (k *Case) determineResult() error {
 	case k.ClusterRefused != "" && k.PrerigRefused != "":
 		k.Result = RefusedByBoth
 		return nil
+	case k.isRefusedForRepeatedVariable():
+		k.Result, k.Exceptions = Excepted, []string{repeatedVariable.name}
 	case k.ClusterRefused != "" || k.PrerigRefused != "":
 		k.Result = Different
 	default:
