@@ -76,3 +76,36 @@ func TestJobsKeepThePublishedInjectionOfACustomTemplate(t *testing.T) {
 		t.Errorf("removing: %s", cmp.Diff(ownJob, back))
 	}
 }
+
+// TestContainersThatATemplateDeletesComeBack takes out the injection of a template that deletes a container and an init container of a bare
+// Pod. The Pod alone does not tell that they existed.
+func TestContainersThatATemplateDeletesComeBack(t *testing.T) {
+	t.Parallel()
+	p := customOnly(t, "1.31.1")
+	p.Spec.Istio.Injector.Config = strings.Replace(p.Spec.Istio.Injector.Config, "- name: other #", "- {name: app, $patch: delete}\n      - name: other #", 1)
+	const source = `apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  namespace: shop
+spec:
+  containers:
+  - name: app
+    image: app:1
+    ports:
+    - containerPort: 80
+  securityContext:
+    fsGroup: 7
+`
+	published := injectedOnce(t, p, source)
+	if strings.Contains(published, "- name: app") || !strings.Contains(published, "agent") {
+		t.Fatalf("the template does not delete the container:\n%s", published)
+	}
+	if again := text(run(t, p, parse(t, "a.yaml", []byte(published)))); string(again) != published {
+		t.Errorf("a second injection changes it:\n%s", cmp.Diff(published, string(again)))
+	}
+	p.Spec.Mode = v1alpha1.ModeRemove
+	if diff := cmp.Diff(source, string(text(run(t, p, parse(t, "a.yaml", []byte(published)))))); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -227,13 +227,19 @@ func (w *podInjection) newAttempt(original map[string]any) *attempt {
 //
 // A bare Pod may have a status annotation that no injection wrote: the injection replaces it, as the webhook does,
 // and has no other place to remember it. If injecting again would therefore produce a different Pod, the original
-// is recorded in it.
+// is recorded in it. So it is if a template deletes a container or volume of the Pod.
 func (w *podInjection) applyPolicies(original map[string]any) (*attempt, error) {
 	a := w.newAttempt(original)
 	err := a.applyAllPolicies()
-	replaced := w.isBarePod() && hasStatus(original) && a.outcome.Action == Injected
-	if err != nil || !replaced || !anyPolicyRecords(w.plans) {
+	if err != nil || !w.isBarePod() || a.outcome.Action != Injected || !anyPolicyRecords(w.plans) {
 		return a, err
+	}
+	if losesElement(original, a.after) {
+		a.after, err = inject.RecordOriginal(original, a.after)
+		return a, err
+	}
+	if !hasStatus(original) {
+		return a, nil
 	}
 	_, found, err := restorePod(a.after, w.template.Owner, nil, w.restoreOptions())
 	if err != nil {
@@ -245,6 +251,29 @@ func (w *podInjection) applyPolicies(original map[string]any) (*attempt, error) 
 	}
 	a.after, err = inject.RecordOriginal(original, a.after)
 	return a, err
+}
+
+// losesElement reports whether a pod has a container or volume that is not in its injected form.
+func losesElement(original, injected map[string]any) bool {
+	before, after := podmap.PartsOf(original).Spec, podmap.PartsOf(injected).Spec
+	now := map[string]bool{}
+	for _, key := range []string{podmap.InitContainers, podmap.Containers} {
+		for _, name := range namesIn(after, key) {
+			now[name] = true
+		}
+	}
+	for _, key := range []string{podmap.InitContainers, podmap.Containers} {
+		if slices.ContainsFunc(namesIn(before, key), func(name string) bool { return !now[name] }) {
+			return true
+		}
+	}
+	volumes := namesIn(after, "volumes")
+	return slices.ContainsFunc(namesIn(before, "volumes"), func(name string) bool { return !slices.Contains(volumes, name) })
+}
+
+func namesIn(spec map[string]any, key string) []string {
+	list, _ := spec[key].([]any)
+	return podmap.Names(list)
 }
 
 // isBarePod reports whether the pod is a Pod of its own, and no workload's.

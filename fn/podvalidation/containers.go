@@ -19,7 +19,7 @@ func (c *checker) checkContainerLists() {
 		c.addProblem(CodeNoContainer, podPlace.field(podmap.Containers), nil, "no container is left in spec.containers: the API server refuses the pod")
 	}
 	names := map[string]string{}
-	volumes := c.volumeNames()
+	volumes := c.volumesByName()
 	hostPorts := map[string]bool{}
 	for _, key := range []string{podmap.InitContainers, podmap.Containers} {
 		for i, e := range listOf(c.spec[key]) {
@@ -60,12 +60,13 @@ func (c *checker) checkNameAndImage(at place, m map[string]any, names map[string
 	}
 }
 
-func (c *checker) checkContainer(at place, m map[string]any, volumes map[string]bool) {
+func (c *checker) checkContainer(at place, m map[string]any, volumes map[string]map[string]any) {
 	c.checkContainerPorts(at.field("ports"), listOf(m["ports"]))
 	c.checkEnvVariables(at.field("env"), listOf(m["env"]))
 	c.checkEnvFromSources(at.field("envFrom"), listOf(m["envFrom"]))
 	c.checkVolumeMounts(at.field("volumeMounts"), m, volumes)
-	c.checkVolumeDevices(at.field("volumeDevices"), listOf(m["volumeDevices"]))
+	c.checkVolumeDevices(at.field("volumeDevices"), m, volumes)
+	c.checkResizePolicy(at.field("resizePolicy"), listOf(m["resizePolicy"]))
 	c.checkContainerResources(at.field("resources"), mapOf(m["resources"]))
 	c.securityContext(at.field("securityContext"), mapOf(m["securityContext"]))
 	if v := m["imagePullPolicy"]; !oneOf(v, "Always", "IfNotPresent", "Never") {
@@ -84,6 +85,12 @@ func (c *checker) initContainer(at place, m map[string]any) {
 	if text(m["restartPolicy"]) == "Always" {
 		c.checkProbesAndHooks(at, m)
 		return
+	}
+	for i, e := range listOf(m["resizePolicy"]) {
+		if restart := text(mapOf(e)["restartPolicy"]); restart == "RestartContainer" && !c.isBeforeMinor(checkedRestart) {
+			c.rejectField(at.field("resizePolicy").element(i, "init").field("restartPolicy"), restart,
+				"restartPolicy may not be RestartContainer for an init container without restartPolicy: Always")
+		}
 	}
 	for _, key := range []string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
 		if m[key] != nil {
@@ -217,7 +224,7 @@ func (c *checker) checkEnvFromSources(at place, sources []any) {
 	}
 }
 
-func (c *checker) checkVolumeMounts(at place, container map[string]any, volumes map[string]bool) {
+func (c *checker) checkVolumeMounts(at place, container map[string]any, volumes map[string]map[string]any) {
 	var paths []string
 	for i, e := range listOf(container["volumeMounts"]) {
 		m := mapOf(e)
@@ -226,7 +233,7 @@ func (c *checker) checkVolumeMounts(at place, container map[string]any, volumes 
 		switch {
 		case name == "":
 			c.rejectField(here.field("name"), nil, "the mount at %q names no volume", path)
-		case !volumes[name]:
+		case volumes[name] == nil:
 			c.rejectField(here.field("name"), name, "the mount at %s is of the volume %s, and the pod has no such volume", path, name)
 			c.found[len(c.found)-1].Volume = name
 		}
@@ -253,15 +260,68 @@ func (c *checker) checkVolumeMounts(at place, container map[string]any, volumes 
 	}
 }
 
-func (c *checker) checkVolumeDevices(at place, devices []any) {
-	var paths []string
-	for i, e := range devices {
+// checkVolumeDevices checks the block devices of a container (source: ValidateVolumeDevices).
+func (c *checker) checkVolumeDevices(at place, container map[string]any, volumes map[string]map[string]any) {
+	var paths, names []string
+	for _, e := range listOf(container["volumeMounts"]) {
+		paths, names = append(paths, text(mapOf(e)["mountPath"])), append(names, text(mapOf(e)["name"]))
+	}
+	for i, e := range listOf(container["volumeDevices"]) {
 		m := mapOf(e)
-		path := text(m["devicePath"])
-		if path == "" || slices.Contains(paths, path) {
-			c.rejectField(at.element(i, path).field("devicePath"), path, "the device path %q is empty or there twice", path)
+		name, path := text(m["name"]), text(m["devicePath"])
+		here := at.element(i, name+" "+path)
+		switch volume := volumes[name]; {
+		case name == "":
+			c.rejectField(here.field("name"), nil, "the device at %q names no volume", path)
+		case volume == nil:
+			c.rejectField(here.field("name"), name, "the device at %s is the volume %s, and the pod has no such volume", path, name)
+			c.found[len(c.found)-1].Volume = name
+		case volume["persistentVolumeClaim"] == nil && volume["ephemeral"] == nil:
+			c.rejectField(here.field("name"), name, "the volume %s is no persistentVolumeClaim and not ephemeral, so it is no device", name)
 		}
-		paths = append(paths, path)
+		switch {
+		case path == "" || slices.Contains(paths, path):
+			c.rejectField(here.field("devicePath"), path, "the device path %q is empty, or there twice, or that of a mount", path)
+		case slices.Contains(strings.Split(path, "/"), ".."):
+			c.rejectField(here.field("devicePath"), path, "the device path %s contains ..", path)
+		}
+		if name != "" && slices.Contains(names, name) {
+			c.rejectField(here.field("name"), name, "the volume %s is already mounted, or a device, in the container", name)
+		}
+		paths, names = append(paths, path), append(names, name)
+	}
+}
+
+// inPlaceResize is the first minor version that keeps the field resizePolicy by default, and checkedRestart the first that rejects a
+// restart for ordinary init containers.
+const (
+	inPlaceResize  = 33
+	checkedRestart = 36
+)
+
+// checkResizePolicy checks how a container is resized (source: validateResizePolicy).
+func (c *checker) checkResizePolicy(at place, policies []any) {
+	if c.isBeforeMinor(inPlaceResize) {
+		return
+	}
+	var names []string
+	for i, e := range policies {
+		m := mapOf(e)
+		name, restart := text(m["resourceName"]), text(m["restartPolicy"])
+		here := at.element(i, name)
+		switch {
+		case name != "cpu" && name != "memory":
+			c.rejectField(here.field("resourceName"), name, "resourceName is %q, and neither cpu nor memory", name)
+		case slices.Contains(names, name):
+			c.rejectField(here.field("resourceName"), name, "resizePolicy has %s twice", name)
+		}
+		names = append(names, name)
+		switch {
+		case restart != "NotRequired" && restart != "RestartContainer":
+			c.rejectField(here.field("restartPolicy"), restart, "restartPolicy is %q, and neither NotRequired nor RestartContainer", restart)
+		case restart != "NotRequired" && text(c.spec["restartPolicy"]) == "Never":
+			c.rejectField(here.field("restartPolicy"), restart, "restartPolicy must be NotRequired in a pod with restartPolicy: Never")
+		}
 	}
 }
 

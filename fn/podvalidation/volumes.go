@@ -13,12 +13,14 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// volumeNames are the names of the volumes that the pod has.
-func (c *checker) volumeNames() map[string]bool {
+// volumesByName returns the volumes that the pod has.
+func (c *checker) volumesByName() map[string]map[string]any {
 	list := listOf(c.spec["volumes"])
-	out := make(map[string]bool, len(list))
+	out := make(map[string]map[string]any, len(list))
 	for _, e := range list {
-		out[text(mapOf(e)["name"])] = true
+		if m := mapOf(e); m != nil {
+			out[text(m["name"])] = m
+		}
 	}
 	return out
 }

@@ -34,6 +34,8 @@ type Finding struct {
 	Problem   string
 	// Expected is why that is known; empty where it is a failure.
 	Expected string
+	// Written and Result are the object before and in the stage.
+	Written, Result map[string]any
 }
 
 // stage is a step on the way of an object.
@@ -54,6 +56,8 @@ var stageNames = [stageCount]string{"written", "injected", "upgraded", "removed"
 // subject is an object on its way.
 type subject struct {
 	name string
+	// minor is the version of Kubernetes that it was injected for, 0 for the newest.
+	minor int
 	// stages are the object in each stage, nil where it does not go through it.
 	stages [stageCount]map[string]any
 	// reported records for each stage whether the injection reported an error, and replaced whether it reported that
@@ -164,6 +168,7 @@ func (r *runner) classifyProblems(q question, problems []problem) {
 			Problem: fmt.Sprintf("%s: %s", p.Field, firstLine(p.Message)),
 		}
 		f.Expected = expectedRejectionReason(q, p)
+		f.Written, f.Result = q.subject.stages[written], q.subject.stages[q.stage]
 		r.report.add(f)
 	}
 }
@@ -173,7 +178,10 @@ func (r *runner) classifyProblems(q question, problems []problem) {
 // sidecars alone changes no published Job or Pod (spec.jobs: KeepPublished).
 func expectedRejectionReason(q question, p problem) string {
 	kind, _ := q.subject.stages[written]["kind"].(string)
+	minor := q.subject.minor
 	switch {
+	case minor != 0 && minor < 34 && strings.Contains(p.Field, "spec.resources."), minor != 0 && minor < 36 && strings.Contains(p.Field, ".resizePolicy["):
+		return "an older Kubernetes, for which it was injected, ignores the field or does not check it"
 	case q.operation != "update" || !isImmutable(p) || kind != "Job" && kind != "Pod":
 		return ""
 	case fn.MayBeReplaced(q.subject.stages[written]):

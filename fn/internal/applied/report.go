@@ -5,6 +5,7 @@ package applied
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -42,8 +43,13 @@ var (
 	quoted   = regexp.MustCompile(`"[^"]*"|\{.*\}|\d+[a-zA-Z]*`)
 )
 
-// Write writes the figures, and one example of each kind of failure.
-func (r *Report) Write(w io.Writer) error {
+func indentedJSON(object map[string]any) []byte {
+	text, _ := json.MarshalIndent(object, "", " ") // an object that was decoded can be encoded
+	return text
+}
+
+// Write writes the figures, and one example of each kind of failure; with show, also its objects.
+func (r *Report) Write(w io.Writer, show bool) error {
 	fmt.Fprintf(w, "Kubernetes %s: %d objects, %d changed by the injection, %d of these invalid before it, %d checks\n", r.Kubernetes, r.Objects, r.Injected, r.Invalid, r.Checks)
 	for _, reason := range slices.Sorted(maps.Keys(r.Expected)) {
 		fmt.Fprintf(w, "%6d  expected: %s\n", r.Expected[reason], reason)
@@ -72,6 +78,9 @@ func (r *Report) Write(w io.Writer) error {
 	})
 	for _, g := range sorted {
 		fmt.Fprintf(w, "%6d  FAILED %s of what was %s: %s\n        such as %s\n", g.count, g.example.Operation, g.example.Stage, g.example.Problem, g.example.Case)
+		if show {
+			fmt.Fprintf(w, "as written:\n%s\n%s:\n%s\n", indentedJSON(g.example.Written), g.example.Stage, indentedJSON(g.example.Result))
+		}
 	}
 	_, err := fmt.Fprintf(w, "%d failures\n", len(r.Failures))
 	return err

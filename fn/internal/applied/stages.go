@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
@@ -26,6 +28,10 @@ type run struct {
 
 // runInjectionStages runs the documents of a batch through all stages.
 func runInjectionStages(ctx context.Context, b batch) ([]*subject, error) {
+	minor, err := b.kubernetesMinor()
+	if err != nil {
+		return nil, err
+	}
 	edited := changeOwn(b.items)
 	runs := [stageCount]run{upgraded: {next: true}, removed: {mode: v1alpha1.ModeRemove}, rebuilt: {next: true}, changed: {next: true}}
 	var reports [stageCount]*fn.Report
@@ -53,6 +59,7 @@ func runInjectionStages(ctx context.Context, b batch) ([]*subject, error) {
 			return nil, err
 		}
 		for _, s := range made {
+			s.minor = minor
 			for stage := injected; stage < stageCount; stage++ {
 				s.reported[stage] = hasResult(reports[stage], b.items[i], isError)
 				s.replaced[stage] = len(made) == 1 && hasResult(reports[stage], b.items[i], isReplacement)
@@ -64,6 +71,25 @@ func runInjectionStages(ctx context.Context, b batch) ([]*subject, error) {
 		out = append(out, made...)
 	}
 	return out, nil
+}
+
+// kubernetesMinor returns the minor version of Kubernetes that the policies are for, or 0 for the newest.
+func (b batch) kubernetesMinor() (int, error) {
+	policies, err := b.policies(false)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range policies {
+		if p.Spec.Istio == nil || p.Spec.Istio.KubernetesVersion == "" {
+			continue
+		}
+		version, err := utilversion.ParseGeneric(p.Spec.Istio.KubernetesVersion)
+		if err != nil {
+			return 0, err
+		}
+		return int(version.Minor()), nil
+	}
+	return 0, nil
 }
 
 func injectBatchItems(ctx context.Context, b batch, items []fn.Item, how run) (*fn.Report, error) {

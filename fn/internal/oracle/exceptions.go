@@ -5,7 +5,10 @@ package oracle
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // exception is a difference that stays, with its reason.
@@ -42,10 +45,10 @@ var exceptions = []exception{
 		},
 	},
 	{
-		"records in bare Pods", "the pod has a sidecar.istio.io/status that no injection wrote; Prerig records the original of a bare Pod in an annotation, where a second injection would not be the first without it",
+		"records in bare Pods", "the pod has a sidecar.istio.io/status that no injection wrote, or a template deletes a container of it; Prerig records the original of a bare Pod in an annotation, where a second injection would not be the first without it",
 		func(k *Case, d Difference) bool {
 			_, there := statusAnnotation(k.Webhook)
-			return there && k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations.prerig.dev/original" && d.Cluster == ""
+			return (there || k.losesContainer()) && k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations.prerig.dev/original" && d.Cluster == ""
 		},
 	},
 	{
@@ -60,6 +63,22 @@ var exceptions = []exception{
 			return k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations."+overridesAnnotation && canonicalOverrides(d.Cluster) == withoutNulls(d.Prerig)
 		},
 	},
+}
+
+// losesContainer reports whether the webhook's templates delete a container of the pod.
+func (k *Case) losesContainer() bool {
+	before, _ := k.Webhook["spec"].(map[string]any)
+	after, _ := k.Cluster["spec"].(map[string]any)
+	var now []string
+	for _, key := range []string{"initContainers", "containers"} {
+		now = append(now, podmap.Names(anyList(after[key]))...)
+	}
+	for _, key := range []string{"initContainers", "containers"} {
+		if slices.ContainsFunc(podmap.Names(anyList(before[key])), func(name string) bool { return !slices.Contains(now, name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // explainingExceptions returns the exceptions that explain all differences of a case, or none.

@@ -4,7 +4,7 @@
 // Command applied checks that what injections write can be applied; see package applied.
 //
 //	applied -validator dist/prerig-validate [-charts FILE] [-installations NAME,NAME] [-corpora DIR:DIR] [-examples DIR]
-//	        [-n 2000] [-seed 1]
+//	        [-n 2000] [-seed 1] [-show]
 //
 // It exits with 1 where a result is rejected that should not be.
 package main
@@ -32,11 +32,12 @@ func main() {
 	flag.StringVar(&o.Examples, "examples", "", "directory of the examples")
 	flag.IntVar(&o.Count, "n", 2000, "number of random workloads for Istio's installations, and for the built-in policies")
 	flag.Uint64Var(&o.Seed, "seed", 1, "seed of the workloads")
+	show := flag.Bool("show", false, "print the objects of the first failure of each kind")
 	flag.Parse()
 	o.Corpora = filepath.SplitList(*corpora)
 	report, err := applied.Run(context.Background(), o)
 	if report != nil {
-		_ = report.Write(os.Stdout)
+		_ = report.Write(os.Stdout, *show)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "applied:", err)
