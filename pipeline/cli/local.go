@@ -89,6 +89,15 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 	if err != nil {
 		return nil, nil, err
 	}
+	if p, closing, err = l.startRenderer(streams, version); err != nil {
+		return nil, nil, err
+	}
+	p.Results, p.PipelinesDir, p.Sources, p.Revision = l.results, l.pipelines, sources, l.revisionOf
+	return p, closing, nil
+}
+
+// startRenderer returns a renderer of pipelines, wherever they are from. Call closing at the end.
+func (l *localPipelines) startRenderer(streams Streams, version string) (p *dryrun.Renderer, closing func(), err error) {
 	if l.pool, err = render.NewPool(render.Options{Warm: 2}); err != nil {
 		return nil, nil, err
 	}
@@ -108,7 +117,7 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 			Cache: &build.Cache{Store: cache.Open(cache.Options{Dir: filepath.Join(l.cache, "builds"), MaxBytes: localCacheSize}), Check: l.noCache},
 		},
 		Secrets: secret.Dir{Path: l.secrets},
-		Results: l.results, PipelinesDir: l.pipelines, Sources: sources, Revision: l.revisionOf, Workers: l.jobs,
+		Workers: l.jobs,
 		Progress: func(done, total int, name string) {
 			l.bar.setImageProgress(images.Progress{Done: done, Total: total, Image: name})
 		},

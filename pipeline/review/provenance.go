@@ -154,7 +154,7 @@ func (r *review) commonLinesFirst(lines func(*Pipeline) []string) []string {
 	for i, line := range order {
 		of := ""
 		if len(r.change.Pipelines) > 1 {
-			of = " (" + countWithNoun(count[line], "pipeline") + ")"
+			of = " (" + countWithNoun(count[line], r.change.noun()) + ")"
 		}
 		order[i] = "- " + line + of + "\n"
 	}
@@ -202,7 +202,7 @@ func (r *review) reproduceCommandsSection() section {
 	var out strings.Builder
 	for i, command := range all {
 		if !r.all && i == listedCommands && len(all) > listedCommands+1 {
-			fmt.Fprintf(&out, "- and %d more, one for each pipeline\n", len(all)-i)
+			fmt.Fprintf(&out, "- and %d more, one for each %s\n", len(all)-i, r.change.noun())
 			break
 		}
 		out.WriteString("- " + longCodeSpan(command, maxCommand) + "\n")

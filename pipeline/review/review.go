@@ -4,6 +4,7 @@
 package review
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/prerig/prerig/fn/result"
@@ -25,10 +26,14 @@ const (
 type Change struct {
 	// Pipelines are the changed pipelines, in display order. Unchanged ones may be among them.
 	Pipelines []Pipeline
+	// Noun is what a pipeline is called; "" means pipeline.
+	Noun string
 	// Whole is where to find the whole if it does not fit: an http or https URL, which becomes a link, or words. ""
 	// means that the commands of the pipelines reproduce it.
 	Whole string
 }
+
+func (c Change) noun() string { return cmp.Or(c.Noun, "pipeline") }
 
 // Pipeline is one pipeline of a change, at one place.
 type Pipeline struct {

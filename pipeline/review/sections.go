@@ -77,20 +77,20 @@ func (r *review) summaryCounts() string {
 	}
 	missing, end := r.notCompared(), ".\n"
 	if missing > 0 {
-		end = fmt.Sprintf("; **%s not compared**.\n", countWithNoun(missing, "pipeline"))
+		end = fmt.Sprintf("; **%s not compared**.\n", countWithNoun(missing, r.change.noun()))
 	}
 	compared := len(r.change.Pipelines) - missing
 	switch {
 	case len(pipelines) == 0 && compared == 0 && missing > 0:
-		return fmt.Sprintf("**Nothing could be compared** of %s.\n", countWithNoun(missing, "pipeline"))
+		return fmt.Sprintf("**Nothing could be compared** of %s.\n", countWithNoun(missing, r.change.noun()))
 	case len(pipelines) == 0:
-		return fmt.Sprintf("**Nothing changes** in %s%s", countWithNoun(compared, "pipeline"), end)
+		return fmt.Sprintf("**Nothing changes** in %s%s", countWithNoun(compared, r.change.noun()), end)
 	}
 	of := ""
 	if compared > len(pipelines) {
 		of = fmt.Sprintf(" of %d", compared)
 	}
-	return fmt.Sprintf("**%d%s pipeline%s: %s added, %d changed, %d deleted**; %d unchanged%s", len(pipelines), of, map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
+	return fmt.Sprintf("**%d%s %s%s: %s added, %d changed, %d deleted**; %d unchanged%s", len(pipelines), of, r.change.noun(), map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
 		countWithNoun(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same, end)
 }
 
@@ -232,7 +232,7 @@ func (r *review) changeTitle(c group.Change) string {
 	}
 	of := ""
 	if !alone {
-		of = " of " + countWithNoun(c.CountPipelines(), "pipeline")
+		of = " of " + countWithNoun(c.CountPipelines(), r.change.noun())
 	}
 	if len(namespaces) > 1 {
 		of = " in " + countWithNoun(len(namespaces), "namespace") + of

@@ -4,6 +4,7 @@
 package dryrun
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 
@@ -22,7 +23,11 @@ type Comparison struct {
 	Changes []group.Change `json:"changes"`
 
 	reviewed []review.Pipeline
+	noun     string
 }
+
+// pipelineNoun is what the output calls a pipeline.
+func (c *Comparison) pipelineNoun() string { return cmp.Or(c.noun, "pipeline") }
 
 // PipelineChange counts what would change of one pipeline.
 type PipelineChange struct {

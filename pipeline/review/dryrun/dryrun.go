@@ -42,6 +42,9 @@ type Renderer struct {
 	// Published returns what a result is compared with at a place, if that differs from what it holds. It
 	// may be nil.
 	Published func(ctx context.Context, e catalog.Entry, to v1alpha1.Publish) (publish.Holding, error)
+	// Before returns the files that a pipeline's Jobs and bare Pods are compared with, in place of those of what it publishes to. It
+	// may be nil.
+	Before func(e catalog.Entry) map[string][]byte
 	// Results is a directory of earlier results, which counts as what is published; "" for none.
 	Results string
 	// Workers is how many renders run at once; 0 means one for each processor.

@@ -89,7 +89,7 @@ func writeChange(c group.Change, places map[string]int, open bool) string {
 	if open {
 		tag = "<details open>"
 	}
-	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escapeMarkdown(cutText(c.Title())))
+	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escapeMarkdown(cutText(c.Title("pipeline"))))
 	for _, text := range listObjects(c, places) {
 		fmt.Fprintf(&out, "- %s\n", escapeMarkdown(cutText(text)))
 	}

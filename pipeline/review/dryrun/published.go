@@ -49,6 +49,8 @@ func (p *Renderer) keepPublished(ctx context.Context, r *Result) error {
 	}
 	files := map[string][]byte{}
 	switch {
+	case p.Before != nil:
+		files = p.Before(r.Entry)
 	case p.Results != "":
 		held, err := readDirectory(filepath.Join(p.Results, filepath.FromSlash(PathOf(r.Entry.Pipeline))))
 		if err != nil {

@@ -23,7 +23,7 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 	var out strings.Builder
 	places := c.placeCounts()
 	for _, change := range c.Changes {
-		fmt.Fprintf(&out, "%s\n", colourText(colour, bold, "== "+change.Title()))
+		fmt.Fprintf(&out, "%s\n", colourText(colour, bold, "== "+change.Title(c.pipelineNoun())))
 		for _, text := range listObjects(change, places) {
 			fmt.Fprintf(&out, "   %s\n", text)
 		}
@@ -151,7 +151,7 @@ func (c *Comparison) comparedWith() (out []string) {
 			return append(out, fmt.Sprintf("places of %d other kinds (-o json names all)", len(order)-i))
 		}
 		if len(c.Pipelines) > 1 {
-			text += ": " + countWithNoun(counts[text], "pipeline")
+			text += ": " + countWithNoun(counts[text], c.pipelineNoun())
 		}
 		out = append(out, text)
 	}
@@ -256,7 +256,7 @@ func (c *Comparison) summaryLine() string {
 			compared++
 		}
 	}
-	text := countWithNoun(compared, "pipeline") + " compared"
+	text := countWithNoun(compared, c.pipelineNoun()) + " compared"
 	switch {
 	case !c.Empty():
 		text += fmt.Sprintf(": %s added, %d modified, %d deleted, %d unchanged; %s",

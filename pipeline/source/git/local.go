@@ -4,6 +4,7 @@
 package git
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -81,4 +82,36 @@ func (l *Local) Commit(revision string) (*Commit, *tree.Tree, error) {
 		return nil, nil, fmt.Errorf("reading the revision %q: %w", revision, err)
 	}
 	return commit, l.mirror.Tree(commit), nil
+}
+
+// ForkPoint returns the commit at which HEAD left the default branch of the remote origin, or the local branch main or master if there
+// is no remote. If HEAD is that branch itself, it is HEAD.
+func (l *Local) ForkPoint() (string, error) {
+	for _, name := range []string{"refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master", "refs/heads/main", "refs/heads/master"} {
+		hash, err := l.repository.ResolveRevision(plumbing.Revision(name))
+		if err != nil {
+			continue
+		}
+		branch, err := l.repository.CommitObject(*hash)
+		if err != nil {
+			return "", fmt.Errorf("reading %s: %w", name, err)
+		}
+		head, err := l.repository.ResolveRevision("HEAD")
+		if err != nil {
+			return "", fmt.Errorf("reading HEAD: %w", err)
+		}
+		commit, err := l.repository.CommitObject(*head)
+		if err != nil {
+			return "", fmt.Errorf("reading HEAD: %w", err)
+		}
+		bases, err := commit.MergeBase(branch)
+		if err != nil {
+			return "", fmt.Errorf("looking for the commit at which HEAD left %s: %w", name, err)
+		}
+		if len(bases) == 0 {
+			return "", fmt.Errorf("HEAD and %s have no commit in common; deepen the clone if it is shallow", name)
+		}
+		return bases[0].Hash.String(), nil
+	}
+	return "", errors.New("the repository has neither a remote branch nor a branch main or master")
 }

@@ -47,12 +47,12 @@ type Place struct {
 	Path string `json:"path"`
 }
 
-// Title describes in one line the change and the objects that have it.
-func (c Change) Title() string {
+// Title describes in one line the change and the objects that have it; noun is what a pipeline is called, such as pipeline.
+func (c Change) Title(noun string) string {
 	if len(c.Objects) == 1 {
 		return fmt.Sprintf("%s: %s (%s)", c.Kind, c.Objects[0].Name, c.Objects[0].Pipeline)
 	}
-	return fmt.Sprintf("%s: the same in %s of %s", c.Kind, c.KindCounts(), countWithNoun(c.CountPipelines(), "pipeline"))
+	return fmt.Sprintf("%s: the same in %s of %s", c.Kind, c.KindCounts(), countWithNoun(c.CountPipelines(), noun))
 }
 
 // CountPipelines counts the pipelines of the objects.

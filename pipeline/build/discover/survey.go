@@ -1,0 +1,269 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/internal/lazyregexp"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// survey is what a repository contains.
+type survey struct {
+	reader      tree.Reader
+	directories map[string]*directory
+	// covered are directories, and files are manifests, that other builds read.
+	covered, files map[string]bool
+	// releases are HelmReleases, Applications and ApplicationSets, and sources the directories with what HelmReleases refer to, by kind
+	// and name.
+	releases []release
+	sources  map[string][]string
+	// ownURLs are the repositories of Applications whose paths the tree has.
+	ownURLs map[string]bool
+}
+
+// release is a HelmRelease, Application or ApplicationSet, and the directory of its file.
+type release struct {
+	at     string
+	object map[string]any
+}
+
+// directory is what one directory contains.
+type directory struct {
+	chart         bool
+	policy        bool
+	kustomization *kustomization
+	manifests     []string // paths of files with objects
+}
+
+// kustomization is what matters of one.
+type kustomization struct {
+	Kind       string   `json:"kind"`
+	Resources  []string `json:"resources"`
+	Bases      []string `json:"bases"`
+	Components []string `json:"components"`
+}
+
+// passedOver are directories that hold no manifests of a cluster, whatever their content.
+var passedOver = map[string]bool{"node_modules": true, "vendor": true, "testdata": true}
+
+// maxFile is the size of the largest file that is looked into.
+const maxFile = 1 << 20
+
+// readDirectory reads a directory and those below it. The files of a chart are Helm's.
+func (s *survey) readDirectory(at string) error {
+	entries, err := s.reader.List(at)
+	if err != nil {
+		return err
+	}
+	d := &directory{}
+	s.directories[at] = d
+	for _, e := range entries {
+		if !e.Dir && path.Base(e.Path) == "Chart.yaml" {
+			d.chart = !s.isLibrary(e.Path)
+			return nil
+		}
+	}
+	for _, e := range entries {
+		base := path.Base(e.Path)
+		switch {
+		case e.Dir && (strings.HasPrefix(base, ".") || passedOver[base]):
+		case e.Dir:
+			if err := s.readDirectory(e.Path); err != nil {
+				return err
+			}
+		case base == PolicyName:
+			d.policy = true
+		case base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization":
+			d.kustomization = s.readKustomization(e.Path)
+		case manifest.IsFileName(base):
+			s.readManifests(at, d, e.Path)
+		}
+	}
+	return nil
+}
+
+// isLibrary reports whether a chart only has templates for other charts.
+func (s *survey) isLibrary(name string) bool {
+	var chart struct {
+		Type string `json:"type"`
+	}
+	return s.readYAML(name, &chart) && chart.Type == "library"
+}
+
+func (s *survey) readKustomization(name string) *kustomization {
+	var k kustomization
+	if !s.readYAML(name, &k) {
+		return &kustomization{} // its build reports the error
+	}
+	return &k
+}
+
+// readYAML decodes a file, and reports whether that succeeded.
+func (s *survey) readYAML(name string, into any) bool {
+	text, err := s.reader.Read(name)
+	return err == nil && len(text) <= maxFile && yaml.Unmarshal(text, into) == nil
+}
+
+// readManifests notes the objects of a file.
+func (s *survey) readManifests(at string, d *directory, name string) {
+	text, err := s.reader.Read(name)
+	if err != nil || len(text) > maxFile {
+		return
+	}
+	file, err := manifest.Parse(name, text)
+	if err != nil {
+		return
+	}
+	objects := 0
+	for _, doc := range file.Docs {
+		meta, sure := doc.Scan()
+		if !sure || meta.APIVersion == "" || meta.Kind == "" || meta.Name == "" || strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") {
+			continue
+		}
+		objects++
+		group, _, _ := strings.Cut(meta.APIVersion, "/")
+		switch {
+		case group == "helm.toolkit.fluxcd.io" && meta.Kind == "HelmRelease", group == "argoproj.io" && (meta.Kind == "Application" || meta.Kind == "ApplicationSet"):
+			if o, err := doc.Object(); err == nil {
+				s.releases = append(s.releases, release{at, o})
+			}
+		case group == "source.toolkit.fluxcd.io":
+			key := meta.Kind + " " + meta.Name
+			s.sources[key] = append(s.sources[key], at)
+		}
+	}
+	if objects > 0 {
+		d.manifests = append(d.manifests, name)
+	}
+}
+
+// paths returns all directories in order.
+func (s *survey) paths() []string { return slices.Sorted(maps.Keys(s.directories)) }
+
+// coverReferences marks what kustomizations and Applications read.
+func (s *survey) coverReferences() {
+	for at, d := range s.directories {
+		if d.kustomization == nil {
+			continue
+		}
+		for _, ref := range slices.Concat(d.kustomization.Resources, d.kustomization.Bases, d.kustomization.Components) {
+			s.cover(path.Join(at, ref))
+		}
+	}
+	for _, one := range s.releases {
+		s.coverApplication(one.object)
+	}
+}
+
+// cover marks a file or directory. What is not in the tree is a remote base, or an error of the build.
+func (s *survey) cover(name string) (found bool) {
+	if d := s.directories[name]; d != nil {
+		s.covered[name] = true
+		return true
+	}
+	if _, err := fs.Stat(tree.FS(s.reader), name); err == nil {
+		s.files[name] = true
+		return true
+	}
+	return false
+}
+
+// variable is what an ApplicationSet fills in.
+var variable = lazyregexp.New(`\{\{[^}]*\}\}`)
+
+// coverApplication marks the directories that an Application, or those of an ApplicationSet, are rendered from.
+func (s *survey) coverApplication(o map[string]any) {
+	visit(o["spec"], func(m map[string]any) {
+		given, _ := m["path"].(string)
+		if given == "" {
+			return
+		}
+		pattern := path.Clean(strings.TrimPrefix(variable.ReplaceAllString(given, "*"), "/"))
+		url, _ := m["repoURL"].(string)
+		for at := range s.directories {
+			if ok, err := path.Match(pattern, at); err != nil || !ok || at == "." {
+				continue
+			}
+			s.covered[at] = true
+			if url != "" && !strings.Contains(url, "{{") {
+				s.ownURLs[url] = true
+			}
+		}
+	})
+}
+
+// reach returns the directories whose files the build of a directory reads: those that its kustomization names, or all below it.
+func (s *survey) reach(at string) map[string]bool {
+	out := map[string]bool{}
+	var add func(at string)
+	add = func(at string) {
+		d := s.directories[at]
+		if d == nil || out[at] {
+			return
+		}
+		out[at] = true
+		if d.kustomization == nil {
+			for below := range s.directories {
+				if path.Dir(below) == at && below != at {
+					add(below)
+				}
+			}
+			return
+		}
+		for _, ref := range slices.Concat(d.kustomization.Resources, d.kustomization.Bases, d.kustomization.Components) {
+			if name := path.Join(at, ref); s.directories[name] != nil {
+				add(name)
+			} else {
+				out[path.Dir(name)] = true
+			}
+		}
+	}
+	add(at)
+	return out
+}
+
+// sourcesOf returns the directories outside of a build with the objects that its HelmReleases name as sources.
+func (s *survey) sourcesOf(at string) []string {
+	reached := s.reach(at)
+	found := map[string]bool{}
+	for _, one := range s.releases {
+		if !reached[one.at] {
+			continue
+		}
+		visit(one.object["spec"], func(m map[string]any) {
+			kind, _ := m["kind"].(string)
+			name, _ := m["name"].(string)
+			for _, dir := range s.sources[kind+" "+name] {
+				if !reached[dir] {
+					found[dir] = true
+				}
+			}
+		})
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// visit calls do with each mapping in a value.
+func visit(value any, do func(map[string]any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		do(v)
+		for _, one := range v {
+			visit(one, do)
+		}
+	case []any:
+		for _, one := range v {
+			visit(one, do)
+		}
+	}
+}

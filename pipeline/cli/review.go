@@ -1,0 +1,295 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build/discover"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/render/gate"
+	"github.com/prerig/prerig/pipeline/review/dryrun"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/dir"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/giturl"
+	sourcetree "github.com/prerig/prerig/pipeline/source/tree"
+)
+
+func newReview(streams Streams, version string) *cobra.Command {
+	var o reviewOptions
+	cmd := newCommand("review [BASE[..HEAD]]", "Show what a change of a repository would change in the cluster")
+	cmd.Long = `Find what a repository deploys, render it at both ends of a change, and show what would change
+in the cluster. It needs no pipelines, no policy and no cluster: overlays that no other
+kustomization uses, charts with their default values, directories of manifests, and Flux's
+HelmReleases and Argo CD's Applications among them are found in the files. Where a directory
+or one above it has a prerig.yaml, sidecars are injected by that policy at each end, so that
+the changes by the injection are shown apart from those by the source.
+
+BASE is a branch, tag or commit; without it, it is the commit at which the current branch left
+the default branch of the remote origin, or HEAD if they are the same. Without HEAD, the files
+of the directory are compared, committed or not.
+
+What cannot be rendered is an error if the change is the reason. What could not be rendered
+before either is listed in one line.
+
+Exit codes, like those of diff:
+  0  no differences
+  1  differences found (0 with --exit-code=false)
+  2  something cannot be rendered any more, or would be rejected; the rest is shown`
+	cmd.Example = `  prerig review                                  # the current branch
+  prerig review main..feature -o json
+  prerig review "$BASE" -o markdown --exit-code=false > comment.md`
+	f := cmd.Flags()
+	f.StringVarP(&o.directory, "repository", "C", ".", "directory of the repository")
+	f.StringVar(&o.kubernetes, "kubernetes-version", gate.NewestKubernetes, "version of Kubernetes that charts are rendered for")
+	f.StringVar(&o.secrets, "secrets", "secrets", "directory of secrets for chart repositories, with files NAMESPACE/NAME/KEY")
+	f.StringVar(&o.cache, "cache", defaultCache(), "cache directory")
+	f.IntVarP(&o.jobs, "jobs", "j", 0, "number of concurrent renders (default: one per processor)")
+	f.StringVarP(&o.output, "output", "o", "text", "output format: text, markdown or json")
+	f.StringVar(&o.limit, "limit", "github", "for -o markdown: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for no limit")
+	f.BoolVar(&o.exitCode, "exit-code", true, "exit with 1 if there are differences")
+	for _, name := range []string{"repository", "secrets", "cache"} {
+		mustRegister(cmd.MarkFlagDirname(name))
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streams, version, args) }
+	return cmd
+}
+
+// reviewOptions are the flags of review.
+type reviewOptions struct {
+	localPipelines
+	directory, kubernetes, output, limit string
+	urls                                 []string // of the repository
+	exitCode                             bool
+}
+
+// end is one end of the range that is reviewed.
+type end struct {
+	name     string
+	snapshot *source.Snapshot
+	entries  []catalog.Entry
+}
+
+func (o *reviewOptions) run(ctx context.Context, streams Streams, version string, args []string) error {
+	if !slices.Contains([]string{"text", "markdown", "json"}, o.output) {
+		return fmt.Errorf("the flag --output must be text, markdown or json, found %q", o.output)
+	}
+	most, err := readLimit(o.limit)
+	if err != nil {
+		return err
+	}
+	kubernetes, err := gate.KubernetesMinor(o.kubernetes)
+	if err != nil {
+		return err
+	}
+	if len(args) > 1 {
+		return fmt.Errorf("specify one range of commits, BASE or BASE..HEAD; found %s", countWithNoun(len(args), "argument"))
+	}
+	base, head, err := o.findEnds(slices.Concat(args, []string{""})[0])
+	if err != nil {
+		return err
+	}
+	for _, one := range []*end{base, head} {
+		if one.entries, err = discoverEntries(one.snapshot, discover.Options{KubeVersion: kubernetes + ".0", URLs: o.urls}); err != nil {
+			return fmt.Errorf("reading %s: %w", one.name, err)
+		}
+	}
+	if len(base.entries)+len(head.entries) == 0 {
+		return fmt.Errorf("%s deploys nothing: it has no kustomizations, charts or manifests", o.directory)
+	}
+	c, still, err := o.compare(ctx, streams, version, base, head)
+	if err != nil {
+		return err
+	}
+	if o.output == "markdown" {
+		err = showReview(ctx, streams, c, most, o.exitCode)
+	} else {
+		err = showComparison(streams, c, o.output, o.exitCode)
+	}
+	printStill(streams.Err, still)
+	return err
+}
+
+// findEnds returns the two ends of a range.
+func (o *reviewOptions) findEnds(revisions string) (base, head *end, err error) {
+	repository, err := git.OpenLocal(o.directory)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; specify its directory with -C", err)
+	}
+	first, last, isRange := strings.Cut(revisions, "..")
+	if isRange && (first == "" || last == "" || strings.HasPrefix(last, ".")) {
+		return nil, nil, fmt.Errorf("the range must be BASE..HEAD, such as origin/main..HEAD; found %q", revisions)
+	}
+	if first == "" {
+		if first, err = repository.ForkPoint(); err != nil {
+			return nil, nil, fmt.Errorf("%w; name the commit to compare with", err)
+		}
+	}
+	for _, one := range repository.URLs() {
+		if len(giturl.Check(one)) == 0 {
+			o.urls = append(o.urls, one)
+		}
+	}
+	url := slices.Concat(o.urls, []string{""})[0]
+	if base, err = commitEnd(repository, first, url); err != nil {
+		return nil, nil, err
+	}
+	if last != "" {
+		head, err = commitEnd(repository, last, url)
+		return base, head, err
+	}
+	root, err := repository.Root()
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := dir.Read(root, sourcetree.Limits{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return base, &end{name: "the files of " + o.directory, snapshot: &source.Snapshot{Tree: files, URL: url, Revision: "dir@" + files.ID()}}, nil
+}
+
+func commitEnd(repository *git.Local, revision, url string) (*end, error) {
+	commit, files, err := repository.Commit(revision)
+	if err != nil {
+		return nil, missingRevisionError(revision, err)
+	}
+	hash := commit.Hash.String()
+	return &end{name: revision, snapshot: &source.Snapshot{
+		Tree: files, URL: url, Revision: revision + "@sha1:" + hash, Digest: hash, Date: commit.Date, Commit: commit,
+	}}, nil
+}
+
+// discoverEntries returns a pipeline for each build of a repository, by the name of its directory.
+func discoverEntries(snapshot *source.Snapshot, options discover.Options) ([]catalog.Entry, error) {
+	builds, err := discover.Builds(sourcetree.NewView(snapshot.Tree, sourcetree.Limits{}), options)
+	if err != nil {
+		return nil, err
+	}
+	var out []catalog.Entry
+	for _, b := range builds {
+		p := v1alpha1.RenderPipeline{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, Metadata: v1alpha1.Metadata{Name: b.Name}}
+		p.Spec.Build = b.Spec
+		p.Spec.Source.Dir = &v1alpha1.DirSource{Path: "."}
+		if snapshot.URL != "" {
+			p.Spec.Source = v1alpha1.Source{Git: &v1alpha1.GitSource{URL: snapshot.URL}}
+		}
+		if b.Policy != "" {
+			p.Spec.Policies = []v1alpha1.PolicyRef{{Path: b.Policy}}
+		}
+		text, err := yaml.Marshal(p)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range catalog.Parse(b.Path, text) {
+			e.Key = b.Path
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// compare renders both ends and compares them.
+func (o *reviewOptions) compare(ctx context.Context, streams Streams, version string, base, head *end) (*dryrun.Comparison, []dryrun.Result, error) {
+	before, closing, err := o.startRenderer(streams, version)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer closing()
+	before.Instead = base.supply
+	after := &dryrun.Renderer{
+		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers, Progress: before.Progress,
+		Instead: head.supply, KeepFiles: true,
+	}
+	now, same := after.AffectedResults(ctx, head.entries, base.entries, base.snapshot.Tree)
+	unaffected := func(e catalog.Entry) bool {
+		_, ok := same[e.Key]
+		return ok
+	}
+	base.entries, head.entries = slices.DeleteFunc(base.entries, unaffected), slices.DeleteFunc(head.entries, unaffected)
+	earlier := before.All(ctx, base.entries)
+	if failed := failedReleases(earlier, now); len(failed) > 0 {
+		replaceResults(earlier, before.All(ctx, withoutReleases(base.entries, failed)))
+		after.Before = filesOf(earlier)
+		replaceResults(now, after.All(ctx, withoutReleases(head.entries, failed)))
+		o.bar.clearLine()
+		printReleases(streams.Err, failed)
+	}
+	c, still := after.CompareEnds(ctx, base.name, earlier, now)
+	c.AddUnaffected(base.name, same)
+	o.bar.clearLine()
+	return c, still, ctx.Err()
+}
+
+// filesOf returns a function that returns the files of a pipeline among results.
+func filesOf(results []dryrun.Result) func(catalog.Entry) map[string][]byte {
+	files := map[string]map[string][]byte{}
+	for _, r := range results {
+		files[r.Entry.Key] = r.Files
+	}
+	return func(e catalog.Entry) map[string][]byte { return files[e.Key] }
+}
+
+// failedReleases returns the builds that fail at either end with releases, and why.
+func failedReleases(ends ...[]dryrun.Result) map[string]error {
+	out := map[string]error{}
+	for _, r := range slices.Concat(ends...) {
+		if r.Err != nil && r.Entry.Pipeline != nil && r.Entry.Pipeline.Spec.Build.Releases != nil {
+			out[r.Entry.Key] = r.Err
+		}
+	}
+	return out
+}
+
+// withoutReleases returns the entries of some builds, changed so that HelmReleases and Applications stay objects.
+func withoutReleases(entries []catalog.Entry, failed map[string]error) (out []catalog.Entry) {
+	for _, e := range entries {
+		if failed[e.Key] == nil || e.Pipeline == nil {
+			continue
+		}
+		plain := *e.Pipeline
+		plain.Spec.Build.Releases = nil
+		e.Pipeline = &plain
+		out = append(out, e)
+	}
+	return out
+}
+
+// replaceResults replaces the results of the same builds.
+func replaceResults(all, by []dryrun.Result) {
+	for _, r := range by {
+		i := slices.IndexFunc(all, func(one dryrun.Result) bool { return one.Entry.Key == r.Entry.Key })
+		all[i] = r
+	}
+}
+
+// printReleases names the builds whose releases could not be rendered.
+func printReleases(w io.Writer, failed map[string]error) {
+	keys := slices.Sorted(maps.Keys(failed))
+	among := ""
+	if len(keys) > 1 {
+		among = fmt.Sprintf(" and %s", countWithNoun(len(keys)-1, "more build"))
+	}
+	fmt.Fprintf(w, "warning: HelmReleases and Applications of %s%s are compared as objects, not by what they install: %v\n", keys[0], among, failed[keys[0]])
+}
+
+// supply returns the files of an end as the source of a pipeline.
+func (e *end) supply(catalog.Entry, v1alpha1.NamedSource) *source.Snapshot { return e.snapshot }
+
+// printStill names what cannot be rendered at either end.
+func printStill(w io.Writer, still []dryrun.Result) {
+	for _, r := range still {
+		fmt.Fprintf(w, "info: %s cannot be rendered, as before: %v\n", r.Entry.Key, r.Err)
+	}
+}

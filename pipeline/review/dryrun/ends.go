@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/review"
+	"github.com/prerig/prerig/pipeline/review/diff/group"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// CompareEnds compares the results of pipelines at the two ends of a range of commits; from names the first. A pipeline that has a
+// result at one end only is compared with nothing. One that fails at both ends for the same reason has no changes, and no error: it is
+// returned in still.
+func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after []Result) (c *Comparison, still []Result) {
+	earlier := map[string]*Result{}
+	for i := range before {
+		earlier[before[i].Entry.Key] = &before[i]
+	}
+	c = &Comparison{Pipelines: []PipelineChange{}, noun: "build"}
+	var units []*group.Unit
+	add := func(r *Result, old, now map[string][]byte, failure error) {
+		change, found, reviewed := p.compareEnd(ctx, from, r, old, now, failure)
+		c.Pipelines = append(c.Pipelines, change)
+		units = append(units, found...)
+		reviewed.Command = "" // a build has no name that prerig render knows
+		if r.Snapshot == nil || r.Snapshot.URL == "" {
+			reviewed.Sources = nil
+		}
+		if r.Entry.Pipeline == nil || len(r.Entry.Pipeline.Spec.Policies) == 0 {
+			reviewed.PolicyAfter = ""
+		}
+		c.reviewed = append(c.reviewed, reviewed)
+	}
+	for i := range after {
+		r, old := &after[i], earlier[after[i].Entry.Key]
+		delete(earlier, r.Entry.Key)
+		switch {
+		case old == nil:
+			add(r, nil, r.Files, r.Err)
+		case r.Err != nil && old.Err != nil && r.Err.Error() == old.Err.Error():
+			still = append(still, *r)
+		case r.Err == nil && old.Err != nil:
+			add(r, nil, r.Files, fmt.Errorf("it could not be rendered at %s, and can be now: %w", from, old.Err))
+		default:
+			add(r, old.Files, r.Files, r.Err)
+		}
+	}
+	for i := range before {
+		if r := earlier[before[i].Entry.Key]; r != nil && r.Err == nil {
+			add(r, r.Files, nil, nil)
+		}
+	}
+	c.Changes = group.Changes(units)
+	destroyedFirst(c.Changes)
+	return c, still
+}
+
+// AffectedResults renders pipelines, and returns the results of those that would not be the same with other files: what they read
+// differs there, or the pipeline does. The others are returned by their keys, with how many objects they have.
+func (p *Renderer) AffectedResults(ctx context.Context, entries, others []catalog.Entry, files *tree.Tree) (results []Result, same map[string]int) {
+	same = map[string]int{}
+	for _, r := range p.All(ctx, entries) {
+		if p.isUnaffected(r, others, files) {
+			same[r.Entry.Key] = 0
+			if r.Built.Response != nil {
+				same[r.Entry.Key] = len(r.Built.Objects)
+			}
+			continue
+		}
+		results = append(results, r)
+	}
+	return results, same
+}
+
+func (p *Renderer) isUnaffected(r Result, others []catalog.Entry, files *tree.Tree) bool {
+	i := slices.IndexFunc(others, func(e catalog.Entry) bool { return e.Key == r.Entry.Key })
+	if i < 0 || r.Built == nil || others[i].Digest != r.Entry.Digest {
+		return false
+	}
+	if fetch := (*build.FetchError)(nil); errors.As(r.Err, &fetch) || render.IsUnfinished(r.Err) {
+		return false
+	}
+	_, affected := r.Built.Record.Affected(files)
+	return !affected
+}
+
+// AddUnaffected adds pipelines that were not rendered at the first end, because nothing that they read has changed.
+func (c *Comparison) AddUnaffected(from string, pipelines map[string]int) {
+	for _, key := range slices.Sorted(maps.Keys(pipelines)) {
+		c.Pipelines = append(c.Pipelines, PipelineChange{Pipeline: key, Targets: []TargetChange{{Target: key, Against: from, Unchanged: pipelines[key]}}})
+		c.reviewed = append(c.reviewed, review.Pipeline{Name: key})
+	}
+}
+
+func (p *Renderer) compareEnd(ctx context.Context, from string, r *Result, old, now map[string][]byte, failure error) (PipelineChange, []*group.Unit, review.Pipeline) {
+	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
+	if r.Snapshot != nil {
+		one.Revision = r.Snapshot.Revision
+	}
+	if failure != nil {
+		one.Error = failure.Error()
+		return one, nil, p.reviewOf(r, one, nil, nil, nil)
+	}
+	if r.Gate != nil {
+		one.Gate = r.Gate.Error()
+	}
+	target := TargetChange{Target: r.Entry.Key, Against: from}
+	units := p.compareFiles(&target, r, old, now)
+	if now != nil {
+		p.checkUpdates(ctx, &target, r, old, now)
+	}
+	one.Targets = append(one.Targets, target)
+	return one, units, p.reviewOf(r, one, &target, old, now)
+}
