@@ -24,3 +24,27 @@ labels:
 {{- $admin := .Values.config.admin | default dict }}
 {{- if hasKey $admin "listen" }}{{ $admin.listen }}{{ else }}127.0.0.1:8081{{ end }}
 {{- end }}
+{{- define "prerig.image" -}}
+{{ printf "%s:%s%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) (.Values.image.digest | empty | ternary "" (print "@" .Values.image.digest)) }}
+{{- end }}
+{{- define "prerig.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65534
+runAsGroup: 65534
+fsGroup: 65534
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+{{- define "prerig.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+{{- define "prerig.configVolume" -}}
+- name: config
+  projected:
+    sources:
+    - configMap: {name: {{ .Release.Name | quote }}}
+    {{- with .Values.files }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end }}
