@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/internal/moduleroot"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -81,6 +82,23 @@ func TestInitInjectsAtOnce(t *testing.T) {
 	runCode(t, 0, "inject", "-i", "-q", "k8s")
 	if !strings.Contains(readFile(t, "k8s/web.yaml"), "name: istio-proxy") {
 		t.Error("nothing was injected")
+	}
+}
+
+// TestInitNamesSchemas checks that editors find the schema of each file that init writes, and that the schema exists.
+func TestInitNamesSchemas(t *testing.T) {
+	root, err := moduleroot.Dir()
+	must(t, err)
+	emptyProject(t, "https://git.example.com/org/shop.git")
+	runCode(t, 0, "init", "k8s", "--source", ".")
+	for file, schema := range map[string]string{"prerig.yaml": "injectionpolicy_v1alpha1.json", "pipelines/shop.yaml": "renderpipeline_v1alpha1.json"} {
+		want := "# yaml-language-server: $schema=https://raw.githubusercontent.com/prerig/prerig/main/schemas/" + schema + "\n"
+		if text := readFile(t, file); !strings.HasPrefix(text, want) {
+			t.Errorf("%s does not start with the line of its schema:\n%s", file, text)
+		}
+		if _, err := os.Stat(filepath.Join(root, "schemas", schema)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

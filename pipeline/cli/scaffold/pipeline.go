@@ -141,6 +141,7 @@ func Pipeline(o PipelineOptions) (text []byte, name string, err error) {
 		data.TargetSecret = secretLine(data.PublishURL)
 	}
 	var out bytes.Buffer
+	out.WriteString(schemaComment("renderpipeline"))
 	if err := pipelineText.Execute(&out, data); err != nil {
 		return nil, "", err
 	}

@@ -49,6 +49,7 @@ func Policy(o PolicyOptions) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	text = append([]byte(schemaComment("injectionpolicy")), text...)
 	parsed, err := v1alpha1.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("writing the policy: %w", err)
@@ -57,6 +58,11 @@ func Policy(o PolicyOptions) ([]byte, error) {
 		return nil, fmt.Errorf("writing the policy: %w", err)
 	}
 	return text, nil
+}
+
+// schemaComment returns the line by which editors with YAML's language server find the schema of a kind.
+func schemaComment(kind string) string {
+	return "# yaml-language-server: $schema=https://raw.githubusercontent.com/prerig/prerig/main/schemas/" + kind + "_v1alpha1.json\n"
 }
 
 // namespaceRule is what a namespace can be called.
