@@ -116,6 +116,7 @@ generate: ## Write the generated files anew.
 	go generate ./...
 	$(go_run) ./schemas/generate
 	$(go_run) ./internal/reference/generate
+	$(go_run) ./internal/picture/generate
 
 .PHONY: kubernetes-schemas
 kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases that the generator names (downloads 200 MB).
@@ -566,6 +567,7 @@ site: ## Build the documentation as a site in dist/site, and follow all of its l
 	$(go_run) ./internal/site/cmd/site -gather $(dist)/site-pages
 	CGO_ENABLED=0 go tool -modfile=.ci/hugo.mod hugo --source site --contentDir ../$(dist)/site-pages --destination ../$(dist)/site \
 	  --cleanDestinationDir --noBuildLock --quiet
+	cp -r docs/images $(dist)/site/
 	$(go_run) ./internal/site/cmd/site -finish $(dist)/site
 
 .PHONY: fuzz

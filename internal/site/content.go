@@ -17,6 +17,9 @@ import (
 // repository is where files are shown that are no pages.
 const repository = "https://github.com/prerig/prerig"
 
+// pictures is the directory that make site copies to images in the site.
+const pictures = "docs/images/"
+
 // Gather writes the pages of the repository at root to a directory in the form that Hugo reads: with a head, and
 // with links that lead to pages of the site, relative to the page, or otherwise to the file at the Git host.
 func Gather(root, dir string) error {
@@ -165,6 +168,9 @@ func (p Page) siteLinkDestination(to, root string, pages []Page) (string, error)
 	info, err := os.Stat(filepath.Join(root, file))
 	if err != nil {
 		return "", fmt.Errorf("the link %s leads nowhere", to)
+	}
+	if picture, ok := strings.CutPrefix(file, pictures); ok {
+		return relativeSiteLink(p.Out, "images/"+picture), nil
 	}
 	return repository + "/" + kindOf(info) + "/main/" + file + anchor, nil
 }

@@ -96,6 +96,7 @@ func TestLinksOfPages(t *testing.T) {
 		{"docs/cli.md", "[here](#here) and [there](https://example.org/a_(b))", "[here](#here) and [there](https://example.org/a_(b))"},
 		{"docs/cli.md", "`[no](link.md)` and [go.mod](../go.mod)", "`[no](link.md)` and [go.mod](" + repository + "/blob/main/go.mod)"},
 		{"docs/cli.md", "[fn](../fn)", "[fn](" + repository + "/tree/main/fn)"},
+		{"examples/flux/README.md", "![a picture](../../docs/images/mesh-upgrade.svg)", "![a picture](../images/mesh-upgrade.svg)"},
 	} {
 		got, err := Page{Source: tc.from, Out: outFor(pages, tc.from)}.lineWithSiteLinks(tc.line, root, pages)
 		if err != nil {
