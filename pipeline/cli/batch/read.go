@@ -129,8 +129,8 @@ func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []
 	var cause error
 	work := false
 	for i, one := range found {
-		if one.reason == fragment && in.Root == "" {
-			one = finding{} // the engine reports the missing containers
+		if in.Root == "" && (one.reason == fragment || one.reason == resourceList) {
+			one = finding{} // the engine reports the missing containers, and injects the items
 		}
 		switch {
 		case one.err != nil:

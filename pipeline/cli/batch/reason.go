@@ -32,6 +32,7 @@ var (
 	kustomization  = &passReason{one: "kustomization", many: "kustomizations", instead: "inject the resources, or the output of kustomize build", copied: true}
 	objectList     = &passReason{one: "plain list of objects", many: "plain lists of objects", instead: "kubectl does not read such lists; make it the items of an object of kind List", severity: result.Warning}
 	fragment       = &passReason{one: "workload without containers", many: "workloads without containers", instead: "it defines no pod, and the API server rejects it; patches and expected test results look like this", severity: result.Warning}
+	resourceList   = &passReason{one: "ResourceList", many: "ResourceLists", instead: "it is the input of a function; to work on it by its functionConfig, specify it alone"}
 	list           = &passReason{one: "file with a list", many: "files with lists", instead: "a list, such as an Ansible playbook, is not a Kubernetes object"}
 	jsonLines      = &passReason{one: "file of JSON lines", many: "files of JSON lines", instead: "JSON lines contain no Kubernetes objects"}
 	jsonComments   = &passReason{one: "JSON file with comments", many: "JSON files with comments", instead: "Kubernetes objects are not written this way"}
@@ -47,7 +48,7 @@ var (
 	dependencies   = &passReason{one: "directory of downloaded packages", many: "directories of downloaded packages", instead: "to read one, specify it"}
 	results        = &passReason{one: "directory of results", many: "directories of results", instead: "results are not read again"}
 	large          = &passReason{one: "file", many: "files", instead: fmt.Sprintf("files larger than %d MiB are not read", files.MaxSize>>20), severity: result.Warning}
-	reasonsInOrder = []*passReason{helmTemplate, template, kustomization, patch, fragment, objectList, list, jsonLines, jsonComments, compose, openAPI, rules, plain, notText,
+	reasonsInOrder = []*passReason{helmTemplate, template, kustomization, patch, resourceList, fragment, objectList, list, jsonLines, jsonComments, compose, openAPI, rules, plain, notText,
 		unreadable, dangling, linked, specialFile, dependencies, results, large}
 )
 

@@ -63,6 +63,9 @@ func recognizeMeta(d *manifest.Document, meta manifest.Meta) finding {
 		if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") {
 			return finding{reason: kustomization}
 		}
+		if meta.Kind == manifest.ResourceListKind && strings.HasPrefix(meta.APIVersion, "config.kubernetes.io/") {
+			return finding{reason: resourceList}
+		}
 		if workloadKind(meta.Kind) && isUnfilled(d) {
 			return finding{reason: template}
 		}
