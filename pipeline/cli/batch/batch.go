@@ -19,6 +19,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/review/diff"
+	"github.com/prerig/prerig/pipeline/source/content"
 )
 
 // Batch is what the files of one run hold.
@@ -30,13 +31,12 @@ type Batch struct {
 	Locks []fn.Item
 
 	beside   []files.Input // kustomizations and their patches
-	passed   []passedFile
+	passed   []content.Skipped
 	problems result.Results
 	// leftovers are temporary files of runs that were killed.
 	leftovers []string
 
-	charts         chartIndex
-	kustomizations kustomizationIndex
+	index *content.Index
 }
 
 // File is one file with its documents, before and after.

@@ -7,8 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -16,6 +17,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/source/content"
 )
 
 // Read reads the files that args name, see files.Read, and classifies the manifests. Other files in a directory are
@@ -24,7 +26,7 @@ import (
 //
 // The error is that of ctx, or the reason no file at all could be read.
 func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
-	b := &Batch{}
+	b := &Batch{index: newIndex()}
 	listing, err := files.Read(ctx, args, o, b.addInput)
 	if err != nil {
 		return nil, err
@@ -32,11 +34,11 @@ func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
 	b.leftovers = listing.Leftovers
 	for _, p := range listing.Passed {
 		why := whyNotRead[p.Why]
-		if p.Why == files.Large && looksLikeObject(string(p.Head)) {
+		if p.Why == files.Large && content.LooksLikeObject(string(p.Head)) {
 			b.addError(p.Path, fmt.Errorf("reading %s: it is larger than %d MiB, the size limit for one file; split it", p.Path, files.MaxSize>>20))
 			continue
 		}
-		b.passed = append(b.passed, passedFile{why, p.Path})
+		b.passed = append(b.passed, content.Skipped{Reason: why, Place: p.Path})
 	}
 	for _, err := range listing.Errors {
 		path := ""
@@ -91,93 +93,112 @@ func (b *Batch) addInput(in files.Input) {
 	}
 	m, err := manifest.Parse(in.Path, in.Data)
 	if err != nil {
-		f := recognizeBroken(in.Path, decodeText(in.Data), err)
-		b.addDocuments(in, nil, []finding{f})
+		f := content.RecognizeBroken(in.Path, decodeText(in.Data), err)
+		b.addDocuments(in, nil, []content.Finding{f})
 		return
 	}
 	if in.Stdin() {
 		in.Data = nil // the documents contain all of it, and a stream is not compared with the result
 	}
-	found := make([]finding, len(m.Docs))
+	found := make([]content.Finding, len(m.Docs))
 	for i, d := range m.Docs {
-		found[i] = recognizeDocument(d)
+		found[i] = content.Recognize(d)
 	}
 	b.addDocuments(in, m.Docs, found)
 }
 
 // reasonToSkip returns the reason to skip a file, whatever its content, and the place to report.
-func (b *Batch) reasonToSkip(in files.Input) (why *passReason, place string) {
+func (b *Batch) reasonToSkip(in files.Input) (why *content.Reason, place string) {
 	if in.Stdin() {
 		return nil, ""
 	}
-	if chart := b.charts.templateChart(in.Path); chart != "" {
-		return helmTemplate, filepath.ToSlash(chart) + "/"
+	absolute, err := filepath.Abs(in.Path)
+	if err != nil {
+		return nil, ""
 	}
-	if slices.Contains(kustomizationNames, filepath.Base(in.Path)) {
-		return kustomization, in.Path
+	why, up := b.index.ReasonToSkip(filepath.ToSlash(absolute))
+	place = in.Path
+	if up > 0 {
+		place = filepath.ToSlash(filepath.Join(filepath.Dir(in.Path), strings.Repeat("../", up))) + "/"
 	}
-	if by := b.kustomizations.kustomizationUsingFile(in.Path); by != "" {
-		return patch, in.Path
-	}
-	return nil, ""
+	return why, place
 }
 
+// newIndex returns an index of the files of this machine.
+func newIndex() *content.Index {
+	return &content.Index{
+		Exists: func(name string) bool {
+			_, err := os.Stat(name)
+			return err == nil
+		},
+		Read: func(name string) ([]byte, error) {
+			if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > largestKustomization {
+				return nil, fs.ErrInvalid
+			}
+			return os.ReadFile(name)
+		},
+	}
+}
+
+// largestKustomization is the most that is read of one, in bytes. Theirs is a list of names.
+const largestKustomization = 1 << 20
+
 // addDocuments puts a file to those that are worked on, or passes it over. docs is nil where it could not be split.
-func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []finding) {
+func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []content.Finding) {
 	f := newFile(in, docs)
-	var why *passReason
+	var why *content.Reason
 	var cause error
 	work := false
 	for i, one := range found {
-		if in.Root == "" && (one.reason == fragment || one.reason == resourceList) {
-			one = finding{} // the engine reports the missing containers, and injects the items
+		if in.Root == "" && (one.Reason == content.Fragment || one.Reason == content.ResourceList) {
+			one = content.Finding{} // the engine reports the missing containers, and injects the items
 		}
 		switch {
-		case one.err != nil:
-			b.addError(in.Path, one.err)
+		case one.Err != nil:
+			b.addError(in.Path, one.Err)
 			work, f.incomplete = true, true
-		case one.reason != nil && why == nil:
-			why, cause = one.reason, one.cause
+		case one.Reason != nil && why == nil:
+			why, cause = one.Reason, one.Cause
 		}
 		if docs != nil {
-			f.idle[i] = one.err != nil || one.reason != nil
+			f.idle[i] = one.Err != nil || one.Reason != nil
 			work = work || !f.idle[i] && !docs[i].Empty()
 		}
 	}
 	switch {
-	case why == nil, in.Stdin() && why == plain:
+	case why == nil, in.Stdin() && why == content.Plain:
 		b.Files = append(b.Files, f)
 	case in.Root == "" && cause != nil:
 		b.addError(in.Path, cause)
 	case in.Root == "":
-		b.addError(in.Path, why.namedFileError(in.Path))
+		b.addError(in.Path, namedFileError(why, in.Path))
 	case work: // the other documents of the file are worked on
 		b.Files = append(b.Files, f)
-		b.passed = append(b.passed, passedFile{why, in.Path})
+		b.passed = append(b.passed, content.Skipped{Reason: why, Place: in.Path})
 	default:
 		b.skipFile(in, why, in.Path)
 	}
 }
 
 // skipFile passes over a whole file.
-func (b *Batch) skipFile(in files.Input, why *passReason, place string) {
+func (b *Batch) skipFile(in files.Input, why *content.Reason, place string) {
 	if in.Root == "" {
-		b.addError(in.Path, why.namedFileError(in.Path))
+		b.addError(in.Path, namedFileError(why, in.Path))
 		return
 	}
-	b.passed = append(b.passed, passedFile{why, place})
-	if why.copied {
+	b.passed = append(b.passed, content.Skipped{Reason: why, Place: place})
+	if why.Copied {
 		b.beside = append(b.beside, in)
 	}
 }
 
 // namedFileError is the problem of a file that was named itself and holds no manifest.
-func (r *passReason) namedFileError(path string) error {
+func namedFileError(r *content.Reason, path string) error {
 	article := "a"
-	if strings.ContainsAny(r.one[:1], "AEIOaeio") {
+	if strings.ContainsAny(r.One[:1], "AEIOaeio") {
 		article = "an"
 	}
-	return fmt.Errorf("reading %s: it is %s %s; %s", path, article, r.one, r.instead)
+	return fmt.Errorf("reading %s: it is %s %s; %s", path, article, r.One, r.Instead)
 }
 
 // decodeText returns the text of a file, also where it is UTF-16, which some shells write.

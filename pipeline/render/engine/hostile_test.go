@@ -80,7 +80,7 @@ var hostile = map[string]struct {
 	"local repository":   {map[string]string{"app/kustomization.yaml": "resources: [\"file:///etc\"]\n"}, []string{"is remote"}},
 	"cycle":              {map[string]string{"app/kustomization.yaml": "resources: [../base]\n", "base/kustomization.yaml": "resources: [../app]\n"}, []string{"cycle"}},
 	"nothing there":      {map[string]string{"other/x": "x"}, []string{"app"}},
-	"not an object":      {map[string]string{"app/x.yaml": "hello: world\n"}, []string{"app/x.yaml:1", "apiVersion and kind"}},
+	"not an object":      {map[string]string{"app/x.yaml": "hello: world\n"}, []string{"app/x.yaml", "apiVersion and kind"}},
 	"policy with a typo": {map[string]string{"app/kustomization.yaml": "resources: [w.yaml]\ntransformers: [p.yaml]\n", "app/w.yaml": deployment, "app/p.yaml": strings.Replace(istio, "istio: {", "istoi: {", 1)}, []string{"istoi"}},
 }
 

@@ -18,7 +18,7 @@ func TestPointerOfLFSIsNamed(t *testing.T) {
 		"a resource":     {map[string]string{"kustomization.yaml": "resources: [web.yaml]", "web.yaml": pointer}, "web.yaml"},
 		"a patch":        {map[string]string{"kustomization.yaml": "patches: [{path: p.yaml}]", "p.yaml": pointer}, "p.yaml"},
 		"in a base":      {map[string]string{"kustomization.yaml": "resources: [base]", "base/kustomization.yaml": "resources: [deep.yaml]", "base/deep.yaml": pointer}, "base/deep.yaml"},
-		"a plain file":   {map[string]string{"web.yaml": pointer}, "web.yaml"},
+		"a plain file":   {map[string]string{"web.yaml": pointer, "cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}, "web.yaml"},
 		"something else": {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: c, files: [data.bin]}]\nresources: [none.yaml]", "data.bin": pointer}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

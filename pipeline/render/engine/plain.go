@@ -6,22 +6,54 @@ package engine
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/source/content"
 )
 
 // localConfig marks objects that are for tools and not for the cluster (kustomize, kpt).
 const localConfig = "config.kubernetes.io/local-config"
 
 // renderPlain reads every YAML and JSON file below the path, in the order of their names. It skips hidden files and
-// directories, and objects that are not for a cluster.
+// directories, objects that are not for a cluster, and with a warning the files that hold no objects.
 func (w *renderWorker) renderPlain() ([]fn.Item, error) { return w.collectFiles(w.request.Path) }
 
-// collectFiles reads files recursively.
+// collectFiles reads the objects below a directory.
 func (w *renderWorker) collectFiles(dir string) ([]fn.Item, error) {
-	list, err := w.files.List(dir)
+	c := &plainCollector{w: w, index: &content.Index{Exists: w.exists, Read: w.files.Read}}
+	items, err := c.collectBelow(dir)
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	for _, note := range content.Notes(c.skipped, (*content.Reason).BuildAdvice) {
+		notes = append(notes, note.Message)
+	}
+	if len(items) == 0 && len(notes) > 0 {
+		return nil, fmt.Errorf("there is no object: %s", strings.Join(notes, "; "))
+	}
+	w.response.Warnings = append(w.response.Warnings, notes...)
+	return items, nil
+}
+
+// exists reports whether the source has a file or directory.
+func (w *renderWorker) exists(name string) bool {
+	_, err := w.files.Lookup(name)
+	return err == nil
+}
+
+// plainCollector collects the objects of files.
+type plainCollector struct {
+	w       *renderWorker
+	index   *content.Index
+	skipped []content.Skipped
+}
+
+func (c *plainCollector) collectBelow(dir string) ([]fn.Item, error) {
+	list, err := c.w.files.List(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -31,36 +63,86 @@ func (w *renderWorker) collectFiles(dir string) ([]fn.Item, error) {
 		if strings.HasPrefix(path.Base(name), ".") {
 			continue
 		}
-		if entry.Dir {
-			below, err := w.collectFiles(name)
-			if err != nil {
-				return nil, err
-			}
-			items = append(items, below...)
-			continue
+		var below []fn.Item
+		switch {
+		case entry.Dir:
+			below, err = c.collectBelow(name)
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)):
+			below, err = c.collectFile(name)
 		}
-		switch path.Ext(name) {
-		case ".yaml", ".yml", ".json":
-			read, err := w.readFile(name, w.isClusterObject)
-			if err != nil {
-				return nil, err
-			}
-			items = append(items, read...)
+		if err != nil {
+			return nil, err
 		}
+		items = append(items, below...)
 	}
 	return items, nil
 }
 
-// readFile reads the objects of one file that are wanted.
-func (w *renderWorker) readFile(name string, wanted func(*manifest.Document) (bool, error)) ([]fn.Item, error) {
-	content, err := w.files.Read(name)
+// collectFile reads the objects of one file, and skips what the commands over files skip.
+func (c *plainCollector) collectFile(name string) ([]fn.Item, error) {
+	if why, up := c.index.ReasonToSkip(path.Join("/", name)); why != nil {
+		place := name
+		if up > 0 {
+			place = path.Join(path.Dir(name), strings.Repeat("../", up)) + "/"
+		}
+		c.skipped = append(c.skipped, content.Skipped{Reason: why, Place: place})
+		return nil, nil
+	}
+	text, err := c.w.files.Read(name)
 	if err != nil {
 		return nil, err
 	}
-	file, err := manifest.Parse(name, content)
+	file, err := manifest.Parse(name, text)
+	if err != nil {
+		found := content.RecognizeBroken(name, string(text), err)
+		if err = c.skipDocument(name, string(text), found, err); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		return nil, nil
+	}
+	return readItems(file, name, func(doc *manifest.Document) (bool, error) {
+		found := content.Recognize(doc)
+		if found.Err == nil && (found.Reason == nil || found.Reason == content.Fragment) {
+			return c.w.isClusterObject(doc)
+		}
+		_, err := doc.Object()
+		return false, c.skipDocument(name, doc.Text(), found, err)
+	})
+}
+
+// skipDocument notes that something is skipped. It returns an error for what seems to be an object: without it, the object
+// would be removed from what is published.
+func (c *plainCollector) skipDocument(name, text string, found content.Finding, err error) error {
+	switch {
+	case found.Err != nil:
+		return found.Err
+	case err != nil && (found.Reason.IsObject(text) || strings.HasPrefix(text, string(pointerStart))):
+		return err
+	case found.Reason.IsObject(text):
+		return fmt.Errorf("it is a %s; %s", found.Reason.One, found.Reason.BuildAdvice())
+	}
+	last := len(c.skipped) - 1
+	if one := (content.Skipped{Reason: found.Reason, Place: name}); last < 0 || c.skipped[last] != one {
+		c.skipped = append(c.skipped, one)
+	}
+	return nil
+}
+
+// readFile reads the objects of one file that are wanted.
+func (w *renderWorker) readFile(name string, wanted func(*manifest.Document) (bool, error)) ([]fn.Item, error) {
+	text, err := w.files.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := manifest.Parse(name, text)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
+	return readItems(file, name, wanted)
+}
+
+// readItems returns the documents of a file that are wanted.
+func readItems(file *manifest.File, name string, wanted func(*manifest.Document) (bool, error)) ([]fn.Item, error) {
 	var items []fn.Item
 	for i, doc := range file.Docs {
 		if doc.Empty() {

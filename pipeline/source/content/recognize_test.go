@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package batch
+package content
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func TestObjectsAreRecognizedBehindWhatStandsBeforeThem(t *testing.T) {
 		}
 		if docs := f.Docs; len(docs) != 1 {
 			t.Errorf("behind %s: %d documents", name, len(docs))
-		} else if found := recognizeDocument(docs[0]); found.reason != nil || found.err != nil {
+		} else if found := Recognize(docs[0]); found.Reason != nil || found.Err != nil {
 			t.Errorf("behind %s it is passed over: %+v", name, found)
 		}
 	}
@@ -31,7 +31,7 @@ func TestObjectsAreRecognizedBehindWhatStandsBeforeThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := recognizeDocument(f.Docs[0]); found.reason != plain {
+	if found := Recognize(f.Docs[0]); found.Reason != Plain {
 		t.Errorf("values behind a directive: %+v", found)
 	}
 }
@@ -42,30 +42,30 @@ func TestTextInScalarsMakesNoTemplate(t *testing.T) {
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata:\n"
 	for name, tc := range map[string]struct {
 		text string
-		want *passReason
+		want *Reason
 	}{
 		"ytt in a literal text":         {config + "  a: |\n    #@ load\n", nil},
 		"ytt in a folded text":          {config + "  a: >-\n    b #@ c\n\n    #@ d\n", nil},
 		"ytt in quotes":                 {config + "  a: 'b\n\n    #@ c'\n", nil},
 		"ytt in a script":               {pod + "    args:\n    - |\n      #@ start\n      exec web\n", nil},
-		"ytt above":                     {"#@ load(\"@ytt:data\", \"data\")\n" + pod, template},
-		"ytt between":                   {pod + "    #@ if data.values.port:\n    ports: [{containerPort: 80}]\n    #@ end\n", template},
-		"ytt at the end of a line":      {pod + "    image: #@ data.values.image\n", template},
-		"ytt behind a value":            {pod + "    workingDir: /a #@ web\n", template},
-		"ytt behind a literal text":     {config + "  a: |\n    b\n  #@ end\n", template},
+		"ytt above":                     {"#@ load(\"@ytt:data\", \"data\")\n" + pod, Template},
+		"ytt between":                   {pod + "    #@ if data.values.port:\n    ports: [{containerPort: 80}]\n    #@ end\n", Template},
+		"ytt at the end of a line":      {pod + "    image: #@ data.values.image\n", Template},
+		"ytt behind a value":            {pod + "    workingDir: /a #@ web\n", Template},
+		"ytt behind a literal text":     {config + "  a: |\n    b\n  #@ end\n", Template},
 		"a variable in a literal text":  {pod + "    args:\n    - |\n      timeoutSeconds: ${TIMEOUT}\n", nil},
 		"a variable in quotes":          {pod + "    args:\n    - 'a\n\n      runAsUser: $USER'\n", nil},
 		"a variable in a label":         {"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    weight: $W\nspec:\n  containers: [{name: a}]\n", nil},
-		"a variable for a number":       {pod + "    livenessProbe:\n      timeoutSeconds: ${TIMEOUT}\n", template},
-		"a quoted variable":             {pod + "    ports:\n    - containerPort: \"$PORT\"\n", template},
-		"a variable for the gRPC port":  {pod + "    livenessProbe:\n      grpc:\n        port: $PORT\n", template},
-		"both, a script and its number": {pod + "    args:\n    - |\n      weight: $W\n    ports:\n    - containerPort: $PORT\n", template},
+		"a variable for a number":       {pod + "    livenessProbe:\n      timeoutSeconds: ${TIMEOUT}\n", Template},
+		"a quoted variable":             {pod + "    ports:\n    - containerPort: \"$PORT\"\n", Template},
+		"a variable for the gRPC port":  {pod + "    livenessProbe:\n      grpc:\n        port: $PORT\n", Template},
+		"both, a script and its number": {pod + "    args:\n    - |\n      weight: $W\n    ports:\n    - containerPort: $PORT\n", Template},
 	} {
 		f, err := manifest.Parse("web.yaml", []byte(tc.text))
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if found := recognizeDocument(f.Docs[0]); found.reason != tc.want || found.err != nil {
+		if found := Recognize(f.Docs[0]); found.Reason != tc.want || found.Err != nil {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
@@ -87,7 +87,7 @@ func TestBrokenObjectsAreErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if found := recognizeDocument(f.Docs[0]); (found.err != nil) != tc.err || (found.reason == nil) != tc.err {
+		if found := Recognize(f.Docs[0]); (found.Err != nil) != tc.err || (found.Reason == nil) != tc.err {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package batch
+package content
 
 import (
 	"errors"
@@ -13,38 +13,40 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// finding is what a document turned out to be: one to work on, one that is passed over for a reason, or one that is wrong.
-type finding struct {
-	reason *passReason
-	err    error
-	// cause is why the text could not be read that is passed over.
-	cause error
+// Finding is what a document turned out to be: one to work on, one that is passed over for a reason, or one that is wrong.
+type Finding struct {
+	// Reason is why the document is skipped, nil for one to work on.
+	Reason *Reason
+	// Err is what is wrong with an object.
+	Err error
+	// Cause is why the text could not be read that is skipped.
+	Cause error
 }
 
-// recognizeDocument separates the objects among documents from other content of a repository. It decodes only
+// Recognize separates the objects among documents from other content of a repository. It decodes only
 // documents that a scan cannot classify. A document that looks like an object is never skipped: if it is broken,
 // that is an error.
-func recognizeDocument(d *manifest.Document) finding {
+func Recognize(d *manifest.Document) Finding {
 	text := d.Text()
 	meta, sure := d.Scan()
 	switch {
 	case d.Empty():
-		return finding{}
+		return Finding{}
 	case d.StartsList():
-		return finding{reason: listReason(text)}
+		return Finding{Reason: listReason(text)}
 	case isAnnotated(d):
-		return finding{reason: template}
+		return Finding{Reason: Template}
 	case sure && !(mayBeTemplate(text) && isTemplate(text)) && !hasNoContainers(meta, text):
 		return recognizeMeta(d, meta)
 	}
 	obj, err := d.Object()
 	if err != nil {
-		return recognizeBroken(d.Path(), text, err)
+		return RecognizeBroken(d.Path(), text, err)
 	}
 	meta.APIVersion, _ = obj["apiVersion"].(string)
 	meta.Kind, _ = obj["kind"].(string)
 	if hasNoContainers(meta, text) {
-		return finding{reason: fragment}
+		return Finding{Reason: Fragment}
 	}
 	return recognizeMeta(d, meta)
 }
@@ -56,26 +58,26 @@ func hasNoContainers(meta manifest.Meta, text string) bool {
 }
 
 // recognizeMeta judges a mapping by its apiVersion and kind.
-func recognizeMeta(d *manifest.Document, meta manifest.Meta) finding {
+func recognizeMeta(d *manifest.Document, meta manifest.Meta) Finding {
 	text := d.Text()
 	switch {
 	case meta.APIVersion != "" && meta.Kind != "":
 		if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") {
-			return finding{reason: kustomization}
+			return Finding{Reason: Kustomization}
 		}
 		if meta.Kind == manifest.ResourceListKind && strings.HasPrefix(meta.APIVersion, "config.kubernetes.io/") {
-			return finding{reason: resourceList}
+			return Finding{Reason: ResourceList}
 		}
 		if workloadKind(meta.Kind) && isUnfilled(d) {
-			return finding{reason: template}
+			return Finding{Reason: Template}
 		}
-		return finding{}
-	case meta.APIVersion == "" && workloadKind(meta.Kind) && hasKey(text, "metadata") && hasKey(text, "spec"):
-		return finding{err: fmt.Errorf("reading %s: the object has kind %s and no apiVersion, so its type is unknown; add the apiVersion", d, meta.Kind)}
-	case meta.Kind == "" && workloadVersion(meta.APIVersion) && hasKey(text, "metadata") && hasKey(text, "spec"):
-		return finding{err: fmt.Errorf("reading %s: the object has apiVersion %s and no kind, so its type is unknown; add the kind", d, meta.APIVersion)}
+		return Finding{}
+	case meta.APIVersion == "" && meta.Kind != "" && hasKey(text, "metadata"):
+		return Finding{Err: fmt.Errorf("reading %s: the object has kind %s and no apiVersion, so its type is unknown; add the apiVersion", d, meta.Kind)}
+	case meta.Kind == "" && meta.APIVersion != "" && hasKey(text, "metadata"):
+		return Finding{Err: fmt.Errorf("reading %s: the object has apiVersion %s and no kind, so its type is unknown; add the kind", d, meta.APIVersion)}
 	}
-	return finding{reason: plainReason(d.Path(), text)}
+	return Finding{Reason: plainReason(d.Path(), text)}
 }
 
 // workloadKind reports whether Kubernetes has workloads of the kind.
@@ -87,19 +89,13 @@ func workloadKind(kind string) bool {
 	return false
 }
 
-// workloadVersion reports whether Kubernetes has workloads in the API version.
-func workloadVersion(version string) bool {
-	group, _, _ := strings.Cut(version, "/")
-	return version == "v1" || group == "apps" || group == "batch"
-}
-
 // listReason distinguishes lists of objects from others.
-func listReason(text string) *passReason {
+func listReason(text string) *Reason {
 	if isTemplate(text) {
-		return template
+		return Template
 	}
 	if looksLikeObjects(text) {
-		return objectList
+		return ObjectList
 	}
 	return list
 }
@@ -107,11 +103,11 @@ func listReason(text string) *passReason {
 var composeName = lazyregexp.New(`(?i)^(docker-)?compose([.-].*)?\.ya?ml$`)
 
 // plainReason recognizes well-known files that are not objects.
-func plainReason(path, text string) *passReason {
+func plainReason(path, text string) *Reason {
 	base := filepath.Base(path)
 	switch {
 	case base == "kustomization.yaml", base == "kustomization.yml":
-		return kustomization
+		return Kustomization
 	case composeName.MatchString(base), hasKey(text, "services") && hasKey(text, "version"):
 		return compose
 	case hasKey(text, "openapi"), hasKey(text, "swagger"):
@@ -119,7 +115,7 @@ func plainReason(path, text string) *passReason {
 	case hasKey(text, "groups") && strings.Contains(text, "rules") && !strings.EqualFold(filepath.Ext(path), ".json"):
 		return rules
 	}
-	return plain
+	return Plain
 }
 
 // hasKey reports whether a mapping has the key at its top level. In JSON it may be nested.
@@ -144,21 +140,21 @@ func hasKey(text, key string) bool {
 	}
 }
 
-// recognizeBroken judges a text that cannot be read.
-func recognizeBroken(path, text string, err error) finding {
+// RecognizeBroken judges a text that cannot be read as YAML or JSON, as err says.
+func RecognizeBroken(path, text string, err error) Finding {
 	switch {
 	case isTemplate(text):
-		return finding{reason: template}
-	case looksLikeObject(text), apiVersionKey.MatchString(text) && indentedKind.MatchString(text):
-		return finding{err: err}
+		return Finding{Reason: Template}
+	case LooksLikeObject(text), apiVersionKey.MatchString(text) && indentedKind.MatchString(text):
+		return Finding{Err: err}
 	case strings.EqualFold(filepath.Ext(path), ".json") && jsonComment.MatchString(text):
-		return finding{reason: jsonComments}
+		return Finding{Reason: jsonComments}
 	case errors.As(err, new(*manifest.SecondValueError)):
-		return finding{reason: jsonLines}
+		return Finding{Reason: jsonLines}
 	case errors.As(err, new(*manifest.NotTextError)):
-		return finding{reason: notText, cause: err}
+		return Finding{Reason: notText, Cause: err}
 	}
-	return finding{reason: unreadable, cause: err}
+	return Finding{Reason: unreadable, Cause: err}
 }
 
 var (
@@ -172,8 +168,8 @@ var (
 	elementKey   = lazyregexp.New(`(?m)^- *["']?(?:apiVersion|kind)["']?[ \t]*:|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
 )
 
-// looksLikeObject reports whether a text that cannot be read seems to be meant as an object.
-func looksLikeObject(text string) bool {
+// LooksLikeObject reports whether a text that cannot be read seems to be meant as an object.
+func LooksLikeObject(text string) bool {
 	return kindKey.MatchString(text) && apiVersionKey.MatchString(text) || workloadKey.MatchString(text)
 }
 
