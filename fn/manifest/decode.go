@@ -138,6 +138,8 @@ type nodeDecoder struct {
 	aliased int // values made inside aliases so far
 	inAlias int
 	keep    bool // note the values in the nodes
+	// lastWins has the last of several entries of one key count, which is an error otherwise.
+	lastWins bool
 	// instead, when set, returns the value that a node has after an edit.
 	instead func(*yamlNode) (any, bool)
 }
@@ -257,7 +259,7 @@ func (d *nodeDecoder) decodeMapping(n *yamlNode) (any, error) {
 			dup = explicit[key]
 			explicit[key] = true
 		}
-		if dup {
+		if dup && !d.lastWins {
 			return nil, &syntaxError{off: k.start, msg: fmt.Sprintf("found the key %q twice in the same mapping", key)}
 		}
 		v, err := d.decodeValue(k.next)

@@ -33,6 +33,7 @@ type Batch struct {
 	beside   []files.Input // kustomizations and their patches
 	passed   []content.Skipped
 	problems result.Results
+	repeated result.Results // warnings about repeated keys in streams
 	// leftovers are temporary files of runs that were killed.
 	leftovers []string
 

@@ -99,12 +99,40 @@ func (b *Batch) addInput(in files.Input) {
 	}
 	if in.Stdin() {
 		in.Data = nil // the documents contain all of it, and a stream is not compared with the result
+		b.takeLastKeys(m.Docs)
 	}
 	found := make([]content.Finding, len(m.Docs))
 	for i, d := range m.Docs {
 		found[i] = content.Recognize(d)
 	}
 	b.addDocuments(in, m.Docs, found)
+}
+
+// takeLastKeys leaves out the keys that later ones of the same mapping override. A stream is the output of a program, such as
+// helm template, that others read in this way; a repeated key in a file is a mistake of its author, and an error.
+func (b *Batch) takeLastKeys(docs []*manifest.Document) {
+	for i, d := range docs {
+		next, repeated := d.WithLastKeys()
+		for _, key := range repeated {
+			b.repeated = append(b.repeated, repeatedKeyResult(next, key))
+		}
+		docs[i] = next
+	}
+}
+
+func repeatedKeyResult(d *manifest.Document, key manifest.RepeatedKey) result.Result {
+	r := result.Result{
+		Severity: result.Warning, File: &result.File{Path: d.Path(), Index: d.Index(), Line: key.Line}, Field: &result.Field{Path: key.Path},
+		Message: "the key is there more than once in the same mapping; the last one counts, as in Helm and Argo CD", ResourceRef: &result.ResourceRef{},
+	}
+	if obj, err := d.Object(); err == nil {
+		metadata, _ := obj["metadata"].(map[string]any)
+		r.ResourceRef.APIVersion, _ = obj["apiVersion"].(string)
+		r.ResourceRef.Kind, _ = obj["kind"].(string)
+		r.ResourceRef.Namespace, _ = metadata["namespace"].(string)
+		r.ResourceRef.Name, _ = metadata["name"].(string)
+	}
+	return r
 }
 
 // reasonToSkip returns the reason to skip a file, whatever its content, and the place to report.

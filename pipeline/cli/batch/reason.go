@@ -21,7 +21,7 @@ var whyNotRead = map[files.Why]*content.Reason{
 	files.Large:           {One: "file", Many: "files", Instead: fmt.Sprintf("files larger than %d MiB are not read", files.MaxSize>>20), Severity: result.Warning},
 }
 
-// Notes reports the skipped objects, one line for each kind.
+// Notes reports the skipped objects, one line for each kind, and what was not read as it is written.
 func (b *Batch) Notes() result.Results {
-	return content.Notes(b.passed, (*content.Reason).InjectAdvice)
+	return append(content.Notes(b.passed, (*content.Reason).InjectAdvice), b.repeated...)
 }

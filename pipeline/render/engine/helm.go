@@ -47,7 +47,7 @@ func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
 	if w.request.Helm == nil {
 		return nil, fmt.Errorf("the request names no release")
 	}
-	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts()})
+	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts(), Warn: w.addWarning})
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,11 @@ func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
 		}
 	}
 	return items, nil
+}
+
+// addWarning adds a message of the build.
+func (w *renderWorker) addWarning(message string) {
+	w.response.Warnings = append(w.response.Warnings, message)
 }
 
 // lockedCharts returns the charts that were fetched, as the renderer of charts knows them.

@@ -125,7 +125,7 @@ func (g *helmGenerator) renderHelmTemplate() ([]byte, error) {
 		return nil, err
 	}
 	files := boundedAliases{g.worker.files}
-	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, FieldName: g.nameField}
+	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, FieldName: g.nameField, Warn: g.worker.addWarning}
 	if release.Values, err = g.mergeValuesFiles(files, release, options); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]f
 	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion)}
 	r.set = release.New(release.Inputs{
 		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: w.lockedCharts(), Trees: w.request.Repositories,
+		Warn: w.addWarning,
 	})
 	if items, err = splitReleaseLists(items); err != nil {
 		return nil, err

@@ -46,6 +46,8 @@ type Options struct {
 	// FieldName returns the user-facing name of a field of the release, such as impure, for messages, or "" if no
 	// such field exists. nil means spec.build.helm.
 	FieldName func(field string) string
+	// Warn is called with what the output cannot hold as the chart makes it; it may be nil.
+	Warn func(message string)
 }
 
 // nameField returns what a user calls a field of the release.
@@ -65,7 +67,7 @@ func Render(ctx context.Context, files tree.Reader, spec *v1alpha1.Helm, options
 	if err != nil {
 		return nil, fmt.Errorf("rendering the chart %s: %w", spec.Chart, c.rewriteErrorPaths(err))
 	}
-	return manifests, nil
+	return c.settleOutput(manifests), nil
 }
 
 // chartRender renders one release, as often as needed to determine the effect of its impure functions.

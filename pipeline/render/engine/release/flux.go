@@ -126,7 +126,7 @@ func (s *Set) newSpec() *v1alpha1.Helm {
 // sharedRenderOptions returns the options shared by the renders of all releases. own names the fields that a release
 // sets itself, rather than the pipeline.
 func (s *Set) sharedRenderOptions(own map[string]string) helmchart.Options {
-	return helmchart.Options{Archives: s.in.Archives, FieldName: func(field string) string {
+	return helmchart.Options{Archives: s.in.Archives, Warn: s.in.Warn, FieldName: func(field string) string {
 		if name, ok := own[field]; ok {
 			return name
 		}

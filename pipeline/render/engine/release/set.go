@@ -51,6 +51,8 @@ type Inputs struct {
 	Trees []render.Repository
 	// Objects are those that releases can refer to.
 	Objects []*Object
+	// Warn is called with warnings about the output of charts.
+	Warn func(message string)
 }
 
 // Chart is a chart of a repository that is needed but not available.
