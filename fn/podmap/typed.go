@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // TypedContainer returns a container as Kubernetes' Go type.
@@ -63,6 +64,26 @@ func wrongQuantity(s *Schema, v any) *FieldError {
 		}
 		return nil
 	})
+}
+
+// Unfilled returns the first field whose value is a text with a placeholder, where Kubernetes wants another type or a quantity. Its
+// error says what a later step has to fill in.
+func Unfilled(s *Schema, v any) *FieldError {
+	return firstProblem(s, v, "", func(s *Schema, v any) error {
+		text, ok := v.(string)
+		if !ok || !HasPlaceholder(text) || s.Accepts(v) && s.TypeName != "Quantity" {
+			return nil
+		}
+		return fmt.Errorf("%s is filled in by a later build", foreign.Quote(text))
+	})
+}
+
+var placeholder = lazyregexp.New(`\$\{[^{}\s]+\}|\$\([\w.-]+\)|\$[A-Za-z_]|<[A-Za-z_][\w .-]*>|\{\{.*\}\}|@\w+@|%\w+%`)
+
+// HasPlaceholder reports whether a text has what other tools replace: ${X} of Flux and envsubst, $(X) of kustomize's vars, <X> and
+// the like.
+func HasPlaceholder(text string) bool {
+	return strings.ContainsAny(text, "$<{@%") && placeholder.MatchString(text)
 }
 
 // firstProblem walks over a value, in order of the names, and returns the first field that has a problem.

@@ -29,7 +29,8 @@ import (
 type injectRun struct {
 	manifestRun
 	inPlace, diff, check, remove bool
-	unwritten                    int // files that should change and are not to be written
+	unwritten                    int  // files that should change and are not to be written
+	keepGoing, canKeepGoing      bool // write past errors, and whether the command has a flag for it
 	output                       string
 	against                      string // what is published
 	colour                       string
@@ -37,7 +38,7 @@ type injectRun struct {
 }
 
 func newInject(streams Streams) *cobra.Command {
-	in := &injectRun{manifestRun: manifestRun{streams: streams}, wantedBy: "policy"}
+	in := &injectRun{manifestRun: manifestRun{streams: streams}, wantedBy: "policy", canKeepGoing: true}
 	cmd := newCommand("inject [FILE|DIRECTORY]...", "Inject sidecars into manifests")
 	cmd.Long = `Inject sidecars into the workloads in manifests, and leave every other byte unchanged.
 
@@ -57,7 +58,7 @@ The decision for each workload, with its reason, is printed to standard error, o
 If there is an error in any file, -i and -o FILE write nothing at all, and nothing is written
 if a workload cannot be injected. Otherwise a file that cannot be read is omitted as a whole,
 and the other files are processed; --diff and --check show everything that can be determined.
-The exit code is then 2.
+The exit code is then 2. With --keep-going, all files without an error are written.
 
 Exit codes:
   0  success; with --diff also if there are differences
@@ -79,6 +80,9 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
   prerig inject -p mesh.yaml --diff k8s/
   prerig inject -p mesh.yaml -i k8s/
 
+  # the same, past files with errors, which are listed
+  prerig inject -p mesh.yaml -i --keep-going k8s/
+
   # in CI: fail if a committed file does not match the policy
   prerig inject -p mesh.yaml --check --diff k8s/
 
@@ -95,6 +99,7 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
 	in.versionFlag(cmd)
 	f := cmd.Flags()
 	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files in place: all of them, or none if there is an error")
+	f.BoolVar(&in.keepGoing, "keep-going", false, "write all other files if there are errors in some, and exit with 2")
 	f.StringVarP(&in.output, "output", "o", "", "file to write, or directory (existing, or with a trailing /) for one file per input")
 	f.BoolVar(&in.diff, "diff", false, "print a unified diff; manifests are written only with -i or -o")
 	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input differs from the result of the injection")
@@ -263,7 +268,7 @@ func (in *injectRun) filesInPlace(b *batch.Batch) ([]files.Output, error) {
 			errs = append(errs, fmt.Errorf("writing in place: %s is not a file; specify the files to change", inputName(f.Input)))
 			continue
 		}
-		if !f.Changed() {
+		if !f.Changed() || f.Incomplete() {
 			continue
 		}
 		if target, leaves := f.Input.Leaves(); leaves {
@@ -359,7 +364,7 @@ func (in *injectRun) printSummary(b *batch.Batch, report *fn.Report) {
 	}
 	changed := 0
 	for _, f := range b.Files {
-		if f.Changed() {
+		if f.Changed() && !(in.inPlace && f.Incomplete()) {
 			changed++
 		}
 	}

@@ -25,8 +25,10 @@ func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.R
 			return err
 		}
 	}
-	if in.replacesByDefault() || failed && !in.canContinue(b, report) {
-		fmt.Fprintln(in.streams.Err, "nothing was written")
+	left, other := b.LeaveOut(report.Results)
+	past := in.keepGoing && !other
+	if in.replacesByDefault() || failed && !past && !in.canContinue(b, report) {
+		fmt.Fprintln(in.streams.Err, in.nothingWritten(b, left, other))
 		return errReported
 	}
 	if in.diff {
@@ -45,8 +47,18 @@ func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.R
 	if verdict != nil {
 		fmt.Fprintln(in.streams.Err, verdict)
 	}
-	in.sayLeftOut(b)
+	in.sayLeftOut(left)
 	return errReported
+}
+
+// nothingWritten says that nothing was written and, if the errors are those of some files below a directory, how to write the
+// others. Only prerig inject has the flag for it.
+func (in *injectRun) nothingWritten(b *batch.Batch, left []string, other bool) string {
+	below := slices.ContainsFunc(b.Files, func(f *batch.File) bool { return f.Input.Root != "" && !f.Incomplete() })
+	if other || in.keepGoing || !in.canKeepGoing || !below || len(left) == 0 {
+		return "nothing was written"
+	}
+	return "nothing was written; to skip a file, use --exclude PATTERN, and to write all files without an error, --keep-going"
 }
 
 // canContinue reports whether work remains despite errors. Commands that only show results continue past all of them.
@@ -65,18 +77,14 @@ func (in *injectRun) canContinue(b *batch.Batch, report *fn.Report) bool {
 	return !slices.ContainsFunc(report.Results[len(b.Problems()):], func(r result.Result) bool { return r.Severity == result.Error })
 }
 
-// sayLeftOut names the files that did not go on to the output.
-func (in *injectRun) sayLeftOut(b *batch.Batch) {
-	if in.output == "" && (in.diff || in.check) {
+// sayLeftOut names the files that were not written because of their errors, which are printed above.
+func (in *injectRun) sayLeftOut(left []string) {
+	if in.output == "" && (in.diff || in.check) && !in.inPlace || len(left) == 0 {
 		return
 	}
-	var names []string
-	for _, p := range b.Problems() {
-		if p.File != nil && !slices.Contains(names, p.File.Path) {
-			names = append(names, p.File.Path)
-		}
+	what := "omitted from the output: "
+	if in.inPlace {
+		what = "not changed, because of the errors above: "
 	}
-	if len(names) > 0 {
-		fmt.Fprintln(in.streams.Err, "omitted from the output: "+strings.Join(names, ", "))
-	}
+	fmt.Fprintln(in.streams.Err, what+strings.Join(left, ", "))
 }

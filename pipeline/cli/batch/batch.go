@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/cli/overlay"
 	"github.com/prerig/prerig/pipeline/review/diff"
 	"github.com/prerig/prerig/pipeline/source/content"
 )
@@ -132,6 +133,29 @@ func (b *Batch) SetAside(report *fn.Report) bool {
 		}
 	}
 	return found
+}
+
+// LeaveOut excludes the files of the results that are errors from the output, and returns their paths in order. rest reports whether
+// other errors are left, which are not about a file.
+func (b *Batch) LeaveOut(rs result.Results) (paths []string, rest bool) {
+	for _, r := range rs {
+		if r.Severity != result.Error {
+			continue
+		}
+		path := r.Tags[overlay.TagInput]
+		if path == "" && r.File != nil {
+			path = r.File.Path
+		}
+		i := slices.IndexFunc(b.Files, func(f *File) bool { return f.Input.Path == path })
+		if i >= 0 {
+			b.Files[i].incomplete = true
+		}
+		rest = rest || path == ""
+		if path != "" && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths, rest
 }
 
 // isReadable reports whether a document can be decoded, and the elements of a list.

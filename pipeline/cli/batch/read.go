@@ -88,7 +88,7 @@ func lineIn(message, path string) int {
 // addInput sorts one file.
 func (b *Batch) addInput(in files.Input) {
 	if why, place := b.reasonToSkip(in); why != nil {
-		b.skipFile(in, why, place)
+		b.skipFile(in, content.Skipped{Reason: why, Place: place})
 		return
 	}
 	m, err := manifest.Parse(in.Path, in.Data)
@@ -196,26 +196,37 @@ func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []
 	switch {
 	case why == nil, in.Stdin() && why == content.Plain:
 		b.Files = append(b.Files, f)
+	case in.Root == "" && why == content.Unfilled:
+		b.addError(in.Path, fmt.Errorf("reading %w; %s", cause, why.Instead))
 	case in.Root == "" && cause != nil:
 		b.addError(in.Path, cause)
 	case in.Root == "":
 		b.addError(in.Path, namedFileError(why, in.Path))
 	case work: // the other documents of the file are worked on
 		b.Files = append(b.Files, f)
-		b.passed = append(b.passed, content.Skipped{Reason: why, Place: in.Path})
+		b.passed = append(b.passed, skippedPart(in, why, cause))
 	default:
-		b.skipFile(in, why, in.Path)
+		b.skipFile(in, skippedPart(in, why, cause))
 	}
 }
 
+// skippedPart describes what is skipped of a file.
+func skippedPart(in files.Input, why *content.Reason, cause error) content.Skipped {
+	s := content.Skipped{Reason: why, Place: in.Path}
+	if why == content.Unfilled {
+		s.Why = cause
+	}
+	return s
+}
+
 // skipFile passes over a whole file.
-func (b *Batch) skipFile(in files.Input, why *content.Reason, place string) {
+func (b *Batch) skipFile(in files.Input, what content.Skipped) {
 	if in.Root == "" {
-		b.addError(in.Path, namedFileError(why, in.Path))
+		b.addError(in.Path, namedFileError(what.Reason, in.Path))
 		return
 	}
-	b.passed = append(b.passed, content.Skipped{Reason: why, Place: place})
-	if why.Copied {
+	b.passed = append(b.passed, what)
+	if what.Reason.Copied {
 		b.beside = append(b.beside, in)
 	}
 }

@@ -6,6 +6,7 @@
 package content
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -45,6 +46,7 @@ var (
 	Template       = &Reason{One: "template", Many: "templates", Instead: "render templates first, and inject the output", Build: "commit what the template renders to"}
 	Patch          = &Reason{One: "patch or input file of a kustomization", Many: "patches or input files of kustomizations", Instead: "inject the resources that they change, or the output of kustomize build", Build: "a pipeline with build.path renders a kustomization", Copied: true}
 	Kustomization  = &Reason{One: "kustomization", Many: "kustomizations", Instead: "inject the resources, or the output of kustomize build", Build: "a pipeline with build.path renders a kustomization", Copied: true}
+	Unfilled       = &Reason{One: "file with a value that a later build fills in", Many: "files with values that a later build fills in", Instead: "inject the output of that build", Severity: result.Warning}
 	ObjectList     = &Reason{One: "plain list of objects", Many: "plain lists of objects", Instead: "kubectl does not read such lists; make it the items of an object of kind List", Severity: result.Warning}
 	Fragment       = &Reason{One: "workload without containers", Many: "workloads without containers", Instead: "it defines no pod, and the API server rejects it; patches and expected test results look like this", Severity: result.Warning}
 	ResourceList   = &Reason{One: "ResourceList", Many: "ResourceLists", Instead: "it is the input of a function; to work on it by its functionConfig, specify it alone", Build: "it is the input of a function"}
@@ -57,7 +59,7 @@ var (
 	Plain          = &Reason{One: "file without apiVersion and kind", Many: "files without apiVersion and kind", Instead: "every Kubernetes object has both"}
 	notText        = &Reason{One: "file that is not text", Many: "files that are not text", Instead: "manifests are UTF-8 text"}
 	unreadable     = &Reason{One: "file that is neither YAML nor JSON", Many: "files that are neither YAML nor JSON", Instead: "its apiVersion and kind cannot be read", Severity: result.Warning}
-	reasonsInOrder = []*Reason{HelmTemplate, Template, Kustomization, Patch, ResourceList, Fragment, ObjectList, list, jsonLines, jsonComments, compose, openAPI, rules, Plain, notText, unreadable}
+	reasonsInOrder = []*Reason{HelmTemplate, Template, Unfilled, Kustomization, Patch, ResourceList, Fragment, ObjectList, list, jsonLines, jsonComments, compose, openAPI, rules, Plain, notText, unreadable}
 )
 
 // IsObject reports whether a text that is skipped for this reason seems to be an object that cannot be read as it is.
@@ -76,19 +78,25 @@ type Skipped struct {
 	Reason *Reason
 	// Place is the path of a file, or that of a directory, with a slash at its end, for all that is below it.
 	Place string
+	// Why is what is particular to this place, which then has a line of its own; nil otherwise.
+	Why error
 }
 
 // Notes reports what was skipped, one line for each reason. advice returns what to do instead.
 func Notes(skipped []Skipped, advice func(*Reason) string) result.Results {
+	var notes result.Results
 	places := map[*Reason][]string{}
 	order := slices.Clone(reasonsInOrder)
 	for _, s := range skipped {
+		if s.Why != nil {
+			notes = append(notes, result.Result{Severity: cmp.Or(s.Reason.Severity, result.Info), Message: fmt.Sprintf("%v; skipped: %s", s.Why, advice(s.Reason))})
+			continue
+		}
 		if len(places[s.Reason]) == 0 && !slices.Contains(reasonsInOrder, s.Reason) {
 			order = append(order, s.Reason)
 		}
 		places[s.Reason] = append(places[s.Reason], s.Place)
 	}
-	var notes result.Results
 	for _, r := range order {
 		if len(places[r]) > 0 {
 			notes = append(notes, r.note(places[r], advice(r)))
@@ -103,11 +111,7 @@ func (r *Reason) note(places []string, advice string) result.Result {
 	if len(places) == 1 {
 		what, verb = r.One, "was"
 	}
-	severity := r.Severity
-	if severity == "" {
-		severity = result.Info
-	}
-	return result.Result{Severity: severity, Message: fmt.Sprintf("%d %s%s %s skipped; %s", len(places), what, placesInWords(places), verb, advice)}
+	return result.Result{Severity: cmp.Or(r.Severity, result.Info), Message: fmt.Sprintf("%d %s%s %s skipped; %s", len(places), what, placesInWords(places), verb, advice)}
 }
 
 // placesInWords describes the places in a few words.

@@ -51,12 +51,6 @@ func Recognize(d *manifest.Document) Finding {
 	return recognizeMeta(d, meta)
 }
 
-// hasNoContainers reports whether no part of a workload can be a list of containers. Then it is a patch that no
-// kustomization names, or the expected output of a test.
-func hasNoContainers(meta manifest.Meta, text string) bool {
-	return meta.APIVersion != "" && workloadKind(meta.Kind) && !strings.Contains(text, "ontainers")
-}
-
 // recognizeMeta judges a mapping by its apiVersion and kind.
 func recognizeMeta(d *manifest.Document, meta manifest.Meta) Finding {
 	text := d.Text()
@@ -68,8 +62,11 @@ func recognizeMeta(d *manifest.Document, meta manifest.Meta) Finding {
 		if meta.Kind == manifest.ResourceListKind && strings.HasPrefix(meta.APIVersion, "config.kubernetes.io/") {
 			return Finding{Reason: ResourceList}
 		}
-		if workloadKind(meta.Kind) && isUnfilled(d) {
-			return Finding{Reason: Template}
+		if !isWorkload(meta) {
+			return Finding{}
+		}
+		if cause := explainUnfilled(d); cause != nil {
+			return Finding{Reason: Unfilled, Cause: cause}
 		}
 		return Finding{}
 	case meta.APIVersion == "" && meta.Kind != "" && hasKey(text, "metadata"):
@@ -78,15 +75,6 @@ func recognizeMeta(d *manifest.Document, meta manifest.Meta) Finding {
 		return Finding{Err: fmt.Errorf("reading %s: the object has apiVersion %s and no kind, so its type is unknown; add the kind", d, meta.APIVersion)}
 	}
 	return Finding{Reason: plainReason(d.Path(), text)}
-}
-
-// workloadKind reports whether Kubernetes has workloads of the kind.
-func workloadKind(kind string) bool {
-	switch kind {
-	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod":
-		return true
-	}
-	return false
 }
 
 // listReason distinguishes lists of objects from others.

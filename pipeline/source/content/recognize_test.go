@@ -56,10 +56,10 @@ func TestTextInScalarsMakesNoTemplate(t *testing.T) {
 		"a variable in a literal text":  {pod + "    args:\n    - |\n      timeoutSeconds: ${TIMEOUT}\n", nil},
 		"a variable in quotes":          {pod + "    args:\n    - 'a\n\n      runAsUser: $USER'\n", nil},
 		"a variable in a label":         {"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    weight: $W\nspec:\n  containers: [{name: a}]\n", nil},
-		"a variable for a number":       {pod + "    livenessProbe:\n      timeoutSeconds: ${TIMEOUT}\n", Template},
-		"a quoted variable":             {pod + "    ports:\n    - containerPort: \"$PORT\"\n", Template},
-		"a variable for the gRPC port":  {pod + "    livenessProbe:\n      grpc:\n        port: $PORT\n", Template},
-		"both, a script and its number": {pod + "    args:\n    - |\n      weight: $W\n    ports:\n    - containerPort: $PORT\n", Template},
+		"a variable for a number":       {pod + "    livenessProbe:\n      timeoutSeconds: ${TIMEOUT}\n", Unfilled},
+		"a quoted variable":             {pod + "    ports:\n    - containerPort: \"$PORT\"\n", Unfilled},
+		"a variable for the gRPC port":  {pod + "    livenessProbe:\n      grpc:\n        port: $PORT\n", Unfilled},
+		"both, a script and its number": {pod + "    args:\n    - |\n      weight: $W\n    ports:\n    - containerPort: $PORT\n", Unfilled},
 	} {
 		f, err := manifest.Parse("web.yaml", []byte(tc.text))
 		if err != nil {

@@ -57,49 +57,6 @@ func isTemplate(text string) bool {
 	return false
 }
 
-// unfilled matches a shell variable at a place where only a number is valid. Elsewhere such a variable is ordinary
-// text.
-var unfilled = lazyregexp.New(`(?m)^\s*(?:-\s+)?(?:` + numbers + `)\s*:\s*["']?\$\{?\w|^\s*grpc:\s*\n\s*port\s*:\s*["']?\$\{?\w`)
-
-// numbers are fields of workloads that are numbers.
-const numbers = `containerPort|hostPort|\w+Seconds|\w+Threshold|runAsUser|runAsGroup|fsGroup|defaultMode|weight`
-
-var (
-	numberField = lazyregexp.New(`^(?:` + numbers + `)$`)
-	variable    = lazyregexp.New(`^\$\{?\w`)
-)
-
-// isUnfilled reports whether a document has to be filled in by a program such as envsubst before it can be read as
-// an object. The text alone is not sufficient: a script in a literal text may have such lines.
-func isUnfilled(d *manifest.Document) bool {
-	text := d.Text()
-	if !strings.Contains(text, "$") || !unfilled.MatchString(text) {
-		return false
-	}
-	obj, err := d.Object()
-	return err != nil || hasVariable(obj["spec"], "")
-}
-
-// hasVariable reports whether a field of a value that has to be a number is a variable. Labels and annotations are no such fields.
-func hasVariable(value any, parent string) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, v := range value {
-			s, ok := v.(string)
-			if ok && (numberField.MatchString(key) || parent == "grpc" && key == "port") && variable.MatchString(s) || key != "metadata" && hasVariable(v, key) {
-				return true
-			}
-		}
-	case []any:
-		for _, v := range value {
-			if hasVariable(v, "") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // mayBeTemplate reports whether a text contains any of a template's markers. It is very cheap.
 func mayBeTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "<%")
