@@ -21,8 +21,14 @@ import (
 )
 
 // writeResults writes the available results into a directory, by the rules of a branch: a pipeline replaces and
-// removes only files that it wrote itself, by its record in the directory.
-func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, results []dryrun.Result, name string) error {
+// removes only files that it wrote itself, by its record in the directory, and nothing that a gate refuses.
+func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, all []dryrun.Result, name string) error {
+	var results []dryrun.Result
+	for _, r := range all {
+		if r.Err == nil && r.Gate == nil {
+			results = append(results, r)
+		}
+	}
 	if err := checkNoOverlap(results); err != nil {
 		return err
 	}
@@ -39,9 +45,6 @@ func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, resul
 	var unrecorded []dryrun.Result
 	content := map[string][]byte{}
 	for _, r := range results {
-		if r.Err != nil {
-			continue
-		}
 		changes = append(changes, publish.Change{Pipeline: r.Entry.Key, Path: r.Path, Files: r.Files, Objects: r.Built.Objects})
 		if !records.Known(r.Entry.Key) {
 			unrecorded = append(unrecorded, r)
@@ -145,9 +148,6 @@ func checkNoOverlap(results []dryrun.Result) error {
 	}
 	seen := map[string]from{}
 	for _, r := range results {
-		if r.Err != nil {
-			continue
-		}
 		for _, name := range slices.Sorted(maps.Keys(r.Files)) {
 			at := path.Join(r.Path, name)
 			other, ok := seen[at]

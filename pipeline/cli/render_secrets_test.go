@@ -93,3 +93,27 @@ func TestEncryptedSecrets(t *testing.T) {
 		t.Errorf("without a seed: exit code %d: %s", code, problems)
 	}
 }
+
+// TestRefusedResultIsNotWritten: what a gate refuses does not come into a directory either, and other pipelines do.
+func TestRefusedResultIsNotWritten(t *testing.T) {
+	t.Chdir(t.TempDir())
+	pipeline := func(name string) string {
+		return "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: " + name + "}\nspec:\n" +
+			"  source: {git: {url: https://example.com/r, ref: {branch: main}}}\n  build: {path: " + name + "}\n  publish: [{git: {branch: rendered, path: " + name + "}}]\n"
+	}
+	writeFiles(t, map[string]string{
+		"pipelines/a.yaml": pipeline("a"), "pipelines/b.yaml": pipeline("b"),
+		"src/a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: c4nary}\n",
+		"src/b/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n",
+	})
+	code, _, stderr := prerig(t, "render", "--source", "src", "-o", "out")
+	if code != ExitError || !strings.Contains(stderr, "has values that can be read") {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+	if _, err := os.Stat("out/a"); err == nil {
+		t.Error("what was refused is written")
+	}
+	if !exists("out/b/configmap-b.yaml") {
+		t.Error("the other pipeline is not written")
+	}
+}

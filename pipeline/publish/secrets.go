@@ -4,6 +4,7 @@
 package publish
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/secret/sops"
 )
 
 // checkSecrets refuses Secrets that everybody who can read the result could read, but for where all entries of spec.publish allow
@@ -50,8 +52,8 @@ type secretValues struct {
 	SOPS       map[string]any `json:"sops"`
 }
 
-// hasReadableValues reports whether an object is a Secret with a value that is neither empty nor encrypted by SOPS. One that cannot be
-// decoded counts as one.
+// hasReadableValues reports whether an object is a Secret with a value that is neither empty nor encrypted by SOPS: with the object,
+// or before it was made a value, as kustomize's secretGenerator does. One that cannot be decoded counts as one.
 func hasReadableValues(object render.Object) bool {
 	if object.APIVersion != "v1" || object.Kind != "Secret" {
 		return false
@@ -60,14 +62,47 @@ func hasReadableValues(object render.Object) bool {
 	if err := yaml.Unmarshal(object.YAML, &secret); err != nil {
 		return true
 	}
-	for _, values := range []map[string]any{secret.Data, secret.StringData} {
-		for _, value := range values {
-			text, isText := value.(string)
-			encrypted := len(secret.SOPS) > 0 && strings.HasPrefix(text, "ENC[") && strings.HasSuffix(text, "]")
-			if value != nil && !encrypted && (!isText || text != "") {
-				return true
-			}
+	if len(secret.SOPS) > 0 {
+		return !allTexts(secret.Data, isSealedWithObject) || !allTexts(secret.StringData, isSealedWithObject)
+	}
+	values := map[string]string{}
+	isText := allTexts(secret.StringData, func(string) bool { return true }) && allTexts(secret.Data, func(text string) bool {
+		_, err := base64.StdEncoding.DecodeString(text)
+		return err == nil
+	})
+	for key, value := range secret.Data {
+		text, _ := value.(string)
+		content, _ := base64.StdEncoding.DecodeString(text)
+		values[key] = string(content)
+	}
+	for key, value := range secret.StringData {
+		values[key], _ = value.(string)
+	}
+	return !isText || !sops.IsEncryptedSet(values) && !allFiles(values)
+}
+
+// allFiles reports whether all values but empty ones are files that SOPS has encrypted.
+func allFiles(values map[string]string) bool {
+	for _, content := range values {
+		if content != "" && !sops.IsEncryptedFile(content) {
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+// isSealedWithObject reports whether a text is a value that SOPS has encrypted in its object.
+func isSealedWithObject(text string) bool {
+	return strings.HasPrefix(text, "ENC[") && strings.HasSuffix(text, "]")
+}
+
+// allTexts reports whether all values but empty ones are texts of which something holds.
+func allTexts(values map[string]any, holds func(text string) bool) bool {
+	for _, value := range values {
+		text, isText := value.(string)
+		if value != nil && (!isText || text != "" && !holds(text)) {
+			return false
+		}
+	}
+	return true
 }

@@ -4,7 +4,9 @@
 package publish_test
 
 import (
+	"encoding/base64"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +14,19 @@ import (
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/render"
 )
+
+// sealedDotenv is a dotenv file that SOPS has encrypted.
+const sealedDotenv = "A=ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]\nsops_mac=ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]\nsops_version=3.9.0\n"
+
+// sealedEnvs are the values that kustomize makes of such a file with envs, and a further one.
+func sealedEnvs(key, value string) string {
+	text := "data:\n"
+	for line := range strings.Lines(sealedDotenv + key + "=" + value + "\n") {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		text += "  " + key + ": " + base64.StdEncoding.EncodeToString([]byte(value)) + "\n"
+	}
+	return text
+}
 
 func TestSecretsThatCanBeRead(t *testing.T) {
 	refuse := v1alpha1.Publish{Git: &v1alpha1.GitPublish{Branch: "rendered"}, Secrets: v1alpha1.SecretsRefuse}
@@ -33,6 +48,12 @@ func TestSecretsThatCanBeRead(t *testing.T) {
 		"encrypted":               {"Secret", "data: {a: 'ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]'}\nsops: {mac: x}", []v1alpha1.Publish{refuse}, false},
 		"one is not encrypted":    {"Secret", "data: {a: 'ENC[AES256_GCM,data:x]', b: Yg==}\nsops: {mac: x}", []v1alpha1.Publish{refuse}, true},
 		"only looks encrypted":    {"Secret", "stringData: {a: 'ENC[AES256_GCM,data:x]'}", []v1alpha1.Publish{refuse}, true},
+		"a file of SOPS":          {"Secret", "data: {.env: " + base64.StdEncoding.EncodeToString([]byte(sealedDotenv)) + ", b: ''}", []v1alpha1.Publish{refuse}, false},
+		"a file among others":     {"Secret", "data: {.env: " + base64.StdEncoding.EncodeToString([]byte(sealedDotenv)) + ", b: aHVudGVyMg==}", []v1alpha1.Publish{refuse}, true},
+		"as stringData":           {"Secret", "stringData: {.env: " + strconv.Quote(sealedDotenv) + "}", []v1alpha1.Publish{refuse}, false},
+		"envs of SOPS":            {"Secret", sealedEnvs("B", "ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]"), []v1alpha1.Publish{refuse}, false},
+		"one env can be read":     {"Secret", sealedEnvs("B", "hunter2"), []v1alpha1.Publish{refuse}, true},
+		"an env called sops_":     {"Secret", sealedEnvs("sops_password", "hunter2"), []v1alpha1.Publish{refuse}, true},
 		"data that is no mapping": {"Secret", "data: [hunter2]", []v1alpha1.Publish{refuse}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
