@@ -41,7 +41,7 @@ func Suspicious(obj map[string]any) *Suspect {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
-	if kind == "" || !MayMakePods(apiVersion) || isLocal(obj) {
+	if kind == "" || !MayMakePods(apiVersion) || IsRelease(apiVersion, kind) || isLocal(obj) {
 		return nil
 	}
 	if group == "argoproj.io" && strings.Contains(kind, "Workflow") {
@@ -59,6 +59,13 @@ func Suspicious(obj map[string]any) *Suspect {
 		out.Reason = fmt.Sprintf("the kind %s holds a part of a pod template at %s, out of which Knative makes the pods, and Knative refuses much of what injection adds; leave them to the cluster's webhook", kind, out.Field)
 	}
 	return out
+}
+
+// IsRelease reports whether objects of a kind have a controller render something elsewhere, such as a chart: Flux's HelmReleases, and Argo
+// CD's Applications. What looks like a pod template in them is a value of that.
+func IsRelease(apiVersion, kind string) bool {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return group == "helm.toolkit.fluxcd.io" && kind == "HelmRelease" || group == "argoproj.io" && (kind == "Application" || kind == "ApplicationSet")
 }
 
 // MayMakePods reports whether objects of an API version are worth a look: not those of the core group, all of whose kinds are

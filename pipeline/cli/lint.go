@@ -135,6 +135,9 @@ func (l *lintRun) runLint(ctx context.Context, args []string) error {
 	if err := format.Write(l.streams.Out, l.output, found, options); err != nil {
 		return err
 	}
+	if releases := b.DescribeReleases(); l.pods == 0 && unchecked == 0 && releases != "" && !l.allowEmpty {
+		return fmt.Errorf("no workload was found, only %s; render them with a pipeline with spec.build.releases, and check the result", releases)
+	}
 	return l.exitErrorForFindings(found, unchecked, l.pods, "workload")
 }
 

@@ -5,6 +5,7 @@ package batch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/files"
@@ -23,5 +24,5 @@ var whyNotRead = map[files.Why]*content.Reason{
 
 // Notes reports the skipped objects, one line for each kind, and what was not read as it is written.
 func (b *Batch) Notes() result.Results {
-	return append(content.Notes(b.passed, (*content.Reason).InjectAdvice), b.repeated...)
+	return slices.Concat(content.Notes(b.passed, (*content.Reason).InjectAdvice), b.releaseNote(), b.repeated)
 }

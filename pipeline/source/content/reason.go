@@ -111,11 +111,11 @@ func (r *Reason) note(places []string, advice string) result.Result {
 	if len(places) == 1 {
 		what, verb = r.One, "was"
 	}
-	return result.Result{Severity: cmp.Or(r.Severity, result.Info), Message: fmt.Sprintf("%d %s%s %s skipped; %s", len(places), what, placesInWords(places), verb, advice)}
+	return result.Result{Severity: cmp.Or(r.Severity, result.Info), Message: fmt.Sprintf("%d %s%s %s skipped; %s", len(places), what, Places(places), verb, advice)}
 }
 
-// placesInWords describes the places in a few words.
-func placesInWords(places []string) string {
+// Places describes places in a few words that follow their number.
+func Places(places []string) string {
 	unique := slices.Clone(places)
 	slices.Sort(unique)
 	unique = slices.Compact(unique)
