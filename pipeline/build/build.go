@@ -156,7 +156,7 @@ func (b *Builder) readPolicies(p *v1alpha1.RenderPipeline, view *tree.View, requ
 func (b *Builder) newRequest(p *v1alpha1.RenderPipeline, limits render.Limits) render.Request {
 	build := p.Spec.Build
 	request := render.Request{
-		Type: build.Type, Path: build.Path, Helm: build.Helm, Functions: build.Functions, Limits: limits,
+		Type: build.Type, Path: build.Path, Helm: build.Helm, Functions: build.Functions, Limits: limits, LoadRestrictor: build.LoadRestrictor,
 		Schemas: p.Spec.Gates.Schemas, Admission: p.Spec.Gates.Admission,
 		HelmCharts: build.HelmCharts, Releases: build.Releases,
 	}

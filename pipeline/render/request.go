@@ -24,6 +24,8 @@ type Request struct {
 	Path string `json:"path"`
 	// Helm is the release, with the type Helm.
 	Helm *v1alpha1.Helm `json:"helm,omitempty"`
+	// LoadRestrictor is what kustomizations may load; empty for the files below their own directories.
+	LoadRestrictor v1alpha1.LoadRestrictor `json:"loadRestrictor,omitempty"`
 	// Functions are further names of Prerig's own function.
 	Functions []string `json:"functions,omitempty"`
 	// Policies are applied after the build, together, in this order.

@@ -171,6 +171,11 @@ type Build struct {
 	// Functions lists further names of Prerig's own function: names of executables, and images without tag and digest. A
 	// kustomization or Kptfile that names one of them gets the function run inside the renderer.
 	Functions []string `json:"functions,omitempty"`
+	// LoadRestrictor is what kustomizations may load: LoadRestrictionsRootOnly (the default), files in or below their own directory, or
+	// LoadRestrictionsNone, all files of the source, as Flux builds. Files outside of the source are never loaded. None cannot be
+	// combined with remoteBases and further sources, whose kustomizations could then load files of the pipeline's own source.
+	// +enum=LoadRestrictionsRootOnly,LoadRestrictionsNone
+	LoadRestrictor LoadRestrictor `json:"loadRestrictor,omitempty"`
 	// RemoteBases lists the repositories that kustomizations may name as remote bases, in resources, components and bases. They
 	// are fetched before the render, and only by their commit: ref= must be its 40 hexadecimal digits. Submodules of them are
 	// fetched where their repositories are listed too. Without any, remote bases are refused.
@@ -202,6 +207,15 @@ type RemoteBase struct {
 	// SecretRef names the secret with username and password, bearerToken, or identity and known_hosts; and ca.crt.
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 }
+
+// LoadRestrictor is what kustomizations may load.
+type LoadRestrictor string
+
+// The values of kustomize's flag --load-restrictor.
+const (
+	LoadRestrictionsRootOnly LoadRestrictor = "LoadRestrictionsRootOnly"
+	LoadRestrictionsNone     LoadRestrictor = "LoadRestrictionsNone"
+)
 
 // BuildType is a way to render.
 type BuildType string

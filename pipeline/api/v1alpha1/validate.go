@@ -96,6 +96,7 @@ func (p *RenderPipeline) Validate() error {
 	}
 	v.checkSources(p)
 	v.checkBuild(p.Spec.Build)
+	v.checkLoadRestrictor(p.Spec)
 	for i, policy := range p.Spec.Policies {
 		v.checkPolicy(fmt.Sprintf("spec.policies[%d]", i), policy)
 	}
@@ -268,6 +269,19 @@ func (v *validator) checkBuild(build Build) {
 		if limits.Files < 0 {
 			v.addError("spec.build.limits.files", "must not be negative")
 		}
+	}
+}
+
+func (v *validator) checkLoadRestrictor(spec RenderPipelineSpec) {
+	const at = "spec.build.loadRestrictor"
+	build := spec.Build
+	v.checkEnum(at, string(build.LoadRestrictor), "", string(LoadRestrictionsRootOnly), string(LoadRestrictionsNone))
+	switch {
+	case build.LoadRestrictor == "":
+	case build.Type != "" && build.Type != BuildAuto && build.Type != BuildKustomize:
+		v.addError(at, "is for kustomizations, and type is %s", build.Type)
+	case build.LoadRestrictor == LoadRestrictionsNone && len(build.RemoteBases)+len(spec.Sources) > 0:
+		v.addError(at, "None cannot be combined with remoteBases and spec.sources, whose kustomizations could load files of the pipeline's own source")
 	}
 }
 

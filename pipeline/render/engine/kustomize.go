@@ -16,6 +16,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
 // noNetwork replaces every connection that a library would open.
@@ -41,6 +42,9 @@ func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Ite
 	w.layers = files.restoreNames
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified
+	if w.request.LoadRestrictor == v1alpha1.LoadRestrictionsNone { // the tree still has no file outside of the source
+		options.LoadRestrictions = types.LoadRestrictionsNone
+	}
 	options.PluginConfig = types.DisabledPluginConfig()
 	objects, err := krusty.MakeKustomizer(options).Run(kustomizeFS{files}, path.Join("/", at))
 	if files.refused != nil {

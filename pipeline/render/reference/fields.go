@@ -173,7 +173,7 @@ func (k *File) checkContained(e Entry, value string, mayBeRoot bool) error {
 	target := path.Join(dir, value)
 	first, _, _ := strings.Cut(target, "/")
 	switch {
-	case k.In.Name == "" && mayBeRoot && (target == ".." || strings.HasPrefix(target, "../")):
+	case k.In.Name == "" && (target == ".." || strings.HasPrefix(target, "../")):
 		return fmt.Errorf("%s:%d: %s: %s leads out of the source", k.Shown, e.Line, e.Field, value)
 	case mayBeRoot && k.LeavesSource(value):
 		return fmt.Errorf("%s:%d: %s: %s leads out of the source that is mounted at %s; only kustomizations of the pipeline's own source can name what another has", k.Shown, e.Line, e.Field, value, k.From)
