@@ -154,6 +154,7 @@ func TestInjectLeavesOtherOverlays(t *testing.T) {
 		"another namespace":            "patches: [{target: {namespace: other}, patch: '[{op: remove, path: /spec/template/spec/volumes/0}]'}]\n",
 		"another label":                "patches: [{target: {labelSelector: tier=back}, patch: '[{op: remove, path: /spec/template/spec/volumes/0}]'}]\n",
 		"a rejected target":            "replacements: [{sourceValue: x, targets: [{select: {kind: Deployment}, reject: [{name: web}], fieldPaths: [spec.template.spec.volumes.0.name]}]}]\n",
+		"a patch of the whole object":  "patches:\n- patch: |\n    $patch: delete\n    " + strings.TrimSuffix(strings.ReplaceAll(web, "\n", "\n    "), "    "),
 		"a merge by names":             "patches:\n- patch: |\n    " + strings.ReplaceAll(web, "\n", "\n    ") + "spec: {template: {spec: {initContainers: [{name: migrate, image: x}], volumes: [{name: data, $patch: delete}]}}}\n",
 		"a merge of a list that stays": "patches:\n- patch: |\n    " + strings.ReplaceAll(web, "\n", "\n    ") + "spec: {template: {spec: {tolerations: [], containers: [{name: web, args: [c]}]}}}\n",
 		"a merge of another":           "patches:\n- patch: |\n    " + strings.ReplaceAll(strings.Replace(web, "web", "other", 1), "\n", "\n    ") + "spec: {template: {spec: {volumes: null}}}\n",

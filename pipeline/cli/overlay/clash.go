@@ -190,6 +190,9 @@ func (m *merger) add(at []any, how string, before, after any) {
 // maps follows the entries of a map in the patch, which is at a place of the object.
 func (m *merger) maps(at []any, patch map[string]any, before, after any) {
 	if what, ok := patch[patchInstruction]; ok && what != "merge" {
+		if what == "delete" && len(at) == 0 {
+			return // of the whole object, injected or not
+		}
 		m.add(at, fmt.Sprintf("has $patch: %v", what), before, after)
 		return
 	}

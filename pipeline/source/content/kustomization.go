@@ -21,7 +21,7 @@ func notResources(k map[string]any) []string {
 			}
 		}
 	}
-	for _, field := range []string{"patchesStrategicMerge", "transformers", "generators", "validators", "configurations"} {
+	for _, field := range []string{"patches", "patchesStrategicMerge", "transformers", "generators", "validators", "configurations"} {
 		list, _ := k[field].([]any)
 		for _, v := range list {
 			add(v)
