@@ -28,6 +28,6 @@ const buildOverhead = time.Minute
 
 // Build implements Interface.
 func (w watchedBuilder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (*Built, error) {
-	step := watchdog.Step{Name: watchdog.StepRender, Subject: p.Key(), Limit: 2*basesTimeout + w.builder.Limits.Timeout + buildOverhead}
+	step := watchdog.Step{Name: watchdog.StepRender, Subject: p.Key(), Limit: 2*basesTimeout + w.builder.Limits.Longest() + buildOverhead}
 	return watchdog.Run(ctx, w.dog, step, func(ctx context.Context) (*Built, error) { return w.builder.Build(ctx, p, files) })
 }

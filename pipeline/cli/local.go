@@ -4,11 +4,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +35,7 @@ type localPipelines struct {
 	sources                             []string
 	revisions                           []string
 	jobs                                int
+	timeout                             time.Duration // of one render; 0 for the default
 	noCache                             bool
 	given                               mesh.Given // in place of what a cluster has
 	results                             string     // a directory of results, which is not part of a source; "" for none
@@ -71,6 +74,9 @@ func defaultCache() string {
 	return filepath.Join(dir, "prerig")
 }
 
+// localMaxTimeout is the longest time limit that a pipeline may set where no operator has configured one.
+const localMaxTimeout = time.Hour
+
 // openDryRun reads the pipelines and returns their renderer. Call closing at the end.
 func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.Renderer, closing func(), err error) {
 	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
@@ -85,6 +91,12 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 	if err := l.checkRevisions(); err != nil {
 		return nil, nil, err
 	}
+	limits := render.DefaultLimits()
+	if l.timeout < 0 {
+		return nil, nil, fmt.Errorf("the flag --timeout must not be negative, found %s", l.timeout)
+	}
+	limits.Timeout = cmp.Or(l.timeout, limits.Timeout)
+	limits.MaxTimeout = max(l.timeout, localMaxTimeout)
 	sources, err := l.replacementDirectories()
 	if err != nil {
 		return nil, nil, err
@@ -113,7 +125,7 @@ func (l *localPipelines) startRenderer(streams Streams, version string) (p *dryr
 	p = &dryrun.Renderer{
 		Fetcher: fetcher,
 		Builder: &build.Builder{
-			Renderer: l.pool, Validator: gate.InstalledValidator(), Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
+			Renderer: l.pool, Validator: gate.InstalledValidator(), Policies: l.policies, Limits: limits, Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
 			Cache: &build.Cache{Store: cache.Open(cache.Options{Dir: filepath.Join(l.cache, "builds"), MaxBytes: localCacheSize}), Check: l.noCache},
 		},
 		Secrets: secret.Dir{Path: l.secrets},
@@ -191,16 +203,39 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 	known := make([]string, 0, len(all))
 	for _, e := range all {
 		known = append(known, e.Key)
-		if len(names) == 0 || slices.Contains(names, e.Key) {
+	}
+	wanted := map[string]bool{}
+	for _, name := range names {
+		key := keyOfPipeline(name, known)
+		if key == "" {
+			return nil, fmt.Errorf("no pipeline %s in %s%s", name, l.pipelines, suggestNames(name, known))
+		}
+		wanted[key] = true
+	}
+	for _, e := range all {
+		if len(names) == 0 || wanted[e.Key] {
 			out = append(out, e)
 		}
 	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("no pipeline %s in %s%s", name, l.pipelines, suggestNames(name, known))
+	return out, nil
+}
+
+// keyOfPipeline returns the key that a user's name means: the key itself, or the only one with the name in any namespace. It is ""
+// if there is none.
+func keyOfPipeline(name string, known []string) string {
+	if slices.Contains(known, name) {
+		return name
+	}
+	found := ""
+	for _, key := range known {
+		if strings.HasSuffix(key, "/"+name) {
+			if found != "" {
+				return ""
+			}
+			found = key
 		}
 	}
-	return out, nil
+	return found
 }
 
 // suggestNames returns the names that the user may have meant, most similar first.

@@ -40,6 +40,7 @@ the daemon.`
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
 	cmd.Flags().StringVar(&against, "against", "", "directory with the published manifests, whose Jobs and bare Pods keep their injection (default: the directory of -o)")
 	cmd.Flags().StringArrayVar(&snapshots, "snapshot", nil, "file or digest of a cluster snapshot, for a policy with from: Cluster; may be repeated")
+	cmd.Flags().DurationVar(&l.timeout, "timeout", 0, "time limit of one render, for pipelines that set no shorter one (default: 2m)")
 	d.addFlags(cmd)
 	cmd.Flags().BoolVar(&l.noCache, "no-cache", false, "build everything, and fail if a result differs from the cached build")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; by default, a finding that many objects share is printed once, with their number")

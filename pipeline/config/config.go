@@ -192,9 +192,12 @@ type Tenant struct {
 
 // Limits bound every render.
 type Limits struct {
-	Timeout time.Duration `mapstructure:"timeout"`
-	Memory  string        `mapstructure:"memory"`
-	Output  string        `mapstructure:"output"`
+	// Timeout is the longest time of a render whose pipeline sets none, MaxTimeout the longest that a pipeline may set; without
+	// it, a pipeline can only set less than the first.
+	Timeout    time.Duration `mapstructure:"timeout"`
+	MaxTimeout time.Duration `mapstructure:"max_timeout"`
+	Memory     string        `mapstructure:"memory"`
+	Output     string        `mapstructure:"output"`
 	// Files is how many files a render may read, FileSize and ReadSize how large one of them and all together may be,
 	// Entries how many entries the directories may have that it looks into.
 	Files    int    `mapstructure:"files"`
@@ -261,7 +264,7 @@ func (c *Config) Level() (slog.Level, error) {
 
 // RenderLimits returns the limits in the renderer's form.
 func (c *Config) RenderLimits() (render.Limits, error) {
-	limits := render.Limits{Timeout: c.Limits.Timeout}
+	limits := render.Limits{Timeout: c.Limits.Timeout, MaxTimeout: c.Limits.MaxTimeout}
 	limits.Read.Files, limits.Read.Entries = c.Limits.Files, c.Limits.Entries
 	if c.Limits.Timeout <= 0 || c.Limits.Files <= 0 || c.Limits.Entries <= 0 {
 		return limits, errors.New("configuration limits: timeout, files and entries must be more than 0")

@@ -94,6 +94,8 @@ type Policy struct {
 type Limits struct {
 	// Timeout from the request to the last byte of the result.
 	Timeout time.Duration `json:"timeout"`
+	// MaxTimeout is the most that a pipeline may raise Timeout to; less than Timeout permits no more than that.
+	MaxTimeout time.Duration `json:"-"`
 	// Memory in bytes that the renderer may have.
 	Memory int64 `json:"memory"`
 	// Output in bytes of the result.
@@ -110,13 +112,16 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Lower returns the limits with those of a pipeline, which cannot raise them.
+// Longest is the longest time that a render may take, whatever its pipeline sets.
+func (l Limits) Longest() time.Duration { return max(l.Timeout, l.MaxTimeout) }
+
+// Lower returns the limits with those of a pipeline, which cannot raise them, except for the time up to MaxTimeout.
 func (l Limits) Lower(by *v1alpha1.RenderLimits) (Limits, error) {
 	if by == nil {
 		return l, nil
 	}
-	if by.Timeout != nil && by.Timeout.Duration < l.Timeout {
-		l.Timeout = by.Timeout.Duration
+	if by.Timeout != nil {
+		l.Timeout = min(by.Timeout.Duration, l.Longest())
 	}
 	if by.Files > 0 && by.Files < l.Read.Files {
 		l.Read.Files = by.Files

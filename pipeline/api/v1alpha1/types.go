@@ -231,7 +231,7 @@ const (
 
 // RenderLimits bound one render. A value that is not set is the daemon's; a pipeline can only lower what the daemon allows.
 type RenderLimits struct {
-	// Timeout is the longest time that a render may take.
+	// Timeout is the longest time that a render may take. It can raise the daemon's up to the operator's limits.max_timeout.
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// Memory is the most memory of the renderer, such as 512Mi.
 	Memory string `json:"memory,omitempty"`
