@@ -117,6 +117,17 @@ func (u *documentUnit) resourceReference() result.ResourceRef {
 	return result.ResourceRef{APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: u.meta.Namespace}
 }
 
+// namedReference names the object in messages: by its generateName if it has no name.
+func (u *documentUnit) namedReference() result.ResourceRef {
+	ref := u.resourceReference()
+	if ref.Name == "" {
+		if obj, err := u.doc.Object(); err == nil {
+			ref.Name = result.GeneratedName(obj)
+		}
+	}
+	return ref
+}
+
 // addResult adds a result about the object, with the place of the field where it is known.
 func (u *documentUnit) addResult(severity result.Severity, field, message string) {
 	u.results = append(u.results, u.newResult(severity, field, message))
@@ -125,7 +136,7 @@ func (u *documentUnit) addResult(severity result.Severity, field, message string
 func (u *documentUnit) newResult(severity result.Severity, field, message string) result.Result {
 	r := result.Result{Message: message, Severity: severity, File: u.fileLocation()}
 	if u.meta.Kind != "" {
-		ref := u.resourceReference()
+		ref := u.namedReference()
 		r.ResourceRef = &ref
 	}
 	if field != "" && r.ResourceRef != nil {

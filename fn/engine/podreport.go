@@ -29,7 +29,7 @@ func (r *podReport) addAt(severity result.Severity, field, message string) {
 // addAll adds results of others.
 func (r *podReport) addAll(list result.Results) {
 	for _, one := range list {
-		ref := r.unit.resourceReference()
+		ref := r.unit.namedReference()
 		one.ResourceRef = &ref
 		if one.File == nil {
 			one.File = r.unit.fileLocation()

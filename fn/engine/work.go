@@ -244,7 +244,7 @@ func (u *documentUnit) setFailed(in *Injector, field string, err error) {
 }
 
 func (in *Injector) newOutcome(u *documentUnit, field string, action Action, reason string) Outcome {
-	o := Outcome{Ref: u.resourceReference(), Field: field, Action: action, Reason: reason}
+	o := Outcome{Ref: u.namedReference(), Field: field, Action: action, Reason: reason}
 	if f := u.fileLocation(); f != nil {
 		o.File = *f
 	}

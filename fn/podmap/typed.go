@@ -78,7 +78,7 @@ func Unfilled(s *Schema, v any) *FieldError {
 	})
 }
 
-var placeholder = lazyregexp.New(`\$\{[^{}\s]+\}|\$\([\w.-]+\)|\$[A-Za-z_]|<[A-Za-z_][\w .-]*>|\{\{.*\}\}|@\w+@|%\w+%`)
+var placeholder = lazyregexp.New(`\$\{[^{}\n]+\}|\$\([\w.-]+\)|\$[A-Za-z_]|<[A-Za-z_][\w .-]*>|\{\{.*\}\}|@\w+@|%\w+%`)
 
 // HasPlaceholder reports whether a text has what other tools replace: ${X} of Flux and envsubst, $(X) of kustomize's vars, <X> and
 // the like.

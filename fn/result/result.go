@@ -54,6 +54,13 @@ func RefTo(object map[string]any) (ref ResourceRef) {
 	return ref
 }
 
+// GeneratedName returns the generateName of an object, which is the beginning of the name that the API server is going to give it.
+func GeneratedName(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["generateName"].(string)
+	return name
+}
+
 // String returns "Kind namespace/name", without the namespace where it is not known.
 func (r ResourceRef) String() string {
 	if r.Namespace == "" {

@@ -136,6 +136,7 @@ func (g *gateRun) runGate(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	found = joinUndescribed(g.setFilledAside(found, input.objects))
 	found = slices.Concat(deleted, unchecked, input.rejected, found)
 	count := len(input.objects)
 	report := format.Options{

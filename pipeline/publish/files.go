@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret/sops"
@@ -41,15 +42,15 @@ type Writer struct {
 
 // Files divides objects into files, as the function Files does. Errors do not hold values of Secrets.
 func (w *Writer) Files(objects []render.Object) (map[string][]byte, error) {
-	seen := map[string]bool{}
+	seen := map[string]render.Place{}
 	texts := make([][]byte, len(objects))
 	for i, object := range objects {
 		id := object.ID()
 		if object.Name != "" {
-			if seen[id] {
-				return nil, fmt.Errorf("writing %s: the result holds it twice", id)
+			if first, twice := seen[id]; twice {
+				return nil, fmt.Errorf("writing %s: the result holds it twice%s", id, describePlaces(first, object.Source))
 			}
-			seen[id] = true
+			seen[id] = object.Source
 		}
 		text, err := w.formatObject(object)
 		if err != nil {
@@ -158,7 +159,7 @@ func fileName(object render.Object, text []byte) string {
 	}
 	name := object.Name
 	if name == "" {
-		name = "unnamed-" + shortDigest(string(text))
+		name = generatedName(text) + shortDigest(string(text))
 	}
 	file := shortName(safeName(kind)+"-"+safeName(name), ".yaml")
 	if object.Namespace == "" {
@@ -169,6 +170,25 @@ func fileName(object render.Object, text []byte) string {
 		directory = strings.ReplaceAll(directory, ".", "_") + "-" + shortDigest(object.Namespace)
 	}
 	return shortName(directory, "") + "/" + file
+}
+
+// describePlaces names two places, if both are known.
+func describePlaces(a, b render.Place) string {
+	if a.Path == "" || b.Path == "" {
+		return ""
+	}
+	return fmt.Sprintf(", in %s:%d and %s:%d", a.Path, a.Line, b.Path, b.Line)
+}
+
+// generatedName returns what the name of an object begins with that the API server is going to name, so that such objects are in
+// the order of these names.
+func generatedName(text []byte) string {
+	if object, err := manifest.Decode(text); err == nil {
+		if object, ok := object.(map[string]any); ok && result.GeneratedName(object) != "" {
+			return strings.TrimSuffix(result.GeneratedName(object), "-") + "-"
+		}
+	}
+	return "unnamed-"
 }
 
 // safeName restricts a part of a file name to characters that every file system accepts. Names that lose characters

@@ -83,7 +83,7 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 		count[r.Severity]++
 		places := r.Places
 		if len(places) > 0 {
-			r.Places, r.Message = nil, countWithNoun(len(places), "workload")+": "+r.Message
+			r.Places, r.Message = nil, countWithNoun(len(places), o.placeNoun())+": "+r.Message
 		}
 		line := r.String()
 		if o.Colour {
@@ -100,6 +100,14 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 		fmt.Fprintf(&b, "; %d in the baseline", o.Baseline.Known)
 	}
 	return writeResultText(w, b.String()+"\n")
+}
+
+// placeNoun is what the places of a finding are.
+func (o Options) placeNoun() string {
+	if o.Objects != nil {
+		return "object"
+	}
+	return "workload"
 }
 
 // describeCheckedCount describes what was checked.

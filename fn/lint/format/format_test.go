@@ -197,13 +197,13 @@ func TestSARIFRules(t *testing.T) {
 func TestFingerprintOfMeshKeeps(t *testing.T) {
 	few, many := sample()[5], sample()[5]
 	few.Places = samplePlaces(3)[1:]
-	a := resultOf(few, nil, map[string]int{}).PartialFingerprints
-	b := resultOf(many, nil, map[string]int{}).PartialFingerprints
+	a := Options{}.resultOf(few, nil, map[string]int{}).PartialFingerprints
+	b := Options{}.resultOf(many, nil, map[string]int{}).PartialFingerprints
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Error(diff)
 	}
 	many.Message = "another one"
-	if diff := cmp.Diff(a, resultOf(many, nil, map[string]int{}).PartialFingerprints); diff == "" {
+	if diff := cmp.Diff(a, Options{}.resultOf(many, nil, map[string]int{}).PartialFingerprints); diff == "" {
 		t.Error("two findings about the mesh have one fingerprint")
 	}
 }
@@ -213,8 +213,8 @@ func TestFingerprintKeeps(t *testing.T) {
 	one, other := sample()[0], sample()[0]
 	other.Field = &result.Field{Path: "spec.template.spec.containers[4].securityContext.runAsUser"}
 	other.File = &result.File{Path: "k8s/my shop.yaml", Line: 99}
-	a := resultOf(one, nil, map[string]int{}).PartialFingerprints
-	b := resultOf(other, nil, map[string]int{}).PartialFingerprints
+	a := Options{}.resultOf(one, nil, map[string]int{}).PartialFingerprints
+	b := Options{}.resultOf(other, nil, map[string]int{}).PartialFingerprints
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Error(diff)
 	}

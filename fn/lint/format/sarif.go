@@ -131,7 +131,7 @@ func SARIF(w io.Writer, rs result.Results, o Options) error {
 			run.addNotification(r)
 			continue
 		}
-		run.Results = append(run.Results, resultOf(r, index, seen))
+		run.Results = append(run.Results, o.resultOf(r, index, seen))
 	}
 	return writeIndentedJSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
 }
@@ -197,7 +197,7 @@ func sarifLevel(s result.Severity) string {
 	return "note"
 }
 
-func resultOf(r result.Result, index map[string]int, seen map[string]int) sarifResult {
+func (o Options) resultOf(r result.Result, index map[string]int, seen map[string]int) sarifResult {
 	code := r.Tags[result.TagCode]
 	out := sarifResult{RuleID: code, Level: sarifLevel(r.Severity), Message: sarifText{r.Message}}
 	if i, ok := index[code]; ok {
@@ -217,7 +217,7 @@ func resultOf(r result.Result, index map[string]int, seen map[string]int) sarifR
 	}
 	// Git hosts show the first location.
 	first := r.Places[0]
-	out.Message.Text = countWithNoun(len(r.Places), "workload") + ": " + out.Message.Text
+	out.Message.Text = countWithNoun(len(r.Places), o.placeNoun()) + ": " + out.Message.Text
 	out.Locations = sarifLocations(&first.ResourceRef, first.Field, first.File)
 	for _, p := range r.Places[1:] {
 		out.RelatedLocations = append(out.RelatedLocations, sarifLocations(&p.ResourceRef, p.Field, p.File)...)

@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/fn"
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render/reference"
 )
 
@@ -180,8 +181,8 @@ func (w *renderWorker) readDocuments(name string) ([]fn.Item, error) {
 		if err != nil || isKustomizationFile(name) {
 			return true, err
 		}
-		if meta := metaOf(object); meta.APIVersion == "" || meta.Kind == "" || meta.Name == "" {
-			return false, fmt.Errorf("an object of a kpt package needs apiVersion, kind and metadata.name; list other files in %s", ignoreName)
+		if meta := metaOf(object); meta.APIVersion == "" || meta.Kind == "" || meta.Name == "" && result.GeneratedName(object) == "" {
+			return false, fmt.Errorf("an object of a kpt package needs apiVersion, kind, and metadata.name or generateName; list other files in %s", ignoreName)
 		}
 		return true, nil
 	})

@@ -102,7 +102,7 @@ func (c *plainCollector) collectFile(name string) ([]fn.Item, error) {
 	}
 	return readItems(file, name, func(doc *manifest.Document) (bool, error) {
 		found := content.Recognize(doc)
-		if found.Err == nil && (found.Reason == nil || found.Reason == content.Fragment || found.Reason == content.Unfilled) {
+		if found.Err == nil && (found.Reason == nil || found.Reason.IsWhole()) {
 			return c.w.isClusterObject(doc)
 		}
 		_, err := doc.Object()

@@ -46,14 +46,14 @@ var (
 	Template       = &Reason{One: "template", Many: "templates", Instead: "render templates first, and inject the output", Build: "commit what the template renders to"}
 	Patch          = &Reason{One: "patch or input file of a kustomization", Many: "patches or input files of kustomizations", Instead: "inject the resources that they change, or the output of kustomize build", Build: "a pipeline with build.path renders a kustomization", Copied: true}
 	Kustomization  = &Reason{One: "kustomization", Many: "kustomizations", Instead: "inject the resources, or the output of kustomize build", Build: "a pipeline with build.path renders a kustomization", Copied: true}
-	Unfilled       = &Reason{One: "file with a value that a later build fills in", Many: "files with values that a later build fills in", Instead: "inject the output of that build", Severity: result.Warning}
+	Unfilled       = &Reason{One: "file with a value that a later build fills in", Many: "files with values that a later build fills in", Instead: "inject the output of that build", Severity: result.Warning, Copied: true}
 	ObjectList     = &Reason{One: "plain list of objects", Many: "plain lists of objects", Instead: "kubectl does not read such lists; make it the items of an object of kind List", Severity: result.Warning}
 	Fragment       = &Reason{One: "workload without containers", Many: "workloads without containers", Instead: "it defines no pod, and the API server rejects it; patches and expected test results look like this", Severity: result.Warning}
 	ResourceList   = &Reason{One: "ResourceList", Many: "ResourceLists", Instead: "it is the input of a function; to work on it by its functionConfig, specify it alone", Build: "it is the input of a function"}
 	list           = &Reason{One: "file with a list", Many: "files with lists", Instead: "a list, such as an Ansible playbook, is not a Kubernetes object"}
 	jsonLines      = &Reason{One: "file of JSON lines", Many: "files of JSON lines", Instead: "JSON lines contain no Kubernetes objects"}
 	jsonComments   = &Reason{One: "JSON file with comments", Many: "JSON files with comments", Instead: "Kubernetes objects are not written this way"}
-	compose        = &Reason{One: "Docker Compose file", Many: "Docker Compose files", Instead: "it holds no Kubernetes objects"}
+	compose        = &Reason{One: "Docker Compose file", Many: "Docker Compose files", Instead: "only Kubernetes objects can be injected", Build: "only Kubernetes objects are published"}
 	openAPI        = &Reason{One: "OpenAPI document", Many: "OpenAPI documents", Instead: "it describes an API, not an object"}
 	rules          = &Reason{One: "file of Prometheus rules", Many: "files of Prometheus rules", Instead: "they are for Prometheus, not Kubernetes"}
 	Plain          = &Reason{One: "file without apiVersion and kind", Many: "files without apiVersion and kind", Instead: "every Kubernetes object has both"}
@@ -72,6 +72,9 @@ func (r *Reason) IsObject(text string) bool {
 	}
 	return false
 }
+
+// IsWhole reports whether what is skipped for this reason is an object, with apiVersion and kind, that a build publishes as it is.
+func (r *Reason) IsWhole() bool { return r == Fragment || r == Unfilled }
 
 // Skipped is something that was skipped.
 type Skipped struct {

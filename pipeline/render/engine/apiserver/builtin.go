@@ -89,7 +89,7 @@ func (c *checker) addErrors(o gate.Object, code string, errs field.ErrorList) {
 func (c *checker) isReported(o gate.Object, path []any) bool {
 	name := workload.FieldString(path)
 	return slices.ContainsFunc(c.results, func(r result.Result) bool {
-		return r.Tags[result.TagCode] == gate.CodeRequired && r.Field != nil && r.Field.Path == name && *r.ResourceRef == o.Ref() &&
+		return r.Tags[result.TagCode] == gate.CodeRequired && r.Field != nil && r.Field.Path == name && *r.ResourceRef == namedRef(o) &&
 			(o.File == nil || r.File != nil && r.File.Path == o.File.Path && r.File.Index == o.File.Index)
 	})
 }

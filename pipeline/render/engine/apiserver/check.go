@@ -110,9 +110,18 @@ func (c *checker) addAtMost(o gate.Object, code string, most result.Severity, pa
 	}
 }
 
+// namedRef names an object in findings: by its generateName if it has no name.
+func namedRef(o gate.Object) result.ResourceRef {
+	ref := o.Ref()
+	if ref.Name == "" {
+		ref.Name = result.GeneratedName(o.Value)
+	}
+	return ref
+}
+
 // addAs adds a finding of a severity.
 func (c *checker) addAs(o gate.Object, code string, severity result.Severity, path []any, message string) {
-	ref := o.Ref()
+	ref := namedRef(o)
 	r := result.Result{Severity: severity, Message: message, ResourceRef: &ref, Tags: map[string]string{result.TagCode: code}}
 	if len(path) > 0 {
 		r.Field = &result.Field{Path: workload.FieldString(path)}
