@@ -40,7 +40,20 @@ func newCheckout(t *testing.T) *checkout {
 	c.env = append(os.Environ(), "GITHUB_OUTPUT="+filepath.Join(c.dir, "output"), "GITHUB_STEP_SUMMARY="+filepath.Join(c.dir, "summary"))
 	c.write("k8s/shop.yaml", readText(t, "prerig-inject/shop.yaml"))
 	c.write("k8s/values.yaml", "a: b\n") // no manifest
+	c.git("init", "--quiet", "--initial-branch=main")
+	c.git("add", "k8s")
+	c.git("commit", "--quiet", "-m", "first")
 	return c
+}
+
+// git runs git in the checkout, and returns what it prints.
+func (c *checkout) git(args ...string) string {
+	c.t.Helper()
+	out, code := c.run(nil, "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...)
+	if code != 0 {
+		c.t.Fatalf("git %v: %s", args, out)
+	}
+	return strings.TrimSpace(out)
 }
 
 func readText(t *testing.T, path string) string { return string(read(t, path)) }
@@ -92,7 +105,7 @@ func (c *checkout) runAction(inputs map[string]string) (out string, code int) {
 	if err := yaml.Unmarshal(read(c.t, "../action.yml"), &a); err != nil {
 		c.t.Fatal(err)
 	}
-	values := map[string]string{}
+	values := map[string]string{"${{ github.event.pull_request.base.sha }}": c.git("rev-parse", "main")}
 	for name, input := range a.Inputs {
 		values["${{ inputs."+name+" }}"] = input.Default
 	}
@@ -132,6 +145,7 @@ func (c *checkout) runAction(inputs map[string]string) (out string, code int) {
 // TestGitHubAction runs the scripts of action.yml in the shell that GitHub runs them with.
 func TestGitHubAction(t *testing.T) {
 	c := newCheckout(t)
+	c.git("checkout", "--quiet", "-b", "feature")
 	both := map[string]string{"paths": "k8s\n"}
 	out, code := c.runAction(both)
 	if code != 1 || !strings.Contains(out, "name: istio-proxy") {
@@ -145,6 +159,9 @@ func TestGitHubAction(t *testing.T) {
 	}
 	if out, code := c.runAction(both); code != 0 {
 		t.Errorf("manifests that are injected: exit code %d\n%s", code, out)
+	}
+	if review := readText(t, filepath.Join(c.dir, "prerig-diff.md")); !strings.Contains(review, "**1 build: ") || !strings.Contains(review, "istio-proxy") {
+		t.Errorf("the review of the pull request is\n%s", review)
 	}
 	c.write("k8s/same-user.yaml", `apiVersion: v1
 kind: Pod
@@ -176,7 +193,7 @@ func TestGitLabComponent(t *testing.T) {
 		t.Fatal("the component has no spec")
 	}
 	inputs := strings.NewReplacer("$[[ inputs.stage ]]", "test", "$[[ inputs.image ]]", "golang:latest", "$[[ inputs.version ]]", "",
-		"$[[ inputs.paths ]]", "k8s", "$[[ inputs.policies ]]", "", "$[[ inputs.fail-on ]]", "error", "$[[ inputs.diff ]]", "false")
+		"$[[ inputs.paths ]]", "k8s", "$[[ inputs.policies ]]", "", "$[[ inputs.fail-on ]]", "error", "$[[ inputs.diff ]]", "false", "$[[ inputs.review ]]", "true")
 	jobs = inputs.Replace(jobs)
 	if strings.Contains(jobs, "$[[") {
 		t.Errorf("an input has no value: %s", jobs)
@@ -203,6 +220,11 @@ func TestGitLabComponent(t *testing.T) {
 		t.Fatal(out)
 	}
 	run("prerig-check", 0)
+	c.env = append(c.env, "CI_MERGE_REQUEST_DIFF_BASE_SHA="+c.git("rev-parse", "main"))
+	run("prerig-review", 0)
+	if review := readText(t, filepath.Join(c.dir, "prerig-diff.md")); !strings.Contains(review, "istio-proxy") {
+		t.Errorf("the review of the merge request is\n%s", review)
+	}
 }
 
 // TestPreCommitHooks runs what the hooks run.

@@ -270,7 +270,8 @@ func (c *checker) checkVolumeDevices(at place, container map[string]any, volumes
 		m := mapOf(e)
 		name, path := text(m["name"]), text(m["devicePath"])
 		here := at.element(i, name+" "+path)
-		switch volume := volumes[name]; {
+		volume := volumes[name]
+		switch {
 		case name == "":
 			c.rejectField(here.field("name"), nil, "the device at %q names no volume", path)
 		case volume == nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
-// joinUndescribed makes one finding of those about the kinds that no definition describes: it says nothing about an object.
+// joinUndescribed makes one finding of those about the kinds that no definition describes: it is not about an object.
 func joinUndescribed(found result.Results) result.Results {
 	for i, r := range found {
 		if r.Tags[result.TagCode] == gate.CodeUndescribedKind {

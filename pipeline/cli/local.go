@@ -82,21 +82,12 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; specify it with --pipelines", l.pipelines)
 	}
-	if l.jobs < 0 {
-		return nil, nil, fmt.Errorf("the flag --jobs must not be negative, found %d", l.jobs)
-	}
 	if l.catalog, err = catalog.Open(l.pipelines, nil); err != nil {
 		return nil, nil, err
 	}
 	if err := l.checkRevisions(); err != nil {
 		return nil, nil, err
 	}
-	limits := render.DefaultLimits()
-	if l.timeout < 0 {
-		return nil, nil, fmt.Errorf("the flag --timeout must not be negative, found %s", l.timeout)
-	}
-	limits.Timeout = cmp.Or(l.timeout, limits.Timeout)
-	limits.MaxTimeout = max(l.timeout, localMaxTimeout)
 	sources, err := l.replacementDirectories()
 	if err != nil {
 		return nil, nil, err
@@ -110,6 +101,15 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 
 // startRenderer returns a renderer of pipelines, wherever they are from. Call closing at the end.
 func (l *localPipelines) startRenderer(streams Streams, version string) (p *dryrun.Renderer, closing func(), err error) {
+	if l.jobs < 0 {
+		return nil, nil, fmt.Errorf("the flag --jobs must not be negative, found %d", l.jobs)
+	}
+	limits := render.DefaultLimits()
+	if l.timeout < 0 {
+		return nil, nil, fmt.Errorf("the flag --timeout must not be negative, found %s", l.timeout)
+	}
+	limits.Timeout = cmp.Or(l.timeout, limits.Timeout)
+	limits.MaxTimeout = max(l.timeout, localMaxTimeout)
 	if l.pool, err = render.NewPool(render.Options{Warm: 2}); err != nil {
 		return nil, nil, err
 	}

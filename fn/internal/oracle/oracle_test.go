@@ -140,10 +140,15 @@ func TestExceptionsAreNarrow(t *testing.T) {
 		}
 	}
 	record := Difference{"metadata.annotations.prerig.dev/original", "", "{}"}
-	pods := &Case{Workload: map[string]any{"kind": "Pod"}, Webhook: pod(map[string]any{})}
+	pods := &Case{Workload: map[string]any{"kind": "Pod"}, Webhook: pod(map[string]any{}), Cluster: pod(map[string]any{})}
 	if got := pods.exceptionOf(record); got != "" {
 		t.Errorf("a record without a status annotation: the exception is %q", got)
 	}
+	pods.Cluster["spec"] = map[string]any{"containers": []any{map[string]any{"name": "agent"}}}
+	if got := pods.exceptionOf(record); got != "records in bare Pods" {
+		t.Errorf("a record in a bare Pod whose container a template deletes: the exception is %q", got)
+	}
+	pods.Cluster = pod(map[string]any{})
 	pods.Webhook["metadata"].(map[string]any)["annotations"] = map[string]any{"sidecar.istio.io/status": "no JSON"}
 	if got := pods.exceptionOf(record); got != "records in bare Pods" {
 		t.Errorf("a record in a bare Pod: the exception is %q", got)

@@ -191,7 +191,7 @@ func nameBuilds(builds []Build) {
 	for i := range builds {
 		name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(builds[i].Path), "-"), "-")
 		if len(name) > maxName {
-			name = strings.TrimLeft(name[len(name)-maxName:], "-") // the end of a path says more than its beginning
+			name = strings.TrimLeft(name[len(name)-maxName:], "-") // the end of a path is more distinctive than its beginning
 		}
 		name = cmp.Or(name, "repository")
 		unique := name

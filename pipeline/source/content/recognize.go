@@ -128,7 +128,7 @@ func hasKey(text, key string) bool {
 	}
 }
 
-// RecognizeBroken judges a text that cannot be read as YAML or JSON, as err says.
+// RecognizeBroken judges a text that cannot be read as YAML or JSON because of err.
 func RecognizeBroken(path, text string, err error) Finding {
 	switch {
 	case isTemplate(text):
