@@ -67,7 +67,7 @@ func wrongQuantity(s *Schema, v any) *FieldError {
 }
 
 // Unfilled returns the first field whose value is a text with a placeholder, where Kubernetes wants another type or a quantity. Its
-// error has what a later step has to fill in.
+// error names what a later step fills in.
 func Unfilled(s *Schema, v any) *FieldError {
 	return firstProblem(s, v, "", func(s *Schema, v any) error {
 		text, ok := v.(string)
