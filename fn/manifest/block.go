@@ -3,7 +3,10 @@
 
 package manifest
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // nodeContext is the indicator that a block node follows.
 type nodeContext uint8
@@ -32,7 +35,7 @@ func (p *yamlParser) parseValue(indent int, ctx nodeContext) *yamlNode {
 	p.skipSpace()
 	keyOK = keyOK || p.fresh
 	if p.hasEnded(indent, ctx) {
-		return p.newNode(scalarKind, plainStyle, after)
+		return p.absentNode(after)
 	}
 	pr := nodeProps{start: p.pos}
 	propsFresh, propsCol := keyOK, p.currentColumn()
@@ -41,24 +44,13 @@ func (p *yamlParser) parseValue(indent int, ctx nodeContext) *yamlNode {
 		p.skipSpace()
 		if p.fresh || p.pos >= len(p.src) { // the properties are alone on their line, so they belong to the whole node
 			if p.hasEnded(indent, ctx) {
-				return p.applyProps(p.newNode(scalarKind, plainStyle, after), pr)
+				return p.applyProps(p.absentNode(after), pr)
 			}
 			return p.parseContent(indent, p.currentColumn(), true, nodeProps{}, pr)
 		}
 		return p.parseContent(indent, propsCol, propsFresh, pr, nodeProps{})
 	}
 	return p.parseContent(indent, p.currentColumn(), keyOK, nodeProps{}, nodeProps{})
-}
-
-// hasEnded reports whether no node follows: the next token belongs to an outer collection.
-func (p *yamlParser) hasEnded(indent int, ctx nodeContext) bool {
-	if p.pos >= len(p.src) || p.atMarker() {
-		return true
-	}
-	if !p.fresh || p.currentColumn() > indent {
-		return false
-	}
-	return ctx != ctxValue || p.currentColumn() < indent || p.peekByte(0) != '-' || !isBlankOrEnd(p.peekByte(1))
 }
 
 // parseContent reads a node at its first token. inner holds the properties on the same line, which belong to the
@@ -75,7 +67,7 @@ func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer node
 	case c == '?' && isBlankOrEnd(p.peekByte(1)):
 		p.failUnsure(p.pos, "found a complex mapping key")
 	case c == '|' || c == '>':
-		return p.applyProps(p.blockScalar(indent, c == '|'), p.mergeNodeProperties(inner, outer))
+		return p.applyProps(p.parseBlockScalar(indent, c == '|'), p.mergeNodeProperties(inner, outer))
 	case c == '[' || c == '{':
 		p.fresh, p.block = false, indent
 		n := p.flowCollection(p.mergeNodeProperties(inner, outer))
@@ -111,37 +103,32 @@ func (p *yamlParser) mergeNodeProperties(inner, outer nodeProps) nodeProps {
 // parseAtom reads a scalar or an alias in block context.
 func (p *yamlParser) parseAtom(indent int, keyOK bool) *yamlNode {
 	switch p.peekByte(0) {
-	case '"':
-		return p.parseDoubleQuoted()
-	case '\'':
-		return p.parseSingleQuoted()
+	case '"', '\'':
+		return p.parseQuoted()
 	case '*':
 		return p.parseAlias()
 	}
-	return p.parsePlain(indent, keyOK)
+	n := p.newNode(scalarKind, plainStyle)
+	n.val = p.readPlain(indent, keyOK)
+	n.end = p.pos
+	return n
 }
 
-// keyFollows reports whether what was just read from start is a key: a colon follows on the same line.
-func (p *yamlParser) keyFollows(start int) bool {
-	i := p.pos
-	for i < len(p.src) && (p.src[i] == ' ' || p.src[i] == '\t') {
-		i++
+func (p *yamlParser) parseQuoted() *yamlNode {
+	n := p.newNode(scalarKind, doubleStyle)
+	if p.peekByte(0) == '\'' {
+		n.style = singleStyle
 	}
-	if i >= len(p.src) || p.src[i] != ':' || i+1 < len(p.src) && !isBlankOrEnd(p.src[i+1]) {
-		return false
-	}
-	if i-start > maxKey || p.bol > start {
-		p.failUnsure(start, "found a key that is too long or spans lines")
-	}
-	p.pos = i
-	return true
+	n.val = p.readQuoted()
+	n.end = p.pos
+	return n
 }
 
 // parseMapping reads a block mapping; the first key has been read and the position is at its colon.
 func (p *yamlParser) parseMapping(col int, key *yamlNode, pr nodeProps) *yamlNode {
-	m := p.newNode(mappingKind, blockStyle, key.prop)
-	m.indent = col
-	p.applyOpen(m, pr)
+	m := p.newNode(mappingKind, blockStyle)
+	m.start, m.prop, m.indent = key.prop, key.prop, col
+	p.openNode(m, pr)
 	var last *yamlNode
 	for {
 		if key.kind != scalarKind {
@@ -151,25 +138,13 @@ func (p *yamlParser) parseMapping(col int, key *yamlNode, pr nodeProps) *yamlNod
 		key.colon = p.pos
 		p.fresh = false
 		v := p.parseValue(col, ctxValue)
-		if last == nil {
-			m.first = key
-		} else {
-			last.next = key
-		}
-		key.next, last = v, v
+		key.next = v
+		m.appendChild(last, key)
+		last = v
 		m.n++
 		m.end = v.end
-		p.skipSpace()
-		if p.pos >= len(p.src) || p.atMarker() {
+		if !p.continuesAt(col, "a key") {
 			break
-		}
-		if !p.fresh {
-			p.failUnsure(p.pos, "did not expect %s here", p.remainingText())
-		}
-		if c := p.currentColumn(); c < col {
-			break
-		} else if c > col {
-			p.failUnsure(p.pos, "found a key that is indented more than its neighbours")
 		}
 		key = p.parseKey()
 	}
@@ -200,9 +175,9 @@ func (p *yamlParser) parseKey() *yamlNode {
 
 // parseSequence reads a block sequence at its first dash.
 func (p *yamlParser) parseSequence(col int, pr nodeProps) *yamlNode {
-	s := p.newNode(sequenceKind, blockStyle, p.pos)
+	s := p.newNode(sequenceKind, blockStyle)
 	s.indent = col
-	p.applyOpen(s, pr)
+	p.openNode(s, pr)
 	var last *yamlNode
 	for {
 		dash := p.pos
@@ -210,26 +185,11 @@ func (p *yamlParser) parseSequence(col int, pr nodeProps) *yamlNode {
 		p.fresh = false
 		e := p.parseValue(col, ctxEntry)
 		e.colon = dash
-		if last == nil {
-			s.first = e
-		} else {
-			last.next = e
-		}
+		s.appendChild(last, e)
 		last = e
 		s.n++
 		s.end = e.end
-		p.skipSpace()
-		if p.pos >= len(p.src) || p.atMarker() {
-			break
-		}
-		if !p.fresh {
-			p.failUnsure(p.pos, "did not expect %s here", p.remainingText())
-		}
-		c := p.currentColumn()
-		if c > col {
-			p.failUnsure(p.pos, "found an entry that is indented more than its neighbours")
-		}
-		if c < col || p.peekByte(0) != '-' || !isBlankOrEnd(p.peekByte(1)) {
+		if !p.continuesAt(col, "an entry") || p.peekByte(0) != '-' || !isBlankOrEnd(p.peekByte(1)) {
 			break
 		}
 	}
@@ -250,7 +210,7 @@ func (p *yamlParser) parseProperties(pr *nodeProps) bool {
 	for {
 		c := p.peekByte(0)
 		if c == '&' && pr.anchor == "" {
-			pr.anchor = p.parseName()
+			pr.anchor = p.readName()
 		} else if c == '!' && pr.tag == "" {
 			i := p.pos
 			for i < len(p.src) && !isBlankOrEnd(p.src[i]) && !strings.ContainsRune(",[]{}<>", rune(p.src[i])) {
@@ -277,65 +237,59 @@ func (p *yamlParser) parseProperties(pr *nodeProps) bool {
 	}
 }
 
-// parseName reads the name of an anchor or alias.
-func (p *yamlParser) parseName() string {
-	i := p.pos + 1
-	for i < len(p.src) {
-		c := p.src[i]
-		if !(c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z') {
-			break
-		}
-		i++
-	}
-	s := p.src[p.pos+1 : i]
-	if s == "" {
-		p.failUnsure(p.pos, "expected a name after %q", p.src[p.pos:p.pos+1])
-	}
-	p.pos = i
-	return s
-}
-
 // applyProps sets the properties of a node.
 func (p *yamlParser) applyProps(n *yamlNode, pr nodeProps) *yamlNode {
 	if pr.isSet() {
 		n.prop, n.anchor, n.tag = pr.start, pr.anchor, pr.tag
-		p.registerAnchor(n)
+		p.anchors.addNode(n)
 	}
 	return n
 }
 
-func (p *yamlParser) applyOpen(n *yamlNode, pr nodeProps) {
+// openNode sets the properties of a collection whose end is not reached yet.
+func (p *yamlParser) openNode(n *yamlNode, pr nodeProps) {
 	n.open = true
 	p.applyProps(n, pr)
 }
 
-func (p *yamlParser) registerAnchor(n *yamlNode) {
-	if n.anchor == "" {
-		return
-	}
-	if p.names == nil {
-		p.names = map[string]*yamlNode{}
-	}
-	p.names[n.anchor] = n
-}
-
 func (p *yamlParser) parseAlias() *yamlNode {
-	n := p.newNode(aliasKind, plainStyle, p.pos)
-	n.val = p.parseName()
+	n := p.newNode(aliasKind, plainStyle)
+	n.val = p.readName()
 	n.end = p.pos
 	if c := p.peekByte(0); !isBlankOrEnd(c) && c != ',' && c != ']' && c != '}' {
 		p.failUnsure(p.pos, "expected a blank after an alias")
 	}
-	n.target = p.names[n.val]
-	if n.target == nil && p.outer != nil {
-		n.target = p.outer(n.val)
-		n.foreign = true
-	}
+	n.target, n.foreign = p.anchors.findNode(n.val)
 	if n.target == nil {
 		p.failUnsure(n.start, "found the alias *%s without its anchor", n.val)
 	}
 	if n.target.open {
-		p.rejectSyntax(n.start, "the value of anchor &%s contains itself", n.val)
+		panic(&syntaxError{off: n.start, msg: fmt.Sprintf("the value of anchor &%s contains itself", n.val)})
 	}
 	return n
+}
+
+// anchorTable finds nodes by anchor; outer is asked for names that the text itself does not have.
+type anchorTable struct {
+	names map[string]*yamlNode
+	outer func(name string) *yamlNode
+}
+
+func (a *anchorTable) addNode(n *yamlNode) {
+	if n.anchor == "" {
+		return
+	}
+	if a.names == nil {
+		a.names = map[string]*yamlNode{}
+	}
+	a.names[n.anchor] = n
+}
+
+// findNode returns the node of an anchor, nil without one; foreign reports whether it is in another text.
+func (a *anchorTable) findNode(name string) (n *yamlNode, foreign bool) {
+	n = a.names[name]
+	if n == nil && a.outer != nil {
+		return a.outer(name), true
+	}
+	return n, false
 }

@@ -3,9 +3,9 @@
 
 package manifest
 
-// blockScalar reads a literal or folded scalar at its indicator; parent is the column of the collection around it.
-func (p *yamlParser) blockScalar(parent int, literal bool) *yamlNode {
-	n := p.newNode(scalarKind, literalStyle, p.pos)
+// parseBlockScalar reads a literal or folded scalar at its indicator; parent is the column of the collection around it.
+func (p *yamlParser) parseBlockScalar(parent int, literal bool) *yamlNode {
+	n := p.newNode(scalarKind, literalStyle)
 	if !literal {
 		n.style = foldedStyle
 	}
@@ -16,18 +16,18 @@ func (p *yamlParser) blockScalar(parent int, literal bool) *yamlNode {
 		indent = max(parent, 0) + increment
 	}
 	p.nextLine()
-	bs := blockLines{p: p, indent: indent, parent: parent, literal: literal, end: n.end}
-	n.val = bs.readContent(chomp)
-	n.indent, n.end = bs.indent, bs.end
+	lines := blockLines{textScanner: &p.textScanner, indent: indent, parent: parent, literal: literal, end: n.end}
+	n.val = lines.readContent(chomp)
+	n.indent, n.end = lines.indent, lines.end
 	p.fresh = true
 	return n
 }
 
 // blockHeader reads the indicators after | or > and advances to the end of the line.
-func (p *yamlParser) blockHeader() (chomp, increment int) {
-	p.pos++
+func (t *textScanner) blockHeader() (chomp, increment int) {
+	t.pos++
 	for {
-		c := p.peekByte(0)
+		c := t.peekByte(0)
 		switch {
 		case (c == '+' || c == '-') && chomp == 0:
 			chomp = 1
@@ -37,36 +37,25 @@ func (p *yamlParser) blockHeader() (chomp, increment int) {
 		case c >= '1' && c <= '9' && increment == 0:
 			increment = int(c - '0')
 		default:
-			start := p.pos
-			for p.peekByte(0) == ' ' || p.peekByte(0) == '\t' {
-				p.pos++
+			start := t.pos
+			for t.peekByte(0) == ' ' || t.peekByte(0) == '\t' {
+				t.pos++
 			}
-			if p.peekByte(0) == '#' && p.pos > start {
-				p.pos = p.lineEnd(p.pos)
+			if t.peekByte(0) == '#' && t.pos > start {
+				t.pos = lineEnd(t.src, t.pos)
 			}
-			if c := p.peekByte(0); c != '\n' && c != '\r' && p.pos < len(p.src) {
-				p.failUnsure(p.pos, "did not expect %s after the indicator of a block scalar", p.remainingText())
+			if c := t.peekByte(0); c != '\n' && c != '\r' && t.pos < len(t.src) {
+				t.failUnsure(t.pos, "did not expect %s after the indicator of a block scalar", t.remainingText())
 			}
 			return chomp, increment
 		}
-		p.pos++
-	}
-}
-
-// nextLine advances past the line break at the position.
-func (p *yamlParser) nextLine() {
-	if p.peekByte(0) == '\r' {
-		p.pos++
-	}
-	if p.peekByte(0) == '\n' {
-		p.pos++
-		p.bol = p.pos
+		t.pos++
 	}
 }
 
 // blockLines reads the lines of a block scalar.
 type blockLines struct {
-	p       *yamlParser
+	*textScanner
 	indent  int // column of the content, 0 until it is known
 	parent  int
 	literal bool
@@ -74,12 +63,11 @@ type blockLines struct {
 }
 
 func (b *blockLines) readContent(chomp int) string {
-	p := b.p
 	var out []byte
 	leadBlank, pendingBreak := false, false
 	breaks := b.skipBlanks()
-	for p.pos < len(p.src) && p.columnOf(p.pos) == b.indent && b.indent > 0 {
-		c := p.peekByte(0)
+	for b.pos < len(b.src) && b.columnOf(b.pos) == b.indent && b.indent > 0 {
+		c := b.peekByte(0)
 		blank := c == ' ' || c == '\t'
 		if pendingBreak {
 			if !b.literal && !leadBlank && !blank {
@@ -94,12 +82,12 @@ func (b *blockLines) readContent(chomp int) string {
 			out = append(out, '\n')
 		}
 		leadBlank = blank
-		end := p.lineEnd(p.pos)
-		out = append(out, p.src[p.pos:end]...)
+		end := lineEnd(b.src, b.pos)
+		out = append(out, b.src[b.pos:end]...)
 		b.end = end
-		p.pos = end
-		pendingBreak = p.pos < len(p.src)
-		p.nextLine()
+		b.pos = end
+		pendingBreak = b.pos < len(b.src)
+		b.nextLine()
 		if !pendingBreak {
 			break
 		}
@@ -121,8 +109,8 @@ func (b *blockLines) readContent(chomp int) string {
 
 // lastBlank returns the end of the empty lines before the position, which a scalar that keeps them owns.
 func (b *blockLines) lastBlank() int {
-	i := b.p.bol - 1 // the line break before the line at the position
-	if i > 0 && b.p.src[i-1] == '\r' {
+	i := b.bol - 1 // the line break before the line at the position
+	if i > 0 && b.src[i-1] == '\r' {
 		i--
 	}
 	return max(i, b.end)
@@ -131,27 +119,26 @@ func (b *blockLines) lastBlank() int {
 // skipBlanks skips indentation and empty lines up to the next line of content, counts the line breaks, and finds
 // the indentation at the first line of content.
 func (b *blockLines) skipBlanks() int {
-	p := b.p
 	breaks, widest := 0, 0
 	for {
-		for (b.indent == 0 || p.columnOf(p.pos) < b.indent) && p.peekByte(0) == ' ' {
-			p.pos++
+		for (b.indent == 0 || b.columnOf(b.pos) < b.indent) && b.peekByte(0) == ' ' {
+			b.pos++
 		}
-		col := p.columnOf(p.pos)
+		col := b.columnOf(b.pos)
 		widest = max(widest, col)
-		c := p.peekByte(0)
+		c := b.peekByte(0)
 		if c == '\t' && (b.indent == 0 || col < b.indent) {
-			p.failUnsure(p.pos, "found a tab where the indentation must be spaces")
+			b.failUnsure(b.pos, "found a tab where the indentation must be spaces")
 		}
-		if c != '\n' && c != '\r' || p.pos >= len(p.src) {
+		if c != '\n' && c != '\r' || b.pos >= len(b.src) {
 			break
 		}
 		breaks++
-		p.nextLine()
+		b.nextLine()
 	}
 	if b.indent == 0 {
-		if p.pos < len(p.src) && widest > p.columnOf(p.pos) {
-			p.failUnsure(p.pos, "found an empty line with more blanks than the block scalar is indented")
+		if b.pos < len(b.src) && widest > b.columnOf(b.pos) {
+			b.failUnsure(b.pos, "found an empty line with more blanks than the block scalar is indented")
 		}
 		b.indent = max(widest, b.parent+1, 1)
 	}

@@ -3,27 +3,6 @@
 
 package manifest
 
-// flowSpace skips blanks, line breaks and comments inside a flow collection.
-func (p *yamlParser) flowSpace() {
-	for {
-		c := p.peekByte(0)
-		switch {
-		case c == ' ' || c == '\t' || c == '\r':
-			p.pos++
-		case c == '\n':
-			p.pos++
-			p.bol = p.pos
-			if p.atMarker() {
-				p.failUnsure(p.pos, "found a document marker inside a flow collection")
-			}
-		case c == '#' && p.pos > 0 && isBlankOrEnd(p.src[p.pos-1]):
-			p.pos = p.lineEnd(p.pos)
-		default:
-			return
-		}
-	}
-}
-
 // flowCollection reads a flow mapping or sequence at its bracket. Its anchor is in scope from the bracket on: an
 // alias inside the collection may not name it, even if the same name had another meaning before.
 func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
@@ -33,18 +12,10 @@ func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
 	if p.peekByte(0) == '{' {
 		k, closing = mappingKind, '}'
 	}
-	n := p.newNode(k, flowStyle, p.pos)
-	p.applyOpen(n, pr)
+	n := p.newNode(k, flowStyle)
+	p.openNode(n, pr)
 	p.pos++
 	var last *yamlNode
-	add := func(c *yamlNode) {
-		if last == nil {
-			n.first = c
-		} else {
-			last.next = c
-		}
-		last = c
-	}
 	for {
 		p.flowSpace()
 		if p.pos >= len(p.src) {
@@ -55,10 +26,13 @@ func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
 		}
 		if k == mappingKind {
 			key := p.flowKey()
-			add(key)
-			add(p.flowValue(key))
+			n.appendChild(last, key)
+			last = p.flowValue(key)
+			key.next = last
 		} else {
-			add(p.flowNode())
+			e := p.flowNode()
+			n.appendChild(last, e)
+			last = e
 		}
 		n.n++
 		p.flowSpace()
@@ -92,7 +66,7 @@ func (p *yamlParser) flowValue(key *yamlNode) *yamlNode {
 	p.flowSpace()
 	if p.peekByte(0) != ':' {
 		key.colon = -1
-		return p.newNode(scalarKind, plainStyle, key.end)
+		return p.absentNode(key.end)
 	}
 	if p.bol != bol {
 		p.failUnsure(p.pos, "found the colon of a key on another line")
@@ -101,7 +75,7 @@ func (p *yamlParser) flowValue(key *yamlNode) *yamlNode {
 	key.colon = p.pos
 	p.flowSpace()
 	if c := p.peekByte(0); c == ',' || c == '}' {
-		return p.newNode(scalarKind, plainStyle, key.colon)
+		return p.absentNode(key.colon)
 	}
 	return p.flowNode()
 }
@@ -114,10 +88,8 @@ func (p *yamlParser) flowNode() *yamlNode {
 	}
 	var n *yamlNode
 	switch p.peekByte(0) {
-	case '"':
-		n = p.parseDoubleQuoted()
-	case '\'':
-		n = p.parseSingleQuoted()
+	case '"', '\'':
+		n = p.parseQuoted()
 	case '[', '{':
 		return p.flowCollection(pr)
 	case '*':
@@ -126,71 +98,9 @@ func (p *yamlParser) flowNode() *yamlNode {
 			p.failUnsure(n.start, "found an alias with properties")
 		}
 	default:
-		n = p.flowPlain()
+		n = p.newNode(scalarKind, plainStyle)
+		n.val = p.readFlowPlain(p.block)
+		n.end = p.pos
 	}
 	return p.applyProps(n, pr)
-}
-
-// flowPlain reads an unquoted scalar inside a flow collection.
-func (p *yamlParser) flowPlain() *yamlNode {
-	p.plainStart(true)
-	n := p.newNode(scalarKind, plainStyle, p.pos)
-	s := p.src
-	i, end, breaks := p.pos, p.pos, 0
-	var b []byte
-	from := i
-scan:
-	for i < len(s) {
-		switch c := s[i]; c {
-		case ',', '[', ']', '{', '}':
-			break scan
-		case '?':
-			p.failUnsure(i, "found a question mark in an unquoted scalar of a flow collection")
-		case ':':
-			if i+1 >= len(s) || isBlankOrEnd(s[i+1]) {
-				break scan
-			}
-		case '#':
-			if isBlankOrEnd(s[i-1]) {
-				break scan
-			}
-		case ' ', '\t', '\r':
-			if c == '\t' && breaks > 0 && p.columnOf(i) <= p.block {
-				p.failUnsure(i, "found a tab in the indentation of a scalar")
-			}
-			i++
-			continue
-		case '\n':
-			breaks++
-			p.bol = i + 1
-			i++
-			continue
-		}
-		if breaks > 0 {
-			if p.columnOf(i) == 0 && isMarker(s[i:]) {
-				p.failUnsure(i, "found a document marker inside a flow collection")
-			}
-			b = appendFolded(append(b, s[from:end]...), breaks)
-			from, breaks = i, 0
-		}
-		i++
-		end = i
-	}
-	n.val = s[from:end]
-	if b != nil {
-		n.val = string(append(b, n.val...))
-	}
-	n.end, p.pos = end, end
-	if breaks > 0 { // the breaks after the scalar are read again
-		p.bol = lineStart(s, end)
-	}
-	return n
-}
-
-// lineStart returns the offset of the first byte of the line of off.
-func lineStart(s string, off int) int {
-	for off > 0 && s[off-1] != '\n' {
-		off--
-	}
-	return off
 }

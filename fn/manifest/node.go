@@ -79,6 +79,15 @@ func (p keyValue) lastNode() *yamlNode {
 	return p.val
 }
 
+// appendChild adds a child after last, which is nil before the first.
+func (n *yamlNode) appendChild(last, child *yamlNode) {
+	if last == nil {
+		n.first = child
+	} else {
+		last.next = child
+	}
+}
+
 func (n *yamlNode) mappingPairs() []keyValue {
 	out := make([]keyValue, 0, n.n)
 	for k := n.first; k != nil; k = k.next.next {

@@ -11,24 +11,25 @@ import (
 // nodeStore allocates nodes and frees all of them at once. Decoding needs a document's nodes only briefly, and they
 // were most of the allocations of a large run.
 type nodeStore struct {
+	slabSize   int
 	slabs      [][]yamlNode
 	slab, used int
 }
 
 const (
-	slabSize = 256
+	pooledSlab = 256 // size of the slabs of the stores in nodeStores
 	// keptSlabs bounds what a store holds on to after a large document.
 	keptSlabs = 64
 )
 
-var nodeStores = sync.Pool{New: func() any { return new(nodeStore) }}
+var nodeStores = sync.Pool{New: func() any { return &nodeStore{slabSize: pooledSlab} }}
 
 func (s *nodeStore) newNode() *yamlNode {
 	if s.slab == len(s.slabs) {
-		s.slabs = append(s.slabs, make([]yamlNode, slabSize))
+		s.slabs = append(s.slabs, make([]yamlNode, s.slabSize))
 	}
 	n := &s.slabs[s.slab][s.used]
-	if s.used++; s.used == slabSize {
+	if s.used++; s.used == s.slabSize {
 		s.slab, s.used = s.slab+1, 0
 	}
 	return n
