@@ -22,7 +22,7 @@ func FuzzChanges(f *testing.F) {
 		changes := NewChanges(len(texts) + 1)
 		for i, text := range texts {
 			if which>>i&1 == 0 {
-				changes.Put(i, &Document{path: "a.yaml", index: i, line: 7, text: text, parent: -1})
+				changes.Put(i, newDocument("a.yaml", i, 7, text))
 			}
 		}
 		for i, text := range texts {
@@ -31,7 +31,7 @@ func FuzzChanges(f *testing.F) {
 				t.Fatalf("document %d: changed is %t, and the document %v", i, got, d)
 			}
 			var out bytes.Buffer
-			if err := changes.WriteText(&out, i, &Document{text: "as it was"}); err != nil {
+			if err := changes.WriteText(&out, i, newDocument("", 0, 0, "as it was")); err != nil {
 				t.Fatal(err)
 			}
 			if d == nil {

@@ -14,51 +14,47 @@ import (
 // have the types of Decode; other types go through JSON. If the document already has the value want, With returns
 // the document itself.
 func (d *Document) With(want map[string]any) (*Document, error) {
-	var w any
+	var value any
 	if want != nil {
-		w = normalValue(want)
+		value = normalValue(want)
 	}
-	return d.withValue(w)
-}
-
-func (d *Document) withValue(want any) (*Document, error) {
 	store := nodeStores.Get().(*nodeStore)
 	defer store.releaseNodes() // what comes out has no nodes
-	root, err := parseInto(store, d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
+	root, err := d.parseWith(store, d.text)
 	var now any
 	if err == nil {
 		now, err = (&nodeDecoder{keep: true}).decodeValue(root)
 	}
 	if err != nil {
-		if v, derr := d.decodeCached(); derr == nil && equalValues(v, want) {
+		if v, derr := d.decode(); derr == nil && equalValues(v, value) {
 			return d, nil
 		}
 		return nil, d.wrapError("editing", err)
 	}
-	if equalValues(now, want) {
+	if equalValues(now, value) {
 		return d, nil
 	}
 	if d.list == nil && d.Empty() {
-		return d.withFirstContent(want)
+		return withFirstContent(d, value)
 	}
 	text := d.text
 	if !root.isFlow() && !strings.HasSuffix(text, "\n") { // work on whole lines, and take the line break off at the end
 		text += detectStyle(text, root).nl
-		if root, err = parseInto(store, text, d.col0, d.parent, d.inFlow, d.outerAnchors()); err != nil {
+		if root, err = d.parseWith(store, text); err != nil {
 			return nil, d.wrapError("editing", err)
 		}
 		_, _ = (&nodeDecoder{keep: true}).decodeValue(root)
 	}
-	next, err := d.tryEdits(text, root, want)
+	next, err := editDocument(d, text, root, value)
 	if err != nil {
 		return nil, d.wrapError("editing", err)
 	}
 	return next, nil
 }
 
-// tryEdits edits a text in several ways until the result holds what it is to hold. The first is nearly always the one; each of the
+// editDocument edits the text of a document in several ways until the result holds what it is to hold. The first is nearly always the one; each of the
 // others changes more of the text, or writes it less well.
-func (d *Document) tryEdits(text string, root *yamlNode, want any) (*Document, error) {
+func editDocument(d *Document, text string, root *yamlNode, want any) (*Document, error) {
 	var last error
 	for _, below := range []struct{ trim, quote, drop bool }{{}, {trim: true}, {quote: true}, {drop: true}} {
 		for _, try := range []struct{ expand, plain bool }{{}, {plain: true}, {expand: true, plain: true}} {
@@ -78,7 +74,7 @@ func (d *Document) tryEdits(text string, root *yamlNode, want any) (*Document, e
 }
 
 // withFirstContent returns a document without content, only comments and directives, its first.
-func (d *Document) withFirstContent(want any) (*Document, error) {
+func withFirstContent(d *Document, want any) (*Document, error) {
 	next := *d
 	if next.text != "" && !strings.HasSuffix(next.text, "\n") {
 		next.text += "\n"
@@ -193,7 +189,7 @@ func checkResult(d *Document, want any) error {
 	if d.decodesToValue(want) {
 		return nil
 	}
-	got, err := d.decodeCached()
+	got, err := d.decodeAny()
 	if err != nil {
 		return fmt.Errorf("the text would not be readable any more: %w", err)
 	}

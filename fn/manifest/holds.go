@@ -5,16 +5,6 @@ package manifest
 
 import "slices"
 
-// decodesToValue reports whether the document certainly decodes to a value. It compares the nodes with the value and
-// makes no values of them, which is half the work. What is rare (aliases, merge keys, tags, text that only the other
-// parser reads) it leaves to decoding: false means that it is not certain.
-func (d *Document) decodesToValue(want any) bool {
-	store := nodeStores.Get().(*nodeStore)
-	defer store.releaseNodes()
-	root, err := parseInto(store, d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
-	return err == nil && nodeHolds(root, want)
-}
-
 // nodeHolds reports whether a node certainly has a value.
 func nodeHolds(n *yamlNode, want any) bool {
 	if n.tag != "" {

@@ -30,13 +30,13 @@ func TestHolds(t *testing.T) {
 		{"big number", "a: 18446744073709551615\n", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			checkHolds(t, &Document{text: c.text, parent: -1}, c.certain)
+			checkHolds(t, newDocument("", 0, 0, c.text), c.certain)
 		})
 	}
 }
 
 func TestHoldsNotTwice(t *testing.T) {
-	d := &Document{text: "a: 1\na: 1\n", parent: -1}
+	d := newDocument("", 0, 0, "a: 1\na: 1\n")
 	for _, want := range []any{map[string]any{"a": int64(1)}, map[string]any{"a": int64(1), "b": int64(1)}} {
 		if d.decodesToValue(want) {
 			t.Errorf("a key that is there twice was taken for %v", want)
@@ -55,8 +55,8 @@ func TestHoldsExpectedTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &Document{text: string(text), parent: -1}
-		if v, err := d.decodeCached(); err == nil && d.decodesToValue(v) {
+		d := newDocument("", 0, 0, string(text))
+		if v, err := d.decodeAny(); err == nil && d.decodesToValue(v) {
 			certain++
 			checkHolds(t, d, true)
 		}
@@ -69,7 +69,7 @@ func TestHoldsExpectedTexts(t *testing.T) {
 // checkHolds compares a document with its value, and with that value changed at every place.
 func checkHolds(t *testing.T, d *Document, certain bool) {
 	t.Helper()
-	v, err := d.decodeCached()
+	v, err := d.decodeAny()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,27 +42,12 @@ func (d *Document) Items() (items []*Document, ok bool, err error) {
 	if lay == nil || !strings.HasSuffix(lay.kind, "List") || !lay.hasList {
 		return nil, false, nil
 	}
-	return d.itemsOf(lay), true, nil
-}
-
-func (d *Document) itemsOf(lay *listLayout) []*Document {
-	docs := make([]Document, len(lay.items))
-	out := make([]*Document, len(lay.items))
-	line, at := d.line, 0
-	shared := &listAnchors{}
-	for i, s := range lay.items {
-		line += strings.Count(d.text[at:s.start], "\n")
-		at = s.start
-		docs[i] = Document{path: d.path, index: i, line: line, list: d, text: d.text[s.start:s.end], col0: s.col0,
-			parent: s.dash, inFlow: s.flow, start: s.start, end: s.end, anchors: shared}
-		out[i] = &docs[i]
-	}
-	return out
+	return lay.elementsOf(d), true, nil
 }
 
 // peekKind reads the kind from a line of its own near the start, which is cheaper than Peek. sure is false if that
 // is not conclusive.
-func (d *Document) peekKind() (kind string, sure bool) {
+func (d *documentText) peekKind() (kind string, sure bool) {
 	i := d.contentStart()
 	if i >= len(d.text) || d.text[i] == '{' {
 		return "", false
@@ -95,7 +80,7 @@ func (d *Document) findLayout() (*listLayout, error) {
 }
 
 // scanLayout finds the parts of a list in block style, and nil where it is not sure.
-func (d *Document) scanLayout() *listLayout {
+func (d *documentText) scanLayout() *listLayout {
 	first := d.contentStart()
 	if first >= len(d.text) || d.text[first] == '{' || strings.HasPrefix(d.text, "\ufeff") {
 		return nil
@@ -146,6 +131,27 @@ func markerEnd(s string) int {
 }
 
 func isDash(s string, i int) bool { return s[i] == '-' && (i+1 == len(s) || isBlankOrEnd(s[i+1])) }
+
+// elementsOf returns the elements of a list, each as a document.
+func (lay *listLayout) elementsOf(list *Document) []*Document {
+	docs := make([]Document, len(lay.items))
+	out := make([]*Document, len(lay.items))
+	line, at := list.line, 0
+	shared := &listAnchors{}
+	for i, s := range lay.items {
+		line += strings.Count(list.text[at:s.start], "\n")
+		at = s.start
+		docs[i] = Document{path: list.path, index: i, documentText: s.textIn(list, line, shared)}
+		out[i] = &docs[i]
+	}
+	return out
+}
+
+// textIn returns the text of a span of a list, which starts at a line.
+func (s textSpan) textIn(list *Document, line int, anchors *listAnchors) documentText {
+	return documentText{text: list.text[s.start:s.end], line: line, list: list, col0: s.col0, parent: s.dash,
+		inFlow: s.flow, start: s.start, end: s.end, anchors: anchors}
+}
 
 // openKey starts a top-level key.
 func (lay *listLayout) openKey(key, val string, l *lineScanner) bool {
@@ -211,7 +217,7 @@ func (lay *listLayout) addElementLine(l *lineScanner) bool {
 func (d *Document) parseLayout() (*listLayout, error) {
 	root, err := d.parseNodes()
 	if err != nil {
-		if v, derr := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outerAnchors()); derr == nil {
+		if v, derr := d.decode(); derr == nil {
 			if m, ok := v.(map[string]any); !ok || m["items"] == nil {
 				return nil, nil
 			}
@@ -252,7 +258,7 @@ type linePlace struct{ at, bol int }
 
 // nodeSpan returns the span of a node inside a collection. lines advances with the calls, in the order of the text,
 // as lines can be very long.
-func (d *Document) nodeSpan(n, in *yamlNode, lines *linePlace) textSpan {
+func (d *documentText) nodeSpan(n, in *yamlNode, lines *linePlace) textSpan {
 	s := textSpan{start: n.prop, end: n.end, flow: in.isFlow(), dash: in.indent}
 	if i := strings.LastIndexByte(d.text[lines.at:n.prop], '\n'); i >= 0 {
 		lines.bol = lines.at + i + 1
@@ -305,20 +311,6 @@ func (d *Document) WithItems(items []*Document) (*Document, error) {
 	return d.withAnchoredItems(&next, items)
 }
 
-// hasAnchors reports whether other documents of the list may refer to this one.
-func (d *Document) hasAnchors() bool {
-	if strings.IndexByte(d.text, '&') < 0 {
-		return false
-	}
-	root, err := d.parseNodes()
-	if err != nil {
-		return true
-	}
-	found := false
-	walkNodes(root, func(n *yamlNode) { found = found || n.anchor != "" })
-	return found
-}
-
 // withAnchoredItems checks that an element that lost an anchor has not changed another one; if it has, it edits the
 // whole list by value.
 func (d *Document) withAnchoredItems(next *Document, items []*Document) (*Document, error) {
@@ -329,7 +321,7 @@ func (d *Document) withAnchoredItems(next *Document, items []*Document) (*Docume
 	want = copyMap(want)
 	list := make([]any, len(items))
 	for i, it := range items {
-		if list[i], err = it.decodeCached(); err != nil {
+		if list[i], err = it.decodeAny(); err != nil {
 			return nil, err
 		}
 	}
@@ -338,14 +330,6 @@ func (d *Document) withAnchoredItems(next *Document, items []*Document) (*Docume
 		return next, nil
 	}
 	return d.With(want)
-}
-
-func (d *Document) decodeCached() (any, error) {
-	v, err := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
-	if err != nil {
-		return nil, d.wrapError("decoding", err)
-	}
-	return v, nil
 }
 
 func copyMap(m map[string]any) map[string]any {

@@ -85,20 +85,20 @@ func (d *Document) Entries(path ...string) (entries []Entry, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	if entries, ok = d.entriesOf(n); !ok {
+	if entries, ok = d.mappingEntries(n); !ok {
 		return nil, false
 	}
 	for _, key := range path {
 		n, _ = childNode(n, key)
-		if entries, ok = d.entriesOf(n); !ok {
+		if entries, ok = d.mappingEntries(n); !ok {
 			return nil, false
 		}
 	}
 	return entries, true
 }
 
-// entriesOf is Entries of a node, which may be nil.
-func (d *Document) entriesOf(n *yamlNode) (entries []Entry, ok bool) {
+// mappingEntries is Entries of a node, which may be nil.
+func (d *documentText) mappingEntries(n *yamlNode) (entries []Entry, ok bool) {
 	if n == nil || n.kind != mappingKind || n.isFlow() {
 		return nil, false
 	}

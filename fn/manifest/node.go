@@ -103,3 +103,11 @@ func (n *yamlNode) sequenceElements() []*yamlNode {
 	}
 	return out
 }
+
+// walkNodes calls f for every node in the order of the text.
+func walkNodes(n *yamlNode, f func(*yamlNode)) {
+	f(n)
+	for c := n.first; c != nil; c = c.next {
+		walkNodes(c, f)
+	}
+}

@@ -41,7 +41,7 @@ func (d *Document) Scan() (m Meta, sure bool) {
 	if d.text[i] == '{' {
 		sure = peekFlow(d.text[i:], &m)
 	} else {
-		sure = d.peekBlock(&m, i)
+		m, sure = peekBlock(&d.documentText, i)
 	}
 	if !sure {
 		return Meta{}, false
@@ -54,118 +54,6 @@ func (d *Document) Scan() (m Meta, sure bool) {
 func (d *Document) StartsList() bool {
 	i := d.contentStart()
 	return i < len(d.text) && (d.text[i] == '[' || isDash(d.text, i))
-}
-
-// contentStart returns the offset of the first token, or the end of the text if the document start has a token on
-// its own line or follows directives.
-func (d *Document) contentStart() int {
-	i := 0
-	if d.list == nil {
-		i = len(d.text) - len(strings.TrimPrefix(d.text, "\ufeff"))
-	}
-	for i < len(d.text) {
-		l := d.text[i:]
-		if d.list == nil && isMarker(l) && (i == 0 || d.text[i-1] == '\n' || i == 3) {
-			if c := firstNonBlank(d.text[i+3 : lineEnd(d.text, i)]); l[0] != '-' || c != 0 && c != '#' && c != '{' {
-				return len(d.text)
-			} else if c == '{' {
-				return i + 3 + strings.IndexByte(l[3:], '{')
-			}
-		} else if c := firstNonBlank(l[:lineEnd(l, 0)]); c == '%' {
-			return len(d.text)
-		} else if c != 0 && c != '#' {
-			return i + strings.IndexByte(l, c)
-		}
-		n := strings.IndexByte(l, '\n')
-		if n < 0 {
-			break
-		}
-		i += n + 1
-	}
-	return len(d.text)
-}
-
-// peekBlock scans block style; i is the offset of the first token.
-func (d *Document) peekBlock(m *Meta, i int) bool {
-	bol := lineStart(d.text, i)
-	l := newLineScanner(d.text[bol:], 0)
-	if bol == 0 {
-		l.col0 = d.col0
-		if strings.HasPrefix(d.text, "\ufeff") {
-			l.s = d.text[3:]
-		}
-	}
-	top, inner := -1, -1
-	var seen [5]bool
-	inMeta, keyed := false, false
-	for l.nextLine() {
-		if top < 0 {
-			top = l.col
-		}
-		switch {
-		case l.col < top:
-			return false
-		case l.col == top && isDash(l.s, l.off): // a list that is not indented below its key
-			if inMeta || !keyed {
-				return false
-			}
-		case l.col == top:
-			keyed = true
-			key, val := l.keyValue()
-			if key == "" {
-				return false
-			}
-			inMeta = false
-			switch key {
-			case "apiVersion":
-				if seen[0] || !readSimple(val, &m.APIVersion) {
-					return false
-				}
-				seen[0] = true
-			case "kind":
-				if seen[1] || !readSimple(val, &m.Kind) {
-					return false
-				}
-				seen[1] = true
-			case "metadata":
-				if seen[2] || !metaValue(val, m) {
-					return false
-				}
-				seen[2], inMeta, inner = true, val == "", -1
-			}
-		case inMeta && (inner < 0 || l.col <= inner):
-			if inner >= 0 && l.col == inner && isDash(l.s, l.off) {
-				continue
-			}
-			if inner < 0 {
-				inner = l.col
-			}
-			if l.col < inner || !l.metaKey(m, &seen) {
-				return false
-			}
-		}
-	}
-	return !l.unsure
-}
-
-// metaKey reads a key of metadata.
-func (l *lineScanner) metaKey(m *Meta, seen *[5]bool) bool {
-	key, val := l.keyValue()
-	switch key {
-	case "":
-		return false
-	case "name":
-		if seen[3] || !readSimple(val, &m.Name) {
-			return false
-		}
-		seen[3] = true
-	case "namespace":
-		if seen[4] || !readSimple(val, &m.Namespace) {
-			return false
-		}
-		seen[4] = true
-	}
-	return true
 }
 
 // keyValue splits the current line into its key and the text of its value without a comment. The key is "" where it is

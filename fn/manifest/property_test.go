@@ -233,7 +233,7 @@ func checkItems(t *testing.T, d *Document) {
 		t.Fatalf("%d items, decoded %d\n%q", len(items), len(list), d.text)
 	}
 	for i, it := range items {
-		v, err := it.decodeCached()
+		v, err := it.decodeAny()
 		if err != nil {
 			t.Fatalf("item %d: %v\n%q in %q", i, err, it.text, d.text)
 		}

@@ -77,15 +77,15 @@ func newResourceList(doc *Document) (*ResourceList, error) {
 	if _, there := lay.keys["items"]; there && !lay.hasList {
 		return nil, fmt.Errorf("reading the ResourceList: items is not a list")
 	}
-	rl.Items = doc.itemsOf(lay)
-	if fc, ok := doc.partDocument(lay, "functionConfig"); ok {
-		if v, err := fc.decodeCached(); err != nil {
+	rl.Items = lay.elementsOf(doc)
+	if fc, ok := lay.fieldOf(doc, "functionConfig"); ok {
+		if v, err := fc.decodeAny(); err != nil {
 			return nil, fmt.Errorf("reading functionConfig: %w", err)
 		} else if v != nil {
 			rl.FunctionConfig = fc
 		}
 	}
-	if rs, ok := doc.partDocument(lay, "results"); ok {
+	if rs, ok := lay.fieldOf(doc, "results"); ok {
 		if rl.Results, err = readResults(rs); err != nil {
 			return nil, err
 		}
@@ -93,18 +93,19 @@ func newResourceList(doc *Document) (*ResourceList, error) {
 	return rl, nil
 }
 
-// partDocument returns the value of a top-level key as a document.
-func (d *Document) partDocument(lay *listLayout, key string) (*Document, bool) {
+// fieldOf returns the value of a top-level key of a list as a document.
+func (lay *listLayout) fieldOf(list *Document, key string) (*Document, bool) {
 	s, ok := lay.keys[key]
 	if !ok {
 		return nil, false
 	}
-	return &Document{path: d.path, line: d.line + strings.Count(d.text[:s.start], "\n"), list: d, text: d.text[s.start:s.end],
-		col0: s.col0, parent: s.dash - 1, inFlow: s.flow, start: s.start, end: s.end, anchors: &listAnchors{}}, true
+	s.dash--
+	line := list.line + strings.Count(list.text[:s.start], "\n")
+	return &Document{path: list.path, documentText: s.textIn(list, line, &listAnchors{})}, true
 }
 
 func readResults(d *Document) (result.Results, error) {
-	v, err := d.decodeCached()
+	v, err := d.decodeAny()
 	if err != nil {
 		return nil, fmt.Errorf("reading results: %w", err)
 	}

@@ -17,18 +17,18 @@ func (rl *ResourceList) Bytes(items []*Document, results result.Results) []byte 
 	own, extra := rl.sortItems(items)
 	next, lay, ok := rl.withAnchors(own)
 	if !ok {
-		next, lay = rl.doc.spliceItems(rl.lay, own)
+		next, lay = spliceItems(rl.doc, rl.lay, own)
 	}
 	values := make([]any, 0, len(extra))
 	for _, d := range extra {
-		v, err := d.decodeCached()
+		v, err := d.decodeAny()
 		if err != nil { // no reader accepts this text: pass it on unchanged, so that the next reader rejects it
 			v = d.text
 		}
 		values = append(values, v)
 	}
 	if !lay.block {
-		return next.editList(values, results, len(rl.Results) == 0)
+		return editList(next, values, results, len(rl.Results) == 0)
 	}
 	text := next.text
 	text = putResults(text, lay, results, len(rl.Results) == 0)
@@ -70,7 +70,7 @@ func (rl *ResourceList) withAnchors(own []*Document) (*Document, *listLayout, bo
 
 // spliceItems writes the texts of items back into a list and removes those that are nil. It returns the list and
 // the new positions of its parts.
-func (d *Document) spliceItems(lay *listLayout, own []*Document) (*Document, *listLayout) {
+func spliceItems(d *Document, lay *listLayout, own []*Document) (*Document, *listLayout) {
 	var b strings.Builder
 	b.Grow(len(d.text) + len(d.text)/4)
 	at, changed, missing := 0, false, false
@@ -112,7 +112,7 @@ func (d *Document) spliceItems(lay *listLayout, own []*Document) (*Document, *li
 		return &next, &moved
 	}
 	if missing && !l.block {
-		next.text = next.dropElements(own)
+		next.text = dropElements(&next, own)
 		if l, err = next.parseLayout(); err != nil || l == nil {
 			return &next, &moved
 		}
@@ -130,7 +130,7 @@ func allNil(ds []*Document) bool {
 }
 
 // dropElements removes the elements that are nil in own from the items of a list in flow style.
-func (d *Document) dropElements(own []*Document) string {
+func dropElements(d *Document, own []*Document) string {
 	root, err := d.parseNodes()
 	if err != nil {
 		return d.text
@@ -287,7 +287,7 @@ func lineWriter(text string) *blockWriter {
 }
 
 // editList appends items to a list that is not in plain block style and sets its results, without decoding the rest.
-func (d *Document) editList(values []any, rs result.Results, none bool) []byte {
+func editList(d *Document, values []any, rs result.Results, none bool) []byte {
 	root, err := d.parseNodes()
 	if err != nil || root.kind != mappingKind {
 		return []byte(d.text)

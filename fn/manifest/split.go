@@ -29,8 +29,8 @@ func Parse(path string, src []byte) (*File, error) {
 	line := 1
 	for i := 0; len(text) > 0; i++ {
 		n := documentEnd(text)
-		d := &Document{path: path, index: i, line: line, text: text[:n], parent: -1}
-		if err := d.checkJSON(); err != nil {
+		d := newDocument(path, i, line, text[:n])
+		if err := checkSecondValue(d); err != nil {
 			return nil, err
 		}
 		f.Docs = append(f.Docs, d)
@@ -156,4 +156,33 @@ func (e *NotTextError) Error() string {
 
 func newNotTextError(path string, src []byte, off int, what string) error {
 	return &NotTextError{Path: path, Line: 1 + bytes.Count(src[:off], []byte("\n")), What: what}
+}
+
+// checkSecondValue refuses several JSON values one after the other, with the place of the second.
+func checkSecondValue(d *Document) error {
+	i := d.contentStart()
+	if i == len(d.text) || d.text[i] != '{' {
+		return nil
+	}
+	end, ok := flowEnd(d.text, i)
+	if !ok {
+		return nil
+	}
+	rest := strings.TrimLeft(d.text[end:], " \t\r\n")
+	if rest == "" || rest[0] != '{' && rest[0] != '[' {
+		return nil
+	}
+	off := len(d.text) - len(rest)
+	line := d.line + strings.Count(d.text[:off], "\n")
+	return &SecondValueError{Path: d.path, Line: line}
+}
+
+// SecondValueError reports several JSON values in one document, as files of JSON lines have them.
+type SecondValueError struct {
+	Path string
+	Line int // of the second value, from 1
+}
+
+func (e *SecondValueError) Error() string {
+	return fmt.Sprintf("reading %s:%d: found a second JSON value in one document; put a line with --- between them", e.Path, e.Line)
 }

@@ -29,6 +29,6 @@ func (s Stored) Document() (*Document, error) {
 	if err := checkText(s.Path, []byte(s.Text)); err != nil {
 		return nil, err
 	}
-	d := &Document{path: s.Path, index: s.Index, line: s.Line, text: s.Text, parent: -1}
-	return d, d.checkJSON()
+	d := newDocument(s.Path, s.Index, s.Line, s.Text)
+	return d, checkSecondValue(d)
 }
