@@ -45,7 +45,7 @@ func OptionsFor(inj *istio.Injector, spec *v1alpha1.InjectionPolicySpec) Options
 	r, values := inj.Profile().Release(), map[string]any(inj.Values())
 	o := Options{
 		Release: r, Settings: SettingsOf(r, values), Policy: inj.Config().Policy,
-		Never: inj.NeverMatches, Always: inj.AlwaysMatches, CNI: inj.CNI(),
+		Never: inj.NeverMatches, Always: inj.AlwaysMatches, CNI: inj.Values().CNI(),
 		UnknownNamespace: spec.UnknownNamespace, NamesNamespaces: len(spec.Namespaces) > 0,
 	}
 	o.Revision, _ = values["revision"].(string)

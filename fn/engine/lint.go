@@ -88,7 +88,7 @@ func (a *attempt) lintInput(pod map[string]any, pl *compiledPolicy) lint.Input {
 			IstioVersion: d.Version.String(), IstioVersionFrom: d.From, ControlPlanes: w.cluster.planes,
 			KubernetesVersion: pl.policy.Spec.Istio.KubernetesVersion, CNI: lint.No,
 		}
-		if pl.istio.CNI() {
+		if pl.istio.Values().CNI() {
 			input.Facts.CNI = lint.Yes
 		}
 	}

@@ -71,14 +71,14 @@ func holdsApplicationStart(in *istio.Injector, before *pod) (bool, error) {
 		return false, nil
 	}
 	pc := in.Mesh().GetDefaultConfig()
-	text, annotated := before.annotation(in.ProxyConfigAnnotation())
+	text, annotated := before.annotation(in.Profile().ProxyConfigAnnotation())
 	switch {
 	case !annotated && !in.Profile().Has(feature.HoldFromMeshConfig):
 		return false, nil
 	case annotated:
 		var err error
 		if pc, err = applyAnnotation(text, pc); err != nil {
-			field := "metadata.annotations[" + in.ProxyConfigAnnotation() + "]"
+			field := "metadata.annotations[" + in.Profile().ProxyConfigAnnotation() + "]"
 			return false, &podmap.FieldError{Field: field, Err: err}
 		}
 	}

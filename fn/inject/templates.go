@@ -66,10 +66,10 @@ func (r *run) mergeRenderedTemplates(p *pod) error {
 func (r *run) findProxyConfig(p *pod) (*mesh.ProxyConfig, error) {
 	pc, doubts, err := r.in.EffectiveProxyConfig(r.req.podNamespace(p), p.labels(), p.annotations())
 	if err != nil {
-		return nil, &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
+		return nil, &podmap.FieldError{Field: "metadata.annotations[" + r.in.Profile().ProxyConfigAnnotation() + "]", Err: err}
 	}
 	for _, doubt := range doubts {
-		r.warnings.addf("annotation %s: %s", r.in.ProxyConfigAnnotation(), doubt)
+		r.warnings.addf("annotation %s: %s", r.in.Profile().ProxyConfigAnnotation(), doubt)
 	}
 	return pc, nil
 }
@@ -102,7 +102,7 @@ func (r *run) newTemplateData(proxyConfig *mesh.ProxyConfig) (*istio.TemplateDat
 		MeshConfig:     r.in.Mesh(),
 		NativeSidecars: r.in.NativeSidecars(),
 	}
-	d.DeploymentMeta = r.in.DeploymentMeta(owner.Name, cmp.Or(owner.Namespace, r.req.Namespace.Name), &view.ObjectMeta)
+	d.DeploymentMeta = r.in.Profile().DeploymentMeta(owner.Name, cmp.Or(owner.Namespace, r.req.Namespace.Name), &view.ObjectMeta)
 	d.ProxyUID, d.ProxyGID = r.proxyIDs()
 	d.EstimatedConcurrency = r.in.EstimateConcurrency(proxyConfig, r.before.annotations())
 	return d, nil

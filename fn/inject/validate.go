@@ -100,7 +100,7 @@ func validateAnnotations(in *istio.Injector, annotations map[string]string) erro
 			return fail(v.annotation, value, err)
 		}
 	}
-	name := in.ProxyConfigAnnotation()
+	name := in.Profile().ProxyConfigAnnotation()
 	if value, ok := annotations[name]; ok && profile.Has(feature.ValidateProxyConfig) {
 		pc, err := applyAnnotation(value, mesh.DefaultProxyConfig(profile.Release()))
 		if err == nil {

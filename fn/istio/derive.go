@@ -4,14 +4,13 @@
 package istio
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/istio/feature"
@@ -27,18 +26,34 @@ const (
 	envJWTPolicy        = "JWT_POLICY"
 )
 
-// EnvBool is a boolean variable of the control plane's environment, or a default where it is not set or is no boolean, as
-// pkg/env of Istio reads it.
-func (in *Injector) EnvBool(key string, otherwise bool) bool {
-	if v, err := strconv.ParseBool(in.env[key]); err == nil {
+// environment holds the variables of the control plane.
+type environment map[string]string
+
+// value returns a variable, or a default where it is empty or not set.
+func (e environment) value(key, otherwise string) string {
+	return cmp.Or(e[key], otherwise)
+}
+
+// boolean returns a boolean variable, or a default where it is not set or is no boolean, as pkg/env of Istio reads it.
+func (e environment) boolean(key string, otherwise bool) bool {
+	if v, err := strconv.ParseBool(e[key]); err == nil {
 		return v
 	}
 	return otherwise
 }
 
+// with returns the environment with a variable, which it sets in place unless the environment is nil.
+func (e environment) with(key, value string) environment {
+	if e == nil {
+		e = environment{}
+	}
+	e[key] = value
+	return e
+}
+
 // RewritesTCPProbes reports whether TCP probes go by way of the agent.
 func (in *Injector) RewritesTCPProbes() bool {
-	return in.profile.Has(feature.ProberTCP) && !(in.profile.Has(feature.ProberTCPSwitch) && !in.EnvBool(envRewriteTCP, true))
+	return in.profile.Has(feature.ProberTCP) && !(in.profile.Has(feature.ProberTCPSwitch) && !in.env.boolean(envRewriteTCP, true))
 }
 
 // LegacyFSGroup reports whether the code of the version assigns Istio's group to pods: it does unless it is
@@ -46,75 +61,63 @@ func (in *Injector) RewritesTCPProbes() bool {
 // values.global.jwtPolicy.
 func (in *Injector) LegacyFSGroup() bool {
 	const oldTokens = "first-party-jwt"
-	policy := in.Env(envJWTPolicy, in.values.String("global", "jwtPolicy"))
-	return in.profile.Has(feature.FSGroupEnv) && in.EnvBool(envLegacyFSGroup, policy != oldTokens)
+	policy := in.env.value(envJWTPolicy, in.values.String("global", "jwtPolicy"))
+	return in.profile.Has(feature.FSGroupEnv) && in.env.boolean(envLegacyFSGroup, policy != oldTokens)
 }
 
 // nativeKubelet is the minor version of the kubelet from which Istio 1.27 and later use native sidecars by themselves
 // (source: pkg/kube/inject/webhook.go of 1.27).
 const nativeKubelet = 33
 
-// decideNative settles whether native sidecars are on. Up to 1.26 templates read the environment, so the setting is
-// written to it.
-func (in *Injector) decideNative() error {
-	if !in.profile.Has(feature.NativeSidecars) {
-		if in.opts.Native == NativeEnabled {
-			in.warnings = append(in.warnings, fmt.Sprintf("Istio 1.%d has no native sidecars: nativeSidecars is ignored", in.profile.Minor()))
+// decideNative decides whether native sidecars are on.
+func decideNative(o Options, p *Profile, env environment) (native bool, warnings []string, err error) {
+	if !p.Has(feature.NativeSidecars) {
+		if o.Native == NativeEnabled {
+			warnings = []string{fmt.Sprintf("Istio 1.%d has no native sidecars: nativeSidecars is ignored", p.Minor())}
 		}
-		return nil
+		return false, warnings, nil
 	}
-	switch in.opts.Native {
+	switch o.Native {
 	case NativeEnabled, NativeDisabled:
-		in.native = in.opts.Native == NativeEnabled
-		if in.env == nil {
-			in.env = map[string]string{}
-		}
-		in.env[envNativeSidecars] = strconv.FormatBool(in.native)
-		return nil
+		return o.Native == NativeEnabled, nil, nil
 	case NativeAuto, "":
 	default:
-		return fmt.Errorf("reading nativeSidecars: %q is not %s, %s or %s", in.opts.Native, NativeAuto, NativeEnabled, NativeDisabled)
+		return false, nil, fmt.Errorf("reading nativeSidecars: %q is not %s, %s or %s", o.Native, NativeAuto, NativeEnabled, NativeDisabled)
 	}
-	asked, set := in.env[envNativeSidecars]
-	if !in.profile.Has(feature.NativeSidecarAuto) {
-		in.native, _ = strconv.ParseBool(asked)
-		return nil
+	asked, set := env[envNativeSidecars]
+	if !p.Has(feature.NativeSidecarAuto) {
+		return env.boolean(envNativeSidecars, false), nil, nil
 	}
 	if set && asked != "auto" {
-		in.native = asked == "true"
-		if !in.native && asked != "false" {
-			in.warnings = append(in.warnings, fmt.Sprintf("istiod takes %s=%q for false: it knows true, false and auto only", envNativeSidecars, asked))
+		if asked != "true" && asked != "false" {
+			warnings = []string{fmt.Sprintf("istiod takes %s=%q for false: it knows true, false and auto only", envNativeSidecars, asked)}
 		}
-		return nil
+		return asked == "true", warnings, nil
 	}
-	if in.opts.KubernetesVersion == "" {
-		in.native = true
-		in.warnings = append(in.warnings, fmt.Sprintf("native sidecars depend on the kubelets, whose version is not known: 1.%d or newer is taken; set kubernetesVersion or nativeSidecars",
-			nativeKubelet))
-		return nil
+	if o.KubernetesVersion == "" {
+		return true, []string{fmt.Sprintf("native sidecars depend on the kubelets, whose version is not known: 1.%d or newer is taken; set kubernetesVersion or nativeSidecars",
+			nativeKubelet)}, nil
 	}
-	v, ok := ParseVersion(strings.TrimPrefix(in.opts.KubernetesVersion, "v"))
+	v, ok := ParseVersion(strings.TrimPrefix(o.KubernetesVersion, "v"))
 	if !ok {
-		return fmt.Errorf("reading kubernetesVersion %q: want one such as 1.34", in.opts.KubernetesVersion)
+		return false, nil, fmt.Errorf("reading kubernetesVersion %q: want one such as 1.34", o.KubernetesVersion)
 	}
-	in.native = v.Minor >= nativeKubelet
-	return nil
+	return v.Minor >= nativeKubelet, nil, nil
 }
 
-// decideAdmission finds out whose defaults the templates see.
-func (in *Injector) decideAdmission() error {
-	switch in.opts.Admission {
+// chooseAPIServer returns the API server whose defaults the templates see; nil where they see the pod as it is written.
+func chooseAPIServer(o Options) (*admission.Server, error) {
+	switch o.Admission {
 	case AdmissionRaw:
+		return nil, nil
 	case AdmissionDefaulted, "":
-		server, err := admission.NewServer(in.opts.KubernetesVersion)
+		server, err := admission.NewServer(o.KubernetesVersion)
 		if err != nil {
-			return fmt.Errorf("reading kubernetesVersion: %w", err)
+			return nil, fmt.Errorf("reading kubernetesVersion: %w", err)
 		}
-		in.apiServer = &server
-	default:
-		return fmt.Errorf("reading admission: %q is neither %s nor %s", in.opts.Admission, AdmissionDefaulted, AdmissionRaw)
+		return &server, nil
 	}
-	return nil
+	return nil, fmt.Errorf("reading admission: %q is neither %s nor %s", o.Admission, AdmissionDefaulted, AdmissionRaw)
 }
 
 // completeTemplateData fills in what does not depend on the pod, and the images.
@@ -130,43 +133,32 @@ func (in *Injector) completeTemplateData(d *TemplateData, t *Template) {
 	if in.mesh.GetInboundTrafficPolicy().GetMode().String() == "LOCALHOST" {
 		d.InboundTrafficPolicyMode = "localhost"
 	}
-	d.ProxyImage = in.imageForPart(d, "proxy")
-	d.ProxyInitImage = in.imageForPart(d, "proxy_init")
-}
-
-// DeploymentMeta returns the template's view of the workload in the type that the version has. pod is the pod's metadata,
-// which the whole ObjectMeta of versions up to 1.21 carries.
-func (in *Injector) DeploymentMeta(name, namespace string, pod *metav1.ObjectMeta) any {
-	if deploymentMetaSpan.Contains(in.profile.release) {
-		meta := *pod
-		meta.Name, meta.Namespace, meta.GenerateName = name, namespace, ""
-		return meta
-	}
-	return types.NamespacedName{Name: name, Namespace: namespace}
+	d.ProxyImage = imageForPart(d, in.profile, in.values, "proxy")
+	d.ProxyInitImage = imageForPart(d, in.profile, in.values, "proxy_init")
 }
 
 // imageForPart is HUB/IMAGE:TAG with the image type at the tag's end. values.global.PART.image is the image (source:
 // ProxyImage and ProxyInitImage in pkg/kube/inject/inject.go of Istio).
-func (in *Injector) imageForPart(d *TemplateData, part string) string {
-	name := in.values.String("global", part, "image")
+func imageForPart(d *TemplateData, p *Profile, values Values, part string) string {
+	name := values.String("global", part, "image")
 	if name == "" {
 		name = "proxyv2"
 	}
 	variant := ""
-	if in.profile.Has(feature.ImageVariant) {
-		variant = in.values.String("global", "variant")
+	if p.Has(feature.ImageVariant) {
+		variant = values.String("global", "variant")
 	}
 	kind := variant
-	if image := d.ProxyConfig.GetImage(); image != nil && (part == "proxy" || !in.profile.Has(feature.InitImageApart)) {
+	if image := d.ProxyConfig.GetImage(); image != nil && (part == "proxy" || !p.Has(feature.InitImageApart)) {
 		kind = image.GetImageType()
-		if kind == "" && in.profile.Has(feature.ImageVariantEmpty) {
+		if kind == "" && p.Has(feature.ImageVariantEmpty) {
 			kind = variant
 		}
 	}
 	if k, ok := d.ObjectMeta.Annotations["sidecar.istio.io/proxyImageType"]; ok {
 		kind = k
 	}
-	return in.values.String("global", "hub") + "/" + name + ":" + typedTag(in.values.String("global", "tag"), kind)
+	return values.String("global", "hub") + "/" + name + ":" + typedTag(values.String("global", "tag"), kind)
 }
 
 // typedTag replaces the image type at the end of a tag, or appends it. The type default removes it.

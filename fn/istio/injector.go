@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"text/template"
@@ -91,7 +92,7 @@ type Injector struct {
 	resources *mesh.Resources
 	language  *language
 	templates map[string]*Template
-	env       map[string]string
+	env       environment
 	native    bool
 	apiServer *admission.Server
 	never     []labels.Selector
@@ -108,7 +109,7 @@ type Injector struct {
 
 // New reads and checks a configuration and parses its templates. What is uncertain about it is in Warnings.
 func New(o Options) (*Injector, error) {
-	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv)}
+	in := &Injector{opts: o, env: environment(maps.Clone(o.IstiodEnv))}
 	in.outputs.New = func() any { return gotemplate.NewOutput(maxRendered, nil) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
@@ -133,13 +134,16 @@ func New(o Options) (*Injector, error) {
 	if err := in.readMesh(); err != nil {
 		return nil, err
 	}
-	if err := in.prepareDefaultRender(); err != nil {
+	native, warnings, err := decideNative(o, in.profile, in.env)
+	if err != nil {
 		return nil, err
 	}
-	if err := in.decideNative(); err != nil {
-		return nil, err
+	in.native = native
+	in.warnings = append(in.warnings, warnings...)
+	if in.profile.Has(feature.NativeSidecars) && (o.Native == NativeEnabled || o.Native == NativeDisabled) {
+		in.env = in.env.with(envNativeSidecars, strconv.FormatBool(native)) // the templates up to 1.26 read it
 	}
-	if err := in.decideAdmission(); err != nil {
+	if in.apiServer, err = chooseAPIServer(o); err != nil {
 		return nil, err
 	}
 	if err := in.parseTemplates(); err != nil {
@@ -150,16 +154,22 @@ func New(o Options) (*Injector, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := in.checkOverrides(base); err != nil {
+		if err := checkOverrides(o.Overrides, base, in.templates); err != nil {
 			return nil, err
 		}
 	}
-	in.readSelectors()
-	in.checkURL()
+	if in.profile.Has(feature.NeverAlwaysSelectors) {
+		var never, always []string
+		in.never, never = parseSelectors("neverInjectSelector", in.config.NeverInjectSelector)
+		in.always, always = parseSelectors("alwaysInjectSelector", in.config.AlwaysInjectSelector)
+		in.warnings = slices.Concat(in.warnings, never, always)
+	}
+	in.warnings = append(in.warnings, ignoredURLSettings(o, in.profile)...)
 	return in, nil
 }
 
-// readMesh reads the mesh config and the ProxyConfig resources.
+// readMesh reads the mesh config and the ProxyConfig resources, and computes once what is the same for every pod without
+// settings of its own.
 func (in *Injector) readMesh() error {
 	mc, warnings, err := mesh.Parse(in.opts.Mesh, in.profile.release)
 	if err != nil {
@@ -170,29 +180,31 @@ func (in *Injector) readMesh() error {
 		mc.RootNamespace = in.opts.RootNamespace
 	}
 	in.mesh = mc
-	return in.readResources()
-}
-
-func (in *Injector) readSelectors() {
-	if !in.profile.Has(feature.NeverAlwaysSelectors) {
-		return
+	if in.profile.Has(feature.ProxyConfigResources) {
+		reader := resourceReader{profile: in.profile, mesh: mc, env: in.env, namespaces: in.opts.NamespaceLabels}
+		if in.resources, err = reader.readAll(in.opts.ProxyConfigs, in.Revision()); err != nil {
+			return err
+		}
+		in.warnings = append(in.warnings, reader.warnings...)
 	}
-	var never, always []string
-	in.never, never = parseSelectors("neverInjectSelector", in.config.NeverInjectSelector)
-	in.always, always = parseSelectors("alwaysInjectSelector", in.config.AlwaysInjectSelector)
-	in.warnings = slices.Concat(in.warnings, never, always)
+	in.known.registerNestedMaps(map[string]any(in.values))
+	if !in.profile.Has(feature.ProxyConfigAnnotation) || len(in.opts.ProxyConfigs) > 0 {
+		return nil
+	}
+	pc, _, err := mc.Effective(in.resources, "", nil, nil)
+	if err != nil {
+		return err
+	}
+	in.plainProxyConfig = pc
+	in.plainProxyJSON = sync.OnceValues(func() (string, error) { return mesh.ProtoToJSON(pc, in.profile.Release()) })
+	return nil
 }
 
 // boundFunctions are the functions that need the injector.
 func (in *Injector) boundFunctions() template.FuncMap {
 	of := in.profile.Release()
 	return template.FuncMap{
-		"env": func(key, otherwise string) string {
-			if v := in.env[key]; v != "" {
-				return v
-			}
-			return otherwise
-		},
+		"env": in.env.value,
 		"protoToJSON": func(v any) (string, error) {
 			if pc, ok := v.(*mesh.ProxyConfig); ok && pc == in.plainProxyConfig {
 				return in.plainProxyJSON()
@@ -230,12 +242,7 @@ const defaultRevision = "default"
 func (in *Injector) Revision() string { return cmp.Or(in.opts.Revision, defaultRevision) }
 
 // Env is one variable of the control plane's environment, or a default where it is empty or not set.
-func (in *Injector) Env(key, otherwise string) string {
-	if v := in.env[key]; v != "" {
-		return v
-	}
-	return otherwise
-}
+func (in *Injector) Env(key, otherwise string) string { return in.env.value(key, otherwise) }
 
 // APIServer is the cluster's API server, whose defaults the templates see; nil where they see the pod as it is written.
 func (in *Injector) APIServer() *admission.Server { return in.apiServer }
@@ -258,17 +265,12 @@ func firstMatch(all []labels.Selector, podLabels map[string]string) int {
 	return slices.IndexFunc(all, func(s labels.Selector) bool { return s.Matches(labels.Set(podLabels)) })
 }
 
-// CNI reports whether Istio's CNI plugin redirects the traffic, according to the values.
-func (in *Injector) CNI() bool {
-	return in.values.Bool("pilot", "cni", "enabled") || in.values.Bool("istio_cni", "enabled") || in.values.Bool("global", "istiocni", "enabled")
-}
-
 // EffectiveProxyConfig is the proxy configuration that templates see for a pod, with warnings about its annotation.
 func (in *Injector) EffectiveProxyConfig(namespace string, podLabels, annotations map[string]string) (*mesh.ProxyConfig, []string, error) {
 	if !in.profile.Has(feature.ProxyConfigAnnotation) {
 		return in.mesh.GetDefaultConfig(), nil, nil
 	}
-	text, annotated := annotations[in.ProxyConfigAnnotation()]
+	text, annotated := annotations[in.profile.ProxyConfigAnnotation()]
 	if !annotated && in.plainProxyConfig != nil {
 		return in.plainProxyConfig, nil, nil
 	}
@@ -277,20 +279,6 @@ func (in *Injector) EffectiveProxyConfig(namespace string, podLabels, annotation
 		own = &text
 	}
 	return in.mesh.Effective(in.resources, namespace, podLabels, own)
-}
-
-// The annotation with a pod's own proxy config, and the name that it has in 1.6.0.
-const (
-	proxyConfigAnnotation      = "proxy.istio.io/config"
-	firstProxyConfigAnnotation = "istio.io/proxyConfig"
-)
-
-// ProxyConfigAnnotation is the annotation that the version reads a pod's own proxy config from.
-func (in *Injector) ProxyConfigAnnotation() string {
-	if in.profile.Has(feature.ProxyConfigFirstName) {
-		return firstProxyConfigAnnotation
-	}
-	return proxyConfigAnnotation
 }
 
 // Render renders a template. data's Values, Revision, NativeSidecars, CompliancePolicy, InboundTrafficPolicyMode and
@@ -302,7 +290,7 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	tmpl := t.tmpl
 	if t.nests {
 		var err error
-		if tmpl, err = in.bindRender(t, data, out.Spent); err != nil {
+		if tmpl, err = in.language.bindRender(t, data, out.Spent); err != nil {
 			return Rendered{}, &gotemplate.Error{Template: t.name, Err: err}
 		}
 	}

@@ -18,7 +18,7 @@ const maxNested = 16
 // bindRender returns the template with the function render, which renders its argument as a template with the same
 // data. The values of Istio 1.2 to 1.13 hold such texts (podDNSSearchNamespaces). A text that fails is an error
 // here; the webhook treats it as empty. All renders share the step budget.
-func (in *Injector) bindRender(t *Template, data *TemplateData, spent *int) (*template.Template, error) {
+func (l *language) bindRender(t *Template, data *TemplateData, spent *int) (*template.Template, error) {
 	outer, err := t.tmpl.Clone()
 	if err != nil {
 		return nil, err
@@ -35,13 +35,13 @@ func (in *Injector) bindRender(t *Template, data *TemplateData, spent *int) (*te
 			return "", fmt.Errorf("reading %q: %w", text, parseError("render", err))
 		}
 		u := usageOf(inner)
-		if err := u.checkFunctions(in.language); err != nil {
+		if err := u.checkFunctions(l); err != nil {
 			return "", fmt.Errorf("reading %q: %w", text, err)
 		}
-		u.failAbsent(in.language, inner, inUse)
+		u.failAbsent(l, inner, inUse)
 		marks := maps.Clone(t.marks)
 		marks.Count(inner)
-		in.language.checkPrints(inner, "render")
+		l.checkPrints(inner, "render")
 		out := &gotemplate.Output{Max: maxRendered, Marks: marks, Spent: spent}
 		if err := inner.Execute(out, data); err != nil {
 			return "", fmt.Errorf("rendering %q: %w", text, err)

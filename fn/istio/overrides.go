@@ -45,22 +45,19 @@ func (r readValues) addReadPath(path []string) {
 
 // checkOverrides rejects overrides without effect: keys that are not in the values and that neither a template nor
 // the injector reads.
-func (in *Injector) checkOverrides(base Values) error {
-	if len(in.opts.Overrides) == 0 {
-		return nil
-	}
+func checkOverrides(overrides map[string]any, base Values, templates map[string]*Template) error {
 	reads := valueReads{read: readValues{}, bound: map[string][][]string{}}
 	for _, path := range codeReads {
 		reads.read.addReadPath(path)
 	}
-	for _, t := range in.templates {
+	for _, t := range templates {
 		for _, sub := range t.tmpl.Templates() {
 			if sub.Tree != nil && sub.Root != nil && !reads.collectValuePaths(sub.Root) {
 				return nil
 			}
 		}
 	}
-	return unreadKey(in.opts.Overrides, base, reads.read, nil)
+	return unreadKey(overrides, base, reads.read, nil)
 }
 
 // unreadKey returns an error about the first key, in order, that is never read.

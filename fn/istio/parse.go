@@ -12,13 +12,27 @@ import (
 // parseTemplates parses the configuration's templates. Templates that mix what no version of Istio has together are a
 // vendor's, and may.
 func (in *Injector) parseTemplates() error {
-	in.language = languageOf(in.profile, in.detection.Generation, in.boundFunctions())
+	c, g := in.config, in.detection.Generation
+	in.language = languageOf(in.profile, g, in.boundFunctions())
 	in.language.lenient = in.detection.Vendor != ""
-	err := in.parseAll()
-	if !in.language.lenient && (err != nil || in.absentByDefault()) && mixesVersions(in.config, in.detection.Generation) {
+	texts, defaults := c.Templates, c.DefaultTemplates
+	if g != GenerationC {
+		texts, defaults = map[string]string{defaultTemplate: c.Template}, []string{defaultTemplate}
+	}
+	// Errors of known templates need not be reported, and neither overrides nor most pods need those that pods only get
+	// on request.
+	mayWait := in.opts.Known && len(in.opts.Overrides) == 0 && g == GenerationC
+	isLazy := func(name string) bool {
+		return mayWait && !slices.ContainsFunc(defaults, func(asked string) bool { return slices.Contains(c.expandAlias(asked), name) })
+	}
+	// A template that pods get without asking may read a field that the version does not have.
+	isAbsent := func(name string) bool { return in.templates[name] != nil && in.templates[name].absent }
+	var err error
+	in.templates, err = in.language.parseAll(texts, isLazy)
+	if !in.language.lenient && (err != nil || slices.ContainsFunc(defaults, isAbsent)) && mixesVersions(c, g) {
 		in.detection.Vendor = "a vendor"
 		in.language.lenient = true
-		err = in.parseAll()
+		in.templates, err = in.language.parseAll(texts, isLazy)
 	}
 	if err == nil && in.detection.Vendor != "" {
 		in.warnings = append(in.warnings, in.detection.vendorWarning(in.templates))
@@ -26,46 +40,26 @@ func (in *Injector) parseTemplates() error {
 	return err
 }
 
-// parseAll parses the templates, at most one per processor at a time.
-func (in *Injector) parseAll() error {
-	texts := in.config.Templates
-	if in.detection.Generation != GenerationC {
-		texts = map[string]string{defaultTemplate: in.config.Template}
-	}
+// parseAll parses templates, at most one per processor at a time. Lazy ones are parsed when a pod asks for them.
+func (l *language) parseAll(texts map[string]string, isLazy func(name string) bool) (map[string]*Template, error) {
 	names := slices.Sorted(maps.Keys(texts))
 	parsed, errs := make([]*Template, len(names)), make([]error, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {
-		if in.isParsedLazily(name) {
-			later := sync.OnceValues(func() (*Template, error) { return in.language.parse(name, texts[name]) })
+		if isLazy(name) {
+			later := sync.OnceValues(func() (*Template, error) { return l.parse(name, texts[name]) })
 			parsed[i] = &Template{name: name, later: later}
 			continue
 		}
-		group.Go(func() { parsed[i], errs[i] = in.language.parse(name, texts[name]) })
+		group.Go(func() { parsed[i], errs[i] = l.parse(name, texts[name]) })
 	}
 	group.Wait()
-	in.templates = map[string]*Template{}
+	templates := map[string]*Template{}
 	for i, name := range names {
 		if errs[i] != nil {
-			return errs[i]
+			return templates, errs[i]
 		}
-		in.templates[name] = parsed[i]
+		templates[name] = parsed[i]
 	}
-	return nil
-}
-
-// isParsedLazily reports whether a template is parsed when a pod asks for it: its errors need not be reported, and
-// neither overrides nor most pods need it.
-func (in *Injector) isParsedLazily(name string) bool {
-	return in.opts.Known && len(in.opts.Overrides) == 0 && in.detection.Generation == GenerationC &&
-		!slices.ContainsFunc(in.config.DefaultTemplates, func(asked string) bool { return slices.Contains(in.expandAlias(asked), name) })
-}
-
-// absentByDefault reports whether a template that pods get without asking reads a field that the version does not have.
-func (in *Injector) absentByDefault() bool {
-	names := in.config.DefaultTemplates
-	if in.detection.Generation != GenerationC {
-		names = []string{defaultTemplate}
-	}
-	return slices.ContainsFunc(names, func(name string) bool { return in.templates[name] != nil && in.templates[name].absent })
+	return templates, nil
 }

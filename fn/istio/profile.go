@@ -4,6 +4,9 @@
 package istio
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
@@ -63,4 +66,29 @@ func (p *Profile) Generation() Generation {
 	default:
 		return GenerationC
 	}
+}
+
+// The annotation with a pod's own proxy config, and the name that it has in 1.6.0.
+const (
+	proxyConfigAnnotation      = "proxy.istio.io/config"
+	firstProxyConfigAnnotation = "istio.io/proxyConfig"
+)
+
+// ProxyConfigAnnotation is the annotation that the version reads a pod's own proxy config from.
+func (p *Profile) ProxyConfigAnnotation() string {
+	if p.Has(feature.ProxyConfigFirstName) {
+		return firstProxyConfigAnnotation
+	}
+	return proxyConfigAnnotation
+}
+
+// DeploymentMeta returns the template's view of the workload in the type that the version has. pod is the pod's metadata,
+// which the whole ObjectMeta of versions up to 1.21 carries.
+func (p *Profile) DeploymentMeta(name, namespace string, pod *metav1.ObjectMeta) any {
+	if deploymentMetaSpan.Contains(p.release) {
+		meta := *pod
+		meta.Name, meta.Namespace, meta.GenerateName = name, namespace, ""
+		return meta
+	}
+	return types.NamespacedName{Name: name, Namespace: namespace}
 }

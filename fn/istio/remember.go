@@ -6,25 +6,7 @@ package istio
 import (
 	"reflect"
 	"sync"
-
-	"github.com/prerig/prerig/fn/istio/feature"
-	"github.com/prerig/prerig/fn/istio/mesh"
 )
-
-// prepareDefaultRender computes once what is the same for every pod without settings of its own.
-func (in *Injector) prepareDefaultRender() error {
-	in.known.registerNestedMaps(map[string]any(in.values))
-	if !in.profile.Has(feature.ProxyConfigAnnotation) || len(in.opts.ProxyConfigs) > 0 {
-		return nil
-	}
-	pc, _, err := in.mesh.Effective(in.resources, "", nil, nil)
-	if err != nil {
-		return err
-	}
-	in.plainProxyConfig = pc
-	in.plainProxyJSON = sync.OnceValues(func() (string, error) { return mesh.ProtoToJSON(pc, in.profile.Release()) })
-	return nil
-}
 
 // knownYAML remembers the YAML of maps that never change: the injector's values and the maps in them. Templates print the
 // same few of them for every pod.

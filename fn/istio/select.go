@@ -33,7 +33,7 @@ func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 	}
 	var out []*Template
 	for _, name := range names {
-		for _, expanded := range in.expandAlias(name) {
+		for _, expanded := range in.config.expandAlias(name) {
 			t := in.templates[expanded]
 			if t == nil {
 				return nil, fmt.Errorf("selecting templates: %s is not among the templates of the injector's configuration, which are %s; prerig import takes a mesh's own into the policy",
@@ -51,8 +51,8 @@ func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 	return out, nil
 }
 
-func (in *Injector) expandAlias(name string) []string {
-	if alias, ok := in.config.Aliases[name]; ok {
+func (c *Config) expandAlias(name string) []string {
+	if alias, ok := c.Aliases[name]; ok {
 		return alias
 	}
 	return []string{name}

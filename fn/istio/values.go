@@ -119,3 +119,8 @@ func cloneValue(v any) any {
 		return v
 	}
 }
+
+// CNI reports whether Istio's CNI plugin redirects the traffic.
+func (v Values) CNI() bool {
+	return v.Bool("pilot", "cni", "enabled") || v.Bool("istio_cni", "enabled") || v.Bool("global", "istiocni", "enabled")
+}

@@ -10,20 +10,20 @@ import (
 	"github.com/prerig/prerig/fn/istio/feature"
 )
 
-// checkURL warns of settings of the injection URL that the version does not read.
-func (in *Injector) checkURL() {
-	if given := len(in.opts.ProxyEnv) > 0 || in.opts.Cluster != "" || in.opts.Network != ""; !given {
-		return
+// ignoredURLSettings warns of settings of the injection URL that the version does not read.
+func ignoredURLSettings(o Options, p *Profile) []string {
+	if len(o.ProxyEnv) == 0 && o.Cluster == "" && o.Network == "" {
+		return nil
 	}
-	p := in.profile
 	switch {
 	case !p.Has(feature.ClusterFromURL):
-		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads nothing from the injection URL: cluster, network and proxyEnv are ignored", p.release))
-	case p.Has(feature.ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == ""):
-		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads cluster and network from the injection URL only where it has both: what is given of them is ignored", p.release))
-	case !p.Has(feature.VariablesOfURL) && len(in.opts.ProxyEnv) > 0:
-		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads only cluster and network from the injection URL: proxyEnv is ignored", p.release))
+		return []string{fmt.Sprintf("Istio %s reads nothing from the injection URL: cluster, network and proxyEnv are ignored", p.release)}
+	case p.Has(feature.ClusterOnlyBoth) && (o.Cluster == "" || o.Network == ""):
+		return []string{fmt.Sprintf("Istio %s reads cluster and network from the injection URL only where it has both: what is given of them is ignored", p.release)}
+	case !p.Has(feature.VariablesOfURL) && len(o.ProxyEnv) > 0:
+		return []string{fmt.Sprintf("Istio %s reads only cluster and network from the injection URL: proxyEnv is ignored", p.release)}
 	}
+	return nil
 }
 
 // Variables of the proxy that describe its location.
@@ -32,18 +32,17 @@ const (
 	NetworkVariable = "ISTIO_META_NETWORK"
 )
 
-// URLVariables returns the variables that the injection URL sets on every proxy, as far as the version reads them:
+// urlVariables returns the variables that the injection URL sets on every proxy, as far as the version reads them:
 // up to 1.7 cluster and network only, and only if it names both. The caller owns the map.
-func (in *Injector) URLVariables() map[string]string {
+func urlVariables(o Options, p *Profile) map[string]string {
 	out := map[string]string{}
-	p := in.profile
-	if !p.Has(feature.ClusterFromURL) || p.Has(feature.ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == "") {
+	if !p.Has(feature.ClusterFromURL) || p.Has(feature.ClusterOnlyBoth) && (o.Cluster == "" || o.Network == "") {
 		return out
 	}
 	if p.Has(feature.VariablesOfURL) {
-		maps.Copy(out, in.opts.ProxyEnv)
+		maps.Copy(out, o.ProxyEnv)
 	}
-	for name, value := range map[string]string{ClusterVariable: in.opts.Cluster, NetworkVariable: in.opts.Network} {
+	for name, value := range map[string]string{ClusterVariable: o.Cluster, NetworkVariable: o.Network} {
 		if value != "" {
 			out[name] = value
 		}
@@ -57,7 +56,7 @@ func (in *Injector) URLVariables() map[string]string {
 // (source: extractClusterAndNetwork in pkg/kube/inject/inject.go, and RunTemplate before that function existed,
 // since 1.8).
 func (in *Injector) ClusterVariables(podLabels map[string]string) map[string]string {
-	out := in.URLVariables()
+	out := urlVariables(in.opts, in.profile)
 	if !in.profile.Has(feature.ClusterFromValues) {
 		return out
 	}
