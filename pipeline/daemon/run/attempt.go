@@ -46,12 +46,10 @@ type attempt struct {
 	resolved     time.Time // when the source was looked up
 	snapshot     *source.Snapshot
 	built        *build.Built
-	texts        publish.Texts // of the objects of built
-	skipped      bool          // no relevant input has changed
+	skipped      bool // no relevant input has changed
 	drift        driftResult
 	settled      settledResult
-	published    []targetResult
-	istio        *string  // the versions of Istio in the result, nil until requested
+	published    targetResults
 	staleNotes   []string // what became of branches that it does not publish to any more
 	staleRemoved bool     // whether output was removed from them
 	measured     Observation
@@ -61,7 +59,7 @@ type attempt struct {
 func (a *attempt) runStages(ctx context.Context) error {
 	a.measured.Queued = max(0, a.started.Sub(a.job.Since))
 	if err := a.fetchSource(ctx); err != nil {
-		a.logPanic("fetching has panicked", err)
+		logPanic(a.log, "fetching has panicked", err)
 		return &StageError{Stage: status.StageSource, Final: errors.Is(err, tree.ErrOccupied), Err: err}
 	}
 	forced := a.isForced()
@@ -80,23 +78,28 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := a.renderSource(ctx); err != nil {
 		return err
 	}
-	if err := a.keepPublished(ctx); err != nil {
+	pub := &publication{
+		r: a.r, log: a.log, cause: a.job.Cause, entry: a.entry, p: a.p, state: a.state, started: a.started,
+		snapshot: a.snapshot, built: a.built, anew: forced,
+	}
+	if err := pub.keepPublished(ctx); err != nil {
 		return &StageError{Stage: status.StagePublish, Err: err}
 	}
 	if err := a.r.Builder.CheckGates(ctx, a.p, a.snapshot.Tree, a.built.Response); err != nil {
 		return &StageError{Stage: status.StageGate, Err: err}
 	}
-	if err := a.checkUpdates(ctx); err != nil {
+	if err := pub.checkUpdates(ctx); err != nil {
 		return publishError(err)
 	}
-	publish.PlaceFindings(a.p.Spec, a.built.Results, a.built.Objects, &a.texts)
+	publish.PlaceFindings(a.p.Spec, a.built.Results, a.built.Objects, &pub.texts)
 	if err := publish.CheckGates(a.p.Spec, a.built.Results, a.built.Objects); err != nil {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
 	if err := a.recordPublishStart(ctx); err != nil {
 		return &StageError{Stage: status.StagePublish, Err: err}
 	}
-	return a.publishResult(ctx)
+	pub.note = a.note
+	return a.publishResult(ctx, pub)
 }
 
 // recordPublishStart stores that from here on the published output may be newer than the state records. Without that, a
@@ -168,9 +171,9 @@ func (a *attempt) runSafely(ctx context.Context) (err error) {
 }
 
 // logPanic logs where a panic was, if the error is about one.
-func (a *attempt) logPanic(message string, err error) {
+func logPanic(log *slog.Logger, message string, err error) {
 	if stack, ok := fault.StackOf(err); ok {
-		a.log.Error(message, "error", err, "stack", stack)
+		log.Error(message, "error", err, "stack", stack)
 	}
 }
 
@@ -183,7 +186,7 @@ func (a *attempt) renderSource(ctx context.Context) (err error) {
 		a.measured.Render = a.built.Took
 	}
 	if err != nil {
-		a.logPanic("building has panicked", err)
+		logPanic(a.log, "building has panicked", err)
 		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {
 			return &StageError{Stage: status.StageSource, Err: err}
 		}
@@ -210,18 +213,12 @@ func (a *attempt) reportRun(ctx context.Context, entry status.Run, stage *StageE
 		args = append(args, "published", loggedTargets(entry.Published))
 	}
 	a.log.Log(ctx, level, "run ended", args...)
-	a.r.Observe(a.newObservation(entry, at))
+	a.r.Observe(a.measured.ofRun(a.entry.Key, entry, at))
 	a.notifyReceivers(ctx, entry, stage)
 }
 
-// newWatchdogStep returns a step of the run for the watchdog.
-func (a *attempt) newWatchdogStep(name string, limit time.Duration) watchdog.Step {
-	return watchdog.Step{Name: name, Subject: a.entry.Key, Limit: limit}
-}
-
-func (a *attempt) newObservation(entry status.Run, stage string) Observation {
-	o := a.measured
-	o.Pipeline, o.Run, o.Stage = a.entry.Key, entry, stage
+func (o Observation) ofRun(pipeline string, run status.Run, stage string) Observation {
+	o.Pipeline, o.Run, o.Stage = pipeline, run, stage
 	return o
 }
 

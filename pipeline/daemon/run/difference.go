@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -33,73 +34,88 @@ const (
 
 var errNoTurn = errors.New("too many others were being made")
 
-// saveDiffInTime calls saveDiff when it is its turn, and abandons it after a time limit. A commit of a thousand
+// differences stores what runs have changed, for people to look at.
+type differences struct {
+	turns    chan struct{} // one for each that is made
+	store    *status.Store
+	watchdog *watchdog.Watchdog
+	injected injectedLines
+}
+
+// diffSubject is the run that a difference is of.
+type diffSubject struct {
+	pipeline, run string
+	log           *slog.Logger
+}
+
+// saveInTime calls save when it is the run's turn, and abandons it after a time limit. A commit of a thousand
 // pipelines ends as many runs at the same moment: at most one per processor works on it, because otherwise requests
 // to the queue would time out.
-func (a *attempt) saveDiffInTime(ctx context.Context, entry status.Run) bool {
-	if !a.hasChanged() {
+func (d *differences) saveInTime(ctx context.Context, of diffSubject, results targetResults) bool {
+	if !results.hasChanged() {
 		return false
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, diffWait, errNoTurn)
 	defer cancel()
 	select {
-	case a.r.differences <- struct{}{}:
+	case d.turns <- struct{}{}:
 	case <-waiting.Done():
-		a.log.Warn("the difference was not stored", "run", entry.ID, "error", context.Cause(waiting))
+		of.log.Warn("the difference was not stored", "run", of.run, "error", context.Cause(waiting))
 		return false
 	}
 	// Who is left behind has its turn until it has ended: it works still.
 	var taken atomic.Bool
-	saved, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepDifference, diffTimeout), func(ctx context.Context) (bool, error) {
+	step := watchdog.Step{Name: watchdog.StepDifference, Subject: of.pipeline, Limit: diffTimeout}
+	saved, err := watchdog.Run(ctx, d.watchdog, step, func(ctx context.Context) (bool, error) {
 		if !taken.CompareAndSwap(false, true) {
 			return false, nil
 		}
-		defer func() { <-a.r.differences }()
-		return a.saveDiff(ctx, entry), nil
+		defer func() { <-d.turns }()
+		return d.save(ctx, of, results), nil
 	})
 	if taken.CompareAndSwap(false, true) {
-		<-a.r.differences // it was not begun
+		<-d.turns // it was not begun
 	}
 	if err != nil {
-		a.log.Warn("the difference was not stored", "run", entry.ID, "error", err)
+		of.log.Warn("the difference was not stored", "run", of.run, "error", err)
 	}
 	return saved
 }
 
-// saveDiff stores what the run changed, for people to look at. It is of no consequence where it fails.
-func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
+// save stores what the run changed. A failure has no consequence.
+func (d *differences) save(ctx context.Context, of diffSubject, results targetResults) (saved bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			a.log.Error("the difference was not stored", "run", entry.ID, "error", fault.Recovered(r))
+			of.log.Error("the difference was not stored", "run", of.run, "error", fault.Recovered(r))
 			saved = false
 		}
 	}()
-	d := &status.Diff{}
+	all := &status.Diff{}
 	size := 0
-	for _, p := range a.published {
+	for _, p := range results {
 		if p.err == nil && p.receipt.Changed {
-			size = a.addDiffs(ctx, p, d, size)
+			size = d.addFiles(ctx, p, all, size)
 		}
 	}
-	if len(d.Files)+d.LeftOut == 0 {
+	if len(all.Files)+all.LeftOut == 0 {
 		return false
 	}
-	if err := a.r.Store.SaveDiff(ctx, a.entry.Key, entry.ID, d); err != nil {
-		a.log.Warn("the difference was not stored", "run", entry.ID, "error", err)
+	if err := d.store.SaveDiff(ctx, of.pipeline, of.run, all); err != nil {
+		of.log.Warn("the difference was not stored", "run", of.run, "error", err)
 		return false
 	}
 	return true
 }
 
-// addDiffs adds the difference of one place to those of the others, and returns their total size.
-func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, size int) int {
+// addFiles adds the difference of one place to those of the others, and returns their total size.
+func (d *differences) addFiles(ctx context.Context, p targetResult, all *status.Diff, size int) int {
 	for _, list := range []struct {
 		kind  string
 		names []string
 	}{{"added", p.receipt.Outcome.Added}, {"modified", p.receipt.Outcome.Modified}, {"deleted", p.receipt.Outcome.Deleted}} {
 		for _, name := range list.names {
-			if len(d.Files) >= maxDiffFiles || size > maxDiffBytes {
-				d.LeftOut++
+			if len(all.Files) >= maxDiffFiles || size > maxDiffBytes {
+				all.LeftOut++
 				continue
 			}
 			var before []byte
@@ -108,21 +124,21 @@ func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, 
 			}
 			after := p.receipt.Files[name]
 			if len(before)+len(after) > maxDiffInput {
-				d.LeftOut++
+				all.LeftOut++
 				continue
 			}
-			one := a.r.fileDiff(ctx, name, before, after)
+			one := d.fileDiff(ctx, name, before, after)
 			one.Target, one.Kind = p.published.Target, list.kind
 			size += len(one.Patch)
-			d.Files = append(d.Files, one)
+			all.Files = append(all.Files, one)
 		}
 	}
 	return size
 }
 
 // fileDiff is the difference of one file, no longer than it may be.
-func (r *Runner) fileDiff(ctx context.Context, name string, before, after []byte) status.FileDiff {
-	one := status.FileDiff{Path: name, Injected: r.injected.linesOfFile(ctx, after), InjectedBefore: r.injected.linesOfFile(ctx, before)}
+func (d *differences) fileDiff(ctx context.Context, name string, before, after []byte) status.FileDiff {
+	one := status.FileDiff{Path: name, Injected: d.injected.linesOfFile(ctx, after), InjectedBefore: d.injected.linesOfFile(ctx, before)}
 	before, after = redact.Pair(before, after) // who may look at the page need not be who may read Secrets
 	patch := diff.Unified(name, []diff.Chunk{{Old: before, New: after}})
 	if len(patch) > maxDiffPatch {

@@ -174,7 +174,7 @@ func TestFileDiff(t *testing.T) {
 	now := strings.Replace(injected(t, text, "  istio: {injector: {builtIn: istio, overrides: {global: {tag: 1.31.1}}}}\n"), "app:1", "app:2", 1)
 	// lines gives the changed lines of one side, and how many of them are marked.
 	count := func(before, after string) (changed, marked int) {
-		one := (&Runner{}).fileDiff(t.Context(), "f", []byte(before), []byte(after))
+		one := (&differences{}).fileDiff(t.Context(), "f", []byte(before), []byte(after))
 		for _, hunk := range strings.Split("\n"+one.Patch, "\n@@ ")[1:] {
 			var from, to int
 			if _, err := fmt.Sscanf(strings.NewReplacer(",", " ", "+", "").Replace(hunk[:strings.Index(hunk, "@@")]), "-%d %d %d", &from, new(int), &to); err != nil {
@@ -209,7 +209,7 @@ func TestFileDiff(t *testing.T) {
 
 func TestLongPatchesAreCut(t *testing.T) {
 	long := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: long\ndata:\n" + strings.Repeat("  key: a value of some length\n", 10_000)
-	one := (&Runner{}).fileDiff(t.Context(), "f", nil, []byte(long))
+	one := (&differences{}).fileDiff(t.Context(), "f", nil, []byte(long))
 	if len(one.Patch) > maxDiffPatch || !strings.HasSuffix(one.Patch, "\n") {
 		t.Errorf("the patch has %d bytes", len(one.Patch))
 	}

@@ -32,7 +32,8 @@ func (a *attempt) lookForDrift(ctx context.Context) {
 	if !a.job.Drift && !a.state.Asked(a.p, a.control) {
 		return
 	}
-	found, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepPublish, driftTimeout), func(ctx context.Context) (string, error) {
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: a.entry.Key, Limit: driftTimeout}
+	found, err := watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (string, error) {
 		return publish.FindDrift(ctx, a.r.Targets, a.p, a.state, a.started, 0)
 	})
 	if err != nil {
@@ -52,7 +53,8 @@ func (a *attempt) settleReviewedPullRequests(ctx context.Context) error {
 	if !a.job.Drift && !a.state.Asked(a.p, a.control) || !publish.WaitsForPeople(a.state) {
 		return nil
 	}
-	changed, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepPublish, publish.PublishWait), func(ctx context.Context) (bool, error) {
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: a.entry.Key, Limit: publish.PublishWait}
+	changed, err := watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (bool, error) {
 		return publish.Settle(ctx, a.r.Targets, a.p, a.state, a.started)
 	})
 	a.settled = settledResult{looked: err == nil, changed: changed}

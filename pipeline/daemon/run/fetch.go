@@ -6,6 +6,7 @@ package run
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"strings"
 	"time"
@@ -30,9 +31,25 @@ func (a *attempt) fetchSource(ctx context.Context) (err error) {
 	defer span.End()
 	start := time.Now()
 	defer func() { a.measured.Fetch = time.Since(start) }()
-	found, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepFetch, fetchTimeout), a.findSource)
+	step := watchdog.Step{Name: watchdog.StepFetch, Subject: a.entry.Key, Limit: fetchTimeout}
+	found, err := watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (foundSource, error) {
+		return a.newSourceFinder().find(ctx, a.job, a.state.Seen.Resolved)
+	})
 	a.snapshot, a.resolved = found.snapshot, found.resolved
 	return err
+}
+
+func (a *attempt) newSourceFinder() sourceFinder {
+	return sourceFinder{shared: a.r.sources, fetcher: a.r.Fetcher, scope: a.entry.Scope(), sources: a.entry.Sources(a.r.PipelinesDir), log: a.log}
+}
+
+// sourceFinder finds the sources of a pipeline.
+type sourceFinder struct {
+	shared  *source.Shared
+	fetcher *source.Fetcher
+	scope   source.Scope
+	sources []v1alpha1.NamedSource
+	log     *slog.Logger
 }
 
 // foundSource is the source of a run, and when it was looked up.
@@ -41,23 +58,22 @@ type foundSource struct {
 	resolved time.Time
 }
 
-// findSource fetches the source as it was planned, or as it is now.
-func (a *attempt) findSource(ctx context.Context) (found foundSource, err error) {
-	sources := a.entry.Sources(a.r.PipelinesDir)
-	planned := plannedRevisions(a.job)
+// find fetches the source as it was planned, or as it is now. rendered is when those of the last render were looked up.
+func (f sourceFinder) find(ctx context.Context, job queue.Job, rendered time.Time) (found foundSource, err error) {
+	planned := plannedRevisions(job)
 	// Two polls of a server may overlap, and clocks differ: only the absence of a render since the planner began to
 	// poll proves that its revision is no older than the last rendered one.
-	if planned.Complete(sources) && a.isThereStill(sources, planned) && a.job.Rendered.Equal(a.state.Seen.Resolved) {
-		found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.entry.Scope(), sources, planned)
-		found.resolved = a.job.Resolved
+	if planned.Complete(f.sources) && f.isThereStill(planned, job.Resolved) && job.Rendered.Equal(rendered) {
+		found.snapshot, err = source.FetchAll(ctx, f.shared, f.scope, f.sources, planned)
+		found.resolved = job.Resolved
 		if err == nil || ctx.Err() != nil {
 			return found, err
 		}
 		// A server need not serve commits that a branch was forced away from, or a registry those that a tag has
 		// left. Then all sources are polled again: a result never has revisions of two polls.
-		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", a.job.Revision, "error", err)
+		f.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", job.Revision, "error", err)
 	}
-	if found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.entry.Scope(), sources, nil); err != nil {
+	if found.snapshot, err = source.FetchAll(ctx, f.shared, f.scope, f.sources, nil); err != nil {
 		return foundSource{}, err
 	}
 	found.resolved = found.snapshot.Resolved
@@ -68,11 +84,11 @@ func (a *attempt) findSource(ctx context.Context) (found foundSource, err error)
 // or one for another job of the same sources: an upgrade of thousands of applications lasts longer than a poll is
 // trusted. Revisions that a later poll has contradicted are never trusted: the planner may be another process, which
 // does not know about that poll.
-func (a *attempt) isThereStill(sources []v1alpha1.NamedSource, planned source.Revisions) bool {
-	if a.r.sources.HasMoved(a.entry.Scope(), sources, planned, a.job.Resolved) {
+func (f sourceFinder) isThereStill(planned source.Revisions, resolved time.Time) bool {
+	if f.shared.HasMoved(f.scope, f.sources, planned, resolved) {
 		return false
 	}
-	return time.Since(a.job.Resolved).Abs() < resolvedFor || a.r.sources.Seen(a.entry.Scope(), sources, planned, resolvedFor)
+	return time.Since(resolved).Abs() < resolvedFor || f.shared.Seen(f.scope, f.sources, planned, resolvedFor)
 }
 
 // plannedRevisions returns the revisions that a job names; none without that of spec.source.
@@ -92,21 +108,24 @@ var errMoved = errors.New("the source has moved during the run")
 // being retried while its source does not answer, so that an event may have arrived without a run. The job is then
 // redelivered.
 func (a *attempt) repollSource(ctx context.Context) error {
-	newest, err := watchdog.Run(ctx, a.r.Watchdog, a.newWatchdogStep(watchdog.StepFetch, fetchTimeout), a.isNewest)
+	step := watchdog.Step{Name: watchdog.StepFetch, Subject: a.entry.Key, Limit: fetchTimeout}
+	newest, err := watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (bool, error) {
+		return a.newSourceFinder().isNewest(ctx, a.snapshot)
+	})
 	if err == nil && newest {
 		return nil
 	}
 	return &queue.RetryError{After: time.Second, Err: errors.Join(errMoved, err)}
 }
 
-// isNewest reports whether all sources are where the run has found them.
-func (a *attempt) isNewest(ctx context.Context) (bool, error) {
-	digests := []string{a.snapshot.Digest}
-	for _, one := range a.snapshot.Mounted {
+// isNewest reports whether all sources are where a snapshot has found them.
+func (f sourceFinder) isNewest(ctx context.Context, snapshot *source.Snapshot) (bool, error) {
+	digests := []string{snapshot.Digest}
+	for _, one := range snapshot.Mounted {
 		digests = append(digests, one.Snapshot.Digest)
 	}
-	for i, one := range a.entry.Sources(a.r.PipelinesDir) {
-		now, err := a.newestRevision(ctx, one.Source)
+	for i, one := range f.sources {
+		now, err := f.newestRevision(ctx, one.Source)
 		if err != nil || !strings.HasSuffix(now, digests[i]) {
 			return false, err
 		}
@@ -115,12 +134,12 @@ func (a *attempt) isNewest(ctx context.Context) (bool, error) {
 }
 
 // newestRevision looks where a source is now.
-func (a *attempt) newestRevision(ctx context.Context, src v1alpha1.Source) (string, error) {
-	now, _, err := a.r.sources.Newest(ctx, a.entry.Scope(), src)
+func (f sourceFinder) newestRevision(ctx context.Context, src v1alpha1.Source) (string, error) {
+	now, _, err := f.shared.Newest(ctx, f.scope, src)
 	if err != nil || now != "" {
 		return now, err
 	}
-	snapshot, err := a.r.Fetcher.Fetch(ctx, a.entry.Scope(), src, "")
+	snapshot, err := f.fetcher.Fetch(ctx, f.scope, src, "")
 	if err != nil {
 		return "", err
 	}

@@ -41,7 +41,7 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 	var stage *StageError
 	errors.As(err, &stage)
 	a.updateState(entry, stage, now)
-	if entry.Diff = a.saveDiffInTime(ctx, entry); entry.Diff {
+	if entry.Diff = a.r.differences.saveInTime(ctx, diffSubject{a.entry.Key, entry.ID, a.log}, a.published); entry.Diff {
 		a.log.Debug("stored the difference", "run", entry.ID)
 	}
 	if saved := a.saveRun(ctx, entry, stage); saved != nil {
@@ -71,7 +71,9 @@ func retryWait(p *v1alpha1.RenderPipeline, key string, failures int, took time.D
 // saveRun saves the state with a run in its history, and sends notifications about the run.
 func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageError) error {
 	dropped := a.state.Add(entry, a.r.History)
-	a.recordNotifiedReceivers()
+	if a.r.Notifier != nil && len(a.p.Spec.Notify) > 0 {
+		a.r.notices.recordNotifiedReceivers(a.entry.Key, a.state)
+	}
 	a.state.NoteRequests(a.p, a.control)
 	if err := a.saveState(ctx); err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
@@ -116,7 +118,7 @@ func (a *attempt) recordRecovery(ctx context.Context) error {
 func (a *attempt) finishSkipped(ctx context.Context) error {
 	changed := a.state.NoteRequests(a.p, a.control) || a.settled.changed
 	a.log.Debug("nothing that matters has changed", "revision", a.snapshot.Revision)
-	a.r.Observe(a.newObservation(status.Run{Run: v1alpha1.Run{Outcome: status.Unchanged}}, ""))
+	a.r.Observe(a.measured.ofRun(a.entry.Key, status.Run{Run: v1alpha1.Run{Outcome: status.Unchanged}}, ""))
 	if !changed {
 		return nil
 	}
@@ -156,7 +158,7 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.receipt.Outcome.Added), entry.Modified+len(p.receipt.Outcome.Modified), entry.Deleted+len(p.receipt.Outcome.Deleted)
 	}
 	entry.Outcome, entry.Message = a.outcomeOf(err, entry)
-	if held := a.reasonToWait(); held != "" && err == nil {
+	if held := a.published.reasonToWait(); held != "" && err == nil {
 		entry.Message = status.OneLine(entry.Message + "; " + held)
 	}
 	for _, text := range a.staleNotes {
@@ -177,7 +179,7 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 		return status.Failed, status.OneLine(err.Error())
 	case a.waitsForTurn():
 		return status.Unchanged, status.Count(entry.Objects, "object") // why it waits follows
-	case !a.hasChanged() && !a.staleRemoved:
+	case !a.published.hasChanged() && !a.staleRemoved:
 		return status.Unchanged, status.Count(entry.Objects, "object") + ", none different from what is published"
 	case entry.Added+entry.Modified+entry.Deleted == 0:
 		return status.Published, status.Count(entry.Objects, "object")
@@ -185,28 +187,9 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", status.Count(entry.Objects, "object"), status.Count(entry.Added, "file"), entry.Modified, entry.Deleted)
 }
 
-// reasonToWait returns the reason a result has to wait for its turn, or "" if none has.
-func (a *attempt) reasonToWait() string {
-	for _, p := range a.published {
-		if p.err == nil && p.receipt.Held != "" {
-			return p.receipt.Held
-		}
-	}
-	return ""
-}
-
 // waitsForTurn reports whether no output was published because a result has to wait for its turn.
 func (a *attempt) waitsForTurn() bool {
-	return a.reasonToWait() != "" && !a.hasChanged() && !a.staleRemoved
-}
-
-func (a *attempt) hasChanged() bool {
-	for _, p := range a.published {
-		if p.receipt.Changed {
-			return true
-		}
-	}
-	return false
+	return a.published.reasonToWait() != "" && !a.published.hasChanged() && !a.staleRemoved
 }
 
 // updateState brings the state up to date.
@@ -214,7 +197,7 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 	s := a.state
 	s.Observed = a.p.SpecDigest()
 	if a.built != nil { // otherwise the output of an earlier run is still unknown
-		s.Publishing = a.reasonToWait() != "" // then the next look at the source renders again
+		s.Publishing = a.published.reasonToWait() != "" // then the next look at the source renders again
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
 		s.Seen.Request, s.Seen.Policies, s.Seen.Namespaces = a.built.RequestDigest, a.built.Policies, a.built.Namespaces
 		s.Seen.Outcome, s.Seen.Stage = entry.Outcome, ""

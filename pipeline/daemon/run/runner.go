@@ -83,8 +83,7 @@ type Runner struct {
 	sources *source.Shared
 	notices notices
 
-	differences chan struct{} // one for each that is made
-	injected    injectedLines
+	differences *differences
 }
 
 // New returns a Runner.
@@ -95,8 +94,12 @@ func New(o Options) *Runner {
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
-	r := &Runner{Options: o, builds: build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Teams, o.Log), differences: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	r.sources = source.Share(o.Fetcher)
+	r := &Runner{
+		Options:     o,
+		builds:      build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Teams, o.Log),
+		sources:     source.Share(o.Fetcher),
+		differences: &differences{turns: make(chan struct{}, runtime.GOMAXPROCS(0)), store: o.Store, watchdog: o.Watchdog},
+	}
 	if o.Targets != nil && o.Targets.Refresh == nil {
 		o.Targets.Refresh = o.Store.Sync // the gates ask for holds
 	}
@@ -170,8 +173,11 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "run")
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.pipeline", job.Pipeline), attribute.String("prerig.id", job.Cause))
-	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, stored: revision, started: time.Now(), control: control,
-		unsure: state.Publishing || revision == 0}
+	a := &attempt{
+		r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, stored: revision, control: control,
+		started: time.Now(),
+		unsure:  state.Publishing || revision == 0,
+	}
 	err = a.runSafely(ctx)
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())

@@ -24,21 +24,6 @@ import (
 // maxNotices is how many notifications of one pipeline to one receiver may wait, as one that does not answer must not fill the memory.
 const maxNotices = 50
 
-// recordNotifiedReceivers records in the state which receivers were notified of the newest run of the history, as far
-// as this process knows.
-func (a *attempt) recordNotifiedReceivers() {
-	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 {
-		return
-	}
-	last := &a.state.Runs[0]
-	if last.Repeats == 0 {
-		a.state.Told = status.Told{Run: last.ID}
-	}
-	if a.state.Told.Run == last.ID {
-		a.state.Told = a.r.notices.mergeNotifiedReceivers(a.entry.Key, a.state.Told)
-	}
-}
-
 // notifyReceivers notifies the receivers of a run. They must not hold up the queue. A receiver that was already
 // notified of a run that this one repeats is not notified again.
 func (a *attempt) notifyReceivers(ctx context.Context, entry status.Run, stage *StageError) {
@@ -46,7 +31,7 @@ func (a *attempt) notifyReceivers(ctx context.Context, entry status.Run, stage *
 		return
 	}
 	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published,
-		Changed: a.hasChanged() || a.staleRemoved || a.unsure && len(a.published) > 0 && a.reasonToWait() == "", Waits: stage == nil && a.waitsForTurn()}
+		Changed: a.published.hasChanged() || a.staleRemoved || a.unsure && len(a.published) > 0 && a.published.reasonToWait() == "", Waits: stage == nil && a.waitsForTurn()}
 	last := &a.state.Runs[0]
 	told.Run.ID = last.ID // who has heard of it after all knows it again
 	if a.snapshot != nil {
@@ -63,8 +48,8 @@ func (a *attempt) notifyReceivers(ctx context.Context, entry status.Run, stage *
 		if last.Repeats > 0 && a.state.Told.Run != last.ID && !triggersFluxReconcile(to, told) {
 			continue
 		}
-		step := a.newWatchdogStep(watchdog.StepNotify, notify.Timeout)
-		step.Subject = fmt.Sprintf("%s, notification %d", step.Subject, i)
+		subject := fmt.Sprintf("%s, notification %d", a.entry.Key, i)
+		step := watchdog.Step{Name: watchdog.StepNotify, Subject: subject, Limit: notify.Timeout}
 		n := &notice{to: to, run: told, replaced: make(chan struct{}), hurried: make(chan struct{}), log: a.log}
 		n.run.Replaced, n.run.Hurry = n.replaced, n.hurried
 		n.send = func() error {
@@ -208,6 +193,18 @@ func (s *notices) logUnsent() {
 		for i, n := range waiting {
 			n.log.Warn("a notification was not sent, as the process ends", "run", n.run.Run.ID, "begun", i == 0)
 		}
+	}
+}
+
+// recordNotifiedReceivers records in a state which receivers were notified of the newest run of the history, as far as
+// this process knows.
+func (s *notices) recordNotifiedReceivers(pipeline string, state *status.State) {
+	last := &state.Runs[0]
+	if last.Repeats == 0 {
+		state.Told = status.Told{Run: last.ID}
+	}
+	if state.Told.Run == last.ID {
+		state.Told = s.mergeNotifiedReceivers(pipeline, state.Told)
 	}
 }
 

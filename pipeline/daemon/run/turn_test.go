@@ -12,7 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/internal/process/watchdog"
 	"github.com/prerig/prerig/pipeline/publish"
 )
@@ -30,10 +29,10 @@ func TestARunDoesNotWaitForEverForItsDifference(t *testing.T) {
 				cancel(tc.cause)
 			}
 			var log bytes.Buffer
-			a := &attempt{r: &Runner{differences: make(chan struct{}, 1)}, log: slog.New(slog.NewTextHandler(&log, nil))}
-			a.published = []targetResult{{receipt: publish.Receipt{Changed: true}}}
-			a.r.differences <- struct{}{}
-			if a.saveDiffInTime(ctx, status.Run{}) {
+			d := &differences{turns: make(chan struct{}, 1)}
+			subject := diffSubject{log: slog.New(slog.NewTextHandler(&log, nil))}
+			d.turns <- struct{}{}
+			if d.saveInTime(ctx, subject, targetResults{{receipt: publish.Receipt{Changed: true}}}) {
 				t.Error("a difference was stored")
 			}
 			if !strings.Contains(log.String(), tc.want) {
@@ -46,24 +45,23 @@ func TestARunDoesNotWaitForEverForItsDifference(t *testing.T) {
 // TestADifferenceThatIsLeftBehindKeepsItsTurn has one hang in what no context stops, and its pipeline run again meanwhile.
 func TestADifferenceThatIsLeftBehindKeepsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &attempt{r: &Runner{differences: make(chan struct{}, 2)}, log: slog.New(slog.DiscardHandler)}
-		a.r.Watchdog = &watchdog.Watchdog{}
+		d := &differences{turns: make(chan struct{}, 2), watchdog: &watchdog.Watchdog{}}
 		goOn := make(chan struct{})
-		a.published = []targetResult{{receipt: publish.Receipt{Changed: true, Outcome: publish.Outcome{Modified: []string{"f"}}, Old: func(string) []byte {
+		results := targetResults{{receipt: publish.Receipt{Changed: true, Outcome: publish.Outcome{Modified: []string{"f"}}, Old: func(string) []byte {
 			<-goOn
 			panic("nothing is compared")
 		}}}}
 		for range 2 {
-			if a.saveDiffInTime(t.Context(), status.Run{}) {
+			if d.saveInTime(t.Context(), diffSubject{log: slog.New(slog.DiscardHandler)}, results) {
 				t.Error("a difference was stored")
 			}
-			if working := len(a.r.differences); working != 1 {
+			if working := len(d.turns); working != 1 {
 				t.Errorf("%d have a turn while one works", working)
 			}
 		}
 		close(goOn)
 		synctest.Wait()
-		if working := len(a.r.differences); working != 0 {
+		if working := len(d.turns); working != 0 {
 			t.Errorf("%d have a turn after all", working)
 		}
 	})

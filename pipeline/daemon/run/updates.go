@@ -15,38 +15,37 @@ import (
 
 // checkUpdates adds what the API server would reject of the changes of what is published to the results, for every place once. Where
 // that cannot be read, publishing reports why.
-func (a *attempt) checkUpdates(ctx context.Context) error {
-	for _, to := range a.p.Spec.Publish {
-		step := a.newWatchdogStep(watchdog.StepPublish, publish.PublishWait)
-		step.Subject += " reading what is published"
-		found, err := watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (result.Results, error) { return a.updatesOf(ctx, to) })
+func (p *publication) checkUpdates(ctx context.Context) error {
+	for _, to := range p.p.Spec.Publish {
+		step := p.newStep("reading what is published")
+		found, err := watchdog.Run(ctx, p.r.Watchdog, step, func(ctx context.Context) (result.Results, error) { return p.updatesOf(ctx, to) })
 		if err != nil {
 			return err
 		}
-		publish.PlaceFindings(a.p.Spec, found, a.built.Objects, &a.texts)
-		a.built.Results = append(a.built.Results, publish.WithoutKnown(found, a.built.Results)...)
+		publish.PlaceFindings(p.p.Spec, found, p.built.Objects, &p.texts)
+		p.built.Results = append(p.built.Results, publish.WithoutKnown(found, p.built.Results)...)
 	}
 	return nil
 }
 
 // updatesOf returns what is found about the changes at one place.
-func (a *attempt) updatesOf(ctx context.Context, to v1alpha1.Publish) (result.Results, error) {
-	held, err := a.r.Targets.Previous(ctx, a.p, to, a.state)
+func (p *publication) updatesOf(ctx context.Context, to v1alpha1.Publish) (result.Results, error) {
+	held, err := p.r.Targets.Previous(ctx, p.p, to, p.state)
 	if err != nil {
-		a.built.Warnings = append(a.built.Warnings, "changes are not checked as updates at "+to.Target()+": "+err.Error())
+		p.built.Warnings = append(p.built.Warnings, "changes are not checked as updates at "+to.Target()+": "+err.Error())
 		return nil, nil
 	}
 	if len(held.Files) == 0 {
 		return nil, nil
 	}
-	writer, err := a.r.Targets.Writer(ctx, a.p, to)
+	writer, err := p.r.Targets.Writer(ctx, p.p, to)
 	if err != nil {
 		return nil, err
 	}
-	writer.Texts = &a.texts
-	files, err := writer.Files(a.built.Objects)
+	writer.Texts = &p.texts
+	files, err := writer.Files(p.built.Objects)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errContent, err)
 	}
-	return a.r.Builder.CheckUpdates(ctx, a.p, a.snapshot.Tree, held.Files, files)
+	return p.r.Builder.CheckUpdates(ctx, p.p, p.snapshot.Tree, held.Files, files)
 }
