@@ -98,7 +98,7 @@ func (a *allowedBases) fetchBase(ctx context.Context, base *remotebase.Base) (*t
 	}
 	commit, err := base.Commit()
 	if err != nil {
-		return nil, a.b.addCommitHint(ctx, a.namespace, url, ref, base, err)
+		return nil, a.addCommitHint(ctx, url, ref, base, err)
 	}
 	var files *tree.Tree
 	if base.Submodules {
@@ -125,13 +125,13 @@ func (a *allowedBases) findSubmodule(url string) (string, *meta.LocalObjectRefer
 
 // addCommitHint adds the current commit of a branch or tag to the error that asks for one, if the repository
 // reveals it.
-func (b *Builder) addCommitHint(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, base *remotebase.Base, err error) error {
+func (a *allowedBases) addCommitHint(ctx context.Context, url string, ref *meta.LocalObjectReference, base *remotebase.Base, err error) error {
 	if base.Ref == "" || !errors.Is(err, remotebase.ErrUnpinned) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	commit, failed := b.Repositories.Resolve(ctx, namespace, url, ref, base.Ref)
+	commit, failed := a.b.Repositories.Resolve(ctx, a.namespace, url, ref, base.Ref)
 	if failed != nil || commit == "" {
 		return err
 	}

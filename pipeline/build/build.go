@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -59,8 +58,7 @@ type Builder struct {
 	// Version of Prerig.
 	Version string
 
-	mu      sync.Mutex
-	digests map[string]string // of built-in policies
+	digests builtInDigests
 }
 
 // Built is a rendered pipeline.
@@ -73,7 +71,7 @@ type Built struct {
 	// RequestDigest is Builder.RequestDigest from before anything was read: what changes later, such as the file of a policy,
 	// is for the next build.
 	RequestDigest string
-	// Policies are Builder.PolicyVersions from then.
+	// Policies are PolicySource.Versions from then.
 	Policies map[string]queue.ObjectVersion
 	// Took is how long it took.
 	Took time.Duration
@@ -89,26 +87,26 @@ type Built struct {
 // or wraps a FetchError, or is one of a render that is unfinished (render.IsUnfinished).
 func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) (built *Built, err error) {
 	begin := time.Now()
-	built = &Built{Policies: b.PolicyVersions(p), RequestDigest: b.RequestDigest(p)}
+	built = &Built{Policies: b.PolicySource().Versions(p), RequestDigest: b.RequestDigest(p)}
 	defer func() { built.Took = time.Since(begin) }()
 	limits, err := b.Limits.Lower(p.Spec.Build.Limits)
 	if err != nil {
 		return built, err
 	}
 	view := tree.NewView(root, limits.Read)
-	built.Request = b.newRequest(p, limits)
+	built.Request = newRequest(p, limits, b.Alone)
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.Recovered(r)
 		}
 		built.Record = view.Record()
 	}()
-	completed, err := b.readPolicies(p, view, &built.Request)
+	completed, err := b.PolicySource().readAll(p, view, &built.Request)
 	if err != nil {
 		return built, err
 	}
 	defer func() {
-		if noted := b.recordPolicySnapshots(built, completed); noted != nil && err == nil {
+		if noted := recordPolicySnapshots(built, completed); noted != nil && err == nil {
 			err = noted
 		}
 		if err == nil {
@@ -119,24 +117,25 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 	if err != nil {
 		return built, err
 	}
-	if files, err = b.fetchCharts(ctx, p, view, files, &built.Request); err != nil {
+	charts := &chartFetch{charts: b.Charts, p: p, view: view, request: &built.Request, files: files}
+	if err := charts.addNamed(ctx); err != nil {
 		return built, err
 	}
-	if built.Response, err = b.renderWithCharts(ctx, p, view, files, &built.Request); err != nil {
+	if built.Response, err = b.renderWithCharts(ctx, p, charts); err != nil {
 		return built, err
 	}
 	return built, nil
 }
 
-// readPolicies reads the policies of a pipeline into a request; those with from: Cluster include everything that
+// readAll reads the policies of a pipeline into a request; those with from: Cluster include everything that
 // the cluster has.
-func (b *Builder) readPolicies(p *v1alpha1.RenderPipeline, view *tree.View, request *render.Request) ([]completedPolicy, error) {
+func (s PolicySource) readAll(p *v1alpha1.RenderPipeline, view *tree.View, request *render.Request) ([]completedPolicy, error) {
 	var completed []completedPolicy
 	for i, ref := range p.Spec.Policies {
-		found, err := b.readPolicy(p.Metadata.Namespace, ref, view)
+		found, err := s.readPolicy(p.Metadata.Namespace, ref, view)
 		var all []*mesh.Completed
 		if err == nil {
-			all, err = b.completeReferencedPolicies(ref, found)
+			all, err = s.completeReferencedPolicies(ref, found)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("spec.policies[%d].%s: %w", i, policyField(ref), err)
@@ -153,14 +152,14 @@ func (b *Builder) readPolicies(p *v1alpha1.RenderPipeline, view *tree.View, requ
 }
 
 // newRequest returns the request to the renderer, before policies, bases and charts are added.
-func (b *Builder) newRequest(p *v1alpha1.RenderPipeline, limits render.Limits) render.Request {
+func newRequest(p *v1alpha1.RenderPipeline, limits render.Limits, alone bool) render.Request {
 	build := p.Spec.Build
 	request := render.Request{
 		Type: build.Type, Path: build.Path, Helm: build.Helm, Functions: build.Functions, Limits: limits, LoadRestrictor: build.LoadRestrictor,
 		Schemas: p.Spec.Gates.Schemas, Admission: p.Spec.Gates.Admission,
 		HelmCharts: build.HelmCharts, Releases: build.Releases,
 	}
-	if !b.Alone {
+	if !alone {
 		request.Trust = strings.Join(Trust(p), "\n")
 	}
 	for _, one := range p.Spec.Sources {

@@ -26,32 +26,37 @@ type Charts interface {
 // lockHint describes how to add missing entries to a lock.
 const lockHint = "run prerig charts lock and commit what it writes"
 
-// fetchCharts fetches the charts of repositories that a build needs, by the lock of the source, and returns a reader that has
-// them too.
-func (b *Builder) fetchCharts(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request) (tree.Reader, error) {
-	if request.Type != v1alpha1.BuildHelm && len(p.Spec.Build.ChartRepositories) == 0 {
-		return files, nil // what kustomizations name would not be allowed
-	}
-	wanted, err := reference.FindCharts(ctx, files, *request)
-	if err != nil {
-		return files, err
-	}
-	return b.fetchRequestedCharts(ctx, p, view, files, request, wanted)
+// chartFetch adds the charts of repositories that a build needs to its files and its request.
+type chartFetch struct {
+	charts  Charts
+	p       *v1alpha1.RenderPipeline
+	view    *tree.View
+	request *render.Request
+	files   tree.Reader // with the charts
 }
 
-// fetchRequestedCharts fetches charts that are wanted, and returns a reader that has them too.
-func (b *Builder) fetchRequestedCharts(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request, wanted []render.ChartReference) (tree.Reader, error) {
-	if len(wanted) == 0 {
-		return files, nil
+// addNamed adds the charts that the files name, by the lock of the source.
+func (f *chartFetch) addNamed(ctx context.Context) error {
+	if f.request.Type != v1alpha1.BuildHelm && len(f.p.Spec.Build.ChartRepositories) == 0 {
+		return nil // what kustomizations name would not be allowed
 	}
-	lock, err := readChartLock(p, view, wanted)
+	wanted, err := reference.FindCharts(ctx, f.files, *f.request)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if lock == nil {
-		return files, nil
+	return f.add(ctx, wanted)
+}
+
+// add adds charts that are wanted.
+func (f *chartFetch) add(ctx context.Context, wanted []render.ChartReference) error {
+	if len(wanted) == 0 {
+		return nil
 	}
-	mounts := tree.NewMounts(files)
+	lock, err := readChartLock(f.p, f.view, wanted)
+	if err != nil || lock == nil {
+		return err
+	}
+	mounts := tree.NewMounts(f.files)
 	bounded, cancel := context.WithTimeout(ctx, basesTimeout)
 	defer cancel()
 	for _, one := range wanted {
@@ -60,13 +65,14 @@ func (b *Builder) fetchRequestedCharts(ctx context.Context, p *v1alpha1.RenderPi
 			continue // the renderer reports it if it needs it
 		}
 		if locked == nil {
-			return nil, fmt.Errorf("%s: %s has no chart %s %s of %s; %s", one.Where, p.Spec.Build.ChartLock, one.Name, one.Range, one.Repository, lockHint)
+			return fmt.Errorf("%s: %s has no chart %s %s of %s; %s", one.Where, f.p.Spec.Build.ChartLock, one.Name, one.Range, one.Repository, lockHint)
 		}
-		if err := b.fetchChart(bounded, p, view, mounts, request, one, *locked); err != nil {
-			return nil, fmt.Errorf("%s: %w", one.Where, err)
+		if err := f.addOne(bounded, mounts, one, *locked); err != nil {
+			return fmt.Errorf("%s: %w", one.Where, err)
 		}
 	}
-	return mounts, nil
+	f.files = mounts
+	return nil
 }
 
 // readChartLock returns the lock, nil where it may be missing and is.
@@ -91,16 +97,16 @@ func readChartLock(p *v1alpha1.RenderPipeline, view *tree.View, wanted []render.
 	return lock, nil
 }
 
-// fetchChart fetches one chart and puts it among the files.
-func (b *Builder) fetchChart(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, mounts *tree.Mounts, request *render.Request, wanted render.ChartReference, locked v1alpha1.LockedChart) error {
-	from, err := ChartRepositoryFor(p, wanted)
+// addOne fetches one chart and puts it among the files.
+func (f *chartFetch) addOne(ctx context.Context, mounts *tree.Mounts, wanted render.ChartReference, locked v1alpha1.LockedChart) error {
+	from, err := ChartRepositoryFor(f.p, wanted)
 	if err != nil {
 		return err
 	}
-	if b.Charts == nil {
+	if f.charts == nil {
 		return errors.New("charts of repositories cannot be fetched here")
 	}
-	content, err := b.Charts.Archive(ctx, p.Metadata.Namespace, from, locked)
+	content, err := f.charts.Archive(ctx, f.p.Metadata.Namespace, from, locked)
 	if err != nil && chart.IsPermanent(err) {
 		return err
 	}
@@ -112,8 +118,8 @@ func (b *Builder) fetchChart(ctx context.Context, p *v1alpha1.RenderPipeline, vi
 	if err := builder.Add(file, tree.File, content); err != nil {
 		return err
 	}
-	mounts.Add(directory, view.Beside(builder.Build()))
-	request.Charts = append(request.Charts, one)
+	mounts.Add(directory, f.view.Beside(builder.Build()))
+	f.request.Charts = append(f.request.Charts, one)
 	return nil
 }
 

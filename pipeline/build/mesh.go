@@ -37,7 +37,7 @@ type completedPolicy struct {
 
 // completeReferencedPolicies completes the policies that one reference of a pipeline names. Those in a source are left
 // as they are, and refused by who uses them: its authors may not read the cluster.
-func (b *Builder) completeReferencedPolicies(ref v1alpha1.PolicyRef, found []render.Policy) ([]*mesh.Completed, error) {
+func (s PolicySource) completeReferencedPolicies(ref v1alpha1.PolicyRef, found []render.Policy) ([]*mesh.Completed, error) {
 	if ref.Name == "" && ref.File == "" {
 		return nil, nil
 	}
@@ -47,11 +47,11 @@ func (b *Builder) completeReferencedPolicies(ref v1alpha1.PolicyRef, found []ren
 			out = append(out, nil)
 			continue
 		}
-		if b.Cluster == nil {
+		if s.cluster == nil {
 			out = append(out, nil) // the engine reports how to fix it
 			continue
 		}
-		completed, err := b.Cluster.Complete(policyID(one.Origin, i), []byte(one.YAML))
+		completed, err := s.cluster.Complete(policyID(one.Origin, i), []byte(one.YAML))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", one.Origin, err)
 		}
@@ -69,24 +69,24 @@ func policyID(origin string, at int) string {
 }
 
 // completeAll is complete for a text that one reference names.
-func (b *Builder) completeAll(namespace string, ref v1alpha1.PolicyRef, text []byte) ([]*mesh.Completed, error) {
-	if b.Cluster == nil || !mesh.Asks(text) {
+func (s PolicySource) completeAll(namespace string, ref v1alpha1.PolicyRef, text []byte) ([]*mesh.Completed, error) {
+	if s.cluster == nil || !mesh.Asks(text) {
 		return nil, nil
 	}
 	found := []render.Policy{{Origin: objectOrigin(namespace, ref.Name), YAML: string(text)}}
 	if ref.File != "" {
 		var err error
-		if found, err = b.parsePolicyFile(ref.File, text); err != nil {
+		if found, err = parsePolicyFile(ref.File, text); err != nil {
 			return nil, err
 		}
 	}
-	return b.completeReferencedPolicies(ref, found)
+	return s.completeReferencedPolicies(ref, found)
 }
 
 // writeCompleted writes the parts of a policy that come from the cluster, without its namespaces, since each
 // pipeline reads only few of them.
-func (b *Builder) writeCompleted(w io.Writer, namespace string, ref v1alpha1.PolicyRef, text []byte) {
-	all, err := b.completeAll(namespace, ref, text)
+func (s PolicySource) writeCompleted(w io.Writer, namespace string, ref v1alpha1.PolicyRef, text []byte) {
+	all, err := s.completeAll(namespace, ref, text)
 	if err != nil {
 		fmt.Fprintf(w, "\nnot completed")
 	}
@@ -98,8 +98,8 @@ func (b *Builder) writeCompleted(w io.Writer, namespace string, ref v1alpha1.Pol
 }
 
 // currentCompletedPolicies returns all policies of a pipeline with from: Cluster, in their current state.
-func (b *Builder) currentCompletedPolicies(p *v1alpha1.RenderPipeline) []*mesh.Completed {
-	if b.Cluster == nil {
+func (s PolicySource) currentCompletedPolicies(p *v1alpha1.RenderPipeline) []*mesh.Completed {
+	if s.cluster == nil {
 		return nil
 	}
 	var out []*mesh.Completed
@@ -107,15 +107,15 @@ func (b *Builder) currentCompletedPolicies(p *v1alpha1.RenderPipeline) []*mesh.C
 		read := func() ([]byte, error) { return nil, errors.New("it is in the source") }
 		switch {
 		case ref.Name != "":
-			read = func() ([]byte, error) { return b.readObject(p.Metadata.Namespace, ref.Name) }
+			read = func() ([]byte, error) { return s.readObject(p.Metadata.Namespace, ref.Name) }
 		case ref.File != "":
-			read = func() ([]byte, error) { return b.readFile(ref.File) }
+			read = func() ([]byte, error) { return s.readFile(ref.File) }
 		}
 		text, err := read()
 		if err != nil {
 			continue
 		}
-		all, _ := b.completeAll(p.Metadata.Namespace, ref, text)
+		all, _ := s.completeAll(p.Metadata.Namespace, ref, text)
 		out = append(out, slices.DeleteFunc(all, func(c *mesh.Completed) bool { return c == nil })...)
 	}
 	return out
@@ -123,15 +123,15 @@ func (b *Builder) currentCompletedPolicies(p *v1alpha1.RenderPipeline) []*mesh.C
 
 // ClusterDigest returns a digest of everything that a pipeline could use from the cluster, or "" if it uses none of
 // it.
-func (b *Builder) ClusterDigest(p *v1alpha1.RenderPipeline) string {
-	digest, _ := b.ClusterState(p)
+func (s PolicySource) ClusterDigest(p *v1alpha1.RenderPipeline) string {
+	digest, _ := s.ClusterState(p)
 	return digest
 }
 
 // ClusterState is ClusterDigest, and reports whether any of it is older than what the cluster has now.
-func (b *Builder) ClusterState(p *v1alpha1.RenderPipeline) (digest string, stale bool) {
+func (s PolicySource) ClusterState(p *v1alpha1.RenderPipeline) (digest string, stale bool) {
 	var all []string
-	for _, one := range b.currentCompletedPolicies(p) {
+	for _, one := range s.currentCompletedPolicies(p) {
 		all = append(all, one.Digest)
 		stale = stale || one.Stale != ""
 	}
@@ -140,11 +140,11 @@ func (b *Builder) ClusterState(p *v1alpha1.RenderPipeline) (digest string, stale
 
 // changedNamespace returns a namespace whose settings in the cluster have changed since a pipeline was rendered, or
 // "" if none has.
-func (b *Builder) changedNamespace(p *v1alpha1.RenderPipeline, seen map[string]string) string {
+func (s PolicySource) changedNamespace(p *v1alpha1.RenderPipeline, seen map[string]string) string {
 	if len(seen) == 0 {
 		return ""
 	}
-	all := b.currentCompletedPolicies(p)
+	all := s.currentCompletedPolicies(p)
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		if namespaceDigest(all, name) != seen[name] {
 			return name
@@ -167,7 +167,7 @@ func namespaceDigest(all []*mesh.Completed, name string) string {
 
 // recordPolicySnapshots records what was read of the cluster, and replaces the full state in the request by it, so that
 // rendering the request again yields the same result.
-func (b *Builder) recordPolicySnapshots(built *Built, completed []completedPolicy) error {
+func recordPolicySnapshots(built *Built, completed []completedPolicy) error {
 	if len(completed) == 0 {
 		return nil
 	}

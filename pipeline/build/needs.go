@@ -29,8 +29,8 @@ func (b *Builder) checkNeeds(p *v1alpha1.RenderPipeline, state *status.State, sn
 		return "a run was cut off while it published", true, nil
 	case seen.Request != b.RequestDigest(p):
 		return "the pipeline, a policy or Prerig has changed", true, nil
-	case b.changedNamespace(p, seen.Namespaces) != "":
-		return "namespace " + b.changedNamespace(p, seen.Namespaces) + " of the cluster has changed", true, nil
+	case b.PolicySource().changedNamespace(p, seen.Namespaces) != "":
+		return "namespace " + b.PolicySource().changedNamespace(p, seen.Namespaces) + " of the cluster has changed", true, nil
 	case seen.Outcome == status.Failed && (seen.Stage != status.StageBuild && seen.Stage != status.StageGate || state.Retrying()):
 		return "the last run did not finish", true, nil
 	case anyRecordsRevisions(p) && seen.Revision != snapshot.Revision:

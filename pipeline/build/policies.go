@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	api "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
@@ -35,9 +36,19 @@ type policyVersions interface {
 	PolicyVersion(namespace, name string) queue.ObjectVersion
 }
 
-// PolicyVersions returns those of the policies of a pipeline that are objects, by NAMESPACE/NAME.
-func (b *Builder) PolicyVersions(p *v1alpha1.RenderPipeline) map[string]queue.ObjectVersion {
-	objects, ok := b.Objects.(policyVersions)
+// PolicySource finds the policies of pipelines that are not in their sources.
+type PolicySource struct {
+	directory string
+	objects   PolicyObjects
+	cluster   PolicyCompleter
+}
+
+// PolicySource returns the source of the builder's policies.
+func (b *Builder) PolicySource() PolicySource { return PolicySource{b.Policies, b.Objects, b.Cluster} }
+
+// Versions returns those of the policies of a pipeline that are objects, by NAMESPACE/NAME.
+func (s PolicySource) Versions(p *v1alpha1.RenderPipeline) map[string]queue.ObjectVersion {
+	objects, ok := s.objects.(policyVersions)
 	if !ok {
 		return nil
 	}
@@ -54,10 +65,10 @@ func (b *Builder) PolicyVersions(p *v1alpha1.RenderPipeline) map[string]queue.Ob
 	return out
 }
 
-// OlderPolicy returns a policy of a pipeline that this process knows only at an older version than specified, or ""
+// Older returns a policy of a pipeline that this process knows only at an older version than specified, or ""
 // if none exists. A policy that is unknown may have been deleted.
-func (b *Builder) OlderPolicy(p *v1alpha1.RenderPipeline, versions map[string]queue.ObjectVersion) string {
-	for name, known := range b.PolicyVersions(p) {
+func (s PolicySource) Older(p *v1alpha1.RenderPipeline, versions map[string]queue.ObjectVersion) string {
+	for name, known := range s.Versions(p) {
 		if known.IsOlder(versions[name]) {
 			return name
 		}
@@ -66,18 +77,18 @@ func (b *Builder) OlderPolicy(p *v1alpha1.RenderPipeline, versions map[string]qu
 }
 
 // readObject reads a policy that is an object of the cluster.
-func (b *Builder) readObject(namespace, name string) ([]byte, error) {
-	if b.Objects == nil {
+func (s PolicySource) readObject(namespace, name string) ([]byte, error) {
+	if s.objects == nil {
 		return nil, fmt.Errorf("policy %s is named as an object of a cluster, and no cluster is configured (kubernetes.pipelines)", name)
 	}
-	return b.Objects.Policy(namespace, name)
+	return s.objects.Policy(namespace, name)
 }
 
 // readPolicy reads what one reference of a pipeline in a namespace names.
-func (b *Builder) readPolicy(namespace string, ref v1alpha1.PolicyRef, view *tree.View) ([]render.Policy, error) {
+func (s PolicySource) readPolicy(namespace string, ref v1alpha1.PolicyRef, view *tree.View) ([]render.Policy, error) {
 	switch {
 	case ref.Name != "":
-		text, err := b.readObject(namespace, ref.Name)
+		text, err := s.readObject(namespace, ref.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +100,11 @@ func (b *Builder) readPolicy(namespace string, ref v1alpha1.PolicyRef, view *tre
 		}
 		return []render.Policy{{Origin: "built-in " + ref.BuiltIn, YAML: string(text)}}, nil
 	case ref.File != "":
-		text, err := b.readFile(ref.File)
+		text, err := s.readFile(ref.File)
 		if err != nil {
 			return nil, err
 		}
-		return b.parsePolicyFile(ref.File, text)
+		return parsePolicyFile(ref.File, text)
 	default:
 		text, err := view.Read(ref.Path)
 		if err != nil {
@@ -122,7 +133,7 @@ func (b *Builder) ReadPolicies(namespace string, ref v1alpha1.PolicyRef) ([]*api
 	if ref.Path != "" {
 		return nil, fmt.Errorf("policy %s is in the source", ref.Path)
 	}
-	read, err := b.readPolicy(namespace, ref, nil)
+	read, err := b.PolicySource().readPolicy(namespace, ref, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +152,11 @@ func (b *Builder) ReadPolicies(namespace string, ref v1alpha1.PolicyRef) ([]*api
 const maxPolicy = 16 << 20
 
 // readFile reads a file of the daemon's own directory, and none outside of it.
-func (b *Builder) readFile(name string) ([]byte, error) {
-	if b.Policies == "" {
+func (s PolicySource) readFile(name string) ([]byte, error) {
+	if s.directory == "" {
 		return nil, errors.New("no directory of policies is configured")
 	}
-	root, err := os.OpenRoot(b.Policies)
+	root, err := os.OpenRoot(s.directory)
 	if err != nil {
 		return nil, errors.New("the directory of policies cannot be opened; is it there? --policies or the configuration names it")
 	}
@@ -159,7 +170,7 @@ func (b *Builder) readFile(name string) ([]byte, error) {
 
 // parsePolicyFile parses the InjectionPolicies in a file of the daemon's own. A file with other content may have
 // been named in order to read it, so errors do not reveal its content.
-func (b *Builder) parsePolicyFile(name string, text []byte) ([]render.Policy, error) {
+func parsePolicyFile(name string, text []byte) ([]render.Policy, error) {
 	origin := "policy file " + name
 	file, err := manifest.Parse(origin, text)
 	if err != nil {
@@ -217,34 +228,41 @@ func (b *Builder) RequestDigest(p *v1alpha1.RenderPipeline) string {
 	for _, pattern := range b.Bases {
 		fmt.Fprintf(h, "\nbases %q", pattern.String())
 	}
+	from := b.PolicySource()
 	for _, ref := range p.Spec.Policies {
 		switch {
 		case ref.BuiltIn != "":
-			fmt.Fprintf(h, "\nbuilt-in %s", b.builtIn(ref.BuiltIn))
+			fmt.Fprintf(h, "\nbuilt-in %s", b.digests.of(ref.BuiltIn))
 		case ref.File != "":
-			content, err := b.readFile(ref.File)
+			content, err := from.readFile(ref.File)
 			fmt.Fprintf(h, "\nfile %x %t", sha256.Sum256(content), err == nil)
-			b.writeCompleted(h, p.Metadata.Namespace, ref, content)
+			from.writeCompleted(h, p.Metadata.Namespace, ref, content)
 		case ref.Name != "":
-			content, err := b.readObject(p.Metadata.Namespace, ref.Name)
+			content, err := from.readObject(p.Metadata.Namespace, ref.Name)
 			fmt.Fprintf(h, "\nobject %x %t", sha256.Sum256(content), err == nil)
-			b.writeCompleted(h, p.Metadata.Namespace, ref, content)
+			from.writeCompleted(h, p.Metadata.Namespace, ref, content)
 		}
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-func (b *Builder) builtIn(name string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if known, ok := b.digests[name]; ok {
+// builtInDigests computes the digest of each built-in policy once.
+type builtInDigests struct {
+	mu    sync.Mutex
+	known map[string]string
+}
+
+func (d *builtInDigests) of(name string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known, ok := d.known[name]; ok {
 		return known
 	}
 	text, _ := policies.Get(name)
 	sum := sha256.Sum256(text)
-	if b.digests == nil {
-		b.digests = map[string]string{}
+	if d.known == nil {
+		d.known = map[string]string{}
 	}
-	b.digests[name] = hex.EncodeToString(sum[:])
-	return b.digests[name]
+	d.known[name] = hex.EncodeToString(sum[:])
+	return d.known[name]
 }

@@ -42,16 +42,16 @@ func repositoriesOf(p *v1alpha1.RenderPipeline) []render.Repository {
 }
 
 // renderWithCharts renders, and again with the charts that releases turn out to need. Each is fetched before the render that uses it.
-func (b *Builder) renderWithCharts(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request) (*render.Response, error) {
+func (b *Builder) renderWithCharts(ctx context.Context, p *v1alpha1.RenderPipeline, charts *chartFetch) (*render.Response, error) {
 	for range maxChartRounds {
-		response, err := b.renderFromRemembered(ctx, p, files, *request)
+		response, err := b.renderFromRemembered(ctx, p, charts.files, *charts.request)
 		if err != nil || len(response.Wanted) == 0 {
 			return response, err
 		}
-		if len(response.Wanted)+len(request.Charts) > maxChartsWanted {
+		if len(response.Wanted)+len(charts.request.Charts) > maxChartsWanted {
 			return nil, &tree.LimitError{What: "the number of charts of releases", Limit: maxChartsWanted}
 		}
-		if files, err = b.fetchRequestedCharts(ctx, p, view, files, request, response.Wanted); err != nil {
+		if err := charts.add(ctx, response.Wanted); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +66,7 @@ func (b *Builder) FindCharts(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 		return nil, err
 	}
 	view := tree.NewView(root, limits.Read)
-	request := b.newRequest(p, limits)
+	request := newRequest(p, limits, b.Alone)
 	if request.Releases == nil {
 		return reference.FindCharts(ctx, view, request)
 	}
@@ -79,16 +79,17 @@ func (b *Builder) FindCharts(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 		return nil, err
 	}
 	request.Discover = true
+	charts := &chartFetch{charts: b.Charts, p: p, view: view, request: &request, files: files}
 	wanted := found
 	for round := range maxChartRounds {
 		before := len(request.Charts)
-		if files, err = b.fetchLocked(ctx, p, view, files, &request, wanted); err != nil {
+		if err := charts.addLocked(ctx, wanted); err != nil {
 			return nil, err
 		}
 		if round > 0 && len(request.Charts) == before {
 			break
 		}
-		response, err := b.Renderer.Render(ctx, files, request)
+		response, err := b.Renderer.Render(ctx, charts.files, request)
 		if err != nil {
 			return nil, err
 		}
@@ -97,18 +98,18 @@ func (b *Builder) FindCharts(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 	return found, nil
 }
 
-// fetchLocked fetches those of the charts that are locked.
-func (b *Builder) fetchLocked(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request, wanted []render.ChartReference) (tree.Reader, error) {
-	content, err := view.Read(p.Spec.Build.ChartLock)
+// addLocked adds those of the charts that are locked.
+func (f *chartFetch) addLocked(ctx context.Context, wanted []render.ChartReference) error {
+	content, err := f.view.Read(f.p.Spec.Build.ChartLock)
 	if errors.Is(err, fs.ErrNotExist) {
-		return files, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	lock, err := v1alpha1.ParseChartLock(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.Spec.Build.ChartLock, err)
+		return fmt.Errorf("%s: %w", f.p.Spec.Build.ChartLock, err)
 	}
 	var locked []render.ChartReference
 	for _, one := range wanted {
@@ -116,5 +117,5 @@ func (b *Builder) fetchLocked(ctx context.Context, p *v1alpha1.RenderPipeline, v
 			locked = append(locked, one)
 		}
 	}
-	return b.fetchRequestedCharts(ctx, p, view, files, request, locked)
+	return f.add(ctx, locked)
 }

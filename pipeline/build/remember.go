@@ -40,7 +40,7 @@ func (b *Builder) renderFromRemembered(ctx context.Context, p *v1alpha1.RenderPi
 		return b.Renderer.Render(ctx, files, request)
 	}
 	asked := newAskedFiles(files)
-	variant, known := b.findBuilt(slot, asked)
+	variant, known := b.Cache.findBuilt(slot, asked)
 	if b.Cache.Observe != nil {
 		b.Cache.Observe(known != nil)
 	}
@@ -64,7 +64,7 @@ func (b *Builder) renderFromRemembered(ctx context.Context, p *v1alpha1.RenderPi
 		}
 	}
 	if response.Built != nil && known == nil {
-		b.rememberBuild(slot, asked.recordedQuestions(), response.Built)
+		b.Cache.rememberBuild(slot, asked.recordedQuestions(), response.Built)
 	}
 	response.Built = nil
 	return response, nil
@@ -105,16 +105,16 @@ type remembered struct {
 }
 
 // findBuilt looks for a build that would read what these files hold.
-func (b *Builder) findBuilt(slot string, files *askedFiles) (variant string, known *render.Built) {
-	for _, variant := range b.Cache.Store.Variants(slot) {
-		content, ok := b.Cache.Store.Read(slot, variant)
+func (c *Cache) findBuilt(slot string, files *askedFiles) (variant string, known *render.Built) {
+	for _, variant := range c.Store.Variants(slot) {
+		content, ok := c.Store.Read(slot, variant)
 		if !ok {
 			continue
 		}
 		head, rest, _ := bytes.Cut(content, []byte("\n"))
 		var kept remembered
 		if json.Unmarshal(head, &kept) != nil || answersDigest(kept.Questions) != variant || len(kept.Questions) == 0 {
-			b.Cache.Store.Remove(slot, variant)
+			c.Store.Remove(slot, variant)
 			continue
 		}
 		if !files.answersUnchanged(kept.Questions) {
@@ -123,20 +123,20 @@ func (b *Builder) findBuilt(slot string, files *askedFiles) (variant string, kno
 		if built, err := render.DecodeBuilt(rest); err == nil {
 			return variant, built
 		}
-		b.Cache.Store.Remove(slot, variant)
+		c.Store.Remove(slot, variant)
 	}
 	return "", nil
 }
 
 // rememberBuild remembers a build.
-func (b *Builder) rememberBuild(slot string, questions []question, built *render.Built) {
+func (c *Cache) rememberBuild(slot string, questions []question, built *render.Built) {
 	head, err := json.Marshal(remembered{questions})
 	if err != nil {
 		panic(err) // it is plain data
 	}
 	timeless := render.Built{Response: withoutTimes(built.Response), Items: built.Items}
 	if content, err := timeless.Encode(); err == nil && len(questions) > 0 {
-		b.Cache.Store.Write(slot, answersDigest(questions), bytes.Join([][]byte{head, content}, []byte("\n")))
+		c.Store.Write(slot, answersDigest(questions), bytes.Join([][]byte{head, content}, []byte("\n")))
 	}
 }
 

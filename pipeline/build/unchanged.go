@@ -119,7 +119,7 @@ func (l *UnchangedCheck) policyDigests(e catalog.Entry) string {
 		}
 		sum, ok := l.policies[policy]
 		if !ok {
-			sum = l.builder.policyDigest(policy)
+			sum = l.builder.PolicySource().digest(policy)
 			l.policies[policy] = sum
 		}
 		all.WriteString(sum)
@@ -127,15 +127,15 @@ func (l *UnchangedCheck) policyDigests(e catalog.Entry) string {
 	return all.String()
 }
 
-// policyDigest returns a digest of a policy as it is now.
-func (b *Builder) policyDigest(policy outsidePolicy) string {
-	read := func() ([]byte, error) { return b.readFile(policy.file) }
+// digest returns a digest of a policy as it is now.
+func (s PolicySource) digest(policy outsidePolicy) string {
+	read := func() ([]byte, error) { return s.readFile(policy.file) }
 	if policy.name != "" {
-		read = func() ([]byte, error) { return b.readObject(policy.namespace, policy.name) }
+		read = func() ([]byte, error) { return s.readObject(policy.namespace, policy.name) }
 	}
 	content, err := read()
 	sum := fmt.Sprintf("%x %t", sha256.Sum256(content), err == nil)
-	completed, failed := b.completeAll(policy.namespace, v1alpha1.PolicyRef{File: policy.file, Name: policy.name}, content)
+	completed, failed := s.completeAll(policy.namespace, v1alpha1.PolicyRef{File: policy.file, Name: policy.name}, content)
 	for _, one := range completed {
 		if one != nil {
 			sum += " " + one.Digest
@@ -162,7 +162,7 @@ func (l *UnchangedCheck) Unneeded() *Unneeded {
 // false if it may hold for none of them.
 func (u *Unneeded) Touched(b *Builder, snapshot *source.Snapshot) (pipelines []string, ok bool) {
 	for policy, sum := range u.policies {
-		if b.policyDigest(policy) != sum {
+		if b.PolicySource().digest(policy) != sum {
 			return nil, false
 		}
 	}

@@ -104,7 +104,7 @@ func (c *cluster) followMesh(
 	group.Go(func() error {
 		c.mesh.Run(ctx, func() {
 			reporter.LookAtPolicies()
-			using := pipelinesWhere(p.catalog, func(one *v1alpha1.RenderPipeline) bool { return p.builder.ClusterDigest(one) != "" })
+			using := pipelinesWhere(p.catalog, func(one *v1alpha1.RenderPipeline) bool { return p.builder.PolicySource().ClusterDigest(one) != "" })
 			if len(using) > 0 {
 				go planned.planUntilAccepted(ctx, using, newCause("cluster changed"))
 			}

@@ -64,7 +64,7 @@ func (s *sourcePlan) planEntries(ctx context.Context, entries []catalog.Entry, r
 			continue
 		}
 		s.p.Log.Debug("to run", "id", s.cause.ID, "pipeline", e.Key, "because", reason)
-		job.Policies, job.Cluster = s.p.Builder.PolicyVersions(e.Pipeline), s.p.Builder.ClusterDigest(e.Pipeline)
+		job.Policies, job.Cluster = s.p.Builder.PolicySource().Versions(e.Pipeline), s.p.Builder.PolicySource().ClusterDigest(e.Pipeline)
 		// A run that is under way may see a newer revision than this, and publish it before it is killed.
 		if !s.pending[e.Key] && rendered[i] != nil {
 			job.Revision, job.Resolved, job.Rendered = s.snapshot.Revision, s.resolved, rendered[i].Seen.Resolved

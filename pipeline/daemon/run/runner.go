@@ -212,9 +212,9 @@ func (r *Runner) checkObject(ctx context.Context, entry catalog.Entry) error {
 // policy than this process knows. Once the cluster can be read, and some time has passed, the known policy is
 // accepted, as after the restore of a backup of etcd.
 func (r *Runner) checkPolicies(entry catalog.Entry, job queue.Job, state *status.State) error {
-	older, bounded := r.Builder.OlderPolicy(entry.Pipeline, state.Seen.Policies), false
+	older, bounded := r.Builder.PolicySource().Older(entry.Pipeline, state.Seen.Policies), false
 	if from, ok := r.Catalog.StatusOf(entry.Key); older == "" || !ok || from.Error == "" {
-		older, bounded = cmp.Or(older, r.Builder.OlderPolicy(entry.Pipeline, job.Policies)), true
+		older, bounded = cmp.Or(older, r.Builder.PolicySource().Older(entry.Pipeline, job.Policies)), true
 	}
 	if older == "" || bounded && timeSinceRequest(job) >= unknownFor {
 		return nil
@@ -231,7 +231,7 @@ func (r *Runner) checkCluster(p *v1alpha1.RenderPipeline, job queue.Job) error {
 	if job.Cluster == "" {
 		return nil
 	}
-	digest, stale := r.Builder.ClusterState(p)
+	digest, stale := r.Builder.PolicySource().ClusterState(p)
 	wait, after := unknownFor, time.Second
 	if stale {
 		wait, after = staleFor, 10*time.Second
