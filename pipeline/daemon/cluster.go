@@ -70,7 +70,7 @@ func newSecrets(c *config.Config, from *cluster, pipelines **catalog.Catalog) se
 	}
 	return kubernetes.Secrets{
 		Client: from.client, Otherwise: dir, RequireHosts: c.RequireSecretHosts,
-		FromCluster: func(namespace string) bool { return *pipelines != nil && (*pipelines).FromCluster(namespace) },
+		FromCluster: func(namespace string) bool { return *pipelines != nil && (*pipelines).TellsAll(namespace+"/") },
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"path"
 	"path/filepath"
-	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -85,17 +84,14 @@ func (e Entry) resolveSourceDirectory(src v1alpha1.Source, dir string) v1alpha1.
 
 // Catalog is the pipelines of directories and Git repositories. It is safe for concurrent use.
 type Catalog struct {
-	origins []*origin
+	Pipelines
+	origins origins
 	log     *slog.Logger
 
 	rules  Rules
 	rescan time.Duration // rescan, except in tests
 
 	merging sync.Mutex // serializes merges of read entries
-	mu      sync.RWMutex
-	entries map[string]Entry
-	keys    []string
-	index   *changeIndex
 
 	listeners []func(changed []string)
 }
@@ -137,40 +133,6 @@ func (c *Catalog) notifyChanged(changed []string) {
 	}
 }
 
-// Get returns one entry.
-func (c *Catalog) Get(key string) (Entry, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	e, ok := c.entries[key]
-	return e, ok
-}
-
-// GetAll returns the entries of keys, in their order, and the keys without one.
-func (c *Catalog) GetAll(keys []string) (found []Entry, gone []string) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	found = make([]Entry, 0, len(keys))
-	for _, key := range keys {
-		if e, ok := c.entries[key]; ok {
-			found = append(found, e)
-		} else {
-			gone = append(gone, key)
-		}
-	}
-	return found, gone
-}
-
-// All returns every entry, sorted by key.
-func (c *Catalog) All() []Entry {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	out := make([]Entry, 0, len(c.keys))
-	for _, key := range c.keys {
-		out = append(out, c.entries[key])
-	}
-	return out
-}
-
 // replaceEntries replaces the known entries of an origin with those just read, and returns all keys that changed.
 func (c *Catalog) replaceEntries(from *origin, read []Entry, revision string) []string {
 	c.merging.Lock()
@@ -180,7 +142,7 @@ func (c *Catalog) replaceEntries(from *origin, read []Entry, revision string) []
 	before := c.entries
 	c.mu.RUnlock()
 	entries := map[string]Entry{}
-	for _, e := range c.rules.rejectBrokenEntries(c.readEntries(), before, c.isUnread) {
+	for _, e := range c.rules.rejectBrokenEntries(c.origins.readEntries(), before, c.origins.isUnread) {
 		if other, ok := entries[e.Key]; ok {
 			e.Err = fmt.Errorf("reading %s: the pipeline %s is in %s already", e.File, e.Key, other.File)
 			e.Pipeline, e.Key = nil, e.File+"#"+e.Key
@@ -261,28 +223,4 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// Overlapping calls f for the places of other pipelines that can have files in common with an entry of spec.publish of one.
-func (c *Catalog) Overlapping(pipeline string, to v1alpha1.Publish, f func(other string, at v1alpha1.Publish)) {
-	for _, e := range c.All() {
-		if e.Pipeline == nil || e.Key == pipeline {
-			continue
-		}
-		for _, at := range e.Pipeline.Spec.Publish {
-			if to.Overlaps(at) {
-				f(e.Key, at)
-			}
-		}
-	}
-}
-
-// Successors returns the pipelines that publish to places of a removed pipeline: it may have been renamed.
-func (c *Catalog) Successors(pipeline string, places []v1alpha1.Publish) []string {
-	var out []string
-	for _, to := range places {
-		c.Overlapping(pipeline, to, func(other string, _ v1alpha1.Publish) { out = append(out, other) })
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }

@@ -5,7 +5,6 @@ package catalog
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -133,14 +132,6 @@ func (x *changeIndex) addSource(key string, source v1alpha1.Source, flux string)
 	x.kind[kind] = append(x.kind[kind], w)
 }
 
-// Match returns the keys of the pipelines that the changes could touch, sorted. The caller must not change them.
-func (c *Catalog) Match(changes []event.Change) []string {
-	c.mu.RLock()
-	x := c.index
-	c.mu.RUnlock()
-	return x.matchChanges(changes)
-}
-
 // maxMatched bounds what is remembered of changes, in keys.
 const maxMatched = 1 << 16
 
@@ -187,19 +178,6 @@ func withoutCommits(changes []event.Change) []event.Change {
 	return out
 }
 
-// MatchProposed returns the keys of the pipelines whose pull requests go to, or are from, a branch that has moved or was deleted, and of
-// those whose pull request was closed, merged or opened again, sorted.
-func (c *Catalog) MatchProposed(changes []event.Change) []string {
-	c.mu.RLock()
-	x := c.index
-	c.mu.RUnlock()
-	found := map[string]bool{}
-	for _, change := range changes {
-		x.matchProposed(change, func(key string) { found[key] = true })
-	}
-	return slices.Sorted(maps.Keys(found))
-}
-
 func (x *changeIndex) matchProposed(change event.Change, found func(key string)) {
 	var urls []string
 	ref := ""
@@ -225,9 +203,7 @@ func (x *changeIndex) matchProposed(change event.Change, found func(key string))
 
 // originsForChanges returns the repositories of pipelines that the changes could touch.
 func (c *Catalog) originsForChanges(changes []event.Change) (out []*origin) {
-	c.mu.RLock()
-	x := c.index
-	c.mu.RUnlock()
+	x := c.currentIndex()
 	found := map[string]bool{}
 	for _, change := range changes {
 		x.matchChange(change, func(key string) { found[key] = true })
@@ -245,9 +221,7 @@ func (c *Catalog) Concerns(changes []event.Change) bool { return len(c.originsFo
 
 // Watches reports whether any pipeline, or a repository of the pipelines themselves, could be touched.
 func (c *Catalog) Watches(changes []event.Change) bool {
-	c.mu.RLock()
-	x := c.index
-	c.mu.RUnlock()
+	x := c.currentIndex()
 	any := false
 	for _, change := range changes {
 		x.matchChange(change, func(string) { any = true })

@@ -153,7 +153,7 @@ func (c *Catalog) LastWordOf(key string) (word LastWord, ok bool) {
 }
 
 // TellsAll reports whether a pipeline of this name would be an object of a cluster: an API server that answers knows all of them, while
-// an empty directory may not have been mounted.
+// an empty directory may not have been mounted. Of a namespace, the key ends with a slash.
 func (c *Catalog) TellsAll(key string) bool {
 	for _, o := range c.origins {
 		if len(c.origins) == 1 || o.mayHave(key) {
@@ -162,6 +162,3 @@ func (c *Catalog) TellsAll(key string) bool {
 	}
 	return false
 }
-
-// FromCluster reports whether pipelines of a namespace are objects of a cluster.
-func (c *Catalog) FromCluster(namespace string) bool { return c.TellsAll(namespace + "/") }

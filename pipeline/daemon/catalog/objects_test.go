@@ -66,7 +66,7 @@ func TestObjectsOfACluster(t *testing.T) {
 	if e.Err == nil || e.Opaque || !strings.Contains(e.Err.Error(), "spec.build.limits.memory") || strings.Contains(e.Err.Error(), "line 1") {
 		t.Errorf("an invalid object has the error %v", e.Err)
 	}
-	if !c.IsDeleted("shop/old") || c.IsDeleted("shop/web") || !c.TellsAll("shop/web") || !c.FromCluster("shop") {
+	if !c.IsDeleted("shop/old") || c.IsDeleted("shop/web") || !c.TellsAll("shop/web") || !c.TellsAll("shop/") {
 		t.Error("the catalog does not know what is in the cluster")
 	}
 	o.all["shop/odd"] = strings.Replace(objectSpec, "rendered", "odd", 1)

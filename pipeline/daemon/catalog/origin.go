@@ -64,7 +64,7 @@ func OpenAll(ctx context.Context, from []Origin, worker bool, log *slog.Logger, 
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &Catalog{log: log, rescan: rescan, entries: map[string]Entry{}}
+	c := &Catalog{log: log, rescan: rescan, Pipelines: Pipelines{entries: map[string]Entry{}}}
 	for _, option := range options {
 		option(c)
 	}
@@ -172,17 +172,20 @@ func (o *origin) entriesWithTenants() []Entry {
 	return out
 }
 
+// origins are the places that pipelines are read from.
+type origins []*origin
+
 // readEntries returns what was read of all origins.
-func (c *Catalog) readEntries() (out []Entry) {
-	for _, o := range c.origins {
+func (all origins) readEntries() (out []Entry) {
+	for _, o := range all {
 		out = append(out, o.entriesWithTenants()...)
 	}
 	return out
 }
 
 // isUnread reports whether a pipeline of this name can be in an origin that could not be read since this process has started.
-func (c *Catalog) isUnread(pipeline string) bool {
-	return slices.ContainsFunc(c.origins, func(o *origin) bool { return !o.known && o.mayHave(pipeline) })
+func (all origins) isUnread(pipeline string) bool {
+	return slices.ContainsFunc(all, func(o *origin) bool { return !o.known && o.mayHave(pipeline) })
 }
 
 func (o *origin) status() Status {

@@ -4,9 +4,6 @@
 package catalog
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/event"
 	"github.com/prerig/prerig/pipeline/source/giturl"
@@ -37,14 +34,4 @@ func (x *changeIndex) matchPull(change event.Change, found func(key string)) {
 			found(w.key)
 		}
 	}
-}
-
-// MatchPull returns the keys of the pipelines that preview pull requests to a repository, sorted.
-func (c *Catalog) MatchPull(pull *event.PullChange) []string {
-	c.mu.RLock()
-	x := c.index
-	c.mu.RUnlock()
-	found := map[string]bool{}
-	x.matchPull(event.Change{Pull: pull}, func(key string) { found[key] = true })
-	return slices.Sorted(maps.Keys(found))
 }

@@ -118,18 +118,12 @@ func (c *Catalog) MayHold(e Entry, pipeline string) bool {
 	switch {
 	case e.isObject():
 		return e.File == pipeline
-	case c.TenantOf(pipeline) == "":
+	case c.TenantOfNamespace(v1alpha1.NamespaceOf(pipeline)) == "":
 		return true
 	case len(e.Tenant) > 0:
 		return slices.Contains(e.Tenant, v1alpha1.NamespaceOf(pipeline))
 	}
 	return len(c.origins) == 1 || e.origin.mayHave(pipeline)
-}
-
-// TenantOf returns the name and directory of the tenant that owns a pipeline, by the pipeline's name; "" if none
-// does.
-func (c *Catalog) TenantOf(pipeline string) string {
-	return c.TenantOfNamespace(v1alpha1.NamespaceOf(pipeline))
 }
 
 // TenantOfNamespace returns the name and directory of the first tenant that may have pipelines in a namespace; ""

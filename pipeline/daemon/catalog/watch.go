@@ -38,7 +38,7 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 	for _, dir := range further {
 		seen[dir] = watchTree(w, dir)
 	}
-	c.watchDirectories(w)
+	c.origins.watchDirectories(w)
 	timer := time.NewTimer(c.rescan)
 	defer timer.Stop()
 	var since time.Time // of the first sign that was not followed yet
@@ -60,7 +60,7 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 			c.log.Warn("watching for changes of pipelines", "error", err)
 		case <-timer.C:
 			since = time.Time{}
-			c.watchDirectories(w)
+			c.origins.watchDirectories(w)
 			if _, err := c.Reload(); err != nil {
 				c.log.Error("the pipelines cannot be read; the known ones stay", "error", err)
 			}
@@ -78,8 +78,8 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 }
 
 // watchDirectories has the directories watched that pipelines are read from.
-func (c *Catalog) watchDirectories(w *fsnotify.Watcher) {
-	for _, o := range c.origins {
+func (all origins) watchDirectories(w *fsnotify.Watcher) {
+	for _, o := range all {
 		if o.dir != "" {
 			watchTree(w, o.dir)
 		}

@@ -60,7 +60,7 @@ const atLeast = 4
 type group struct{ tenant, namespace string }
 
 func (k *Keeper) groupOf(name string) group {
-	tenant := k.Catalog.TenantOf(name)
+	tenant := k.Catalog.TenantOfNamespace(v1alpha1.NamespaceOf(name))
 	if tenant == "" && k.Catalog.TellsAll(name) {
 		return group{namespace: v1alpha1.NamespaceOf(name)}
 	}
