@@ -59,7 +59,7 @@ func (e *askError) Unwrap() error { return e.err }
 func (p *Promoter) withMemberCredentials(ctx context.Context, g *group, do func(a asker) error) error {
 	askers := g.onePerCredentials()
 	tryOf := func(a asker) string { return "credentials " + g.key + " " + a.pipeline }
-	due := slices.DeleteFunc(slices.Clone(askers), func(a asker) bool { return !p.isDue(tryOf(a)) })
+	due := slices.DeleteFunc(slices.Clone(askers), func(a asker) bool { return !p.retries.isDue(tryOf(a), p.now()) })
 	if len(due) == 0 {
 		due = askers
 	}
@@ -67,7 +67,7 @@ func (p *Promoter) withMemberCredentials(ctx context.Context, g *group, do func(
 	for _, a := range due {
 		err := do(a)
 		if err == nil {
-			p.forgetTry(tryOf(a))
+			p.retries.forget(tryOf(a))
 			return nil
 		}
 		if first == nil {
@@ -77,7 +77,7 @@ func (p *Promoter) withMemberCredentials(ctx context.Context, g *group, do func(
 			return &askError{a.pipeline, err}
 		}
 		if len(askers) > 1 {
-			p.recordAttempt(tryOf(a), err)
+			p.retries.record(tryOf(a), p.now(), err)
 			p.Log.Warn("the credentials of a pipeline do not suffice for its group, and those of others are tried", "pipeline", a.pipeline, "head", g.head, "error", err)
 		}
 	}

@@ -57,7 +57,7 @@ func TestARefusedRollbackEndsAHoldThatIsNotKnownYet(t *testing.T) {
 	case <-time.After(3 * time.Minute):
 		t.Fatal("nothing is known of another hold")
 	}
-	done, err := p.executeRollback(t.Context(), r)
+	done, err := p.rollbacks().execute(t.Context(), r)
 	if err != nil || done.State != status.RollbackRefused || done.Message != "it was promoted" {
 		t.Fatalf("got %+v, %v", done, err)
 	}
@@ -72,7 +72,7 @@ func TestARefusedRollbackEndsAHoldThatIsNotKnownYet(t *testing.T) {
 // TestAHoldOfARefusedRollbackEndsAfterACrash dies between the hold and its end.
 func TestAHoldOfARefusedRollbackEndsAfterACrash(t *testing.T) {
 	p := newPromoter(t, "groupBy: Label, label: wave", map[string]string{"a": "x"})
-	if err := p.holdRollbackPipelines(t.Context(), askedFor(t, p, "a")); err != nil {
+	if err := p.rollbacks().holdPipelines(t.Context(), askedFor(t, p, "a")); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Store.Sync(t.Context()); err != nil || !errors.Is(p.Store.CheckHold("a"), status.ErrOnHold) {

@@ -40,7 +40,7 @@ func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token st
 		}
 		done.Groups = append(done.Groups, g.head)
 	}
-	p.forgetTries()
+	p.retries.forgetAll(p.now())
 	p.Wake()
 	return done, nil
 }

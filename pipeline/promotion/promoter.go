@@ -30,16 +30,7 @@ type Promoter struct {
 	once sync.Once
 	wake chan struct{}
 
-	mu    sync.Mutex
-	tries map[string]retry
-	seen  map[string]string // signatures of units when they were looked at last
-}
-
-// retry is when something that failed is tried again.
-type retry struct {
-	failures int
-	after    time.Time
-	named    time.Time // the host does not want to be asked before; zero if it did not specify a time
+	retries retries
 }
 
 func (p *Promoter) now() time.Time {
@@ -83,18 +74,19 @@ func (p *Promoter) Run(ctx context.Context) {
 
 // FinishRollbacks continues rollbacks that were interrupted or wait.
 func (p *Promoter) FinishRollbacks(ctx context.Context) {
+	work := p.rollbacks()
 	for _, r := range p.Store.Rollbacks() {
-		ended := r.Ended()
+		ended, what := r.Ended(), "rollback "+r.ID
 		if ended && p.now().Sub(r.At) > keepRollbacks {
 			_ = p.Store.ForgetRollback(ctx, r.ID) // a leftover only occupies space
 		}
-		if ended && !p.leavesStaleHold(r) || !p.isDue("rollback "+r.ID) {
+		if ended && !work.leavesStaleHold(r) || !p.retries.isDue(what, p.now()) {
 			continue
 		}
-		err := p.finishRollback(ctx, r.ID)
+		err := work.finish(ctx, r.ID)
 		if err != nil && ctx.Err() == nil {
 			p.Log.Warn("a rollback is tried again", "commit", r.Commit, "target", r.Target, "error", err)
 		}
-		p.recordAttempt("rollback "+r.ID, err)
+		p.retries.record(what, p.now(), err)
 	}
 }

@@ -4,6 +4,7 @@
 package promotion
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/internal/process/backoff"
@@ -17,45 +18,59 @@ const (
 	retryFirst, retryLongest = 5 * time.Second, 15 * time.Minute
 )
 
+// retry is when something that failed is tried again.
+type retry struct {
+	failures int
+	after    time.Time
+	named    time.Time // the host does not want to be asked before; zero if it did not specify a time
+}
+
+// retries decides when something is tried, and again after it failed. The zero value has tried nothing. It is safe for
+// concurrent use.
+type retries struct {
+	mu    sync.Mutex
+	tries map[string]retry
+	seen  map[string]string // signatures of units when they were looked at last
+}
+
 // isDue reports whether it is time to try something.
-func (p *Promoter) isDue(what string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.now().Before(p.tries[what].after)
+func (r *retries) isDue(what string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !now.Before(r.tries[what].after)
 }
 
 // isDueFor is isDue for what is also due when what is known of it has changed, unless the last try failed.
-func (p *Promoter) isDueFor(what, signature string) bool {
-	due := p.isDue(what)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.seen == nil {
-		p.seen = map[string]string{}
+func (r *retries) isDueFor(what, signature string, now time.Time) bool {
+	due := r.isDue(what, now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen = map[string]string{}
 	}
-	if !due && (p.seen[what] == signature || p.tries[what].failures > 0) {
+	if !due && (r.seen[what] == signature || r.tries[what].failures > 0) {
 		return false
 	}
-	p.seen[what] = signature
+	r.seen[what] = signature
 	return true
 }
 
-// recordAttempt notes how a try ended, so that the next one comes later the more have failed, and not before a host
+// record notes how a try ended, so that the next one comes later the more have failed, and not before a host
 // wants to be asked again.
-func (p *Promoter) recordAttempt(what string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tries == nil {
-		p.tries = map[string]retry{}
+func (r *retries) record(what string, now time.Time, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tries == nil {
+		r.tries = map[string]retry{}
 	}
-	now := p.now()
-	for old, t := range p.tries {
+	for old, t := range r.tries {
 		if now.Sub(t.after) > time.Hour {
-			delete(p.tries, old)
+			delete(r.tries, old)
 		}
 	}
-	t := p.tries[what]
+	t := r.tries[what]
 	if err == nil {
-		p.tries[what] = retry{after: now.Add(askEvery)}
+		r.tries[what] = retry{after: now.Add(askEvery)}
 		return
 	}
 	t.failures++
@@ -65,26 +80,26 @@ func (p *Promoter) recordAttempt(what string, err error) {
 		after, t.named = max(after, wait), now.Add(wait)
 	}
 	t.after = now.Add(after)
-	p.tries[what] = t
+	r.tries[what] = t
 }
 
-// forgetTries has everything be tried at once, but for what a host has named a time for: it is tried then.
-func (p *Promoter) forgetTries() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for what, t := range p.tries {
-		if !p.now().Before(t.named) {
-			delete(p.tries, what)
+// forgetAll has everything be tried at once, but for what a host has named a time for: it is tried then.
+func (r *retries) forgetAll(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for what, t := range r.tries {
+		if !now.Before(t.named) {
+			delete(r.tries, what)
 			continue
 		}
 		t.after = t.named
-		p.tries[what] = t
+		r.tries[what] = t
 	}
 }
 
-// forgetTry has something be tried at once.
-func (p *Promoter) forgetTry(what string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.tries, what)
+// forget has something be tried at once.
+func (r *retries) forget(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.tries, what)
 }

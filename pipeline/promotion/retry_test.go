@@ -16,24 +16,24 @@ import (
 func TestAHostIsNotAskedBeforeTheTimeThatItNames(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := &Promoter{Now: func() time.Time { return now }}
-	p.recordAttempt("limited", &pullrequest.Error{Status: http.StatusTooManyRequests, Temporary: true, Wait: time.Hour})
+	p.retries.record("limited", p.now(), &pullrequest.Error{Status: http.StatusTooManyRequests, Temporary: true, Wait: time.Hour})
 	for range 20 {
-		p.recordAttempt("refused", errors.New("no"))
+		p.retries.record("refused", p.now(), errors.New("no"))
 	}
 	is := func(when string, limited, refused bool) {
 		t.Helper()
-		if p.isDue("limited") != limited || p.isDue("refused") != refused {
-			t.Errorf("%s: what is limited is due: %v, what was refused: %v", when, p.isDue("limited"), p.isDue("refused"))
+		if p.retries.isDue("limited", p.now()) != limited || p.retries.isDue("refused", p.now()) != refused {
+			t.Errorf("%s: what is limited is due: %v, what was refused: %v", when, p.retries.isDue("limited", p.now()), p.retries.isDue("refused", p.now()))
 		}
 	}
 	is("at once", false, false)
-	p.forgetTries()
+	p.retries.forgetAll(p.now())
 	is("promoted", false, true)
 	now = now.Add(time.Hour - time.Second)
 	is("before the time", false, true)
 	now = now.Add(time.Second)
 	is("then", true, true)
-	p.recordAttempt("limited", errors.New("no"))
-	p.forgetTries()
+	p.retries.record("limited", p.now(), errors.New("no"))
+	p.retries.forgetAll(p.now())
 	is("with another error", true, true)
 }
