@@ -16,7 +16,7 @@ func (p *Planner) Unsettled(changes []event.Change, snapshot *source.Snapshot) (
 	if len(entries) == 0 {
 		return 0, 0
 	}
-	left, ok := p.lastSettled(p.sourceKey(entries[0]), entries, Cause{}).pipelinesToExamine(p, snapshot, nil)
+	left, ok := p.sources.lastSettled(p.sources.keyOf(entries[0], p.PipelinesDir), entries, Cause{}).pipelinesToExamine(p, snapshot, nil)
 	if !ok {
 		return len(entries), len(entries)
 	}
@@ -34,19 +34,19 @@ func (p *Planner) HasLooked(pipeline string) bool {
 // IsSettled reports whether it is known of the source of a pipeline that nothing is needed.
 func (p *Planner) IsSettled(pipeline string) bool {
 	e, ok := p.Catalog.Get(pipeline)
-	key := p.sourceKey(e)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return ok && p.settled[key] != nil
+	key := p.sources.keyOf(e, p.PipelinesDir)
+	p.sources.mu.Lock()
+	defer p.sources.mu.Unlock()
+	return ok && p.sources.of(key).settled != nil
 }
 
 // Sources returns how many sources something is remembered of.
 func (p *Planner) Sources() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.unresponsive.mu.Lock()
-	defer p.unresponsive.mu.Unlock()
-	return max(len(p.uses), len(p.sourceLocks), len(p.settled), len(p.unresponsive.until))
+	p.sources.mu.Lock()
+	defer p.sources.mu.Unlock()
+	p.sources.unresponsive.mu.Lock()
+	defer p.sources.unresponsive.mu.Unlock()
+	return max(len(p.sources.known), len(p.sources.unresponsive.until))
 }
 
 // WaitForTargets sets how long a place that is published to may take to answer.

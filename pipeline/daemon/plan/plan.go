@@ -6,7 +6,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"iter"
 	"log/slog"
 	"slices"
@@ -50,7 +49,6 @@ type Planner struct {
 
 	unchanged build.UnchangedCache
 
-	unresponsive        unresponsiveSources
 	unresponsiveTargets unresponsiveSources // by their URLs
 	targetWait          time.Duration       // 0 for targetTimeout
 	batchWait           time.Duration       // 0 for the constant batchWait
@@ -62,22 +60,14 @@ type Planner struct {
 
 	requesting sync.RWMutex // read while a run is asked for, locked to note a look
 
-	mu          sync.Mutex
-	sourceLocks map[string]*sync.Mutex // one for each source
-	next        map[string]time.Time   // when a pipeline may run again
-	looked      map[string]time.Time   // when a pipeline's source was looked at last
-	sources     map[string]sourceText  // of pipelines
-	uses        map[string]int         // how many pipelines have a source, and how many plans are at it
-	settled     map[string]*settledSource
-	intervals   map[string]time.Time // sources that the timer is at, and since which tick
-	polled      map[string]time.Time // when a look at a source ended last
-	expected    map[string]time.Time // since when a source is expected to be polled
-	rests       map[string]rest      // sources that keep failing
-	timing      time.Time            // when the timer began
-}
+	sources sourceTable
 
-// sourceText is a text that is equal for the pipelines of one source, and the entry that it was made of.
-type sourceText struct{ digest, file, text string }
+	mu        sync.Mutex
+	next      map[string]time.Time // when a pipeline may run again
+	looked    map[string]time.Time // when a pipeline's source was looked at last
+	intervals map[string]time.Time // sources that the timer is at, and since which tick
+	timing    time.Time            // when the timer began
+}
 
 // Cause is why pipelines are looked at.
 type Cause struct {
@@ -175,7 +165,7 @@ func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, begu
 	groups := map[string][]catalog.Entry{}
 	var order []string
 	for _, e := range entries {
-		key := p.sourceKey(e)
+		key := p.sources.keyOf(e, p.PipelinesDir)
 		if _, ok := groups[key]; !ok {
 			order = append(order, key)
 		}
@@ -239,53 +229,27 @@ func (c Cause) newJob(e catalog.Entry) queue.Job {
 	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest, Drift: c.Drift && c.Moved}
 }
 
-// sourceKey is equal for the pipelines of one scope with the same sources. All are asked for it with each event and each tick of the timer.
-func (p *Planner) sourceKey(e catalog.Entry) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if known, ok := p.sources[e.Key]; ok && known.digest == e.Digest && known.file == e.File {
-		return known.text
-	}
-	sources := e.Sources(p.PipelinesDir)
-	parts := []any{e.Scope(), sources[0].Source}
-	for _, one := range sources[1:] {
-		parts = append(parts, one.MountPath, one.Source)
-	}
-	text, err := json.Marshal(parts)
-	if err != nil {
-		panic(err) // it is plain data
-	}
-	if p.sources == nil {
-		p.sources = map[string]sourceText{}
-	}
-	p.uses = countUse(p.uses, string(text))
-	p.releaseSourceLocked(p.sources[e.Key].text)
-	p.sources[e.Key] = sourceText{digest: e.Digest, file: e.File, text: string(text)}
-	return string(text)
-}
-
 // forgetPipeline drops the memory of a removed pipeline.
 func (p *Planner) forgetPipeline(key string) {
 	p.unchanged.Forget(key)
+	p.sources.forgetPipeline(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.releaseSourceLocked(p.sources[key].text)
-	delete(p.sources, key)
 	delete(p.next, key)
 	delete(p.looked, key)
 }
 
 // planSource plans for the pipelines of one source, one group at a time for each source.
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, begun *begunJobs, cause Cause) []queue.Job {
-	defer p.releaseSource(key) // after its turn is released
-	done, err := p.unresponsive.acquirePollTurn(ctx, key, p.sourceLock(key))
+	defer p.sources.release(key) // after its turn is released
+	done, err := p.sources.unresponsive.acquirePollTurn(ctx, key, p.sources.acquire(key))
 	done = sync.OnceFunc(done)
 	defer done()
 	resolved, stored := time.Now(), p.Store.Seen()
-	settled := p.lastSettled(key, entries, cause)
+	settled := p.sources.lastSettled(key, entries, cause)
 	var rendered []*status.State
 	if settled == nil {
-		rendered = p.statesOf(entries)
+		rendered = statesOf(p.Store, entries)
 	}
 	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -295,13 +259,13 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		snapshot, err = p.fetchSafely(looking, key, first)
 	}
 	if err != nil && looking.Err() != nil && ctx.Err() == nil {
-		p.unresponsive.markUnresponsive(key)
+		p.sources.unresponsive.markUnresponsive(key)
 	}
 	if err != nil {
 		p.Log.Warn("a source could not be checked; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
 	if snapshot != nil {
-		p.unresponsive.recordSourceAnswer(key)
+		p.sources.unresponsive.recordSourceAnswer(key)
 		p.recordSourcePoll(entries, resolved)
 	}
 	if cause.Drift {
@@ -317,7 +281,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		entries = some.entries
 	}
 	if rendered == nil {
-		rendered = p.statesBefore(entries, stored)
+		rendered = statesBefore(p.Store, entries, stored)
 	}
 	look := p.unchanged.At(p.Builder, snapshot)
 	plan := sourcePlan{p: p, snapshot: snapshot, resolved: resolved, look: look, pending: pending, cause: cause, open: map[string]bool{}}
@@ -325,11 +289,11 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	switch {
 	case cause.Drift: // it asks for more than others do
 	case snapshot == nil:
-		p.recordSettledSource(key, nil)
+		p.sources.setSettled(key, nil)
 	case ok:
 		settled.recordPartialCheck(look, some, plan.open)
 	default:
-		p.recordSettledSource(key, &settledSource{entries: entries, stored: stored, unneeded: look.Unneeded(), open: plan.open})
+		p.sources.setSettled(key, &settledSource{entries: entries, stored: stored, unneeded: look.Unneeded(), open: plan.open})
 	}
 	return plan.jobs
 }
@@ -361,10 +325,10 @@ func (p *Planner) dropOldRevision(job *queue.Job) {
 }
 
 // statesOf returns the current states of pipelines, for their record of the last render; see queue.Job.
-func (p *Planner) statesOf(entries []catalog.Entry) []*status.State {
+func statesOf(store *status.Store, entries []catalog.Entry) []*status.State {
 	out := make([]*status.State, len(entries))
 	for i, e := range entries {
-		out[i] = p.Store.Get(e.Key)
+		out[i] = store.Get(e.Key)
 	}
 	return out
 }
@@ -373,20 +337,6 @@ func (p *Planner) statesOf(entries []catalog.Entry) []*status.State {
 func sourceHadFailed(state *status.State) bool {
 	c := state.Condition()
 	return c != nil && c.Reason == "SourceFailed"
-}
-
-// sourceLock returns the lock of a source, until releaseSource is called: two plans never have different ones.
-func (p *Planner) sourceLock(key string) *sync.Mutex {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.uses = countUse(p.uses, key)
-	if p.sourceLocks == nil {
-		p.sourceLocks = map[string]*sync.Mutex{}
-	}
-	if p.sourceLocks[key] == nil {
-		p.sourceLocks[key] = &sync.Mutex{}
-	}
-	return p.sourceLocks[key]
 }
 
 // earliestRunTime returns when a pipeline may run: at once if it has not run recently, otherwise when the minimum

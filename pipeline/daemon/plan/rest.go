@@ -17,23 +17,22 @@ type rest struct {
 
 // notePollResult notes whether a poll of a source has failed, and how long it took. Servers that fail in an expensive way are then
 // not polled in each short interval.
-func (p *Planner) notePollResult(source string, failed bool, took time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (t *sourceTable) notePollResult(source string, failed bool, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.of(source)
 	if !failed {
-		delete(p.rests, source)
+		s.rest = rest{}
 		return
 	}
-	if p.rests == nil {
-		p.rests = map[string]rest{}
-	}
-	failures := p.rests[source].failures + 1
-	wait := min(queue.Backoff(failures-1, source), queue.LongestBackoff(took))
-	p.rests[source] = rest{failures: failures, until: time.Now().Add(wait)}
+	wait := min(queue.Backoff(s.rest.failures, source), queue.LongestBackoff(took))
+	s.rest = rest{failures: s.rest.failures + 1, until: time.Now().Add(wait)}
 }
 
 // isResting reports whether the timer leaves out a source because it keeps failing. Events and requests poll it
-// nevertheless. The caller holds the lock.
-func (p *Planner) isResting(source string, now time.Time) bool {
-	return now.Before(p.rests[source].until)
+// nevertheless.
+func (t *sourceTable) isResting(source string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Now().Before(t.of(source).rest.until)
 }

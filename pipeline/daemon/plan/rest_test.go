@@ -34,7 +34,7 @@ func TestASourceThatKeepsFailingIsPolledLessOften(t *testing.T) {
 	}
 	p := &Planner{Catalog: c, PipelinesDir: dir, Fetcher: source.New(source.Options{StateDir: t.TempDir(), AllowDir: true})}
 	bad, _ := c.Get("bad")
-	key := p.sourceKey(bad)
+	key := p.sources.keyOf(bad, p.PipelinesDir)
 	poll := func() error {
 		_, err := p.fetchSafely(t.Context(), key, bad)
 		return err
@@ -52,13 +52,13 @@ func TestASourceThatKeepsFailingIsPolledLessOften(t *testing.T) {
 	if got := due(); !slices.Equal(got, []string{"good"}) {
 		t.Errorf("after ten failures, %v are due", got)
 	}
-	if left := time.Until(p.rests[key].until); left > 30*time.Second {
+	if left := time.Until(p.sources.of(key).rest.until); left > 30*time.Second {
 		t.Errorf("it rests for %s", left)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	failures := p.rests[key].failures
-	if _, err := p.fetchSafely(ended, key, bad); err == nil || p.rests[key].failures != failures {
+	failures := p.sources.of(key).rest.failures
+	if _, err := p.fetchSafely(ended, key, bad); err == nil || p.sources.of(key).rest.failures != failures {
 		t.Errorf("the end of the process counts as a failure of the source: %v", err)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "bad", "apps"), 0o755); err != nil {
@@ -75,20 +75,14 @@ func TestASourceThatKeepsFailingIsPolledLessOften(t *testing.T) {
 // TestASourceThatFailsSlowlyIsPolledRarely: what unpacks much before it fails would otherwise keep a processor busy. It is not reported as
 // one that is no longer polled.
 func TestASourceThatFailsSlowlyIsPolledRarely(t *testing.T) {
-	p := &Planner{}
+	var sources sourceTable
 	for range 12 {
-		p.notePollResult("slow", true, 10*time.Second)
-		p.notePollResult("quick", true, 10*time.Millisecond)
+		sources.notePollResult("slow", true, 10*time.Second)
+		sources.notePollResult("quick", true, 10*time.Millisecond)
 	}
-	now := time.Now()
-	for source, want := range map[string]map[time.Duration]bool{
-		"slow":  {time.Minute: true, 290 * time.Second: true, 301 * time.Second: false},
-		"quick": {20 * time.Second: true, 31 * time.Second: false},
-	} {
-		for after, resting := range want {
-			if p.isResting(source, now.Add(after)) != resting {
-				t.Errorf("%s after %s: resting is %t", source, after, !resting)
-			}
+	for source, want := range map[string][2]time.Duration{"slow": {290 * time.Second, 5 * time.Minute}, "quick": {20 * time.Second, 30 * time.Second}} {
+		if left := time.Until(sources.of(source).rest.until); left < want[0] || left > want[1] {
+			t.Errorf("%s rests for %s", source, left)
 		}
 	}
 }

@@ -24,14 +24,21 @@ type settledSource struct {
 }
 
 // lastSettled returns the result of the last poll of a source if it is usable; otherwise nil.
-func (p *Planner) lastSettled(key string, entries []catalog.Entry, cause Cause) *settledSource {
-	p.mu.Lock()
-	s := p.settled[key]
-	p.mu.Unlock()
+func (t *sourceTable) lastSettled(key string, entries []catalog.Entry, cause Cause) *settledSource {
+	t.mu.Lock()
+	s := t.of(key).settled
+	t.mu.Unlock()
 	if s == nil || cause.Drift || !slices.EqualFunc(s.entries, entries, isSameEntry) {
 		return nil
 	}
 	return s
+}
+
+// setSettled records the result of a poll; nil if it cannot be relied on.
+func (t *sourceTable) setSettled(key string, s *settledSource) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(key).settled = s
 }
 
 // unsettled are the pipelines that a look has to go through.
@@ -71,29 +78,15 @@ func (s *settledSource) pipelinesToExamine(p *Planner, snapshot *source.Snapshot
 
 // statesBefore returns the states of pipelines as of the stored revision, for their record of the last render, see
 // queue.Job; nil for one that has changed since.
-func (p *Planner) statesBefore(entries []catalog.Entry, stored uint64) []*status.State {
-	out := p.statesOf(entries)
-	changed, _, ok := p.Store.ChangedSince(stored)
+func statesBefore(store *status.Store, entries []catalog.Entry, stored uint64) []*status.State {
+	out := statesOf(store, entries)
+	changed, _, ok := store.ChangedSince(stored)
 	for i, e := range entries {
 		if !ok || changed[e.Key] {
 			out[i] = nil
 		}
 	}
 	return out
-}
-
-// recordSettledSource records the result of a poll; nil if it cannot be relied on.
-func (p *Planner) recordSettledSource(key string, s *settledSource) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s == nil {
-		delete(p.settled, key)
-		return
-	}
-	if p.settled == nil {
-		p.settled = map[string]*settledSource{}
-	}
-	p.settled[key] = s
 }
 
 // recordPartialCheck notes what a look has found that went through some pipelines only. The caller has the source's

@@ -22,10 +22,10 @@ func (p *Planner) fetchSafely(ctx context.Context, key string, e catalog.Entry) 
 		return p.fetchSources(ctx, e)
 	})
 	if !errors.Is(err, watchdog.ErrOverdue) {
-		p.recordPollEnd(key)
+		p.sources.recordPollEnd(key)
 	}
 	if ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		p.notePollResult(key, err != nil, time.Since(began))
+		p.sources.notePollResult(key, err != nil, time.Since(began))
 	}
 	return snapshot, err
 }
@@ -52,36 +52,4 @@ func mountedRevisions(snapshot *source.Snapshot) map[string]string {
 		out[one.MountPath] = one.Snapshot.Revision
 	}
 	return out
-}
-
-// countUse counts one more who uses a source.
-func countUse(uses map[string]int, key string) map[string]int {
-	if uses == nil {
-		uses = map[string]int{}
-	}
-	uses[key]++
-	return uses
-}
-
-// releaseSource is called by a plan that is done with a source.
-func (p *Planner) releaseSource(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.releaseSourceLocked(key)
-}
-
-// releaseSourceLocked forgets a source when the last of those who use it leaves: each commit that a pipeline is pinned
-// to is a source of its own. The caller holds the lock.
-func (p *Planner) releaseSourceLocked(key string) {
-	if p.uses[key] > 1 {
-		p.uses[key]--
-		return
-	}
-	delete(p.uses, key)
-	delete(p.sourceLocks, key)
-	delete(p.settled, key)
-	delete(p.polled, key)
-	delete(p.expected, key)
-	delete(p.rests, key)
-	p.unresponsive.forgetSource(key)
 }

@@ -64,12 +64,11 @@ func (p *Planner) beginInterval(due []string, now time.Time) []string {
 		if e.Pipeline == nil {
 			continue // it cannot be read any more
 		}
-		source := p.sourceKey(e)
-		p.mu.Lock()
-		if p.isResting(source, time.Now()) {
-			p.mu.Unlock()
+		source := p.sources.keyOf(e, p.PipelinesDir)
+		if p.sources.isResting(source) {
 			continue
 		}
+		p.mu.Lock()
 		if _, at := p.intervals[source]; !at {
 			if p.intervals == nil {
 				p.intervals = map[string]time.Time{}
@@ -101,7 +100,7 @@ func (p *Planner) duePipelines(last, now time.Time) []string {
 			continue
 		}
 		every := e.Pipeline.Spec.Interval.Duration
-		shift := time.Duration(queue.Phase(p.sourceKey(e)) * float64(every))
+		shift := time.Duration(queue.Phase(p.sources.keyOf(e, p.PipelinesDir)) * float64(every))
 		if intervalAt(last, every, shift) != intervalAt(now, every, shift) {
 			out = append(out, e.Key)
 		}

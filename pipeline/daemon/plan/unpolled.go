@@ -24,19 +24,34 @@ const (
 )
 
 // recordPollEnd notes that a look at a source has ended, whether or not the source has answered.
-func (p *Planner) recordPollEnd(source string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.polled == nil {
-		p.polled = map[string]time.Time{}
+func (t *sourceTable) recordPollEnd(source string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(source).polled = time.Now()
+}
+
+// lastPoll returns when a look at a source ended last; for one without a look, when it was first expected, and for one that rests, when
+// its rest ends.
+func (t *sourceTable) lastPoll(source string, now time.Time) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.of(source)
+	if s.expected.IsZero() {
+		s.expected = now
 	}
-	p.polled[source] = time.Now()
+	last := s.polled
+	for _, at := range []time.Time{s.expected, s.rest.until} {
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // Unpolled returns the sources that should have been polled by now but were not, whatever the reason: a poll hangs,
 // or the timer does. A source that does not answer counts as polled, and one that keeps failing as well until its
-// next poll is due; the status of its pipelines reports it. Before
-// Timer runs the result is empty. The times are of a monotonic clock.
+// next poll is due; the status of its pipelines reports it. Before Timer runs the result is empty. The times are of a
+// monotonic clock.
 func (p *Planner) Unpolled() (out Unpolled) {
 	p.mu.Lock()
 	began := p.timing
@@ -50,24 +65,8 @@ func (p *Planner) Unpolled() (out Unpolled) {
 		if e.Err != nil || e.Pipeline == nil || e.Pipeline.Spec.Interval == nil || e.Pipeline.Spec.Interval.Duration <= 0 {
 			continue
 		}
-		source := p.sourceKey(e)
-		p.mu.Lock()
-		first, known := p.expected[source]
-		if !known {
-			if p.expected == nil {
-				p.expected = map[string]time.Time{}
-			}
-			first = now
-			p.expected[source] = now
-		}
-		last := p.polled[source]
-		if rest := p.rests[source]; rest.until.After(last) {
-			last = rest.until
-		}
-		p.mu.Unlock()
-		if last.Before(first) {
-			last = first
-		}
+		source := p.sources.keyOf(e, p.PipelinesDir)
+		last := p.sources.lastPoll(source, now)
 		late := now.Sub(last) > unpolledIntervals*e.Pipeline.Spec.Interval.Duration+unpolledGrace
 		if late {
 			out.Pipelines = append(out.Pipelines, e.Key)

@@ -43,8 +43,8 @@ func TestASourceThatIsNoLongerPolledIsNoticed(t *testing.T) {
 	p.timing = time.Now()
 	expect("at the start", false)
 	ago := func(d time.Duration) {
-		for key := range p.expected {
-			p.expected[key] = time.Now().Add(-d)
+		for _, one := range p.sources.known {
+			one.expected = time.Now().Add(-d)
 		}
 	}
 	ago(4 * time.Minute)
@@ -55,16 +55,16 @@ func TestASourceThatIsNoLongerPolledIsNoticed(t *testing.T) {
 	expect("after an hour", true, "a", "b", "c", "d")
 	for _, name := range []string{"c", "d"} {
 		e, _ := c.Get(name)
-		p.recordPollEnd(p.sourceKey(e))
+		p.sources.recordPollEnd(p.sources.keyOf(e, p.PipelinesDir))
 	}
 	expect("one of three", false, "a", "b")
 	e, _ := c.Get("a")
-	p.recordPollEnd(p.sourceKey(e))
+	p.sources.recordPollEnd(p.sources.keyOf(e, p.PipelinesDir))
 	expect("all were polled", false)
 	for _, name := range []string{"a", "b", "c", "d", "never"} {
 		p.forgetPipeline(name)
 	}
-	if len(p.polled) != 0 || len(p.expected) != 0 {
-		t.Errorf("%v and %v are remembered of pipelines that are gone", p.polled, p.expected)
+	if len(p.sources.known) != 0 {
+		t.Errorf("%v are remembered of pipelines that are gone", p.sources.known)
 	}
 }
