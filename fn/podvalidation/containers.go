@@ -19,7 +19,7 @@ func (c *checker) checkContainerLists() {
 		c.addProblem(CodeNoContainer, podPlace.field(podmap.Containers), nil, "no container is left in spec.containers: the API server refuses the pod")
 	}
 	names := map[string]string{}
-	volumes := c.volumesByName()
+	volumes := volumesByName(c.spec)
 	hostPorts := map[string]bool{}
 	for _, key := range []string{podmap.InitContainers, podmap.Containers} {
 		for i, e := range listOf(c.spec[key]) {
@@ -27,22 +27,30 @@ func (c *checker) checkContainerLists() {
 			if m == nil {
 				continue
 			}
-			at := placeOfContainer(key, i, m)
-			c.checkNameAndImage(at, m, names)
-			c.checkContainer(at, m, volumes)
+			one := containerChecker{checker: c, at: placeOfContainer(key, i, m), container: m}
+			one.checkNameAndImage(names)
+			one.checkFields(volumes)
 			if key == podmap.InitContainers {
-				c.initContainer(at, m)
-				c.hostPorts(at, m, map[string]bool{})
+				one.checkInitFields()
+				one.checkHostPorts(map[string]bool{})
 				continue
 			}
-			c.checkProbesAndHooks(at, m)
-			c.hostPorts(at, m, hostPorts)
+			one.checkProbesAndHooks()
+			one.checkHostPorts(hostPorts)
 		}
 	}
 }
 
+// containerChecker checks one container of the pod.
+type containerChecker struct {
+	*checker
+	at        place
+	container map[string]any
+}
+
 // checkNameAndImage checks the name and the image.
-func (c *checker) checkNameAndImage(at place, m map[string]any, names map[string]string) {
+func (c *containerChecker) checkNameAndImage(names map[string]string) {
+	at, m := c.at, c.container
 	first, twice := names[at.container]
 	switch {
 	case at.container == "":
@@ -60,14 +68,15 @@ func (c *checker) checkNameAndImage(at place, m map[string]any, names map[string
 	}
 }
 
-func (c *checker) checkContainer(at place, m map[string]any, volumes map[string]map[string]any) {
-	c.checkContainerPorts(at.field("ports"), listOf(m["ports"]))
-	c.checkEnvVariables(at.field("env"), listOf(m["env"]))
-	c.checkEnvFromSources(at.field("envFrom"), listOf(m["envFrom"]))
-	c.checkVolumeMounts(at.field("volumeMounts"), m, volumes)
-	c.checkVolumeDevices(at.field("volumeDevices"), m, volumes)
-	c.checkResizePolicy(at.field("resizePolicy"), listOf(m["resizePolicy"]))
-	c.checkContainerResources(at.field("resources"), mapOf(m["resources"]))
+func (c *containerChecker) checkFields(volumes map[string]map[string]any) {
+	at, m := c.at, c.container
+	c.checkPorts()
+	c.checkEnv()
+	c.checkEnvFrom()
+	c.checkVolumeMounts(volumes)
+	c.checkVolumeDevices(volumes)
+	c.checkResizePolicy()
+	c.checkResources()
 	c.securityContext(at.field("securityContext"), mapOf(m["securityContext"]))
 	if v := m["imagePullPolicy"]; !oneOf(v, "Always", "IfNotPresent", "Never") {
 		c.rejectField(at.field("imagePullPolicy"), v, "imagePullPolicy is %v, and neither Always, IfNotPresent nor Never", v)
@@ -77,13 +86,14 @@ func (c *checker) checkContainer(at place, m map[string]any, volumes map[string]
 	}
 }
 
-// initContainer checks what only init containers may have, and may not.
-func (c *checker) initContainer(at place, m map[string]any) {
+// checkInitFields checks what only init containers may have, and may not.
+func (c *containerChecker) checkInitFields() {
+	at, m := c.at, c.container
 	if v := m["restartPolicy"]; !oneOf(v, "Always", "OnFailure", "Never") {
 		c.rejectField(at.field("restartPolicy"), v, "restartPolicy is %v, and not Always", v)
 	}
 	if text(m["restartPolicy"]) == "Always" {
-		c.checkProbesAndHooks(at, m)
+		c.checkProbesAndHooks()
 		return
 	}
 	for i, e := range listOf(m["resizePolicy"]) {
@@ -99,7 +109,8 @@ func (c *checker) initContainer(at place, m map[string]any) {
 	}
 }
 
-func (c *checker) checkContainerPorts(at place, ports []any) {
+func (c *containerChecker) checkPorts() {
+	at, ports := c.at.field("ports"), listOf(c.container["ports"])
 	var names []string
 	for i, e := range ports {
 		m := mapOf(e)
@@ -127,9 +138,9 @@ func (c *checker) checkContainerPorts(at place, ports []any) {
 }
 
 // hostPorts checks that no two ports take the same port of the node.
-func (c *checker) hostPorts(at place, m map[string]any, taken map[string]bool) {
+func (c *containerChecker) checkHostPorts(taken map[string]bool) {
 	onHost := c.spec["hostNetwork"] == true
-	for i, e := range listOf(m["ports"]) {
+	for i, e := range listOf(c.container["ports"]) {
 		port := mapOf(e)
 		number := port["hostPort"]
 		if n, _ := integer(number); n == 0 && onHost {
@@ -145,14 +156,15 @@ func (c *checker) hostPorts(at place, m map[string]any, taken map[string]bool) {
 		}
 		key := fmt.Sprintf("%s/%s/%d", protocol, text(port["hostIP"]), n)
 		if taken[key] {
-			c.rejectField(at.field("ports").element(i, key), n, "the port %d of the node is taken by another port of the pod", n)
+			c.rejectField(c.at.field("ports").element(i, key), n, "the port %d of the node is taken by another port of the pod", n)
 		}
 		taken[key] = true
 	}
 }
 
-func (c *checker) checkEnvVariables(at place, env []any) {
-	for i, e := range env {
+func (c *containerChecker) checkEnv() {
+	at := c.at.field("env")
+	for i, e := range listOf(c.container["env"]) {
 		m := mapOf(e)
 		name := text(m["name"])
 		if !c.isVariable(name) {
@@ -189,8 +201,8 @@ func (c *checker) checkEnvVariables(at place, env []any) {
 }
 
 // isVariable reports whether a text can name a variable: printable ASCII without an equals sign since 1.32, before letters, digits and _-.
-func (c *checker) isVariable(name string) bool {
-	strict := c.isBeforeMinor(32)
+func (o Options) isVariable(name string) bool {
+	strict := o.isBeforeMinor(32)
 	for i := range len(name) {
 		b := name[i]
 		switch {
@@ -204,8 +216,9 @@ func (c *checker) isVariable(name string) bool {
 	return name != "" && !(strict && (name == "." || strings.HasPrefix(name, "..")))
 }
 
-func (c *checker) checkEnvFromSources(at place, sources []any) {
-	for i, e := range sources {
+func (c *containerChecker) checkEnvFrom() {
+	at := c.at.field("envFrom")
+	for i, e := range listOf(c.container["envFrom"]) {
 		m := mapOf(e)
 		n := 0
 		for _, key := range []string{"configMapRef", "secretRef"} {
@@ -224,9 +237,10 @@ func (c *checker) checkEnvFromSources(at place, sources []any) {
 	}
 }
 
-func (c *checker) checkVolumeMounts(at place, container map[string]any, volumes map[string]map[string]any) {
+func (c *containerChecker) checkVolumeMounts(volumes map[string]map[string]any) {
+	at := c.at.field("volumeMounts")
 	var paths []string
-	for i, e := range listOf(container["volumeMounts"]) {
+	for i, e := range listOf(c.container["volumeMounts"]) {
 		m := mapOf(e)
 		name, path := text(m["name"]), text(m["mountPath"])
 		here := at.element(i, name+" "+path)
@@ -254,19 +268,20 @@ func (c *checker) checkVolumeMounts(at place, container map[string]any, volumes 
 		}
 		if v := m["mountPropagation"]; !oneOf(v, "None", "HostToContainer", "Bidirectional") {
 			c.rejectField(here.field("mountPropagation"), v, "mountPropagation is %v, and neither None, HostToContainer nor Bidirectional", v)
-		} else if v == "Bidirectional" && mapOf(container["securityContext"])["privileged"] != true {
+		} else if v == "Bidirectional" && mapOf(c.container["securityContext"])["privileged"] != true {
 			c.rejectField(here.field("mountPropagation"), v, "only a privileged container can have a mount with the propagation Bidirectional")
 		}
 	}
 }
 
 // checkVolumeDevices checks the block devices of a container (source: ValidateVolumeDevices).
-func (c *checker) checkVolumeDevices(at place, container map[string]any, volumes map[string]map[string]any) {
+func (c *containerChecker) checkVolumeDevices(volumes map[string]map[string]any) {
+	at := c.at.field("volumeDevices")
 	var paths, names []string
-	for _, e := range listOf(container["volumeMounts"]) {
+	for _, e := range listOf(c.container["volumeMounts"]) {
 		paths, names = append(paths, text(mapOf(e)["mountPath"])), append(names, text(mapOf(e)["name"]))
 	}
-	for i, e := range listOf(container["volumeDevices"]) {
+	for i, e := range listOf(c.container["volumeDevices"]) {
 		m := mapOf(e)
 		name, path := text(m["name"]), text(m["devicePath"])
 		here := at.element(i, name+" "+path)
@@ -301,12 +316,13 @@ const (
 )
 
 // checkResizePolicy checks how a container is resized (source: validateResizePolicy).
-func (c *checker) checkResizePolicy(at place, policies []any) {
+func (c *containerChecker) checkResizePolicy() {
+	at := c.at.field("resizePolicy")
 	if c.isBeforeMinor(inPlaceResize) {
 		return
 	}
 	var names []string
-	for i, e := range policies {
+	for i, e := range listOf(c.container["resizePolicy"]) {
 		m := mapOf(e)
 		name, restart := text(m["resourceName"]), text(m["restartPolicy"])
 		here := at.element(i, name)

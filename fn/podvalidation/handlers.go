@@ -7,7 +7,8 @@ package podvalidation
 const defaultGracePeriod = 30
 
 // checkProbesAndHooks checks the probes and hooks of a container that may have them.
-func (c *checker) checkProbesAndHooks(at place, m map[string]any) {
+func (c *containerChecker) checkProbesAndHooks() {
+	at, m := c.at, c.container
 	for _, key := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
 		if probe := mapOf(m[key]); probe != nil {
 			c.checkProbe(at.field(key), key, probe)

@@ -13,8 +13,9 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// checkContainerResources checks the requests and limits of a container by themselves.
-func (c *checker) checkContainerResources(at place, m map[string]any) {
+// checkResources checks the requests and limits of a container by themselves.
+func (c *containerChecker) checkResources() {
+	at, m := c.at.field("resources"), mapOf(c.container["resources"])
 	limits, requests := mapOf(m["limits"]), mapOf(m["requests"])
 	for _, list := range []struct {
 		name   string

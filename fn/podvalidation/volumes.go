@@ -14,8 +14,8 @@ import (
 )
 
 // volumesByName returns the volumes that the pod has.
-func (c *checker) volumesByName() map[string]map[string]any {
-	list := listOf(c.spec["volumes"])
+func volumesByName(spec map[string]any) map[string]map[string]any {
+	list := listOf(spec["volumes"])
 	out := make(map[string]map[string]any, len(list))
 	for _, e := range list {
 		if m := mapOf(e); m != nil {
