@@ -70,12 +70,15 @@ type Pod struct {
 // Decider decides for pods. It does not change after New and may be used by any number of goroutines.
 type Decider struct {
 	options Options
-	hooks   []compiledWebhook
+	hooks   webhookSet
 	profile podProfile
 	unknown v1alpha1.UnknownNamespace
 	// source is the origin of the webhooks.
 	source string
 }
+
+// webhookSet are the webhook configurations of a cluster.
+type webhookSet []compiledWebhook
 
 // compiledWebhook is a webhook configuration, made ready.
 type compiledWebhook struct {
@@ -108,7 +111,7 @@ func New(o Options) (*Decider, error) {
 		d.source = "the policy"
 	}
 	for _, c := range configs {
-		h, err := d.compileWebhook(c)
+		h, err := compileWebhook(c, d.source, o.Revision)
 		if err != nil {
 			return nil, err
 		}
@@ -117,10 +120,11 @@ func New(o Options) (*Decider, error) {
 	return d, nil
 }
 
-func (d *Decider) compileWebhook(c v1alpha1.Webhook) (compiledWebhook, error) {
+// compileWebhook compiles a configuration. own is the policy's revision.
+func compileWebhook(c v1alpha1.Webhook, source, own string) (compiledWebhook, error) {
 	revision := revisionOrDefault(c.Revision)
-	own := revisionOrDefault(d.options.Revision)
-	h := compiledWebhook{match: Match{Config: c.Name, Revision: revision, Source: d.source}, ours: c.Revision == "" || revision == own}
+	own = revisionOrDefault(own)
+	h := compiledWebhook{match: Match{Config: c.Name, Revision: revision, Source: source}, ours: c.Revision == "" || revision == own}
 	if h.ours {
 		h.match.Revision = own
 	}
@@ -162,14 +166,15 @@ func (t *stepTrace) add(s Step) {
 }
 
 func (d *Decider) decideTraced(p Pod, t *stepTrace) Decision {
-	v := d.selectorViewForPod(p)
-	call := d.evaluateWebhookCall(v, t)
+	v := selectorViewForPod(p)
+	call := d.hooks.evaluateCall(v, t)
 	verdict := d.injectRequired(p, v, t)
 
 	out := Decision{Namespace: p.Namespace, Others: call.others}
 	switch {
 	case call.answer == No:
-		d.explainUncalledWebhook(&out, v)
+		u := uncalledWebhook{hooks: d.hooks, options: d.options, source: d.source, pod: p, view: v}
+		u.explain(&out)
 	case !verdict.inject:
 		out.Code, out.Reason, out.Deciding = verdict.code, verdict.reason, verdict.fact
 		out.Webhook = call.match

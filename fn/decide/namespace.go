@@ -18,11 +18,13 @@ const (
 
 // Says reports whether labels of a namespace affect injection: one of them is a label that a rule of the webhooks
 // selects, or the label that adds the namespace to the ambient mesh.
-func (d *Decider) Says(labels map[string]string) bool { return len(d.labelKeysUsedBy(labels)) > 0 }
+func (d *Decider) Says(labels map[string]string) bool {
+	return len(d.hooks.labelKeysUsedBy(labels)) > 0
+}
 
 // Said returns the labels of a namespace that affect injection, for people.
 func (d *Decider) Said(labels map[string]string) string {
-	keys := d.labelKeysUsedBy(labels)
+	keys := d.hooks.labelKeysUsedBy(labels)
 	if len(keys) == 0 {
 		return "no label about injection"
 	}
@@ -33,12 +35,12 @@ func (d *Decider) Said(labels map[string]string) string {
 }
 
 // labelKeysUsedBy returns the keys of such labels in order.
-func (d *Decider) labelKeysUsedBy(labels map[string]string) []string {
+func (w webhookSet) labelKeysUsedBy(labels map[string]string) []string {
 	var keys []string
 	if labels[labelDataplane] == ambient {
 		keys = append(keys, labelDataplane)
 	}
-	for _, h := range d.hooks {
+	for _, h := range w {
 		for _, r := range h.rules {
 			for _, q := range r.namespace.requirements {
 				if _, ok := labels[q.Key()]; ok && q.Key() != labelNamespaceName {

@@ -62,7 +62,7 @@ func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVe
 	}
 	step("ignored namespaces", Undecided, nameOrUnknownNamespace(p.Namespace.Name)+" is not ignored")
 
-	if own, answer := d.podAsks(p); own != nil {
+	if own, answer := d.profile.podAsks(p); own != nil {
 		step(labelInject, answer, own.String())
 		switch answer {
 		case Yes:
@@ -86,17 +86,17 @@ func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVe
 }
 
 // podAsks reads the pod's own label or annotation; nil if it has neither.
-func (d *Decider) podAsks(p Pod) (*Fact, Answer) {
+func (profile podProfile) podAsks(p Pod) (*Fact, Answer) {
 	f := &Fact{Level: LevelPod, Kind: "annotation", Key: labelInject, Source: sourceWorkload}
 	value, ok := p.Annotations[labelInject]
-	if l, there := p.Labels[labelInject]; there && d.profile.label {
+	if l, there := p.Labels[labelInject]; there && profile.label {
 		f.Kind, value, ok = "label", l, true
 	}
 	if !ok {
 		return nil, Undecided
 	}
 	f.Value = value
-	if d.profile.exact {
+	if profile.exact {
 		switch value {
 		case "true":
 			return f, Yes

@@ -49,7 +49,7 @@ func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 	if d.clusterInjects(p) == No {
 		return Mark{Safe: true, Message: "the cluster's webhook does not match the pod, so no mark is needed"}
 	}
-	cni := d.usesCNIPlugin(injected)
+	cni := usesCNIPlugin(injected, d.options.CNI)
 	for _, m := range marks {
 		if cni && (m.Labels[labelInject] != "" || m.Annotations[labelInject] != "") {
 			continue
@@ -76,11 +76,11 @@ func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 // describeWebhookExclusion describes how to keep the webhook away from a pod that cannot be marked.
 func (d *Decider) describeWebhookExclusion(p Pod) string {
 	selector := fmt.Sprintf("put neverInjectSelector [{matchLabels: {%s: \"true\"}}] into the injector's configuration, of the cluster and of the policy", LabelInjected)
-	if own, answer := d.podAsks(p); own != nil && answer == Yes {
+	if own, answer := d.profile.podAsks(p); own != nil && answer == Yes {
 		selector = fmt.Sprintf("give the cluster's MutatingWebhookConfiguration and the policy's webhooks an objectSelector that leaves out %s=true, as the pod's own %s %s=%s goes before neverInjectSelector",
 			LabelInjected, own.Kind, own.Key, own.Value)
 	}
-	fact := d.evaluateWebhookCall(d.selectorViewForPod(p), nil).fact
+	fact := d.hooks.evaluateCall(selectorViewForPod(p), nil).fact
 	switch {
 	case fact != nil && fact.Level == LevelPod:
 		return fmt.Sprintf("it comes for the pod's own label %s=%s; to keep it away %s", fact.Key, fact.Value, selector)
@@ -120,29 +120,28 @@ func (m Mark) String() string {
 }
 
 // usesCNIPlugin reports whether Istio's CNI plugin redirects the pod's traffic. Only then does the pod have no
-// istio-init, and istio-validation checks that the plugin has done its work.
-func (d *Decider) usesCNIPlugin(pod map[string]any) bool {
+// istio-init, and istio-validation checks that the plugin has done its work. installed is the policy's setting.
+func usesCNIPlugin(pod map[string]any, installed bool) bool {
 	list, _ := mapOf(pod["spec"])["initContainers"].([]any)
-	validation := false
 	for _, c := range list {
 		switch mapOf(c)["name"] {
 		case "istio-init":
 			return false
 		case "istio-validation":
-			validation = true
+			installed = true
 		}
 	}
-	return d.options.CNI || validation
+	return installed
 }
 
 // clusterInjects reports whether some webhook of the cluster matches the pod and its injector would inject it.
 // Unknown means that the answer depends on a namespace whose labels are not known.
 func (d *Decider) clusterInjects(p Pod) Answer {
-	v := d.selectorViewForPod(p)
+	v := selectorViewForPod(p)
 	if !d.injectRequired(p, v, nil).inject {
 		return No
 	}
-	c := d.evaluateWebhookCall(v, nil)
+	c := d.hooks.evaluateCall(v, nil)
 	if len(c.others) > 0 {
 		return Yes
 	}
@@ -158,7 +157,7 @@ func (d *Decider) Reinjects(p Pod) (Answer, string) {
 		return No, ""
 	}
 	who, matches := "the cluster's webhook", "also matches"
-	if c := d.evaluateWebhookCall(d.selectorViewForPod(p), nil); c.match != nil {
+	if c := d.hooks.evaluateCall(selectorViewForPod(p), nil); c.match != nil {
 		who += " " + c.match.String()
 	} else if len(c.others) > 0 {
 		who += " " + c.others[0].String()

@@ -88,7 +88,7 @@ func TestWebhookTables(t *testing.T) {
 					got := ""
 					for _, pod := range pods {
 						p := Pod{Labels: set(pod), Namespace: Namespace{Name: "shop", Labels: set(ns), Known: true}}
-						if c := d.evaluateWebhookCall(d.selectorViewForPod(p), nil); c.answer == Yes {
+						if c := d.hooks.evaluateCall(selectorViewForPod(p), nil); c.answer == Yes {
 							got += "y"
 						} else {
 							got += "."
@@ -114,7 +114,7 @@ func TestSystemNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := Pod{Namespace: Namespace{Name: "kube-node-lease", Known: true}}
-		if got := d.evaluateWebhookCall(d.selectorViewForPod(p), nil).answer == Yes; got != want {
+		if got := d.hooks.evaluateCall(selectorViewForPod(p), nil).answer == Yes; got != want {
 			t.Errorf("1.%d: called is %v", minor, got)
 		}
 		if d.Decide(p).Inject {
@@ -225,7 +225,7 @@ func TestInjectRequired(t *testing.T) {
 				}
 				p := Pod{Namespace: Namespace{Name: "shop"}}
 				p.Labels, p.Annotations = values(tc.in)
-				if got := d.injectRequired(p, d.selectorViewForPod(p), nil).inject; got != want {
+				if got := d.injectRequired(p, selectorViewForPod(p), nil).inject; got != want {
 					t.Errorf("1.%d, policy %q, label %q, annotation %q: got %v, want %v", minor, policy, tc.in.label, tc.in.annotation, got, want)
 				}
 			}
@@ -278,7 +278,7 @@ func TestInjectRequiredOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := d.injectRequired(tc.pod, d.selectorViewForPod(tc.pod), nil)
+			got := d.injectRequired(tc.pod, selectorViewForPod(tc.pod), nil)
 			if got.code != tc.code || got.inject != tc.inject {
 				t.Errorf("1.%d, %s: got %v %s", minor, tc.name, got.inject, got.code)
 			}

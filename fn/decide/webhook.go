@@ -16,7 +16,7 @@ type selectorView struct {
 	namespace knownLabels
 }
 
-func (d *Decider) selectorViewForPod(p Pod) selectorView {
+func selectorViewForPod(p Pod) selectorView {
 	v := selectorView{pod: p, labels: knownLabels{labels: podLabels(p), all: true}}
 	v.namespace = knownLabels{labels: labels.Set(p.Namespace.Labels), all: p.Namespace.Known}
 	if !p.Namespace.Known {
@@ -79,15 +79,15 @@ type webhookCall struct {
 	fact    *Fact
 }
 
-// evaluateWebhookCall asks every rule of every configuration, as the API server does: each entry that matches is
+// evaluateCall asks every rule of every configuration, as the API server does: each entry that matches is
 // called.
-func (d *Decider) evaluateWebhookCall(v selectorView, t *stepTrace) webhookCall {
+func (w webhookSet) evaluateCall(v selectorView, t *stepTrace) webhookCall {
 	out := webhookCall{answer: No}
-	for i := range d.hooks {
-		h := &d.hooks[i]
+	for i := range w {
+		h := &w[i]
 		for j := range h.rules {
 			r := &h.rules[j]
-			answer := d.evaluateHookRule(h, r, v, t)
+			answer := h.evaluateRule(r, v, t)
 			if answer == No {
 				continue
 			}
@@ -109,7 +109,7 @@ func (d *Decider) evaluateWebhookCall(v selectorView, t *stepTrace) webhookCall 
 	return out
 }
 
-func (d *Decider) evaluateHookRule(h *compiledWebhook, r *hookRule, v selectorView, t *stepTrace) Answer {
+func (h *compiledWebhook) evaluateRule(r *hookRule, v selectorView, t *stepTrace) Answer {
 	namespace, n := r.namespace.evaluateKnownLabels(v.namespace)
 	object, o := r.object.evaluateKnownLabels(v.labels)
 	answer := Yes
