@@ -56,7 +56,7 @@ func (r *round) pipelineForReview(c Change) (review.Pipeline, error) {
 // readFiles reads the files that a pipeline owns below a root directory, and any other files at the paths that it
 // wants.
 func (r *round) readFiles(to map[string][]byte, root git.Hash, c Change) error {
-	record, _, err := r.recordAt(root, strings.TrimPrefix(recordFile(c.Pipeline), recordDir+"/"))
+	record, _, err := recordAt(r.draft, r.p.Head, root, strings.TrimPrefix(recordFile(c.Pipeline), recordDir+"/"))
 	if err != nil {
 		return err
 	}
