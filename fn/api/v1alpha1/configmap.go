@@ -55,7 +55,7 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 		return p
 	}
 	if len(data) == 0 {
-		ps.add([]any{"data"}, "is empty: a ConfigMap is a policy only with at least one of the keys %s; for anything else write an %s",
+		ps.Add([]any{"data"}, "is empty: a ConfigMap is a policy only with at least one of the keys %s; for anything else write an %s",
 			strings.Join(slices.Sorted(maps.Keys(configMapPaths)), ", "), Kind)
 		return p
 	}
@@ -71,11 +71,11 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 			if suggestion == "" {
 				suggestion = "; known keys are " + strings.Join(slices.Sorted(maps.Keys(configMapPaths)), ", ") + "; for anything else write an " + Kind
 			}
-			ps.add([]any{"data", key}, "unknown key%s", suggestion)
+			ps.Add([]any{"data", key}, "unknown key%s", suggestion)
 		case !isText:
 			ps.WrongType([]any{"data", key}, data[key], "a string")
 		case text == "":
-			ps.add([]any{"data", key}, "is empty")
+			ps.Add([]any{"data", key}, "is empty")
 		default:
 			setNestedValue(policy, path, text)
 		}

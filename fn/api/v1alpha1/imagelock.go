@@ -105,14 +105,14 @@ func (ps *problems) validateLock(lock *ImageLock) {
 	for i, locked := range lock.Spec.Images {
 		at := []any{"spec", "images", i}
 		if locked.Image == "" || strings.ContainsAny(locked.Image, " \t\n@") {
-			ps.add(child(at, "image"), "%q is not an image with a tag", locked.Image)
+			ps.Add(child(at, "image"), "%q is not an image with a tag", locked.Image)
 		}
 		if first, ok := seen[locked.Image]; ok {
-			ps.add(child(at, "image"), "%s is locked by spec.images[%d] already", locked.Image, first)
+			ps.Add(child(at, "image"), "%s is locked by spec.images[%d] already", locked.Image, first)
 		}
 		seen[locked.Image] = i
 		if !digest.MatchString(locked.Digest) {
-			ps.add(child(at, "digest"), "%q is not a digest, such as sha256:… with 64 hexadecimal digits", locked.Digest)
+			ps.Add(child(at, "digest"), "%q is not a digest, such as sha256:… with 64 hexadecimal digits", locked.Digest)
 		}
 	}
 }

@@ -92,9 +92,9 @@ func (ps *problems) checkType(obj map[string]any, key, want string) bool {
 	case want:
 		return true
 	case nil:
-		ps.add([]any{key}, "is missing; it must be %s", want)
+		ps.Add([]any{key}, "is missing; it must be %s", want)
 	default:
-		ps.add([]any{key}, "%s is not supported; supported is %s", strict.Describe(v), want)
+		ps.Add([]any{key}, "%s is not supported; supported is %s", strict.Describe(v), want)
 	}
 	return false
 }

@@ -51,6 +51,4 @@ func suggestImageField(at []any, key string) string {
 	return "; it is written as spec.istio.injector.overrides." + value
 }
 
-func (ps *problems) add(at []any, format string, args ...any) { ps.Add(at, format, args...) }
-
 func child(at []any, e any) []any { return strict.Child(at, e) }

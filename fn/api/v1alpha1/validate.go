@@ -18,14 +18,14 @@ import (
 // validate checks what the types alone do not express.
 func (ps *problems) validate(p *InjectionPolicy) {
 	if p.Metadata.Name == "" {
-		ps.add([]any{"metadata", "name"}, "is empty")
+		ps.Add([]any{"metadata", "name"}, "is empty")
 	}
 	s, at := p.Spec, []any{"spec"}
 	if s.Mode != ModeRemove && s.Istio == nil && len(s.Sidecars) == 0 && s.Lint == nil && s.Images == nil {
-		ps.add(at, "says nothing to inject; add istio or sidecars")
+		ps.Add(at, "says nothing to inject; add istio or sidecars")
 	}
 	if s.From == FromCluster && s.Istio != nil && s.Istio.Injector.ConfigMap != nil {
-		ps.add([]any{"spec", "istio", "injector", "configMap"}, "names a ConfigMap among the items, and from: Cluster reads that of the cluster; keep one of them")
+		ps.Add([]any{"spec", "istio", "injector", "configMap"}, "names a ConfigMap among the items, and from: Cluster reads that of the cluster; keep one of them")
 	}
 	if s.Istio != nil {
 		ps.validateIstio(child(at, "istio"), s.Istio)
@@ -56,16 +56,16 @@ func IsKubernetesVersion(text string) bool { return kubernetesVersion.MatchStrin
 
 func (ps *problems) validateIstio(at []any, i *Istio) {
 	if i.Version != "" && !istioVersion.MatchString(i.Version) {
-		ps.add(child(at, "version"), `%q is not a version of Istio, such as "1.31" or "1.31.0"`, i.Version)
+		ps.Add(child(at, "version"), `%q is not a version of Istio, such as "1.31" or "1.31.0"`, i.Version)
 	}
 	if i.KubernetesVersion != "" && !IsKubernetesVersion(i.KubernetesVersion) {
-		ps.add(child(at, "kubernetesVersion"), `%q is not a version of Kubernetes, such as "1.34"`, i.KubernetesVersion)
+		ps.Add(child(at, "kubernetesVersion"), `%q is not a version of Kubernetes, such as "1.34"`, i.KubernetesVersion)
 	}
 	ps.validateInjector(child(at, "injector"), i.Injector)
 	ps.dnsLabel(child(at, "revision"), i.Revision)
 	for n, tag := range i.RevisionTags {
 		if tag == "" {
-			ps.add(append(child(at, "revisionTags"), n), "is empty")
+			ps.Add(append(child(at, "revisionTags"), n), "is empty")
 		}
 		ps.dnsLabel(append(child(at, "revisionTags"), n), tag)
 	}
@@ -86,13 +86,13 @@ func (ps *problems) validateInjector(at []any, i Injector) {
 		}
 	}
 	if len(given) > 1 {
-		ps.add(child(at, given[1]), "excludes %s; keep one of %s", given[0], strings.Join(given, ", "))
+		ps.Add(child(at, given[1]), "excludes %s; keep one of %s", given[0], strings.Join(given, ", "))
 	}
 	if i.Values != "" && i.Config == "" {
-		ps.add(child(at, "values"), "needs config beside it: the two are data.config and data.values of one ConfigMap")
+		ps.Add(child(at, "values"), "needs config beside it: the two are data.config and data.values of one ConfigMap")
 	}
 	if i.ConfigMap != nil && i.ConfigMap.Name == "" {
-		ps.add(append(child(at, "configMap"), "name"), "is empty")
+		ps.Add(append(child(at, "configMap"), "name"), "is empty")
 	}
 }
 
@@ -108,17 +108,17 @@ func (ps *problems) checkVerbatim(obj map[string]any) {
 	injector, _ := v.(map[string]any)
 	for _, k := range []string{"config", "builtIn"} {
 		if text, ok := injector[k].(string); ok && strings.TrimSpace(text) == "" {
-			ps.add(child(at, k), "is empty")
+			ps.Add(child(at, k), "is empty")
 		}
 	}
 }
 
 func (ps *problems) validateWebhook(at []any, w Webhook) {
 	if w.Name == "" {
-		ps.add(child(at, "name"), "is empty")
+		ps.Add(child(at, "name"), "is empty")
 	}
 	if len(w.Webhooks) == 0 {
-		ps.add(child(at, "webhooks"), "has no entry, so that the configuration calls nothing; remove it")
+		ps.Add(child(at, "webhooks"), "has no entry, so that the configuration calls nothing; remove it")
 	}
 	for i, r := range w.Webhooks {
 		e := append(child(at, "webhooks"), i)
@@ -134,13 +134,13 @@ func (ps *problems) validateSelector(at []any, s *LabelSelector) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		if _, err := labels.NewRequirement(k, selection.Equals, []string{s.MatchLabels[k]}); err != nil {
-			ps.add(append(child(at, "matchLabels"), k), "%v", err)
+			ps.Add(append(child(at, "matchLabels"), k), "%v", err)
 		}
 	}
 	for i, r := range s.MatchExpressions {
 		e := append(child(at, "matchExpressions"), i)
 		if _, err := r.Requirement(); err != nil {
-			ps.add(e, "%v", err)
+			ps.Add(e, "%v", err)
 		}
 	}
 }
@@ -181,11 +181,11 @@ func (ps *problems) validateNamespaces(at []any, s InjectionPolicySpec) {
 	for i, n := range s.Namespaces {
 		e := append(child(at, "namespaces"), i, "name")
 		if n.Name == "" {
-			ps.add(e, "is empty")
+			ps.Add(e, "is empty")
 			continue
 		}
 		if first, ok := seen[n.Name]; ok {
-			ps.add(e, "%q is already given as namespaces[%d]", n.Name, first)
+			ps.Add(e, "%q is already given as namespaces[%d]", n.Name, first)
 			continue
 		}
 		seen[n.Name] = i
@@ -202,9 +202,9 @@ func (ps *problems) validateNamespace(at []any, n Namespace) {
 			e := append(child(at, key), i, "name")
 			switch {
 			case name == "":
-				ps.add(e, "is empty")
+				ps.Add(e, "is empty")
 			case seen[name]:
-				ps.add(e, "%q is given twice", name)
+				ps.Add(e, "%q is given twice", name)
 			}
 			seen[name] = true
 		}
@@ -226,23 +226,23 @@ func (ps *problems) validateNamespace(at []any, n Namespace) {
 
 func (ps *problems) validateWorkload(at []any, w WorkloadKind) {
 	if w.Kind == "" {
-		ps.add(child(at, "kind"), "is empty")
+		ps.Add(child(at, "kind"), "is empty")
 	}
 	if _, _, err := w.GroupVersion(); err != nil {
-		ps.add(child(at, "apiVersion"), "%v", err)
+		ps.Add(child(at, "apiVersion"), "%v", err)
 	}
 	if _, err := ParsePodTemplatePath(w.PodTemplate); err != nil {
-		ps.add(child(at, "podTemplate"), "%v", err)
+		ps.Add(child(at, "podTemplate"), "%v", err)
 	}
 }
 
 func (ps *problems) validatePin(at []any, from, to string) {
 	key := append(child(at, "pins"), from)
 	if from == "" || strings.ContainsAny(from, " \t\n") {
-		ps.add(key, "is not an image")
+		ps.Add(key, "is not an image")
 	}
 	if !imageDigest.MatchString(to) {
-		ps.add(key, "%q does not end in a digest, such as @sha256:… with 64 hexadecimal digits", to)
+		ps.Add(key, "%q does not end in a digest, such as @sha256:… with 64 hexadecimal digits", to)
 	}
 }
 
@@ -250,14 +250,14 @@ func (ps *problems) validatePin(at []any, from, to string) {
 // verifier.
 func (ps *problems) validateVerification(at []any, v ImageVerification) {
 	if v.Images == "" || strings.ContainsAny(v.Images, " \t\n@") {
-		ps.add(child(at, "images"), "%q is not a pattern of repositories, such as ghcr.io/acme/*", v.Images)
+		ps.Add(child(at, "images"), "%q is not a pattern of repositories, such as ghcr.io/acme/*", v.Images)
 	}
 	if len(v.Keys) == 0 {
-		ps.add(child(at, "keys"), "is empty; list at least one public key")
+		ps.Add(child(at, "keys"), "is empty; list at least one public key")
 	}
 	for i, key := range v.Keys {
 		if !strings.Contains(key, "-----BEGIN PUBLIC KEY-----") {
-			ps.add(child(child(at, "keys"), i), "is not a public key in PEM, as in cosign.pub")
+			ps.Add(child(child(at, "keys"), i), "is not a public key in PEM, as in cosign.pub")
 		}
 	}
 }
@@ -267,6 +267,6 @@ func (ps *problems) dnsLabel(at []any, s string) {
 		return
 	}
 	if msgs := validation.IsDNS1123Label(s); len(msgs) > 0 {
-		ps.add(at, "%q is not a name: lower case letters, digits and -, at most 63 of them", s)
+		ps.Add(at, "%q is not a name: lower case letters, digits and -, at most 63 of them", s)
 	}
 }
