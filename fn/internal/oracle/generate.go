@@ -160,7 +160,7 @@ func childObject(of object, key string) object {
 }
 
 func (d draw) podTemplate(kind, name string) object {
-	pod := object{"metadata": object{}, "spec": d.podSpec(kind)}
+	pod := object{"metadata": object{}, "spec": drawPodSpec(d, kind)}
 	if d.happensWithProbability(0.85) {
 		l := labelsOf(pod)
 		for _, key := range pickSome(d, 0.3, "app", "version", "app.kubernetes.io/name", "app.kubernetes.io/version") {

@@ -12,19 +12,19 @@ var images = []string{
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-func (d draw) container(name string) object {
+func drawContainer(d draw, name string) object {
 	c := object{"name": name, "image": pick(d, images...)}
 	if d.happensWithProbability(0.6) {
-		c["ports"] = d.ports()
+		c["ports"] = drawPorts(d)
 	}
-	d.setContainerProbes(c)
-	d.setContainerLimits(c)
+	setContainerProbes(d, c)
+	setContainerLimits(d, c)
 	if d.happensWithProbability(0.15) {
-		c["lifecycle"] = d.lifecycle()
+		c["lifecycle"] = drawLifecycle(d)
 	}
-	d.setContainerProcess(c)
+	setContainerProcess(d, c)
 	if d.happensWithProbability(0.2) {
-		c["volumeMounts"] = d.mounts()
+		c["volumeMounts"] = drawMounts(d)
 	}
 	if d.happensWithProbability(0.15) {
 		c["imagePullPolicy"] = pick(d, "Always", "IfNotPresent", "Never")
@@ -47,17 +47,17 @@ func (d draw) container(name string) object {
 }
 
 // setContainerLimits sets what a container may use and do.
-func (d draw) setContainerLimits(c object) {
+func setContainerLimits(d draw, c object) {
 	if d.happensWithProbability(0.3) {
-		c["resources"] = d.resources()
+		c["resources"] = drawResources(d)
 	}
 	if d.happensWithProbability(0.2) {
-		c["securityContext"] = d.security()
+		c["securityContext"] = drawSecurity(d)
 	}
 }
 
 // setContainerProcess sets what the container runs and with which environment.
-func (d draw) setContainerProcess(c object) {
+func setContainerProcess(d draw, c object) {
 	for _, field := range pickSome(d, 0.2, "command", "args") {
 		c[field] = pick(d, jsonList("sh", "-c", "sleep 1d"), jsonList("$(NAME)", ""), jsonList[any]())
 	}
@@ -83,22 +83,22 @@ func (d draw) setContainerProcess(c object) {
 	}
 }
 
-func (d draw) initContainer(i int) object {
+func drawInitContainer(d draw, i int) object {
 	c := object{"name": fmt.Sprintf("%s%d", pick(d, "init", "migrate"), i), "image": pick(d, images...)}
 	if d.happensWithProbability(0.3) {
 		c["restartPolicy"] = "Always"
-		c["ports"] = d.ports()
-		d.setContainerProbes(c)
+		c["ports"] = drawPorts(d)
+		setContainerProbes(d, c)
 		if d.happensWithProbability(0.3) {
-			c["lifecycle"] = d.lifecycle()
+			c["lifecycle"] = drawLifecycle(d)
 		}
 	}
-	d.setContainerLimits(c)
-	d.setContainerProcess(c)
+	setContainerLimits(d, c)
+	setContainerProcess(d, c)
 	return c
 }
 
-func (d draw) ports() []any {
+func drawPorts(d draw) []any {
 	var out []any
 	for i := range 1 + d.IntN(3) {
 		p := object{"containerPort": pick(d, 80, 8080, 9090, 15020, 15090, 50051) + i}
@@ -122,7 +122,7 @@ func (d draw) ports() []any {
 var cpus = []string{"100m", "0.1", "1", "1000m", "2", "250m", "1e-1"}
 var memories = []string{"64Mi", "128Mi", "1Gi", "1024Mi", "0.5Gi", "1e9", "100M", "128974848"}
 
-func (d draw) resources() object {
+func drawResources(d draw) object {
 	out := object{}
 	for _, part := range pickSome(d, 0.7, "requests", "limits") {
 		amounts := object{}
@@ -149,7 +149,7 @@ func (d draw) resources() object {
 	return out
 }
 
-func (d draw) security() object {
+func drawSecurity(d draw) object {
 	out := object{}
 	for _, field := range pickSome(d, 0.3, "runAsUser", "runAsGroup") {
 		out[field] = pick(d, 0, 1000, 1337, 2000, 1000620000)
@@ -173,7 +173,7 @@ func (d draw) security() object {
 	return out
 }
 
-func (d draw) lifecycle() object {
+func drawLifecycle(d draw) object {
 	handlers := []object{
 		{"exec": object{"command": jsonList("sleep", "5")}},
 		{"httpGet": object{"path": "/stop", "port": pick[any](d, 8080, "http0")}},
@@ -191,7 +191,7 @@ func (d draw) lifecycle() object {
 	return out
 }
 
-func (d draw) mounts() []any {
+func drawMounts(d draw) []any {
 	out := jsonList[any](object{"name": "data", "mountPath": "/data"})
 	return append(out, pickSome[any](d, 0.2,
 		object{"name": "data", "mountPath": "/sub", "subPath": "a", "readOnly": true},

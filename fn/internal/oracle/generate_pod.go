@@ -5,33 +5,33 @@ package oracle
 
 import "fmt"
 
-// podSpec makes the spec of a pod without what is Istio's.
-func (d draw) podSpec(kind string) object {
+// drawPodSpec makes the spec of a pod without what is Istio's.
+func drawPodSpec(d draw, kind string) object {
 	spec := object{}
 	containers := []any{}
 	for i := range 1 + d.IntN(3)*d.IntN(2) {
-		containers = append(containers, d.container(fmt.Sprintf("%s%d", pick(d, "app", "app", "side", "web"), i)))
+		containers = append(containers, drawContainer(d, fmt.Sprintf("%s%d", pick(d, "app", "app", "side", "web"), i)))
 	}
 	spec["containers"] = containers
 	if d.happensWithProbability(0.3) {
 		var init []any
 		for i := range 1 + d.IntN(2) {
-			init = append(init, d.initContainer(i))
+			init = append(init, drawInitContainer(d, i))
 		}
 		spec["initContainers"] = init
 	}
 	if d.happensWithProbability(0.3) {
-		spec["volumes"] = d.volumes()
+		spec["volumes"] = drawVolumes(d)
 	}
-	d.setPodNetwork(spec)
-	d.podSettings(spec, kind)
-	d.rareSettings(spec)
+	setPodNetwork(d, spec)
+	setPodFields(d, spec, kind)
+	setRareFields(d, spec)
 	d.writeEmptyFields(spec, 0.04, nothingsOfPods)
 	return spec
 }
 
-// rareSettings sets fields that few pods have.
-func (d draw) rareSettings(spec object) {
+// setRareFields sets fields that few pods have.
+func setRareFields(d draw, spec object) {
 	if d.happensWithProbability(0.03) {
 		spec["os"] = object{"name": pick(d, "linux", "windows")}
 	}
@@ -62,7 +62,7 @@ func (d draw) rareSettings(spec object) {
 }
 
 // setPodNetwork sets what concerns the pod's network and names.
-func (d draw) setPodNetwork(spec object) {
+func setPodNetwork(d draw, spec object) {
 	if d.happensWithProbability(0.03) {
 		spec["hostNetwork"] = pick(d, true, true, false)
 	}
@@ -85,10 +85,10 @@ func (d draw) setPodNetwork(spec object) {
 	}
 }
 
-// podSettings sets the other fields of a pod.
-func (d draw) podSettings(spec object, kind string) {
+// setPodFields sets the other fields of a pod.
+func setPodFields(d draw, spec object, kind string) {
 	if d.happensWithProbability(0.25) {
-		spec["securityContext"] = d.podSecurity()
+		spec["securityContext"] = drawPodSecurity(d)
 	}
 	if d.happensWithProbability(0.2) {
 		spec["serviceAccountName"] = pick(d, "web", "default")
@@ -134,7 +134,7 @@ func (d draw) podSettings(spec object, kind string) {
 	}
 }
 
-func (d draw) podSecurity() object {
+func drawPodSecurity(d draw) object {
 	out := object{}
 	for _, field := range pickSome(d, 0.35, "runAsUser", "runAsGroup", "fsGroup") {
 		out[field] = pick(d, 0, 1000, 1337, 2000)
@@ -163,7 +163,7 @@ var istioVolumes = []string{
 	"credential-socket", "workload-certs", "custom-bootstrap-volume", "istio-certs", "extra",
 }
 
-func (d draw) volumes() []any {
+func drawVolumes(d draw) []any {
 	out := jsonList[any](object{"name": "data", "emptyDir": object{}})
 	more := []any{
 		object{"name": "cache", "emptyDir": object{"medium": "Memory", "sizeLimit": pick(d, "64Mi", "0.5Gi", "1e6")}},

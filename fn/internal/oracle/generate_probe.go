@@ -4,14 +4,14 @@
 package oracle
 
 // setContainerProbes sets some of a container's probes.
-func (d draw) setContainerProbes(c object) {
+func setContainerProbes(d draw, c object) {
 	for _, name := range pickSome(d, 0.3, "livenessProbe", "readinessProbe", "startupProbe") {
-		c[name] = d.probe(name)
+		c[name] = drawProbe(d, name)
 	}
 }
 
-func (d draw) probe(name string) object {
-	p := d.probeAction()
+func drawProbe(d draw, name string) object {
+	p := drawProbeAction(d)
 	for _, field := range pickSome(d, 0.2, "initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold") {
 		p[field] = d.intBetween(0, 30)
 	}
@@ -27,12 +27,12 @@ func (d draw) probe(name string) object {
 	return p
 }
 
-// probeAction makes what a probe does.
-func (d draw) probeAction() object {
+// drawProbeAction makes what a probe does.
+func drawProbeAction(d draw) object {
 	port := pick[any](d, 80, 8080, 9090, "http0", "p1", "grpc0", "nowhere", 15020, 15021, "8080")
 	switch d.IntN(10) {
 	case 0, 1, 2, 3:
-		return object{"httpGet": d.httpGet(port)}
+		return object{"httpGet": drawHTTPGet(d, port)}
 	case 4, 5:
 		t := object{"port": port}
 		if d.happensWithProbability(0.15) {
@@ -51,7 +51,7 @@ func (d draw) probeAction() object {
 	return object{"httpGet": object{"port": port}}
 }
 
-func (d draw) httpGet(port any) object {
+func drawHTTPGet(d draw, port any) object {
 	h := object{"port": port}
 	if d.happensWithProbability(0.7) {
 		h["path"] = pick(d, "/", "/healthz", "health?x=1&y=<2>", "/a b", "")

@@ -45,14 +45,14 @@ func (d draw) proxyContainer(name string) object {
 		c["image"] = "proxyv2"
 	}
 	set := map[string]func() any{
-		"resources":       func() any { return d.resources() },
-		"securityContext": func() any { return d.security() },
-		"lifecycle":       func() any { return d.lifecycle() },
-		"readinessProbe":  func() any { return d.probe("readinessProbe") },
-		"livenessProbe":   func() any { return d.probe("livenessProbe") },
-		"startupProbe":    func() any { return d.probe("startupProbe") },
-		"ports":           func() any { return d.ports() },
-		"volumeMounts":    func() any { return d.mounts() },
+		"resources":       func() any { return drawResources(d) },
+		"securityContext": func() any { return drawSecurity(d) },
+		"lifecycle":       func() any { return drawLifecycle(d) },
+		"readinessProbe":  func() any { return drawProbe(d, "readinessProbe") },
+		"livenessProbe":   func() any { return drawProbe(d, "livenessProbe") },
+		"startupProbe":    func() any { return drawProbe(d, "startupProbe") },
+		"ports":           func() any { return drawPorts(d) },
+		"volumeMounts":    func() any { return drawMounts(d) },
 		"args":            func() any { return jsonList("proxy", "router", "--own") },
 		"command":         func() any { return jsonList("own") },
 		"imagePullPolicy": func() any { return pick(d, "Always", "Never") },

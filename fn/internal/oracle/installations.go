@@ -100,7 +100,7 @@ sidecarInjectorWebhook:
 	}
 }
 
-// rareSettings have values that few installations set.
+// setRareFields have values that few installations set.
 func rareSettings() []Installation {
 	return []Installation{
 		newInstallation("rare-values", `

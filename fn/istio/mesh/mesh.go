@@ -5,9 +5,10 @@
 // every Istio version since 1.0 see them.
 //
 // One Go model serves all versions: it has every field that ever existed (schema.txt), under the names of the
-// generated protobuf structs, with nil-safe getters. What differs by version - built-in defaults, merge rules, the
-// type of a field, which defaults are left out of the JSON - follows the release that a configuration is made for.
-// The package reads only its arguments, and no function modifies them.
+// generated protobuf structs, with nil-safe getters. MeshConfig and ProxyConfig have one for each field, most of which
+// only templates call, by name: a user's template may call any of them. What differs by version - built-in defaults,
+// merge rules, the type of a field, which defaults are left out of the JSON - follows the release that a configuration
+// is made for. The package reads only its arguments, and no function modifies them.
 package mesh
 
 //go:generate go run ./gen
