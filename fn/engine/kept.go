@@ -43,7 +43,10 @@ func (a *attempt) keepPublishedWorkload(record workloadRecord, written workload.
 	case len(published) == 0:
 		return
 	case i < 0:
-		a.reportReplacement(published[0])
+		// A template may delete what has changed: then the API server does not see the change.
+		if p := published[0]; !p.sameForServer(w.obj, a.after, p.unpinned) {
+			a.reportReplacement(p)
+		}
 		return
 	}
 	p := published[i]

@@ -4,6 +4,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -103,6 +104,10 @@ spec:
 	}
 	if again := text(run(t, p, parse(t, "a.yaml", []byte(published)))); string(again) != published {
 		t.Errorf("a second injection changes it:\n%s", cmp.Diff(published, string(again)))
+	}
+	edited := strings.Replace(source, "containerPort: 80", "containerPort: 81", 1)
+	if _, report := publishedRun(t, p, published, edited); strings.Contains(fmt.Sprint(report.Results), "must be replaced") {
+		t.Errorf("the API server accepts an edit of what is deleted, and the report is %v", report.Results)
 	}
 	p.Spec.Mode = v1alpha1.ModeRemove
 	if diff := cmp.Diff(source, string(text(run(t, p, parse(t, "a.yaml", []byte(published)))))); diff != "" {
