@@ -270,7 +270,7 @@ func TestKptRefuses(t *testing.T) {
 		"an older Kptfile":          {map[string]string{"Kptfile": strings.Replace(kptfile(withMesh), "kpt.dev/v1", "kpt.dev/v1alpha2", 1)}, "must be a Kptfile of kpt.dev/v1"},
 		"another order":             {map[string]string{"Kptfile": strings.Replace(kptfile(withMesh), "annotations: {", "annotations: {kpt.dev/bfs-rendering: \"true\", ", 1)}, "kpt.dev/bfs-rendering is not supported"},
 		"what is no object":         {map[string]string{"Kptfile": kptfile(withMesh), "values.yaml": "replicas: 1\n"}, "app/values.yaml:1: an object of a kpt package needs"},
-		"an object without a name":  {map[string]string{"Kptfile": kptfile(withMesh), "job.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: x-}\n"}, "needs apiVersion, kind and metadata.name"},
+		"an object without a name":  {map[string]string{"Kptfile": kptfile(withMesh), "job.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {labels: {a: b}}\n"}, "needs apiVersion, kind, and metadata.name or generateName"},
 		"a function without a name": {map[string]string{"Kptfile": kptfile("exec: \" \", configPath: mesh.yaml")}, "names no program"},
 		"aliases that grow":         {map[string]string{"Kptfile": kptfile(withMesh) + aliasBomb()}, "excessive aliasing"},
 	} {
