@@ -35,7 +35,7 @@ func TestLastOfRepeatedKeysOfChartsCounts(t *testing.T) {
 	}{"a chart": {chart, release(nil)}, "a release": {releases, ofReleases}} {
 		response, _ := mustRender(t, tc.files, tc.request)
 		if len(response.Objects) != 1 || strings.Contains(string(response.Objects[0].YAML), "first") || !strings.Contains(string(response.Objects[0].YAML), "app: last") {
-			t.Errorf("%s: got %s", name, response.Objects)
+			t.Errorf("%s: got %s", name, text(response))
 		}
 		if len(response.Warnings) != 1 || response.Warnings[0] != want {
 			t.Errorf("%s: got the warnings %q", name, response.Warnings)
