@@ -110,29 +110,29 @@ func (c *containerChecker) checkInitFields() {
 }
 
 func (c *containerChecker) checkPorts() {
-	at, ports := c.at.field("ports"), listOf(c.container["ports"])
+	at, ports := func() place { return c.at.field("ports") }, listOf(c.container["ports"])
 	var names []string
 	for i, e := range ports {
 		m := mapOf(e)
 		number, isNumber := integer(m["containerPort"])
-		here := at.element(i, fmt.Sprint(m["containerPort"], "/", m["protocol"]))
+		here := func() place { return at().element(i, fmt.Sprint(m["containerPort"], "/", m["protocol"])) }
 		if name := text(m["name"]); name != "" {
 			switch {
 			case !isPortName(name):
-				c.rejectField(here.field("name"), name, "the port name %s is invalid: it has at most 15 lower-case letters, digits and single hyphens, and a letter", name)
+				c.rejectField(here().field("name"), name, "the port name %s is invalid: it has at most 15 lower-case letters, digits and single hyphens, and a letter", name)
 			case slices.Contains(names, name):
-				c.rejectField(here.field("name"), name, "two ports have the name %s", name)
+				c.rejectField(here().field("name"), name, "two ports have the name %s", name)
 			}
 			names = append(names, name)
 		}
 		if !isNumber && m["containerPort"] != nil || isNumber && !isPort(number) || m["containerPort"] == nil {
-			c.rejectField(here.field("containerPort"), m["containerPort"], "the port %v is not between 1 and 65535", m["containerPort"])
+			c.rejectField(here().field("containerPort"), m["containerPort"], "the port %v is not between 1 and 65535", m["containerPort"])
 		}
 		if host, ok := integer(m["hostPort"]); ok && host != 0 && !isPort(host) {
-			c.rejectField(here.field("hostPort"), host, "the host port %d is not between 1 and 65535", host)
+			c.rejectField(here().field("hostPort"), host, "the host port %d is not between 1 and 65535", host)
 		}
 		if v := m["protocol"]; !oneOf(v, "TCP", "UDP", "SCTP") {
-			c.rejectField(here.field("protocol"), v, "the protocol is %v, and neither TCP, UDP nor SCTP", v)
+			c.rejectField(here().field("protocol"), v, "the protocol is %v, and neither TCP, UDP nor SCTP", v)
 		}
 	}
 }
@@ -163,12 +163,12 @@ func (c *containerChecker) checkHostPorts(taken map[string]bool) {
 }
 
 func (c *containerChecker) checkEnv() {
-	at := c.at.field("env")
+	at := func() place { return c.at.field("env") }
 	for i, e := range listOf(c.container["env"]) {
 		m := mapOf(e)
 		name := text(m["name"])
 		if !c.isVariable(name) {
-			c.rejectField(at.element(i, name).field("name"), name, "the variable name %q is invalid", name)
+			c.rejectField(at().element(i, name).field("name"), name, "the variable name %q is invalid", name)
 		}
 		from := mapOf(m["valueFrom"])
 		if from == nil {
@@ -180,22 +180,22 @@ func (c *containerChecker) checkEnv() {
 				sources++
 			}
 		}
-		here := at.element(i, name).field("valueFrom")
+		here := func() place { return at().element(i, name).field("valueFrom") }
 		switch {
 		case sources > 1:
-			c.rejectField(here, nil, "the variable %s has several sources", name)
+			c.rejectField(here(), nil, "the variable %s has several sources", name)
 		case sources == 1 && text(m["value"]) != "":
-			c.rejectField(here, nil, "the variable %s has a value and a source", name)
+			c.rejectField(here(), nil, "the variable %s has a value and a source", name)
 		case len(from) == 0:
-			c.rejectField(here, nil, "valueFrom of the variable %s names no source", name)
+			c.rejectField(here(), nil, "valueFrom of the variable %s names no source", name)
 		}
 		for _, key := range []string{"configMapKeyRef", "secretKeyRef"} {
 			if ref := mapOf(from[key]); ref != nil && text(ref["key"]) == "" {
-				c.rejectField(here.field(key).field("key"), nil, "the variable %s names no key", name)
+				c.rejectField(here().field(key).field("key"), nil, "the variable %s names no key", name)
 			}
 		}
 		if ref := mapOf(from["fieldRef"]); ref != nil && text(ref["fieldPath"]) == "" {
-			c.rejectField(here.field("fieldRef").field("fieldPath"), nil, "the variable %s names no field", name)
+			c.rejectField(here().field("fieldRef").field("fieldPath"), nil, "the variable %s names no field", name)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (o Options) isVariable(name string) bool {
 }
 
 func (c *containerChecker) checkEnvFrom() {
-	at := c.at.field("envFrom")
+	at := func() place { return c.at.field("envFrom") }
 	for i, e := range listOf(c.container["envFrom"]) {
 		m := mapOf(e)
 		n := 0
@@ -228,55 +228,55 @@ func (c *containerChecker) checkEnvFrom() {
 			}
 			n++
 			if text(ref["name"]) == "" {
-				c.rejectField(at.element(i, key).field(key).field("name"), nil, "envFrom names no object")
+				c.rejectField(at().element(i, key).field(key).field("name"), nil, "envFrom names no object")
 			}
 		}
 		if n > 1 || n == 0 && len(m) == 0 {
-			c.rejectField(at.element(i, i), nil, "an element of envFrom has to have one source, and has %d", n)
+			c.rejectField(at().element(i, i), nil, "an element of envFrom has to have one source, and has %d", n)
 		}
 	}
 }
 
 func (c *containerChecker) checkVolumeMounts(volumes map[string]map[string]any) {
-	at := c.at.field("volumeMounts")
+	at := func() place { return c.at.field("volumeMounts") }
 	var paths []string
 	for i, e := range listOf(c.container["volumeMounts"]) {
 		m := mapOf(e)
 		name, path := text(m["name"]), text(m["mountPath"])
-		here := at.element(i, name+" "+path)
+		here := func() place { return at().element(i, name+" "+path) }
 		switch {
 		case name == "":
-			c.rejectField(here.field("name"), nil, "the mount at %q names no volume", path)
+			c.rejectField(here().field("name"), nil, "the mount at %q names no volume", path)
 		case volumes[name] == nil:
-			c.rejectField(here.field("name"), name, "the mount at %s is of the volume %s, and the pod has no such volume", path, name)
+			c.rejectField(here().field("name"), name, "the mount at %s is of the volume %s, and the pod has no such volume", path, name)
 			c.found[len(c.found)-1].Volume = name
 		}
 		switch {
 		case path == "":
-			c.rejectField(here.field("mountPath"), nil, "the mount of the volume %s has no mountPath", name)
+			c.rejectField(here().field("mountPath"), nil, "the mount of the volume %s has no mountPath", name)
 		case slices.Contains(paths, path):
-			c.rejectField(here.field("mountPath"), path, "two volumes are mounted at %s", path)
+			c.rejectField(here().field("mountPath"), path, "two volumes are mounted at %s", path)
 		}
 		paths = append(paths, path)
 		for _, key := range []string{"subPath", "subPathExpr"} {
 			if v := text(m[key]); strings.HasPrefix(v, "/") || slices.Contains(strings.Split(v, "/"), "..") {
-				c.rejectField(here.field(key), v, "%s of the mount at %s has to be a relative path without ..", key, path)
+				c.rejectField(here().field(key), v, "%s of the mount at %s has to be a relative path without ..", key, path)
 			}
 		}
 		if text(m["subPath"]) != "" && text(m["subPathExpr"]) != "" {
-			c.rejectField(here.field("subPathExpr"), nil, "the mount at %s has both subPath and subPathExpr", path)
+			c.rejectField(here().field("subPathExpr"), nil, "the mount at %s has both subPath and subPathExpr", path)
 		}
 		if v := m["mountPropagation"]; !oneOf(v, "None", "HostToContainer", "Bidirectional") {
-			c.rejectField(here.field("mountPropagation"), v, "mountPropagation is %v, and neither None, HostToContainer nor Bidirectional", v)
+			c.rejectField(here().field("mountPropagation"), v, "mountPropagation is %v, and neither None, HostToContainer nor Bidirectional", v)
 		} else if v == "Bidirectional" && mapOf(c.container["securityContext"])["privileged"] != true {
-			c.rejectField(here.field("mountPropagation"), v, "only a privileged container can have a mount with the propagation Bidirectional")
+			c.rejectField(here().field("mountPropagation"), v, "only a privileged container can have a mount with the propagation Bidirectional")
 		}
 	}
 }
 
 // checkVolumeDevices checks the block devices of a container (source: ValidateVolumeDevices).
 func (c *containerChecker) checkVolumeDevices(volumes map[string]map[string]any) {
-	at := c.at.field("volumeDevices")
+	at := func() place { return c.at.field("volumeDevices") }
 	var paths, names []string
 	for _, e := range listOf(c.container["volumeMounts"]) {
 		paths, names = append(paths, text(mapOf(e)["mountPath"])), append(names, text(mapOf(e)["name"]))
@@ -284,25 +284,25 @@ func (c *containerChecker) checkVolumeDevices(volumes map[string]map[string]any)
 	for i, e := range listOf(c.container["volumeDevices"]) {
 		m := mapOf(e)
 		name, path := text(m["name"]), text(m["devicePath"])
-		here := at.element(i, name+" "+path)
+		here := func() place { return at().element(i, name+" "+path) }
 		volume := volumes[name]
 		switch {
 		case name == "":
-			c.rejectField(here.field("name"), nil, "the device at %q names no volume", path)
+			c.rejectField(here().field("name"), nil, "the device at %q names no volume", path)
 		case volume == nil:
-			c.rejectField(here.field("name"), name, "the device at %s is the volume %s, and the pod has no such volume", path, name)
+			c.rejectField(here().field("name"), name, "the device at %s is the volume %s, and the pod has no such volume", path, name)
 			c.found[len(c.found)-1].Volume = name
 		case volume["persistentVolumeClaim"] == nil && volume["ephemeral"] == nil:
-			c.rejectField(here.field("name"), name, "the volume %s is no persistentVolumeClaim and not ephemeral, so it is no device", name)
+			c.rejectField(here().field("name"), name, "the volume %s is no persistentVolumeClaim and not ephemeral, so it is no device", name)
 		}
 		switch {
 		case path == "" || slices.Contains(paths, path):
-			c.rejectField(here.field("devicePath"), path, "the device path %q is empty, or there twice, or that of a mount", path)
+			c.rejectField(here().field("devicePath"), path, "the device path %q is empty, or there twice, or that of a mount", path)
 		case slices.Contains(strings.Split(path, "/"), ".."):
-			c.rejectField(here.field("devicePath"), path, "the device path %s contains ..", path)
+			c.rejectField(here().field("devicePath"), path, "the device path %s contains ..", path)
 		}
 		if name != "" && slices.Contains(names, name) {
-			c.rejectField(here.field("name"), name, "the volume %s is already mounted, or a device, in the container", name)
+			c.rejectField(here().field("name"), name, "the volume %s is already mounted, or a device, in the container", name)
 		}
 		paths, names = append(paths, path), append(names, name)
 	}
@@ -317,7 +317,7 @@ const (
 
 // checkResizePolicy checks how a container is resized (source: validateResizePolicy).
 func (c *containerChecker) checkResizePolicy() {
-	at := c.at.field("resizePolicy")
+	at := func() place { return c.at.field("resizePolicy") }
 	if c.isBeforeMinor(inPlaceResize) {
 		return
 	}
@@ -325,19 +325,19 @@ func (c *containerChecker) checkResizePolicy() {
 	for i, e := range listOf(c.container["resizePolicy"]) {
 		m := mapOf(e)
 		name, restart := text(m["resourceName"]), text(m["restartPolicy"])
-		here := at.element(i, name)
+		here := func() place { return at().element(i, name) }
 		switch {
 		case name != "cpu" && name != "memory":
-			c.rejectField(here.field("resourceName"), name, "resourceName is %q, and neither cpu nor memory", name)
+			c.rejectField(here().field("resourceName"), name, "resourceName is %q, and neither cpu nor memory", name)
 		case slices.Contains(names, name):
-			c.rejectField(here.field("resourceName"), name, "resizePolicy has %s twice", name)
+			c.rejectField(here().field("resourceName"), name, "resizePolicy has %s twice", name)
 		}
 		names = append(names, name)
 		switch {
 		case restart != "NotRequired" && restart != "RestartContainer":
-			c.rejectField(here.field("restartPolicy"), restart, "restartPolicy is %q, and neither NotRequired nor RestartContainer", restart)
+			c.rejectField(here().field("restartPolicy"), restart, "restartPolicy is %q, and neither NotRequired nor RestartContainer", restart)
 		case restart != "NotRequired" && text(c.spec["restartPolicy"]) == "Never":
-			c.rejectField(here.field("restartPolicy"), restart, "restartPolicy must be NotRequired in a pod with restartPolicy: Never")
+			c.rejectField(here().field("restartPolicy"), restart, "restartPolicy must be NotRequired in a pod with restartPolicy: Never")
 		}
 	}
 }

@@ -152,6 +152,16 @@ func isSubdomain(s string) bool {
 	return true
 }
 
+// isPlainName reports whether a text is certain to be valid as the value of a label, and as a key without a prefix. It is much cheaper
+// than the expressions of package validation, which decide about all other texts.
+func isPlainName(s string) bool { return len(s) <= 63 && isName(s, "-._") }
+
+// isPlainKey reports whether a text is certain to be valid as the key of a label or annotation.
+func isPlainKey(s string) bool {
+	prefix, name, ok := strings.Cut(s, "/")
+	return isPlainName(s) || ok && isSubdomain(prefix) && isPlainName(name)
+}
+
 // isName reports whether a text consists of lower-case letters, digits and, between them, the other characters.
 func isName(s, between string) bool {
 	for i := range len(s) {

@@ -23,10 +23,10 @@ func (c *checker) checkAddedMetadata(meta, before map[string]any) {
 		if was, ok := had[key]; ok && was == labels[key] {
 			continue
 		}
-		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		if !isPlainKey(key) && len(validation.IsQualifiedName(key)) > 0 {
 			c.rejectField(at.field("labels").key(key), nil, "the name of the label %s is invalid", key)
 		}
-		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		if !isPlainName(value) && len(validation.IsValidLabelValue(value)) > 0 {
 			c.rejectField(at.field("labels").key(key), value, "the value %q of the label %s is invalid: it has at most 63 letters, digits, hyphens, underscores and dots", value, key)
 		}
 	}
@@ -37,7 +37,7 @@ func (c *checker) checkAddedMetadata(meta, before map[string]any) {
 		if _, ok := had[key]; ok {
 			continue
 		}
-		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
+		if !isPlainKey(key) && len(validation.IsQualifiedName(strings.ToLower(key))) > 0 {
 			c.rejectField(at.field("annotations").key(key), nil, "the name of the annotation %s is invalid", key)
 		}
 	}
