@@ -39,8 +39,7 @@ func (c *Config) ArtifactsKubeconfig() string {
 // shortestKeep is less than what Flux needs to take a file that it has just read of.
 const shortestKeep = time.Minute
 
-func (c *Config) validateArtifacts(add addError) {
-	a := c.Artifacts
+func (a Artifacts) validate(add addError, queueURL string, workers int) {
 	if !a.Enabled() {
 		if a.URL != "" || a.Kubeconfig != "" {
 			add("artifacts.listen", "must be given where another key of artifacts is")
@@ -56,10 +55,10 @@ func (c *Config) validateArtifacts(add addError) {
 	if a.Keep < shortestKeep {
 		add("artifacts.keep", "must be at least %s, found %s", shortestKeep, a.Keep)
 	}
-	if c.NATS.URL != "" {
+	if queueURL != "" {
 		add("artifacts.listen", "cannot be together with nats.url: the files are in the state directory of one process, and others could not serve them")
 	}
-	if c.Workers == 0 {
+	if workers == 0 {
 		add("artifacts.listen", "needs workers, as they write the files")
 	}
 }

@@ -285,8 +285,8 @@ func (c *Config) RenderLimits() (render.Limits, error) {
 	return limits, nil
 }
 
-// MaxStore returns the bound of the embedded server's files in bytes.
-func (c *Config) MaxStore() (int64, error) { return parseQuantity("nats.max_store", c.NATS.MaxStore) }
+// StoreSize returns the bound of the embedded server's files in bytes.
+func (n NATS) StoreSize() (int64, error) { return parseQuantity("nats.max_store", n.MaxStore) }
 
 func parseQuantity(key, text string) (int64, error) {
 	q, err := resource.ParseQuantity(text)

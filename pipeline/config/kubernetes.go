@@ -47,10 +47,9 @@ func (c *Config) ClusterName() string {
 	return clusterName
 }
 
-// validateKubernetes reports errors of the cluster's configuration; namespaces are those that other places already
+// validatePlace reports errors of the cluster's configuration; namespaces are those that other places already
 // have, by their keys.
-func (c *Config) validateKubernetes(add addError, names map[string]bool, namespaces map[string]string) {
-	k := c.Kubernetes
+func (k Kubernetes) validatePlace(add addError, names map[string]bool, namespaces map[string]string) {
 	if !k.Pipelines {
 		return
 	}
@@ -67,9 +66,8 @@ func (c *Config) validateKubernetes(add addError, names map[string]bool, namespa
 	}
 }
 
-// validateKubernetesKeys reports keys of the cluster without effect.
-func (c *Config) validateKubernetesKeys(add addError) {
-	k := c.Kubernetes
+// validateKeys reports keys of the cluster without effect.
+func (k Kubernetes) validateKeys(add addError) {
 	if !k.Pipelines && (k.Kubeconfig != "" || len(k.Namespaces) > 0) {
 		add("kubernetes.pipelines", "must be true where another key of kubernetes is given")
 	}

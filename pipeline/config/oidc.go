@@ -54,15 +54,14 @@ func defaultOIDC() OIDC {
 // for that long.
 const maxSession = 7 * 24 * time.Hour
 
-func (c *Config) validateOIDC(add addError) {
-	o := c.Admin.OIDC
+func (o OIDC) validate(add addError, externalURL string) {
 	if o.Issuer == "" {
 		if o.ClientID != "" || len(o.Grants) > 0 {
 			add("admin.oidc.issuer", "must be given where another key of admin.oidc is")
 		}
 		return
 	}
-	for key, value := range map[string]string{"admin.oidc.issuer": o.Issuer, "external_url": c.ExternalURL} {
+	for key, value := range map[string]string{"admin.oidc.issuer": o.Issuer, "external_url": externalURL} {
 		if !isSafeFromListeners(value) {
 			add(key, "must be an https:// URL to sign in with; http:// does for this machine only")
 		}

@@ -115,7 +115,7 @@ func (c *Config) validatePipelines(add addError) {
 	if c.Pipelines != "" && c.Kubernetes.Pipelines && len(c.Tenants) == 0 {
 		add("pipelines", "must not be given together with kubernetes.pipelines, unless tenants bind the directory to namespaces")
 	}
-	c.validateKubernetesKeys(add)
+	c.Kubernetes.validateKeys(add)
 	c.validateOwners(add)
 	if c.Removals.Delay < 0 {
 		add("removals.delay", "must not be negative")
@@ -201,5 +201,5 @@ func (c *Config) validateOwners(add addError) {
 			namespaces[namespace] = at
 		}
 	}
-	c.validateKubernetes(add, names, namespaces)
+	c.Kubernetes.validatePlace(add, names, namespaces)
 }

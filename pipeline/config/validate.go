@@ -28,13 +28,21 @@ func (c *Config) Validate() error {
 	}
 	c.validateServers(add)
 	c.validatePipelines(add)
-	c.validateVerify(add)
-	c.validateArtifacts(add)
-	c.validateOIDC(add)
+	validateVerify(c.Verify, add)
+	c.Artifacts.validate(add, c.NATS.URL, c.Workers)
+	c.Admin.OIDC.validate(add, c.ExternalURL)
 	c.validateWork(add)
-	c.validateNATS(add)
+	c.NATS.validate(add)
 	c.validateObservability(add)
-	return errors.Join(append(errs, c.parseErrors()...)...)
+	// Some values are parsed where they are used.
+	_, limits := c.RenderLimits()
+	_, store := c.NATS.StoreSize()
+	_, previews := c.PreviewsSize()
+	_, builds := c.BuildCacheSize()
+	_, patterns := c.RemotePatterns()
+	_, tenants := c.ParsedTenants()
+	_, _, egress := c.ParsedEgress()
+	return errors.Join(append(errs, limits, store, previews, builds, patterns, tenants, egress)...)
 }
 
 // validateServers checks the addresses that the daemon listens on, and its external URL.
@@ -83,14 +91,14 @@ func (c *Config) validateWork(add addError) {
 	}
 }
 
-func (c *Config) validateNATS(add addError) {
-	if c.NATS.Replicas < 1 {
-		add("nats.replicas", "must be at least 1, found %d", c.NATS.Replicas)
+func (n NATS) validate(add addError) {
+	if n.Replicas < 1 {
+		add("nats.replicas", "must be at least 1, found %d", n.Replicas)
 	}
-	if strings.ContainsFunc(c.NATS.Prefix, notInStreamNames) {
-		add("nats.prefix", "must be of letters, digits, - and _, found %q", c.NATS.Prefix)
+	if strings.ContainsFunc(n.Prefix, notInStreamNames) {
+		add("nats.prefix", "must be of letters, digits, - and _, found %q", n.Prefix)
 	}
-	if c.NATS.AckWait < time.Second {
+	if n.AckWait < time.Second {
 		add("nats.ack_wait", "must be at least 1s")
 	}
 }
@@ -112,18 +120,6 @@ func (c *Config) validateObservability(add addError) {
 	if _, err := c.Level(); err != nil {
 		add("log.level", "must be debug, info, warn or error, found %q", c.Log.Level)
 	}
-}
-
-// parseErrors returns what is wrong with the values that are parsed where they are used.
-func (c *Config) parseErrors() []error {
-	_, limits := c.RenderLimits()
-	_, store := c.MaxStore()
-	_, previews := c.PreviewsSize()
-	_, builds := c.BuildCacheSize()
-	_, patterns := c.RemotePatterns()
-	_, tenants := c.ParsedTenants()
-	_, _, egress := c.ParsedEgress()
-	return []error{limits, store, previews, builds, patterns, tenants, egress}
 }
 
 // notInStreamNames reports whether names of streams and buckets cannot contain a character.

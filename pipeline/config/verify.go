@@ -67,9 +67,9 @@ func (v Verify) Every() time.Duration {
 	return v.Interval
 }
 
-func (c *Config) validateVerify(add addError) {
+func validateVerify(clusters []Verify, add addError) {
 	names := map[string]bool{}
-	for i, v := range c.Verify {
+	for i, v := range clusters {
 		at := fmt.Sprintf("verify[%d]", i)
 		switch {
 		case v.Name == "" || strings.ContainsFunc(v.Name, notInStreamNames):

@@ -19,7 +19,7 @@ import (
 
 // openQueue opens the queue of a configuration: in this process, or on NATS servers.
 func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.Queue, error) {
-	store, err := c.MaxStore()
+	store, err := c.NATS.StoreSize()
 	if err != nil {
 		return nil, err
 	}
