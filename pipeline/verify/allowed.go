@@ -147,7 +147,7 @@ func (p *compared) ofEarlierClass(c change, class map[string]any) bool {
 	if c.want != nil || textAtPath(p.want, "spec", "runtimeClassName") == "" || class == nil && p.v.snapshot.hasReadKind("RuntimeClass") {
 		return false
 	}
-	return (class == nil || lastWriteTime(class).After(creationTime(p.pod))) && p.isSetByAdmission(c)
+	return (class == nil || lastWriteTime(class).After(creationTime(p.pod))) && p.origin.lacksField(c)
 }
 
 // allowsResolvedPriority allows what admission resolves the class of a pod to.
@@ -162,7 +162,7 @@ func (p *compared) allowsResolvedPriority(c change) bool {
 	}
 	if class == nil {
 		if !p.v.snapshot.hasReadKind("PriorityClass") {
-			return c.lastPathKey() != "priorityClassName" || name == "" && p.isSetByAdmission(c)
+			return c.lastPathKey() != "priorityClassName" || name == "" && p.origin.lacksField(c)
 		}
 		system := map[string]int64{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}[name]
 		return c.lastPathKey() == "priority" && sameJSON(c.found, system) || c.lastPathKey() == "preemptionPolicy" && c.found == "PreemptLowerPriority"
@@ -193,10 +193,10 @@ func (p *compared) defaultClass(now map[string]any) map[string]any {
 	return now
 }
 
-// isSetByAdmission reports whether a field that was added is not of the pod's workload, as far as that was read: then
-// it was set when the pod was made, or later.
-func (p *compared) isSetByAdmission(c change) bool {
-	return valueAt(p.origin.template, c.path) == nil
+// lacksField reports whether a field that was added is not of the pod's workload, as far as that was read: then it was
+// set when the pod was made, or later.
+func (o origin) lacksField(c change) bool {
+	return valueAt(o.template, c.path) == nil
 }
 
 // committedServiceAccount returns the service account of the committed pod, or nil.
@@ -233,7 +233,7 @@ func (p *compared) pullSecret(c change) bool {
 		return true
 	}
 	// Existing pods keep the values that it had before it was written to.
-	return lastWriteTime(obj).After(creationTime(p.pod)) && p.isSetByAdmission(c)
+	return lastWriteTime(obj).After(creationTime(p.pod)) && p.origin.lacksField(c)
 }
 
 // accountVolumePrefix begins the name of the volume with the token of the service account.
@@ -308,7 +308,7 @@ func (p *compared) limitRanger() string {
 // committed pod.
 func (p *compared) limitRange(c change) bool {
 	said := p.limitRanger()
-	if said == "" || c.want != nil || !p.isSetByAdmission(c) {
+	if said == "" || c.want != nil || !p.origin.lacksField(c) {
 		return false
 	}
 	limits := p.v.limits[refOf(p.pod).Namespace]

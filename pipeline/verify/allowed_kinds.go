@@ -76,24 +76,24 @@ func (p *compared) rolloutAffinity(c change) bool {
 		}
 		last = mapAtPath(last, "podAffinityTerm")
 	}
-	return p.apartFromStable(last) && sameJSON(valueAt(withoutLast(p.found, kind), c.path), c.want)
+	return apartFromStable(last, p.pod) && sameJSON(valueAt(withoutLast(p.found, kind), c.path), c.want)
 }
 
 // apartFromStable reports whether a term is the one that a Rollout writes. Which ReplicaSet was the stable one then is not known, but that
 // it was another one than the pod's.
-func (p *compared) apartFromStable(term map[string]any) bool {
+func apartFromStable(term, pod map[string]any) bool {
 	const key = "rollouts-pod-template-hash"
 	expressions := mapsAtPath(term, "labelSelector", "matchExpressions")
 	if len(expressions) != 1 {
 		return false
 	}
 	values, _ := expressions[0]["values"].([]any)
-	if len(values) != 1 || values[0] == "" || values[0] == textAtPath(p.pod, "metadata", "labels", key) {
+	if len(values) != 1 || values[0] == "" || values[0] == textAtPath(pod, "metadata", "labels", key) {
 		return false
 	}
 	return sameJSON(term, map[string]any{
 		"labelSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": key, "operator": "In", "values": values}}},
-		"namespaces":    []any{refOf(p.pod).Namespace},
+		"namespaces":    []any{refOf(pod).Namespace},
 		"topologyKey":   "kubernetes.io/hostname",
 	})
 }

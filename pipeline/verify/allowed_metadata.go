@@ -74,9 +74,9 @@ func (p *compared) allowsControllerAnnotation(c change) bool {
 	case slices.Contains(runtimeAnnotations, key):
 		return c.want == nil
 	case key == ambientRedirection:
-		return c.want == nil && slices.Contains(redirections, c.found) && p.isSetByAdmission(c)
+		return c.want == nil && slices.Contains(redirections, c.found) && p.origin.lacksField(c)
 	case strings.HasPrefix(key, appArmorAnnotation):
-		return p.appArmorSame(strings.TrimPrefix(key, appArmorAnnotation))
+		return sameAppArmor(p.want, p.found, strings.TrimPrefix(key, appArmorAnnotation))
 	}
 	return c.want == nil && p.controllerSet(c) || p.isRolloutMetadata(c)
 }
@@ -98,14 +98,14 @@ const appArmorAnnotation = "container.apparmor.security.beta.kubernetes.io/"
 func (p *compared) appArmorField(c change) bool {
 	for _, s := range c.path {
 		if s.element {
-			return p.appArmorSame(s.key)
+			return sameAppArmor(p.want, p.found, s.key)
 		}
 	}
 	return false
 }
 
-// appArmorSame reports whether a container has the same profile in both pods, in whichever way it is written.
-func (p *compared) appArmorSame(container string) bool {
+// sameAppArmor reports whether a container has the same profile in both pods, in whichever way it is written.
+func sameAppArmor(want, found map[string]any, container string) bool {
 	profile := func(pod map[string]any) string {
 		for _, key := range []string{"containers", "initContainers"} {
 			for _, c := range mapsAtPath(pod, "spec", key) {
@@ -122,7 +122,7 @@ func (p *compared) appArmorSame(container string) bool {
 		}
 		return appArmorText(mapAtPath(pod, "spec", "securityContext", "appArmorProfile"))
 	}
-	return profile(p.want) == profile(p.found)
+	return profile(want) == profile(found)
 }
 
 // appArmorText writes a profile as the annotation does.
