@@ -112,7 +112,7 @@ func (r *Reporter) isLost(ctx context.Context, key string, object *unstructured.
 	if err := r.Store.Sync(ctx); err != nil {
 		return false, err
 	}
-	_, removed := r.removalOf(key, object)
+	_, removed := removalOf(r.Store, key, object)
 	return !removed, nil
 }
 

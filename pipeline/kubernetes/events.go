@@ -86,7 +86,7 @@ func sameReady(before, after []metav1.Condition) bool {
 
 // enqueueRemovalEvent makes an event of what became of what a deleted pipeline had published.
 func (r *Reporter) enqueueRemovalEvent(key string, object *unstructured.Unstructured) {
-	if one, ok := r.removalOf(key, object); ok {
+	if one, ok := removalOf(r.Store, key, object); ok {
 		r.enqueueEvent(object, happened{digestOf(string(object.GetUID())), corev1.EventTypeNormal, "Removed", one.Message, one.At})
 	}
 }
@@ -94,8 +94,8 @@ func (r *Reporter) enqueueRemovalEvent(key string, object *unstructured.Unstruct
 // removalOf returns the outcome of removing a pipeline's published files, if they were removed because its object
 // was deleted. The clocks of an API server and a daemon may differ, and an object may have been recreated before
 // that was recorded: either one is sufficient evidence.
-func (r *Reporter) removalOf(key string, object *unstructured.Unstructured) (status.RemovedObject, bool) {
-	one, _, ok := r.Store.RemovedObject(key)
+func removalOf(store *status.Store, key string, object *unstructured.Unstructured) (status.RemovedObject, bool) {
+	one, _, ok := store.RemovedObject(key)
 	return one, ok && (one.UID == string(object.GetUID()) || one.At.After(object.GetDeletionTimestamp().Add(-time.Minute)))
 }
 

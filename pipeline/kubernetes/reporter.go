@@ -40,7 +40,8 @@ type Reporter struct {
 	mu     sync.Mutex
 	queue  workqueue.TypedRateLimitingInterface[item] // nil while another process writes
 	untold untoldEvents                               // nil then, too
-	judged map[string]judged                          // policies, by their keys
+
+	judgements judgements
 }
 
 // item is an object that is to be looked at.
@@ -164,7 +165,7 @@ func (r *Reporter) reconcileObject(ctx context.Context, one item) error {
 	switch {
 	case known == nil:
 		if one.resource == policies {
-			r.forgetJudged(one.key)
+			r.judgements.forget(one.key)
 		}
 		return nil
 	case one.resource == policies:

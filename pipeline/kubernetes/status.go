@@ -138,7 +138,7 @@ func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
 		before = v1alpha1.PolicyStatus{}
 	}
 	own := conditionsOf(metav1.ConditionTrue, meta.SucceededReason, "it can be used", "")
-	wrong, err := r.policyUnusableReason(ctx, keyOf(known.object), known.text)
+	wrong, err := r.judgements.reasonFor(ctx, keyOf(known.object), known.text)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ package kubernetes
 import (
 	"context"
 	"crypto/sha256"
+	"sync"
 
 	"github.com/prerig/prerig/fn"
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
@@ -20,13 +21,19 @@ type judged struct {
 	wrong  string
 }
 
-// policyUnusableReason returns why a policy cannot be used, or "" if it can. The result is cached for the policy's
-// text: reading the injector's configuration is slow, and policies are checked again and again.
-func (r *Reporter) policyUnusableReason(ctx context.Context, key string, text []byte) (string, error) {
+// judgements caches why policies cannot be used, for the text of each: reading the injector's configuration is slow, and
+// policies are checked again and again. The zero value is empty. It is safe for concurrent use.
+type judgements struct {
+	mu    sync.Mutex
+	known map[string]judged // by the policies' keys
+}
+
+// reasonFor returns why a policy cannot be used, or "" if it can.
+func (j *judgements) reasonFor(ctx context.Context, key string, text []byte) (string, error) {
 	digest := sha256.Sum256(text)
-	r.mu.Lock()
-	last, ok := r.judged[key]
-	r.mu.Unlock()
+	j.mu.Lock()
+	last, ok := j.known[key]
+	j.mu.Unlock()
 	if ok && last.digest == digest {
 		return last.wrong, nil
 	}
@@ -34,20 +41,20 @@ func (r *Reporter) policyUnusableReason(ctx context.Context, key string, text []
 	if err != nil {
 		return "", err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.judged == nil {
-		r.judged = map[string]judged{}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.known == nil {
+		j.known = map[string]judged{}
 	}
-	r.judged[key] = judged{digest, wrong}
+	j.known[key] = judged{digest, wrong}
 	return wrong, nil
 }
 
-// forgetJudged releases the cached result of a deleted policy.
-func (r *Reporter) forgetJudged(key string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.judged, key)
+// forget releases the cached result of a deleted policy.
+func (j *judgements) forget(key string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.known, key)
 }
 
 // whatIsWrong returns why a policy cannot be used: it is read as it is before an injection, with the injector's configuration, values,

@@ -68,7 +68,7 @@ func TestJudgementFollowsThePolicy(t *testing.T) {
 	r, _ := newTestReporter()
 	for text, want := range map[string]bool{"{config: 'a: ['}": false, "{builtIn: istio}": true} {
 		policy := "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh, namespace: shop}\nspec: {istio: {injector: " + text + "}}\n"
-		if wrong, err := r.policyUnusableReason(t.Context(), "shop/mesh", []byte(policy)); err != nil || (wrong == "") != want {
+		if wrong, err := r.judgements.reasonFor(t.Context(), "shop/mesh", []byte(policy)); err != nil || (wrong == "") != want {
 			t.Errorf("%s: %q, %v", text, wrong, err)
 		}
 	}
