@@ -120,12 +120,12 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 	if g.URL == "" {
 		v.addError(at+".url", "must be given, as the source is not a Git repository")
 	} else {
-		v.gitURL(at+".url", g.URL)
+		v.addProblems(at+".url", giturl.Check(g.URL))
 	}
 	if g.Branch == "" {
 		v.addError(at+".branch", "must be given")
 	} else {
-		v.branchName(at+".branch", g.Branch)
+		v.addProblems(at+".branch", writtenBranchProblems(g.Branch))
 	}
 	v.checkWrittenPath(at+".path", g.Path)
 	if clean := path.Clean(g.Path); g.Propose == nil && clean == "." {

@@ -78,7 +78,7 @@ func (o *OCIPublish) setDefaults(*RenderPipeline) {
 }
 
 func (o *OCIPublish) check(v *validator, at string, _ *RenderPipeline) {
-	v.ociURL(at+".url", o.URL)
+	v.addProblems(at+".url", ociURLProblems(o.URL))
 	if o.Signing != nil && o.Signing.SecretRef.Name == "" {
 		v.addError(at+".signing.secretRef.name", "must name the secret with the key")
 	}

@@ -70,7 +70,7 @@ func TestPartsOfABranchStayApart(t *testing.T) {
 		}
 		seen[part] = text
 		v := &validator{}
-		if v.refName("x", "prerig/"+part+"/y"); len(v.errs) > 0 || part == "" {
+		if v.addProblems("x", refProblems("prerig/"+part+"/y")); len(v.errs) > 0 || part == "" {
 			t.Errorf("%q became %q: %v", text, part, v.errs)
 		}
 	}

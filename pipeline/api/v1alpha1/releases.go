@@ -119,7 +119,7 @@ func (v *validator) checkReleases(at string, releases *Releases) {
 	}
 	for i, one := range releases.Repositories {
 		at := fmt.Sprintf("%s.repositories[%d]", at, i)
-		v.gitURL(at+".url", one.URL)
+		v.addProblems(at+".url", giturl.Check(one.URL))
 		if one.Path == "" {
 			v.addError(at+".path", "must be given: . for the root of the source, or the mountPath of a further source")
 		}

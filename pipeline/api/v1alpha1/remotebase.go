@@ -17,7 +17,7 @@ func (v *validator) remoteBases(at string, build Build) {
 			v.addError(at+".url", "is given twice")
 		}
 		seen[base.URL] = true
-		v.gitURL(at+".url", base.URL)
+		v.addProblems(at+".url", giturl.Check(base.URL))
 		if _, err := giturl.ParsePattern(base.URL); err != nil {
 			v.addError(at+".url", "cannot be allowed: %v", err)
 		}

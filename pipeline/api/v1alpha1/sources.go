@@ -68,13 +68,13 @@ const maxSources = 16
 var mountPathRule = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$`)
 
 func (v *validator) checkSources(p *RenderPipeline) {
-	v.checkSource("spec.source", p.Spec.Source)
+	p.Spec.Source.validate(v, "spec.source")
 	if len(p.Spec.Sources) > maxSources {
 		v.addError("spec.sources", "must not have more than %d elements", maxSources)
 		return
 	}
 	for i, mounted := range p.Spec.Sources {
-		v.checkSource(sourceField(i), mounted.Source())
+		mounted.Source().validate(v, sourceField(i))
 		v.checkMountPath(sourceField(i)+".mountPath", mounted.MountPath, p.Spec.Sources[:i])
 	}
 }

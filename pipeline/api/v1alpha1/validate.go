@@ -96,9 +96,9 @@ func (p *RenderPipeline) Validate() error {
 	}
 	v.checkSources(p)
 	v.checkBuild(p.Spec.Build)
-	v.checkLoadRestrictor(p.Spec)
+	p.Spec.checkLoadRestrictor(v)
 	for i, policy := range p.Spec.Policies {
-		v.checkPolicy(fmt.Sprintf("spec.policies[%d]", i), policy)
+		policy.validate(v, fmt.Sprintf("spec.policies[%d]", i))
 	}
 	v.checkPublish(p)
 	v.checkGates(p.Spec.Gates)
@@ -120,6 +120,13 @@ type validator struct{ errs []error }
 
 func (v *validator) addError(path, format string, args ...any) {
 	v.errs = append(v.errs, &FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// addProblems adds what is wrong with one value.
+func (v *validator) addProblems(path string, problems []string) {
+	for _, problem := range problems {
+		v.addError(path, "%s", problem)
+	}
 }
 
 func (v *validator) checkExactlyOne(at string, given map[string]bool) {
@@ -149,14 +156,14 @@ func (v *validator) checkName(at, name string) {
 	}
 }
 
-func (v *validator) checkSource(at string, source Source) {
-	v.checkExactlyOne(at, map[string]bool{"git": source.Git != nil, "oci": source.OCI != nil, "dir": source.Dir != nil})
-	if git := source.Git; git != nil {
-		v.gitURL(at+".git.url", git.URL)
-		v.gitRef(at+".git.ref", git.Ref)
+func (s Source) validate(v *validator, at string) {
+	v.checkExactlyOne(at, map[string]bool{"git": s.Git != nil, "oci": s.OCI != nil, "dir": s.Dir != nil})
+	if git := s.Git; git != nil {
+		v.addProblems(at+".git.url", giturl.Check(git.URL))
+		git.Ref.validate(v, at+".git.ref")
 	}
-	if oci := source.OCI; oci != nil {
-		v.ociURL(at+".oci.url", oci.URL)
+	if oci := s.OCI; oci != nil {
+		v.addProblems(at+".oci.url", ociURLProblems(oci.URL))
 		if oci.Ref.Tag != "" && oci.Ref.Digest != "" {
 			v.addError(at+".oci.ref", "tag and digest exclude each other")
 		}
@@ -164,7 +171,7 @@ func (v *validator) checkSource(at string, source Source) {
 			v.addError(at+".oci.ref.digest", "must be sha256: and 64 hexadecimal digits")
 		}
 	}
-	if source.Dir != nil && source.Dir.Path == "" {
+	if s.Dir != nil && s.Dir.Path == "" {
 		v.addError(at+".dir.path", "must be given")
 	}
 }
@@ -177,20 +184,20 @@ var (
 // CheckGitURL reports whether a URL is one of a Git repository, without credentials. The error never quotes it.
 func CheckGitURL(raw string) error {
 	v := &validator{}
-	v.gitURL("url", raw)
+	v.addProblems("url", giturl.Check(raw))
 	return errors.Join(v.errs...)
 }
 
 // CheckRefName reports whether a name can be that of a branch or another Git reference.
 func CheckRefName(name string) error {
 	v := &validator{}
-	v.refName("ref", name)
+	v.addProblems("ref", refProblems(name))
 	return errors.Join(v.errs...)
 }
 
-func (v *validator) gitRef(at string, ref GitRef) {
+func (r GitRef) validate(v *validator, at string) {
 	count := 0
-	for _, value := range []string{ref.Branch, ref.Tag, ref.Name} {
+	for _, value := range []string{r.Branch, r.Tag, r.Name} {
 		if value != "" {
 			count++
 		}
@@ -198,51 +205,48 @@ func (v *validator) gitRef(at string, ref GitRef) {
 	if count > 1 {
 		v.addError(at, "branch, tag and name exclude each other")
 	}
-	if ref.Commit != "" && !commitRule.MatchString(ref.Commit) {
-		v.addError(at+".commit", "must be 40 lower case hexadecimal digits, found %q", ref.Commit)
+	if r.Commit != "" && !commitRule.MatchString(r.Commit) {
+		v.addError(at+".commit", "must be 40 lower case hexadecimal digits, found %q", r.Commit)
 	}
-	for key, value := range map[string]string{"branch": ref.Branch, "tag": ref.Tag, "name": ref.Name} {
+	for key, value := range map[string]string{"branch": r.Branch, "tag": r.Tag, "name": r.Name} {
 		if value != "" {
-			v.refName(at+"."+key, value)
+			v.addProblems(at+"."+key, refProblems(value))
 		}
 	}
-	if ref.Name != "" && !strings.HasPrefix(ref.Name, "refs/") {
+	if r.Name != "" && !strings.HasPrefix(r.Name, "refs/") {
 		v.addError(at+".name", "must be a reference in full, such as refs/heads/main")
 	}
 }
 
-func (v *validator) refName(at, name string) {
+func refProblems(name string) []string {
 	if err := gitname.CheckRef(name); err != nil {
-		v.addError(at, "%s", err)
+		return []string{err.Error()}
 	}
+	return nil
 }
 
-// branchName checks the name of a branch that is written. Those below prerig/ are the heads of pull requests.
-func (v *validator) branchName(at, name string) {
+// writtenBranchProblems returns what is wrong with the name of a branch that is written. Those below prerig/ are the heads
+// of pull requests.
+func writtenBranchProblems(name string) (problems []string) {
 	if err := gitname.CheckBranch(name); err != nil {
-		v.addError(at, "%s", err)
+		problems = append(problems, err.Error())
 	}
 	if key := gitname.Key(name); key == headRoot || strings.HasPrefix(key, headRoot+"/") {
-		v.addError(at, "must not be %s or below it, where the heads of pull requests are; use another branch", headRoot)
+		problems = append(problems, "must not be "+headRoot+" or below it, where the heads of pull requests are; use another branch")
 	}
+	return problems
 }
 
-func (v *validator) gitURL(at, raw string) {
-	for _, problem := range giturl.Check(raw) {
-		v.addError(at, "%s", problem)
-	}
-}
-
-func (v *validator) ociURL(at, raw string) {
+func ociURLProblems(raw string) []string {
 	rest, ok := strings.CutPrefix(raw, "oci://")
 	host, repository, found := strings.Cut(rest, "/")
 	if !ok || !found || host == "" || repository == "" {
-		v.addError(at, "must be of the form oci://registry/repository")
-		return
+		return []string{"must be of the form oci://registry/repository"}
 	}
 	if strings.ContainsAny(repository, "@:") || strings.Contains(host, "@") {
-		v.addError(at, "must have no tag, digest or credentials")
+		return []string{"must have no tag, digest or credentials"}
 	}
+	return nil
 }
 
 func (v *validator) checkBuild(build Build) {
@@ -272,7 +276,7 @@ func (v *validator) checkBuild(build Build) {
 	}
 }
 
-func (v *validator) checkLoadRestrictor(spec RenderPipelineSpec) {
+func (spec RenderPipelineSpec) checkLoadRestrictor(v *validator) {
 	const at = "spec.build.loadRestrictor"
 	build := spec.Build
 	v.checkEnum(at, string(build.LoadRestrictor), "", string(LoadRestrictionsRootOnly), string(LoadRestrictionsNone))
@@ -285,13 +289,13 @@ func (v *validator) checkLoadRestrictor(spec RenderPipelineSpec) {
 	}
 }
 
-func (v *validator) checkPolicy(at string, policy PolicyRef) {
-	v.checkExactlyOne(at, map[string]bool{"path": policy.Path != "", "file": policy.File != "", "builtIn": policy.BuiltIn != "", "name": policy.Name != ""})
-	if policy.Name != "" {
-		v.checkName(at+".name", policy.Name)
+func (r PolicyRef) validate(v *validator, at string) {
+	v.checkExactlyOne(at, map[string]bool{"path": r.Path != "", "file": r.File != "", "builtIn": r.BuiltIn != "", "name": r.Name != ""})
+	if r.Name != "" {
+		v.checkName(at+".name", r.Name)
 	}
-	v.checkPath(at+".path", policy.Path)
-	v.checkPath(at+".file", policy.File)
+	v.checkPath(at+".path", r.Path)
+	v.checkPath(at+".file", r.File)
 }
 
 func (v *validator) checkEnum(at, value string, allowed ...string) {
