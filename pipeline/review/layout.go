@@ -182,13 +182,13 @@ func (l *layout) describeOmissions(elsewhere string) string {
 	return fmt.Sprintf("\n**Not all is here:** left out are %s. %s\n", strings.Join(parts, ", "), elsewhere)
 }
 
-// describeWholeLocation describes where the whole is.
-func (r *review) describeWholeLocation() string {
+// wholeLocation describes where the whole is.
+func (c *Change) wholeLocation() string {
 	switch {
-	case plainAddress.MatchString(r.change.Whole):
-		return "The whole: <" + r.change.Whole + ">"
-	case r.change.Whole != "":
-		return "The whole: " + codeSpan(r.change.Whole)
+	case plainAddress.MatchString(c.Whole):
+		return "The whole: <" + c.Whole + ">"
+	case c.Whole != "":
+		return "The whole: " + codeSpan(c.Whole)
 	}
 	return "`prerig diff -o review --limit 0` shows the whole before it is published."
 }

@@ -31,17 +31,17 @@ func (a *amounts) addScaledAmounts(b amounts, times float64) {
 }
 
 // containersOfObject returns the containers of an object, none where it has no pod.
-func (r *review) containersOfObject(s *side) []container {
+func containersOfObject(registry *workload.Registry, s *side) []container {
 	if s == nil {
 		return nil
 	}
-	templates, err := r.registry.Templates(s.value)
+	templates, err := registry.Templates(s.value)
 	if err != nil {
 		return nil
 	}
 	own := map[string]bool{}
 	if s.bare != nil {
-		bare, _ := r.registry.Templates(s.bare)
+		bare, _ := registry.Templates(s.bare)
 		for _, t := range bare {
 			for _, c := range templateContainers(t) {
 				own[c.at] = true

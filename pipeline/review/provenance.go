@@ -39,10 +39,10 @@ func (r *review) imageChangesSection() section {
 	}
 	for _, o := range r.objects {
 		before := map[string]string{}
-		for _, c := range r.containersOfObject(o.before) {
+		for _, c := range containersOfObject(r.registry, o.before) {
 			before[c.at], known[c.image] = c.image, true
 		}
-		for _, c := range r.containersOfObject(o.after) {
+		for _, c := range containersOfObject(r.registry, o.after) {
 			if old, had := before[c.at]; c.image != "" && (!had || old != c.image) {
 				note(o, old, c)
 			}

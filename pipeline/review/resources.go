@@ -77,7 +77,7 @@ func (r *review) sumResources() *resourceSums {
 		counted := false
 		for i := range pick {
 			s := pick[i](o)
-			containers := r.containersOfObject(s)
+			containers := containersOfObject(r.registry, s)
 			if len(containers) == 0 {
 				continue
 			}

@@ -93,6 +93,6 @@ func Body(ctx context.Context, c Change, limit int) (body string, whole bool, er
 		return "", false, err
 	}
 	r.all = limit == Unlimited
-	body, whole = layoutWithin(r.allSections(), limit, r.describeWholeLocation())
+	body, whole = layoutWithin(r.allSections(), limit, r.change.wholeLocation())
 	return body, whole, nil
 }

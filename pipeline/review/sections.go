@@ -75,7 +75,7 @@ func (r *review) summaryCounts() string {
 	for _, u := range r.files {
 		pipelines[u.Pipeline] = true
 	}
-	missing, end := r.notCompared(), ".\n"
+	missing, end := r.change.notCompared(), ".\n"
 	if missing > 0 {
 		end = fmt.Sprintf("; **%s not compared**.\n", countWithNoun(missing, r.change.noun()))
 	}
@@ -95,8 +95,8 @@ func (r *review) summaryCounts() string {
 }
 
 // notCompared counts the pipelines that could not be compared.
-func (r *review) notCompared() (n int) {
-	for _, p := range r.change.Pipelines {
+func (c *Change) notCompared() (n int) {
+	for _, p := range c.Pipelines {
 		if p.NotCompared != "" {
 			n++
 		}

@@ -314,7 +314,7 @@ func (a *attempt) finishClosedPreview(ctx context.Context, became string) error 
 		return laterError{err}
 	}
 	word := fmt.Sprintf("_This pull request is %s. What follows is the last preview, and is not kept up to date._", became)
-	comment := pullrequest.KeptComment{Name: a.commentName(), Text: word, Known: a.one.Comment}
+	comment := pullrequest.KeptComment{Name: commentName(a.one.Namespace), Text: word, Known: a.one.Comment}
 	if err := a.retryableErrorOnly(ctx, a.conv.Finish(ctx, a.one.Number, comment)); err != nil {
 		return err
 	}

@@ -224,7 +224,7 @@ func (a *attempt) fetchHead(ctx context.Context, scope source.Scope, src *v1alph
 	git.Ref = v1alpha1.GitRef{Name: "refs/heads/" + a.in.Head}
 	fetcher := a.p.Heads
 	if a.in.Fork {
-		git.Ref.Name = pullrequest.PullRef(a.providerOf(), a.in.Number)
+		git.Ref.Name = pullrequest.PullRef(a.entries[0].Pipeline.Spec.Preview.Provider, a.in.Number)
 		if git.SecretRef == nil {
 			fetcher = a.p.Forks.Fetcher
 		}
@@ -256,5 +256,3 @@ func (a *attempt) recordFetchedSnapshot(s *source.Snapshot, err error) (*source.
 	}
 	return s, err
 }
-
-func (a *attempt) providerOf() string { return a.entries[0].Pipeline.Spec.Preview.Provider }

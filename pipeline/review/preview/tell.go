@@ -35,7 +35,7 @@ func contextOf(namespace, base string) string {
 }
 
 // commentName returns the name that distinguishes the comments of namespaces.
-func (a *attempt) commentName() string { return path.Join("prerig/preview", a.one.Namespace) }
+func commentName(namespace string) string { return path.Join("prerig/preview", namespace) }
 
 // statusOf returns the status of a head for the branch that it targets.
 func (a *attempt) statusOf(base string, state pullrequest.CommitState, text string) pullrequest.CommitStatus {
@@ -111,7 +111,7 @@ func (a *attempt) writePreviewComment(ctx context.Context, found *compared) erro
 	if err != nil {
 		return err
 	}
-	a.one.Comment, err = a.conv.Keep(ctx, a.one.Number, pullrequest.KeptComment{Name: a.commentName(), Text: text, Known: a.one.Comment, NoNew: !tells})
+	a.one.Comment, err = a.conv.Keep(ctx, a.one.Number, pullrequest.KeptComment{Name: commentName(a.one.Namespace), Text: text, Known: a.one.Comment, NoNew: !tells})
 	return err
 }
 
