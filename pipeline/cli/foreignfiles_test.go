@@ -57,6 +57,7 @@ func TestBuildsDropNoObject(t *testing.T) {
 		"a list":           "- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: web}\n",
 		"a template":       "apiVersion: v1\n" + kind + "data: {{ .Values.data }}\n",
 		"a pointer":        "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
+		"no YAML":          "a: [\n",
 		"a broken mapping": "apiVersion: v1\n" + kind + "data: {\n",
 	} {
 		t.Chdir(t.TempDir())

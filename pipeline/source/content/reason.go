@@ -62,10 +62,10 @@ var (
 	reasonsInOrder = []*Reason{HelmTemplate, Template, Unfilled, Kustomization, Patch, ResourceList, Fragment, ObjectList, list, jsonLines, jsonComments, compose, openAPI, rules, Plain, notText, unreadable}
 )
 
-// IsObject reports whether a text that is skipped for this reason seems to be an object that cannot be read as it is.
+// IsObject reports whether a text that is skipped for this reason may be an object that cannot be read as it is.
 func (r *Reason) IsObject(text string) bool {
 	switch r {
-	case ObjectList:
+	case ObjectList, unreadable:
 		return true
 	case Template, Fragment:
 		return LooksLikeObject(text)
