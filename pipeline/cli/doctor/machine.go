@@ -117,7 +117,7 @@ func (l *look) checkSpace(dir string) {
 		return
 	}
 	wanted := uint64(0)
-	for _, bound := range []func() (int64, error){l.config.MaxStore, l.config.PreviewsSize, l.config.BuildCacheSize} {
+	for _, bound := range []func() (int64, error){l.config.NATS.StoreSize, l.config.PreviewsSize, l.config.BuildCacheSize} {
 		if n, err := bound(); err == nil && n > 0 {
 			wanted += uint64(n)
 		}
