@@ -72,7 +72,7 @@ func TestJudgementFollowsThePolicy(t *testing.T) {
 			t.Errorf("%s: %q, %v", text, wrong, err)
 		}
 	}
-	if err := r.reconcileObject(t.Context(), item{policies, "shop/mesh"}); err != nil || len(r.judged) != 0 {
-		t.Errorf("of a policy that is gone is kept: %v, %v", r.judged, err)
+	if err := r.reconcileObject(t.Context(), item{policies, "shop/mesh"}); err != nil || len(r.judgements.known) != 0 {
+		t.Errorf("of a policy that is gone is kept: %v, %v", r.judgements.known, err)
 	}
 }
