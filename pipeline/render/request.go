@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/prerig/prerig/fn/result"
@@ -165,6 +166,15 @@ type Response struct {
 	// Build and Inject are how long the two took, without starting the renderer.
 	Build  time.Duration `json:"build"`
 	Inject time.Duration `json:"inject"`
+}
+
+// CodeNotRendered marks the results about releases that could not be rendered (result.TagCode). The objects are without those
+// of these releases then.
+const CodeNotRendered = "not-rendered"
+
+// IsIncomplete reports whether objects are missing, as results are about releases that could not be rendered.
+func IsIncomplete(results result.Results) bool {
+	return slices.ContainsFunc(results, func(one result.Result) bool { return one.Tags[result.TagCode] == CodeNotRendered })
 }
 
 // Digest of the objects: their identities and bytes, in order.

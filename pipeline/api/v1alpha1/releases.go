@@ -11,8 +11,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
-// Releases enables the rendering of Flux's HelmReleases and Argo CD's Applications with Helm among the objects of a
-// build, each in its place, and holds what they do not specify themselves.
+// Releases enables the rendering of Flux's HelmReleases and Argo CD's Applications and ApplicationSets among the objects
+// of a build, each in its place, and holds what they do not specify themselves.
 type Releases struct {
 	// KubeVersion is the version of Kubernetes that the releases are for, such as 1.33.4. An Application's own has precedence.
 	KubeVersion string `json:"kubeVersion"`
@@ -22,9 +22,12 @@ type Releases struct {
 	// Namespace is the namespace of objects without one: HelmReleases and what they refer to, if a Kustomization of
 	// Flux sets it on them, and the destination of Applications without one. Without it such objects are errors.
 	Namespace string `json:"namespace,omitempty"`
+	// Destination is the cluster whose Applications are rendered, by its name or server in Argo CD; those of other clusters are left
+	// out. Without it all Applications must have the same one.
+	Destination string `json:"destination,omitempty"`
 	// Objects are the paths inside the source of files and directories with further objects that releases refer to:
-	// HelmRepositories, OCIRepositories, GitRepositories, HelmCharts, ConfigMaps and Secrets, and definitions of custom resources.
-	// They are not part of the result. A directory with a kustomization is built by it.
+	// HelmRepositories, OCIRepositories, GitRepositories, HelmCharts, ConfigMaps and Secrets, Argo CD's Secrets of clusters among
+	// them, and definitions of custom resources. They are not part of the result. A directory with a kustomization is built by it.
 	Objects []string `json:"objects,omitempty"`
 	// Repositories maps Git repositories to the location of their files in the tree, whatever revision of them is
 	// requested. Without an entry a repository is one of the pipeline's sources, at the branch, tag or commit that

@@ -5,6 +5,7 @@ package engine_test
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -102,9 +103,13 @@ func TestFieldsOfReleases(t *testing.T) {
 			if c.change != nil {
 				c.change(r.Releases)
 			}
-			_, _, err := renderFiles(t, files, r)
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), " helm.") {
-				t.Errorf("got %v\nwant %s", err, c.want)
+			response, _, err := renderFiles(t, files, r)
+			got := fmt.Sprint(err)
+			if err == nil {
+				got = fmt.Sprint(response.Results)
+			}
+			if !strings.Contains(got, c.want) || strings.Contains(got, " helm.") {
+				t.Errorf("got %s\nwant %s", got, c.want)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // noNetwork replaces every connection that a library would open.
@@ -29,10 +30,29 @@ func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // renderKustomize builds as the kustomize command does by default, with all plugins disabled.
 func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Item, error) {
+	texts, err := w.buildKustomization(ctx, w.files, at)
+	if err != nil {
+		return nil, err
+	}
+	var items []fn.Item
+	for i, text := range texts {
+		file, err := manifest.Parse("", []byte(text))
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range file.Docs {
+			items = append(items, fn.Item{Doc: doc, Index: i})
+		}
+	}
+	return items, nil
+}
+
+// buildKustomization builds a kustomization of a tree to the text of each of its objects.
+func (w *renderWorker) buildKustomization(ctx context.Context, tree tree.Reader, at string) ([]string, error) {
 	if err := installTransformer(newFunction(ctx, w)); err != nil {
 		return nil, err
 	}
-	files := newKustomizations(w.files, w.request.Bases)
+	files := newKustomizations(tree, w.request.Bases)
 	files.sources = w.request.Sources
 	// Keys are written in many ways; so it counts, too, what kustomize made of them.
 	defer func() { w.schema = w.schema || files.schema || schemaIsSet() }()
@@ -53,8 +73,8 @@ func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Ite
 	if err != nil {
 		return nil, files.explainError(err)
 	}
-	var items []fn.Item
-	for i, object := range objects.Resources() {
+	var out []string
+	for _, object := range objects.Resources() {
 		if err := errors.Join(files.restoreOrigins(object), w.unmarkOrigin(object)); err != nil {
 			return nil, err
 		}
@@ -62,13 +82,7 @@ func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Ite
 		if err != nil {
 			return nil, err
 		}
-		file, err := manifest.Parse("", files.restoreNames(text))
-		if err != nil {
-			return nil, err
-		}
-		for _, doc := range file.Docs {
-			items = append(items, fn.Item{Doc: doc, Index: i})
-		}
+		out = append(out, string(files.restoreNames(text)))
 	}
-	return items, nil
+	return out, nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 
@@ -31,10 +30,12 @@ type releaseRun struct {
 	scopes  *scopes
 	created []map[string]any // namespaces
 	results result.Results
+	explain func(error) error // of what was read
 }
 
-// renderReleases puts what releases render to in the place of the releases among items, if the request asks for it.
-func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]fn.Item, error) {
+// renderReleases puts what releases render to in the place of the releases among items, if the request asks for it. One that
+// fails is among the results, and the others are rendered all the same.
+func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item, explain func(error) error) ([]fn.Item, error) {
 	if w.request.Releases == nil {
 		return items, nil
 	}
@@ -42,10 +43,11 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]f
 	if err != nil {
 		return nil, err
 	}
-	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion)}
+	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion), explain: explain}
 	r.set = release.New(release.Inputs{
 		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: w.lockedCharts(), Trees: w.request.Repositories,
-		Warn: w.addWarning,
+		Warn:           w.addWarning,
+		BuildKustomize: w.buildKustomization,
 	})
 	if items, err = splitReleaseLists(items); err != nil {
 		return nil, err
@@ -56,22 +58,24 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]f
 	if err := r.addObjects(beside); err != nil {
 		return nil, err
 	}
-	if items, err = r.renderAll(ctx, items, 0); err != nil {
+	if items, err = r.renderAll(ctx, items, nil, 0); err != nil {
 		return nil, err
 	}
-	w.response.Results = append(w.response.Results, r.results...)
-	if r.results.Worst() == result.Error {
-		return nil, resultsError("rendering releases", r.results)
+	for _, one := range r.results {
+		if one.Severity == result.Error {
+			one.Tags = map[string]string{result.TagCode: render.CodeNotRendered}
+		}
+		w.response.Results = append(w.response.Results, one)
 	}
 	w.response.Results = append(w.response.Results, r.scopes.unknownKindFindings()...)
 	return r.addNamespaces(items)
 }
 
-// renderAll renders the releases among items, and those that come of them.
-func (r *releaseRun) renderAll(ctx context.Context, items []fn.Item, depth int) ([]fn.Item, error) {
+// renderAll renders the releases among items, and those that come of them. parent is the release that the items come of.
+func (r *releaseRun) renderAll(ctx context.Context, items []fn.Item, parent *release.Object, depth int) ([]fn.Item, error) {
 	var out []fn.Item
 	for _, item := range items {
-		object, err := r.releaseOfItem(item)
+		object, err := r.releaseOfItem(item, parent)
 		if err != nil {
 			return nil, err
 		}
@@ -79,37 +83,54 @@ func (r *releaseRun) renderAll(ctx context.Context, items []fn.Item, depth int) 
 			out = append(out, item)
 			continue
 		}
-		if depth >= maxReleaseDepth {
-			r.results = append(r.results, release.Finding(result.Error, object, "", fmt.Sprintf("is made by a release, more than %d below each other", maxReleaseDepth)))
-			continue
+		made, err := r.renderUnit(ctx, object, depth)
+		if ctx.Err() != nil {
+			return nil, err
 		}
-		made, err := r.renderOne(ctx, object)
 		if err != nil {
-			return nil, err
+			r.results = append(r.results, release.Finding(result.Error, object, "", r.explain(err).Error()))
 		}
-		if made, err = r.renderAll(ctx, made, depth+1); err != nil {
-			return nil, err
-		}
-		if r.w.request.Releases.Originals == v1alpha1.OriginalsSuspend {
-			suspended, err := suspendRelease(item, object)
-			if err != nil {
+		if r.w.request.Releases.Originals == v1alpha1.OriginalsSuspend && !isApplicationSet(parent) {
+			if item, err = suspendRelease(item, object); err != nil {
 				return nil, err
 			}
-			out = append(out, suspended)
+			out = append(out, item)
 		}
 		out = append(out, made...)
 	}
 	return out, nil
 }
 
-// releaseOfItem returns the release that an item is, nil for others.
-func (r *releaseRun) releaseOfItem(item fn.Item) (*release.Object, error) {
+// renderUnit renders one release and those that it makes. A panic of a library is an error.
+func (r *releaseRun) renderUnit(ctx context.Context, object *release.Object, depth int) (made []fn.Item, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			made, err = nil, fmt.Errorf("rendering: the library gave up: %v", panicked)
+		}
+	}()
+	if depth >= maxReleaseDepth {
+		return nil, fmt.Errorf("is made by a release, more than %d below each other", maxReleaseDepth)
+	}
+	if made, err = r.renderOne(ctx, object); err != nil {
+		return nil, err
+	}
+	return r.renderAll(ctx, made, object, depth+1)
+}
+
+// isApplicationSet reports whether a release, which may be nil, is an ApplicationSet. What it makes exists in the cluster only.
+func isApplicationSet(o *release.Object) bool { return o != nil && o.Ref().Kind == "ApplicationSet" }
+
+// releaseOfItem returns the release that an item is, nil for others. parent is what made the item.
+func (r *releaseRun) releaseOfItem(item fn.Item, parent *release.Object) (*release.Object, error) {
 	if meta, ok := item.Doc.Peek(); item.Doc.Empty() || ok && !release.IsRelease(meta.APIVersion, meta.Kind) {
 		return nil, nil
 	}
 	object, err := r.objectOf(item)
 	if err != nil || !r.set.Claims(object) {
 		return nil, err
+	}
+	if isApplicationSet(parent) {
+		object.Locate = func(at []any) *result.File { return parent.Locate(append([]any{"spec", "template"}, at...)) }
 	}
 	return object, nil
 }
@@ -149,13 +170,16 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 	}
 	var items []fn.Item
 	for _, one := range rendered.Manifests {
-		file, err := manifest.Parse("", []byte(one.YAML))
+		file, err := manifest.Parse(one.Path, []byte(one.YAML))
 		if err != nil {
 			return nil, fmt.Errorf("reading what %s renders to: %w", one.Template, err)
 		}
-		for _, doc := range file.Docs {
+		for i, doc := range file.Docs {
+			if one.Path == "" {
+				i = len(items)
+			}
 			if !doc.Empty() {
-				items = append(items, fn.Item{Doc: doc, Index: len(items)})
+				items = append(items, fn.Item{Doc: doc, Path: one.Path, Index: i})
 			}
 		}
 	}
@@ -295,10 +319,15 @@ func suspendRelease(item fn.Item, object *release.Object) (fn.Item, error) {
 		parent[key] = below
 		return below
 	}
-	if strings.HasPrefix(object.Ref().APIVersion, "argoproj.io/") {
-		child(child(value, "metadata"), "annotations")["argocd.argoproj.io/skip-reconcile"] = "true"
-	} else {
+	marked := value
+	switch object.Ref().Kind {
+	case "HelmRelease":
 		child(value, "spec")["suspend"] = true
+	case "ApplicationSet": // its Applications are marked
+		marked = child(child(value, "spec"), "template")
+		fallthrough
+	default:
+		child(child(marked, "metadata"), "annotations")["argocd.argoproj.io/skip-reconcile"] = "true"
 	}
 	doc, err := item.Doc.With(value)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 )
@@ -63,6 +64,19 @@ func withReleaseChart(files map[string]string) map[string]string {
 
 func valuesMap(name, data string) string {
 	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop}\ndata:\n" + data
+}
+
+// releaseErrors renders, and returns what could not be rendered of the releases, one a line.
+func releaseErrors(t *testing.T, files map[string]string, r render.Request) string {
+	t.Helper()
+	response, _ := mustRender(t, files, r)
+	var out []string
+	for _, one := range response.Results {
+		if one.Severity == result.Error && one.Tags[result.TagCode] == render.CodeNotRendered {
+			out = append(out, one.String())
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // TestReleases renders releases in the isolated process.
@@ -147,7 +161,7 @@ func TestReleasesRefused(t *testing.T) {
 		"no source":         {helmRelease(chartInGit), "app/app.yaml:8: HelmRelease shop/web spec.chart.spec.sourceRef.name: GitRepository shop/config is not among the objects; put it into the build, or name its file under spec.build.releases.objects"},
 		"other branch":      {helmRelease(chartInGit) + strings.Replace(gitRepository, "branch: main", "branch: next", 1), "the pipeline follows the branch main of the repository, and the branch next is asked for"},
 		"no reference":      {helmRelease(chartInGit) + strings.Replace(gitRepository, ", ref: {branch: main}", "", 1), "the branch master is asked for"},
-		"other repository":  {helmRelease(chartInGit) + strings.Replace(gitRepository, "team/config", "team/other", 1), "the repository is none of the pipeline's sources"},
+		"other repository":  {helmRelease(chartInGit) + strings.Replace(gitRepository, "team/config", "team/other", 1), "the repository https://git.example.com/team/other is none of the pipeline's sources"},
 		"range of tags":     {helmRelease(chartInGit) + strings.Replace(gitRepository, "branch: main", "semver: 1.x", 1), "GitRepository shop/config spec.ref.semver: cannot be resolved in the tree"},
 		"credentials":       {helmRelease("  chart: {spec: {chart: web, sourceRef: {kind: HelmRepository, name: charts}}}\n") + helmRepository, "HelmRepository shop/charts spec.url: must have no credentials"},
 		"bucket":            {helmRelease("  chart: {spec: {chart: web, sourceRef: {kind: Bucket, name: charts}}}\n"), "spec.chart.spec.sourceRef.kind: a chart of a Bucket cannot be found in the tree"},
@@ -161,10 +175,11 @@ func TestReleasesRefused(t *testing.T) {
 		"wrong type":        {helmRelease(chartInGit+"  releaseName: 3\n") + gitRepository, "cannot be read, and the API server would refuse it"},
 		"bad patch":         {helmRelease(chartInGit+"  postRenderers: [{kustomize: {patches: [{target: {kind: Job}, patch: '[{\"op\": \"remove\", \"path\": \"/spec/x\"}]'}]}}]\n") + gitRepository, "spec.postRenderers: "},
 		"random":            {helmRelease(chartInGit+"  values: {random: true}\n") + gitRepository, "charts/web/templates/random.yaml:3:20: "},
-		"application set":   {"apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: all, namespace: argocd}\nspec:\n  generators: [{git: {}}]\n", "app/app.yaml:5: ApplicationSet argocd/all spec.generators: generates Applications"},
-		"plugin":            {argoApplication("    plugin: {name: x}\n"), "Application argocd/web spec.source.plugin: is not Helm"},
-		"no helm":           {strings.Replace(argoApplication(""), "path: charts/web", "path: sources", 1), "app/app.yaml:10: Application argocd/web spec.source.path: sources is no chart"},
-		"gone":              {strings.Replace(argoApplication(""), "path: charts/web", "path: gone", 1), "gone is not in the tree"},
+		"application set":   {"apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: all, namespace: argocd}\nspec:\n  generators: [{git: {}}]\n", "app/app.yaml:5: ApplicationSet argocd/all spec.generators[0].git.repoURL: the repository \"\" is none of the pipeline's sources"},
+		"plugin":            {argoApplication("    plugin: {name: x}\n"), "Application argocd/web spec.source.plugin: cannot be rendered"},
+		"two kinds":         {argoApplication("    helm: {releaseName: a}\n    kustomize: {namePrefix: b}\n"), "spec.source: has kustomize and helm, and Argo CD accepts one of them only"},
+		"gone":              {strings.Replace(argoApplication(""), "path: charts/web", "path: gone", 1), "app/app.yaml:10: Application argocd/web spec.source.path: gone is no directory in the tree"},
+		"other URL":         {strings.Replace(argoApplication(""), "team/config", "team/other", 1), "the repository git@git.example.com:team/other.git is none of the pipeline's sources"},
 		"other revision":    {strings.Replace(argoApplication(""), "HEAD", "v1.0.0", 1), "the pipeline follows the branch main of the repository, and the branch v1.0.0 is asked for"},
 		"values file":       {argoApplication("    helm: {valueFiles: [gone.yaml]}\n"), "spec.source.helm.valueFiles[0]: reading gone.yaml"},
 		"values outside":    {argoApplication("    helm: {valueFiles: [../../../x.yaml]}\n"), "leads out of the repository"},
@@ -181,10 +196,8 @@ func TestReleasesRefused(t *testing.T) {
 				"app/app.yaml": c.app, "sources/git.yaml": gitRepository,
 				"charts/web/templates/random.yaml": "{{ if .Values.random }}apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ randAlphaNum 5 }}}\n{{ end }}",
 			})
-			_, _, err := renderFiles(t, files, releasesRequest("app"))
-			want := c.want
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v\nwant %s", err, want)
+			if got := releaseErrors(t, files, releasesRequest("app")); !strings.Contains(got, c.want) {
+				t.Errorf("got %v\nwant %s", got, c.want)
 			}
 		})
 	}
@@ -205,14 +218,13 @@ func TestReleasesOfKustomizations(t *testing.T) {
 		t.Error(text(response))
 	}
 	files["app/kustomization.yaml"] = "namespace: shop\nresources: [../base]\npatches: [{path: patch.yaml}]\n"
-	_, _, err := renderFiles(t, files, releasesRequest("app"))
-	if err == nil || !strings.Contains(err.Error(), "app/patch.yaml:8: HelmRelease shop/web spec.valuesFrom[0].name: ConfigMap shop/web-values is not among the objects") {
-		t.Error(err)
+	if got := releaseErrors(t, files, releasesRequest("app")); !strings.Contains(got, "app/patch.yaml:8: HelmRelease shop/web spec.valuesFrom[0].name: ConfigMap shop/web-values is not among the objects") {
+		t.Error(got)
 	}
 	files["base/web.yaml"] = strings.Replace(files["base/web.yaml"], "charts/web", "charts/gone", 1)
 	files["app/kustomization.yaml"] = "namespace: shop\nresources: [../base]\n"
-	if _, _, err := renderFiles(t, files, releasesRequest("app")); err == nil || !strings.Contains(err.Error(), "base/web.yaml:7: HelmRelease shop/web spec.chart.spec.chart: rendering the chart charts/gone") {
-		t.Error(err)
+	if got := releaseErrors(t, files, releasesRequest("app")); !strings.Contains(got, "base/web.yaml:7: HelmRelease shop/web spec.chart.spec.chart: rendering the chart charts/gone") {
+		t.Error(got)
 	}
 }
 

@@ -120,7 +120,7 @@ func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
 	case err != nil:
 		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explainPointerError(err))
 	}
-	if items, err = w.renderReleases(ctx, items); err != nil {
+	if items, err = w.renderReleases(ctx, items, pointers.explainPointerError); err != nil {
 		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explainPointerError(err))
 	}
 	w.response.Build = time.Since(start) - w.response.Inject

@@ -4,6 +4,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -47,8 +48,8 @@ type appSource struct {
 	Path           string         `json:"path"`
 	TargetRevision string         `json:"targetRevision"`
 	Helm           *appHelm       `json:"helm"`
-	Kustomize      map[string]any `json:"kustomize"`
-	Directory      map[string]any `json:"directory"`
+	Kustomize      *appKustomize  `json:"kustomize"`
+	Directory      *appDirectory  `json:"directory"`
 	Plugin         map[string]any `json:"plugin"`
 	Chart          string         `json:"chart"`
 	Ref            string         `json:"ref"`
@@ -92,12 +93,14 @@ func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) e
 			out.Results = append(out.Results, Finding(result.Warning, o, field, "is no field of an Application, and has no effect"))
 		}
 	}
-	if err := s.checkApplication(o, &app); err != nil {
+	if ours, err := s.checkApplication(o, &app, out); err != nil || !ours {
 		return err
 	}
+	spec := mapAt(o.Value, "spec")
+	raw, _ := spec["sources"].([]any)
 	sources, at := app.Spec.Sources, func(i int) string { return fmt.Sprintf("spec.sources[%d]", i) }
 	if len(sources) == 0 && app.Spec.Source != nil {
-		sources, at = []appSource{*app.Spec.Source}, func(int) string { return "spec.source" }
+		sources, raw, at = []appSource{*app.Spec.Source}, []any{spec["source"]}, func(int) string { return "spec.source" }
 	}
 	if len(sources) == 0 {
 		return errorAboutField(o, "spec.source", "must be given, or spec.sources")
@@ -107,6 +110,7 @@ func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) e
 			continue // it only provides values for others
 		}
 		one := &appRender{set: s, object: o, app: &app, sources: sources, source: source, at: at(i)}
+		one.raw, _ = raw[i].(map[string]any)
 		if err := one.render(ctx, out); err != nil {
 			return err
 		}
@@ -126,42 +130,52 @@ func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) e
 	return nil
 }
 
-// checkApplication refuses what cannot be rendered here, and sets the namespace.
-func (s *Set) checkApplication(o *Object, app *application) error {
+// checkApplication refuses what cannot be rendered here, and sets the namespace. It reports false for an Application of
+// another cluster, which is left out.
+func (s *Set) checkApplication(o *Object, app *application, out *Rendered) (ours bool, err error) {
 	if o.Ref().APIVersion != argoGroup+"/v1alpha1" {
-		return errorAboutField(o, "apiVersion", "is not read; move it to %s/v1alpha1", argoGroup)
+		return false, errorAboutField(o, "apiVersion", "is not read; move it to %s/v1alpha1", argoGroup)
 	}
 	if app.Spec.SourceHydrator != nil {
-		return errorAboutField(o, "spec.sourceHydrator", "is for Argo CD's own hydrator; give spec.source, %s", keepHint)
+		return false, errorAboutField(o, "spec.sourceHydrator", "is for Argo CD's own hydrator; give spec.source, %s", keepHint)
 	}
 	if app.Spec.Destination.Namespace == "" {
 		app.Spec.Destination.Namespace = s.in.Spec.Namespace
 	}
-	if s.destination == nil {
-		s.destination = o
-		return nil
+	known, _ := s.clusters() // one that cannot be read has the name or server that is written
+	destination := clusterOf(app, known)
+	if only := s.in.Spec.Destination; only != "" {
+		ours = only == destination.name || only == destination.server
+		if !ours {
+			out.Results = append(out.Results, Finding(result.Info, o, "spec.destination", "is the cluster "+destination.String()+", and what is for it is left out"))
+		}
+		return ours, nil
 	}
-	var first application
-	if _, err := decodeReleaseType(s.destination, &first); err != nil {
-		return err
+	if s.first == nil {
+		s.first, s.destination = o, destination
 	}
-	if a, b := clusterOf(&first), clusterOf(app); a != b {
-		ref := s.destination.Ref()
-		return errorAboutField(o, "spec.destination", "is the cluster %s, and that of %s is %s; what a pipeline renders goes to one cluster: give each a pipeline of its own, %s", b, ref.String(), a, keepHint)
+	if s.destination != destination {
+		ref := s.first.Ref()
+		return false, errorAboutField(o, "spec.destination", "is the cluster %s, and that of %s is %s; what a pipeline renders goes to one cluster: give each a pipeline of its own, with spec.build.releases.destination, %s",
+			destination, ref.String(), s.destination, keepHint)
 	}
-	return nil
+	return true, nil
 }
 
-// clusterOf names the cluster of an Application.
-func clusterOf(app *application) string {
-	d := app.Spec.Destination
-	switch {
-	case d.Name == "in-cluster", d.Server == "https://kubernetes.default.svc", d.Name == "" && d.Server == "":
-		return "in-cluster"
-	case d.Name != "":
-		return d.Name
+// destination is the cluster of an Application: its name, its server, or both where Argo CD's Secret of it is known.
+type destination struct{ name, server string }
+
+func (d destination) String() string { return cmp.Or(d.name, d.server) }
+
+// clusterOf returns the cluster of an Application.
+func clusterOf(app *application, known []cluster) destination {
+	to := destination{app.Spec.Destination.Name, strings.TrimSuffix(app.Spec.Destination.Server, "/")}
+	for _, one := range append(known, cluster{name: inClusterName, server: inClusterAddress}) {
+		if to.name != "" && to.name == one.name || to.name == "" && to.server == one.server || to == (destination{}) && one.server == inClusterAddress {
+			return destination{one.name, one.server}
+		}
 	}
-	return d.Server
+	return to
 }
 
 // appRender renders one source of an Application.
@@ -171,15 +185,19 @@ type appRender struct {
 	app     *application
 	sources []appSource
 	source  appSource
-	at      string // the field of the source
+	raw     map[string]any // the source as it is written
+	at      string         // the field of the source
 	chart   foundChart
 	spec    *v1alpha1.Helm
 	options helmchart.Options
 }
 
-func (r *appRender) render(ctx context.Context, out *Rendered) error {
-	if err := r.findChart(); err != nil {
-		return err
+// renderChart renders a source that is a chart.
+func (r *appRender) renderChart(ctx context.Context, out *Rendered) error {
+	if r.chart.path == "" {
+		if err := r.findChart(); err != nil {
+			return err
+		}
 	}
 	r.spec = r.set.newSpec()
 	own := map[string]string{"values": r.at + ".helm.values", "skipSchemaValidation": r.at + ".helm.skipSchemaValidation"}
@@ -201,7 +219,7 @@ func (r *appRender) render(ctx context.Context, out *Rendered) error {
 	if err != nil {
 		return errorAboutField(r.object, r.at, "%v", err)
 	}
-	out.Manifests = append(out.Manifests, manifests...)
+	out.addChart(manifests)
 	return nil
 }
 
@@ -237,69 +255,28 @@ func (r *appRender) applyReleaseSettings() error {
 	return nil
 }
 
-// findChart finds the chart of a source: in a repository, a registry, or the tree.
+// findChart finds the chart of a source in a repository or a registry.
 func (r *appRender) findChart() error {
 	source := r.source
-	for _, other := range []struct {
-		name  string
-		given map[string]any
-	}{{"plugin", source.Plugin}, {"kustomize", source.Kustomize}, {"directory", source.Directory}} {
-		if other.given != nil {
-			return errorAboutField(r.object, r.at+"."+other.name, "is not Helm; render what it names by a pipeline of its own, %s", keepHint)
-		}
-	}
 	r.chart = foundChart{of: r.object, field: r.at + ".chart"}
-	registry := strings.HasPrefix(source.RepoURL, "oci://")
-	switch {
-	case source.Chart != "":
+	if source.Chart != "" {
 		r.chart.Repository, r.chart.Name, r.chart.Range = source.RepoURL, source.Chart, source.TargetRevision
 		if !strings.Contains(source.RepoURL, "://") { // a registry, as Argo CD knows by the repository's Secret
 			r.chart.Repository = "oci://" + source.RepoURL
 		}
-	case registry:
+	} else {
 		if path.Clean("/"+source.Path) != "/" {
 			return errorAboutField(r.object, r.at+".path", "must be . for a chart in a registry")
 		}
 		r.chart.field = r.at + ".repoURL"
 		r.chart.Repository, r.chart.Name = splitRegistry(source.RepoURL)
 		r.chart.Range = source.TargetRevision
-	default:
-		return r.findInTree()
 	}
 	if r.chart.Range == "HEAD" {
 		r.chart.Range = ""
 	}
 	if err := v1alpha1.CheckChartRepository(r.chart.Repository); err != nil {
 		return errorAboutField(r.object, r.at+".repoURL", "%v", err)
-	}
-	return nil
-}
-
-// findInTree finds the chart of a Git repository.
-func (r *appRender) findInTree() error {
-	source, files := r.source, r.set.in.Files
-	if source.TagPrefix != "" {
-		return errorAboutField(r.object, r.at+".tagPrefix", "cannot be resolved in the tree; %s", repositoryHint)
-	}
-	root, reason := r.set.findRevision(source.RepoURL, source.TargetRevision)
-	if reason != "" {
-		return errorAboutField(r.object, r.at+".repoURL", "%s", reason)
-	}
-	r.chart.root, r.chart.field = root, r.at+".path"
-	r.chart.path = path.Join(root, path.Join("/", source.Path))
-	exists := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool {
-			_, err := files.Lookup(path.Join(r.chart.path, name))
-			return err == nil
-		})
-	}
-	switch {
-	case !exists("."):
-		return errorAboutField(r.object, r.at+".path", "%s is not in the tree", source.Path)
-	case !exists("Chart.yaml") || source.Helm == nil && exists("kustomization.yaml", "kustomization.yml", "Kustomization"):
-		return errorAboutField(r.object, r.at+".path", "%s is no chart; render it by a pipeline of its own, %s", source.Path, keepHint)
-	case exists(".argocd-source.yaml", ".argocd-source-"+r.app.Metadata.Name+".yaml"):
-		return errorAboutField(r.object, r.at+".path", "%s has a file .argocd-source*.yaml, which is not read; write what it says into the Application", source.Path)
 	}
 	return nil
 }

@@ -271,7 +271,8 @@ func (r *appRender) readFile(field, raw string) (*valueFile, error) {
 func (r *appRender) matchPatternFiles(at resolvedFile) ([]string, error) {
 	base, _ := doublestar.SplitPattern(at.path)
 	var found []string
-	err := r.walkDirectoryFiles(base, func(name string) error {
+	enter := func(string) bool { return true }
+	err := r.set.walkFiles(base, enter, func(name string) error {
 		ok, err := doublestar.Match(at.path, name)
 		if ok {
 			found = append(found, name)
@@ -280,27 +281,4 @@ func (r *appRender) matchPatternFiles(at resolvedFile) ([]string, error) {
 	})
 	slices.Sort(found)
 	return found, err
-}
-
-// walkDirectoryFiles calls do for every file below a directory.
-func (r *appRender) walkDirectoryFiles(dir string, do func(name string) error) error {
-	list, err := r.set.in.Files.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, entry := range list {
-		name := path.Join(dir, path.Base(entry.Path))
-		if entry.Dir {
-			err = r.walkDirectoryFiles(name, do)
-		} else {
-			err = do(name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

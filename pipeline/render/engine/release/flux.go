@@ -30,7 +30,7 @@ func (s *Set) Render(ctx context.Context, o *Object) (*Rendered, error) {
 	case "Application":
 		err = s.renderApplication(ctx, o, out)
 	default:
-		err = errorAboutField(o, "spec.generators", "generates Applications from what is not in the tree; write the Applications out, %s", keepHint)
+		err = s.renderApplicationSet(o, out)
 	}
 	if err == nil {
 		return out, nil
@@ -104,9 +104,10 @@ func (s *Set) renderHelmRelease(ctx context.Context, o *Object, out *Rendered) e
 	if err != nil {
 		return errorAboutField(o, found.field, "%v", err)
 	}
-	if out.Manifests, err = postRender(&hr, manifests); err != nil {
+	if manifests, err = postRender(&hr, manifests); err != nil {
 		return errorAboutField(o, "spec.postRenderers", "%v", err)
 	}
+	out.addChart(manifests)
 	out.Namespace = spec.Namespace
 	if install := hr.Spec.Install; install != nil && install.CreateNamespace && hr.Spec.TargetNamespace != "" {
 		out.Created = newNamespace(spec.Namespace, map[string]any{"name": spec.Namespace}, nil)

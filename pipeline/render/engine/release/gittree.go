@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render/remotebase"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
@@ -17,7 +19,7 @@ const repositoryHint = "say where its files are in the tree with spec.build.rele
 func (s *Set) findTree(url string, asked v1alpha1.GitRef) (root, reason string) {
 	other := ""
 	for _, tree := range s.in.Trees {
-		if !giturl.Same(tree.URL, url) {
+		if !giturl.Same(tree.URL, withScheme(url)) {
 			continue
 		}
 		if tree.Any || followsRequestedRef(tree.Ref, asked) {
@@ -28,7 +30,22 @@ func (s *Set) findTree(url string, asked v1alpha1.GitRef) (root, reason string) 
 	if other != "" {
 		return "", other
 	}
-	return "", "the repository is none of the pipeline's sources; add it to spec.sources, or " + repositoryHint
+	shown := remotebase.Redacted(url)
+	if url == "" {
+		shown = `""`
+	}
+	return "", "the repository " + shown + " is none of the pipeline's sources; add it to spec.sources, or " + repositoryHint
+}
+
+// shortWithSlash is a URL of ssh without a scheme, and with a slash in the place of the colon.
+var shortWithSlash = lazyregexp.New(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+/`)
+
+// withScheme returns a URL in the form that Git knows.
+func withScheme(url string) string {
+	if shortWithSlash.MatchString(url) {
+		return "ssh://" + url
+	}
+	return url
 }
 
 // followsRequestedRef reports whether a source follows the requested ref. The repository's HEAD is assumed to be what

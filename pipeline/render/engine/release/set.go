@@ -4,6 +4,7 @@
 package release
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -53,6 +54,8 @@ type Inputs struct {
 	Objects []*Object
 	// Warn is called with warnings about the output of charts.
 	Warn func(message string)
+	// BuildKustomize builds a kustomization of a tree to the text of its objects.
+	BuildKustomize func(ctx context.Context, files tree.Reader, at string) ([]string, error)
 }
 
 // Chart is a chart of a repository that is needed but not available.
@@ -65,8 +68,8 @@ type Chart struct {
 
 // Rendered is what came of a release.
 type Rendered struct {
-	// Manifests are those that would be installed, without those of CreatedNamespace.
-	Manifests []helmchart.Manifest
+	// Manifests are those that would be installed, without Created.
+	Manifests []Manifest
 	// Namespace is that of objects which have none and are not cluster-wide.
 	Namespace string
 	// Created is a Namespace that would be created, nil where none would.
@@ -78,11 +81,29 @@ type Rendered struct {
 	Results result.Results
 }
 
+// Manifest is a text with objects.
+type Manifest struct {
+	// Template is what it comes from, for messages. Path is the file of the tree that has the text, "" if none does.
+	Template, Path string
+	// YAML is the text.
+	YAML string
+}
+
+// addChart adds the manifests of a chart.
+func (r *Rendered) addChart(manifests []helmchart.Manifest) {
+	for _, one := range manifests {
+		r.Manifests = append(r.Manifests, Manifest{Template: one.Template, YAML: one.YAML})
+	}
+}
+
 // Set renders releases. It is for one goroutine.
 type Set struct {
-	in          Inputs
-	byName      map[objectKey]*Object
-	destination *Object // the first Application, whose cluster is that of all
+	in      Inputs
+	byName  map[objectKey]*Object
+	secrets []*Object
+	// first is the first Application, whose cluster is that of all.
+	first       *Object
+	destination destination
 }
 
 type objectKey struct{ group, kind, namespace, name string }
@@ -99,6 +120,9 @@ func New(in Inputs) *Set {
 // Add adds an object that releases can refer to. The first of a name is the one that counts.
 func (s *Set) Add(o *Object) {
 	ref := o.Ref()
+	if ref.Kind == "Secret" {
+		s.secrets = append(s.secrets, o)
+	}
 	key := objectKey{o.groupOfObject(), ref.Kind, ref.Namespace, ref.Name}
 	if key.namespace == "" {
 		key.namespace = s.in.Spec.Namespace
