@@ -17,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
@@ -45,7 +46,9 @@ func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, all [
 	var unrecorded []dryrun.Result
 	content := map[string][]byte{}
 	for _, r := range results {
-		changes = append(changes, publish.Change{Pipeline: r.Entry.Key, Path: r.Path, Files: r.Files, Objects: r.Built.Objects})
+		changes = append(changes, publish.Change{
+			Pipeline: r.Entry.Key, Path: r.Path, Files: r.Files, Objects: r.Built.Objects, Incomplete: render.IsIncomplete(r.Built.Results),
+		})
 		if !records.Known(r.Entry.Key) {
 			unrecorded = append(unrecorded, r)
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/prerig/prerig/pipeline/internal/gittest"
 )
 
 // TestRenderWritesNothingThroughLinks renders into a directory that somebody else may have prepared.
@@ -177,4 +179,43 @@ func TestRenderDoesNotReadItsResults(t *testing.T) {
 	if exists("rendered/shop/shop/deployment-web.yaml") || !exists("rendered/shop/shop/deployment-till.yaml") {
 		t.Error("the workload was not renamed")
 	}
+}
+
+// TestRenderKeepsWhatCannotBeRendered breaks one of two Applications: the other one is written, and the files of the broken one stay,
+// even if no finding is to stop a result.
+func TestRenderKeepsWhatCannotBeRendered(t *testing.T) {
+	repository := gittest.New(t).Repository(t, "config")
+	pipelines, dir, cache := t.TempDir(), t.TempDir(), t.TempDir()
+	put(t, "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: apps, namespace: team}\nspec:\n"+
+		"  source: {git: {url: "+repository.URL+", ref: {branch: main}}}\n  build: {path: start, releases: {kubeVersion: 1.33.4}}\n"+
+		"  gates: {severity: Never}\n  publish: [{git: {branch: rendered, path: out}}]\n", pipelines, "apps.yaml")
+	app := func(name string) string {
+		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + name + "}\nspec:\n  destination: {namespace: shop}\n" +
+			"  source: {repoURL: \"" + repository.URL + "\", path: " + name + "}\n---\n"
+	}
+	configMap := func(name, value string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {value: " + value + "}\n"
+	}
+	repository.Commit("first", map[string]string{"start/apps.yaml": app("a") + app("b"), "a/a.yaml": configMap("a", "one"), "b/b.yaml": configMap("b", "one")})
+	render := func(want int) string {
+		t.Helper()
+		code, _, stderr := prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", cache)
+		if code != want {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		return stderr
+	}
+	render(ExitOK)
+	repository.Commit("broken", map[string]string{"a/a.yaml": configMap("a", "two"), "b/b.yaml": configMap("b", "[one")})
+	for range 2 {
+		contains(t, render(ExitError), "error: start/apps.yaml:13: Application b spec.source.path: reading b/b.yaml: ", "gate severity: ")
+		if got := readFile(t, filepath.Join(dir, "out/shop/configmap-a.yaml")); !strings.Contains(got, "value: two") {
+			t.Errorf("the Application that can be rendered was not written:\n%s", got)
+		}
+		if got := readFile(t, filepath.Join(dir, "out/shop/configmap-b.yaml")); !strings.Contains(got, "value: one") {
+			t.Errorf("the file of the broken Application was changed:\n%s", got)
+		}
+	}
+	repository.Commit("without", map[string]string{"start/apps.yaml": app("a")})
+	contains(t, render(ExitOK), "removed 1 file from earlier renders")
 }

@@ -84,10 +84,20 @@ func checkDefinitions(gates v1alpha1.Gates, deleted []string, objects []render.O
 // CheckGates checks the gates that depend on the result alone, wherever it is published: its findings, and Secrets
 // in plain text. The error is a *GateError.
 func CheckGates(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object) error {
+	if err := checkComplete(results); err != nil {
+		return err
+	}
 	if err := checkResults(spec.Gates, results); err != nil {
 		return err
 	}
 	return checkSecrets(spec.Publish, objects)
+}
+
+// checkComplete closes the gate, whatever the pipeline's threshold, where releases could not be rendered: their objects would
+// be deleted.
+func checkComplete(results result.Results) error {
+	failed := slices.DeleteFunc(slices.Clone(results), func(one result.Result) bool { return !render.IsIncomplete(result.Results{one}) })
+	return checkResults(v1alpha1.Gates{}, failed)
 }
 
 // CheckFindings checks the severity of findings. The error is a *GateError.
