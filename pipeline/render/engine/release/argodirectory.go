@@ -12,6 +12,7 @@ import (
 	"github.com/gobwas/glob"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
 )
 
 // appDirectory are the options of a directory.
@@ -57,31 +58,36 @@ func (r *appRender) renderDirectory(out *Rendered) error {
 			return errorAboutField(r.object, r.at+".path", "%s is Jsonnet, which is not rendered; exclude it with directory.exclude and commit what it makes, %s", name, keepHint)
 		}
 		content, err := r.set.in.Files.Read(name)
-		if err == nil && !bytes.Contains(content, []byte(skipMarker)) {
-			var found bool
-			if found, err = holdsObjects(name, content); found {
-				out.Manifests = append(out.Manifests, Manifest{Template: name, Path: name, YAML: string(content)})
-			}
-		}
 		if err != nil {
 			return errorAboutField(r.object, r.at+".path", "reading %s: %v", name, err)
+		}
+		if bytes.Contains(content, []byte(skipMarker)) {
+			return nil
+		}
+		count, err := countObjects(name, content)
+		switch {
+		case err != nil && (count > 0 || looksLikeManifest(name, content)):
+			return errorAboutField(r.object, r.at+".path", "reading %s: %v", name, err)
+		case err != nil:
+			out.Results = append(out.Results, Finding(result.Info, r.object, r.at+".path", name+" has no objects and is passed over, as Argo CD does: "+err.Error()))
+		case count > 0:
+			out.Manifests = append(out.Manifests, Manifest{Template: name, Path: name, YAML: string(content)})
 		}
 		return nil
 	})
 }
 
-// holdsObjects reports whether a file has objects. As for Argo CD, one that is broken or has none, such as a file of values, is
-// passed over unless it looks like a manifest.
-func holdsObjects(name string, content []byte) (bool, error) {
-	count, err := countObjects(name, content)
-	looksLike := path.Ext(name) == ".json" || count > 0
-	if !looksLike {
-		looksLike = !slices.ContainsFunc([]string{"apiVersion:", "kind:", "metadata:"}, func(key string) bool { return !bytes.Contains(content, []byte(key)) })
+// looksLikeManifest reports whether Argo CD expects objects in a file. It passes over others, such as files of values.
+func looksLikeManifest(name string, content []byte) bool {
+	if path.Ext(name) == ".json" {
+		return true
 	}
-	if err != nil && looksLike {
-		return false, err
+	for _, key := range []string{"apiVersion:", "kind:", "metadata:"} {
+		if !bytes.Contains(content, []byte(key)) {
+			return false
+		}
 	}
-	return count > 0 && err == nil, nil
+	return true
 }
 
 // countObjects counts the objects of a file, up to the first that is none.
