@@ -158,6 +158,12 @@ func (g *helmGenerator) nameField(field string) string {
 // releaseFromFlags returns the release that the flags of helm template would make.
 func (g *helmGenerator) releaseFromFlags() (*v1alpha1.Helm, error) {
 	defaults := g.worker.request.HelmCharts
+	if releases := g.worker.request.Releases; defaults == nil && releases != nil { // as a kustomization of an Application has them
+		defaults = &v1alpha1.HelmCharts{
+			KubeVersion: releases.KubeVersion, APIVersions: releases.APIVersions,
+			Lookup: releases.Lookup, Captured: releases.Captured, Impure: releases.Impure,
+		}
+	}
 	if defaults == nil {
 		defaults = &v1alpha1.HelmCharts{Lookup: v1alpha1.ImpureRefuse, Impure: v1alpha1.ImpureRefuse}
 	}
