@@ -26,9 +26,10 @@ import (
 func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, all []dryrun.Result, name string) error {
 	var results []dryrun.Result
 	for _, r := range all {
-		if r.Err == nil && r.Gate == nil {
-			results = append(results, r)
+		if r.Err != nil || r.Gate != nil && publish.CheckGatesOfRest(r.Entry.Pipeline.Spec, r.Built.Results, r.Built.Objects) != nil {
+			continue
 		}
+		results = append(results, r)
 	}
 	if err := checkNoOverlap(results); err != nil {
 		return err

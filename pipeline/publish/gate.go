@@ -93,6 +93,15 @@ func CheckGates(spec v1alpha1.RenderPipelineSpec, results result.Results, object
 	return checkSecrets(spec.Publish, objects)
 }
 
+// CheckGatesOfRest is CheckGates for what could be rendered of an incomplete result, which is written for people and never published.
+func CheckGatesOfRest(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object) error {
+	rest := slices.DeleteFunc(slices.Clone(results), func(one result.Result) bool { return render.IsIncomplete(result.Results{one}) })
+	if err := checkResults(spec.Gates, rest); err != nil {
+		return err
+	}
+	return checkSecrets(spec.Publish, objects)
+}
+
 // checkComplete closes the gate, whatever the pipeline's threshold, where releases could not be rendered: their objects would
 // be deleted.
 func checkComplete(results result.Results) error {
