@@ -165,7 +165,10 @@ func newRequest(p *v1alpha1.RenderPipeline, limits render.Limits, alone bool) re
 	for _, one := range p.Spec.Sources {
 		request.Sources = append(request.Sources, one.MountPath)
 	}
-	if build.Releases != nil {
+	if build.Flux != nil {
+		request.Flux, request.Path = build.Flux, build.Flux.Path
+	}
+	if build.Releases != nil || build.Flux != nil {
 		request.Repositories = repositoriesOf(p)
 	}
 	return request

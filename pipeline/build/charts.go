@@ -65,9 +65,16 @@ func (f *chartFetch) add(ctx context.Context, wanted []render.ChartReference) er
 			continue // the renderer reports it if it needs it
 		}
 		if locked == nil {
-			return fmt.Errorf("%s: %s has no chart %s %s of %s; %s", one.Where, f.p.Spec.Build.ChartLock, one.Name, one.Range, one.Repository, lockHint)
+			err = fmt.Errorf("%s has no chart %s %s of %s; %s", f.p.Spec.Build.ChartLock, one.Name, one.Range, one.Repository, lockHint)
+		} else {
+			err = f.addOne(bounded, mounts, one, *locked)
 		}
-		if err := f.addOne(bounded, mounts, one, *locked); err != nil {
+		var fetch *FetchError
+		if err != nil && f.request.Flux != nil && !errors.As(err, &fetch) {
+			f.request.Missing = append(f.request.Missing, render.MissingChart{Chart: one, Reason: err.Error()})
+			err = nil // it fails the units that need it
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", one.Where, err)
 		}
 	}
@@ -79,6 +86,9 @@ func (f *chartFetch) add(ctx context.Context, wanted []render.ChartReference) er
 func readChartLock(p *v1alpha1.RenderPipeline, view *tree.View, wanted []render.ChartReference) (*v1alpha1.ChartLock, error) {
 	at := p.Spec.Build.ChartLock
 	content, err := view.Read(at)
+	if errors.Is(err, fs.ErrNotExist) && p.Spec.Build.Type == v1alpha1.BuildFlux {
+		return &v1alpha1.ChartLock{}, nil
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, one := range wanted {
 			if one.Needed {

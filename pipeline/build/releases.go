@@ -25,8 +25,10 @@ const (
 // repositoriesOf returns the Git repositories whose files a pipeline has. Those that it names itself go first.
 func repositoriesOf(p *v1alpha1.RenderPipeline) []render.Repository {
 	var out []render.Repository
-	for _, one := range p.Spec.Build.Releases.Repositories {
-		out = append(out, render.Repository{URL: one.URL, Path: one.Path, Any: true})
+	if releases := p.Spec.Build.Releases; releases != nil {
+		for _, one := range releases.Repositories {
+			out = append(out, render.Repository{URL: one.URL, Path: one.Path, Any: true})
+		}
 	}
 	for _, one := range p.AllSources() {
 		if one.Git == nil {

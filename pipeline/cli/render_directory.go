@@ -48,7 +48,7 @@ func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, all [
 	content := map[string][]byte{}
 	for _, r := range results {
 		changes = append(changes, publish.Change{
-			Pipeline: r.Entry.Key, Path: r.Path, Files: r.Files, Objects: r.Built.Objects, Incomplete: render.IsIncomplete(r.Built.Results),
+			Pipeline: r.Entry.Key, Path: r.Path, Files: r.Files, Objects: r.Objects, Incomplete: render.IsIncomplete(r.Built.Results),
 		})
 		if !records.Known(r.Entry.Key) {
 			unrecorded = append(unrecorded, r)

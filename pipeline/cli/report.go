@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
@@ -75,7 +76,11 @@ func pipelineNotices(r dryrun.Result) (out []notice, failed bool) {
 			add(string(one.Severity), one.Message, name, fmt.Sprintf("%s: %s", key, one.String()))
 		}
 	}
-	for _, err := range []error{r.Err, r.Gate} {
+	problems := []error{r.Err, r.Gate}
+	if r.Built != nil && r.Built.Response != nil && len(r.Built.Failed) > 0 { // the results say why
+		problems = append(problems, fmt.Errorf("not rendered: the Kustomization %s", foreign.List(r.Built.Failed, named)))
+	}
+	for _, err := range problems {
 		if err != nil {
 			add("error", err.Error(), "", fmt.Sprintf("error: %s: %s", key, err))
 			failed = true

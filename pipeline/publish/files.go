@@ -8,7 +8,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -47,10 +49,11 @@ func (w *Writer) Files(objects []render.Object) (map[string][]byte, error) {
 	for i, object := range objects {
 		id := object.ID()
 		if object.Name != "" {
-			if first, twice := seen[id]; twice {
+			key := object.Unit + " " + id
+			if first, twice := seen[key]; twice {
 				return nil, fmt.Errorf("writing %s: the result holds it twice%s", id, describePlaces(first, object.Source))
 			}
-			seen[id] = object.Source
+			seen[key] = object.Source
 		}
 		text, err := w.formatObject(object)
 		if err != nil {
@@ -60,8 +63,12 @@ func (w *Writer) Files(objects []render.Object) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	if w.layout == v1alpha1.LayoutSingle {
-		if len(texts) > 0 {
-			files[SingleFile] = bytes.Join(texts, []byte("---\n"))
+		for i, object := range objects {
+			name := unitDirectory(object.Unit) + SingleFile
+			if len(files[name]) > 0 {
+				files[name] = append(files[name], "---\n"...)
+			}
+			files[name] = append(files[name], texts[i]...)
 		}
 		return files, nil
 	}
@@ -87,7 +94,7 @@ func fileNames(objects []render.Object, texts [][]byte) []string {
 	names := make([]string, len(objects))
 	same := map[string]int{}
 	for i, object := range objects {
-		names[i] = fileName(object, texts[i])
+		names[i] = unitDirectory(object.Unit) + fileName(object, texts[i])
 		same[gitname.Key(names[i])]++
 	}
 	for i, name := range names {
@@ -165,11 +172,47 @@ func fileName(object render.Object, text []byte) string {
 	if object.Namespace == "" {
 		return file
 	}
-	directory := safeName(object.Namespace)
+	return directoryName(object.Namespace) + "/" + file
+}
+
+// directoryName is the directory for a name.
+func directoryName(name string) string {
+	directory := safeName(name)
 	if gitname.IsDevice(directory) {
-		directory = strings.ReplaceAll(directory, ".", "_") + "-" + shortDigest(object.Namespace)
+		directory = strings.ReplaceAll(directory, ".", "_") + "-" + shortDigest(name)
 	}
-	return shortName(directory, "") + "/" + file
+	return shortName(directory, "")
+}
+
+// unitDirectory is the directory of a unit NAMESPACE/NAME with a slash at its end, "" where there are no units.
+func unitDirectory(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	namespace, name, _ := strings.Cut(unit, "/")
+	return directoryName(namespace) + "/" + directoryName(name) + "/"
+}
+
+// KeepFailed adds the published files of units that failed to those of a result, and what they hold to its objects: a
+// failed unit keeps what is published. A unit that one of them would have made is not known, so that as long as one
+// fails, nothing of any unit without a result is deleted.
+func KeepFailed(files, published map[string][]byte, objects []render.Object, failed []string) []render.Object {
+	if len(failed) == 0 {
+		return objects
+	}
+	rendered := map[string]bool{}
+	for _, object := range objects {
+		rendered[unitDirectory(object.Unit)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(published)) {
+		parts := strings.SplitN(name, "/", 3)
+		if len(parts) < 3 || parts[0] == ".." || rendered[parts[0]+"/"+parts[1]+"/"] {
+			continue
+		}
+		files[name] = published[name]
+		objects = append(slices.Clip(objects), identitiesIn(name, published[name])...)
+	}
+	return objects
 }
 
 // describePlaces names two places, if both are known.

@@ -133,7 +133,8 @@ func checkResults(gates v1alpha1.Gates, results result.Results) error {
 	var first *result.Result
 	count := 0
 	for i := range results {
-		if stops[results[i].Severity] {
+		ofFailedUnit := results[i].Severity == result.Error && results[i].Tags[render.TagUnit] != "" // nothing of it is published
+		if stops[results[i].Severity] && !ofFailedUnit {
 			if count++; first == nil || first.Severity != result.Error && results[i].Severity == result.Error {
 				first = &results[i]
 			}

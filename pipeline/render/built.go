@@ -28,6 +28,8 @@ type BuiltItem struct {
 	// Path and Index are where it is from, for messages.
 	Path  string `json:"path,omitempty"`
 	Index int    `json:"index,omitempty"`
+	// Unit is that of render.Object.
+	Unit string `json:"unit,omitempty"`
 	// Document is its text and place.
 	Document manifest.Stored `json:"document"`
 }
@@ -125,6 +127,7 @@ func (r *Response) adoptBuild(given *Built) {
 		r.Results = append(slices.Clip(given.Results), r.Results...)
 		r.Decisions = append(slices.Clip(given.Decisions), r.Decisions...)
 		r.FollowJobs = r.FollowJobs || given.FollowJobs
+		r.Failed = given.Failed
 		r.Warnings = append(slices.Clip(given.Warnings), r.Warnings...)
 	}
 }

@@ -39,3 +39,16 @@ type ChartReference struct {
 	// Needed reports whether rendering is impossible without it. Otherwise the renderer reports the failure.
 	Needed bool
 }
+
+// Same reports whether two references are for the same chart, whatever asks for it.
+func (r ChartReference) Same(other ChartReference) bool {
+	return v1alpha1.NormalChartRepository(r.Repository) == v1alpha1.NormalChartRepository(other.Repository) &&
+		r.Name == other.Name && r.Range == other.Range
+}
+
+// MissingChart is a chart that was asked for and cannot be had.
+type MissingChart struct {
+	Chart ChartReference `json:"chart"`
+	// Reason is why, and what to do.
+	Reason string `json:"reason"`
+}

@@ -4,8 +4,11 @@
 package render
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -16,10 +19,30 @@ type Object struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
+	// Unit is the Kustomization of Flux that the object is from, as NAMESPACE/NAME; "" for other builds.
+	Unit string `json:"unit,omitempty"`
 	// Source is the object's place in the source; the zero value where a build makes the object.
 	Source Place `json:"source,omitzero"`
 	// YAML is the object's text as it was rendered, one document.
 	YAML []byte `json:"-"`
+}
+
+// TagUnit is the tag of a result that names the unit it is from.
+const TagUnit = "unit"
+
+// UnitError returns why units have failed, or nil. Their published output is to stay as it is.
+func (r *Response) UnitError() error {
+	if len(r.Failed) == 0 {
+		return nil
+	}
+	const show = 5
+	var reasons []error
+	for _, one := range r.Results {
+		if one.Severity == result.Error && one.Tags[TagUnit] != "" && len(reasons) < show {
+			reasons = append(reasons, fmt.Errorf("%s: %s", one.Tags[TagUnit], one.String()))
+		}
+	}
+	return fmt.Errorf("not rendered, so that what is published of it stays: Kustomization %s: %w", foreign.List(r.Failed, show), errors.Join(reasons...))
 }
 
 // Place is a line of a file, from 1.

@@ -27,6 +27,8 @@ type Request struct {
 	Helm *v1alpha1.Helm `json:"helm,omitempty"`
 	// LoadRestrictor is what kustomizations may load; empty for the files below their own directories.
 	LoadRestrictor v1alpha1.LoadRestrictor `json:"loadRestrictor,omitempty"`
+	// Flux is the cluster, with the type Flux.
+	Flux *v1alpha1.Flux `json:"flux,omitempty"`
 	// Functions are further names of Prerig's own function.
 	Functions []string `json:"functions,omitempty"`
 	// Policies are applied after the build, together, in this order.
@@ -46,6 +48,8 @@ type Request struct {
 	Discover bool `json:"discover,omitempty"`
 	// Charts are the charts of repositories that may be used, fetched beforehand (reference.FindCharts).
 	Charts []Chart `json:"charts,omitempty"`
+	// Missing are charts that cannot be had: with the type Flux, only the units that need them fail.
+	Missing []MissingChart `json:"missing,omitempty"`
 	// Schemas configures what the objects are checked against; nil disables the check.
 	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
 	// Admission configures the evaluation of policies and Pod Security; nil disables it.
@@ -152,6 +156,9 @@ type Response struct {
 	// Wanted lists the charts without which releases cannot be rendered. If it is not empty, the response has no
 	// objects.
 	Wanted []ChartReference `json:"wanted,omitempty"`
+	// Failed are the units of which nothing is among the objects: what is published of them is to stay. Results with the
+	// tag TagUnit say why.
+	Failed []string `json:"failed,omitempty"`
 	// Results are the findings of the injection.
 	Results result.Results `json:"results,omitempty"`
 	// Decisions has one entry for each pod template and layer.

@@ -162,9 +162,9 @@ type DirSource struct {
 
 // Build is how manifests are rendered.
 type Build struct {
-	// Type is Auto (the default: Helm if helm is set, Kustomize if the path holds a kustomization, Kpt if it holds
-	// a Kptfile, otherwise Plain), Kustomize, Plain, Kpt or Helm.
-	// +enum=Auto,Kustomize,Plain,Kpt,Helm
+	// Type is Auto (the default: Helm if helm is set, Flux if flux is set, Kustomize if the path holds a kustomization,
+	// Kpt if it holds a Kptfile, otherwise Plain), Kustomize, Plain, Kpt, Helm or Flux.
+	// +enum=Auto,Kustomize,Plain,Kpt,Helm,Flux
 	Type BuildType `json:"type,omitempty"`
 	// Path of the directory inside the source. The default is its root.
 	Path string `json:"path,omitempty"`
@@ -182,6 +182,8 @@ type Build struct {
 	RemoteBases []RemoteBase `json:"remoteBases,omitempty"`
 	// Helm is the release that is rendered with type Helm.
 	Helm *Helm `json:"helm,omitempty"`
+	// Flux is the cluster whose Kustomizations are built with type Flux.
+	Flux *Flux `json:"flux,omitempty"`
 	// HelmCharts holds the settings for rendering the helmCharts of kustomizations that do not specify them
 	// themselves.
 	HelmCharts *HelmCharts `json:"helmCharts,omitempty"`
@@ -227,6 +229,7 @@ const (
 	BuildPlain     BuildType = "Plain"
 	BuildKpt       BuildType = "Kpt"
 	BuildHelm      BuildType = "Helm"
+	BuildFlux      BuildType = "Flux"
 )
 
 // RenderLimits bound one render. A value that is not set is the daemon's; a pipeline can only lower what the daemon allows.

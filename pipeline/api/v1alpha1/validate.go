@@ -47,6 +47,12 @@ func (p *RenderPipeline) Default() {
 			spec.Build.Type = BuildHelm
 		}
 	}
+	if flux := spec.Build.Flux; flux != nil {
+		setDefault(&flux.Source, DefaultFluxSource)
+		if spec.Build.Type == BuildAuto {
+			spec.Build.Type = BuildFlux
+		}
+	}
 	if charts := spec.Build.HelmCharts; charts != nil {
 		setDefault(&charts.Lookup, ImpureRefuse)
 		setDefault(&charts.Impure, ImpureRefuse)
@@ -250,10 +256,11 @@ func ociURLProblems(raw string) []string {
 }
 
 func (v *validator) checkBuild(build Build) {
-	v.checkEnum("spec.build.type", string(build.Type), "Auto", "Kustomize", "Plain", "Kpt", "Helm")
+	v.checkEnum("spec.build.type", string(build.Type), "Auto", "Kustomize", "Plain", "Kpt", "Helm", "Flux")
 	v.checkPath("spec.build.path", build.Path)
 	v.remoteBases("spec.build.remoteBases", build)
 	v.checkHelm(build)
+	v.checkFlux(build)
 	v.checkHelmCharts("spec.build.helmCharts", build)
 	v.checkReleases("spec.build.releases", build.Releases)
 	v.checkChartRepositories("spec.build.chartRepositories", build.ChartRepositories)

@@ -99,7 +99,13 @@ func (a *attempt) runStages(ctx context.Context) error {
 		return &StageError{Stage: status.StagePublish, Err: err}
 	}
 	pub.note = a.note
-	return a.publishResult(ctx, pub)
+	if err := a.publishResult(ctx, pub); err != nil {
+		return err
+	}
+	if err := a.built.UnitError(); err != nil {
+		return &StageError{Stage: status.StageBuild, Final: true, Err: err}
+	}
+	return nil
 }
 
 // recordPublishStart stores that from here on the published output may be newer than the state records. Without that, a

@@ -74,7 +74,7 @@ func (p *publication) writeTo(ctx context.Context, to v1alpha1.Publish) (publish
 	if err != nil {
 		return publish.Receipt{}, err
 	}
-	change, err := p.newChangeFor(ctx, to)
+	change, err := p.newChangeFor(ctx, to, target)
 	if err != nil {
 		return publish.Receipt{}, err
 	}
@@ -91,7 +91,7 @@ func (p *publication) writeTo(ctx context.Context, to v1alpha1.Publish) (publish
 }
 
 // newChangeFor is the result as a place gets it.
-func (p *publication) newChangeFor(ctx context.Context, to v1alpha1.Publish) (publish.Change, error) {
+func (p *publication) newChangeFor(ctx context.Context, to v1alpha1.Publish, target publish.Interface) (publish.Change, error) {
 	writer, err := p.r.Targets.Writer(ctx, p.p, to)
 	if err != nil {
 		return publish.Change{}, err
@@ -101,6 +101,14 @@ func (p *publication) newChangeFor(ctx context.Context, to v1alpha1.Publish) (pu
 	if err != nil {
 		return publish.Change{}, fmt.Errorf("%w: %w", errContent, err)
 	}
+	objects := p.built.Objects
+	if len(p.built.Failed) > 0 {
+		held, err := target.Current(ctx, p.entry.Key, files)
+		if err != nil {
+			return publish.Change{}, err
+		}
+		objects = publish.KeepFailed(files, held.Files, objects, p.built.Failed)
+	}
 	var heads []string
 	for _, one := range p.state.Status.Published {
 		// A request for another path is removed too: otherwise its old files would return with the old pull
@@ -109,9 +117,9 @@ func (p *publication) newChangeFor(ctx context.Context, to v1alpha1.Publish) (pu
 			heads = append(heads, one.PullRequest.Head)
 		}
 	}
-	gate := publish.Gate(p.p.Spec.Gates, p.built.Objects)
+	gate := publish.Gate(p.p.Spec.Gates, objects)
 	return publish.Change{
-		Pipeline: p.entry.Key, Cause: p.cause, Files: files, Objects: p.built.Objects, Origin: publish.OriginOf(p.snapshot),
+		Pipeline: p.entry.Key, Cause: p.cause, Files: files, Objects: objects, Origin: publish.OriginOf(p.snapshot),
 		Heads: heads, Findings: p.built.Results, PolicyDigest: p.built.Request.PolicyDigest(), Tool: p.r.Builder.Version, Command: renderCommand(p.p, p.snapshot, p.snapshotDigests()),
 		Snapshots: p.snapshotDigests(), Note: p.note, Anew: p.anew, Written: p.state.Seen.Targets[to.Target()],
 		Still: func() error { return queue.Held(ctx) },

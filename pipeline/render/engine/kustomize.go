@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/prerig/prerig/fn"
@@ -30,7 +31,57 @@ func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // renderKustomize builds as the kustomize command does by default, with all plugins disabled.
 func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Item, error) {
-	texts, err := w.buildKustomization(ctx, w.files, at)
+	files := w.newCheckedTree(w.files)
+	objects, err := w.runKustomize(ctx, files, at, w.loadRestrictions())
+	if err != nil {
+		return nil, err
+	}
+	return w.resourceItems(files, objects.Resources())
+}
+
+// loadRestrictions returns what kustomizations may load. In any case the tree has no file outside of the source.
+func (w *renderWorker) loadRestrictions() types.LoadRestrictions {
+	if w.request.LoadRestrictor == v1alpha1.LoadRestrictionsNone {
+		return types.LoadRestrictionsNone
+	}
+	return types.LoadRestrictionsRootOnly
+}
+
+// newCheckedTree returns files as kustomize is to see them.
+func (w *renderWorker) newCheckedTree(from tree.Reader) *checkedTree {
+	files := newKustomizations(from, w.request.Bases)
+	files.sources = w.request.Sources
+	return files
+}
+
+// runKustomize runs kustomize in a directory.
+func (w *renderWorker) runKustomize(ctx context.Context, files *checkedTree, at string, restrictions types.LoadRestrictions) (resmap.ResMap, error) {
+	if err := installTransformer(newFunction(ctx, w)); err != nil {
+		return nil, err
+	}
+	// Keys are written in many ways; so it counts, too, what kustomize made of them.
+	defer func() { w.schema = w.schema || files.schema || schemaIsSet() }()
+	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, worker: w, places: files.charts} }); err != nil {
+		return nil, err
+	}
+	w.layers = files.restoreNames
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified
+	options.PluginConfig = types.DisabledPluginConfig()
+	options.LoadRestrictions = restrictions
+	objects, err := krusty.MakeKustomizer(options).Run(kustomizeFS{files}, path.Join("/", at))
+	if files.refused != nil {
+		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
+	}
+	if err != nil {
+		return nil, files.explainError(err)
+	}
+	return objects, nil
+}
+
+// resourceItems returns the documents of what kustomize has built.
+func (w *renderWorker) resourceItems(files *checkedTree, objects []*resource.Resource) ([]fn.Item, error) {
+	texts, err := w.resourceTexts(files, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -47,34 +98,9 @@ func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Ite
 	return items, nil
 }
 
-// buildKustomization builds a kustomization of a tree to the text of each of its objects.
-func (w *renderWorker) buildKustomization(ctx context.Context, tree tree.Reader, at string) ([]string, error) {
-	if err := installTransformer(newFunction(ctx, w)); err != nil {
-		return nil, err
-	}
-	files := newKustomizations(tree, w.request.Bases)
-	files.sources = w.request.Sources
-	// Keys are written in many ways; so it counts, too, what kustomize made of them.
-	defer func() { w.schema = w.schema || files.schema || schemaIsSet() }()
-	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, worker: w, places: files.charts} }); err != nil {
-		return nil, err
-	}
-	w.layers = files.restoreNames
-	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionUnspecified
-	if w.request.LoadRestrictor == v1alpha1.LoadRestrictionsNone { // the tree still has no file outside of the source
-		options.LoadRestrictions = types.LoadRestrictionsNone
-	}
-	options.PluginConfig = types.DisabledPluginConfig()
-	objects, err := krusty.MakeKustomizer(options).Run(kustomizeFS{files}, path.Join("/", at))
-	if files.refused != nil {
-		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
-	}
-	if err != nil {
-		return nil, files.explainError(err)
-	}
-	var out []string
-	for _, object := range objects.Resources() {
+// resourceTexts returns the text of each object that kustomize has built.
+func (w *renderWorker) resourceTexts(files *checkedTree, objects []*resource.Resource) (out []string, err error) {
+	for _, object := range objects {
 		if err := errors.Join(files.restoreOrigins(object), w.unmarkOrigin(object)); err != nil {
 			return nil, err
 		}
@@ -85,4 +111,14 @@ func (w *renderWorker) buildKustomization(ctx context.Context, tree tree.Reader,
 		out = append(out, string(files.restoreNames(text)))
 	}
 	return out, nil
+}
+
+// buildKustomization builds a kustomization of a tree to the text of each of its objects.
+func (w *renderWorker) buildKustomization(ctx context.Context, from tree.Reader, at string) ([]string, error) {
+	files := w.newCheckedTree(from)
+	objects, err := w.runKustomize(ctx, files, at, w.loadRestrictions())
+	if err != nil {
+		return nil, err
+	}
+	return w.resourceTexts(files, objects.Resources())
 }

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,34 +29,46 @@ type releaseRun struct {
 	w       *renderWorker
 	set     *release.Set
 	scopes  *scopes
+	beside  []fn.Item        // objects that are referred to, and are not part of the build
 	created []map[string]any // namespaces
 	results result.Results
 	explain func(error) error // of what was read
 }
 
-// renderReleases puts what releases render to in the place of the releases among items, if the request asks for it. One that
-// fails is among the results, and the others are rendered all the same.
-func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item, explain func(error) error) ([]fn.Item, error) {
-	if w.request.Releases == nil {
-		return items, nil
-	}
+// newReleaseRun returns a run with the objects that the request names beside those of the build. explain explains errors of what was
+// read.
+func (w *renderWorker) newReleaseRun(ctx context.Context, explain func(error) error) (*releaseRun, error) {
 	beside, err := w.readReferencedObjects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion), explain: explain}
-	r.set = release.New(release.Inputs{
+	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion), beside: beside, explain: explain}
+	inputs := release.Inputs{
 		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: w.lockedCharts(), Trees: w.request.Repositories,
 		Warn:           w.addWarning,
 		BuildKustomize: w.buildKustomization,
-	})
+	}
+	if flux := w.request.Flux; flux != nil {
+		inputs.Own, inputs.Substituted = flux.Source, true
+	}
+	r.set = release.New(inputs)
+	return r, nil
+}
+
+// renderReleases puts what releases render to in the place of the releases among items, if the request asks for it. One that
+// fails is among the results, and the others are rendered all the same.
+func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item, explain func(error) error) ([]fn.Item, error) {
+	if w.request.Releases == nil || w.response.Type == v1alpha1.BuildFlux {
+		return items, nil
+	}
+	r, err := w.newReleaseRun(ctx, explain)
+	if err != nil {
+		return nil, err
+	}
 	if items, err = splitReleaseLists(items); err != nil {
 		return nil, err
 	}
-	if err := r.addObjects(items); err != nil {
-		return nil, err
-	}
-	if err := r.addObjects(beside); err != nil {
+	if err := r.addObjects(slices.Concat(items, r.beside)); err != nil {
 		return nil, err
 	}
 	if items, err = r.renderAll(ctx, items, nil, 0); err != nil {
@@ -158,7 +171,7 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 		return nil, err
 	}
 	wanted := len(r.w.response.Wanted)
-	if err := r.recordMissingCharts(ctx, rendered); err != nil {
+	if err := r.recordMissingCharts(ctx, object, rendered); err != nil {
 		return nil, err
 	}
 	if len(rendered.Local) > 0 && len(r.w.response.Wanted) > wanted {
@@ -202,9 +215,9 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 }
 
 // recordMissingCharts notes the charts that are missing: that of a release, and dependencies of charts in the tree.
-func (r *releaseRun) recordMissingCharts(ctx context.Context, rendered *release.Rendered) error {
+func (r *releaseRun) recordMissingCharts(ctx context.Context, object *release.Object, rendered *release.Rendered) error {
 	for _, one := range rendered.Wanted {
-		r.wantChart(render.ChartReference{Repository: one.Repository, Name: one.Name, Range: one.Range, Where: one.Where, Needed: true})
+		r.wantChart(object, render.ChartReference{Repository: one.Repository, Name: one.Name, Range: one.Range, Where: one.Where, Needed: true})
 	}
 	for _, local := range rendered.Local {
 		found, err := reference.FindMissing(ctx, r.w.files, local)
@@ -213,22 +226,24 @@ func (r *releaseRun) recordMissingCharts(ctx context.Context, rendered *release.
 		}
 		for _, one := range found {
 			one.Needed = true
-			r.wantChart(one)
+			r.wantChart(object, one)
 		}
 	}
 	return nil
 }
 
-func (r *releaseRun) wantChart(wanted render.ChartReference) {
-	same := func(repository, name, versions string) bool {
-		return v1alpha1.NormalChartRepository(repository) == v1alpha1.NormalChartRepository(wanted.Repository) && name == wanted.Name && versions == wanted.Range
-	}
+func (r *releaseRun) wantChart(object *release.Object, wanted render.ChartReference) {
 	w := r.w
-	if slices.ContainsFunc(w.request.Charts, func(c render.Chart) bool { return same(c.Repository, c.Name, c.Range) }) ||
-		slices.ContainsFunc(w.response.Wanted, func(c render.ChartReference) bool { return same(c.Repository, c.Name, c.Range) }) {
+	if i := slices.IndexFunc(w.request.Missing, func(m render.MissingChart) bool { return m.Chart.Same(wanted) }); i >= 0 {
+		r.results = append(r.results, release.ErrorFinding(object, errors.New(w.request.Missing[i].Reason)))
 		return
 	}
-	w.response.Wanted = append(w.response.Wanted, wanted)
+	same := func(c render.Chart) bool {
+		return wanted.Same(render.ChartReference{Repository: c.Repository, Name: c.Name, Range: c.Range})
+	}
+	if !slices.ContainsFunc(w.request.Charts, same) && !slices.ContainsFunc(w.response.Wanted, wanted.Same) {
+		w.response.Wanted = append(w.response.Wanted, wanted)
+	}
 }
 
 // readReferencedObjects reads the objects that releases refer to and that are not part of the build.

@@ -30,6 +30,7 @@ type renderWorker struct {
 	layers   func([]byte) []byte
 	written  *writtenObjects // with releases or the gate
 	built    builtDocs       // with the gate
+	units    map[int]string  // of the documents by their index, with Flux
 	// lines are those of the documents before policies are applied, which change them.
 	lines map[builtPlace]int
 }
@@ -111,6 +112,8 @@ func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
 		items, err = w.renderKpt(ctx)
 	case v1alpha1.BuildHelm:
 		items, err = w.renderHelm(ctx)
+	case v1alpha1.BuildFlux:
+		items, err = w.renderFlux(ctx)
 	default:
 		items, err = w.renderPlain()
 	}
@@ -132,12 +135,16 @@ func (w *renderWorker) checkBuildPath() error {
 	if w.request.Type == v1alpha1.BuildHelm {
 		return nil
 	}
+	field := "spec.build.path"
+	if w.request.Flux != nil {
+		field = "spec.build.flux.path"
+	}
 	info, err := w.files.Lookup(w.request.Path)
 	if err != nil {
-		return fmt.Errorf("spec.build.path: %w", err)
+		return fmt.Errorf("%s: %w", field, err)
 	}
 	if !info.Dir {
-		return fmt.Errorf("spec.build.path: %s is not a directory", w.request.Path)
+		return fmt.Errorf("%s: %s is not a directory", field, w.request.Path)
 	}
 	return nil
 }
@@ -146,8 +153,12 @@ func (w *renderWorker) checkBuildPath() error {
 func (w *renderWorker) addObjects(items []fn.Item) error {
 	for _, item := range items {
 		source := render.Place{Path: item.Path, Line: w.lines[builtPlace{item.Path, item.Index}]}
+		from := len(w.response.Objects)
 		if err := w.addObject(item.Doc, source, false); err != nil {
 			return err
+		}
+		for i := from; i < len(w.response.Objects); i++ {
+			w.response.Objects[i].Unit = w.unitOf(item)
 		}
 	}
 	return nil

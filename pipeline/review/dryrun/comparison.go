@@ -39,6 +39,8 @@ type PipelineChange struct {
 	// everywhere.
 	Error string `json:"error,omitempty"`
 	Gate  string `json:"gate,omitempty"`
+	// Failed is the reason why parts of it could not be rendered, which keep what is published.
+	Failed string `json:"failed,omitempty"`
 }
 
 // TargetChange counts what would change at one place. The counts are of objects, and of files where these hold none.
@@ -64,7 +66,7 @@ func (c *Comparison) Empty() bool { return len(c.Changes) == 0 }
 // Failed reports whether any pipeline could not be compared, or would be refused.
 func (c *Comparison) Failed() bool {
 	for _, p := range c.Pipelines {
-		if p.Error != "" || p.Gate != "" {
+		if p.Error != "" || p.Gate != "" || p.Failed != "" {
 			return true
 		}
 		for _, t := range p.Targets {
@@ -114,6 +116,9 @@ func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (Pipel
 	if r.Gate != nil {
 		one.Gate = r.Gate.Error()
 	}
+	if err := r.Built.UnitError(); err != nil {
+		one.Failed = err.Error()
+	}
 	if dir != "" {
 		return p.compareDir(ctx, one, r, dir)
 	}
@@ -129,10 +134,11 @@ func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (Pipel
 		if err != nil {
 			target.Error = err.Error()
 		} else {
+			objects := publish.KeepFailed(after, before.Files, r.Built.Objects, r.Built.Failed)
 			units = append(units, p.compareFiles(&target, r, before.Files, after)...)
 			refused := before.Refused
 			if refused == nil {
-				refused = before.Gate(publish.Gate(r.Entry.Pipeline.Spec.Gates, r.Built.Objects), r.Built.Objects)
+				refused = before.Gate(publish.Gate(r.Entry.Pipeline.Spec.Gates, objects), objects)
 			}
 			if refused != nil {
 				target.Gate = refused.Error()
@@ -157,6 +163,7 @@ func (p *Renderer) compareDir(ctx context.Context, one PipelineChange, r *Result
 		one.Targets = append(one.Targets, target)
 		return one, nil, reviewed
 	}
+	publish.KeepFailed(r.Files, before, r.Built.Objects, r.Built.Failed)
 	units := p.compareFiles(&target, r, before, r.Files)
 	p.checkUpdates(ctx, &target, r, before, r.Files)
 	one.Targets = append(one.Targets, target)

@@ -6,6 +6,7 @@ package dryrun
 import (
 	"context"
 	"path"
+	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/publish/externalartifact"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -68,6 +70,8 @@ type Result struct {
 	// Path and Files are those of the first place that it is published to.
 	Path  string
 	Files map[string][]byte
+	// Objects are what the files hold: those that were built, and those that failed units keep.
+	Objects []render.Object
 	// Gate is the reason why the result would be rejected.
 	Gate error
 	// Err is the reason why the render failed.
@@ -138,8 +142,12 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 	if len(pipeline.Spec.Publish) > 0 {
 		to = pipeline.Spec.Publish[0]
 	}
-	r.Path = PathOf(pipeline)
-	r.Files, err = p.filesForTarget(ctx, r, to)
+	r.Path, r.Objects = PathOf(pipeline), r.Built.Objects
+	if r.Files, err = p.filesForTarget(ctx, r, to); err != nil || p.Results == "" || len(r.Built.Failed) == 0 {
+		return err
+	}
+	held, err := readDirectory(filepath.Join(p.Results, filepath.FromSlash(r.Path)))
+	r.Objects = publish.KeepFailed(r.Files, held, r.Objects, r.Built.Failed)
 	return err
 }
 

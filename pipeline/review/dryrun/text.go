@@ -202,6 +202,7 @@ func (c *Comparison) commonProblems() []*commonProblem {
 	}
 	for _, p := range c.Pipelines {
 		add(p, "error", p.Error)
+		add(p, "error", p.Failed)
 		add(p, "would be refused", p.Gate)
 		for _, t := range p.Targets {
 			add(p, "error", prefixTarget(t.Target, t.Error))

@@ -50,7 +50,7 @@ func (c *cluster) read(o *Object) (err error) {
 		return errors.New("it is encrypted; write another one with name, server and labels alone, which need not be secret")
 	}
 	for key, to := range map[string]*string{"name": &c.name, "server": &c.server, "project": &c.project} {
-		if *to, _, err = dataOf(o, key); err != nil {
+		if *to, _, err = DataOf(o, key); err != nil {
 			return err
 		}
 	}

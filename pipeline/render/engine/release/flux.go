@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,15 +37,7 @@ func (s *Set) Render(ctx context.Context, o *Object) (*Rendered, error) {
 	if ctx.Err() != nil {
 		return nil, err
 	}
-	var about *fault
-	if !errors.As(err, &about) {
-		about = &fault{of: o, message: err.Error()}
-	}
-	if about.of != o { // an object that it refers to
-		ref := about.of.Ref()
-		about = &fault{o, "", fmt.Sprintf("%s %s: %s", ref.String(), about.field, about.message)}
-	}
-	return &Rendered{Local: out.Local, Results: append(out.Results, Finding(result.Error, o, about.field, about.message))}, nil
+	return &Rendered{Local: out.Local, Results: append(out.Results, ErrorFinding(o, err))}, nil
 }
 
 // maxNameLength is the maximum length of a release name that Helm accepts; hashLength is the length of the hash
@@ -82,6 +73,9 @@ func (s *Set) renderHelmRelease(ctx context.Context, o *Object, out *Rendered) e
 	}
 	if err := s.checkHelmRelease(o, &hr, out); err != nil {
 		return err
+	}
+	if field, message := s.checkVariables(o, "spec", o.Value["spec"]); field != "" {
+		return errorAboutField(o, field, "%s", message)
 	}
 	spec := s.newSpec()
 	spec.ReleaseName, spec.Namespace = shortName(hr.GetReleaseName()), hr.GetReleaseNamespace()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 )
 
@@ -144,6 +145,12 @@ func (s *Set) findInSource(o *Object, at, namespace string, spec *sourcev1.HelmC
 	if kind != sourcev1.HelmRepositoryKind && kind != sourcev1.GitRepositoryKind {
 		return nil, errorAboutField(o, at+".sourceRef.kind", "a chart of a %s cannot be found in the tree; name a HelmRepository or a GitRepository, %s", kind, keepHint)
 	}
+	if s.in.Own != "" && s.in.Own == namespace+"/"+name && kind == sourcev1.GitRepositoryKind {
+		return &foundChart{
+			of: o, field: at + ".chart", valuesFiles: spec.ValuesFiles, ignoreMissing: spec.IgnoreMissingValuesFiles,
+			root: ".", path: render.CleanPath(spec.Chart),
+		}, nil
+	}
 	object, err := s.findSource(o, at+".sourceRef", kind, namespace, name)
 	if err != nil {
 		return nil, err
@@ -168,23 +175,9 @@ const defaultBranch = "master"
 
 // findInGit finds a chart in the tree of a GitRepository.
 func (s *Set) findInGit(object *Object, found *foundChart, spec *sourcev1.HelmChartSpec) error {
-	var repository sourcev1.GitRepository
-	if _, err := decodeReleaseType(object, &repository); err != nil {
+	root, err := s.FindRepository(object)
+	if err != nil {
 		return err
-	}
-	if len(repository.Spec.Include) > 0 {
-		return errorAboutField(object, "spec.include", "is not read: other repositories in this one cannot be found in the tree")
-	}
-	asked := v1alpha1.GitRef{Branch: defaultBranch}
-	if ref := repository.Spec.Reference; ref != nil && *ref != (sourcev1.GitRepositoryRef{}) {
-		if ref.SemVer != "" {
-			return errorAboutField(object, "spec.ref.semver", "cannot be resolved in the tree; %s", repositoryHint)
-		}
-		asked = v1alpha1.GitRef{Branch: ref.Branch, Tag: ref.Tag, Name: ref.Name, Commit: ref.Commit}
-	}
-	root, reason := s.findTree(repository.Spec.URL, asked)
-	if reason != "" {
-		return errorAboutField(object, "spec.url", "%s", reason)
 	}
 	found.root, found.path = root, path.Join(root, path.Join("/", spec.Chart))
 	return nil

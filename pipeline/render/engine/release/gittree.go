@@ -7,13 +7,38 @@ import (
 	"fmt"
 	"strings"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/prerig/prerig/internal/lazyregexp"
+
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 const repositoryHint = "say where its files are in the tree with spec.build.releases.repositories"
+
+// FindRepository returns the root of a GitRepository's files among those of the source, or why they are not there.
+func (s *Set) FindRepository(object *Object) (root string, err error) {
+	var repository sourcev1.GitRepository
+	if _, err := decodeReleaseType(object, &repository); err != nil {
+		return "", err
+	}
+	if len(repository.Spec.Include) > 0 {
+		return "", errorAboutField(object, "spec.include", "is not read: other repositories in this one cannot be found in the tree")
+	}
+	asked := v1alpha1.GitRef{Branch: defaultBranch}
+	if ref := repository.Spec.Reference; ref != nil && *ref != (sourcev1.GitRepositoryRef{}) {
+		if ref.SemVer != "" {
+			return "", errorAboutField(object, "spec.ref.semver", "cannot be resolved in the tree; %s", repositoryHint)
+		}
+		asked = v1alpha1.GitRef{Branch: ref.Branch, Tag: ref.Tag, Name: ref.Name, Commit: ref.Commit}
+	}
+	root, reason := s.findTree(repository.Spec.URL, asked)
+	if reason != "" {
+		return "", errorAboutField(object, "spec.url", "%s", reason)
+	}
+	return root, nil
+}
 
 // findTree returns the root of a Git repository at the requested ref, or the reason why it is not available.
 func (s *Set) findTree(url string, asked v1alpha1.GitRef) (root, reason string) {

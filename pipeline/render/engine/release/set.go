@@ -6,6 +6,7 @@ package release
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -56,6 +57,10 @@ type Inputs struct {
 	Warn func(message string)
 	// BuildKustomize builds a kustomization of a tree to the text of its objects.
 	BuildKustomize func(ctx context.Context, files tree.Reader, at string) ([]string, error)
+	// Own is NAMESPACE/NAME of the GitRepository that stands for the source itself; "" where none does.
+	Own string
+	// Substituted reports whether the variables of Flux have their values, so that what looks like one is text.
+	Substituted bool
 }
 
 // Chart is a chart of a repository that is needed but not available.
@@ -178,6 +183,24 @@ func errorAboutField(of *Object, field, format string, args ...any) error {
 	return &fault{of, field, fmt.Sprintf(format, args...)}
 }
 
+// FieldError returns an error about a field of an object. The text may be followed by what to do.
+func FieldError(of *Object, field, format string, args ...any) error {
+	return errorAboutField(of, field, format, args...)
+}
+
+// ErrorFinding makes a result of an error about an object: of FieldError, or any other.
+func ErrorFinding(of *Object, err error) result.Result {
+	var about *fault
+	if !errors.As(err, &about) {
+		about = &fault{of: of, message: err.Error()}
+	}
+	if about.of != of { // an object that it refers to
+		ref := about.of.Ref()
+		about = &fault{of, "", fmt.Sprintf("%s %s: %s", ref.String(), about.field, about.message)}
+	}
+	return Finding(result.Error, of, about.field, about.message)
+}
+
 // keepHint is what can always be done.
 const keepHint = "or leave it to its controller with spec.build.releases.keep"
 
@@ -205,6 +228,11 @@ func pathOf(field string) []any {
 		out = append(out, part)
 	}
 	return out
+}
+
+// DecodeObject reads an object into its type. Fields that the type does not have are returned.
+func DecodeObject(o *Object, into any) (unknown []string, err error) {
+	return decodeReleaseType(o, into)
 }
 
 // decodeReleaseType reads an object into its type. Fields that the type does not have are returned: the API server

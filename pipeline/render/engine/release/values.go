@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -105,9 +107,12 @@ func (s *Set) readReference(o *Object, at, namespace string, ref meta.ValuesRefe
 	if key == "" {
 		key = defaultKey
 	}
-	content, found, err = dataOf(object, key)
+	content, found, err = DataOf(object, key)
 	if err != nil {
 		return "", false, errorAboutField(o, at+".name", "%s: %v", name, err)
+	}
+	if _, message := s.checkVariables(object, "data", content); message != "" {
+		return "", false, errorAboutField(o, at+".name", "%s, at %s: %s", name, key, message)
 	}
 	if !found && !ref.Optional {
 		return "", false, errorAboutField(o, at+".valuesKey", "%s has no key %s", name, key)
@@ -118,8 +123,20 @@ func (s *Set) readReference(o *Object, at, namespace string, ref meta.ValuesRefe
 	return content, found, nil
 }
 
-// dataOf returns the value at a key of a ConfigMap or Secret.
-func dataOf(object *Object, key string) (content string, found bool, err error) {
+// DataKeys returns the keys of a ConfigMap or Secret, sorted.
+func DataKeys(object *Object) []string {
+	keys := map[string]bool{}
+	for _, field := range []string{"data", "stringData"} {
+		data, _ := object.Value[field].(map[string]any)
+		for key := range data {
+			keys[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// DataOf returns the value at a key of a ConfigMap or Secret.
+func DataOf(object *Object, key string) (content string, found bool, err error) {
 	data, _ := object.Value["data"].(map[string]any)
 	value, ok := data[key].(string)
 	if object.Ref().Kind == "ConfigMap" {

@@ -1,0 +1,398 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/engine/flux"
+	"github.com/prerig/prerig/pipeline/render/engine/release"
+)
+
+// Bounds of a cluster: a prefix that a Kustomization gives to itself would make new ones without end.
+const (
+	maxFluxUnits = 2000
+	maxFluxDepth = 20
+)
+
+// fluxUnit is one Kustomization of Flux.
+type fluxUnit struct {
+	key   string              // NAMESPACE/NAME
+	k     *flux.Kustomization // nil for an entry that no Kustomization is known for
+	dir   string
+	depth int
+
+	built, failed bool
+	items         []fn.Item
+}
+
+// fluxObject names a ConfigMap, a Secret or a source.
+type fluxObject struct{ kind, namespace, name string }
+
+// fluxRun builds the Kustomizations of a cluster.
+type fluxRun struct {
+	w       *renderWorker
+	set     *release.Set // for the sources
+	units   []*fluxUnit
+	byKey   map[string]*fluxUnit
+	objects map[fluxObject]*release.Object
+}
+
+// renderFlux builds what Flux applies to a cluster: the Kustomization at the entry, those in its result, and so on.
+// One that fails is a finding, and has no documents.
+func (w *renderWorker) renderFlux(ctx context.Context) ([]fn.Item, error) {
+	r := &fluxRun{w: w, byKey: map[string]*fluxUnit{}, objects: map[fluxObject]*release.Object{}}
+	openapi.Schema() // a schema that a kustomization names adds to it
+	r.set = release.New(release.Inputs{Spec: &v1alpha1.Releases{}, Trees: w.request.Repositories})
+	if err := r.addEntry(ctx); err != nil {
+		return nil, err
+	}
+	for unit := r.nextUnit(); unit != nil; unit = r.nextUnit() {
+		r.buildUnit(ctx, unit)
+	}
+	r.checkDependencies()
+	if err := r.renderUnitReleases(ctx); err != nil {
+		return nil, err
+	}
+	return r.collectItems()
+}
+
+// addEntry adds the unit of the entry. Its own Kustomization is usually in its result, as flux bootstrap writes it.
+func (r *fluxRun) addEntry(ctx context.Context) error {
+	entry := &fluxUnit{key: r.w.request.Flux.Source, dir: render.CleanPath(r.w.request.Path)}
+	if err := r.buildItems(ctx, entry); err != nil {
+		return err
+	}
+	if err := r.addReferred(entry.items); err != nil {
+		return err
+	}
+	for _, item := range entry.items {
+		object, err := r.kustomizationOf(item)
+		if err != nil {
+			return err
+		}
+		if object == nil {
+			continue
+		}
+		k, _, err := flux.ReadKustomization(object)
+		if err != nil {
+			continue // it is reported when the unit is searched for others
+		}
+		if dir, reason := r.directoryOf(k); reason == "" && dir == entry.dir {
+			entry.key, entry.k = k.Key(), k
+			break
+		}
+	}
+	entry.items = nil
+	r.addUnit(entry)
+	return nil
+}
+
+func (r *fluxRun) addUnit(unit *fluxUnit) {
+	r.units = append(r.units, unit)
+	r.byKey[unit.key] = unit
+}
+
+// nextUnit returns the unit to build: one whose dependencies are built and whose variables are known, if possible.
+// Others may bring what a unit lacks, so that one that lacks something comes last.
+func (r *fluxRun) nextUnit() *fluxUnit {
+	var best *fluxUnit
+	most := 0
+	for _, unit := range r.units {
+		if unit.built {
+			continue
+		}
+		if rank := r.readiness(unit); rank > most {
+			best, most = unit, rank
+		}
+	}
+	return best
+}
+
+// readiness ranks a unit that is not built: 3 for one that lacks nothing, 2 for one that lacks at most what is
+// optional.
+func (r *fluxRun) readiness(unit *fluxUnit) int {
+	if unit.k == nil {
+		return 3
+	}
+	rank := 3
+	for _, on := range unit.k.Spec.DependsOn {
+		if other := r.byKey[dependencyKey(unit.k, on.Namespace, on.Name)]; other == nil || !other.built {
+			rank = 2
+		}
+	}
+	if unit.k.Spec.PostBuild == nil {
+		return rank
+	}
+	for _, ref := range unit.k.Spec.PostBuild.SubstituteFrom {
+		switch {
+		case r.objects[fluxObject{ref.Kind, unit.k.Namespace, ref.Name}] != nil:
+		case ref.Optional:
+			rank = min(rank, 2)
+		default:
+			return 1
+		}
+	}
+	return rank
+}
+
+func dependencyKey(k *flux.Kustomization, namespace, name string) string {
+	if namespace == "" {
+		namespace = k.Namespace
+	}
+	return namespace + "/" + name
+}
+
+// buildUnit builds a unit, and adds the units that are in its result.
+func (r *fluxRun) buildUnit(ctx context.Context, unit *fluxUnit) {
+	unit.built = true
+	err := r.buildItems(ctx, unit)
+	if err == nil {
+		err = r.addReferred(unit.items)
+	}
+	if err == nil {
+		err = r.followKustomizations(unit) // of one that fails by another object, too
+	}
+	if err != nil {
+		r.failUnit(unit, err)
+	}
+}
+
+// failUnit records why a unit has no documents.
+func (r *fluxRun) failUnit(unit *fluxUnit, err error) {
+	found := result.Result{Severity: result.Error, Message: err.Error()}
+	if unit.k != nil {
+		found = release.ErrorFinding(unit.k.Object, err)
+	}
+	r.report(unit, found)
+}
+
+// report adds findings about a unit. An error fails it.
+func (r *fluxRun) report(unit *fluxUnit, found ...result.Result) {
+	for _, one := range found {
+		one.Tags = maps.Clone(one.Tags)
+		if one.Tags == nil {
+			one.Tags = map[string]string{}
+		}
+		one.Tags[render.TagUnit] = unit.key
+		unit.failed = unit.failed || one.Severity == result.Error
+		r.w.response.Results = append(r.w.response.Results, one)
+	}
+}
+
+// addReferred notes the objects of a unit that others can refer to.
+func (r *fluxRun) addReferred(items []fn.Item) error {
+	for _, item := range items {
+		meta, ok := item.Doc.Peek()
+		if ok && !slices.Contains(referredKinds, meta.Kind) {
+			continue
+		}
+		object, err := r.objectOf(item)
+		if err != nil {
+			return err
+		}
+		ref := object.Ref()
+		r.objects[fluxObject{ref.Kind, ref.Namespace, ref.Name}] = object
+	}
+	return nil
+}
+
+func (r *fluxRun) objectOf(item fn.Item) (*release.Object, error) {
+	return (&releaseRun{w: r.w}).objectOf(item)
+}
+
+// kustomizationOf returns the Kustomization of Flux that an item is, nil for others.
+func (r *fluxRun) kustomizationOf(item fn.Item) (*release.Object, error) {
+	meta, ok := item.Doc.Peek()
+	if item.Doc.Empty() || ok && !flux.IsKustomization(meta.APIVersion, meta.Kind) {
+		return nil, nil
+	}
+	object, err := r.objectOf(item)
+	if err != nil || !flux.IsKustomization(object.Ref().APIVersion, object.Ref().Kind) {
+		return nil, err
+	}
+	return object, nil
+}
+
+// followKustomizations adds the Kustomizations in a unit's result, and takes them out of it. Those that cannot be
+// followed stay, for their controller.
+func (r *fluxRun) followKustomizations(unit *fluxUnit) error {
+	var kept []fn.Item
+	for _, item := range unit.items {
+		r.noticeUnfollowed(unit, item)
+		object, err := r.kustomizationOf(item)
+		if err != nil {
+			return err
+		}
+		if object == nil || !r.followKustomization(unit, object) {
+			kept = append(kept, item)
+			continue
+		}
+		if releases := r.w.request.Releases; releases != nil && releases.Originals == v1alpha1.OriginalsSuspend {
+			suspended, err := suspendRelease(item, object)
+			if err != nil {
+				return err
+			}
+			kept = append(kept, suspended)
+		}
+	}
+	unit.items = kept
+	return nil
+}
+
+// followKustomization adds a unit for a Kustomization, and reports false for one that is left to its controller.
+func (r *fluxRun) followKustomization(from *fluxUnit, object *release.Object) bool {
+	k, warnings, err := flux.ReadKustomization(object)
+	r.report(from, warnings...)
+	if err != nil {
+		ref := object.Ref()
+		broken := &fluxUnit{key: ref.Namespace + "/" + ref.Name, built: true}
+		r.addUnit(broken)
+		r.report(broken, release.ErrorFinding(object, err))
+		return true
+	}
+	if known := r.byKey[k.Key()]; known != nil {
+		if known.k != nil && !reflect.DeepEqual(known.k.Spec, k.Spec) {
+			r.report(from, release.Finding(result.Warning, object, "", "is defined a second time and differently; the first definition is built"))
+		}
+		return true
+	}
+	dir, left := r.directoryOf(k)
+	if left != "" {
+		r.report(from, release.Finding(result.Warning, object, "", left+"; it is left to Flux, and stays in the result"))
+		return false
+	}
+	unit := &fluxUnit{key: k.Key(), k: k, dir: dir, depth: from.depth + 1}
+	r.addUnit(unit)
+	switch {
+	case unit.depth > maxFluxDepth:
+		unit.built = true
+		r.report(unit, release.Finding(result.Error, object, "", fmt.Sprintf("is made by Kustomizations more than %d below each other: one may make itself under a new name", maxFluxDepth)))
+	case len(r.units) > maxFluxUnits:
+		unit.built = true
+		r.report(unit, release.Finding(result.Error, object, "", fmt.Sprintf("is one of more than %d Kustomizations of a cluster", maxFluxUnits)))
+	}
+	return true
+}
+
+// directoryOf returns the directory that a Kustomization builds, or why it is left to its controller.
+func (r *fluxRun) directoryOf(k *flux.Kustomization) (dir, left string) {
+	ref := k.Spec.SourceRef
+	key := dependencyKey(k, ref.Namespace, ref.Name)
+	source := fmt.Sprintf("spec.sourceRef names %s %s", ref.Kind, key)
+	switch {
+	case k.Spec.KubeConfig != nil:
+		return "", "spec.kubeConfig applies it to another cluster"
+	case k.Spec.Suspend:
+		return "", "spec.suspend is true, so that only the cluster knows what it has applied"
+	case key == r.w.request.Flux.Source:
+		return render.CleanPath(k.Spec.Path), ""
+	case ref.Kind != "GitRepository":
+		return "", source + ", which is not this source (spec.build.flux.source)"
+	}
+	namespace, name, _ := strings.Cut(key, "/")
+	object := r.objects[fluxObject{ref.Kind, namespace, name}]
+	if object == nil {
+		return "", source + ", which is not among the objects of the tree (if it is this source, name it in spec.build.flux.source)"
+	}
+	root, err := r.set.FindRepository(object)
+	if err != nil {
+		return "", source + ": " + err.Error()
+	}
+	return path.Join(root, render.CleanPath(k.Spec.Path)), ""
+}
+
+// noticeUnfollowed warns of an object that makes others in the cluster.
+func (r *fluxRun) noticeUnfollowed(unit *fluxUnit, item fn.Item) {
+	meta, ok := item.Doc.Peek()
+	if !ok || meta.Kind != "ResourceSet" || !strings.HasPrefix(meta.APIVersion, "fluxcd.controlplane.io/") {
+		return
+	}
+	object, err := r.objectOf(item)
+	if err == nil {
+		r.report(unit, release.Finding(result.Warning, object, "", "is not followed: what it makes is not in the result, and its controller makes it in the cluster"))
+	}
+}
+
+// checkDependencies finds Kustomizations that wait for each other, which Flux never applies, and names dependencies
+// that are not in the tree.
+func (r *fluxRun) checkDependencies() {
+	for _, unit := range r.units {
+		if unit.k == nil {
+			continue
+		}
+		for i, on := range unit.k.Spec.DependsOn {
+			key := dependencyKey(unit.k, on.Namespace, on.Name)
+			field := fmt.Sprintf("spec.dependsOn[%d]", i)
+			switch {
+			case r.byKey[key] == nil:
+				r.report(unit, release.Finding(result.Warning, unit.k.Object, field, fmt.Sprintf("Kustomization %s is not in the tree; the cluster has to have it", key)))
+			case r.dependsOn(r.byKey[key], unit, map[string]bool{}):
+				r.report(unit, release.Finding(result.Error, unit.k.Object, field, fmt.Sprintf("Kustomization %s waits for this one in turn, so that Flux applies neither; take one of the dependencies out", key)))
+			}
+		}
+	}
+}
+
+// dependsOn reports whether a unit is or waits for another one.
+func (r *fluxRun) dependsOn(unit, wanted *fluxUnit, seen map[string]bool) bool {
+	if unit == wanted {
+		return true
+	}
+	if unit == nil || unit.k == nil || seen[unit.key] {
+		return false
+	}
+	seen[unit.key] = true
+	return slices.ContainsFunc(unit.k.Spec.DependsOn, func(on dependency) bool {
+		return r.dependsOn(r.byKey[dependencyKey(unit.k, on.Namespace, on.Name)], wanted, seen)
+	})
+}
+
+// collectItems returns the documents of all units that did not fail.
+func (r *fluxRun) collectItems() ([]fn.Item, error) {
+	var items []fn.Item
+	r.w.rememberUnit(0, r.units[0].key) // of documents that an injection adds
+	for _, unit := range r.units {
+		if unit.failed {
+			r.w.response.Failed = append(r.w.response.Failed, unit.key)
+			continue
+		}
+		for _, item := range unit.items {
+			index := len(items) + 1
+			r.w.rememberUnit(index, unit.key)
+			items = append(items, fn.Item{Doc: item.Doc, Index: index})
+		}
+	}
+	discovers := r.w.request.Discover || len(r.w.response.Wanted) > 0
+	if len(r.w.response.Failed) == len(r.units) && !discovers {
+		return nil, resultsError("building Kustomizations", r.w.response.Results)
+	}
+	return items, nil
+}
+
+// rememberUnit notes the unit of a document.
+func (w *renderWorker) rememberUnit(index int, unit string) {
+	if unit == "" {
+		return
+	}
+	if w.units == nil {
+		w.units = map[int]string{}
+	}
+	w.units[index] = unit
+}
+
+// unitOf returns the unit of a document, "" where there are none.
+func (w *renderWorker) unitOf(item fn.Item) string { return w.units[item.Index] }

@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/engine/flux"
+	"github.com/prerig/prerig/pipeline/render/engine/release"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+type dependency = kustomizev1.DependencyReference
+
+// replacedFile is a tree with another content of one file, which it may not have.
+type replacedFile struct {
+	tree.Reader
+	name    string
+	content []byte
+}
+
+// Lookup implements tree.Reader.
+func (f replacedFile) Lookup(name string) (tree.Info, error) {
+	if render.CleanPath(name) == f.name {
+		return tree.Info{Path: f.name}, nil
+	}
+	return f.Reader.Lookup(name)
+}
+
+// Read implements tree.Reader.
+func (f replacedFile) Read(name string) ([]byte, error) {
+	if render.CleanPath(name) == f.name {
+		return f.content, nil
+	}
+	return f.Reader.Read(name)
+}
+
+// buildItems builds the documents of a unit. An error, or a finding that is one, leaves it without any.
+func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the library gave up: %v", p)
+		}
+	}()
+	w := r.w
+	info, err := w.files.Lookup(unit.dir)
+	if err == nil && !info.Dir {
+		err = fmt.Errorf("%s is not a directory", unit.dir)
+	}
+	if err != nil {
+		return unit.fieldError("spec.path", err)
+	}
+	replaced, err := r.generate(unit, info.Path)
+	if err != nil {
+		return err
+	}
+	files := w.newCheckedTree(replaced)
+	built, err := w.runKustomize(ctx, files, info.Path, types.LoadRestrictionsNone)
+	if files.schema || schemaIsSet() {
+		openapi.ResetOpenAPI() // it is for this unit alone
+		openapi.Schema()
+	}
+	if err != nil {
+		return unit.fieldError("spec.path", err)
+	}
+	objects := built.Resources()
+	for _, object := range objects {
+		if object.GetName() == "" || object.GetKind() == "" || object.GetApiVersion() == "" {
+			return fmt.Errorf("%s %s has no name, and Flux applies no such object", object.GetApiVersion(), object.GetKind())
+		}
+	}
+	if unit.k != nil {
+		if objects, err = r.finishObjects(unit, objects); err != nil {
+			return err
+		}
+	}
+	unit.items, err = w.resourceItems(files, objects)
+	return err
+}
+
+// fieldError is an error about a field of the unit's Kustomization, or of the pipeline's where it has none.
+func (u *fluxUnit) fieldError(field string, err error) error {
+	if u.k == nil {
+		return err
+	}
+	return release.FieldError(u.k.Object, field, "%v", err)
+}
+
+// generate returns the tree with the kustomization that the unit is built with.
+func (r *fluxRun) generate(unit *fluxUnit, dir string) (tree.Reader, error) {
+	files := kustomizeFS{r.w.files}
+	at := path.Join("/", dir)
+	name, content, err := flux.ReadDirectory(files, at)
+	if err != nil {
+		return nil, unit.fieldError("spec.path", err)
+	}
+	created := !files.Exists(name)
+	if !created {
+		// Lines in errors are those of the file.
+		if _, err := r.w.newCheckedTree(r.w.files).checkKustomization(render.CleanPath(name), content); err != nil {
+			return nil, unit.fieldError("spec.path", err)
+		}
+	}
+	var spec kustomizev1.KustomizationSpec
+	if unit.k != nil {
+		spec = unit.k.Spec
+	}
+	configured, err := flux.Configure(files, at, content, created, &spec)
+	if err != nil {
+		return nil, unit.fieldError("spec", fmt.Errorf("reading %s: %w", strings.TrimPrefix(name, "/"), err))
+	}
+	return replacedFile{r.w.files, render.CleanPath(name), configured}, nil
+}
+
+// finishObjects substitutes the variables of the objects that kustomize has built, and adds the common metadata. It
+// leaves out objects with variables that have no value, after it has reported them.
+func (r *fluxRun) finishObjects(unit *fluxUnit, objects []*resource.Resource) ([]*resource.Resource, error) {
+	variables, err := flux.ReadVariables(unit.k, func(kind, name string) *release.Object {
+		return r.objects[fluxObject{kind, unit.k.Namespace, name}]
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range variables.Absent() {
+		r.report(unit, release.Finding(result.Warning, unit.k.Object, "spec.postBuild.substituteFrom",
+			name+" is optional and not among the objects of the tree, so that its variables are left out; a cluster may have it"))
+	}
+	var out []*resource.Resource
+	for _, object := range objects {
+		missing, err := variables.Substitute(object)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if err := r.reportVariables(unit, variables, object, missing); err != nil {
+			return nil, err
+		}
+		if len(missing) > 0 {
+			continue
+		}
+		if common := unit.k.Spec.CommonMetadata; common != nil {
+			if err := addMetadata(object, common); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, object)
+	}
+	return out, nil
+}
+
+// reportVariables reports the variables of an object without a value, and those of a HelmRelease that nothing
+// substitutes: its chart gets their text as the cluster does, which is rarely meant.
+func (r *fluxRun) reportVariables(unit *fluxUnit, variables *flux.Variables, object *resource.Resource, missing []flux.Unresolved) error {
+	untouched := !variables.Active() && !flux.Disabled(object) && object.GetKind() == "HelmRelease"
+	if len(missing) == 0 && !untouched {
+		return nil
+	}
+	value, err := object.Map()
+	if err != nil {
+		return err
+	}
+	about := &release.Object{Value: value, Locate: func(at []any) *result.File { return r.w.written.locateWrittenField(value, at) }}
+	for _, one := range missing {
+		message := fmt.Sprintf("the variable %s: %s; set it under spec.postBuild.substitute of the Kustomization %s, or write ${%s:=default}, or $${%s} for the text itself",
+			one.Variable, one.Reason, unit.key, one.Variable, one.Variable)
+		r.report(unit, release.Finding(result.Error, about, one.Field, message))
+	}
+	if field, name := release.FindVariable(value, func(string) bool { return true }); untouched && name != "" {
+		r.report(unit, release.Finding(result.Warning, about, field,
+			fmt.Sprintf("the variable %s stays as it is, as the Kustomization %s has no spec.postBuild with variables", name, unit.key)))
+	}
+	return nil
+}
+
+// addMetadata adds labels and annotations to an object, over those that it has.
+func addMetadata(object *resource.Resource, common *kustomizev1.CommonMetadata) error {
+	if len(common.Labels) > 0 {
+		labels := object.GetLabels()
+		maps.Copy(labels, common.Labels)
+		if err := object.SetLabels(labels); err != nil {
+			return err
+		}
+	}
+	if len(common.Annotations) == 0 {
+		return nil
+	}
+	annotations := object.GetAnnotations()
+	maps.Copy(annotations, common.Annotations)
+	return object.SetAnnotations(annotations)
+}
+
+// renderUnitReleases puts what releases render to in their place, in each unit.
+func (r *fluxRun) renderUnitReleases(ctx context.Context) error {
+	if r.w.request.Releases == nil {
+		return nil
+	}
+	run, err := r.w.newReleaseRun(ctx, func(err error) error { return err })
+	if err != nil {
+		return err
+	}
+	for _, unit := range r.units {
+		if err := run.addObjects(unit.items); err != nil {
+			return err
+		}
+	}
+	if err := run.addObjects(run.beside); err != nil {
+		return err
+	}
+	for _, unit := range r.units {
+		if unit.failed {
+			continue
+		}
+		run.results, run.created = nil, nil
+		items, err := run.renderAll(ctx, unit.items, nil, 0)
+		if ctx.Err() != nil {
+			return err
+		}
+		if err == nil {
+			items, err = run.addNamespaces(items)
+		}
+		r.report(unit, run.results...)
+		if err != nil {
+			r.failUnit(unit, err)
+			continue
+		}
+		unit.items = items
+		for _, item := range items {
+			if object, err := r.kustomizationOf(item); err == nil && object != nil && r.byKey[object.Ref().Namespace+"/"+object.Ref().Name] == nil {
+				r.report(unit, release.Finding(result.Warning, object, "", "is made by a release, and is not followed"))
+			}
+		}
+	}
+	r.w.response.Results = append(r.w.response.Results, run.scopes.unknownKindFindings()...)
+	return nil
+}
