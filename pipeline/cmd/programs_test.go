@@ -19,11 +19,12 @@ var mustNotLink = map[string][]string{
 		module + "pipeline/render/engine", "helm.sh/helm",
 		"sigs.k8s.io/kustomize", "github.com/google/gnostic-models", "github.com/go-openapi/swag",
 		"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/discovery",
+		"github.com/fluxcd/kustomize-controller", "github.com/fluxcd/pkg/kustomize", "github.com/fluxcd/pkg/envsubst",
 		"google.golang.org/grpc", "github.com/grpc-ecosystem", "google.golang.org/genproto", "github.com/cloudevents", "go.uber.org/zap",
 	},
 	"pipeline/cmd/prerig-render": {
 		module + "pipeline/cli", module + "pipeline/daemon", module + "pipeline/server", module + "pipeline/daemon/queue", module + "pipeline/publish",
-		"github.com/nats-io", "github.com/go-git",
+		"github.com/nats-io", "github.com/go-git", "sigs.k8s.io/controller-runtime/pkg/client",
 	},
 	"fn/cmd/prerig-fn": {
 		module + "pipeline", "helm.sh/helm", "sigs.k8s.io/kustomize", "k8s.io/client-go", "k8s.io/apiserver",

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -75,30 +78,39 @@ func buildWithFlux(root string, k map[string]any, cluster []map[string]any) ([]m
 	if err != nil {
 		return nil, err
 	}
-	var out []map[string]any
 	for _, res := range built.Resources() {
 		if res.GetName() == "" || res.GetKind() == "" || res.GetApiVersion() == "" {
 			return nil, fmt.Errorf("%s has no name", res.GetKind())
 		}
-		if typed.Spec.PostBuild != nil {
-			always := typed.GetSubstituteStrategy() == kustomizev1.SubstituteStrategyAlways
-			_, err := generator.SubstituteVariables(context.Background(), fluxObjects{objects: cluster}, object, res,
-				generator.SubstituteWithStrict(true), generator.SubstituteWithAlways(always))
-			if err != nil {
-				return nil, err
-			}
+		if typed.Spec.PostBuild == nil {
+			continue
 		}
-		value, err := res.Map()
+		always := typed.GetSubstituteStrategy() == kustomizev1.SubstituteStrategyAlways
+		_, err := generator.SubstituteVariables(context.Background(), fluxObjects{objects: cluster}, object, res,
+			generator.SubstituteWithStrict(true), generator.SubstituteWithAlways(always))
 		if err != nil {
 			return nil, err
 		}
-		one := unstructured.Unstructured{Object: value}
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		return nil, err
+	}
+	var out []map[string]any
+	for decoder := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(text)); ; {
+		one := unstructured.Unstructured{}
+		err := decoder.Decode(&one.Object)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 		if common := typed.Spec.CommonMetadata; common != nil {
 			setCommonMetadata(&one, common)
 		}
 		out = append(out, one.Object)
 	}
-	return out, nil
 }
 
 // setCommonMetadata is SetCommonMetadata of github.com/fluxcd/pkg/ssa/utils v0.76.1.

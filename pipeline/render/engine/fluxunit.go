@@ -172,8 +172,7 @@ func (r *fluxRun) reportVariables(unit *fluxUnit, variables *flux.Variables, obj
 	}
 	about := &release.Object{Value: value, Locate: func(at []any) *result.File { return r.w.written.locateWrittenField(value, at) }}
 	for _, one := range missing {
-		message := fmt.Sprintf("the variable %s: %s; set it under spec.postBuild.substitute of the Kustomization %s, or write ${%s:=default}, or $${%s} for the text itself",
-			one.Variable, one.Reason, unit.key, one.Variable, one.Variable)
+		message := fmt.Sprintf("the variable %s of the Kustomization %s: %s", one.Variable, unit.key, one.Reason)
 		r.report(unit, release.Finding(result.Error, about, one.Field, message))
 	}
 	if field, name := release.FindVariable(value, func(string) bool { return true }); untouched && name != "" {

@@ -175,12 +175,14 @@ func (v *Variables) describeMissing(res *resource.Resource, missing []string) []
 	return out
 }
 
+// reasonFor describes why a variable has no value, and what to do.
 func (v *Variables) reasonFor(name string) string {
 	if object := v.locked[name]; object != "" {
-		return "its value is in " + object + ", which is encrypted, and needs a key"
+		return "its value is in " + object + ", which is encrypted, and needs a key, which a render does not have"
 	}
+	reason := "it has no value and no default"
 	if len(v.absent) > 0 {
-		return "it has no value and no default; " + strings.Join(v.absent, ", ") + ", which may set it, is not among the objects of the tree"
+		reason += "; " + strings.Join(v.absent, ", ") + ", which may set it, is not among the objects of the tree"
 	}
-	return "it has no value and no default"
+	return fmt.Sprintf("%s; set it under spec.postBuild.substitute, or write ${%s:=default}, or $${%s} for the text itself", reason, name, name)
 }
