@@ -48,13 +48,11 @@ func (w *Writer) Files(objects []render.Object) (map[string][]byte, error) {
 	texts := make([][]byte, len(objects))
 	for i, object := range objects {
 		id := object.ID()
-		if object.Name != "" {
-			key := object.Unit + " " + id
-			if first, twice := seen[key]; twice {
-				return nil, fmt.Errorf("writing %s: the result holds it twice%s", id, describePlaces(first, object.Source))
-			}
-			seen[key] = object.Source
+		key := object.Unit + " " + id
+		if first, twice := seen[key]; twice && object.Name != "" {
+			return nil, fmt.Errorf("writing %s: the result holds it twice%s", id, describePlaces(first, object.Source))
 		}
+		seen[key] = object.Source
 		text, err := w.formatObject(object)
 		if err != nil {
 			return nil, fmt.Errorf("writing %s: %w", object.ID(), err)
