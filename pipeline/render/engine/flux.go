@@ -22,7 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/render/engine/release"
 )
 
-// Bounds of a cluster: a prefix that a Kustomization gives to itself would make new ones without end.
+// Bounds of a cluster: a prefix that a Kustomization adds to its own name would make new ones without end.
 const (
 	maxFluxUnits = 2000
 	maxFluxDepth = 20

@@ -49,7 +49,8 @@ func (r *appRender) renderDirectory(out *Rendered) error {
 	enter := func(name string) bool { return options.Recurse && !r.set.isLink(name) }
 	return r.set.walkFiles(r.chart.path, enter, func(name string) error {
 		relative := relativeTo(r.chart.path, name)
-		switch extension := path.Ext(name); {
+		extension := path.Ext(name)
+		switch {
 		case !options.DisableExtensionFilter && !slices.Contains(manifestExtensions, extension),
 			patterns["exclude"] != nil && patterns["exclude"].Match(relative),
 			patterns["include"] != nil && !patterns["include"].Match(relative):

@@ -57,7 +57,7 @@ type Inputs struct {
 	Warn func(message string)
 	// BuildKustomize builds a kustomization of a tree to the text of its objects.
 	BuildKustomize func(ctx context.Context, files tree.Reader, at string) ([]string, error)
-	// Own is NAMESPACE/NAME of the GitRepository that stands for the source itself; "" where none does.
+	// Own is NAMESPACE/NAME of the GitRepository that is the source itself; "" where none does.
 	Own string
 	// Substituted reports whether the variables of Flux have their values, so that what looks like one is text.
 	Substituted bool

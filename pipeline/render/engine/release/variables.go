@@ -52,7 +52,7 @@ func findVariable(at string, value any, wanted func(name string) bool) (field, n
 	return "", ""
 }
 
-// literalHint says what to do about a variable in a release.
+// literalHint is what to do about a variable in a release.
 const literalHint = "build its Kustomization with spec.build.flux, which substitutes it; where the text is meant as it is, " +
 	"annotate the object with " + substituteKey + ": disabled"
 
