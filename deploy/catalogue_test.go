@@ -126,7 +126,7 @@ func helmTemplates(t *testing.T, text string) map[string]string {
 	if values, err = util.ToRenderValues(chart, values, options, common.DefaultCapabilities); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	rendered, err := engine.Engine{}.Render(chart, values)
+	rendered, err := engine.Engine{}.RenderWithContext(t.Context(), chart, values)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
