@@ -129,7 +129,7 @@ var fluxUnits = map[string]struct {
 			"flux-system/same":        "ConfigMap b",
 		},
 		warnings: []string{
-			"Kustomization flux-system/other: spec.sourceRef names GitRepository flux-system/other: https://git.example.com/team/other is none of the pipeline's sources",
+			"Kustomization flux-system/other: spec.sourceRef names GitRepository flux-system/other: the repository https://git.example.com/team/other is none of the pipeline's sources",
 			"Kustomization flux-system/suspended: spec.suspend is true", "Kustomization flux-system/remote: spec.kubeConfig applies it to another cluster",
 			"Kustomization flux-system/oci: spec.sourceRef names OCIRepository flux-system/o, which is not this source", "ResourceSet flux-system/set: is not followed",
 		},
