@@ -17,6 +17,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build/discover"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/source"
@@ -245,8 +246,15 @@ func filesOf(results []dryrun.Result) func(catalog.Entry) map[string][]byte {
 func failedReleases(ends ...[]dryrun.Result) map[string]error {
 	out := map[string]error{}
 	for _, r := range slices.Concat(ends...) {
-		if r.Err != nil && r.Entry.Pipeline != nil && r.Entry.Pipeline.Spec.Build.Releases != nil {
-			out[r.Entry.Key] = r.Err
+		if r.Entry.Pipeline == nil || r.Entry.Pipeline.Spec.Build.Releases == nil {
+			continue
+		}
+		err := r.Err
+		if err == nil {
+			err = render.IncompleteError(r.Built.Results)
+		}
+		if err != nil {
+			out[r.Entry.Key] = err
 		}
 	}
 	return out

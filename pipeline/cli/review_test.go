@@ -13,21 +13,7 @@ import (
 
 // TestReviewWithoutAnySetUp reviews changes of a repository that has no pipelines.
 func TestReviewWithoutAnySetUp(t *testing.T) {
-	dir := t.TempDir()
-	git := func(args ...string) {
-		t.Helper()
-		cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
-	write := func(name, text string) {
-		t.Helper()
-		file := filepath.Join(dir, name)
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, []byte(text), 0o600))
-	}
+	dir, git, write := reviewedRepository(t)
 	git("init", "--quiet", "--initial-branch=main")
 	write("base/web.yaml", application("web", "app:1"))
 	write("base/kustomization.yaml", "resources: [web.yaml]\n")
@@ -85,5 +71,64 @@ func TestReviewWithoutAnySetUp(t *testing.T) {
 
 	for _, wrong := range [][]string{{"nothing-like-this"}, {"main.."}, {"main...feature"}, {"a", "b"}, {"-o", "review"}, {"--kubernetes-version", "1.5"}} {
 		review(2, wrong...)
+	}
+}
+
+// reviewedRepository is an empty repository, with what runs git in it and what writes a file.
+func reviewedRepository(t *testing.T) (dir string, git func(args ...string), write func(name, text string)) {
+	t.Helper()
+	dir = t.TempDir()
+	git = func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	write = func(name, text string) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	return dir, git, write
+}
+
+// TestReviewOfAFluxCluster: a unit that fails at both ends hides nothing of the others, and one that the change breaks deletes nothing.
+func TestReviewOfAFluxCluster(t *testing.T) {
+	dir, git, write := reviewedRepository(t)
+	kustomization := func(name, more string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: flux-system}\n" +
+			"spec: {interval: 1h, prune: true, path: ./apps/" + name + ", targetNamespace: shop, sourceRef: {kind: GitRepository, name: flux-system}" + more + "}\n"
+	}
+	secret := ", postBuild: {substituteFrom: [{kind: Secret, name: only-there}]}"
+	git("init", "--quiet", "--initial-branch=main")
+	for _, name := range []string{"web", "db", "old"} {
+		write("clusters/prod/"+name+".yaml", kustomization(name, ", postBuild: {substitute: {tag: v1}}"))
+		write("apps/"+name+"/app.yaml", application(name, "app:${tag}"))
+	}
+	write("clusters/prod/key.yaml", kustomization("key", secret))
+	write("apps/key/app.yaml", application("key", "app:${tag}"))
+	git("add", "-A")
+	git("commit", "--quiet", "-m", "first")
+
+	write("clusters/prod/web.yaml", kustomization("web", ", postBuild: {substitute: {tag: v2}}"))
+	must(t, os.RemoveAll(filepath.Join(dir, "apps/old")))
+	must(t, os.Remove(filepath.Join(dir, "clusters/prod/old.yaml")))
+	args := []string{"review", "-C", dir, "--cache", t.TempDir(), "main"}
+	code, out, problems := prerig(t, args...)
+	for _, want := range []string{"modified: Deployment shop/web (clusters/prod)", "-        image: app:v1\n+        image: app:v2\n", "deleted: Deployment shop/old"} {
+		if code != 1 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, without %q\n%s%s", code, want, out, problems)
+		}
+	}
+	if !strings.Contains(problems, "info: clusters/prod cannot be rendered, as before: ") || !strings.Contains(problems, "only-there") {
+		t.Errorf("the unit that needs a Secret of the cluster is not named:\n%s", problems)
+	}
+	write("clusters/prod/db.yaml", kustomization("db", secret))
+	code, out, problems = prerig(t, args...)
+	if code != 2 || strings.Contains(out, "== deleted") || !strings.Contains(out, "flux-system/db") {
+		t.Errorf("a unit that the change breaks: exit code %d\n%s%s", code, out, problems)
 	}
 }

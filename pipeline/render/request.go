@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -182,6 +183,16 @@ const CodeNotRendered = "not-rendered"
 // IsIncomplete reports whether objects are missing, as results are about releases that could not be rendered.
 func IsIncomplete(results result.Results) bool {
 	return slices.ContainsFunc(results, func(one result.Result) bool { return one.Tags[result.TagCode] == CodeNotRendered })
+}
+
+// IncompleteError returns the first result about a release that could not be rendered as an error, nil if there is none.
+func IncompleteError(results result.Results) error {
+	for _, one := range results {
+		if one.Tags[result.TagCode] == CodeNotRendered {
+			return errors.New(one.String())
+		}
+	}
+	return nil
 }
 
 // Digest of the objects: their identities and bytes, in order.

@@ -24,6 +24,7 @@ const (
 	Kustomization Kind = "kustomization"
 	Chart         Kind = "chart"
 	Manifests     Kind = "manifests"
+	FluxCluster   Kind = "Flux cluster"
 )
 
 // Build is what a pipeline would render.
@@ -54,7 +55,7 @@ const PolicyName = "prerig.yaml"
 // Builds returns the builds of a repository, by their paths. Files that cannot be read as YAML are no builds, and no errors: the
 // build that reads them reports them.
 func Builds(r tree.Reader, o Options) ([]Build, error) {
-	s := &survey{reader: r, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{}, ownURLs: map[string]bool{}, sources: map[string][]string{}}
+	s := &survey{reader: r, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{}, ownURLs: map[string]bool{}, sources: map[string][]string{}, clusters: map[string]string{}}
 	for _, url := range o.URLs {
 		s.ownURLs[url] = true
 	}
@@ -62,6 +63,7 @@ func Builds(r tree.Reader, o Options) ([]Build, error) {
 		return nil, fmt.Errorf("looking for builds: %w", err)
 	}
 	s.coverReferences()
+	s.coverFlux()
 	var out []Build
 	for _, at := range s.paths() {
 		kind := s.kindOf(at)
@@ -78,6 +80,8 @@ func Builds(r tree.Reader, o Options) ([]Build, error) {
 func (s *survey) kindOf(at string) Kind {
 	d := s.directories[at]
 	switch {
+	case s.clusters[at] != "":
+		return FluxCluster
 	case s.covered[at]:
 	case d.chart:
 		return Chart
@@ -113,6 +117,13 @@ func (s *survey) hasOwnManifests(d *directory) bool {
 
 // specOf returns how a directory is built.
 func (s *survey) specOf(kind Kind, at string, o Options) v1alpha1.Build {
+	if kind == FluxCluster {
+		build := v1alpha1.Build{Flux: &v1alpha1.Flux{Path: at, Source: s.clusters[at]}}
+		if s.locked {
+			build.Releases = &v1alpha1.Releases{KubeVersion: o.KubeVersion, Impure: v1alpha1.ImpureEmpty, Lookup: v1alpha1.ImpureEmpty}
+		}
+		return build
+	}
 	if kind == Chart {
 		name := path.Base(at)
 		if at == "." {

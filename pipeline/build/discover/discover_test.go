@@ -69,6 +69,15 @@ func TestBuildsOfARepository(t *testing.T) {
 			"overlays/eu/kustomization.yaml": "resources: [web.yaml]", "overlays/eu/web.yaml": deployment,
 			"teams/a/deploy/web.yaml": deployment, "other/web.yaml": deployment,
 		}, []string{"manifests apps apps", "manifests other other"}},
+		"clusters of Flux, and what is beside them": {map[string]string{
+			"clusters/prod/flux-system/gotk-sync.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: flux-system, namespace: flux-system}\n" +
+				"spec: {path: ./clusters/prod, sourceRef: {kind: GitRepository, name: flux-system}}\n",
+			"clusters/prod/flux-system/kustomization.yaml": "resources: [gotk-sync.yaml]",
+			"clusters/prod/apps.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n" +
+				"spec: {path: ./apps/prod, sourceRef: {kind: GitRepository, name: flux-system}}\n",
+			"apps/prod/kustomization.yaml": "resources: [web.yaml]", "apps/prod/web.yaml": deployment, "apps/prod/more/db.yaml": deployment,
+			"other/web.yaml": deployment,
+		}, []string{"Flux cluster clusters/prod clusters-prod", "manifests other other"}},
 		"names that would be the same": {map[string]string{"a/b/w.yaml": deployment, "a-b/w.yaml": deployment},
 			[]string{"manifests a-b a-b", "manifests a/b a-b-2"}},
 		"nothing": {map[string]string{"README.md": "hello", "broken.yaml": "a: [\n"}, nil},

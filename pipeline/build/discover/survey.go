@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/internal/lazyregexp"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -27,6 +28,11 @@ type survey struct {
 	// and name.
 	releases []release
 	sources  map[string][]string
+	// kustomizations are those of Flux, and clusters the directories that a cluster starts with, with NAMESPACE/NAME of their source.
+	kustomizations []release
+	clusters       map[string]string
+	// locked reports whether the repository locks its charts.
+	locked bool
 	// ownURLs are the repositories of Applications whose paths the tree has.
 	ownURLs map[string]bool
 }
@@ -83,6 +89,8 @@ func (s *survey) readDirectory(at string) error {
 			}
 		case base == PolicyName:
 			d.policy = true
+		case e.Path == v1alpha1.DefaultChartLock:
+			s.locked = true
 		case base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization":
 			d.kustomization = s.readKustomization(e.Path)
 		case manifest.IsFileName(base):
@@ -137,6 +145,10 @@ func (s *survey) readManifests(at string, d *directory, name string) {
 			if o, err := doc.Object(); err == nil {
 				s.releases = append(s.releases, release{at, o})
 			}
+		case group == "kustomize.toolkit.fluxcd.io" && meta.Kind == "Kustomization":
+			if o, err := doc.Object(); err == nil {
+				s.kustomizations = append(s.kustomizations, release{at, o})
+			}
 		case group == "source.toolkit.fluxcd.io":
 			key := meta.Kind + " " + meta.Name
 			s.sources[key] = append(s.sources[key], at)
@@ -176,6 +188,59 @@ func (s *survey) cover(name string) (found bool) {
 		return true
 	}
 	return false
+}
+
+// coverFlux finds the clusters of Flux: directories that a Kustomization in or below them names as its own path, as flux bootstrap writes
+// it, and directories with Kustomizations that no other one builds. What Kustomizations build, and all below it, is no build of its own.
+func (s *survey) coverFlux() {
+	for _, k := range s.kustomizations {
+		at, source := fluxPath(k.object)
+		if !isWithin(k.at, at) {
+			at = k.at
+			if slices.ContainsFunc(s.kustomizations, func(other release) bool {
+				built, _ := fluxPath(other.object)
+				return isWithin(at, built)
+			}) {
+				continue
+			}
+		}
+		if s.directories[at] != nil && source != "" && at != "." {
+			s.clusters[at] = source
+		}
+	}
+	if len(s.clusters) == 0 {
+		return
+	}
+	built := slices.Collect(maps.Keys(s.clusters))
+	for _, k := range s.kustomizations {
+		at, _ := fluxPath(k.object)
+		built = append(built, at)
+	}
+	for dir := range s.directories {
+		if slices.ContainsFunc(built, func(at string) bool { return at != "." && isWithin(dir, at) }) {
+			s.covered[dir] = true
+		}
+	}
+}
+
+// isWithin reports whether a directory is another one or below it.
+func isWithin(dir, other string) bool { return dir == other || strings.HasPrefix(dir, other+"/") }
+
+// fluxPath returns the directory that a Kustomization builds, and NAMESPACE/NAME of its source.
+func fluxPath(k map[string]any) (at, source string) {
+	spec, _ := k["spec"].(map[string]any)
+	ref, _ := spec["sourceRef"].(map[string]any)
+	meta, _ := k["metadata"].(map[string]any)
+	given, _ := spec["path"].(string)
+	name, _ := ref["name"].(string)
+	namespace, _ := ref["namespace"].(string)
+	if namespace == "" {
+		namespace, _ = meta["namespace"].(string)
+	}
+	if name == "" || namespace == "" {
+		return path.Join(".", given), ""
+	}
+	return path.Join(".", given), namespace + "/" + name
 }
 
 // variable is what an ApplicationSet fills in.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
@@ -28,8 +29,16 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after [
 	}
 	c = &Comparison{Pipelines: []PipelineChange{}, noun: "build"}
 	var units []*group.Unit
+	seen := map[string]bool{}
 	add := func(r *Result, old, now map[string][]byte, failure error) {
-		change, found, reviewed := p.compareEnd(ctx, from, r, old, now, failure)
+		first := earlier[r.Entry.Key]
+		change, found, reviewed := p.compareEnd(ctx, from, r, first, old, now, failure)
+		if change.Failed != "" && failsAsBefore(r, first) {
+			change.Failed = ""
+			unchanged := *r
+			unchanged.Err = r.Built.UnitError()
+			still = append(still, unchanged)
+		}
 		c.Pipelines = append(c.Pipelines, change)
 		units = append(units, found...)
 		reviewed.Command = "" // a build has no name that prerig render knows
@@ -43,7 +52,7 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after [
 	}
 	for i := range after {
 		r, old := &after[i], earlier[after[i].Entry.Key]
-		delete(earlier, r.Entry.Key)
+		seen[r.Entry.Key] = true
 		switch {
 		case old == nil:
 			add(r, nil, r.Files, r.Err)
@@ -56,7 +65,7 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after [
 		}
 	}
 	for i := range before {
-		if r := earlier[before[i].Entry.Key]; r != nil && r.Err == nil {
+		if r := &before[i]; !seen[r.Entry.Key] && r.Err == nil {
 			add(r, r.Files, nil, nil)
 		}
 	}
@@ -102,7 +111,15 @@ func (c *Comparison) AddUnaffected(from string, pipelines map[string]int) {
 	}
 }
 
-func (p *Renderer) compareEnd(ctx context.Context, from string, r *Result, old, now map[string][]byte, failure error) (PipelineChange, []*group.Unit, review.Pipeline) {
+// failsAsBefore reports whether no unit of a result fails that did not fail at the first end: then neither end has their objects.
+func failsAsBefore(r, first *Result) bool {
+	if first == nil || first.Built == nil {
+		return len(r.Built.Failed) == 0
+	}
+	return !slices.ContainsFunc(r.Built.Failed, func(unit string) bool { return !slices.Contains(first.Built.Failed, unit) })
+}
+
+func (p *Renderer) compareEnd(ctx context.Context, from string, r, first *Result, old, now map[string][]byte, failure error) (PipelineChange, []*group.Unit, review.Pipeline) {
 	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
@@ -113,6 +130,14 @@ func (p *Renderer) compareEnd(ctx context.Context, from string, r *Result, old, 
 	}
 	if r.Gate != nil {
 		one.Gate = r.Gate.Error()
+	}
+	if now != nil {
+		if err := r.Built.UnitError(); err != nil {
+			one.Failed = err.Error()
+		}
+		if !failsAsBefore(r, first) {
+			publish.KeepFailed(now, old, r.Built.Objects, r.Built.Failed)
+		}
 	}
 	target := TargetChange{Target: r.Entry.Key, Against: from}
 	units := p.compareFiles(&target, r, old, now)
