@@ -39,7 +39,7 @@ the changes by the injection are shown apart from those by the source.
 
 BASE is a branch, tag or commit; without it, it is the commit at which the current branch left
 the default branch of the remote origin, or HEAD if they are the same. Without HEAD, the files
-of the directory are compared, committed or not.
+of the directory are compared, committed or not, except those that git ignores.
 
 What cannot be rendered is an error if the change is the reason. What could not be rendered
 before either is listed in one line.
@@ -154,7 +154,11 @@ func (o *reviewOptions) findEnds(revisions string) (base, head *end, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err := dir.Read(root, sourcetree.Limits{})
+	ignored, err := repository.Ignored()
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := dir.ReadExcept(root, sourcetree.Limits{}, ignored)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -40,6 +40,12 @@ func TestReviewWithoutAnySetUp(t *testing.T) {
 			}
 		}
 	}
+	write(".gitignore", "/build/\n*.tmp.yaml\n")
+	write("build/secret.yaml", application("ignored", "app:1"))
+	write("base/x.tmp.yaml", "a: [\n")
+	write("forced/app.tmp.yaml", application("committed-although-ignored", "app:1"))
+	git("add", "--force", ".gitignore", "forced")
+	git("commit", "--quiet", "-m", "ignored")
 	out, problems := review(0)
 	contains(out, "nothing would change")
 	contains(problems, "info: broken cannot be rendered, as before: ")
@@ -59,7 +65,7 @@ func TestReviewWithoutAnySetUp(t *testing.T) {
 	committed, _ := review(1, "main..feature")
 	contains(committed, "modified: the same in 3 Deployments of 3 builds")
 	markdown, _ := review(0, "main", "-o", "markdown", "--exit-code=false")
-	contains(markdown, "**5 builds: 1 object added, 3 changed, 1 deleted**", "**1 PersistentVolumeClaim would be deleted", "#### What the source changed")
+	contains(markdown, "**5 of 6 builds: 1 object added, 3 changed, 1 deleted**", "**1 PersistentVolumeClaim would be deleted", "#### What the source changed")
 
 	write("overlays/us/kustomization.yaml", "resources: [../../gone]\n")
 	out, _ = review(2, "main")

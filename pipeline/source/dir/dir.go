@@ -18,6 +18,11 @@ import (
 
 // Read reads the files below a directory, except those of excluded directories, whichever path names them.
 func Read(path string, limits tree.Limits, without ...string) (*tree.Tree, error) {
+	return ReadExcept(path, limits, nil, without...)
+}
+
+// ReadExcept is Read without the files and directories that ignored reports, by their paths with slashes; it may be nil.
+func ReadExcept(path string, limits tree.Limits, ignored func(name string, dir bool) bool, without ...string) (*tree.Tree, error) {
 	var leftOut []fs.FileInfo
 	for _, one := range without {
 		if info, err := os.Stat(one); err == nil { // a missing directory has no files
@@ -33,6 +38,12 @@ func Read(path string, limits tree.Limits, without ...string) (*tree.Tree, error
 	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if name != "." && ignored != nil && ignored(name, entry.IsDir()) {
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		if entry.IsDir() {
 			if entry.Name() == ".git" || name != "." && isAmong(root, name, leftOut) {

@@ -6,12 +6,14 @@ package git
 import (
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -82,6 +84,33 @@ func (l *Local) Commit(revision string) (*Commit, *tree.Tree, error) {
 		return nil, nil, fmt.Errorf("reading the revision %q: %w", revision, err)
 	}
 	return commit, l.mirror.Tree(commit), nil
+}
+
+// Ignored returns a function that reports whether git ignores a file or directory of the work tree, by its path from the root: nothing
+// of it is committed, and a file .gitignore names it.
+func (l *Local) Ignored() (func(name string, dir bool) bool, error) {
+	worktree, err := l.repository.Worktree()
+	if err != nil {
+		return nil, fmt.Errorf("looking for the root of the repository: %w", err)
+	}
+	patterns, err := gitignore.ReadPatterns(worktree.Filesystem, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading what git ignores: %w", err)
+	}
+	index, err := l.repository.Storer.Index()
+	if err != nil {
+		return nil, fmt.Errorf("reading the index of the repository: %w", err)
+	}
+	committed := map[string]bool{}
+	for _, e := range index.Entries {
+		for name := e.Name; name != "." && !committed[name]; name = path.Dir(name) {
+			committed[name] = true
+		}
+	}
+	matcher := gitignore.NewMatcher(patterns)
+	return func(name string, dir bool) bool {
+		return !committed[name] && matcher.Match(strings.Split(name, "/"), dir)
+	}, nil
 }
 
 // ForkPoint returns the commit at which HEAD left the default branch of the remote origin, or the local branch main or master if there
