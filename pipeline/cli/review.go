@@ -217,13 +217,16 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers, Progress: before.Progress,
 		Instead: head.supply, KeepFiles: true,
 	}
-	now, same := after.AffectedResults(ctx, head.entries, base.entries, base.snapshot.Tree)
+	same := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
 	unaffected := func(e catalog.Entry) bool {
 		_, ok := same[e.Key]
 		return ok
 	}
 	base.entries, head.entries = slices.DeleteFunc(base.entries, unaffected), slices.DeleteFunc(head.entries, unaffected)
 	earlier := before.All(ctx, base.entries)
+	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are remembered.
+	after.Before = filesOf(earlier)
+	now := after.All(ctx, head.entries)
 	if failed := failedReleases(earlier, now); len(failed) > 0 {
 		replaceResults(earlier, before.All(ctx, withoutReleases(base.entries, failed)))
 		after.Before = filesOf(earlier)

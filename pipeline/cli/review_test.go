@@ -138,3 +138,23 @@ func TestReviewOfAFluxCluster(t *testing.T) {
 		t.Errorf("a unit that the change breaks: exit code %d\n%s%s", code, out, problems)
 	}
 }
+
+// TestReviewKeepsJobs upgrades the mesh below a Deployment and a Job, which an upgrade leaves as it is.
+func TestReviewKeepsJobs(t *testing.T) {
+	dir, git, write := reviewedRepository(t)
+	policy := func(tag string) {
+		write("prerig.yaml", "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\n"+
+			"spec: {unknownNamespace: Inject, istio: {injector: {builtIn: istio, overrides: {global: {tag: "+tag+"}}}}}\n")
+	}
+	git("init", "--quiet", "--initial-branch=main")
+	policy("1.31.0")
+	write("apps/web.yaml", application("web", "app:1"))
+	write("apps/job.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: backup}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: \"a:1\"}]}}}\n")
+	git("add", "-A")
+	git("commit", "--quiet", "-m", "first")
+	policy("1.31.1")
+	code, out, problems := prerig(t, "review", "-C", dir, "--cache", t.TempDir(), "main")
+	if code != 1 || !strings.Contains(out, "modified: Deployment shop/web") || !strings.Contains(out, "1.31.1") || strings.Contains(out, "Job") {
+		t.Errorf("exit code %d\n%s%s", code, out, problems)
+	}
+}

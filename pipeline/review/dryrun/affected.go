@@ -47,12 +47,8 @@ func (p *Renderer) Affected(ctx context.Context, entries []catalog.Entry, r Rang
 			return &Touched{Pipeline: e.Key, Reason: fmt.Sprintf("it could not be found out: %v", err)}
 		}
 		built, err := p.Builder.Build(e.Scope().Bind(ctx), e.Pipeline, base)
-		if reason, affected := built.Record.Affected(head); affected {
+		if reason := reasonAffected(ctx, built, err, head); reason != "" {
 			return &Touched{Pipeline: e.Key, Reason: reason}
-		}
-		// An incomplete read leaves no complete record.
-		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) || render.IsUnfinished(err) || err != nil && ctx.Err() != nil {
-			return &Touched{Pipeline: e.Key, Reason: fmt.Sprintf("it could not be found out: %v", err)}
 		}
 		return nil
 	})
@@ -63,6 +59,18 @@ func (p *Renderer) Affected(ctx context.Context, entries []catalog.Entry, r Rang
 		}
 	}
 	return out
+}
+
+// reasonAffected returns why a build, or the error that it ended with, could be another with other files; "" if it could not.
+func reasonAffected(ctx context.Context, built *build.Built, err error, files *tree.Tree) string {
+	if reason, affected := built.Record.Affected(files); affected {
+		return reason
+	}
+	// An incomplete read leaves no complete record.
+	if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) || render.IsUnfinished(err) || err != nil && ctx.Err() != nil {
+		return fmt.Sprintf("it could not be found out: %v", err)
+	}
+	return ""
 }
 
 // sourcesAt returns the sources of a pipeline with the repository's own at one of its revisions.

@@ -5,15 +5,12 @@ package dryrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -74,33 +71,25 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after [
 	return c, still
 }
 
-// AffectedResults renders pipelines, and returns the results of those that would not be the same with other files: what they read
-// differs there, or the pipeline does. The others are returned by their keys, with how many objects they have.
-func (p *Renderer) AffectedResults(ctx context.Context, entries, others []catalog.Entry, files *tree.Tree) (results []Result, same map[string]int) {
-	same = map[string]int{}
+// Unaffected renders pipelines, and returns those that are the same with other files: neither what they read differs there, nor the
+// pipeline. They are returned by their keys, with how many objects they have.
+func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry, files *tree.Tree) map[string]int {
+	digests := map[string]string{}
+	for _, e := range others {
+		digests[e.Key] = e.Digest
+	}
+	same := map[string]int{}
 	for _, r := range p.All(ctx, entries) {
-		if p.isUnaffected(r, others, files) {
-			same[r.Entry.Key] = 0
-			if r.Built.Response != nil {
-				same[r.Entry.Key] = len(r.Built.Objects)
-			}
+		digest, ok := digests[r.Entry.Key]
+		if !ok || digest != r.Entry.Digest || r.Built == nil || reasonAffected(ctx, r.Built, r.Err, files) != "" {
 			continue
 		}
-		results = append(results, r)
+		same[r.Entry.Key] = 0
+		if r.Built.Response != nil {
+			same[r.Entry.Key] = len(r.Built.Objects)
+		}
 	}
-	return results, same
-}
-
-func (p *Renderer) isUnaffected(r Result, others []catalog.Entry, files *tree.Tree) bool {
-	i := slices.IndexFunc(others, func(e catalog.Entry) bool { return e.Key == r.Entry.Key })
-	if i < 0 || r.Built == nil || others[i].Digest != r.Entry.Digest {
-		return false
-	}
-	if fetch := (*build.FetchError)(nil); errors.As(r.Err, &fetch) || render.IsUnfinished(r.Err) {
-		return false
-	}
-	_, affected := r.Built.Record.Affected(files)
-	return !affected
+	return same
 }
 
 // AddUnaffected adds pipelines that were not rendered at the first end, because nothing that they read has changed.
