@@ -39,9 +39,7 @@ func (a *attempt) checkMounts(pod map[string]any) error {
 // knownVolumes returns the names of the volumes of the pod, of the workload's claims, and of what the app itself
 // mounts: the latter exist, wherever they come from, or the app does not run without the sidecar either.
 func knownVolumes(obj, original, pod map[string]any) []string {
-	spec, _ := pod["spec"].(map[string]any)
-	volumes, _ := spec["volumes"].([]any)
-	known := append(podmap.Names(volumes), volumeClaimNames(obj)...)
+	known := append(volumeNames(pod), volumeClaimNames(obj)...)
 	for _, c := range containersByName(original) {
 		for _, m := range podmap.Maps(c["volumeMounts"]) {
 			if name, _ := m["name"].(string); name != "" {

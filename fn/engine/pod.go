@@ -271,6 +271,25 @@ func containersByName(pod map[string]any) map[string]map[string]any {
 	return out
 }
 
+// losesElement reports whether a pod has a container or volume that is not in its injected form.
+func losesElement(original, injected map[string]any) bool {
+	now := containersByName(injected)
+	for name := range containersByName(original) {
+		if now[name] == nil {
+			return true
+		}
+	}
+	volumes := volumeNames(injected)
+	return slices.ContainsFunc(volumeNames(original), func(name string) bool { return !slices.Contains(volumes, name) })
+}
+
+// volumeNames returns the names of a pod's volumes.
+func volumeNames(pod map[string]any) []string {
+	spec, _ := pod["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	return podmap.Names(volumes)
+}
+
 // podField returns the path in the object of the field that an error is about.
 func podField(t workload.Template, err error) string {
 	var at *podmap.FieldError

@@ -253,29 +253,6 @@ func (w *podInjection) applyPolicies(original map[string]any) (*attempt, error) 
 	return a, err
 }
 
-// losesElement reports whether a pod has a container or volume that is not in its injected form.
-func losesElement(original, injected map[string]any) bool {
-	before, after := podmap.PartsOf(original).Spec, podmap.PartsOf(injected).Spec
-	now := map[string]bool{}
-	for _, key := range []string{podmap.InitContainers, podmap.Containers} {
-		for _, name := range namesIn(after, key) {
-			now[name] = true
-		}
-	}
-	for _, key := range []string{podmap.InitContainers, podmap.Containers} {
-		if slices.ContainsFunc(namesIn(before, key), func(name string) bool { return !now[name] }) {
-			return true
-		}
-	}
-	volumes := namesIn(after, "volumes")
-	return slices.ContainsFunc(namesIn(before, "volumes"), func(name string) bool { return !slices.Contains(volumes, name) })
-}
-
-func namesIn(spec map[string]any, key string) []string {
-	list, _ := spec[key].([]any)
-	return podmap.Names(list)
-}
-
 // isBarePod reports whether the pod is a Pod of its own, and no workload's.
 func (w *podInjection) isBarePod() bool { return len(w.template.Path) == 0 }
 

@@ -131,22 +131,22 @@ const overridesAnnotation = "proxy.istio.io/overrides"
 
 // withoutNulls returns the annotation, as a JSON string, without the fields that are null, and with the 0 that a null quantity is.
 func withoutNulls(text string) string {
-	var annotation string
-	var overrides any
-	if json.Unmarshal([]byte(text), &annotation) != nil || json.Unmarshal([]byte(annotation), &overrides) != nil {
-		return text
-	}
-	return string(toJSON(string(toJSON(dropNulls("", overrides)))))
+	return editOverrides(text, func(overrides any) any { return dropNulls("", overrides) })
 }
 
 // canonicalOverrides returns the annotation with its keys in order.
 func canonicalOverrides(text string) string {
+	return editOverrides(text, func(overrides any) any { return overrides })
+}
+
+// editOverrides changes the JSON that the annotation holds; one that cannot be read stays.
+func editOverrides(text string, edit func(any) any) string {
 	var annotation string
 	var overrides any
 	if json.Unmarshal([]byte(text), &annotation) != nil || json.Unmarshal([]byte(annotation), &overrides) != nil {
 		return text
 	}
-	return string(toJSON(string(toJSON(overrides))))
+	return string(toJSON(string(toJSON(edit(overrides)))))
 }
 
 // dropNulls removes the fields that are null from a value, which is that of a field.
