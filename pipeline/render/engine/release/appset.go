@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // appSet is what is read of an ApplicationSet (pkg/apis/application/v1alpha1 of Argo CD 3.6).
@@ -149,7 +150,7 @@ func (g *appSetGenerator) patchApplication(app map[string]any, text string, valu
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}
 	project, hasProject := mapAt(app, "spec")["project"]
-	patched, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(deepCopy(app), patch, noPatchMeta{})
+	patched, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(podmap.CopyMap(app), patch, noPatchMeta{})
 	if err != nil {
 		return nil, err
 	}
@@ -186,35 +187,9 @@ func mapAt(of map[string]any, key string) map[string]any {
 	return out
 }
 
-// sortedKeys returns the keys of a map in their order.
-func sortedKeys(of map[string]any) []string { return slices.Sorted(maps.Keys(of)) }
-
 // withoutKey returns a copy of a map without a key, nil for none.
 func withoutKey(of map[string]any, key string) map[string]any {
 	out := maps.Clone(of)
 	delete(out, key)
 	return out
-}
-
-// deepCopy copies the maps and lists of a value.
-func deepCopy(of map[string]any) map[string]any {
-	out := make(map[string]any, len(of))
-	for key, value := range of {
-		out[key] = copyValue(value)
-	}
-	return out
-}
-
-func copyValue(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		return deepCopy(v)
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = copyValue(v[i])
-		}
-		return out
-	}
-	return value
 }

@@ -14,6 +14,8 @@ import (
 	"dario.cat/mergo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // generatorKinds are the kinds of generators, in the order of Argo CD, with what those need that cannot be rendered.
@@ -144,7 +146,7 @@ func (g *appSetGenerator) generateList(at string, spec any) ([]params, error) {
 // flatElement is an element of a list without Go templates, whose values must be texts.
 func flatElement(element params) (params, error) {
 	out := params{}
-	for _, key := range sortedKeys(element) {
+	for _, key := range podmap.SortedKeys(element) {
 		inner, ok := element[key].(map[string]any)
 		if key != "values" || !ok {
 			inner = map[string]any{"": element[key]}
@@ -221,7 +223,7 @@ func (g *appSetGenerator) combine(a, b params) (params, error) {
 	for key, value := range a {
 		out[key] = fmt.Sprint(value)
 	}
-	for _, key := range sortedKeys(b) {
+	for _, key := range podmap.SortedKeys(b) {
 		text := fmt.Sprint(b[key])
 		if other, ok := out[key]; ok && other != text {
 			return nil, fmt.Errorf("both generators have the parameter %s, as %q and %q", key, other, text)

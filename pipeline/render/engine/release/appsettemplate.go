@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/gotemplate"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -134,7 +135,7 @@ func (t *appSetTemplates) fillAll(at string, value any, values params) (any, err
 		return out, nil
 	case map[string]any:
 		out := make(map[string]any, len(v))
-		for _, key := range sortedKeys(v) {
+		for _, key := range podmap.SortedKeys(v) {
 			filled, err := t.fillAll(at+"."+key, v[key], values)
 			if err != nil {
 				return nil, err
@@ -158,7 +159,7 @@ func (t *appSetTemplates) fillGenerator(at string, value any, values params) (an
 		return value, nil
 	}
 	out := make(map[string]any, len(generator))
-	for _, kind := range sortedKeys(generator) {
+	for _, kind := range podmap.SortedKeys(generator) {
 		own, _ := generator[kind].(map[string]any)
 		own, early, err := t.fillValues(kind, own, values)
 		if err != nil {
@@ -202,7 +203,7 @@ func (t *appSetTemplates) fillValues(kind string, own map[string]any, values par
 		return own, nil, nil
 	}
 	early = make(map[string]any, len(given))
-	for _, key := range sortedKeys(given) {
+	for _, key := range podmap.SortedKeys(given) {
 		text, ok := given[key].(string)
 		if !ok {
 			early[key] = given[key]

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // sourceKinds are the fields of a source that say how it is rendered.
@@ -114,7 +116,7 @@ func (r *appRender) kindOfSource() (string, error) {
 
 // hasOnlyZeros reports whether options say nothing, which Argo CD treats as if they were not given.
 func hasOnlyZeros(options map[string]any) bool {
-	for _, key := range sortedKeys(options) {
+	for _, key := range podmap.SortedKeys(options) {
 		if inner, ok := options[key].(map[string]any); !isZero(options[key]) && !(ok && hasOnlyZeros(inner)) {
 			return false
 		}
