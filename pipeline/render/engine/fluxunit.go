@@ -24,29 +24,6 @@ import (
 
 type dependency = kustomizev1.DependencyReference
 
-// replacedFile is a tree with another content of one file, which it may not have.
-type replacedFile struct {
-	tree.Reader
-	name    string
-	content []byte
-}
-
-// Lookup implements tree.Reader.
-func (f replacedFile) Lookup(name string) (tree.Info, error) {
-	if render.CleanPath(name) == f.name {
-		return tree.Info{Path: f.name}, nil
-	}
-	return f.Reader.Lookup(name)
-}
-
-// Read implements tree.Reader.
-func (f replacedFile) Read(name string) ([]byte, error) {
-	if render.CleanPath(name) == f.name {
-		return f.content, nil
-	}
-	return f.Reader.Read(name)
-}
-
 // buildItems builds the documents of a unit. An error, or a finding that is one, leaves it without any.
 func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 	defer func() {
@@ -121,7 +98,7 @@ func (r *fluxRun) generate(unit *fluxUnit, dir string) (tree.Reader, error) {
 	if err != nil {
 		return nil, unit.fieldError("spec", fmt.Errorf("reading %s: %w", strings.TrimPrefix(name, "/"), err))
 	}
-	return replacedFile{r.w.files, render.CleanPath(name), configured}, nil
+	return tree.Replaced{Reader: r.w.files, Path: render.CleanPath(name), Content: configured}, nil
 }
 
 // finishObjects substitutes the variables of the objects that kustomize has built, and adds the common metadata. It

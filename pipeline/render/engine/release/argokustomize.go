@@ -98,7 +98,7 @@ func (r *appRender) editKustomization(options *appKustomize) (tree.Reader, error
 	if content, err = r.addPatches(content, options); err != nil {
 		return nil, err
 	}
-	return editedTree{files, info.Path, content}, nil
+	return tree.Replaced{Reader: files, Path: info.Path, Content: content}, nil
 }
 
 // editCommands returns the commands of kustomize edit that Argo CD runs (util/kustomize/kustomize.go).
@@ -234,21 +234,4 @@ func (r *appRender) hasComponent(name string) (bool, error) {
 	}
 	_, err := r.set.in.Files.Lookup(at)
 	return err == nil, nil
-}
-
-// editedTree is a tree with another content of one file.
-type editedTree struct {
-	tree.Reader
-	path    string
-	content []byte
-}
-
-// Read implements tree.Reader.
-func (t editedTree) Read(name string) ([]byte, error) {
-	if path.Base(name) == path.Base(t.path) {
-		if info, err := t.Lookup(name); err == nil && info.Path == t.path {
-			return t.content, nil
-		}
-	}
-	return t.Reader.Read(name)
 }
