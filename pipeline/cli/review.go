@@ -16,6 +16,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build/discover"
+	"github.com/prerig/prerig/pipeline/cli/policy"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
@@ -101,8 +102,9 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 	if err != nil {
 		return err
 	}
+	options := discover.Options{KubeVersion: kubernetes + ".0", PolicyName: policy.FileName, URLs: o.urls}
 	for _, one := range []*end{base, head} {
-		if one.entries, err = discoverEntries(one.snapshot, discover.Options{KubeVersion: kubernetes + ".0", URLs: o.urls}); err != nil {
+		if one.entries, err = discoverEntries(one.snapshot, options); err != nil {
 			return fmt.Errorf("reading %s: %w", one.name, err)
 		}
 	}

@@ -36,8 +36,8 @@ type Build struct {
 	Name string
 	// Spec is the build of the pipeline.
 	Spec v1alpha1.Build
-	// Policy is the path of the injection policy that applies to the directory: the nearest prerig.yaml in it or above it. It is empty
-	// without one.
+	// Policy is the path of the injection policy that applies to the directory: the nearest file of Options.PolicyName in it or above
+	// it. It is empty without one.
 	Policy string
 }
 
@@ -45,17 +45,19 @@ type Build struct {
 type Options struct {
 	// KubeVersion is the version of Kubernetes that charts are rendered for, such as 1.34.0.
 	KubeVersion string
+	// PolicyName is the name of the file with the policy of the directories next to and below it.
+	PolicyName string
 	// URLs are those of the repository itself, as Applications may name it.
 	URLs []string
 }
 
-// PolicyName is the name of the file with the policy of the directories next to and below it.
-const PolicyName = "prerig.yaml"
-
 // Builds returns the builds of a repository, by their paths. Files that cannot be read as YAML are no builds, and no errors: the
 // build that reads them reports them.
 func Builds(r tree.Reader, o Options) ([]Build, error) {
-	s := &survey{reader: r, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{}, ownURLs: map[string]bool{}, sources: map[string][]string{}, clusters: map[string]string{}}
+	s := &survey{
+		reader: r, policyName: o.PolicyName, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{},
+		ownURLs: map[string]bool{}, sources: map[string][]string{}, clusters: map[string]string{},
+	}
 	for _, url := range o.URLs {
 		s.ownURLs[url] = true
 	}
@@ -182,7 +184,7 @@ func (s *survey) repositories() (out []v1alpha1.ReleaseRepository) {
 func (s *survey) policyOf(at string) string {
 	for {
 		if d := s.directories[at]; d != nil && d.policy {
-			return path.Join(at, PolicyName)
+			return path.Join(at, s.policyName)
 		}
 		if at == "." {
 			return ""

@@ -27,7 +27,7 @@ func found(t *testing.T, files map[string]string) (lines []string, builds []disc
 			t.Fatal(err)
 		}
 	}
-	builds, err := discover.Builds(tree.NewView(b.Build(), tree.Limits{}), discover.Options{KubeVersion: "1.36.0", URLs: []string{"https://git.example.com/apps.git"}})
+	builds, err := discover.Builds(tree.NewView(b.Build(), tree.Limits{}), discover.Options{KubeVersion: "1.36.0", PolicyName: "prerig.yaml", URLs: []string{"https://git.example.com/apps.git"}})
 	if err != nil {
 		t.Fatal(err)
 	}

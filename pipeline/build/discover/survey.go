@@ -15,12 +15,14 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/content"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // survey is what a repository contains.
 type survey struct {
 	reader      tree.Reader
+	policyName  string // see Options
 	directories map[string]*directory
 	// covered are directories, and files are manifests, that other builds read.
 	covered, files map[string]bool
@@ -87,11 +89,11 @@ func (s *survey) readDirectory(at string) error {
 			if err := s.readDirectory(e.Path); err != nil {
 				return err
 			}
-		case base == PolicyName:
+		case base == s.policyName:
 			d.policy = true
 		case e.Path == v1alpha1.DefaultChartLock:
 			s.locked = true
-		case base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization":
+		case slices.Contains(content.KustomizationNames(), base):
 			d.kustomization = s.readKustomization(e.Path)
 		case manifest.IsFileName(base):
 			s.readManifests(at, d, e.Path)
