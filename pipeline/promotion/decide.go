@@ -64,6 +64,8 @@ type Verdict struct {
 	// others.
 	State, Message string
 	Told           status.Text
+	// Until is when what it waits for is over, zero where only others know.
+	Until time.Time
 	// Open reports whether it should have a pull request, Merge whether this one should be merged now.
 	Open, Merge bool
 	// Green is since when all statuses of the head are green, nil where they are not.
@@ -203,6 +205,7 @@ func (d decision) verifyMergedWave(s *Stage, v *Verdict) (settled bool, why stat
 	landed.GreenSince = laterReportedTime(landed.GreenSince, newest, d.in.Now)
 	if left := lengthOf(d.in.Waves.GreenFor) - d.in.Now.Sub(landed.GreenSince); left > 0 && !landed.Settled {
 		v.setStateAndMessage(StageVerifying, status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))))
+		v.Until = d.in.Now.Add(left)
 		return false, v.Told
 	}
 	landed.Settled = true
@@ -265,8 +268,11 @@ func (d decision) mayMerge(s *Stage, v *Verdict, promoted bool, busy status.Text
 		v.setStateAndMessage(StageOpen, s.addPolicyMismatch(status.Plain("waits for people to merge it")))
 		return false
 	}
-	if reason := d.reasonNotMergeable(s, v, state, text); reason != nil {
+	if reason, left := d.reasonNotMergeable(s, v, state, text); reason != nil {
 		v.setStateAndMessage(StageOpen, s.addPolicyMismatch(reason))
+		if left > 0 {
+			v.Until = d.in.Now.Add(left)
+		}
 		return false
 	}
 	v.setStateAndMessage(StageOpen, status.Plain("is green"))
@@ -302,40 +308,41 @@ func (s *Stage) reasonNeverMerged() status.Text {
 	return nil
 }
 
-// reasonNotMergeable returns what a pull request waits for that is merged when it is green.
-func (d decision) reasonNotMergeable(s *Stage, v *Verdict, state pullrequest.CheckState, text string) status.Text {
+// reasonNotMergeable returns what a pull request waits for that is merged when it is green, and for how long where that is
+// known.
+func (d decision) reasonNotMergeable(s *Stage, v *Verdict, state pullrequest.CheckState, text string) (reason status.Text, left time.Duration) {
 	for _, freeze := range s.When.Freeze {
 		if freeze.Contains(d.in.Now) {
-			return status.Plain("nothing is merged now, by its freeze " + freeze.String())
+			return status.Plain("nothing is merged now, by its freeze " + freeze.String()), 0
 		}
 	}
 	for _, after := range s.When.After {
-		if text := d.reasonPredecessorUnmerged(after); text != nil {
-			return text
+		if text, left := d.reasonPredecessorUnmerged(after); text != nil {
+			return text, left
 		}
 	}
 	if len(s.Opinions.Declined) > 0 {
-		return status.Plain("changes were asked for by " + quoteNames(s.Opinions.Declined))
+		return status.Plain("changes were asked for by " + quoteNames(s.Opinions.Declined)), 0
 	}
 	if state != pullrequest.CheckGreen {
-		return status.Plain(text)
+		return status.Plain(text), 0
 	}
 	if left := lengthOf(s.When.GreenFor) - d.in.Now.Sub(v.Green.At); left > 0 {
-		return status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second)))
+		return status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))), left
 	}
 	if missing := s.When.Approvals - len(s.Opinions.Approved); missing > 0 {
 		text := fmt.Sprintf("has %d of %d approvals", len(s.Opinions.Approved), s.When.Approvals)
 		if len(s.Opinions.Ignored) > 0 {
 			text += ", those not counted of " + quoteNames(s.Opinions.Ignored)
 		}
-		return status.Plain(text)
+		return status.Plain(text), 0
 	}
-	return nil
+	return nil, 0
 }
 
-// reasonPredecessorUnmerged returns why another group is not merged, or not for long enough. After.Group is a head
-// here.
-func (d decision) reasonPredecessorUnmerged(after v1alpha1.After) status.Text {
+// reasonPredecessorUnmerged returns why another group is not merged, or not for long enough, and then for how long.
+// After.Group is a head here.
+func (d decision) reasonPredecessorUnmerged(after v1alpha1.After) (reason status.Text, left time.Duration) {
 	other, ok := d.in.Others[after.Group]
 	for _, s := range d.in.Stages {
 		if s.Head == after.Group {
@@ -347,22 +354,22 @@ func (d decision) reasonPredecessorUnmerged(after v1alpha1.After) status.Text {
 	switch {
 	case !ok:
 		name.Text = "the group " + after.Group
-		return status.Text{{Text: "waits for "}, name, {Text: ", of which there are no pipelines"}}
+		return status.Text{{Text: "waits for "}, name, {Text: ", of which there are no pipelines"}}, 0
 	case other.Waits > 0:
-		return status.Text{{Text: "waits for "}, name, {Text: " to be merged"}}
+		return status.Text{{Text: "waits for "}, name, {Text: " to be merged"}}, 0
 	case other.Declined > 0:
-		return status.Text{{Text: "waits for "}, name, {Text: ", whose pull request a person has closed"}}
+		return status.Text{{Text: "waits for "}, name, {Text: ", whose pull request a person has closed"}}, 0
 	case other.Busy != "" && other.Failing != "":
-		return append(status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy + " "}}, textAboutPipeline(other.Failing, "")...)
+		return append(status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy + " "}}, textAboutPipeline(other.Failing, "")...), 0
 	case other.Failing != "":
-		return append(status.Text{{Text: "waits for "}, name, {Text: ": "}}, textAboutPipeline(other.Failing, "")...)
+		return append(status.Text{{Text: "waits for "}, name, {Text: ": "}}, textAboutPipeline(other.Failing, "")...), 0
 	case other.Busy != "":
-		return status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy}}
+		return status.Text{{Text: "waits for "}, name, {Text: ": " + other.Busy}}, 0
 	case other.Known.Landed == nil:
-		return nil
+		return nil, 0
 	}
 	if left := lengthOf(after.Delay) - d.in.Now.Sub(other.Known.Landed.At); left > 0 {
-		return status.Text{{Text: fmt.Sprintf("waits for another %s after the merge of ", left.Round(time.Second))}, name}
+		return status.Text{{Text: fmt.Sprintf("waits for another %s after the merge of ", left.Round(time.Second))}, name}, left
 	}
-	return nil
+	return nil, 0
 }

@@ -164,7 +164,7 @@ func (g *group) disclosableStageStatus(known status.Group, to reader) StageStatu
 		s.Head = to.own.to.PullRequest.HeadOf(to.own.to, g.name)
 		return s
 	}
-	s.Head, s.Message = g.head, to.disclosableText(known.Message, known.Told)
+	s.Head, s.Message, s.Until = g.head, to.disclosableText(known.Message, known.Told), known.Until
 	if own >= 0 {
 		s.Head = g.members[own].head
 	}

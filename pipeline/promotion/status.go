@@ -31,6 +31,8 @@ type StageStatus struct {
 	State   string    `json:"state"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+	// Until is when what it waits for is over, zero where only others know.
+	Until time.Time `json:"until,omitzero"`
 	// Number and URL are those of the open pull request, or otherwise of the last merged one.
 	Number int64  `json:"number,omitempty"`
 	URL    string `json:"url,omitempty"`

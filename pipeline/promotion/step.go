@@ -308,7 +308,7 @@ func (s *step) storeVerdicts(ctx context.Context, verdicts []Verdict) error {
 			if k.State != v.State {
 				k.Since = s.p.now().UTC()
 			}
-			k.State = v.State
+			k.State, k.Until = v.State, v.Until.UTC()
 			k.Say(v.Told)
 			return !reflect.DeepEqual(old, *k)
 		})

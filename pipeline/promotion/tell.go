@@ -6,6 +6,7 @@ package promotion
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/status"
@@ -16,7 +17,7 @@ const editedText = "has commits of a person on its branch, who is to merge it"
 
 // setStateAndMessage sets the state, and the message that is shown with it.
 func (v *Verdict) setStateAndMessage(state string, text status.Text) {
-	v.State, v.Message, v.Told = state, text.String(), text
+	v.State, v.Message, v.Told, v.Until = state, text.String(), text, time.Time{}
 }
 
 // textAboutPipeline returns a text about a pipeline, which is not named to readers who may not know of it.

@@ -77,8 +77,9 @@ type Decision struct {
 	Action string `json:"action"`
 	// Changed reports whether the object differs from the output of the build.
 	Changed bool `json:"changed,omitempty"`
-	// Reason explains why, in one sentence.
+	// Reason explains why, in one sentence; Code is its stable name, "" where no policy injects Istio.
 	Reason string `json:"reason"`
+	Code   string `json:"code,omitempty"`
 	// Policy that decided.
 	Policy string `json:"policy,omitempty"`
 	// Version of Istio whose behaviour was followed.

@@ -136,6 +136,9 @@ const maxCommitText = 200
 func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 	id := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.job.Cause, a.entry.Key, a.started.UnixNano()))
 	entry := status.Run{Cause: a.job.Cause, Reason: a.job.Reason, Since: a.job.Since, Took: now.Sub(a.started)}
+	if !entry.Since.IsZero() {
+		entry.Passed = max(entry.Took, now.Sub(entry.Since))
+	}
 	entry.ID = hex.EncodeToString(id[:8])
 	entry.Started, entry.Finished = metav1.NewTime(a.started.UTC()), metav1.NewTime(now.UTC())
 	if a.snapshot != nil {
@@ -195,6 +198,7 @@ func (a *attempt) waitsForTurn() bool {
 // updateState brings the state up to date.
 func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time) {
 	s := a.state
+	merged := s.MergedVersions()
 	s.Observed = a.p.SpecDigest()
 	if a.built != nil { // otherwise the output of an earlier run is still unknown
 		s.Publishing = a.published.reasonToWait() != "" // then the next look at the source renders again
@@ -212,6 +216,12 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 		if p.err == nil && p.receipt.Held == "" {
 			s.Seen.Targets[p.published.Target] = p.receipt.Record
 			s.Status.Published = replacePublished(s.Status.Published, p.published)
+		}
+	}
+	if a.built != nil && a.built.Response != nil {
+		s.Mesh = meshOf(a.built.Response, a.p.Spec.Gates, entry.Outcome == status.Refused)
+		if s.IsUnmerged() {
+			s.Mesh.Merged = merged
 		}
 	}
 	if stage != nil {

@@ -102,6 +102,8 @@ type Group struct {
 	State   string    `json:"state,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+	// Until is when what it waits for is over, zero where only others know.
+	Until time.Time `json:"until,omitzero"`
 	// Told is Message in pieces, because it may name pipelines of others. Older versions stored none.
 	Told Text `json:"told,omitempty"`
 }

@@ -42,6 +42,8 @@ type State struct {
 	// Told records which receivers were notified of the newest run. A record of another run is ignored: versions
 	// that did not keep it notify of each run once.
 	Told Told `json:"told,omitzero"`
+	// Mesh is what the last render decided about workloads, nil if none is known.
+	Mesh *Mesh `json:"mesh,omitempty"`
 	// Seen is what the last render depended on.
 	Seen Seen `json:"seen"`
 	// Publishing reports whether a run had begun to publish and has not recorded the outcome: the published output
@@ -76,8 +78,9 @@ type Run struct {
 	Reason string `json:"reason,omitempty"`
 	// Since is when the event was stored.
 	Since time.Time `json:"since,omitzero"`
-	// Took is how long it took; the times of a Run are of whole seconds.
-	Took time.Duration `json:"took,omitempty"`
+	// Took is how long it took; the times of a Run are of whole seconds. Passed is the time from the event to its end.
+	Took   time.Duration `json:"took,omitempty"`
+	Passed time.Duration `json:"passed,omitempty"`
 	// Repeats is how often the same failure came again.
 	Repeats int `json:"repeats,omitempty"`
 	// Over reports whether the failed source has answered again since. It is read in states of versions that added

@@ -27,9 +27,13 @@ func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, i
 	w.response.FollowJobs = w.response.FollowJobs || injector.FollowsJobs()
 	w.response.Results = append(w.response.Results, report.Results...)
 	for _, o := range report.Outcomes {
-		w.response.Decisions = append(w.response.Decisions, render.Decision{
+		one := render.Decision{
 			Object: o.Ref, Action: string(o.Action), Changed: o.Changed, Reason: o.Reason, Policy: o.Policy, Version: o.Version, Layer: layer,
-		})
+		}
+		if o.Decision != nil {
+			one.Code = string(o.Decision.Code)
+		}
+		w.response.Decisions = append(w.response.Decisions, one)
 	}
 	if report.Failed() {
 		return nil, resultsError("injecting", report.Results)
