@@ -128,11 +128,12 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	group, ctx := errgroup.WithContext(running)
 	planned := newPlanning(ctx, p)
 	workers := newWorkerWatch(p.queue, c.NATS.AckWait, o.Log)
+	clusters := newClusterWatchers(p)
 	s, err := openServer(p, server.Options{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue,
 		Planner: planned.planner, Keeper: planned.keeper, Promoter: planned.promoter,
 		Problem:   func() error { return readinessProblem(c.State, p.queue, workers, planned.planner) },
-		IsWaiting: workers.isWaiting, Version: o.Version, Log: o.Log,
+		IsWaiting: workers.isWaiting, Clusters: verifiedClusters(clusters), Version: o.Version, Log: o.Log,
 	})
 	if err != nil {
 		return err
@@ -148,6 +149,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		return err
 	}
 	startWork(ctx, group, p, planned)
+	watchClusters(ctx, group, clusters)
 	group.Go(func() error { workers.watchWorkers(ctx); return nil })
 	return waitForGroup(all, ctx, group, o.Log)
 }
@@ -163,7 +165,6 @@ func startWork(ctx context.Context, group *errgroup.Group, p *components, planne
 	}
 	group.Go(func() error { return p.queue.Events(ctx, eventSlots, planned.handleEvent) })
 	group.Go(func() error { return p.queue.Watch(ctx) })
-	watchClusters(ctx, group, p)
 	group.Go(func() error { planned.keeper.Run(ctx); return nil })
 	group.Go(func() error { planned.promoter.Run(ctx); return nil })
 	group.Go(func() error { planned.planner.Timer(ctx); return nil })

@@ -12,30 +12,51 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/verify/watch"
 )
 
-// watchClusters compares the clusters of the configuration with what is committed until ctx is done.
-func watchClusters(ctx context.Context, group *errgroup.Group, p *components) {
+// clusterWatcher is a cluster of the configuration with what compares it.
+type clusterWatcher struct {
+	config.Verify
+	*watch.Watcher
+}
+
+// newClusterWatchers returns what compares the clusters of the configuration with what is committed.
+func newClusterWatchers(p *components) (out []clusterWatcher) {
 	if len(p.config.Verify) == 0 {
-		return
+		return nil
 	}
-	var watchers []*watch.Watcher
 	notifier := newNotifier(p.secrets, p.dialer, p.metrics)
 	for _, v := range p.config.Verify {
-		w := watch.New(verifiedCluster(v, p.fetcher, notifier), p.options.Log)
-		watchers = append(watchers, w)
+		out = append(out, clusterWatcher{v, watch.New(verifiedCluster(v, p.fetcher, notifier), p.options.Log)})
+	}
+	p.metrics.Clusters(func() (found []watch.Found) {
+		for _, w := range out {
+			found = append(found, w.Found())
+		}
+		return found
+	})
+	return out
+}
+
+// watchClusters compares clusters until ctx is done.
+func watchClusters(ctx context.Context, group *errgroup.Group, all []clusterWatcher) {
+	for _, w := range all {
 		group.Go(func() error { w.Run(ctx); return nil })
 	}
-	p.metrics.Clusters(func() []watch.Found {
-		var out []watch.Found
-		for _, w := range watchers {
-			out = append(out, w.Found())
+}
+
+// verifiedClusters returns what the web page shows of compared clusters.
+func verifiedClusters(all []clusterWatcher) func() []server.VerifiedCluster {
+	return func() (out []server.VerifiedCluster) {
+		for _, w := range all {
+			out = append(out, server.VerifiedCluster{Name: w.Name, URL: w.URL, Branch: w.Branch, Report: w.Found().Report})
 		}
 		return out
-	})
+	}
 }
 
 // verifiedCluster returns a cluster of the configuration.

@@ -55,6 +55,13 @@ func busyServer(t *testing.T) *Server {
 			ID: "run1", Revision: "main@sha1:" + strings.Repeat("ab", 20), Author: "Ada " + hostileText, Subject: "Raise " + hostileText, Outcome: outcome, Message: message,
 			Started: metav1.NewTime(now), Finished: metav1.NewTime(now),
 		}, Reason: "event", Findings: []string{hostileText}}, 5)
+		state.Mesh = &status.Mesh{
+			Decided: []status.Decided{
+				{Action: "injected", Reason: hostileText, Version: "1.32.0" + hostileText, Workloads: []string{"Deployment shop/" + name + hostileText}},
+				{Action: "skipped", Code: "host-network", Reason: hostileText, Workloads: []string{"DaemonSet shop/" + name}},
+			},
+			Findings: []status.WorkloadFinding{{Workload: "DaemonSet shop/" + name, Codes: []string{"PR201", hostileText}, Rejected: bad}},
+		}
 		one := v1alpha1.Published{Target: e.Pipeline.Spec.Publish[0].Target(), Revision: strings.Repeat("cd", 20)}
 		if pull != "" {
 			one.PullRequest = &v1alpha1.PullRequestStatus{Number: 7, URL: "https://git.example.com/config/pulls/7", State: pull, Head: "prerig/" + name, Since: metav1.NewTime(now.Add(-50 * time.Hour)), Message: hostileText}
@@ -91,7 +98,9 @@ func busyServer(t *testing.T) *Server {
 var allPages = []string{
 	"/", "/?group=namespace", "/?group=repository", "/?group=source", "/?group=cluster", "/?group=cluster&in=eu-1", "/?group=cluster&in=", "/?find=" + url.QueryEscape(hostileText),
 	"/?group=namespace&in=" + url.QueryEscape(hostileText), "/?says=" + url.QueryEscape(hostileText), "/?done=suspend&n=3", "/pull-requests", "/pull-requests#previews", "/pipeline?name=team/open", "/pipeline?name=team/bad1",
-	"/pipeline?name=team/fresh", "/runs?pipeline=team/bad1&run=run1", "/sign-in?to=" + url.QueryEscape(hostileText), "/none", "/?done=" + url.QueryEscape(hostileText) + "&n=1",
+	"/pipeline?name=team/fresh", "/mesh", "/workloads", "/workloads?show=rejected", "/workloads?version=" + url.QueryEscape(hostileText), "/drift?name=team/bad1",
+	"/workload?pipeline=team/bad1&workload=DaemonSet+shop/bad1", "/workload?pipeline=team/open&workload=" + url.QueryEscape("Deployment shop/open"+hostileText),
+	"/file?name=team/open&target=x&path=" + url.QueryEscape(hostileText), "/?policy=" + url.QueryEscape(hostileText), "/runs?pipeline=team/bad1&run=run1", "/sign-in?to=" + url.QueryEscape(hostileText), "/none", "/?done=" + url.QueryEscape(hostileText) + "&n=1",
 }
 
 // TestPagesForEverybody reads each page as a person with a screen reader or a keyboard meets it, with and without a role.
@@ -203,8 +212,11 @@ func checkSafe(t *testing.T, name string, p *page) {
 		t.Errorf("%s: scripts are allowed: %q", name, policy)
 	}
 	for _, n := range p.all(func(*html.Node) bool { return true }) {
-		if slices.Contains([]string{"img", "iframe", "object", "style", "base", "svg", "embed"}, n.Data) {
+		if slices.Contains([]string{"img", "iframe", "object", "style", "base", "embed", "foreignObject", "use", "image"}, n.Data) {
 			t.Errorf("%s: there is a %s", name, n.Data)
+		}
+		if n.Data == "svg" && valueOf(n, "aria-hidden") != "true" && (valueOf(n, "role") != "img" || valueOf(n, "aria-label") == "") {
+			t.Errorf("%s: a drawing is not described", name)
 		}
 		for _, a := range n.Attr {
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || strings.HasPrefix(strings.ToLower(strings.TrimSpace(a.Val)), "javascript:") && (a.Key == "href" || a.Key == "action" || a.Key == "src") {
@@ -224,7 +236,7 @@ func checkSafe(t *testing.T, name string, p *page) {
 func TestAMessageIsSaidOnce(t *testing.T) {
 	v := newVisitor(t, serveAdmin(t, busyServer(t), Access{Insecure: true}))
 	list := v.visit("/")
-	if n := strings.Count(list.text, "is broken"); n != 1 || !strings.Contains(list.text, ">3 pipelines</a>") || strings.Count(list.text, "as 3 pipelines say above") != 3 {
+	if n := strings.Count(list.text, "is broken"); n != 1 || !strings.Contains(list.text, ">3 pipelines</a>") || strings.Count(list.text, "same error (3 pipelines)") != 3 {
 		t.Errorf("it stands there %d times:\n%s", n, list.text)
 	}
 	links := list.all(func(n *html.Node) bool { return n.Data == "a" && strings.HasPrefix(valueOf(n, "href"), "/?says=") })
@@ -299,13 +311,13 @@ func TestWavesAsStages(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/", s.Admin(at))
 	mux.Handle("/pull-requests", s.newGuard().identifyPrincipal(at, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.pages.writePage(w, r, s.pages.pulls, "Pull requests", pullsData{Promotions: given.limitedForPage()})
+		s.pages.writePage(w, r, "pulls", "Pull requests", pullsData{Promotions: given.limitedForPage(), Rails: railsOf(given.Promotions, time.Now())})
 	})))
 	ts := httptest.NewServer(mux)
 	t.Cleanup(ts.Close)
 	p := newVisitor(t, ts.URL).visit("/pull-requests")
 	checkPage(t, "waves", p)
-	for _, want := range []string{"Waves to prod by cluster", "canary", "Pull request 7", "1 h ago", "1 on hold", "and what was published with it, 2 pipelines"} {
+	for _, want := range []string{"Waves to prod by cluster", "canary", "Pull request 7", "1 h ago", "1 on hold", "and 2 pipelines that were published together"} {
 		if !strings.Contains(p.text, want) {
 			t.Errorf("the page lacks %q:\n%s", want, p.text)
 		}

@@ -91,7 +91,7 @@ func (h *actionHandler) performPageAction(w http.ResponseWriter, r *http.Request
 			Action: a, Names: names, Scope: r.PostForm.Get("scope"), Digest: digest, CSRF: h.pages.forms.formToken(r), To: signin.LocalPath(r.PostForm.Get("to")), Changed: confirmed != "",
 		}
 		data.Plans, data.PlanError = h.planOf(r, a, names)
-		h.pages.writePage(w, r, h.pages.confirm, a.Label, data)
+		h.pages.writePage(w, r, "confirm", a.Label, data)
 		return
 	}
 	h.finishAction(w, r, a, names)

@@ -53,14 +53,17 @@ type action struct {
 	Route string
 }
 
+// retryAction is the name of the action that renders and publishes again, and reverts what others have changed.
+const retryAction = "retry"
+
 // actions are the buttons, in the order in which they are shown.
 var actions = []action{
 	{
-		Name: "retry", Label: "Retry", Done: "asked to try again", Role: access.Operate,
+		Name: retryAction, Label: "Retry", Done: "asked to try again", Role: access.Operate,
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return isBad(p.State) },
-		Plan:      (*actionHandler).planPutBack, Asks: (*actionHandler).askPutBack, LabelFor: func(p Pipeline) string {
+		Plan:      (*actionHandler).planRevert, Asks: (*actionHandler).askRevert, LabelFor: func(p Pipeline) string {
 			if p.State == StateDrifted {
-				return "Put back…"
+				return "Revert…"
 			}
 			return ""
 		},
@@ -69,7 +72,7 @@ var actions = []action{
 		},
 	},
 	{
-		Name: "reconcile", Label: "Reconcile", Done: "asked to look at the source now", Role: access.Operate,
+		Name: "reconcile", Label: "Reconcile", Done: "asked to check the source now", Role: access.Operate,
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return !isBad(p.State) && !p.Suspended },
 		Do: func(h *actionHandler, ctx context.Context, names []string) error {
 			return h.reconcileFromPage(ctx, names, false)
@@ -91,7 +94,7 @@ var actions = []action{
 	},
 	{
 		Name: "promote", Label: "Promote", Done: "promoted", Role: access.Operate, Route: "/api/v1/promote",
-		Question:  "Merge what waits of these now, or open it, whatever the policies wait for? What the host demands holds all the same.",
+		Question:  "Merge or open what is waiting now, without the conditions of the policies? The host's branch protection still applies.",
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return p.Suspended || waitsForMerge(p) },
 	},
 	{
@@ -100,19 +103,19 @@ var actions = []action{
 	},
 	{
 		Name: "rollback", Label: "Roll back", Done: "asked to be rolled back", Role: access.Operate, Route: "/api/v1/rollback", Plan: (*actionHandler).planRollback,
-		Question:  "Take back what was published last of these? They are on hold afterwards. Others that were published with them go back, too.",
+		Question:  "Undo the last publish of these, and of the pipelines that were published with it? They are on hold afterwards.",
 		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return len(p.Status.Published) > 0 },
 	},
 	{
 		Name: "remove", Label: "Approve", Done: "approved for removal", Role: access.Administer, Subject: ofRemoval,
-		Question: "Remove what is published of these, as their deletion policies say? This deletes files, and a cluster that follows them deletes the objects.",
+		Question: "Remove the published files of these, by their deletion policies? A cluster that applies them deletes the objects.",
 		Do: func(h *actionHandler, ctx context.Context, names []string) error {
 			return h.catalogs.confirmRemovals(ctx, names, false)
 		},
 	},
 	{
 		Name: "orphan", Label: "Leave files", Done: "approved to go without their files", Role: access.Administer, Subject: ofRemoval,
-		Question: "Forget these, and leave the files that they have published? No pipeline owns the files then.",
+		Question: "Forget these, and keep their published files? No pipeline owns the files then.",
 		Do: func(h *actionHandler, ctx context.Context, names []string) error {
 			return h.catalogs.confirmRemovals(ctx, names, true)
 		},

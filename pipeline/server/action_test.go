@@ -287,7 +287,7 @@ func TestManyAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := asked.confirm()
-	if !strings.Contains(again.text, "Suspend: 123 pipelines") || !strings.Contains(again.text, "Other pipelines are meant now") || s.Store.Control("team/app-007").Suspended {
+	if !strings.Contains(again.text, "Suspend: 123 pipelines") || !strings.Contains(again.text, "The selection has changed") || s.Store.Control("team/app-007").Suspended {
 		t.Fatalf("%d\n%s", again.code, again.text)
 	}
 	if got := again.confirm(); !strings.Contains(got.text, "123 pipelines suspended.") || !s.Store.Control("team/app-007").Suspended || s.Store.Control("team/app-008").Suspended {

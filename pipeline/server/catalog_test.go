@@ -29,7 +29,7 @@ func TestPipelinesThatAreGone(t *testing.T) {
 		}
 	}
 	h := s.Admin(Access{Loopback: true})
-	if _, body := get(t, h, "/"); !strings.Contains(body, "Gone, not removed yet") || !strings.Contains(body, "broken.yaml is not valid") ||
+	if _, body := get(t, h, "/"); !strings.Contains(body, "Deleted pipelines with published files") || !strings.Contains(body, "broken.yaml is not valid") ||
 		!strings.Contains(body, "prerig remove") || strings.Contains(withoutScript(body), "<script") {
 		t.Errorf("the page:\n%s", body)
 	}

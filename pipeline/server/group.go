@@ -7,8 +7,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/prune"
@@ -122,14 +125,54 @@ type saying struct {
 	N                        int
 }
 
-// comparableMessage returns a pipeline's message in the form in which it is compared with others: without its own name.
-// Healthy pipelines have no message that needs to be read.
+// comparableMessage returns a pipeline's message in the form in which it is compared with others: without its own names, which are
+// also those of its file. Healthy pipelines have no message that needs to be read.
 func comparableMessage(p row) string {
 	if p.Message == "" || p.State == StateReady {
 		return ""
 	}
-	return p.State + "\x00" + strings.ReplaceAll(p.Message, p.Name, "…")
+	message := p.Message
+	_, short, _ := strings.Cut(p.Name, "/")
+	for _, name := range []string{p.File, path.Base(p.File), p.Name, short} {
+		message = replaceName(message, name)
+	}
+	return p.State + "\x00" + message
 }
+
+// replaceName replaces a name in a text, but not where it is a part of another name.
+func replaceName(text, name string) string {
+	if name == "" || name == "." || !strings.Contains(text, name) {
+		return text
+	}
+	var out strings.Builder
+	before := "" // what is in front of the rest of the text
+	for {
+		at := strings.Index(text, name)
+		if at < 0 {
+			return out.String() + text
+		}
+		end := at + len(name)
+		if isInName(lastRune(before+text[:at])) || isInName(firstRune(text[end:])) {
+			out.WriteString(text[:end])
+		} else {
+			out.WriteString(text[:at] + "…")
+		}
+		before, text = text[:end], text[end:]
+	}
+}
+
+func lastRune(text string) rune {
+	r, _ := utf8.DecodeLastRuneInString(text)
+	return r
+}
+
+func firstRune(text string) rune {
+	r, _ := utf8.DecodeRuneInString(text)
+	return r
+}
+
+// isInName reports whether a character beside a name makes it another name.
+func isInName(r rune) bool { return r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 func comparableMessageID(p row) string {
 	text := comparableMessage(p)

@@ -31,6 +31,8 @@ type listData struct {
 	Catalog     Catalog
 	listQuery
 	Pages, Sorts, Groupings []sortLink
+	// Mesh is shown above the whole list, nil above a part of it.
+	Mesh *meshData
 	// Groups are shown instead of Pipelines if grouping is requested.
 	Groups []groupData
 	// Sayings are messages that several pipelines have.
@@ -113,6 +115,10 @@ func (h *pageHandler) listPage(w http.ResponseWriter, r *http.Request) {
 		return data.Form.CSRF != "" && who.May(access.Administer, v1alpha1.NamespaceOf(name))
 	})
 	data.RemovalButtons = buttonsForAll(r, ofRemoval)
+	if data.encode() == "" {
+		mesh := h.meshOfRows(r, all, clustersOnList)
+		data.Mesh = &mesh
+	}
 	data.addLinks()
 	sortPipelines(data.Pipelines, data.Sort)
 	if data.Group != "" && !data.Inside {
@@ -125,7 +131,7 @@ func (h *pageHandler) listPage(w http.ResponseWriter, r *http.Request) {
 	if bad := counts[StateInvalid] + counts[StateFailing] + counts[StateStalled] + counts[StateDrifted]; bad > 0 {
 		title = strconv.Itoa(bad) + " failing"
 	}
-	h.pages.writePage(w, r, h.pages.list, title, data)
+	h.pages.writePage(w, r, "list", title, data)
 }
 
 // addLinks adds the links to other orders and groups.
@@ -148,16 +154,34 @@ func (d *listData) cutToPage() {
 
 // paginateAndLink returns which of n things the page that is asked for shows, and adds the links to the others.
 func (d *listData) paginateAndLink(n, size int) (from, to int) {
-	pages := max(1, (n+size-1)/size)
-	d.Page = min(d.Page, pages)
-	from = (d.Page - 1) * size
-	to = min(n, from+size)
-	d.First, d.Last = from+1, to
-	for i := 1; i <= pages && pages > 1; i++ {
-		d.Pages = append(d.Pages, sortLink{Name: strconv.Itoa(i), Link: d.linkWith(func(q *listQuery) { q.Page = i }), Chosen: i == d.Page})
-	}
-	return from, to
+	paged := paginate(d.Page, n, size, func(page int) string { return d.linkWith(func(q *listQuery) { q.Page = page }) })
+	d.Page, d.First, d.Last, d.Pages = paged.page, paged.from+1, paged.to, paged.links
+	return paged.from, paged.to
 }
+
+// pagination is a page of a list: the elements from and before to.
+type pagination struct {
+	page, from, to int
+	links          []sortLink
+}
+
+// paginate returns a page of a list of n elements, the last one where it lies behind, with links to all of them.
+func paginate(page, n, size int, link func(page int) string) (p pagination) {
+	pages := max(1, (n+size-1)/size)
+	p.page = min(page, pages)
+	p.from = (p.page - 1) * size
+	p.to = min(n, p.from+size)
+	for i := 1; i <= pages && pages > 1; i++ {
+		if i > edgePages && i <= pages-edgePages && (i < p.page-edgePages || i > p.page+edgePages) {
+			continue
+		}
+		p.links = append(p.links, sortLink{Name: strconv.Itoa(i), Link: link(i), Chosen: i == p.page})
+	}
+	return p
+}
+
+// edgePages is how many pages at each end of a list, and beside the current one, have a link.
+const edgePages = 5
 
 // sortPipelines sorts; they come sorted by name.
 func sortPipelines(list []row, by string) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/daemon/status"
-	"github.com/prerig/prerig/pipeline/publish"
 )
 
 // planData is what one part of an action would do, as it is shown with the question.
@@ -64,43 +63,18 @@ func (h *actionHandler) planRollback(r *http.Request, names []string) (plans []p
 	return plans, err
 }
 
-// askPutBack returns the question that is asked before what others have changed is undone.
-func (h *actionHandler) askPutBack(names []string) string {
+// askRevert returns the question that is asked before what others have changed is undone.
+func (h *actionHandler) askRevert(names []string) string {
 	if !slices.ContainsFunc(names, func(name string) bool { return h.views.store.Get(name).IsDrifted() }) {
 		return ""
 	}
-	return "Undo what others have changed of these, and publish what is rendered?"
+	return "Undo what others have changed, and publish the last render again?"
 }
 
-// planPutBack returns what others have changed of pipelines, the other way round.
-func (h *actionHandler) planPutBack(r *http.Request, names []string) (plans []planData, err error) {
-	if h.askPutBack(names) == "" {
+// planRevert returns what the undoing would change.
+func (h *actionHandler) planRevert(r *http.Request, names []string) (plans []planData, err error) {
+	if h.askRevert(names) == "" {
 		return nil, nil
 	}
-	if h.promoter == nil || h.promoter.Targets == nil {
-		return nil, errNoPromoter
-	}
-	for _, name := range names {
-		e, ok := h.views.visibleEntry(requestPrincipal(r), name)
-		if !ok || e.Err != nil {
-			continue
-		}
-		state := h.views.store.Get(name)
-		if !state.IsDrifted() {
-			continue
-		}
-		found, err := publish.PreviewPutBack(r.Context(), h.promoter.Targets, e.Pipeline, state)
-		if err != nil {
-			return nil, err
-		}
-		plan := planData{Title: name}
-		if c := state.Condition(); c != nil {
-			plan.Message = foreign.Visible(status.OneLine(c.Message))
-		}
-		if found != nil {
-			plan.LeftOut, plan.Files = found.LeftOut, filesOf(found)
-		}
-		plans = append(plans, plan)
-	}
-	return plans, nil
+	return planRevert(r, h.views, h.promoter, names)
 }

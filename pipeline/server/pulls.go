@@ -20,6 +20,8 @@ type pullsData struct {
 	Lanes []lane
 	// Promotions are waves, stages that go one after another, and what is or was taken back.
 	Promotions Promotions
+	// Rails are the waves.
+	Rails []rail
 	// Previews are pull requests to sources, of which MorePreviews are left out.
 	Previews     []Preview
 	MorePreviews int
@@ -56,10 +58,10 @@ const (
 )
 
 var stageTexts = []struct{ name, explanation string }{
-	{"To be rendered", "has not rendered what it should, or not yet"},
-	{"In review", "waits for somebody to merge it"},
+	{"To be rendered", "the last render failed, or has not run yet"},
+	{"In review", "waiting to be merged"},
 	{"Stopped by a person", "closed, or with commits of a person"},
-	{"Merged", "nothing waits"},
+	{"Merged", "nothing is waiting"},
 }
 
 // pullData is a pull request with the pipelines whose results it holds.
@@ -106,10 +108,11 @@ func (h *pageHandler) pullsPage(w http.ResponseWriter, r *http.Request) {
 		data.Lanes, data.LeftOut = data.Lanes[:maxLanes], len(data.Lanes)-maxLanes
 	}
 	data.Promotions = h.wavesAndRollbacks(r)
+	data.Rails = railsOf(data.Promotions.Promotions, time.Now())
 	data.Previews = h.views.previewsFor(requestPrincipal(r))
 	data.MorePreviews = max(0, len(data.Previews)-shownPreviews)
 	data.Previews = data.Previews[:len(data.Previews)-data.MorePreviews]
-	h.pages.writePage(w, r, h.pages.pulls, "Pull requests", data)
+	h.pages.writePage(w, r, "pulls", "Pull requests", data)
 }
 
 // placeInStage puts what a pipeline publishes to a branch into the stage that it is in.
@@ -124,10 +127,7 @@ func (d *pullsData) placeInStage(lanes map[string]*lane, pulls map[string]*pullD
 		}
 		lanes[key] = l
 	}
-	var published *v1alpha1.Published
-	if i := slices.IndexFunc(p.Status.Published, func(one v1alpha1.Published) bool { return one.Target == to.Target() }); i >= 0 {
-		published = &p.Status.Published[i]
-	}
+	published := publishedTo(p.Pipeline, to)
 	if isBad(p.State) || published == nil {
 		l.Stages[stageRender].addUnrepresentedPipeline(p)
 	}

@@ -20,7 +20,9 @@ type listQuery struct {
 	Inside    bool
 	// Says is the ID of a message, or "" for all.
 	Says string
-	Page int
+	// Policy is the key of a policy, "" for all pipelines.
+	Policy string
+	Page   int
 }
 
 // The orders of the list.
@@ -31,7 +33,7 @@ const (
 )
 
 func readQuery(values url.Values) listQuery {
-	q := listQuery{State: values.Get("state"), Find: strings.TrimSpace(values.Get("find")), Sort: values.Get("sort"), Says: values.Get("says")}
+	q := listQuery{State: values.Get("state"), Find: strings.TrimSpace(values.Get("find")), Sort: values.Get("sort"), Says: values.Get("says"), Policy: values.Get("policy")}
 	q.Page, _ = strconv.Atoi(values.Get("page"))
 	q.Page = max(1, q.Page)
 	if q.Sort != sortName && q.Sort != sortTime {
@@ -59,7 +61,7 @@ func (q listQuery) linkWith(change func(*listQuery)) string {
 
 func (q listQuery) encode() string {
 	values := url.Values{}
-	for key, value := range map[string]string{"state": q.State, "find": q.Find, "group": q.Group, "says": q.Says} {
+	for key, value := range map[string]string{"state": q.State, "find": q.Find, "group": q.Group, "says": q.Says, "policy": q.Policy} {
 		if value != "" {
 			values.Set(key, value)
 		}
@@ -100,6 +102,9 @@ func (q listQuery) matchesFilters(p row) bool {
 		}
 	}
 	if q.Inside && !slices.Contains(groupsOf(q.Group, p), q.In) {
+		return false
+	}
+	if q.Policy != "" && !slices.Contains(policiesOf(p), q.Policy) {
 		return false
 	}
 	return q.Says == "" || comparableMessageID(p) == q.Says

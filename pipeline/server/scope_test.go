@@ -148,7 +148,7 @@ func (n *neighbours) ask(t *testing.T, who, path, body string) (int, string) {
 func TestTokensSeeTheirNamespacesOnly(t *testing.T) {
 	n := newNeighbours(t)
 	for _, who := range []string{"reader", "operator", "administrator"} {
-		for _, path := range []string{"/", "/?find=coin", "/?sort=time", "/?state=Suspended", "/api/v1/pipelines", "/api/v1/catalog"} {
+		for _, path := range []string{"/", "/?find=coin", "/?sort=time", "/?state=Suspended", "/mesh", "/workloads", "/workloads?show=risky", "/pull-requests", "/api/v1/pipelines", "/api/v1/catalog"} {
 			code, body := n.ask(t, who, path, "")
 			if code != http.StatusOK || strings.Contains(strings.ReplaceAll(body, "find=coin", ""), "vault") || strings.Contains(body, "safe") {
 				t.Errorf("%s gets of %s: %d\n%s", who, path, code, body)
@@ -179,6 +179,7 @@ func TestPipelinesOfOthersAreAsIfTheyWereNot(t *testing.T) {
 	n := newNeighbours(t)
 	for _, tc := range []struct{ path, body string }{
 		{"/api/v1/pipelines?pipeline=NAME", ""}, {"/api/v1/pipelines?pipeline=shop/web&pipeline=NAME", ""}, {"/pipeline?name=NAME", ""},
+		{"/workload?pipeline=NAME&workload=Deployment", ""}, {"/file?name=NAME&target=x&path=y", ""}, {"/drift?name=NAME", ""},
 		{"/runs?pipeline=NAME&run=run1", ""}, {"/api/v1/diff?pipeline=NAME&run=run1", ""},
 		{"/api/v1/reconcile", `{"pipelines": ["NAME"]}`}, {"/api/v1/reconcile", `{"pipelines": ["shop/web", "NAME"]}`},
 		{"/api/v1/suspend", `{"pipelines": ["NAME"], "suspended": true}`}, {"/api/v1/suspend", `{"pipelines": ["NAME"]}`},

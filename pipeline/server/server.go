@@ -23,6 +23,7 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/promotion"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/server/access"
 	"github.com/prerig/prerig/pipeline/server/signin"
 )
@@ -38,6 +39,8 @@ type Options struct {
 	// Promoter merges, holds and rolls back; nil does none of it.
 	Promoter  *promotion.Promoter
 	Receivers []event.Receiver
+	// Clusters returns the clusters that are compared with what is committed; it may be nil.
+	Clusters func() []VerifiedCluster
 	// Delivery counts webhook deliveries.
 	Delivery func(receiver, outcome string)
 	// Problem returns why storing or rendering is currently impossible, or nil if it is possible. It must be quick,
@@ -173,6 +176,14 @@ func (s *Server) pipelineViews() *pipelineViews {
 	return &pipelineViews{catalog: s.Catalog, store: s.Store, isWaiting: s.IsWaiting}
 }
 
+// targets returns what reads what is published, nil for a process that does not.
+func (s *Server) targets() *publish.Targets {
+	if s.Promoter == nil {
+		return nil
+	}
+	return s.Promoter.Targets
+}
+
 // routeAdmin adds what the admin address serves. The buttons of pages use api for what the API does.
 func (s *Server) routeAdmin(mux *http.ServeMux, guard *guard, api http.Handler) {
 	s.routeHealth(mux)
@@ -187,7 +198,9 @@ func (s *Server) routeAdmin(mux *http.ServeMux, guard *guard, api http.Handler) 
 	catalogs := &catalogHandler{views: views, keeper: s.Keeper, problem: s.Problem, audit: s.Audit, log: s.Log}
 	changes := &changeHandler{views: views, runs: runs, promoter: s.Promoter, audit: s.Audit, log: s.Log}
 	promotions := &promotionHandler{promoter: s.Promoter, views: views, runs: runs, audit: s.Audit, log: s.Log}
-	pages := &pageHandler{pages: s.pages, views: views, catalogs: catalogs, promotions: promotions, log: s.Log}
+	pages := &pageHandler{
+		pages: s.pages, views: views, catalogs: catalogs, promotions: promotions, manifests: newManifestReader(s.targets()), clusters: s.Clusters, log: s.Log,
+	}
 	actions := &actionHandler{
 		pages: s.pages, views: views, runs: runs, catalogs: catalogs, promoter: s.Promoter, api: api, audit: s.Audit, log: s.Log,
 	}
@@ -210,7 +223,12 @@ func (s *Server) routeAdmin(mux *http.ServeMux, guard *guard, api http.Handler) 
 		{"POST /api/v1/rollback", access.Operate, promotions.rollBackPipelines},
 		{"GET /events", access.Read, s.live.serveEventStream},
 		{"GET /{$}", access.Read, pages.listPage},
+		{"GET /mesh", access.Read, pages.meshPage},
+		{"GET /workloads", access.Read, pages.workloadsPage},
+		{"GET /workload", access.Read, pages.workloadPage},
 		{"GET /pipeline", access.Read, pages.pipelinePage},
+		{"GET /file", access.Read, pages.filePage},
+		{"GET /drift", access.Read, pages.driftPage},
 		{"GET /pull-requests", access.Read, pages.pullsPage},
 		{"GET /runs", access.Read, pages.runPage},
 		{"GET /", access.Read, s.pages.missingPage},

@@ -24,7 +24,10 @@ type pageHandler struct {
 	views      *pipelineViews
 	catalogs   *catalogHandler
 	promotions *promotionHandler
-	log        *slog.Logger
+	manifests  *manifestReader
+	// clusters returns those that are compared with what is committed; nil for none.
+	clusters func() []VerifiedCluster
+	log      *slog.Logger
 }
 
 func (h *pageHandler) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog.Entry, bool) {
@@ -50,7 +53,18 @@ type pipelineData struct {
 	// Buttons are what who looks may do with it.
 	Buttons []button
 	Form    formData
+	// Ticks are its last runs, Graph is what it reads and writes, nil for one that is invalid.
+	Ticks tickChart
+	Graph *graphData
+	// Workloads are its workloads, of which MoreWorkloads are left out; Files are those that it has published.
+	Workloads     []workloadRow
+	MoreWorkloads int
+	Files         []listedFile
+	MoreFiles     int
 }
+
+// shownWorkloads is how many workloads the page of a pipeline lists.
+const shownWorkloads = 50
 
 // eventStreamPath implements livePage.
 func (d pipelineData) eventStreamPath() string { return "/events?pipeline=" + url.QueryEscape(d.Name) }
@@ -74,15 +88,33 @@ func (h *pageHandler) pipelinePage(w http.ResponseWriter, r *http.Request) {
 			data.Interval = interval.Duration.String()
 		}
 		for _, to := range e.Pipeline.Spec.Publish {
-			one := shownTarget{Against: to.Description()}
-			name := to.Target()
-			if i := slices.IndexFunc(data.Status.Published, func(p v1alpha1.Published) bool { return p.Target == name }); i >= 0 {
-				one.Published = &data.Status.Published[i]
-			}
-			data.Targets = append(data.Targets, one)
+			data.Targets = append(data.Targets, shownTarget{Against: to.Description(), Published: publishedTo(data.Pipeline, to)})
 		}
+		h.addMesh(r, &data, e)
 	}
-	h.pages.writePage(w, r, h.pages.pipeline, data.Name, data)
+	data.Ticks = drawTicks(data.Runs)
+	h.pages.writePage(w, r, "pipeline", data.Name, data)
+}
+
+// addMesh adds what a pipeline reads, its workloads and its files.
+func (h *pageHandler) addMesh(r *http.Request, data *pipelineData, e catalog.Entry) {
+	who := requestPrincipal(r)
+	p := row{Pipeline: data.Pipeline, entry: e}
+	graph := graphOf(p, h.views.visibleRows(who, false))
+	data.Graph = &graph
+	data.Workloads, data.MoreWorkloads = h.views.workloadsOf(p, h.differences(who, []row{p})[e.Key])
+	versions := map[string]int{}
+	for _, one := range data.Workloads {
+		versions[one.Version]++
+	}
+	delete(versions, "")
+	for i, class := 0, versionClasses(versions); i < len(data.Workloads); i++ {
+		data.Workloads[i].Class = class[data.Workloads[i].Version]
+	}
+	if left := len(data.Workloads) - shownWorkloads; left > 0 {
+		data.Workloads, data.MoreWorkloads = data.Workloads[:shownWorkloads], data.MoreWorkloads+left
+	}
+	data.Files, data.MoreFiles = filesOfTargets(e.Pipeline, h.views.store.Get(e.Key))
 }
 
 // revisionLink is a revision as a page shows it.
@@ -152,7 +184,7 @@ func (h *pageHandler) runPage(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	h.pages.writePage(w, r, h.pages.run, "Run of "+e.Key, data)
+	h.pages.writePage(w, r, "run", "Run of "+e.Key, data)
 }
 
 // filesOf returns the files of a difference.

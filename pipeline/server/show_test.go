@@ -146,8 +146,8 @@ func TestPageOfAPipeline(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/pipeline?name=team/web": {
 			"branch rendered of https://git.example.com/config.git, in apps/web", `href="https://git.example.com/config/commit/` + hash + `"`,
-			"proposed for branch prod of", "oci://registry.example.com/web, tagged v1, latest", "nothing is published there yet",
-			"<td>Ready</td><td>False</td><td>BuildFailed</td>", "<td>Stalled</td><td>True</td>", "it &lt;b&gt;broke&lt;/b&gt;", "It has not run yet",
+			"proposed for branch prod of", "oci://registry.example.com/web, tagged v1, latest", "nothing published yet",
+			"<td>Ready</td><td>False</td><td>BuildFailed</td>", "<td>Stalled</td><td>True</td>", "it &lt;b&gt;broke&lt;/b&gt;", "No run yet",
 		},
 		"/pipeline?name=team/paused": {"by <code>spec.suspend</code> in its file", ">Suspended<"},
 		"/pipeline?name=team/held":   {"<code>prerig resume team/held</code>", ">Suspended<"},

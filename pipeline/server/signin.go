@@ -56,7 +56,7 @@ type signInData struct {
 func (g *guard) showSignIn(w http.ResponseWriter, r *http.Request, code int, data signInData) {
 	data.Provider, data.Token = g.provider != nil, g.tokens != nil
 	data.Clear = r.TLS == nil && !isLocal(r.Host) && g.externalURL != "" && !strings.HasPrefix(g.externalURL, "https://")
-	g.pages.pageWith(w, r, code, g.pages.signin, "Sign in", data)
+	g.pages.pageWith(w, r, code, "signin", "Sign in", data)
 }
 
 // askWhoItIs answers an unauthenticated request: people get a page, programs a challenge for a token.

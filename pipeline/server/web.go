@@ -23,7 +23,7 @@ var files embed.FS
 
 // pageWriter writes pages.
 type pageWriter struct {
-	list, pulls, pipeline, run, confirm, failure, signin *template.Template
+	templates map[string]*template.Template
 
 	forms   formKey
 	version string
@@ -38,18 +38,22 @@ func newPageWriter(o Options) (*pageWriter, error) {
 		"took":  runDuration,
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
-	p := &pageWriter{forms: newFormKey(), version: o.Version, maySignIn: o.Tokens != nil || o.SignIn != nil, log: o.Log}
-	for name, to := range map[string]**template.Template{
-		"list": &p.list, "pulls": &p.pulls, "pipeline": &p.pipeline, "run": &p.run, "confirm": &p.confirm, "failure": &p.failure, "signin": &p.signin,
-	} {
-		t, err := template.New("page.html").Funcs(functions).ParseFS(files, "pages/page.html", "pages/parts.html", "pages/"+name+".html")
+	p := &pageWriter{
+		templates: map[string]*template.Template{}, forms: newFormKey(), version: o.Version, maySignIn: o.Tokens != nil || o.SignIn != nil, log: o.Log,
+	}
+	for _, name := range pageNames {
+		t := template.New("page.html").Funcs(functions)
+		t, err := t.ParseFS(files, "pages/page.html", "pages/parts.html", "pages/charts.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
 		}
-		*to = t
+		p.templates[name] = t
 	}
 	return p, nil
 }
+
+// pageNames are the kinds of pages, each of which has a template.
+var pageNames = []string{"list", "mesh", "workloads", "workload", "pulls", "pipeline", "run", "file", "drift", "confirm", "failure", "signin"}
 
 // serveFile serves an embedded file.
 func serveFile(kind, name string) http.HandlerFunc {
@@ -81,15 +85,15 @@ func setSecurityHeaders(w http.ResponseWriter, nonce string) {
 
 // writeFailurePage writes an error page.
 func (p *pageWriter) writeFailurePage(w http.ResponseWriter, r *http.Request, code int, text string) {
-	p.pageWith(w, r, code, p.failure, http.StatusText(code), text)
+	p.pageWith(w, r, code, "failure", http.StatusText(code), text)
 }
 
 func (p *pageWriter) missingPage(w http.ResponseWriter, r *http.Request) {
 	p.writeFailurePage(w, r, http.StatusNotFound, "There is no such page.")
 }
 
-func (p *pageWriter) writePage(w http.ResponseWriter, r *http.Request, t *template.Template, title string, data any) {
-	p.pageWith(w, r, http.StatusOK, t, title, data)
+func (p *pageWriter) writePage(w http.ResponseWriter, r *http.Request, template, title string, data any) {
+	p.pageWith(w, r, http.StatusOK, template, title, data)
 }
 
 // pageData is what is around what a page is about.
@@ -102,6 +106,8 @@ type pageData struct {
 	// Here is the URL of the page, Notice describes the last action, and Live is the source of updates for this
 	// page.
 	Here, Notice, Live string
+	// Path of the page, for the menu.
+	Path string
 	// Nonce is what the page's script has, "" for a page without.
 	Nonce string
 	Data  any
@@ -113,14 +119,14 @@ type livePage interface {
 	eventStreamPath() string
 }
 
-func (p *pageWriter) pageWith(w http.ResponseWriter, r *http.Request, code int, t *template.Template, title string, data any) {
-	page := pageData{Title: title, Version: p.version, User: signedIn(r), Form: p.forms.formToken(r), Here: withoutNotice(r), Data: data}
+func (p *pageWriter) pageWith(w http.ResponseWriter, r *http.Request, code int, template, title string, data any) {
+	page := pageData{Title: title, Version: p.version, User: signedIn(r), Form: p.forms.formToken(r), Here: withoutNotice(r), Path: r.URL.Path, Data: data}
 	page.SignIn = requestOf(r).Kind == access.Anonymous && p.maySignIn
 	if live, ok := data.(livePage); ok {
 		page.Live, page.Notice, page.Nonce = live.eventStreamPath(), noticeFromURL(r), rand.Text()
 	}
 	var out bytes.Buffer
-	if err := t.Execute(&out, page); err != nil {
+	if err := p.templates[template].Execute(&out, page); err != nil {
 		p.log.Error("a page could not be written", "error", err)
 		setSecurityHeaders(w, "")
 		http.Error(w, "the page could not be written; the log says why", http.StatusInternalServerError)

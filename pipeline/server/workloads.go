@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/daemon/status"
+)
+
+// workloadQuery is what the list of workloads was asked for.
+type workloadQuery struct {
+	// Show is one of the filters, "" for all; Version and Reason restrict it further.
+	Show, Version, Reason, Find string
+	// Cluster is the cluster whose workloads are listed if InCluster is set.
+	Cluster   string
+	InCluster bool
+	Page      int
+}
+
+// The filters of the list of workloads.
+const (
+	showInjected  = "injected"
+	showSkipped   = "skipped"
+	showRisky     = "risky"
+	showRejected  = "rejected"
+	showDifferent = "different"
+)
+
+var workloadFilters = []string{showInjected, showSkipped, showRisky, showRejected, showDifferent}
+
+func readWorkloadQuery(values url.Values) workloadQuery {
+	q := workloadQuery{
+		Show: values.Get("show"), Version: values.Get("version"), Reason: values.Get("reason"), Find: strings.TrimSpace(values.Get("find")),
+		Cluster: values.Get("cluster"), InCluster: values.Has("cluster"),
+	}
+	if !slices.Contains(workloadFilters, q.Show) {
+		q.Show = ""
+	}
+	q.Page, _ = strconv.Atoi(values.Get("page"))
+	q.Page = max(1, q.Page)
+	return q
+}
+
+// link returns the address of the list.
+func (q workloadQuery) link() string {
+	values := url.Values{}
+	for key, value := range map[string]string{"show": q.Show, "version": q.Version, "reason": q.Reason, "find": q.Find} {
+		if value != "" {
+			values.Set(key, value)
+		}
+	}
+	if q.InCluster {
+		values.Set("cluster", q.Cluster)
+	}
+	if q.Page > 1 {
+		values.Set("page", strconv.Itoa(q.Page))
+	}
+	if len(values) == 0 {
+		return "/workloads"
+	}
+	return "/workloads?" + values.Encode()
+}
+
+// linkWith returns the address of the list with one thing changed.
+func (q workloadQuery) linkWith(change func(*workloadQuery)) string {
+	q.Page = 1
+	change(&q)
+	return q.link()
+}
+
+// Everything is the address of the list without the filters but the search.
+func (q workloadQuery) Everything() string { return workloadQuery{Find: q.Find}.link() }
+
+// matches reports whether the filters let a workload through, but for Show.
+func (q workloadQuery) matches(w workloadRow) bool {
+	find := strings.ToLower(q.Find)
+	return (!q.InCluster || w.Cluster == q.Cluster) && (q.Version == "" || w.Version == q.Version) && (q.Reason == "" || w.Short == q.Reason) &&
+		(find == "" || strings.Contains(strings.ToLower(w.Name), find) || strings.Contains(strings.ToLower(w.Pipeline), find))
+}
+
+// workloadRow is a workload as the last render of its pipeline left it.
+type workloadRow struct {
+	// Name is its kind, namespace and name.
+	Name, Pipeline, Cluster string
+	// State is injected or skipped; Reason is why, Short the same in a few words where it is skipped.
+	State, Reason, Short string
+	// Version of Istio's proxy that it has, with the class of its colour; Merged reports whether the cluster is to have that now.
+	Version, Class string
+	Merged         bool
+	// Codes of the rules that have found something; Rejected reports whether one of them closed a gate, Different whether its
+	// pods differ in the cluster.
+	Codes               []string
+	Rejected, Different bool
+	// Link leads to its page.
+	Link string
+}
+
+// is reports whether a filter lets the workload through.
+func (w workloadRow) is(show string) bool {
+	switch show {
+	case "":
+		return true
+	case showRisky:
+		return len(w.Codes) > 0
+	case showRejected:
+		return w.Rejected
+	case showDifferent:
+		return w.Different
+	}
+	return w.State == show
+}
+
+// workloadLink is the address of the page of a workload.
+func workloadLink(pipeline, name string) string {
+	return "/workload?" + url.Values{"pipeline": {pipeline}, "workload": {name}}.Encode()
+}
+
+// workloadsOf returns the workloads of a pipeline, and how many are not named.
+func (v *pipelineViews) workloadsOf(p row, different map[string]bool) (out []workloadRow, more int) {
+	state := v.store.Get(p.Name)
+	if p.entry.Err != nil || state.Mesh == nil {
+		return nil, 0
+	}
+	findings := map[string]status.WorkloadFinding{}
+	for _, f := range state.Mesh.Findings {
+		findings[f.Workload] = f
+	}
+	cluster, merged := clusterOf(p), !state.IsUnmerged()
+	for _, d := range state.Mesh.Decided {
+		more += d.More
+		one := workloadRow{Pipeline: p.Name, Cluster: cluster, State: showSkipped, Reason: d.Reason, Version: d.Version, Merged: merged}
+		if isInjected(d) {
+			one.State = showInjected
+		} else {
+			one.Short = shortReason(d.Action, d.Code)
+		}
+		for _, name := range d.Workloads {
+			one.Name, one.Different, one.Link = name, different[name], workloadLink(p.Name, name)
+			one.Codes, one.Rejected = findings[name].Codes, findings[name].Rejected
+			out = append(out, one)
+		}
+	}
+	return out, more
+}
+
+// workloadsData is the page with the list of workloads.
+type workloadsData struct {
+	workloadQuery
+	Workloads []workloadRow
+	// Found are those that the filters let through, of Total; First and Last are the positions on this page. More are not named.
+	Found, Total, First, Last, More int
+	// Shows are the filters with how many workloads each lets through.
+	Shows []showLink
+	Pages []sortLink
+	// Compared reports whether any cluster is compared with what is committed.
+	Compared bool
+}
+
+type showLink struct {
+	Name, Link string
+	N          int
+	Chosen     bool
+}
+
+// eventStreamPath implements livePage.
+func (workloadsData) eventStreamPath() string { return "/events" }
+
+func (h *pageHandler) workloadsPage(w http.ResponseWriter, r *http.Request) {
+	who := requestPrincipal(r)
+	data := workloadsData{workloadQuery: readWorkloadQuery(r.URL.Query()), Compared: h.clusters != nil && len(h.clusters()) > 0}
+	rows := h.views.visibleRows(who, false)
+	different := h.differences(who, rows)
+	counts, versions := map[string]int{}, map[string]int{}
+	for _, p := range rows {
+		all, more := h.views.workloadsOf(p, different[p.Name])
+		data.Total += len(all) + more
+		data.More += more
+		for _, one := range all {
+			versions[one.Version]++
+			if !data.matches(one) {
+				continue
+			}
+			for _, show := range workloadFilters {
+				if one.is(show) {
+					counts[show]++
+				}
+			}
+			counts[""]++
+			if one.is(data.Show) {
+				data.Workloads = append(data.Workloads, one)
+			}
+		}
+	}
+	delete(versions, "")
+	data.cutToPage()
+	classes := versionClasses(versions)
+	for i := range data.Workloads {
+		data.Workloads[i].Class = classes[data.Workloads[i].Version]
+	}
+	for _, show := range append([]string{""}, workloadFilters...) {
+		link := data.linkWith(func(q *workloadQuery) { q.Show = show })
+		data.Shows = append(data.Shows, showLink{Name: cmp.Or(show, "all"), Link: link, N: counts[show], Chosen: data.Show == show})
+	}
+	h.pages.writePage(w, r, "workloads", "Workloads", data)
+}
+
+// cutToPage leaves the workloads of the page that is asked for, those that need attention first.
+func (d *workloadsData) cutToPage() {
+	slices.SortStableFunc(d.Workloads, func(a, b workloadRow) int {
+		return cmp.Or(cmp.Compare(rankOfWorkload(a), rankOfWorkload(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	d.Found = len(d.Workloads)
+	paged := paginate(d.Page, d.Found, pageSize, func(page int) string { return d.linkWith(func(q *workloadQuery) { q.Page = page }) })
+	d.Page, d.First, d.Last, d.Pages = paged.page, paged.from+1, paged.to, paged.links
+	d.Workloads = d.Workloads[paged.from:paged.to]
+}
+
+func rankOfWorkload(w workloadRow) int {
+	switch {
+	case w.Rejected:
+		return 0
+	case w.Different:
+		return 1
+	case len(w.Codes) > 0:
+		return 2
+	}
+	return 3
+}
