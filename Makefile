@@ -261,7 +261,7 @@ e2e-gitea: gitea ## Open, update, merge and close pull requests at Gitea itself,
 .PHONY: e2e-page
 e2e-page: ## Work with the daemon's page in Chromium: by keyboard, narrow, in the dark, without scripts.
 	cd $(upstream)/chromium && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/chromium ./driver
-	$(go_test) -count=1 -timeout 30m -run 'TestPageByKeyboard|TestPageUpdatesItself|TestPagesInEveryWindow|TestLinksOfOtherSites' -v ./pipeline/server -args \
+	$(go_test) -count=1 -timeout 30m -run 'TestPageByKeyboard|TestPageUpdatesItself|TestPagesInEveryWindow|TestUpgradeInEveryWindow|TestLinksOfOtherSites' -v ./pipeline/server -args \
 	  -browser $(abspath $(dist))/upstream/chromium
 
 # Needs Chromium, as e2e-page. PRERIG_SCREENSHOTS=DIR keeps pictures.

@@ -83,7 +83,9 @@ func (h *actionHandler) performPageAction(w http.ResponseWriter, r *http.Request
 		return
 	}
 	if a.Asks != nil {
-		a.Question = a.Asks(h, names)
+		if label, question := a.Asks(h, names); question != "" {
+			a.Label, a.Question = label, question
+		}
 	}
 	digest := digestOf(a.Name, names)
 	if confirmed := r.PostForm.Get("confirmed"); (a.Question != "" || len(names) > 1) && confirmed != digest {

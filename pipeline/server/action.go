@@ -33,8 +33,9 @@ type action struct {
 	Name, Label string
 	// Question is asked before it is done, with the pipelines below; "" asks only where it is about several.
 	Question string
-	// Asks returns the question about some pipelines where it is not the same for all, "" where none is asked; it may be nil.
-	Asks func(h *actionHandler, pipelines []string) string
+	// Asks returns what is asked about some pipelines, with the text of the button, where that is not the same for all; "" where nothing
+	// is asked. It may be nil.
+	Asks func(h *actionHandler, pipelines []string) (label, question string)
 	// LabelFor returns the button text for a pipeline, or "" for Label; it may be nil.
 	LabelFor func(p Pipeline) string
 	// Done describes what happened, after the number of pipelines.

@@ -98,6 +98,25 @@ func (b *browser) expectNoProblems() {
 	}
 }
 
+// windows are the windows that pages are opened in.
+var windows = []struct {
+	name          string
+	width, height int
+	dark          bool
+}{{"wide", 1280, 900, false}, {"narrow", 390, 844, false}, {"narrow-dark", 390, 844, true}, {"wide-dark", 1280, 900, true}}
+
+// expectInWindow reports what is wider than the window, and controls that are too small.
+func (b *browser) expectInWindow(what string) {
+	b.t.Helper()
+	if got := b.Eval("document.documentElement.scrollWidth - innerWidth"); got != 0.0 && got != nil {
+		b.t.Errorf("%s: %v pixels stand out of the window", what, got)
+	}
+	if small := b.Eval(`[...document.querySelectorAll("button, input:not([type=hidden]), summary")].filter((e) => { const r = e.getBoundingClientRect(); return r.width && (r.width < 16 || r.height < 16) }).length`); small != 0.0 {
+		b.t.Errorf("%s: %v controls are too small", what, small)
+	}
+	b.expectNoProblems()
+}
+
 // TestPageByKeyboard signs in, suspends a pipeline, approves a removal and signs out without a mouse.
 func TestPageByKeyboard(t *testing.T) {
 	s := busyServer(t)
@@ -198,20 +217,11 @@ func TestPagesInEveryWindow(t *testing.T) {
 	b := openBrowser(t, serveAdmin(t, s, Access{}))
 	b.signIn()
 	for i, path := range allPages {
-		for name, way := range map[string]struct {
-			width, height int
-			dark          bool
-		}{"wide": {1280, 900, false}, "narrow": {390, 844, false}, "narrow-dark": {390, 844, true}, "wide-dark": {1280, 900, true}} {
+		for _, way := range windows {
 			b.Look(way.width, way.height, way.dark, true)
 			b.visit(path)
-			if got := b.Eval("document.documentElement.scrollWidth - innerWidth"); got != 0.0 && got != nil {
-				t.Errorf("%s, %s: %v pixels stand out of the window", path, name, got)
-			}
-			if small := b.Eval(`[...document.querySelectorAll("button, input:not([type=hidden]), summary")].filter((e) => { const r = e.getBoundingClientRect(); return r.width && (r.width < 16 || r.height < 16) }).length`); small != 0.0 {
-				t.Errorf("%s, %s: %v controls are too small", path, name, small)
-			}
-			b.shot(fmt.Sprintf("%02d-%s", i, name))
-			b.expectNoProblems()
+			b.expectInWindow(path + ", " + way.name)
+			b.shot(fmt.Sprintf("%02d-%s", i, way.name))
 		}
 	}
 	b.Look(1280, 900, false, false)

@@ -42,7 +42,7 @@ const (
 // errNoTargets is returned by the server of a process that reads nothing that is published.
 var errNoTargets = errors.New("this process does not read what is published")
 
-// manifestReader reads what pipelines have published, when somebody looks at it. It is safe for concurrent use.
+// manifestReader reads what pipelines have published, on request. It is safe for concurrent use.
 type manifestReader struct {
 	targets *publish.Targets // nil for none
 	turns   chan struct{}

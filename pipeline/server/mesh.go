@@ -80,6 +80,15 @@ type countedReason struct {
 // Workload is the address of the list of its workloads that a filter lets through.
 func (c *clusterData) Workload(show string) string { return c.query(workloadQuery{Show: show}).link() }
 
+// Bare is how many of its workloads have no sidecar now.
+func (c *clusterData) Bare() int {
+	n := c.Workloads
+	for _, one := range c.Versions {
+		n -= one.N
+	}
+	return max(0, n)
+}
+
 // query restricts a query to the cluster; the total has none.
 func (c *clusterData) query(q workloadQuery) workloadQuery {
 	q.Page = 1
@@ -118,8 +127,10 @@ func (v *pipelineViews) meshOf(rows []row, promotions []promotion.Promotion, dif
 	for _, c := range byName {
 		out.Clusters = append(out.Clusters, c)
 	}
+	waves := waveOrder(promotions)
 	slices.SortFunc(out.Clusters, func(a, b *clusterData) int {
-		return cmp.Or(cmp.Compare(min(1, len(b.Name)), min(1, len(a.Name))), cmp.Compare(a.Name, b.Name))
+		unnamed := cmp.Compare(min(1, len(b.Name)), min(1, len(a.Name)))
+		return cmp.Or(unnamed, cmp.Compare(waves[a.Name], waves[b.Name]), cmp.Compare(a.Name, b.Name))
 	})
 	out.Unlabelled = byName[""] != nil
 	out.Total = sumOfClusters(out.Clusters)

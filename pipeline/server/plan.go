@@ -64,16 +64,16 @@ func (h *actionHandler) planRollback(r *http.Request, names []string) (plans []p
 }
 
 // askRevert returns the question that is asked before what others have changed is undone.
-func (h *actionHandler) askRevert(names []string) string {
+func (h *actionHandler) askRevert(names []string) (label, question string) {
 	if !slices.ContainsFunc(names, func(name string) bool { return h.views.store.Get(name).IsDrifted() }) {
-		return ""
+		return "", ""
 	}
-	return "Undo what others have changed, and publish the last render again?"
+	return "Revert", "Undo what others have changed, and publish the last render again?"
 }
 
 // planRevert returns what the undoing would change.
 func (h *actionHandler) planRevert(r *http.Request, names []string) (plans []planData, err error) {
-	if h.askRevert(names) == "" {
+	if _, question := h.askRevert(names); question == "" {
 		return nil, nil
 	}
 	return planRevert(r, h.views, h.promoter, names)

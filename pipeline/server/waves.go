@@ -59,6 +59,19 @@ func railOf(p promotion.Promotion, now time.Time) rail {
 	return r
 }
 
+// waveOrder returns the positions of clusters in waves by cluster.
+func waveOrder(all []promotion.Promotion) map[string]int {
+	out := map[string]int{}
+	for _, p := range all {
+		for i, stage := range p.Stages {
+			if p.Waves && p.Label == clusterLabel && out[stage.Name] == 0 {
+				out[stage.Name] = i + 1
+			}
+		}
+	}
+	return out
+}
+
 // stageKey names the stage of a pull request from head to a branch.
 func stageKey(url, branch, head string) string { return v1alpha1.BranchKey(url, branch) + "\n" + head }
 

@@ -17,7 +17,7 @@ import (
 type workloadData struct {
 	workloadRow
 	Pipe Pipeline
-	// Rules are those that have found something, Findings what the newest run says of it.
+	// Rules are those that have found something, Findings the lines of the newest run about it.
 	Rules    []ruleData
 	Findings []string
 	Manifest *shownManifest
