@@ -78,8 +78,8 @@ const (
 	maxTicks   = 20
 )
 
-// drawTicks draws runs, which come newest first. Durations are drawn by their logarithm: a failure of a second beside a clone of minutes is
-// still visible.
+// drawTicks draws runs, which come newest first. Durations are drawn by their square root, so that a second is still visible beside
+// minutes.
 func drawTicks(runs []status.Run) tickChart {
 	runs = slices.Clone(runs[:min(len(runs), maxTicks)])
 	slices.Reverse(runs)
@@ -91,7 +91,7 @@ func drawTicks(runs []status.Run) tickChart {
 	}
 	chart := tickChart{Width: len(runs) * tickWidth}
 	for i, r := range runs {
-		share := math.Log1p(float64(r.Took.Milliseconds())) / math.Log1p(float64(longest.Milliseconds()))
+		share := math.Sqrt(float64(r.Took) / float64(longest))
 		height := tickLeast + int(share*(tickHeight-tickLeast))
 		title := fmt.Sprintf("%s, %s, %s", r.Outcome, runDuration(r), r.Finished.UTC().Format("2006-01-02 15:04:05 UTC"))
 		chart.Ticks = append(chart.Ticks, tick{X: i * tickWidth, Y: tickHeight - height, Height: height, Class: strings.ToLower(r.Outcome), Title: title})

@@ -165,6 +165,11 @@ func publishWorkloads(t *testing.T, s *Server, targets *publish.Targets) {
 	}
 }
 
+// workloadLink is the address of the page of a workload.
+func workloadLink(pipeline, name string) string {
+	return workloadRow{Pipeline: pipeline, Name: name}.Link()
+}
+
 // numbersOf returns the texts of elements of a class.
 func numbersOf(p *page, class string) (out []string) {
 	for _, n := range p.all(func(n *html.Node) bool { return strings.Fields(valueOf(n, "class") + " -")[0] == class }) {

@@ -84,8 +84,8 @@ func (h *pageHandler) pipelinePage(w http.ResponseWriter, r *http.Request) {
 	data.Buttons = buttonsOf(r, data.Pipeline, e)
 	if e.Pipeline != nil {
 		data.InFile = e.Pipeline.Spec.Suspend
-		if interval := e.Pipeline.Spec.Interval; interval != nil {
-			data.Interval = interval.Duration.String()
+		if interval := e.Pipeline.Spec.Interval; interval != nil && interval.Duration > 0 {
+			data.Interval = shortDuration(interval.Duration)
 		}
 		for _, to := range e.Pipeline.Spec.Publish {
 			data.Targets = append(data.Targets, shownTarget{Against: to.Description(), Published: publishedTo(data.Pipeline, to)})

@@ -224,6 +224,11 @@ func TestUpgradeInEveryWindow(t *testing.T) {
 			b.shot("upgrade-" + name + "-" + way.name)
 		}
 	}
+	for _, name := range []string{"mesh", "pipeline", "list"} {
+		b.Look(1280, 2200, false, true)
+		b.visit(upgradePages[name])
+		b.shot("upgrade-" + name + "-tall")
+	}
 	b.Look(1280, 900, false, false)
 	b.visit("/drift?name=shop/cart-eu")
 	b.tabTo("button[value=retry]")

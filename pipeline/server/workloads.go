@@ -98,8 +98,13 @@ type workloadRow struct {
 	// pods differ in the cluster.
 	Codes               []string
 	Rejected, Different bool
-	// Link leads to its page.
-	Link string
+
+	order string // by which workloads are sorted: the name without the kind comes first
+}
+
+// Link is the address of the page of the workload.
+func (w workloadRow) Link() string {
+	return "/workload?" + url.Values{"pipeline": {w.Pipeline}, "workload": {w.Name}}.Encode()
 }
 
 // is reports whether a filter lets the workload through.
@@ -115,11 +120,6 @@ func (w workloadRow) is(show string) bool {
 		return w.Different
 	}
 	return w.State == show
-}
-
-// workloadLink is the address of the page of a workload.
-func workloadLink(pipeline, name string) string {
-	return "/workload?" + url.Values{"pipeline": {pipeline}, "workload": {name}}.Encode()
 }
 
 // workloadsOf returns the workloads of a pipeline, and how many are not named.
@@ -142,7 +142,8 @@ func (v *pipelineViews) workloadsOf(p row, different map[string]bool) (out []wor
 			one.Short = shortReason(d.Action, d.Code)
 		}
 		for _, name := range d.Workloads {
-			one.Name, one.Different, one.Link = name, different[name], workloadLink(p.Name, name)
+			kind, short, _ := strings.Cut(name, " ")
+			one.Name, one.Different, one.order = name, different[name], short+" "+kind
 			one.Codes, one.Rejected = findings[name].Codes, findings[name].Rejected
 			out = append(out, one)
 		}
@@ -214,7 +215,7 @@ func (h *pageHandler) workloadsPage(w http.ResponseWriter, r *http.Request) {
 // cutToPage leaves the workloads of the page that is asked for, those that need attention first.
 func (d *workloadsData) cutToPage() {
 	slices.SortStableFunc(d.Workloads, func(a, b workloadRow) int {
-		return cmp.Or(cmp.Compare(rankOfWorkload(a), rankOfWorkload(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cluster, b.Cluster))
+		return cmp.Or(cmp.Compare(rankOfWorkload(a), rankOfWorkload(b)), cmp.Compare(a.order, b.order), cmp.Compare(a.Cluster, b.Cluster))
 	})
 	d.Found = len(d.Workloads)
 	paged := paginate(d.Page, d.Found, pageSize, func(page int) string { return d.linkWith(func(q *workloadQuery) { q.Page = page }) })
