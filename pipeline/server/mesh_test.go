@@ -377,3 +377,43 @@ func TestErrorsOfSeveralFilesAreFolded(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyPagesNameTheNextStep opens the pages of a daemon without pipelines, and of one that has not run yet.
+func TestEmptyPagesNameTheNextStep(t *testing.T) {
+	none := newVisitor(t, serveAdmin(t, with(t, nil), Access{Insecure: true}))
+	fresh := newVisitor(t, serveAdmin(t, with(t, map[string]string{"web.yaml": fmt.Sprintf(object, "web", "config", "")}), Access{Insecure: true}))
+	for _, one := range []struct {
+		v          *visitor
+		path, want string
+	}{
+		{none, "/", "<code>prerig init</code>"}, {none, "/mesh", "after the first run"}, {none, "/workloads", "after the first run"},
+		{none, "/pull-requests", "Set <code>spec.publish[].git.pullRequest</code>"}, {none, "/mesh", "prerig reconcile"},
+		{fresh, "/", "team/web"}, {fresh, "/mesh", `<a href="/">Pipelines</a>`}, {fresh, "/workloads?show=different", "after the first run"},
+		{fresh, "/pipeline?name=team/web", "prerig reconcile team/web"}, {fresh, "/pipeline?name=team/web", "set <code>spec.publish</code>"},
+		{fresh, "/drift?name=team/web", "as it was rendered"},
+	} {
+		p := one.v.visit(one.path)
+		checkPage(t, one.path, p)
+		if p.code != http.StatusOK || !strings.Contains(p.text, one.want) {
+			t.Errorf("%s lacks %q: %d\n%s", one.path, one.want, p.code, p.text)
+		}
+	}
+}
+
+// TestManifestsAreReadByFewAtATime: who comes later gets an answer, and no error page.
+func TestManifestsAreReadByFewAtATime(t *testing.T) {
+	m := newManifestReader(publish.NewTargets(nil, nil, nil, tree.Limits{}, nil))
+	for range manifestTurns {
+		if _, _, err := m.takeTurn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := m.takeTurn(ctx); err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("one more: %v", err)
+	}
+	if _, _, err := newManifestReader(nil).takeTurn(t.Context()); err == nil {
+		t.Error("it reads without targets")
+	}
+}
