@@ -84,6 +84,18 @@ func TestWhatAMergeWaitsFor(t *testing.T) {
 		if v.Merge != (tc.want == "") || !strings.Contains(v.Message, tc.want) {
 			t.Errorf("%s: merged %v, %q; want %q", name, v.Merge, v.Message, tc.want)
 		}
+		// A message that names a time left has its end beside it, and no other has.
+		until := time.Time{}
+		if _, left, ok := strings.Cut(v.Message, "another "); ok {
+			length, err := time.ParseDuration(strings.Fields(left)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			until = now.Add(length)
+		}
+		if !v.Until.Equal(until) {
+			t.Errorf("%s: %q until %s, not %s", name, v.Message, v.Until, until)
+		}
 	}
 }
 

@@ -339,7 +339,7 @@ func TestContrast(t *testing.T) {
 	}
 	for i, scheme := range []string{"light", "dark"} {
 		colours := map[string]string{}
-		for _, c := range regexp.MustCompile(`--([a-z-]+): (#[0-9a-f]{6})`).FindAllStringSubmatch(blocks[i][1], -1) {
+		for _, c := range regexp.MustCompile(`--([a-z0-9-]+): (#[0-9a-f]{6})`).FindAllStringSubmatch(blocks[i][1], -1) {
 			colours[c[1]] = c[2]
 		}
 		check := func(of, on string, want float64) {
@@ -354,7 +354,9 @@ func TestContrast(t *testing.T) {
 			for _, text := range []string{"text", "minor", "link", "good", "bad", "warn", "idle"} {
 				check(text, back, 4.5)
 			}
-			check("edge", back, 3)
+			for _, drawn := range []string{"edge", "v0", "v1", "v2", "v3", "v4", "v5", "half"} {
+				check(drawn, back, 3)
+			}
 		}
 		for _, back := range []string{"add", "del", "inject", "inject-del"} {
 			check("text", back, 4.5)

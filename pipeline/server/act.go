@@ -58,7 +58,7 @@ type actionHandler struct {
 func (h *actionHandler) performPageAction(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		h.pages.writeFailurePage(w, r, http.StatusBadRequest, "The form is too large, or is none.")
+		h.pages.writeFailurePage(w, r, http.StatusBadRequest, "The form is too large or malformed.")
 		return
 	}
 	wanted := r.PostForm.Get("action")

@@ -94,7 +94,7 @@ func (v *pipelineViews) checkRole(who access.Principal, needed access.Role, name
 
 // heldMessage replaces a message that reveals how many pipelines of others were deleted, or which file of theirs
 // cannot be read.
-const heldMessage = "It waits until who runs the daemon has looked at it."
+const heldMessage = "Waiting for the operator of the daemon to confirm it."
 
 // catalogView returns where the pipelines are from and what became of deleted ones, as far as the user may see
 // them. Where they are from, and how that changes, reveals information about all pipelines.
@@ -107,7 +107,7 @@ func (h *catalogHandler) catalogView(who access.Principal) Catalog {
 	if !all {
 		c.Status = catalog.Status{}
 		if !h.views.catalog.IsReadable(func(namespace string) bool { return who.May(access.Read, namespace) }) {
-			c.Error = "Who runs the daemon sees why."
+			c.Error = "The operator of the daemon sees the reason."
 		}
 		for _, e := range h.views.visibleEntries(who) {
 			if e.Err == nil {
