@@ -36,9 +36,14 @@ func (c Contents) Read(name string) ([]byte, error) {
 	return c.read(name)
 }
 
-// Contents returns the files that a pipeline has published to an entry, at a revision of its status. Files of others beside them are
-// left out. A commit that is in the mirror is read without asking the server.
-func (t *Targets) Contents(ctx context.Context, p *v1alpha1.RenderPipeline, to v1alpha1.Publish, revision string) (Contents, error) {
+// Contents returns the files that a pipeline has published to an entry, at a revision of its status. Files of others
+// beside them are left out. A commit that is in the mirror is read without asking the server.
+func (t *Targets) Contents(
+	ctx context.Context,
+	p *v1alpha1.RenderPipeline,
+	to v1alpha1.Publish,
+	revision string,
+) (Contents, error) {
 	opened, err := t.Open(ctx, p.Metadata.Namespace, to)
 	if err != nil {
 		return Contents{}, err
@@ -60,8 +65,14 @@ func (t *Targets) Contents(ctx context.Context, p *v1alpha1.RenderPipeline, to v
 	return branch.contents(ctx, p.Key(), hashOf(revision), t.limits)
 }
 
-// contents reads the record of a pipeline in a commit. A mirror may have dropped a part of an old commit; then it is fetched again.
-func (b *Branch) contents(ctx context.Context, pipeline string, commit git.Hash, limits tree.Limits) (Contents, error) {
+// contents reads the record of a pipeline in a commit. A mirror may have dropped a part of an old commit; then it is
+// fetched again.
+func (b *Branch) contents(
+	ctx context.Context,
+	pipeline string,
+	commit git.Hash,
+	limits tree.Limits,
+) (Contents, error) {
 	known, err := b.Mirror.Commit(commit)
 	if err == nil {
 		var found Contents

@@ -14,7 +14,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// TestContentsAreThoseOfOnePipeline reads what two pipelines have published to a branch: each has its own files, at each commit.
+// TestContentsAreThoseOfOnePipeline reads what two pipelines have published to a branch: each has its own files, at
+// each commit.
 func TestContentsAreThoseOfOnePipeline(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
 	targets := newTargets(repositories{store: git.NewStore(t.TempDir(), git.DefaultLimits())})
@@ -27,7 +28,13 @@ func TestContentsAreThoseOfOnePipeline(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := place{t: t, Interface: target}
-		revisions[name+content] = p.publish(publish.Change{Pipeline: "shop/" + name, Files: map[string][]byte{"a.yaml": []byte(content)}, Tool: "test"}).Revision
+		revisions[name+content] = p.publish(
+			publish.Change{
+				Pipeline: "shop/" + name,
+				Files:    map[string][]byte{"a.yaml": []byte(content)},
+				Tool:     "test",
+			},
+		).Revision
 	}
 	publishAs("web", "one")
 	publishAs("cart", "secret")

@@ -78,8 +78,8 @@ const (
 	maxTicks   = 20
 )
 
-// drawTicks draws runs, which come newest first. Durations are drawn by their square root, so that a second is still visible beside
-// minutes.
+// drawTicks draws runs, which come newest first. Durations are drawn by their square root, so that a second is still
+// visible beside minutes.
 func drawTicks(runs []status.Run) tickChart {
 	runs = slices.Clone(runs[:min(len(runs), maxTicks)])
 	slices.Reverse(runs)
@@ -93,11 +93,26 @@ func drawTicks(runs []status.Run) tickChart {
 	for i, r := range runs {
 		share := math.Sqrt(float64(r.Took) / float64(longest))
 		height := tickLeast + int(share*(tickHeight-tickLeast))
-		title := fmt.Sprintf("%s, %s, %s", r.Outcome, runDuration(r), r.Finished.UTC().Format("2006-01-02 15:04:05 UTC"))
-		chart.Ticks = append(chart.Ticks, tick{X: i * tickWidth, Y: tickHeight - height, Height: height, Class: strings.ToLower(r.Outcome), Title: title})
+		title := fmt.Sprintf(
+			"%s, %s, %s",
+			r.Outcome,
+			runDuration(r),
+			r.Finished.UTC().Format("2006-01-02 15:04:05 UTC"),
+		)
+		chart.Ticks = append(
+			chart.Ticks,
+			tick{
+				X:      i * tickWidth,
+				Y:      tickHeight - height,
+				Height: height,
+				Class:  strings.ToLower(r.Outcome),
+				Title:  title,
+			},
+		)
 	}
 	var counts []string
-	for _, outcome := range []string{status.Published, status.Unchanged, status.Refused, status.Failed, status.Drifted} {
+	all := []string{status.Published, status.Unchanged, status.Refused, status.Failed, status.Drifted}
+	for _, outcome := range all {
 		if n := outcomes[outcome]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, strings.ToLower(outcome)))
 		}
@@ -157,7 +172,13 @@ func drawDelays(rows []row, now time.Time) delayChart {
 		slices.Sort(one)
 		top = max(top, percentile(one, 95))
 	}
-	chart.Median, chart.Most, chart.Top = shortDuration(percentile(all, 50)), shortDuration(percentile(all, 95)), shortDuration(top)
+	chart.Median, chart.Most, chart.Top = shortDuration(
+		percentile(all, 50),
+	), shortDuration(
+		percentile(all, 95),
+	), shortDuration(
+		top,
+	)
 	for i, one := range hours {
 		if len(one) == 0 {
 			continue
@@ -166,10 +187,21 @@ func drawDelays(rows []row, now time.Time) delayChart {
 		hour := delayHour{X: i * delayWidth, Median: delayBar(half, top), Most: delayBar(most, top)}
 		hour.MedianY, hour.MostY = delayHeight-hour.Median, delayHeight-hour.Most
 		from := now.Add(-time.Duration(delayHours-i) * time.Hour).UTC().Format("15:04 UTC")
-		hour.Title = fmt.Sprintf("hour from %s: %s, half within %s, 95 %% within %s", from, status.Count(len(one), "commit"), shortDuration(half), shortDuration(most))
+		hour.Title = fmt.Sprintf(
+			"hour from %s: %s, half within %s, 95 %% within %s",
+			from,
+			status.Count(len(one), "commit"),
+			shortDuration(half),
+			shortDuration(most),
+		)
 		chart.Hours = append(chart.Hours, hour)
 	}
-	chart.Label = fmt.Sprintf("%s in 24 hours, half within %s, 95 %% within %s", status.Count(chart.N, "commit"), chart.Median, chart.Most)
+	chart.Label = fmt.Sprintf(
+		"%s in 24 hours, half within %s, 95 %% within %s",
+		status.Count(chart.N, "commit"),
+		chart.Median,
+		chart.Most,
+	)
 	return chart
 }
 

@@ -46,7 +46,12 @@ func (h *pageHandler) driftPage(w http.ResponseWriter, r *http.Request) {
 }
 
 // planRevert returns what others have changed of pipelines, the other way round.
-func planRevert(r *http.Request, views *pipelineViews, promoter *promotion.Promoter, names []string) (plans []planData, err error) {
+func planRevert(
+	r *http.Request,
+	views *pipelineViews,
+	promoter *promotion.Promoter,
+	names []string,
+) (plans []planData, err error) {
 	if promoter == nil || promoter.Targets == nil {
 		return nil, errNoPromoter
 	}

@@ -61,7 +61,11 @@ func graphOf(p row, rows []row) (g graphData) {
 	}
 	for _, ref := range spec.Policies {
 		key := policyKey(p.entry.Pipeline, ref)
-		node := graphNode{Kind: "policy", Name: cmp.Or(ref.BuiltIn, ref.File, ref.Name, ref.Path), Link: "/?" + url.Values{"policy": {key}}.Encode()}
+		node := graphNode{
+			Kind: "policy",
+			Name: cmp.Or(ref.BuiltIn, ref.File, ref.Name, ref.Path),
+			Link: "/?" + url.Values{"policy": {key}}.Encode(),
+		}
 		if ref.BuiltIn != "" {
 			node.Detail = "built in"
 		}

@@ -28,8 +28,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Bounds of what is read to show a manifest: how many at the same time and for how long, bytes of a file and of all that are searched,
-// and the lines that are shown.
+// Bounds of what is read to show a manifest: how many at the same time and for how long, bytes of a file and of all
+// that are searched, and the lines that are shown.
 const (
 	manifestTurns    = 2
 	manifestTimeout  = 20 * time.Second
@@ -81,7 +81,12 @@ func (m *manifestReader) takeTurn(ctx context.Context) (bounded context.Context,
 }
 
 // workload returns the manifest of a workload, nil where nothing that is published has it.
-func (m *manifestReader) workload(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State, name string) (*shownManifest, error) {
+func (m *manifestReader) workload(
+	ctx context.Context,
+	p *v1alpha1.RenderPipeline,
+	state *status.State,
+	name string,
+) (*shownManifest, error) {
 	ctx, done, err := m.takeTurn(ctx)
 	if err != nil {
 		return nil, err
@@ -108,7 +113,12 @@ func (m *manifestReader) workload(ctx context.Context, p *v1alpha1.RenderPipelin
 }
 
 // file returns a file that a pipeline has published to a target.
-func (m *manifestReader) file(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State, target, name string) (*shownManifest, error) {
+func (m *manifestReader) file(
+	ctx context.Context,
+	p *v1alpha1.RenderPipeline,
+	state *status.State,
+	target, name string,
+) (*shownManifest, error) {
 	ctx, done, err := m.takeTurn(ctx)
 	if err != nil {
 		return nil, err
@@ -132,10 +142,14 @@ func (m *manifestReader) file(ctx context.Context, p *v1alpha1.RenderPipeline, s
 	return nil, publish.ErrNoFile
 }
 
-// findWorkload returns the document of a workload and its file; nil for none. Files that are named after it come first.
+// findWorkload returns the document of a workload and its file; nil for none. Files that are named after it come
+// first.
 func findWorkload(contents publish.Contents, name string) (file string, document []byte, err error) {
 	_, short, _ := strings.Cut(name, " ")
-	names := slices.DeleteFunc(slices.Clone(contents.Names), func(file string) bool { return !manifest.IsFileName(file) })
+	names := slices.DeleteFunc(
+		slices.Clone(contents.Names),
+		func(file string) bool { return !manifest.IsFileName(file) },
+	)
 	likely := func(file string) int {
 		if strings.Contains(path.Base(file), path.Base(short)) {
 			return 0
@@ -169,8 +183,18 @@ func findWorkload(contents publish.Contents, name string) (file string, document
 }
 
 // show prepares a manifest for people. Values of Secrets are hidden: who may look need not be who may read Secrets.
-func (m *manifestReader) show(ctx context.Context, file string, published *v1alpha1.Published, text []byte) *shownManifest {
-	out := &shownManifest{File: foreign.Visible(file), Target: published.Target, Revision: published.Revision, Proposed: published.PullRequest != nil}
+func (m *manifestReader) show(
+	ctx context.Context,
+	file string,
+	published *v1alpha1.Published,
+	text []byte,
+) *shownManifest {
+	out := &shownManifest{
+		File:     foreign.Visible(file),
+		Target:   published.Target,
+		Revision: published.Revision,
+		Proposed: published.PullRequest != nil,
+	}
 	if len(text) > maxManifest {
 		out.LinesLeftOut = bytes.Count(text, []byte("\n"))
 		return out
@@ -189,7 +213,12 @@ func (m *manifestReader) show(ctx context.Context, file string, published *v1alp
 			out.LinesLeftOut++
 			continue
 		}
-		one := lineData{Kind: "same", New: strconv.Itoa(n), Text: foreign.Visible(strings.TrimSuffix(line, "\n")), Injected: injected[n]}
+		one := lineData{
+			Kind:     "same",
+			New:      strconv.Itoa(n),
+			Text:     foreign.Visible(strings.TrimSuffix(line, "\n")),
+			Injected: injected[n],
+		}
 		if one.Injected {
 			out.Injected++
 		}
@@ -201,11 +230,13 @@ func (m *manifestReader) show(ctx context.Context, file string, published *v1alp
 // listedFile is a file that a pipeline has published.
 type listedFile struct{ Path, Target string }
 
-// filesOfTargets returns the manifests that a pipeline has published, as far as its state names them, and how many more there are.
+// filesOfTargets returns the manifests that a pipeline has published, as far as its state names them, and how many
+// more there are.
 func filesOfTargets(p *v1alpha1.RenderPipeline, state *status.State) (out []listedFile, more int) {
 	for _, to := range p.Spec.Publish {
 		for _, one := range state.Seen.Targets[to.Target()] {
-			if one.Op != tree.OpRead || !manifest.IsFileName(one.Path) || strings.HasPrefix(one.Path, publish.MetaDir+"/") {
+			if one.Op != tree.OpRead || !manifest.IsFileName(one.Path) ||
+				strings.HasPrefix(one.Path, publish.MetaDir+"/") {
 				continue
 			}
 			if len(out) == maxListedFiles {
@@ -234,9 +265,20 @@ func (h *pageHandler) filePage(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("path")
 	if e.Err == nil {
 		var err error
-		data.Manifest, err = h.manifests.file(r.Context(), e.Pipeline, h.views.store.Get(e.Key), r.URL.Query().Get("target"), name)
+		data.Manifest, err = h.manifests.file(
+			r.Context(),
+			e.Pipeline,
+			h.views.store.Get(e.Key),
+			r.URL.Query().Get("target"),
+			name,
+		)
 		if errors.Is(err, publish.ErrNoFile) {
-			h.pages.writeFailurePage(w, r, http.StatusNotFound, "There is no file "+foreign.Quote(name)+" of "+e.Key+".")
+			h.pages.writeFailurePage(
+				w,
+				r,
+				http.StatusNotFound,
+				"There is no file "+foreign.Quote(name)+" of "+e.Key+".",
+			)
 			return
 		}
 		data.Problem = h.problemOf(err)
@@ -267,7 +309,12 @@ func (h *pageHandler) requestedWorkload(w http.ResponseWriter, r *http.Request) 
 	all, _ := h.views.workloadsOf(p, h.differences(requestPrincipal(r), []row{p})[e.Key])
 	i := slices.IndexFunc(all, func(one workloadRow) bool { return one.Name == name })
 	if i < 0 {
-		h.pages.writeFailurePage(w, r, http.StatusNotFound, "There is no workload "+foreign.Quote(name)+" of "+e.Key+".")
+		h.pages.writeFailurePage(
+			w,
+			r,
+			http.StatusNotFound,
+			"There is no workload "+foreign.Quote(name)+" of "+e.Key+".",
+		)
 		return e, workloadRow{}, false
 	}
 	return e, all[i], true

@@ -23,9 +23,11 @@ type meshData struct {
 	Clusters []*clusterData
 	// Total is of all clusters.
 	Total *clusterData
-	// Unlabelled reports whether pipelines do not name their cluster, Compared whether a cluster is compared with what is committed.
+	// Unlabelled reports whether pipelines do not name their cluster, Compared whether a cluster is compared with
+	// what is committed.
 	Unlabelled, Compared bool
-	// Foreign counts pods that are not from Git, by the name of the compared cluster; nil for those who may not see all pipelines.
+	// Foreign counts pods that are not from Git, by the name of the compared cluster; nil for those who may not see
+	// all pipelines.
 	Foreign []countedReason
 	// More is how many clusters are left out.
 	More int
@@ -37,7 +39,8 @@ type clusterData struct {
 	Name      string
 	Pipelines int
 	Workloads int
-	// Injected, Skipped, Risky, Rejected and Different count workloads: the last are those whose pods differ in the cluster.
+	// Injected, Skipped, Risky, Rejected and Different count workloads: the last are those whose pods differ in the
+	// cluster.
 	Injected, Skipped, Risky, Rejected, Different int
 	// Versions of Istio that the workloads are to have now, the newest first; Bar draws them.
 	Versions []versionPart
@@ -99,7 +102,11 @@ func (c *clusterData) query(q workloadQuery) workloadQuery {
 }
 
 // meshOf adds up what the last renders decided.
-func (v *pipelineViews) meshOf(rows []row, promotions []promotion.Promotion, different map[string]map[string]bool) meshData {
+func (v *pipelineViews) meshOf(
+	rows []row,
+	promotions []promotion.Promotion,
+	different map[string]map[string]bool,
+) meshData {
 	out := meshData{}
 	byName := map[string]*clusterData{}
 	stages := stagesByHead(promotions)
@@ -144,7 +151,8 @@ func (v *pipelineViews) meshOf(rows []row, promotions []promotion.Promotion, dif
 func newCluster(name string) *clusterData {
 	link := listQuery{Group: "cluster", In: name, Inside: true, Sort: sortState}
 	return &clusterData{
-		Name: name, versions: map[string]int{}, reasons: map[string]int{}, next: map[string]*nextVersion{}, Link: link.linkWith(func(*listQuery) {}),
+		Name: name, Link: link.linkWith(func(*listQuery) {}),
+		versions: map[string]int{}, reasons: map[string]int{}, next: map[string]*nextVersion{},
 	}
 }
 
@@ -197,7 +205,10 @@ func sumOfClusters(all []*clusterData) *clusterData {
 func (c *clusterData) finish(classes map[string]string) {
 	for _, version := range slices.SortedFunc(maps.Keys(c.versions), newestFirst) {
 		link := c.query(workloadQuery{Version: version}).link()
-		c.Versions = append(c.Versions, versionPart{Version: version, N: c.versions[version], Class: classes[version], Link: link})
+		c.Versions = append(
+			c.Versions,
+			versionPart{Version: version, N: c.versions[version], Class: classes[version], Link: link},
+		)
 	}
 	c.Bar = drawBar(c.Versions, c.Workloads)
 	for _, key := range slices.Sorted(maps.Keys(c.next)) {
@@ -273,10 +284,18 @@ func versionClasses(versions map[string]int) map[string]string {
 
 // reasonTexts are the reasons of decisions for headings; the reason of a workload names what decided.
 var reasonTexts = map[decide.Code]string{
-	decide.CodeNamespaceLabel: "namespace label", decide.CodePodLabel: "pod label", decide.CodeNoLabel: "no injection label",
-	decide.CodeSelector: "no webhook matches", decide.CodeOtherRevision: "another revision", decide.CodeNamespaceUnknownSkip: "namespace unknown",
-	decide.CodeNamespaceNotAsked: "no namespace", decide.CodeHostNetwork: "host network", decide.CodeIgnoredNamespace: "system namespace",
-	decide.CodePodRefuses: "opted out", decide.CodeNeverSelector: "neverInjectSelector", decide.CodePolicyDisabled: "policy disabled",
+	decide.CodeNamespaceLabel:       "namespace label",
+	decide.CodePodLabel:             "pod label",
+	decide.CodeNoLabel:              "no injection label",
+	decide.CodeSelector:             "no webhook matches",
+	decide.CodeOtherRevision:        "another revision",
+	decide.CodeNamespaceUnknownSkip: "namespace unknown",
+	decide.CodeNamespaceNotAsked:    "no namespace",
+	decide.CodeHostNetwork:          "host network",
+	decide.CodeIgnoredNamespace:     "system namespace",
+	decide.CodePodRefuses:           "opted out",
+	decide.CodeNeverSelector:        "neverInjectSelector",
+	decide.CodePolicyDisabled:       "policy disabled",
 }
 
 // shortReason is the reason of a decision in a few words.

@@ -38,8 +38,8 @@ spec:
       merge: WhenGreen, mergeWhen: {statuses: [argocd/health]}, waves: {order: [eu, us, ap], greenFor: 10m, statuses: [argocd/health]}}}
 `
 
-// upgradeServer has twelve pipelines in three clusters, in the middle of an upgrade in waves: eu is merged and verified, us and ap wait. One
-// has drifted, one is refused by a gate, and one fails.
+// upgradeServer has twelve pipelines in three clusters, in the middle of an upgrade in waves: eu is merged and
+// verified, us and ap wait. One has drifted, one is refused by a gate, and one fails.
 func upgradeServer(t *testing.T) *Server {
 	t.Helper()
 	repository := gittest.New(t).Repository(t, "rendered")
@@ -52,9 +52,21 @@ func upgradeServer(t *testing.T) *Server {
 	}
 	s := with(t, map[string]string{"all.yaml": text.String()})
 	lock := func(context.Context, string) (func(), error) { return func() {}, nil }
-	targets := publish.NewTargets(mirrors{git.NewStore(t.TempDir(), git.DefaultLimits())}, nil, lock, tree.Limits{}, nil)
+	targets := publish.NewTargets(
+		mirrors{git.NewStore(t.TempDir(), git.DefaultLimits())},
+		nil,
+		lock,
+		tree.Limits{},
+		nil,
+	)
 	targets.Hosts = publish.NewHosts(botSecret{}, nil)
-	s.Promoter = &promotion.Promoter{Catalog: s.Catalog, Store: s.Store, Queue: s.Queue, Targets: targets, Log: slog.New(slog.DiscardHandler)}
+	s.Promoter = &promotion.Promoter{
+		Catalog: s.Catalog,
+		Store:   s.Store,
+		Queue:   s.Queue,
+		Targets: targets,
+		Log:     slog.New(slog.DiscardHandler),
+	}
 	for _, e := range s.Catalog.All() {
 		if e.Err != nil {
 			t.Fatal(e.Err)
@@ -67,7 +79,15 @@ func upgradeServer(t *testing.T) *Server {
 	repository.Commit("Scale up by hand", map[string]string{"eu/cart/cart.yaml": changed})
 	saveWaves(t, s, repository.URL)
 	s.Clusters = func() []VerifiedCluster {
-		pods := []verify.Pod{{Namespace: "shop", Name: "web-1", Workload: "Deployment shop/web", State: verify.Changed, File: "eu/web/web.yaml"}}
+		pods := []verify.Pod{
+			{
+				Namespace: "shop",
+				Name:      "web-1",
+				Workload:  "Deployment shop/web",
+				State:     verify.Changed,
+				File:      "eu/web/web.yaml",
+			},
+		}
 		report := &verify.Report{Pods: pods, Counts: map[verify.State]int{verify.Changed: 1, verify.Foreign: 2}}
 		return []VerifiedCluster{{Name: "eu", URL: repository.URL, Branch: "rendered", Report: report}}
 	}
@@ -96,16 +116,40 @@ func saveUpgraded(t *testing.T, s *Server, p *v1alpha1.RenderPipeline, targets *
 		t.Fatal(err)
 	}
 	content := strings.ReplaceAll(injectedDeployment(t, app), "proxyv2:1.31.1", "proxyv2:1.32.0")
-	receipt, err := target.Publish(t.Context(), publish.Change{Pipeline: p.Key(), Tool: "test", Files: map[string][]byte{app + ".yaml": []byte(content)}})
+	receipt, err := target.Publish(
+		t.Context(),
+		publish.Change{Pipeline: p.Key(), Tool: "test", Files: map[string][]byte{app + ".yaml": []byte(content)}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	state := &status.State{Mesh: &status.Mesh{Decided: []status.Decided{
-		{Action: "injected", Code: "webhook", Reason: "namespace label istio-injection=enabled", Version: "1.32.0", Workloads: []string{"Deployment shop/" + app, "StatefulSet shop/" + app + "-db"}},
-		{Action: "skipped", Code: "host-network", Reason: "the pod is on the host's network", Workloads: []string{"DaemonSet shop/" + app + "-node"}},
-		{Action: "skipped", Code: "pod-refuses", Reason: "pod label sidecar.istio.io/inject=false", Workloads: []string{"Job shop/" + app + "-migrate"}},
+		{
+			Action:    "injected",
+			Code:      "webhook",
+			Reason:    "namespace label istio-injection=enabled",
+			Version:   "1.32.0",
+			Workloads: []string{"Deployment shop/" + app, "StatefulSet shop/" + app + "-db"},
+		},
+		{
+			Action:    "skipped",
+			Code:      "host-network",
+			Reason:    "the pod is on the host's network",
+			Workloads: []string{"DaemonSet shop/" + app + "-node"},
+		},
+		{
+			Action:    "skipped",
+			Code:      "pod-refuses",
+			Reason:    "pod label sidecar.istio.io/inject=false",
+			Workloads: []string{"Job shop/" + app + "-migrate"},
+		},
 	}}}
-	published := v1alpha1.Published{Target: to.Target(), Revision: receipt.Revision, SourceRevision: "main@sha1:" + strings.Repeat("c0ffee", 6) + "c0ff", Istio: "1.32"}
+	published := v1alpha1.Published{
+		Target:         to.Target(),
+		Revision:       receipt.Revision,
+		SourceRevision: "main@sha1:" + strings.Repeat("c0ffee", 6) + "c0ff",
+		Istio:          "1.32",
+	}
 	if cluster != "eu" {
 		state.Mesh.Merged = map[string]int{"1.31.4": 2}
 		published.IstioBefore = "1.31"
@@ -115,14 +159,43 @@ func saveUpgraded(t *testing.T, s *Server, p *v1alpha1.RenderPipeline, targets *
 		}
 	}
 	addRuns(state, published, now, len(app))
-	state.Status.Published, state.Seen.Targets = []v1alpha1.Published{published}, map[string]tree.Record{to.Target(): receipt.Record}
+	state.Status.Published, state.Seen.Targets = []v1alpha1.Published{
+		published,
+	}, map[string]tree.Record{
+		to.Target(): receipt.Record,
+	}
 	switch p.Metadata.Name {
 	case "cart-eu":
-		state.Ready(now, false, v1alpha1.ReasonDrifted, "on the branch rendered, eu/cart/cart.yaml was changed; its newest commit is ac9b2e7 by Pat <pat@example.com>: Scale up by hand", true)
+		state.Ready(
+			now,
+			false,
+			v1alpha1.ReasonDrifted,
+			"on the branch rendered, eu/cart/cart.yaml was changed; its newest commit is ac9b2e7 by Pat <pat@example.com>: Scale up by hand",
+			true,
+		)
 	case "ledger-ap":
-		state.Mesh.Findings = []status.WorkloadFinding{{Workload: "Deployment shop/ledger", Codes: []string{"PR201", "schema-required"}, Rejected: true}}
-		state.Add(status.Run{Run: v1alpha1.Run{ID: "refused", Outcome: status.Refused, Message: "gate severity: Deployment shop/ledger spec.selector: required", Finished: metav1.NewTime(now)}, Took: time.Second}, 20)
-		state.Ready(now, false, v1alpha1.ReasonGateClosed, "gate severity: Deployment shop/ledger spec.selector: required", true)
+		state.Mesh.Findings = []status.WorkloadFinding{
+			{Workload: "Deployment shop/ledger", Codes: []string{"PR201", "schema-required"}, Rejected: true},
+		}
+		state.Add(
+			status.Run{
+				Run: v1alpha1.Run{
+					ID:       "refused",
+					Outcome:  status.Refused,
+					Message:  "gate severity: Deployment shop/ledger spec.selector: required",
+					Finished: metav1.NewTime(now),
+				},
+				Took: time.Second,
+			},
+			20,
+		)
+		state.Ready(
+			now,
+			false,
+			v1alpha1.ReasonGateClosed,
+			"gate severity: Deployment shop/ledger spec.selector: required",
+			true,
+		)
 	case "web-us":
 		state.Mesh.Findings = []status.WorkloadFinding{{Workload: "StatefulSet shop/web-db", Codes: []string{"PR101"}}}
 	}
@@ -137,7 +210,10 @@ func addRuns(state *status.State, published v1alpha1.Published, now time.Time, s
 		age := time.Duration(19-i) * 67 * time.Minute
 		took := time.Duration(200+(i*i*seed*37)%2600) * time.Millisecond
 		run := status.Run{Run: v1alpha1.Run{
-			ID: fmt.Sprintf("run%d", i), Revision: published.SourceRevision, Author: "Ada Example", Subject: "Raise Istio to 1.32.0", Outcome: status.Published,
+			ID: fmt.Sprintf(
+				"run%d",
+				i,
+			), Revision: published.SourceRevision, Author: "Ada Example", Subject: "Raise Istio to 1.32.0", Outcome: status.Published,
 			Message: "4 objects; 0 files added, 1 changed, 0 removed", Finished: metav1.NewTime(now.Add(-age)),
 		}, Reason: "push to main", Took: took, Passed: took + time.Duration(seed*90)*time.Millisecond, Published: []v1alpha1.Published{published}}
 		switch {
@@ -159,16 +235,28 @@ func saveWaves(t *testing.T, s *Server, url string) {
 		to := e.Pipeline.Spec.Publish[0].Git
 		cluster := e.Pipeline.Metadata.Labels["cluster"]
 		head := to.PullRequest.HeadOf(to, cluster)
-		err := s.Store.ChangeGroup(t.Context(), v1alpha1.BranchKey(url, to.Branch)+"\n"+head, func(g *status.Group) bool {
-			g.Head, g.State, g.Since = head, promotion.StageWaiting, now.Add(-20*time.Minute)
-			g.Say(status.Plain("waits for eu: is green, and has to be for another 6m0s"))
-			if cluster == "eu" {
-				g.State, g.Since, g.Until = promotion.StageVerifying, now.Add(-4*time.Minute), now.Add(6*time.Minute)
-				g.Landed = &status.Landed{Number: 40, URL: "https://git.example.com/shop/rendered/pulls/40", At: now.Add(-4 * time.Minute)}
-				g.Say(status.Plain("is green, and has to be for another 6m0s"))
-			}
-			return true
-		})
+		err := s.Store.ChangeGroup(
+			t.Context(),
+			v1alpha1.BranchKey(url, to.Branch)+"\n"+head,
+			func(g *status.Group) bool {
+				g.Head, g.State, g.Since = head, promotion.StageWaiting, now.Add(-20*time.Minute)
+				g.Say(status.Plain("waits for eu: is green, and has to be for another 6m0s"))
+				if cluster == "eu" {
+					g.State, g.Since, g.Until = promotion.StageVerifying, now.Add(
+						-4*time.Minute,
+					), now.Add(
+						6*time.Minute,
+					)
+					g.Landed = &status.Landed{
+						Number: 40,
+						URL:    "https://git.example.com/shop/rendered/pulls/40",
+						At:     now.Add(-4 * time.Minute),
+					}
+					g.Say(status.Plain("is green, and has to be for another 6m0s"))
+				}
+				return true
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +269,10 @@ func saveWaves(t *testing.T, s *Server, url string) {
 // upgradePages are the pages in the middle of an upgrade.
 var upgradePages = map[string]string{
 	"list": "/", "mesh": "/mesh", "workloads": "/workloads", "workload": workloadLink("shop/web-eu", "Deployment shop/web"),
-	"rejected": workloadLink("shop/ledger-ap", "Deployment shop/ledger"), "pipeline": "/pipeline?name=shop/web-eu", "drifted": "/pipeline?name=shop/cart-eu",
+	"rejected": workloadLink(
+		"shop/ledger-ap",
+		"Deployment shop/ledger",
+	), "pipeline": "/pipeline?name=shop/web-eu", "drifted": "/pipeline?name=shop/cart-eu",
 	"drift": "/drift?name=shop/cart-eu", "pulls": "/pull-requests", "groups": "/?group=cluster",
 }
 
@@ -197,21 +288,33 @@ func TestPagesOfAnUpgrade(t *testing.T) {
 			t.Errorf("the mesh lacks %q:\n%s", want, mesh.text)
 		}
 	}
-	if got := strings.Join(numbersOf(v.visit("/pull-requests"), "stop"), "|"); !strings.Contains(got, "eu 4 pipelines Verifying") || !strings.Contains(got, "5 min left") && !strings.Contains(got, "6 min left") {
+	if got := strings.Join(numbersOf(v.visit("/pull-requests"), "stop"), "|"); !strings.Contains(
+		got,
+		"eu 4 pipelines Verifying",
+	) ||
+		!strings.Contains(got, "5 min left") && !strings.Contains(got, "6 min left") {
 		t.Errorf("the rail is %q", got)
 	}
 	if got := v.visit("/drift?name=shop/cart-eu"); !strings.Contains(got.text, "replicas: 30") {
 		t.Errorf("the difference of the drift:\n%s", got.text)
 	}
-	if got := v.visit(workloadLink("shop/web-us", "Deployment shop/web")); !strings.Contains(got.text, "proposed for") || !strings.Contains(got.text, "it is not merged yet") {
+	if got := v.visit(workloadLink("shop/web-us", "Deployment shop/web")); !strings.Contains(
+		got.text,
+		"proposed for",
+	) ||
+		!strings.Contains(got.text, "it is not merged yet") {
 		t.Errorf("a workload that waits:\n%s", got.text)
 	}
-	if got := v.visit("/pipeline?name=shop/cart-eu"); !strings.Contains(got.text, `href="/drift?name=shop%2fcart-eu"`) {
+	if got := v.visit("/pipeline?name=shop/cart-eu"); !strings.Contains(
+		got.text,
+		`href="/drift?name=shop%2fcart-eu"`,
+	) {
 		t.Error("the page of a drifted pipeline does not lead to the difference")
 	}
 }
 
-// TestUpgradeInEveryWindow opens the same pages wide and narrow, light and dark, and reverts by keyboard what others have changed.
+// TestUpgradeInEveryWindow opens the same pages wide and narrow, light and dark, and reverts by keyboard what others
+// have changed.
 func TestUpgradeInEveryWindow(t *testing.T) {
 	s := upgradeServer(t)
 	b := openBrowser(t, serveAdmin(t, s, Access{}))

@@ -24,8 +24,8 @@ type VerifiedCluster struct {
 // placeKey names a file that a cluster is to have.
 type placeKey struct{ url, branch, file string }
 
-// differences returns the workloads of pipelines whose pods differ in a cluster, by pipeline. A pod counts for the pipeline
-// that has published its file, and a path on a branch has one owner: so pods of others are never counted.
+// differences returns the workloads of pipelines whose pods differ in a cluster, by pipeline. A pod counts for the
+// pipeline that has published its file, and a path on a branch has one owner: so pods of others are never counted.
 func (h *pageHandler) differences(who access.Principal, rows []row) map[string]map[string]bool {
 	if h.clusters == nil {
 		return nil
@@ -83,7 +83,8 @@ func (h *pageHandler) wrongWorkloads(p row, wrong map[placeKey]map[string]bool) 
 	return found
 }
 
-// foreignPods counts the pods that are not from Git by cluster. They belong to no pipeline, so that only those who may read all see them.
+// foreignPods counts the pods that are not from Git by cluster. They belong to no pipeline, so that only those who
+// may read all see them.
 func (h *pageHandler) foreignPods(who access.Principal) (out []countedReason) {
 	if h.clusters == nil || !who.MayEverywhere(access.Read) {
 		return nil

@@ -19,7 +19,8 @@ type rail struct {
 // waveStage is a stop of a rail.
 type waveStage struct {
 	promotion.StageStatus
-	// Left is the time until it goes on, "" where only others know; Passed is the share of the wait that is over, of 100.
+	// Left is the time until it goes on, "" where only others know; Passed is the share of the wait that is over, of
+	// 100.
 	Left   string
 	Passed int
 	// Position of Of is which stop it is.

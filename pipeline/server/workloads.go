@@ -37,7 +37,9 @@ var workloadFilters = []string{showInjected, showSkipped, showRisky, showRejecte
 
 func readWorkloadQuery(values url.Values) workloadQuery {
 	q := workloadQuery{
-		Show: values.Get("show"), Version: values.Get("version"), Reason: values.Get("reason"), Find: strings.TrimSpace(values.Get("find")),
+		Show: values.Get(
+			"show",
+		), Version: values.Get("version"), Reason: values.Get("reason"), Find: strings.TrimSpace(values.Get("find")),
 		Cluster: values.Get("cluster"), InCluster: values.Has("cluster"),
 	}
 	if !slices.Contains(workloadFilters, q.Show) {
@@ -51,7 +53,8 @@ func readWorkloadQuery(values url.Values) workloadQuery {
 // link returns the address of the list.
 func (q workloadQuery) link() string {
 	values := url.Values{}
-	for key, value := range map[string]string{"show": q.Show, "version": q.Version, "reason": q.Reason, "find": q.Find} {
+	given := map[string]string{"show": q.Show, "version": q.Version, "reason": q.Reason, "find": q.Find}
+	for key, value := range given {
 		if value != "" {
 			values.Set(key, value)
 		}
@@ -81,8 +84,9 @@ func (q workloadQuery) Everything() string { return workloadQuery{Find: q.Find}.
 // matches reports whether the filters let a workload through, but for Show.
 func (q workloadQuery) matches(w workloadRow) bool {
 	find := strings.ToLower(q.Find)
-	return (!q.InCluster || w.Cluster == q.Cluster) && (q.Version == "" || w.Version == q.Version) && (q.Reason == "" || w.Short == q.Reason) &&
-		(find == "" || strings.Contains(strings.ToLower(w.Name), find) || strings.Contains(strings.ToLower(w.Pipeline), find))
+	names := strings.ToLower(w.Name + "\n" + w.Pipeline)
+	return (!q.InCluster || w.Cluster == q.Cluster) && (q.Version == "" || w.Version == q.Version) &&
+		(q.Reason == "" || w.Short == q.Reason) && strings.Contains(names, find)
 }
 
 // workloadRow is a workload as the last render of its pipeline left it.
@@ -91,11 +95,12 @@ type workloadRow struct {
 	Name, Pipeline, Cluster string
 	// State is injected or skipped; Reason is why, Short the same in a few words where it is skipped.
 	State, Reason, Short string
-	// Version of Istio's proxy that it has, with the class of its colour; Merged reports whether the cluster is to have that now.
+	// Version of Istio's proxy that it has, with the class of its colour; Merged reports whether the cluster is to
+	// have that now.
 	Version, Class string
 	Merged         bool
-	// Codes of the rules that have found something; Rejected reports whether one of them closed a gate, Different whether its
-	// pods differ in the cluster.
+	// Codes of the rules that have found something; Rejected reports whether one of them closed a gate, Different
+	// whether its pods differ in the cluster.
 	Codes               []string
 	Rejected, Different bool
 
@@ -135,7 +140,14 @@ func (v *pipelineViews) workloadsOf(p row, different map[string]bool) (out []wor
 	cluster, merged := clusterOf(p), !state.IsUnmerged()
 	for _, d := range state.Mesh.Decided {
 		more += d.More
-		one := workloadRow{Pipeline: p.Name, Cluster: cluster, State: showSkipped, Reason: d.Reason, Version: d.Version, Merged: merged}
+		one := workloadRow{
+			Pipeline: p.Name,
+			Cluster:  cluster,
+			State:    showSkipped,
+			Reason:   d.Reason,
+			Version:  d.Version,
+			Merged:   merged,
+		}
 		if isInjected(d) {
 			one.State = showInjected
 		} else {
@@ -155,7 +167,8 @@ func (v *pipelineViews) workloadsOf(p row, different map[string]bool) (out []wor
 type workloadsData struct {
 	workloadQuery
 	Workloads []workloadRow
-	// Found are those that the filters let through, of Total; First and Last are the positions on this page. More are not named.
+	// Found are those that the filters let through, of Total; First and Last are the positions on this page. More
+	// are not named.
 	Found, Total, First, Last, More int
 	// Shows are the filters with how many workloads each lets through.
 	Shows []showLink
@@ -175,7 +188,10 @@ func (workloadsData) eventStreamPath() string { return "/events" }
 
 func (h *pageHandler) workloadsPage(w http.ResponseWriter, r *http.Request) {
 	who := requestPrincipal(r)
-	data := workloadsData{workloadQuery: readWorkloadQuery(r.URL.Query()), Compared: h.clusters != nil && len(h.clusters()) > 0}
+	data := workloadsData{
+		workloadQuery: readWorkloadQuery(r.URL.Query()),
+		Compared:      h.clusters != nil && len(h.clusters()) > 0,
+	}
 	rows := h.views.visibleRows(who, false)
 	different := h.differences(who, rows)
 	counts, versions := map[string]int{}, map[string]int{}
@@ -207,7 +223,10 @@ func (h *pageHandler) workloadsPage(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, show := range append([]string{""}, workloadFilters...) {
 		link := data.linkWith(func(q *workloadQuery) { q.Show = show })
-		data.Shows = append(data.Shows, showLink{Name: cmp.Or(show, "all"), Link: link, N: counts[show], Chosen: data.Show == show})
+		data.Shows = append(
+			data.Shows,
+			showLink{Name: cmp.Or(show, "all"), Link: link, N: counts[show], Chosen: data.Show == show},
+		)
 	}
 	h.pages.writePage(w, r, "workloads", "Workloads", data)
 }
@@ -215,10 +234,19 @@ func (h *pageHandler) workloadsPage(w http.ResponseWriter, r *http.Request) {
 // cutToPage leaves the workloads of the page that is asked for, those that need attention first.
 func (d *workloadsData) cutToPage() {
 	slices.SortStableFunc(d.Workloads, func(a, b workloadRow) int {
-		return cmp.Or(cmp.Compare(rankOfWorkload(a), rankOfWorkload(b)), cmp.Compare(a.order, b.order), cmp.Compare(a.Cluster, b.Cluster))
+		return cmp.Or(
+			cmp.Compare(rankOfWorkload(a), rankOfWorkload(b)),
+			cmp.Compare(a.order, b.order),
+			cmp.Compare(a.Cluster, b.Cluster),
+		)
 	})
 	d.Found = len(d.Workloads)
-	paged := paginate(d.Page, d.Found, pageSize, func(page int) string { return d.linkWith(func(q *workloadQuery) { q.Page = page }) })
+	paged := paginate(
+		d.Page,
+		d.Found,
+		pageSize,
+		func(page int) string { return d.linkWith(func(q *workloadQuery) { q.Page = page }) },
+	)
 	d.Page, d.First, d.Last, d.Pages = paged.page, paged.from+1, paged.to, paged.links
 	d.Workloads = d.Workloads[paged.from:paged.to]
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// Bounds of what a state keeps about workloads: how many it names, groups of decisions, workloads with findings, codes of one, and bytes
-// of a name and of a reason.
+// Bounds of what a state keeps about workloads: how many it names, groups of decisions, workloads with findings,
+// codes of one, and bytes of a name and of a reason.
 const (
 	maxWorkloads    = 500
 	maxDecided      = 50
@@ -27,8 +27,8 @@ const (
 	maxReason       = 300
 )
 
-// meshOf returns what a render decided about workloads, and what was found about them; refused reports whether a gate refused the
-// result.
+// meshOf returns what a render decided about workloads, and what was found about them; refused reports whether a
+// gate refused the result.
 func meshOf(response *render.Response, gates v1alpha1.Gates, refused bool) *status.Mesh {
 	final, order := finalDecisions(response.Decisions)
 	versions := map[result.ResourceRef]string{}
@@ -41,7 +41,12 @@ func meshOf(response *render.Response, gates v1alpha1.Gates, refused bool) *stat
 	out := &status.Mesh{Findings: workloadFindings(response.Results, final, gates, refused)}
 	for i, ref := range order {
 		d := final[ref]
-		one := status.Decided{Action: d.Action, Code: d.Code, Reason: foreign.Line(d.Reason, maxReason), Version: versions[ref]}
+		one := status.Decided{
+			Action:  d.Action,
+			Code:    d.Code,
+			Reason:  foreign.Line(d.Reason, maxReason),
+			Version: versions[ref],
+		}
 		if one.Version == "" && d.Action == string(fn.Injected) {
 			one.Version = d.Version // its image has a digest, or a tag of the user's own
 		}
@@ -50,8 +55,8 @@ func meshOf(response *render.Response, gates v1alpha1.Gates, refused bool) *stat
 	return out
 }
 
-// finalDecisions returns the decision about each workload, and the workloads in their order. A kustomization and the pipeline may both
-// decide about one: the last that did something counts.
+// finalDecisions returns the decision about each workload, and the workloads in their order. A kustomization and the
+// pipeline may both decide about one: the last that did something counts.
 func finalDecisions(all []render.Decision) (final map[result.ResourceRef]render.Decision, order []result.ResourceRef) {
 	final = map[result.ResourceRef]render.Decision{}
 	for _, d := range all {
@@ -66,7 +71,8 @@ func finalDecisions(all []render.Decision) (final map[result.ResourceRef]render.
 	return final, order
 }
 
-// addDecided adds a workload to those about which the same was decided. Of too many different reasons the last ones have none.
+// addDecided adds a workload to those about which the same was decided. Of too many different reasons the last ones
+// have none.
 func addDecided(all []status.Decided, one status.Decided, workload string, named bool) []status.Decided {
 	same := func(d status.Decided) bool {
 		return d.Action == one.Action && d.Code == one.Code && d.Reason == one.Reason && d.Version == one.Version
@@ -102,7 +108,10 @@ func workloadFindings(
 		i, known := at[*ref]
 		if !known {
 			i = len(out)
-			at[*ref], out = i, append(out, status.WorkloadFinding{Workload: foreign.Line(ref.String(), maxWorkloadName)})
+			at[*ref], out = i, append(
+				out,
+				status.WorkloadFinding{Workload: foreign.Line(ref.String(), maxWorkloadName)},
+			)
 		}
 		out[i].Rejected = out[i].Rejected || refused && publish.CheckFindings(gates, result.Results{one}) != nil
 		code := cmp.Or(one.Tags[result.TagCode], string(one.Severity))

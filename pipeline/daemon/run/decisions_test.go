@@ -24,30 +24,90 @@ func workloadRef(name string) result.ResourceRef {
 func TestStatesKnowWhatWasDecided(t *testing.T) {
 	response := &render.Response{
 		Objects: []render.Object{
-			{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", YAML: []byte("image: docker.io/istio/proxyv2:1.31.2-distroless\n")},
-			{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart", YAML: []byte("image: istio/proxyv2@sha256:aa\n")},
-			{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "doc", YAML: []byte("see docker.io/istio/proxyv2:1.20.0\n")},
+			{
+				APIVersion: "apps/v1",
+				Kind:       "Deployment",
+				Namespace:  "shop",
+				Name:       "web",
+				YAML:       []byte("image: docker.io/istio/proxyv2:1.31.2-distroless\n"),
+			},
+			{
+				APIVersion: "apps/v1",
+				Kind:       "Deployment",
+				Namespace:  "shop",
+				Name:       "cart",
+				YAML:       []byte("image: istio/proxyv2@sha256:aa\n"),
+			},
+			{
+				APIVersion: "v1",
+				Kind:       "ConfigMap",
+				Namespace:  "shop",
+				Name:       "doc",
+				YAML:       []byte("see docker.io/istio/proxyv2:1.20.0\n"),
+			},
 		},
 		Decisions: []render.Decision{
 			{Object: workloadRef("web"), Action: "skipped", Reason: "no policy", Layer: "base"},
 			{Object: workloadRef("web"), Action: "injected", Code: "webhook", Reason: "asked", Version: "1.31"},
 			{Object: workloadRef("cart"), Action: "injected", Code: "webhook", Reason: "asked", Version: "1.31"},
 			{Object: workloadRef("web"), Action: "skipped", Reason: "already"},
-			{Object: workloadRef("host"), Action: "skipped", Code: "host-network", Reason: "on the host's\u202e network"},
+			{
+				Object: workloadRef("host"),
+				Action: "skipped",
+				Code:   "host-network",
+				Reason: "on the host's\u202e network",
+			},
 		},
 		Results: result.Results{
-			{Severity: result.Warning, ResourceRef: &result.ResourceRef{APIVersion: "v1", Kind: "Service", Name: "web"}, Tags: map[string]string{result.TagCode: "PR801"}},
-			{Severity: result.Info, ResourceRef: ptr(workloadRef("host")), Tags: map[string]string{result.TagCode: "PR100"}},
-			{Severity: result.Warning, ResourceRef: ptr(workloadRef("cart")), Tags: map[string]string{result.TagCode: "PR201"}},
-			{Severity: result.Error, Places: []result.Place{{ResourceRef: workloadRef("web")}}, Tags: map[string]string{result.TagCode: "schema-required"}},
-			{Severity: result.Warning, ResourceRef: ptr(workloadRef("cart")), Tags: map[string]string{result.TagCode: "PR102"}},
+			{
+				Severity:    result.Warning,
+				ResourceRef: &result.ResourceRef{APIVersion: "v1", Kind: "Service", Name: "web"},
+				Tags:        map[string]string{result.TagCode: "PR801"},
+			},
+			{
+				Severity:    result.Info,
+				ResourceRef: ptr(workloadRef("host")),
+				Tags:        map[string]string{result.TagCode: "PR100"},
+			},
+			{
+				Severity:    result.Warning,
+				ResourceRef: ptr(workloadRef("cart")),
+				Tags:        map[string]string{result.TagCode: "PR201"},
+			},
+			{
+				Severity: result.Error,
+				Places:   []result.Place{{ResourceRef: workloadRef("web")}},
+				Tags:     map[string]string{result.TagCode: "schema-required"},
+			},
+			{
+				Severity:    result.Warning,
+				ResourceRef: ptr(workloadRef("cart")),
+				Tags:        map[string]string{result.TagCode: "PR102"},
+			},
 		},
 	}
 	want := &status.Mesh{
 		Decided: []status.Decided{
-			{Action: "injected", Code: "webhook", Reason: "asked", Version: "1.31.2", Workloads: []string{"Deployment shop/web"}},
-			{Action: "injected", Code: "webhook", Reason: "asked", Version: "1.31", Workloads: []string{"Deployment shop/cart"}},
-			{Action: "skipped", Code: "host-network", Reason: "on the host's network", Workloads: []string{"Deployment shop/host"}},
+			{
+				Action:    "injected",
+				Code:      "webhook",
+				Reason:    "asked",
+				Version:   "1.31.2",
+				Workloads: []string{"Deployment shop/web"},
+			},
+			{
+				Action:    "injected",
+				Code:      "webhook",
+				Reason:    "asked",
+				Version:   "1.31",
+				Workloads: []string{"Deployment shop/cart"},
+			},
+			{
+				Action:    "skipped",
+				Code:      "host-network",
+				Reason:    "on the host's network",
+				Workloads: []string{"Deployment shop/host"},
+			},
 		},
 		Findings: []status.WorkloadFinding{
 			{Workload: "Deployment shop/web", Codes: []string{"schema-required"}, Rejected: true},
@@ -69,8 +129,18 @@ func TestDecisionsAreBounded(t *testing.T) {
 	response := &render.Response{}
 	for i := range 20_000 {
 		ref := workloadRef(fmt.Sprintf("%s-%d", strings.Repeat("a", 1000), i))
-		response.Decisions = append(response.Decisions, render.Decision{Object: ref, Action: "skipped", Reason: strings.Repeat("b", 1000) + fmt.Sprint(i)})
-		response.Results = append(response.Results, result.Result{Severity: result.Warning, ResourceRef: &ref, Tags: map[string]string{result.TagCode: fmt.Sprint(i)}})
+		response.Decisions = append(
+			response.Decisions,
+			render.Decision{Object: ref, Action: "skipped", Reason: strings.Repeat("b", 1000) + fmt.Sprint(i)},
+		)
+		response.Results = append(
+			response.Results,
+			result.Result{
+				Severity:    result.Warning,
+				ResourceRef: &ref,
+				Tags:        map[string]string{result.TagCode: fmt.Sprint(i)},
+			},
+		)
 	}
 	got := meshOf(response, v1alpha1.Gates{}, false)
 	n, size := 0, 0
@@ -85,7 +155,12 @@ func TestDecisionsAreBounded(t *testing.T) {
 
 // TestMergedVersionsStayUntilTheMerge: what waits in a pull request is not what a cluster has.
 func TestMergedVersionsStayUntilTheMerge(t *testing.T) {
-	s := &status.State{Mesh: &status.Mesh{Merged: map[string]int{"1.31.1": 2}, Decided: []status.Decided{{Version: "1.32.0", Workloads: []string{"a"}, More: 1}}}}
+	s := &status.State{
+		Mesh: &status.Mesh{
+			Merged:  map[string]int{"1.31.1": 2},
+			Decided: []status.Decided{{Version: "1.32.0", Workloads: []string{"a"}, More: 1}},
+		},
+	}
 	for _, step := range []struct {
 		outcome string
 		pull    *v1alpha1.PullRequestStatus

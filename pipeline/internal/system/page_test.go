@@ -22,7 +22,12 @@ func TestPageShowsTheMesh(t *testing.T) {
 		f.write(filepath.Join(f.c.Pipelines, app+".yaml"), pipelineYAML(app, f.repository.URL, ""))
 		files["apps/"+app+"/app.yaml"] = deployment(app, "image:1")
 	}
-	files["apps/host/app.yaml"] = strings.Replace(files["apps/host/app.yaml"], "      containers:", "      hostNetwork: true\n      containers:", 1)
+	files["apps/host/app.yaml"] = strings.Replace(
+		files["apps/host/app.yaml"],
+		"      containers:",
+		"      hostNetwork: true\n      containers:",
+		1,
+	)
 	f.repository.Commit("first", files)
 	f.start()
 	f.allReady(2)
@@ -48,12 +53,25 @@ func TestPageShowsTheMesh(t *testing.T) {
 			}
 		}
 	}
-	expect("/mesh", "<strong>2</strong> workloads", "<strong>1</strong> injected", "1.31.", "host network", "2 commits")
+	expect(
+		"/mesh",
+		"<strong>2</strong> workloads",
+		"<strong>1</strong> injected",
+		"1.31.",
+		"host network",
+		"2 commits",
+	)
 	expect("/workloads", "Deployment shop/web", "Deployment shop/host", "skipped")
 	workload := func(pipeline, name string) string {
 		return "/workload?" + url.Values{"pipeline": {pipeline}, "workload": {name}}.Encode()
 	}
-	expect(workload("team/web", "Deployment shop/web"), "shop/deployment-web.yaml", "are injected", "istio-proxy", "image:1")
+	expect(
+		workload("team/web", "Deployment shop/web"),
+		"shop/deployment-web.yaml",
+		"are injected",
+		"istio-proxy",
+		"image:1",
+	)
 	expect(workload("team/host", "Deployment shop/host"), "No line is injected", "hostNetwork: true")
 	expect("/pipeline?name=team/web", "feeds 2 pipelines", "Last 1 run", "shop/deployment-web.yaml")
 }
