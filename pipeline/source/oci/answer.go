@@ -110,13 +110,17 @@ type answerChecker struct {
 	insecure bool
 }
 
+// maxRedirects is how often a request may be redirected, as in net/http. The library's own rule for redirects has no
+// such bound, so without it a registry that redirects to itself occupies a processor until the step's time is over.
+const maxRedirects = 10
+
 // RoundTrip implements http.RoundTripper.
 func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error) {
-	if a.isTooPlain(request) {
+	if err := a.check(request); err != nil {
 		if request.Body != nil {
 			request.Body.Close()
 		}
-		return nil, fmt.Errorf("%s would be asked over plain http; if that is meant, set insecure: true", request.URL.Host)
+		return nil, err
 	}
 	if request.Response != nil && request.Header.Get("Authorization") != "" && !a.isOwn(request) {
 		// What adds the credentials does so by the host alone, and for redirects, too.
@@ -150,6 +154,20 @@ func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return response, nil
+}
+
+// check returns an error for a request that is not sent.
+func (a *answerChecker) check(request *http.Request) error {
+	if a.isTooPlain(request) {
+		return fmt.Errorf("%s would be asked over plain http; if that is meant, set insecure: true", request.URL.Host)
+	}
+	redirects := 0
+	for at := request; at.Response != nil && at.Response.Request != nil; at = at.Response.Request {
+		if redirects++; redirects > maxRedirects {
+			return fmt.Errorf("the registry redirects more than %d times", maxRedirects)
+		}
+	}
+	return nil
 }
 
 // isTooPlain reports whether a request would use plain http without permission. The library contacts registries on

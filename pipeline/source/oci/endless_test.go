@@ -138,3 +138,31 @@ func TestManifestsOfManyElementsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestRedirectsOfARegistryAreBounded: the library's own rule for redirects replaces that of net/http, which has
+// a bound.
+func TestRedirectsOfARegistryAreBounded(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v2/" {
+			return
+		}
+		if asked.Add(1) > 1000 {
+			http.NotFound(w, r)
+			return
+		}
+		http.Redirect(w, r, r.URL.Path+"x", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(server.Close)
+	registry, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/loop", nil, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = registry.Pull(t.Context(), oci.Ref{Tag: "latest"}, "", oci.DefaultLimits())
+	if err == nil || !strings.Contains(err.Error(), "redirects more than 10 times") {
+		t.Errorf("got %v", err)
+	}
+	if n := asked.Load(); n > 100 {
+		t.Errorf("the registry was asked %d times", n)
+	}
+}
