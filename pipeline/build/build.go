@@ -51,6 +51,9 @@ type Builder struct {
 	Charts Charts
 	// Bases bounds the remote bases that pipelines may allow; if empty, they are unbounded.
 	Bases []giturl.Pattern
+	// AnyRemote has pipelines use any repository and file, without a secret. It is for pipelines that are made of their own source, for
+	// the user who runs a command.
+	AnyRemote bool
 	// Cache remembers builds; nil remembers none.
 	Cache *Cache
 	// Alone runs each build in a process of its own, which is used for no other render before or after.
@@ -113,15 +116,17 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 			built.Fingerprint = render.Fingerprint(view.Record(), &built.Request, b.Version)
 		}
 	}()
-	files, err := b.fetchBases(ctx, p, view, &built.Request)
+	remotes, err := b.newRemoteFetch(p, view, &built.Request)
+	if err == nil {
+		err = remotes.addNamedBases(ctx)
+	}
+	if err == nil {
+		err = remotes.addNamedCharts(ctx)
+	}
 	if err != nil {
 		return built, err
 	}
-	charts := &chartFetch{charts: b.Charts, p: p, view: view, request: &built.Request, files: files}
-	if err := charts.addNamed(ctx); err != nil {
-		return built, err
-	}
-	if built.Response, err = b.renderWithCharts(ctx, p, charts); err != nil {
+	if built.Response, err = b.renderWithRemotes(ctx, remotes); err != nil {
 		return built, err
 	}
 	return built, nil

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
@@ -17,106 +17,88 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Charts provides the archives of charts. chart.Fetcher is an implementation.
+// Charts provides the archives of charts, and files. chart.Fetcher is an implementation.
 type Charts interface {
 	// Archive returns the archive of a locked chart, from a repository that the pipeline allows.
 	Archive(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedChart) ([]byte, error)
+	// File returns a file at or below a URL that the pipeline allows. Without a digest, it is what the server has now.
+	File(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedFile) ([]byte, error)
 }
 
-// lockHint describes how to add missing entries to a lock.
-const lockHint = "run prerig charts lock and commit what it writes"
-
-// chartFetch adds the charts of repositories that a build needs to its files and its request.
-type chartFetch struct {
-	charts  Charts
-	p       *v1alpha1.RenderPipeline
-	view    *tree.View
-	request *render.Request
-	files   tree.Reader // with the charts
-}
-
-// addNamed adds the charts that the files name, by the lock of the source.
-func (f *chartFetch) addNamed(ctx context.Context) error {
-	if f.request.Type != v1alpha1.BuildHelm && len(f.p.Spec.Build.ChartRepositories) == 0 {
-		return nil // what kustomizations name would not be allowed
+// findNamedCharts returns the charts that the files name.
+func (f *remoteFetch) findNamedCharts(ctx context.Context) ([]render.ChartReference, error) {
+	if f.request.Type != v1alpha1.BuildHelm && len(f.p.Spec.Build.ChartRepositories) == 0 && !f.b.AnyRemote && f.resolve == nil {
+		return nil, nil // what kustomizations name would not be allowed
 	}
-	wanted, err := reference.FindCharts(ctx, f.files, *f.request)
+	return reference.FindCharts(ctx, f.files, *f.request)
+}
+
+// addNamedCharts adds the charts that the files name, by the lock of the source.
+func (f *remoteFetch) addNamedCharts(ctx context.Context) error {
+	wanted, err := f.findNamedCharts(ctx)
 	if err != nil {
 		return err
 	}
-	return f.add(ctx, wanted)
+	return f.addCharts(ctx, wanted, false)
 }
 
-// add adds charts that are wanted.
-func (f *chartFetch) add(ctx context.Context, wanted []render.ChartReference) error {
+// addLockedCharts adds those of the charts that are locked.
+func (f *remoteFetch) addLockedCharts(ctx context.Context, wanted []render.ChartReference) error {
+	lock, err := f.readLock()
+	if err != nil {
+		return err
+	}
+	wanted = slices.DeleteFunc(slices.Clone(wanted), func(one render.ChartReference) bool { return lock.Find(one.Repository, one.Name, one.Range) == nil })
+	return f.addCharts(ctx, wanted, true)
+}
+
+// addCharts adds charts that are wanted. Without one that units or releases want, these fail, and the others are rendered.
+func (f *remoteFetch) addCharts(ctx context.Context, wanted []render.ChartReference, ofUnits bool) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	lock, err := readChartLock(f.p, f.view, wanted)
-	if err != nil || lock == nil {
+	lock, err := f.readLock()
+	if err != nil {
 		return err
 	}
 	mounts := tree.NewMounts(f.files)
-	bounded, cancel := context.WithTimeout(ctx, basesTimeout)
+	bounded, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	for _, one := range wanted {
 		locked := lock.Find(one.Repository, one.Name, one.Range)
 		if locked == nil && !one.Needed {
 			continue // the renderer reports it if it needs it
 		}
-		if locked == nil {
-			err = fmt.Errorf("%s has no chart %s %s of %s; %s", f.p.Spec.Build.ChartLock, one.Name, one.Range, one.Repository, lockHint)
-		} else {
-			err = f.addOne(bounded, mounts, one, *locked)
+		switch {
+		case locked != nil:
+			err = f.addChart(bounded, mounts, one, *locked)
+		case lock.exists:
+			err = fmt.Errorf("%s has no chart %s of %s; %s", lock.path, strings.TrimSpace(one.Name+" "+one.Range), one.Repository, reference.LockHint)
+		default:
+			err = fmt.Errorf("the chart %s of %s is not locked, as there is no %s in the source; %s", one.Name, one.Repository, lock.path, reference.LockHint)
 		}
-		var fetch *FetchError
-		if err != nil && f.request.Flux != nil && !errors.As(err, &fetch) {
-			f.request.Missing = append(f.request.Missing, render.MissingChart{Chart: one, Reason: err.Error()})
-			err = nil // it fails the units that need it
+		if err == nil {
+			continue
 		}
-		if err != nil {
+		if !ofUnits || errors.As(err, new(*FetchError)) {
 			return fmt.Errorf("%s: %w", one.Where, err)
 		}
+		f.request.Missing = append(f.request.Missing, render.MissingChart{Chart: one, Reason: err.Error(), Unlocked: locked == nil})
 	}
 	f.files = mounts
 	return nil
 }
 
-// readChartLock returns the lock, nil where it may be missing and is.
-func readChartLock(p *v1alpha1.RenderPipeline, view *tree.View, wanted []render.ChartReference) (*v1alpha1.ChartLock, error) {
-	at := p.Spec.Build.ChartLock
-	content, err := view.Read(at)
-	if errors.Is(err, fs.ErrNotExist) && p.Spec.Build.Type == v1alpha1.BuildFlux {
-		return &v1alpha1.ChartLock{}, nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		for _, one := range wanted {
-			if one.Needed {
-				return nil, fmt.Errorf("%s: the chart %s of %s is not locked, as there is no %s in the source; %s", one.Where, one.Name, one.Repository, at, lockHint)
-			}
-		}
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	lock, err := v1alpha1.ParseChartLock(content)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
-	}
-	return lock, nil
-}
-
-// addOne fetches one chart and puts it among the files.
-func (f *chartFetch) addOne(ctx context.Context, mounts *tree.Mounts, wanted render.ChartReference, locked v1alpha1.LockedChart) error {
-	from, err := ChartRepositoryFor(f.p, wanted)
+// addChart fetches one chart and puts it among the files.
+func (f *remoteFetch) addChart(ctx context.Context, mounts *tree.Mounts, wanted render.ChartReference, locked v1alpha1.LockedChart) error {
+	from, err := f.b.ChartRepositoryFor(f.p, wanted)
 	if err != nil {
 		return err
 	}
-	if f.charts == nil {
+	if f.b.Charts == nil {
 		return errors.New("charts of repositories cannot be fetched here")
 	}
-	content, err := f.charts.Archive(ctx, f.p.Metadata.Namespace, from, locked)
+	content, err := f.b.Charts.Archive(ctx, f.p.Metadata.Namespace, from, locked)
 	if err != nil && chart.IsPermanent(err) {
 		return err
 	}
@@ -135,10 +117,10 @@ func (f *chartFetch) addOne(ctx context.Context, mounts *tree.Mounts, wanted ren
 
 // ChartRepositoryFor returns the repository of a chart with the pipeline's settings for accessing it. An error
 // means that the pipeline does not allow it.
-func ChartRepositoryFor(p *v1alpha1.RenderPipeline, wanted render.ChartReference) (v1alpha1.ChartRepository, error) {
+func (b *Builder) ChartRepositoryFor(p *v1alpha1.RenderPipeline, wanted render.ChartReference) (v1alpha1.ChartRepository, error) {
 	list := p.Spec.Build.ChartRepositories
 	i := slices.IndexFunc(list, func(r v1alpha1.ChartRepository) bool { return r.Covers(wanted.Repository) })
-	if i < 0 && !wanted.Named {
+	if i < 0 && !wanted.Named && !b.AnyRemote {
 		return v1alpha1.ChartRepository{}, fmt.Errorf("the pipeline does not allow the chart repository %s (spec.build.chartRepositories)", wanted.Repository)
 	}
 	from := v1alpha1.ChartRepository{URL: wanted.Repository}

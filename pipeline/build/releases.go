@@ -5,21 +5,18 @@ package build
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/render/reference"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Bounds of what a renderer may ask for: which charts releases need is known when they are built, and those of releases that other
-// releases make when these are rendered.
+// Bounds of what a renderer may ask for: which charts and remote bases units and releases need is known when they are built, and those
+// of releases that other releases make, and of bases that bases name, when these are.
 const (
-	maxChartRounds  = 8
+	maxRounds       = 20
 	maxChartsWanted = 500
+	maxBasesWanted  = 200
 )
 
 // repositoriesOf returns the Git repositories whose files a pipeline has. Those that it names itself go first.
@@ -43,81 +40,26 @@ func repositoriesOf(p *v1alpha1.RenderPipeline) []render.Repository {
 	return out
 }
 
-// renderWithCharts renders, and again with the charts that releases turn out to need. Each is fetched before the render that uses it.
-func (b *Builder) renderWithCharts(ctx context.Context, p *v1alpha1.RenderPipeline, charts *chartFetch) (*render.Response, error) {
-	for range maxChartRounds {
-		response, err := b.renderFromRemembered(ctx, p, charts.files, *charts.request)
-		if err != nil || len(response.Wanted) == 0 {
+// renderWithRemotes renders, and again with the charts and remote bases that the build turns out to need. Each is fetched before the
+// render that uses it.
+func (b *Builder) renderWithRemotes(ctx context.Context, f *remoteFetch) (*render.Response, error) {
+	for range maxRounds {
+		response, err := b.renderFromRemembered(ctx, f.p, f.files, *f.request)
+		if err != nil || !response.IsWanting() {
 			return response, err
 		}
-		if len(response.Wanted)+len(charts.request.Charts) > maxChartsWanted {
+		if len(response.Wanted)+len(f.request.Charts) > maxChartsWanted {
 			return nil, &tree.LimitError{What: "the number of charts of releases", Limit: maxChartsWanted}
 		}
-		if err := charts.add(ctx, response.Wanted); err != nil {
+		if len(response.WantedBases)+len(f.request.Bases) > maxBasesWanted {
+			return nil, &tree.LimitError{What: "the number of remote bases", Limit: maxBasesWanted}
+		}
+		if err := f.addBases(ctx, response.WantedBases); err != nil {
+			return nil, err
+		}
+		if err := f.addCharts(ctx, response.Wanted, true); err != nil {
 			return nil, err
 		}
 	}
-	return nil, &tree.LimitError{What: "the number of releases that make releases", Limit: maxChartRounds}
-}
-
-// FindCharts returns the charts of repositories that a pipeline needs. Where it renders releases it builds to find them, and again with
-// those that are locked already, as they may make releases too; what these need and cannot be fetched is not found.
-func (b *Builder) FindCharts(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) ([]render.ChartReference, error) {
-	limits, err := b.Limits.Lower(p.Spec.Build.Limits)
-	if err != nil {
-		return nil, err
-	}
-	view := tree.NewView(root, limits.Read)
-	request := newRequest(p, limits, b.Alone)
-	if request.Releases == nil {
-		return reference.FindCharts(ctx, view, request)
-	}
-	files, err := b.fetchBases(ctx, p, view, &request)
-	if err != nil {
-		return nil, err
-	}
-	found, err := reference.FindCharts(ctx, files, request)
-	if err != nil {
-		return nil, err
-	}
-	request.Discover = true
-	charts := &chartFetch{charts: b.Charts, p: p, view: view, request: &request, files: files}
-	wanted := found
-	for round := range maxChartRounds {
-		before := len(request.Charts)
-		if err := charts.addLocked(ctx, wanted); err != nil {
-			return nil, err
-		}
-		if round > 0 && len(request.Charts) == before {
-			break
-		}
-		response, err := b.Renderer.Render(ctx, charts.files, request)
-		if err != nil {
-			return nil, err
-		}
-		found, wanted = append(found, response.Wanted...), response.Wanted
-	}
-	return found, nil
-}
-
-// addLocked adds those of the charts that are locked.
-func (f *chartFetch) addLocked(ctx context.Context, wanted []render.ChartReference) error {
-	content, err := f.view.Read(f.p.Spec.Build.ChartLock)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	lock, err := v1alpha1.ParseChartLock(content)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.p.Spec.Build.ChartLock, err)
-	}
-	var locked []render.ChartReference
-	for _, one := range wanted {
-		if lock.Find(one.Repository, one.Name, one.Range) != nil {
-			locked = append(locked, one)
-		}
-	}
-	return f.add(ctx, locked)
+	return nil, &tree.LimitError{What: "the number of releases that make releases, and of bases below bases,", Limit: maxRounds}
 }

@@ -22,12 +22,12 @@ type watchedBuilder struct {
 // be nil.
 func Watch(builder *Builder, dog *watchdog.Watchdog) Interface { return watchedBuilder{builder, dog} }
 
-// buildOverhead is the time for everything except fetching bases and charts, each in basesTimeout, and rendering:
+// buildOverhead is the time for everything except fetching bases and charts, each in fetchTimeout, and rendering:
 // reading policies and existing files.
 const buildOverhead = time.Minute
 
 // Build implements Interface.
 func (w watchedBuilder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (*Built, error) {
-	step := watchdog.Step{Name: watchdog.StepRender, Subject: p.Key(), Limit: 2*basesTimeout + w.builder.Limits.Longest() + buildOverhead}
+	step := watchdog.Step{Name: watchdog.StepRender, Subject: p.Key(), Limit: 2*fetchTimeout + w.builder.Limits.Longest() + buildOverhead}
 	return watchdog.Run(ctx, w.dog, step, func(ctx context.Context) (*Built, error) { return w.builder.Build(ctx, p, files) })
 }

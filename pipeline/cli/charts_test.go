@@ -85,7 +85,7 @@ func TestChartsOfRepository(t *testing.T) {
 	repository.Add("web", "1.0.0", webChart(t, "1.0.0"))
 	repository.Add("web", "1.1.0", webChart(t, "1.1.0"))
 	c := newChartCommands(t, "    helm: {repository: \""+repository.URL+"\", chart: web, version: ^1.0.0, namespace: shop, kubeVersion: 1.33.4}")
-	contains(t, c.run(2, "render"), "the chart web of "+repository.URL+" is not locked, as there is no charts.lock.yaml in the source; run prerig charts lock")
+	contains(t, c.run(2, "render"), "the chart web of "+repository.URL+" is not locked, as there is no charts.lock.yaml in the source; run prerig lock")
 	contains(t, c.run(1, "charts", "verify"), "missing  web of "+repository.URL+"  ^1.0.0")
 	contains(t, c.run(0, "charts", "lock"), "1 chart locked", "added    web 1.1.0 of "+repository.URL)
 	contains(t, c.lock(), "kind: ChartLock", "  - name: web\n    repository: "+repository.URL+"\n    range: ^1.0.0\n    version: 1.1.0\n    digest: "+charttest.Digest(webChart(t, "1.1.0"))+"\n    url: "+repository.URL+"/charts/web-1.1.0.tgz\n")
@@ -111,7 +111,7 @@ func TestChartsOfRepository(t *testing.T) {
 
 	// Another range is another entry, and the old one goes.
 	c.write("pipelines/web.yaml", chartPipeline("    helm: {repository: \""+repository.URL+"\", chart: web, version: ^2, namespace: shop, kubeVersion: 1.33.4}"))
-	contains(t, c.run(2, "render"), "charts.lock.yaml has no chart web ^2 of "+repository.URL+"; run prerig charts lock")
+	contains(t, c.run(2, "render"), "charts.lock.yaml has no chart web ^2 of "+repository.URL+"; run prerig lock")
 	contains(t, c.run(0, "charts", "lock"), "added    web 2.0.0 of", "dropped  web 1.2.0 of")
 }
 
@@ -161,7 +161,7 @@ func TestChartsOfRegistryAndDependencies(t *testing.T) {
 	c.write("source/apps/shop/charts/packed/templates/a.yaml", webTemplate)
 	c.write("source/apps/near/Chart.yaml", "apiVersion: v2\nname: near\nversion: 1.0.0\ndependencies:\n- {name: web, version: ^1.3.0-0, repository: \"oci://"+host+"/team/charts\", alias: deep}\n")
 	c.write("source/apps/near/templates/a.yaml", webTemplate)
-	contains(t, c.run(2, "render"), "rendering the chart apps/shop: its dependency web 1.x (oci://"+host+"/team/charts) is neither in its charts directory nor locked; run prerig charts lock")
+	contains(t, c.run(2, "render"), "rendering the chart apps/shop: its dependency web 1.x (oci://"+host+"/team/charts) is neither in its charts directory nor locked; run prerig lock")
 	contains(t, c.run(0, "charts", "lock"), "2 charts locked")
 	contains(t, c.lock(), "version: 1.3.0+a.b")
 	out := c.run(0, "render")
@@ -208,7 +208,7 @@ func TestChartsOfKustomizations(t *testing.T) {
 	c := newChartCommands(t, "    path: app\n    helmCharts: {kubeVersion: 1.33.4}")
 	c.write("source/app/kustomization.yaml", "namePrefix: my-\nresources: [../base]\n")
 	c.write("source/base/kustomization.yaml", "helmCharts:\n- {name: web, repo: \""+repository.URL+"\", version: 1.x, releaseName: shop, namespace: team}\n")
-	contains(t, c.run(2, "render"), "base/kustomization.yaml:2: helmCharts: web: ", "the chart web 1.x of "+repository.URL+" is not locked; run prerig charts lock")
+	contains(t, c.run(2, "render"), "base/kustomization.yaml:2: helmCharts: web: ", "the chart web 1.x of "+repository.URL+" is not locked; run prerig lock")
 	contains(t, c.run(2, "charts", "lock"), "base/kustomization.yaml:2: the pipeline does not allow the chart repository "+repository.URL)
 	c.write("pipelines/web.yaml", chartPipeline("    path: app\n    helmCharts: {kubeVersion: 1.33.4}\n    chartRepositories: [{url: \""+repository.URL+"\"}]"))
 	contains(t, c.run(0, "charts", "lock"), "added    web 1.0.0 of")

@@ -158,7 +158,7 @@ Exit codes of all commands:
 		newInject(streams), newExplain(streams), newLint(streams, linked), newGate(streams, linked), newImport(streams), newImages(streams, linked))
 	addGroup(root, "Cluster Commands:", newVerify(streams))
 	addGroup(root, "Pipeline Commands:",
-		newRender(streams, linked), newDiff(streams, linked), newReview(streams, linked), newAffected(streams, linked), newCharts(streams), newArgoCD(streams, linked))
+		newRender(streams, linked), newDiff(streams, linked), newReview(streams, linked), newAffected(streams, linked), newLock(streams, linked), newCharts(streams), newArgoCD(streams, linked))
 	addGroup(root, "Daemon Commands:", newServe(streams, linked), newWorker(streams, linked))
 	addGroup(root, "Daemon Client Commands:",
 		newStatus(streams), newSnapshot(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false),

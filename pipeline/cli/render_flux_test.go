@@ -56,7 +56,7 @@ func TestRenderFluxCluster(t *testing.T) {
 	put(t, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r, namespace: x}\nspec: {interval: 1m, chart: {spec: {chart: c, version: 1.x, sourceRef: {kind: HelmRepository, name: h}}}}\n"+
 		"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: h, namespace: x}\nspec: {url: \"https://charts.example.com\"}\n", source, "a/r.yaml")
 	stderr = render(ExitError)
-	if !strings.Contains(stderr, "HelmRelease x/r: charts.lock.yaml has no chart c 1.x of https://charts.example.com; run prerig charts lock") {
+	if !strings.Contains(stderr, "a/r.yaml:4: HelmRelease x/r spec.chart.spec.chart: the chart c of https://charts.example.com is not locked, as there is no charts.lock.yaml in the source; run prerig lock") {
 		t.Error(stderr)
 	}
 	holds("a", "a2")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/prerig/prerig/pipeline/build/discover"
 	"github.com/prerig/prerig/pipeline/cli/policy"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
-	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/source"
@@ -102,7 +100,7 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 	if err != nil {
 		return err
 	}
-	options := discover.Options{KubeVersion: kubernetes + ".0", PolicyName: policy.FileName, URLs: o.urls}
+	options := discover.Options{KubeVersion: kubernetes + ".0", PolicyName: policy.FileName, URLs: o.urls, Unlocked: true}
 	for _, one := range []*end{base, head} {
 		if one.entries, err = discoverEntries(one.snapshot, options); err != nil {
 			return fmt.Errorf("reading %s: %w", one.name, err)
@@ -139,11 +137,7 @@ func (o *reviewOptions) findEnds(revisions string) (base, head *end, err error) 
 			return nil, nil, fmt.Errorf("%w; name the commit to compare with", err)
 		}
 	}
-	for _, one := range repository.URLs() {
-		if len(giturl.Check(one)) == 0 {
-			o.urls = append(o.urls, one)
-		}
-	}
+	o.urls = checkedURLs(repository)
 	url := slices.Concat(o.urls, []string{""})[0]
 	if base, err = commitEnd(repository, first, url); err != nil {
 		return nil, nil, err
@@ -156,15 +150,42 @@ func (o *reviewOptions) findEnds(revisions string) (base, head *end, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	ignored, err := repository.Ignored()
+	head, _, err = workEnd(root)
+	if err == nil {
+		head.name = "the files of " + o.directory
+	}
+	return base, head, err
+}
+
+// workEnd returns the files of a directory, or of the repository that it is in without those that git ignores, and the URLs of the
+// repository.
+func workEnd(at string) (here *end, urls []string, err error) {
+	ignored := func(string, bool) bool { return false }
+	if repository, err := git.OpenLocal(at); err == nil {
+		if at, err = repository.Root(); err != nil {
+			return nil, nil, err
+		}
+		if ignored, err = repository.Ignored(); err != nil {
+			return nil, nil, err
+		}
+		urls = checkedURLs(repository)
+	}
+	files, err := dir.ReadExcept(at, sourcetree.Limits{}, ignored)
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err := dir.ReadExcept(root, sourcetree.Limits{}, ignored)
-	if err != nil {
-		return nil, nil, err
+	url := slices.Concat(urls, []string{""})[0]
+	return &end{name: at, snapshot: &source.Snapshot{Tree: files, URL: url, Revision: "dir@" + files.ID()}}, urls, nil
+}
+
+// checkedURLs returns the URLs of a repository that pipelines can have.
+func checkedURLs(repository *git.Local) (urls []string) {
+	for _, one := range repository.URLs() {
+		if len(giturl.Check(one)) == 0 {
+			urls = append(urls, one)
+		}
 	}
-	return base, &end{name: "the files of " + o.directory, snapshot: &source.Snapshot{Tree: files, URL: url, Revision: "dir@" + files.ID()}}, nil
+	return urls
 }
 
 func commitEnd(repository *git.Local, revision, url string) (*end, error) {
@@ -214,7 +235,7 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 		return nil, nil, err
 	}
 	defer closing()
-	before.Instead = base.supply
+	before.Instead, before.Builder.AnyRemote = base.supply, true
 	after := &dryrun.Renderer{
 		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers, Progress: before.Progress,
 		Instead: head.supply, KeepFiles: true,
@@ -229,12 +250,12 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are remembered.
 	after.Before = filesOf(earlier)
 	now := after.All(ctx, head.entries)
-	if failed := failedReleases(earlier, now); len(failed) > 0 {
-		replaceResults(earlier, before.All(ctx, withoutReleases(base.entries, failed)))
+	if unrendered := unrenderedReleases(earlier, now); len(unrendered) > 0 {
+		replaceResults(earlier, before.All(ctx, unrendered.keepIn(base.entries)))
 		after.Before = filesOf(earlier)
-		replaceResults(now, after.All(ctx, withoutReleases(head.entries, failed)))
+		replaceResults(now, after.All(ctx, unrendered.keepIn(head.entries)))
 		o.bar.clearLine()
-		printReleases(streams.Err, failed)
+		unrendered.print(streams.Err)
 	}
 	c, still := after.CompareEnds(ctx, base.name, earlier, now)
 	c.AddUnaffected(base.name, same)
@@ -251,54 +272,12 @@ func filesOf(results []dryrun.Result) func(catalog.Entry) map[string][]byte {
 	return func(e catalog.Entry) map[string][]byte { return files[e.Key] }
 }
 
-// failedReleases returns the builds that fail at either end with releases, and why.
-func failedReleases(ends ...[]dryrun.Result) map[string]error {
-	out := map[string]error{}
-	for _, r := range slices.Concat(ends...) {
-		if r.Entry.Pipeline == nil || r.Entry.Pipeline.Spec.Build.Releases == nil {
-			continue
-		}
-		err := r.Err
-		if err == nil {
-			err = render.IncompleteError(r.Built.Results)
-		}
-		if err != nil {
-			out[r.Entry.Key] = err
-		}
-	}
-	return out
-}
-
-// withoutReleases returns the entries of some builds, changed so that HelmReleases and Applications stay objects.
-func withoutReleases(entries []catalog.Entry, failed map[string]error) (out []catalog.Entry) {
-	for _, e := range entries {
-		if failed[e.Key] == nil || e.Pipeline == nil {
-			continue
-		}
-		plain := *e.Pipeline
-		plain.Spec.Build.Releases = nil
-		e.Pipeline = &plain
-		out = append(out, e)
-	}
-	return out
-}
-
 // replaceResults replaces the results of the same builds.
 func replaceResults(all, by []dryrun.Result) {
 	for _, r := range by {
 		i := slices.IndexFunc(all, func(one dryrun.Result) bool { return one.Entry.Key == r.Entry.Key })
 		all[i] = r
 	}
-}
-
-// printReleases names the builds whose releases could not be rendered.
-func printReleases(w io.Writer, failed map[string]error) {
-	keys := slices.Sorted(maps.Keys(failed))
-	among := ""
-	if len(keys) > 1 {
-		among = fmt.Sprintf(" and %s", countWithNoun(len(keys)-1, "more build"))
-	}
-	fmt.Fprintf(w, "warning: HelmReleases and Applications of %s%s are compared as objects, not by what they install: %v\n", keys[0], among, failed[keys[0]])
 }
 
 // supply returns the files of an end as the source of a pipeline.

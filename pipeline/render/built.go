@@ -157,7 +157,7 @@ func (k *keptBuild) receiveBuildFrame(kind byte, content []byte) error {
 // Finished returns the response that a build already amounts to: a build that wants charts has no objects to inject
 // into.
 func (b *Built) Finished() (*Response, bool) {
-	if len(b.Wanted) == 0 {
+	if !b.IsWanting() {
 		return nil, false
 	}
 	response := b.Response

@@ -51,4 +51,6 @@ type MissingChart struct {
 	Chart ChartReference `json:"chart"`
 	// Reason is why, and what to do.
 	Reason string `json:"reason"`
+	// Unlocked reports whether it only lacks an entry in the lock.
+	Unlocked bool `json:"unlocked,omitempty"`
 }

@@ -49,8 +49,9 @@ type Request struct {
 	Discover bool `json:"discover,omitempty"`
 	// Charts are the charts of repositories that may be used, fetched beforehand (reference.FindCharts).
 	Charts []Chart `json:"charts,omitempty"`
-	// Missing are charts that cannot be had: with the type Flux, only the units that need them fail.
-	Missing []MissingChart `json:"missing,omitempty"`
+	// Missing are charts, and MissingBases remote bases and files, that cannot be had: the units that need them fail.
+	Missing      []MissingChart `json:"missing,omitempty"`
+	MissingBases []MissingBase  `json:"missingBases,omitempty"`
 	// Schemas configures what the objects are checked against; nil disables the check.
 	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
 	// Admission configures the evaluation of policies and Pod Security; nil disables it.
@@ -154,9 +155,10 @@ type Response struct {
 	Type v1alpha1.BuildType `json:"type"`
 	// Objects in the order of the build.
 	Objects []Object `json:"-"`
-	// Wanted lists the charts without which releases cannot be rendered. If it is not empty, the response has no
-	// objects.
-	Wanted []ChartReference `json:"wanted,omitempty"`
+	// Wanted lists the charts without which releases cannot be rendered, and WantedBases the remote bases and files without
+	// which kustomizations cannot be built. If one is not empty, the response has no objects.
+	Wanted      []ChartReference `json:"wanted,omitempty"`
+	WantedBases []WantedBase     `json:"wantedBases,omitempty"`
 	// Failed are the units of which nothing is among the objects: what is published of them is to stay. Results with the
 	// tag TagUnit say why.
 	Failed []string `json:"failed,omitempty"`
@@ -180,6 +182,9 @@ type Response struct {
 // of these releases then.
 const CodeNotRendered = "not-rendered"
 
+// TagUnlocked is the tag of a result about a release whose chart is not in the lock.
+const TagUnlocked = "unlocked"
+
 // IsIncomplete reports whether objects are missing, as results are about releases that could not be rendered.
 func IsIncomplete(results result.Results) bool {
 	return slices.ContainsFunc(results, func(one result.Result) bool { return one.Tags[result.TagCode] == CodeNotRendered })
@@ -194,6 +199,9 @@ func IncompleteError(results result.Results) error {
 	}
 	return nil
 }
+
+// IsWanting reports whether the build needs what it did not have, and has to be repeated with it.
+func (r *Response) IsWanting() bool { return len(r.Wanted)+len(r.WantedBases) > 0 }
 
 // Digest of the objects: their identities and bytes, in order.
 func (r *Response) Digest() string {

@@ -140,24 +140,24 @@ func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *me
 	return mirror, remote, err
 }
 
-// Resolve returns the current commit of a branch or tag of a repository, or "" if none has that name.
-func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error) {
+// Resolve returns the current commit of a branch or tag of a repository, or "" if none has that name, and whether it is a tag.
+func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (commit string, tag bool, err error) {
 	_, remote, err := f.Repository(ctx, namespace, url, ref)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	refs, err := remote.List(ctx)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	for _, full := range []string{"refs/tags/" + name, "refs/heads/" + name, name} {
 		for _, known := range []map[string]git.Hash{refs.Peeled, refs.ByName} {
 			if hash, ok := known[full]; ok {
-				return hash.String(), nil
+				return hash.String(), strings.HasPrefix(full, "refs/tags/"), nil
 			}
 		}
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // Forget lets the mirror of a repository drop commits.

@@ -28,8 +28,9 @@ const DefaultChartLock = "charts.lock.yaml"
 // localConfig is the annotation that keeps kustomize, kpt and a plain build from taking the lock for a cluster's object.
 const localConfig = "config.kubernetes.io/local-config"
 
-// ChartLock records the version of each chart that a range resolved to, and the digest of its archive. It is
-// written by prerig charts lock, kept in the source, and read before each render.
+// ChartLock records what the references of a source to other servers resolved to: the version and digest of each chart, the
+// commit of each remote base, and the digest of each remote file. It is written by prerig lock, kept in the source, and read before
+// each render.
 type ChartLock struct {
 	// APIVersion is prerig.dev/v1alpha1.
 	APIVersion string `json:"apiVersion" yaml:"apiVersion"`
@@ -52,7 +53,11 @@ type ChartLockMetadata struct {
 // ChartLockSpec is what is locked.
 type ChartLockSpec struct {
 	// Charts are sorted by repository, name and range.
-	Charts []LockedChart `json:"charts" yaml:"charts"`
+	Charts []LockedChart `json:"charts,omitempty" yaml:"charts,omitempty"`
+	// Bases are the repositories of remote bases, sorted by repository and ref. Those that are named by their commit are not here.
+	Bases []LockedBase `json:"bases,omitempty" yaml:"bases,omitempty"`
+	// Files are the files that kustomizations load over HTTP, sorted by URL.
+	Files []LockedFile `json:"files,omitempty" yaml:"files,omitempty"`
 }
 
 // LockedChart is one chart of a repository, as something asks for it.
@@ -75,15 +80,19 @@ type LockedChart struct {
 // String names the chart in messages.
 func (c LockedChart) String() string { return c.Name + " " + c.Version + " of " + c.Repository }
 
-// NewChartLock makes a lock of the charts, sorted, that is not sent to a cluster.
-func NewChartLock(charts []LockedChart) *ChartLock {
-	sorted := slices.SortedFunc(slices.Values(charts), func(a, b LockedChart) int {
+// NewChartLock makes a lock of what is locked, sorted, that is not sent to a cluster.
+func NewChartLock(locked ChartLockSpec) *ChartLock {
+	locked.Charts = slices.SortedFunc(slices.Values(locked.Charts), func(a, b LockedChart) int {
 		return cmp.Or(cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Range, b.Range))
 	})
+	locked.Bases = slices.SortedFunc(slices.Values(locked.Bases), func(a, b LockedBase) int {
+		return cmp.Or(cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Ref, b.Ref))
+	})
+	locked.Files = slices.SortedFunc(slices.Values(locked.Files), func(a, b LockedFile) int { return cmp.Compare(a.URL, b.URL) })
 	return &ChartLock{
 		APIVersion: APIVersion, Kind: KindChartLock,
 		Metadata: ChartLockMetadata{Name: "charts", Annotations: map[string]string{localConfig: "true"}},
-		Spec:     ChartLockSpec{Charts: sorted},
+		Spec:     locked,
 	}
 }
 
@@ -112,6 +121,7 @@ func ParseChartLock(data []byte) (*ChartLock, error) {
 	strict.Decoder{Optional: true, Open: []string{"ChartLockMetadata"}}.Decode(nil, obj, lock, &ps)
 	if len(ps.List) == 0 {
 		lock.validateLockedCharts(&ps)
+		lock.validateLockedRemotes(&ps)
 	}
 	if len(ps.List) == 0 {
 		return lock, nil

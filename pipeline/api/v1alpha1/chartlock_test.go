@@ -14,11 +14,11 @@ import (
 
 func TestChartLockRoundTrip(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
-	lock := v1alpha1.NewChartLock([]v1alpha1.LockedChart{
+	lock := v1alpha1.NewChartLock(v1alpha1.ChartLockSpec{Charts: []v1alpha1.LockedChart{
 		{Name: "web", Repository: "oci://registry.example.com/charts", Range: "*", Version: "1.0.0+a", Digest: digest},
 		{Name: "db", Repository: "https://charts.example.com", Range: "^1.0", Version: "v1.2", Digest: digest, URL: "https://charts.example.com/db-1.2.tgz"},
 		{Name: "db", Repository: "https://charts.example.com", Version: "2.0.0", Digest: digest, URL: "https://charts.example.com/db-2.0.0.tgz"},
-	})
+	}})
 	data, err := v1alpha1.MarshalChartLock(lock)
 	if err != nil {
 		t.Fatal(err)

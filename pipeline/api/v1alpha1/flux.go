@@ -46,7 +46,4 @@ func (v *validator) checkFlux(build Build) {
 	if !nameRule.MatchString(namespace) || !nameRule.MatchString(name) {
 		v.addError(at+".source", "must be NAMESPACE/NAME, found %q", flux.Source)
 	}
-	if len(build.RemoteBases) > 0 {
-		v.addError("spec.build.remoteBases", "is not supported with type Flux: copy remote bases into the source")
-	}
 }

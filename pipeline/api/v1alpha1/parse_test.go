@@ -80,7 +80,6 @@ func TestParseRefuses(t *testing.T) {
 		"flux with a path beside it":        {"{path: apps/shop}", "{path: apps/shop, flux: {path: clusters/a}}", "spec.build.path: must be left out with type Flux"},
 		"flux without a path":               {"{path: apps/shop}", "{flux: {}}", "spec.build.flux.path: must be given"},
 		"flux with a source of no name":     {"{path: apps/shop}", "{flux: {path: clusters/a, source: flux-system}}", "spec.build.flux.source: must be NAMESPACE/NAME"},
-		"flux with remote bases":            {"{path: apps/shop}", "{flux: {path: clusters/a}, remoteBases: [{url: \"https://h/a\"}]}", "spec.build.remoteBases"},
 		"helm without a release":            {"{path: apps/shop}", "{type: Helm}", "line 7: spec.build.helm: must be given with type Helm"},
 		"helm with a path":                  {"{path: apps/shop}", "{path: apps/shop, helm: {chart: c, namespace: a, kubeVersion: 1.33.4}}", "spec.build.path: must be left out with type Helm"},
 		"helm without a chart":              {"{path: apps/shop}", "{helm: {namespace: a, kubeVersion: 1.33.4}}", "spec.build.helm.chart: must be given"},

@@ -25,7 +25,8 @@ func (v *validator) remoteBases(at string, build Build) {
 			v.addError(at+".secretRef.name", "must be given")
 		}
 	}
-	if len(build.RemoteBases) > 0 && (build.Type != BuildAuto && build.Type != BuildKustomize) {
+	hasKustomizations := build.Type == BuildAuto || build.Type == BuildKustomize || build.Type == BuildFlux || build.Releases != nil
+	if len(build.RemoteBases) > 0 && !hasKustomizations {
 		v.addError(at, "is for kustomizations, and type is %s", build.Type)
 	}
 }

@@ -28,12 +28,12 @@ func TestRenovateReadsLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	charts, err := v1alpha1.MarshalChartLock(v1alpha1.NewChartLock([]v1alpha1.LockedChart{
+	charts, err := v1alpha1.MarshalChartLock(v1alpha1.NewChartLock(v1alpha1.ChartLockSpec{Charts: []v1alpha1.LockedChart{
 		{Name: "db", Repository: "https://charts.example.com", Range: "^1.0", Version: "1.2.0", Digest: digest("a"), URL: "https://charts.example.com/db.tgz"},
 		{Name: "db", Repository: "https://charts.example.com", Range: "2.0.0", Version: "2.0.0", Digest: digest("b"), URL: "https://charts.example.com/db2.tgz"},
 		{Name: "web", Repository: "oci://registry.example.com/charts", Range: "*", Version: "1.0.0", Digest: digest("c")},
 		{Name: "api", Repository: "oci://registry.example.com/charts", Range: ">=1 <2", Version: "1.1.0", Digest: digest("d")},
-	}))
+	}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,9 +176,10 @@ type Build struct {
 	// combined with remoteBases and further sources, whose kustomizations could then load files of the pipeline's own source.
 	// +enum=LoadRestrictionsRootOnly,LoadRestrictionsNone
 	LoadRestrictor LoadRestrictor `json:"loadRestrictor,omitempty"`
-	// RemoteBases lists the repositories that kustomizations may name as remote bases, in resources, components and bases. They
-	// are fetched before the render, and only by their commit: ref= must be its 40 hexadecimal digits. Submodules of them are
-	// fetched where their repositories are listed too. Without any, remote bases are refused.
+	// RemoteBases lists the repositories that kustomizations may name as remote bases, in resources, components and bases, and the
+	// places below which they may load files over HTTP. They are fetched before the render: a base at the commit that is its ref=,
+	// or that the ChartLock has for its branch or tag, and a file with the digest that the ChartLock has. Submodules are fetched
+	// where their repositories are listed too. Without any, remote bases and files are refused.
 	RemoteBases []RemoteBase `json:"remoteBases,omitempty"`
 	// Helm is the release that is rendered with type Helm.
 	Helm *Helm `json:"helm,omitempty"`
@@ -193,14 +194,14 @@ type Build struct {
 	// ChartRepositories lists the chart repositories that the source may name, such as for the dependencies of a chart in it,
 	// and the credentials of all, that of helm.repository too.
 	ChartRepositories []ChartRepository `json:"chartRepositories,omitempty"`
-	// ChartLock is the path inside the source of the ChartLock, which prerig charts lock writes. The default is
+	// ChartLock is the path inside the source of the ChartLock, which prerig lock writes. The default is
 	// charts.lock.yaml.
 	ChartLock string `json:"chartLock,omitempty"`
 	// Limits of one render.
 	Limits *RenderLimits `json:"limits,omitempty"`
 }
 
-// RemoteBase allows a repository as a remote base.
+// RemoteBase allows a repository as a remote base, and files below its URL.
 type RemoteBase struct {
 	// URL of the repository, https://, http:// or ssh://, or user@host:path; or one that ends in /* for every repository below
 	// it, at any depth. The repository is fetched as it is written here, however a kustomization writes it: https, ssh and the

@@ -49,6 +49,8 @@ type Options struct {
 	PolicyName string
 	// URLs are those of the repository itself, as Applications may name it.
 	URLs []string
+	// Unlocked has the HelmReleases of Flux clusters rendered, whether the repository locks their charts or not.
+	Unlocked bool
 }
 
 // Builds returns the builds of a repository, by their paths. Files that cannot be read as YAML are no builds, and no errors: the
@@ -121,7 +123,7 @@ func (s *survey) hasOwnManifests(d *directory) bool {
 func (s *survey) specOf(kind Kind, at string, o Options) v1alpha1.Build {
 	if kind == FluxCluster {
 		build := v1alpha1.Build{Flux: &v1alpha1.Flux{Path: at, Source: s.clusters[at]}}
-		if s.locked {
+		if s.locked || o.Unlocked {
 			build.Releases = &v1alpha1.Releases{KubeVersion: o.KubeVersion, Impure: v1alpha1.ImpureEmpty, Lookup: v1alpha1.ImpureEmpty}
 		}
 		return build

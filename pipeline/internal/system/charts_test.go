@@ -228,7 +228,7 @@ func TestChartsThatAreRefused(t *testing.T) {
 	})
 	t.Run("that is not locked", func(t *testing.T) {
 		lock, _, _ := strings.Cut(lockOf(charts.URL, "1.0.9", "", ""), "  charts:")
-		refused(t, map[string]string{"web.lock.yaml": lock + "  charts: []\n"}, "run prerig charts lock")
+		refused(t, map[string]string{"web.lock.yaml": lock + "  charts: []\n"}, "run prerig lock")
 	})
 }
 

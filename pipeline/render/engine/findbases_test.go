@@ -88,20 +88,23 @@ func (r *remotes) fill(text string) string {
 }
 
 // fetch allows some repositories.
-func (r *remotes) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
+func (r *remotes) fetch(ctx context.Context, _ string, base *remotebase.Base) (fetched reference.Fetched, err error) {
+	if base == nil {
+		return fetched, errors.New("remote files are not fetched here")
+	}
 	url, ok := r.allow(&base.Address)
 	if !ok {
-		return nil, reference.ErrNotAllowed
+		return fetched, reference.ErrNotAllowed
 	}
-	commit, err := base.Commit()
-	if err != nil {
-		return nil, err
+	if fetched.Locked, err = base.Commit(); err != nil {
+		return fetched, err
 	}
 	r.fetched++
 	if !base.Submodules {
-		return r.fetcher.Files(ctx, "", url, nil, commit)
+		fetched.Files, err = r.fetcher.Files(ctx, "", url, nil, fetched.Locked)
+		return fetched, err
 	}
-	return r.fetcher.FilesWithSubmodules(ctx, "", url, nil, commit, func(url string) (string, *meta.LocalObjectReference, bool) {
+	fetched.Files, err = r.fetcher.FilesWithSubmodules(ctx, "", url, nil, fetched.Locked, func(url string) (string, *meta.LocalObjectReference, bool) {
 		repository, err := giturl.ParseAddress(url)
 		if err != nil {
 			return "", nil, false
@@ -109,6 +112,7 @@ func (r *remotes) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree,
 		url, ok := r.allow(&repository)
 		return url, nil, ok
 	})
+	return fetched, err
 }
 
 func (r *remotes) allow(base *giturl.Address) (string, bool) {
@@ -231,8 +235,8 @@ var refusedBases = map[string]struct {
 	"short commit":        {map[string]string{"app/kustomization.yaml": "resources: [\"LIBRARY//base?ref=abcdef0\"]\n"}, []string{"short commit"}},
 	"not allowed":         {map[string]string{"app/kustomization.yaml": "\ncomponents: [\"SERVER/other.git?ref=COMMIT\"]\n"}, []string{"kustomization.yaml:2: components", "not allowed", "spec.build.remoteBases"}},
 	"not allowed, nested": {map[string]string{"app/kustomization.yaml": "resources: [../b]\n", "b/kustomization.yaml": "resources: [\"https://git.example.com/org/repo?ref=COMMIT\"]\n"}, []string{"b/kustomization.yaml:1", "not allowed"}},
-	"file":                {map[string]string{"app/kustomization.yaml": "resources:\n- SERVER/raw/COMMIT/web.yaml\n"}, []string{"kustomization.yaml:2", "is remote", "single file"}},
-	"patch":               {map[string]string{"app/kustomization.yaml": "patches: [{path: \"LIBRARY//base?ref=COMMIT\"}]\n"}, []string{"kustomization.yaml:1", "only a directory of a Git repository"}},
+	"file":                {map[string]string{"app/kustomization.yaml": "resources:\n- SERVER/raw/COMMIT/web.yaml\n"}, []string{"kustomization.yaml:2", "remote files are not fetched here"}},
+	"patch":               {map[string]string{"app/kustomization.yaml": "patches: [{path: \"LIBRARY//base?ref=COMMIT\"}]\n"}, []string{"kustomization.yaml:1", "and a directory of a Git repository under resources"}},
 	"out of a repository": {map[string]string{"app/kustomization.yaml": "resources: [\"LIBRARY//outside?ref=COMMIT\"]\n"}, []string{"library.git@COMMIT/outside/kustomization.yaml:1", "leads out of the repository"}},
 	"into the source":     {map[string]string{"app/kustomization.yaml": "resources: [\"LIBRARY//outside/sub?ref=COMMIT\"]\n"}, []string{"outside/sub/kustomization.yaml:1", "leads out of the repository"}},
 	"out of the source":   {map[string]string{"app/kustomization.yaml": "resources: [../../app2]\n", "app2/kustomization.yaml": "namePrefix: x\n"}, []string{"kustomization.yaml:1", "leads out of the source"}},
@@ -310,21 +314,24 @@ func TestFindBasesIsBounded(t *testing.T) {
 		fmt.Fprintf(&many, "- https://git.example.com/org/r%d?ref=%s\n", i, commit)
 	}
 	empty := build(t, map[string]string{"kustomization.yaml": "namePrefix: x\n"})
-	err := find(map[string]string{"app/kustomization.yaml": many.String()}, func(context.Context, *remotebase.Base) (*tree.Tree, error) { return empty, nil })
+	err := find(map[string]string{"app/kustomization.yaml": many.String()}, func(context.Context, string, *remotebase.Base) (reference.Fetched, error) {
+		return reference.Fetched{Files: empty}, nil
+	})
 	if err == nil || !strings.Contains(err.Error(), "number of remote bases is over the limit of 200") {
 		t.Errorf("got %v", err)
 	}
 	// A server that gives something else than the commit it was asked for could go on for ever.
 	n := 0
-	err = find(map[string]string{"app/kustomization.yaml": "resources: [\"https://git.example.com/org/r?ref=" + commit + "\"]\n"}, func(context.Context, *remotebase.Base) (*tree.Tree, error) {
+	err = find(map[string]string{"app/kustomization.yaml": "resources: [\"https://git.example.com/org/r?ref=" + commit + "\"]\n"}, func(context.Context, string, *remotebase.Base) (reference.Fetched, error) {
 		n++
-		return build(t, map[string]string{"kustomization.yaml": fmt.Sprintf("resources: [\"https://git.example.com/org/r%d?ref=%s\"]\n", n, commit)}), nil
+		files := map[string]string{"kustomization.yaml": fmt.Sprintf("resources: [\"https://git.example.com/org/r%d?ref=%s\"]\n", n, commit)}
+		return reference.Fetched{Files: build(t, files)}, nil
 	})
 	if err == nil || !strings.Contains(err.Error(), "one below the other is over the limit of 10") {
 		t.Errorf("got %v", err)
 	}
-	none := func(context.Context, *remotebase.Base) (*tree.Tree, error) {
-		return nil, errors.New("nothing is to be fetched")
+	none := func(context.Context, string, *remotebase.Base) (reference.Fetched, error) {
+		return reference.Fetched{}, errors.New("nothing is to be fetched")
 	}
 	for want, text := range map[string]string{
 		"size of app/kustomization.yaml": "resources: [x.yaml]\n# " + strings.Repeat("x", 1<<20),
@@ -335,8 +342,8 @@ func TestFindBasesIsBounded(t *testing.T) {
 		}
 	}
 	cycle := map[string]string{"app/kustomization.yaml": "resources: [../b]\n", "b/kustomization.yaml": "resources: [../app, ../b, .]\n"}
-	if err := find(cycle, func(context.Context, *remotebase.Base) (*tree.Tree, error) {
-		return nil, errors.New("nothing is to be fetched")
+	if err := find(cycle, func(context.Context, string, *remotebase.Base) (reference.Fetched, error) {
+		return reference.Fetched{}, errors.New("nothing is to be fetched")
 	}); err != nil {
 		t.Errorf("got %v", err)
 	}

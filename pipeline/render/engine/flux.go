@@ -376,7 +376,7 @@ func (r *fluxRun) collectItems() ([]fn.Item, error) {
 			items = append(items, fn.Item{Doc: item.Doc, Index: index})
 		}
 	}
-	discovers := r.w.request.Discover || len(r.w.response.Wanted) > 0
+	discovers := r.w.request.Discover || r.w.response.IsWanting()
 	if len(r.w.response.Failed) == len(r.units) && !discovers {
 		return nil, resultsError("building Kustomizations", r.w.response.Results)
 	}

@@ -161,7 +161,7 @@ var fluxUnits = map[string]struct {
 			"flux-system/web":     "ClusterRole web, ConfigMap web-config, CustomResourceDefinition webs.example.com, Deployment web, Job prepare, Other other, Web custom",
 		},
 		failed: []string{"flux-system/other"},
-		errors: []string{"flux-system/other | error: other/hr.yaml:1: HelmRelease shop/other: it is not locked"},
+		errors: []string{"flux-system/other | error: other/hr.yaml:6: HelmRelease shop/other spec.chart.spec.chart: it is not locked"},
 	},
 	"a release that Flux does not substitute": {
 		files: map[string]string{
@@ -219,9 +219,13 @@ func TestFluxEntryThatFails(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"building clusters/prod: reading clusters/prod/a.yaml as Kubernetes objects": {"clusters/prod/a.yaml": "a: [\n"},
 		"spec.build.flux.path: ": {"x.yaml": ""},
-		"building clusters/prod: clusters/prod/kustomization.yaml:2: resources: ": {"clusters/prod/kustomization.yaml": "# note\nresources: [\"https://github.com/a/b?ref=main\"]\n"},
+		"building clusters/prod: clusters/prod/kustomization.yaml:2: resources: it is not locked": {"clusters/prod/kustomization.yaml": "# note\nresources: [\"https://github.com/a/b?ref=main\"]\n"},
 	} {
-		if _, _, err := renderFiles(t, files, fluxRequest()); err == nil || !strings.Contains(err.Error(), want) {
+		request := fluxRequest()
+		request.MissingBases = []render.MissingBase{{
+			Name: render.NewBase("", "https://github.com/a/b?ref=main").Name, Reason: "clusters/prod/kustomization.yaml:2: resources: it is not locked",
+		}}
+		if _, _, err := renderFiles(t, files, request); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant %s", err, want)
 		}
 	}

@@ -39,9 +39,15 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 	if err != nil {
 		return unit.fieldError("spec.path", err)
 	}
+	if wanting, err := w.needsBases(ctx, w.files, info.Path); err != nil || wanting {
+		return unit.fieldError("spec.path", err)
+	}
 	replaced, err := r.generate(unit, info.Path)
 	if err != nil {
 		return err
+	}
+	if wanting, err := w.needsBases(ctx, replaced, info.Path); err != nil || wanting {
+		return unit.fieldError("spec.path", err)
 	}
 	files := w.newCheckedTree(replaced)
 	built, err := w.runKustomize(ctx, files, info.Path, types.LoadRestrictionsNone)
@@ -69,7 +75,7 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 
 // fieldError is an error about a field of the unit's Kustomization, or of the pipeline's where it has none.
 func (u *fluxUnit) fieldError(field string, err error) error {
-	if u.k == nil {
+	if u.k == nil || err == nil {
 		return err
 	}
 	return release.FieldError(u.k.Object, field, "%v", err)

@@ -59,7 +59,7 @@ var hostile = map[string]struct {
 	"Helm chart": {map[string]string{"app/kustomization.yaml": "resources: []\nhelmCharts:\n- {name: x, repo: https://charts.example.com}\n"},
 		[]string{"app/kustomization.yaml:3: helmCharts: x: kubeVersion must be given"}},
 	"Helm chart of a repository": {map[string]string{"app/kustomization.yaml": "helmCharts:\n- {name: x, repo: https://charts.example.com, kubeVersion: 1.33.4}\n"},
-		[]string{"app/kustomization.yaml:2: helmCharts: x", "of https://charts.example.com is not locked; run prerig charts lock"}},
+		[]string{"app/kustomization.yaml:2: helmCharts: x", "of https://charts.example.com is not locked; run prerig lock"}},
 	"Helm chart outside": {map[string]string{"app/kustomization.yaml": "helmGlobals: {chartHome: ../../..}\nhelmCharts:\n- {name: etc, kubeVersion: 1.33.4}\n"},
 		[]string{"app/kustomization.yaml:3: helmCharts: etc: there is no chart at"}},
 	"Helm values outside": {map[string]string{"app/kustomization.yaml": "helmCharts:\n- {name: x, kubeVersion: 1.33.4, valuesFile: /etc/passwd}\n", "app/charts/x/Chart.yaml": "apiVersion: v2\nname: x\nversion: 1.0.0\n"},

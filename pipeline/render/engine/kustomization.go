@@ -31,8 +31,10 @@ type checkedTree struct {
 	sources []string               // directories of further sources
 	charts  map[string]string      // entries of helmCharts by directory and name, to file and line
 	schema  bool                   // one may name a schema
-	refused error                  // the first hard error: kustomize drops some on its way
-	count   int
+	// unrestricted reports whether files from anywhere in the tree may be loaded.
+	unrestricted bool
+	refused      error // the first hard error: kustomize drops some on its way
+	count        int
 }
 
 func newKustomizations(r tree.Reader, bases []render.Base) *checkedTree {
@@ -118,6 +120,9 @@ func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, err
 	}
 	if err := checkComplete(file, content); err != nil {
 		return nil, err
+	}
+	if file.In.Name != "" && k.unrestricted && file.HasPlugins() {
+		return nil, fmt.Errorf("%s: generators, transformers and validators of a remote base are not run without the load restrictor, as they could load files of the source; copy the base into the source", file.Shown)
 	}
 	for _, entry := range file.Remote {
 		local, err := k.mountedPath(file, entry)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
@@ -18,6 +19,8 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/reference"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -37,6 +40,21 @@ func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Ite
 		return nil, err
 	}
 	return w.resourceItems(files, objects.Resources())
+}
+
+// needsBases notes the remote bases and files that a kustomization of a tree needs and that are not there yet. It reports whether there are
+// some: then the build is to be repeated with them.
+func (w *renderWorker) needsBases(ctx context.Context, files tree.Reader, at string) (bool, error) {
+	wanted, err := reference.FindUnfetched(ctx, files, *w.request, render.CleanPath(at))
+	if err != nil {
+		return false, err
+	}
+	for _, one := range wanted {
+		if !slices.ContainsFunc(w.response.WantedBases, func(known render.WantedBase) bool { return known.Name == one.Name }) {
+			w.response.WantedBases = append(w.response.WantedBases, one)
+		}
+	}
+	return len(wanted) > 0, nil
 }
 
 // loadRestrictions returns what kustomizations may load. In any case the tree has no file outside of the source.
@@ -65,6 +83,7 @@ func (w *renderWorker) runKustomize(ctx context.Context, files *checkedTree, at 
 		return nil, err
 	}
 	w.layers = files.restoreNames
+	files.unrestricted = restrictions == types.LoadRestrictionsNone
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified
 	options.PluginConfig = types.DisabledPluginConfig()
@@ -115,6 +134,9 @@ func (w *renderWorker) resourceTexts(files *checkedTree, objects []*resource.Res
 
 // buildKustomization builds a kustomization of a tree to the text of each of its objects.
 func (w *renderWorker) buildKustomization(ctx context.Context, from tree.Reader, at string) ([]string, error) {
+	if wanting, err := w.needsBases(ctx, from, at); err != nil || wanting {
+		return nil, err
+	}
 	files := w.newCheckedTree(from)
 	objects, err := w.runKustomize(ctx, files, at, w.loadRestrictions())
 	if err != nil {

@@ -5,10 +5,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 
@@ -76,7 +76,11 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item, expl
 	}
 	for _, one := range r.results {
 		if one.Severity == result.Error {
-			one.Tags = map[string]string{result.TagCode: render.CodeNotRendered}
+			one.Tags = maps.Clone(one.Tags)
+			if one.Tags == nil {
+				one.Tags = map[string]string{}
+			}
+			one.Tags[result.TagCode] = render.CodeNotRendered
 		}
 		w.response.Results = append(w.response.Results, one)
 	}
@@ -217,7 +221,7 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 // recordMissingCharts notes the charts that are missing: that of a release, and dependencies of charts in the tree.
 func (r *releaseRun) recordMissingCharts(ctx context.Context, object *release.Object, rendered *release.Rendered) error {
 	for _, one := range rendered.Wanted {
-		r.wantChart(object, render.ChartReference{Repository: one.Repository, Name: one.Name, Range: one.Range, Where: one.Where, Needed: true})
+		r.wantChart(object, one.Field, render.ChartReference{Repository: one.Repository, Name: one.Name, Range: one.Range, Where: one.Where, Needed: true})
 	}
 	for _, local := range rendered.Local {
 		found, err := reference.FindMissing(ctx, r.w.files, local)
@@ -226,16 +230,24 @@ func (r *releaseRun) recordMissingCharts(ctx context.Context, object *release.Ob
 		}
 		for _, one := range found {
 			one.Needed = true
-			r.wantChart(object, one)
+			r.wantChart(object, "", one)
 		}
 	}
 	return nil
 }
 
-func (r *releaseRun) wantChart(object *release.Object, wanted render.ChartReference) {
+// wantChart notes a chart that a field of a release needs, or reports why it cannot be had.
+func (r *releaseRun) wantChart(object *release.Object, field string, wanted render.ChartReference) {
 	w := r.w
 	if i := slices.IndexFunc(w.request.Missing, func(m render.MissingChart) bool { return m.Chart.Same(wanted) }); i >= 0 {
-		r.results = append(r.results, release.ErrorFinding(object, errors.New(w.request.Missing[i].Reason)))
+		if ref := object.Ref(); !strings.Contains(wanted.Where, ref.String()) {
+			field = "" // it is one of an object that the release refers to
+		}
+		found := release.ErrorFinding(object, release.FieldError(object, field, "%s", w.request.Missing[i].Reason))
+		if w.request.Missing[i].Unlocked {
+			found.Tags = map[string]string{render.TagUnlocked: w.request.Missing[i].Chart.Name}
+		}
+		r.results = append(r.results, found)
 		return
 	}
 	same := func(c render.Chart) bool {

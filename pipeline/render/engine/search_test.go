@@ -52,9 +52,9 @@ func TestChainOfLargeKustomizationsCostsLittle(t *testing.T) {
 			limits := render.DefaultLimits()
 			before, kept, reached := heap(), int64(0), false
 			measure := func() { kept, reached = heap()-before, true } // less than nothing where others have let go of something
-			fetch := func(context.Context, *remotebase.Base) (*tree.Tree, error) {
+			fetch := func(context.Context, string, *remotebase.Base) (reference.Fetched, error) {
 				measure()
-				return nil, reference.ErrNotAllowed
+				return reference.Fetched{}, reference.ErrNotAllowed
 			}
 			_, _, err := reference.FindBases(ctx, tree.NewView(files, limits.Read), request("d0"), fetch)
 			if !errors.Is(err, reference.ErrNotAllowed) || !reached || kept > most {
@@ -75,8 +75,8 @@ func TestChainOfLargeKustomizationsCostsLittle(t *testing.T) {
 
 // Values are bounded in all kustomizations, also in those without aliases, and entries in all of them together.
 func TestValuesAndEntriesOfKustomizationsAreBounded(t *testing.T) {
-	none := func(context.Context, *remotebase.Base) (*tree.Tree, error) {
-		return nil, errors.New("nothing is to be fetched")
+	none := func(context.Context, string, *remotebase.Base) (reference.Fetched, error) {
+		return reference.Fetched{}, errors.New("nothing is to be fetched")
 	}
 	entries := "resources: [NEXT" + strings.Repeat(",a", 45_000) + ",a,a,a]\n"
 	for want, files := range map[string]map[string]string{
@@ -103,9 +103,9 @@ func TestOrderOfBases(t *testing.T) {
 		"four/kustomization.yaml": "resources: [" + url("fourth") + "]\n",
 	}
 	var got []string
-	_, _, err := reference.FindBases(ctx, tree.NewView(build(t, files), tree.Limits{}), request("app"), func(_ context.Context, base *remotebase.Base) (*tree.Tree, error) {
+	_, _, err := reference.FindBases(ctx, tree.NewView(build(t, files), tree.Limits{}), request("app"), func(_ context.Context, _ string, base *remotebase.Base) (reference.Fetched, error) {
 		got = append(got, base.Repository[strings.LastIndex(base.Repository, "/")+1:])
-		return build(t, map[string]string{"kustomization.yaml": "namePrefix: x\n"}), nil
+		return reference.Fetched{Files: build(t, map[string]string{"kustomization.yaml": "namePrefix: x\n"})}, nil
 	})
 	if names := strings.Join(got, " "); err != nil || names != "first second last fourth fifth" {
 		t.Errorf("got %q, %v", names, err)

@@ -50,7 +50,7 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(w.response.Wanted) > 0 || w.request.Discover {
+	if w.response.IsWanting() || w.request.Discover {
 		return nil // it is rendered again, with what is wanted
 	}
 	policies, err := w.parsePolicies()
@@ -82,7 +82,7 @@ func (w *renderWorker) buildOrTake(ctx context.Context) ([]fn.Item, error) {
 	if err != nil || w.request.Discover {
 		return nil, err
 	}
-	if len(w.response.Wanted) > 0 {
+	if w.response.IsWanting() {
 		return nil, w.sendBuilt(nil)
 	}
 	if err := w.findCredentials(items); err != nil {

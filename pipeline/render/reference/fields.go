@@ -50,10 +50,13 @@ func newEntry(field string, node *yaml.Node, alias bool) Entry {
 // Fields of a kustomization, grouped by what they name. kustomize matches them case-insensitively.
 var (
 	rootFields    = []string{"resources", "bases", "components", "generators", "transformers", "validators"}
+	pluginFields  = []string{"generators", "transformers", "validators"}
 	inPlaceFields = []string{"generators", "transformers", "validators", "patchesstrategicmerge"}
 	fileFields    = []string{"crds", "configurations", "patchesstrategicmerge"}
 	objectFields  = []string{"patches", "patchesjson6902", "replacements", "openapi", "configmapgenerator", "secretgenerator"}
 	pathKeys      = []string{"path", "files", "envs", "env"}
+	// remoteFields may name files to load over HTTP. Keys of generators depend on the names of files, and are not among them.
+	remoteFields = []string{"resources", "crds", "patches", "patchesjson6902", "patchesstrategicmerge"}
 )
 
 // Parse parses a kustomization and rejects references that leave its tree, naming the line. Sources are the
@@ -89,6 +92,18 @@ func (k *File) checkField(key, value *yaml.Node) error {
 		return k.checkPaths(name, value)
 	}
 	return nil
+}
+
+// HasPlugins reports whether a kustomization lists generators, transformers or validators, whose own files may name others.
+func (k *File) HasPlugins() bool {
+	root := k.Doc.Content[0]
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		name := strings.ToLower(root.Content[i].Value)
+		if slices.Contains(pluginFields, name) && len(root.Content[i+1].Content) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // checkPaths looks at path, files, envs and env of objects.
@@ -151,10 +166,12 @@ func (k *File) checkEntry(e Entry) error {
 	}
 	mayBeRoot := slices.Contains(rootFields, e.Field)
 	switch {
+	case slices.Contains(remoteFields, e.Field) && remotebase.IsFile(value):
+		k.Remote = append(k.Remote, e)
+	case isOverHTTP(value) && (!mayBeRoot || remotebase.IsFile(value)):
+		return k.RefuseRemote(e, fmt.Errorf("only a file under %s can be, and a directory of a Git repository under resources, components and bases", strings.Join(remoteFields, ", ")))
 	case mayBeRoot && IsRemote(value):
 		k.Remote = append(k.Remote, e)
-	case remoteFile(value):
-		return k.RefuseRemote(e, errors.New("only a directory of a Git repository can be, under resources, components and bases"))
 	case path.IsAbs(value):
 		return fmt.Errorf("%s:%d: %s: %s is an absolute path; name files relative to the kustomization", k.Shown, e.Line, e.Field, value)
 	default:
@@ -177,7 +194,7 @@ func (k *File) checkContained(e Entry, value string, mayBeRoot bool) error {
 		return fmt.Errorf("%s:%d: %s: %s leads out of the source", k.Shown, e.Line, e.Field, value)
 	case mayBeRoot && k.LeavesSource(value):
 		return fmt.Errorf("%s:%d: %s: %s leads out of the source that is mounted at %s; only kustomizations of the pipeline's own source can name what another has", k.Shown, e.Line, e.Field, value, k.From)
-	case k.In.Name != "" && mayBeRoot && first != k.In.Name:
+	case k.In.Name != "" && first != k.In.Name:
 		return fmt.Errorf("%s:%d: %s: %s leads out of the repository of this remote base", k.Shown, e.Line, e.Field, value)
 	case first != k.In.Name && strings.HasPrefix(first, render.BasePrefix):
 		return fmt.Errorf("%s:%d: %s: %s is not a name that a source can use", k.Shown, e.Line, e.Field, value)
@@ -203,11 +220,14 @@ func sourceOf(sources []string, at string) string {
 
 // RefuseRemote returns the error that explains why a remote entry is not used.
 func (k *File) RefuseRemote(e Entry, reason error) error {
-	return fmt.Errorf("%s:%d: %s: %s is remote, and %w", k.Shown, e.Line, e.Field, remotebase.Redacted(e.Value), reason)
+	return fmt.Errorf("%s: %s is remote, and %w", k.where(e), remotebase.Redacted(e.Value), reason)
 }
 
-// remoteFile reports whether kustomize would load a file over HTTP (api/internal/loader, IsRemoteFile).
-func remoteFile(value string) bool {
+// where is the place of an entry, for messages.
+func (k *File) where(e Entry) string { return fmt.Sprintf("%s:%d: %s", k.Shown, e.Line, e.Field) }
+
+// isOverHTTP reports whether kustomize would try to load an entry over HTTP (api/internal/loader, IsRemoteFile).
+func isOverHTTP(value string) bool {
 	lower := strings.ToLower(value)
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
 }

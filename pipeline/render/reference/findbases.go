@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -29,22 +30,43 @@ const (
 // AllowHint describes what users can do about a remote base that is not fetched.
 const AllowHint = "copy it into the source, or have the pipeline allow its repository (spec.build.remoteBases)"
 
+// LockHint describes how to add missing entries to a lock.
+const LockHint = "run prerig lock and commit what it writes"
+
 // ErrNotAllowed is the cause of the error of a fetch for a repository that the pipeline does not allow.
 var ErrNotAllowed = errors.New("its repository is not allowed")
 
-// Fetch returns the files of a remote base at its commit. An error that is ErrNotAllowed or remotebase.ErrUnpinned
-// means that the base is rejected, any other that it could not be fetched.
-type Fetch func(ctx context.Context, base *remotebase.Base) (*tree.Tree, error)
+// Fetched are the files of a remote base, or a remote file in the name render.BaseFile.
+type Fetched struct {
+	Files *tree.Tree
+	// Locked is that of render.Base.
+	Locked string
+}
 
-// FindBases finds the remote bases of a build and fetches them before the render: it walks the kustomizations as
+// Fetch returns the files of a remote base, parsed from the entry of a kustomization, or a remote file, for which the base is nil. An
+// error that is ErrNotAllowed or remotebase.ErrUnpinned means that it is rejected, any other that it could not be fetched.
+type Fetch func(ctx context.Context, entry string, base *remotebase.Base) (Fetched, error)
+
+// FindBases finds the remote bases and files of a build and fetches them before the render: it walks the kustomizations as
 // kustomize would, and parses them as the renderer does. It returns the bases for the request and a reader with
 // their files, which counts against the limits of the view. Kustomizations of the source are in the view's record;
-// bases need none, since the file that names one contains its commit.
+// bases need none, since the file that names one contains its commit, or the lock does.
 func FindBases(ctx context.Context, view *tree.View, request render.Request, fetch Fetch) ([]render.Base, tree.Reader, error) {
-	f := &baseFinder{kustomizationSearch: newSearch(ctx, request), view: view, files: tree.NewMounts(view), fetch: fetch, bases: map[string]render.Base{}}
 	kind, err := BuildType(view, request)
 	if err != nil || kind != v1alpha1.BuildKustomize {
 		return nil, view, err
+	}
+	files := tree.NewMounts(view)
+	f := newBaseFinder(ctx, files, request)
+	f.open = func(k *File, e Entry, base render.Base, parsed *remotebase.Base) (bool, error) {
+		fetched, err := fetch(ctx, e.Value, parsed)
+		if err != nil {
+			return false, RefuseFetch(k.where(e), e.Value, err)
+		}
+		base.Locked = fetched.Locked
+		f.bases[base.Name], f.found = base, append(f.found, base)
+		files.Add(base.Name, view.Beside(fetched.Files))
+		return true, nil
 	}
 	start, err := view.Lookup(request.Path)
 	if err != nil || !start.Dir {
@@ -53,16 +75,52 @@ func FindBases(ctx context.Context, view *tree.View, request render.Request, fet
 	if err := f.findInDirectory(start.Path, render.Base{}); err != nil {
 		return nil, nil, fmt.Errorf("building %s: %w", request.Path, err)
 	}
-	return f.found, f.files, nil
+	return f.found, files, nil
+}
+
+// FindUnfetched returns the remote bases and files that a kustomization of a directory needs beside those of the request. What cannot
+// be had is an error.
+func FindUnfetched(ctx context.Context, files tree.Reader, request render.Request, dir string) ([]render.WantedBase, error) {
+	f := newBaseFinder(ctx, files, request)
+	for _, base := range request.Bases {
+		f.bases[base.Name] = base
+	}
+	var wanted []render.WantedBase
+	f.open = func(k *File, e Entry, base render.Base, _ *remotebase.Base) (bool, error) {
+		i := slices.IndexFunc(request.MissingBases, func(one render.MissingBase) bool { return one.Name == base.Name })
+		if i >= 0 {
+			return false, errors.New(request.MissingBases[i].Reason)
+		}
+		f.found = append(f.found, base)
+		wanted = append(wanted, render.WantedBase{Base: base, Where: k.where(e)})
+		return false, nil
+	}
+	return wanted, f.findInDirectory(dir, render.Base{})
+}
+
+// RefuseFetch returns the error about an entry, at a file and line, that could not be fetched.
+func RefuseFetch(where, entry string, err error) error {
+	switch {
+	case errors.Is(err, ErrNotAllowed):
+		err = fmt.Errorf("%w: %s", err, AllowHint)
+	case errors.Is(err, remotebase.ErrUnpinned):
+	default:
+		return fmt.Errorf("%s: fetching the remote base %s: %w", where, remotebase.Redacted(entry), err)
+	}
+	return fmt.Errorf("%s: %s is remote, and %w", where, remotebase.Redacted(entry), err)
 }
 
 type baseFinder struct {
 	kustomizationSearch
-	view  *tree.View
-	files *tree.Mounts
-	fetch Fetch
+	files tree.Reader
+	// open makes the files of a base that is not known yet available, and reports whether they are.
+	open  func(k *File, e Entry, base render.Base, parsed *remotebase.Base) (bool, error)
 	bases map[string]render.Base
 	found []render.Base
+}
+
+func newBaseFinder(ctx context.Context, files tree.Reader, request render.Request) *baseFinder {
+	return &baseFinder{kustomizationSearch: newSearch(ctx, request), files: files, bases: map[string]render.Base{}}
 }
 
 // findInDirectory looks at the kustomization of a directory that is in a base, or in the source.
@@ -105,7 +163,7 @@ func (f *baseFinder) followEntries(k *File) error {
 	if err != nil {
 		return err
 	}
-	remote := f.newRemotesOf(k)
+	remote := f.remotesOf(k)
 	k.dropDocument()
 	for _, dir := range local {
 		if err := f.findInDirectory(dir.Value(), k.In); err != nil {
@@ -120,13 +178,12 @@ func (f *baseFinder) followEntries(k *File) error {
 	return nil
 }
 
-// newRemotesOf returns the entries that name remote bases not yet known, each base once, without their places in
-// the document. It returns at most one more than the limit, so that exceeding it is reported.
-func (f *baseFinder) newRemotesOf(k *File) []Entry {
+// remotesOf returns the entries that name remote bases, each base once, without their places in the document. It returns at most one more than the limit, so that exceeding it is reported.
+func (f *baseFinder) remotesOf(k *File) []Entry {
 	var out []Entry
 	added := map[string]bool{}
 	for _, e := range k.Remote {
-		if _, known := f.bases[render.NewBase(k.In.Name, e.Value).Name]; known || added[e.Value] {
+		if added[e.Value] {
 			continue
 		}
 		added[e.Value], e.Node = true, nil
@@ -137,31 +194,28 @@ func (f *baseFinder) newRemotesOf(k *File) []Entry {
 	return out
 }
 
-// findRemote fetches a base and looks at its kustomization.
+// findRemote makes a base available and looks at its kustomization.
 func (f *baseFinder) findRemote(k *File, e Entry) error {
-	parsed, err := remotebase.Parse(e.Value)
-	if err != nil {
-		return k.RefuseRemote(e, fmt.Errorf("%w; or else copy it into the source", err))
+	var parsed *remotebase.Base
+	if !remotebase.IsFile(e.Value) {
+		var err error
+		if parsed, err = remotebase.Parse(e.Value); err != nil {
+			return k.RefuseRemote(e, fmt.Errorf("%w; or else copy it into the source", err))
+		}
 	}
 	base := render.NewBase(k.In.Name, e.Value)
-	if _, known := f.bases[base.Name]; known {
-		return f.enterBase(base, parsed)
+	if _, known := f.bases[base.Name]; !known {
+		if err := f.checkNesting(base); err != nil {
+			return k.RefuseRemote(e, err)
+		}
+		if ok, err := f.open(k, e, base, parsed); err != nil || !ok {
+			return err
+		}
 	}
-	if err := f.checkNesting(base); err != nil {
-		return k.RefuseRemote(e, err)
+	if parsed == nil {
+		return nil
 	}
-	files, err := f.fetch(f.ctx, parsed)
-	switch {
-	case errors.Is(err, ErrNotAllowed):
-		return k.RefuseRemote(e, fmt.Errorf("%w: %s", err, AllowHint))
-	case errors.Is(err, remotebase.ErrUnpinned):
-		return k.RefuseRemote(e, err)
-	case err != nil:
-		return fmt.Errorf("%s:%d: %s: fetching the remote base %s: %w", k.Shown, e.Line, e.Field, remotebase.Redacted(e.Value), err)
-	}
-	f.bases[base.Name], f.found = base, append(f.found, base)
-	f.files.Add(base.Name, f.view.Beside(files))
-	return f.enterBase(base, parsed)
+	return f.enterBase(f.bases[base.Name], parsed)
 }
 
 func (f *baseFinder) enterBase(base render.Base, parsed *remotebase.Base) error {

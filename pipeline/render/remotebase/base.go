@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
-	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/internal/lazyregexp"
@@ -58,8 +56,8 @@ func Parse(entry string) (*Base, error) {
 	if strings.ContainsFunc(b.Directory, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 		return nil, errors.New("its directory has a character that is not allowed")
 	}
-	if overHTTP := strings.HasPrefix(b.Repository, "http"); overHTTP && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(b.Directory)) {
-		return nil, errors.New("it is a single file; name its directory in the repository, with the commit")
+	if IsFile(entry) {
+		return nil, errors.New("it is a single file")
 	}
 	var err error
 	if b.Address, err = giturl.ParseAddress(b.Repository); err != nil {
@@ -76,10 +74,9 @@ func (b *Base) Commit() (string, error) {
 	case commitRule.MatchString(b.Ref):
 		return strings.ToLower(b.Ref), nil
 	case b.Ref == "":
-		return "", fmt.Errorf("%w: it has no ref; add ?ref= and the 40 hexadecimal digits of the commit", ErrUnpinned)
+		return "", fmt.Errorf("%w: it has no ref", ErrUnpinned)
 	}
-	return "", fmt.Errorf("%w: its ref %q is a branch, a tag or a short commit, which can mean something else tomorrow; write the 40 hexadecimal digits of the commit as its ref",
-		ErrUnpinned, shortenEntry(b.Ref))
+	return "", fmt.Errorf("%w: its ref %q is a branch, a tag or a short commit", ErrUnpinned, shortenEntry(b.Ref))
 }
 
 func shortenEntry(text string) string {

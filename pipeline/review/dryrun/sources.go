@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
-	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
@@ -43,13 +43,13 @@ func (p *Renderer) substituteSnapshotFor(e catalog.Entry) func(v1alpha1.NamedSou
 	return func(one v1alpha1.NamedSource) *source.Snapshot { return p.Instead(e, one) }
 }
 
-// FindCharts returns the charts of repositories that a pipeline needs.
-func (p *Renderer) FindCharts(ctx context.Context, e catalog.Entry) ([]render.ChartReference, error) {
-	snapshot, err := p.fetchSources(ctx, e, nil)
+// FindReferences returns what a pipeline needs from other servers, as build.Builder.FindReferences does.
+func (p *Renderer) FindReferences(ctx context.Context, e catalog.Entry, mode build.LockMode) (*build.References, error) {
+	snapshot, err := p.fetchSources(ctx, e, p.substituteSnapshotFor(e))
 	if err != nil {
 		return nil, err
 	}
-	return p.Builder.FindCharts(ctx, e.Pipeline, snapshot.Tree)
+	return p.Builder.FindReferences(ctx, e.Pipeline, snapshot.Tree, mode)
 }
 
 // fetchSource returns one source. A local directory has no revisions.

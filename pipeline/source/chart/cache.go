@@ -29,7 +29,7 @@ func (c archiveCache) getVerifiedArchive(key, digest string) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	if digestOf(content) != digest {
+	if DigestOf(content) != digest {
 		_ = os.Remove(at)
 		return nil, false
 	}

@@ -32,7 +32,7 @@ func TestArchivesFromTheFutureGoFirst(t *testing.T) {
 	}
 	for _, key := range []string{"c", "d"} {
 		c.storeArchive(key, content)
-		if _, ok := c.getVerifiedArchive(key, digestOf(content)); !ok {
+		if _, ok := c.getVerifiedArchive(key, DigestOf(content)); !ok {
 			t.Errorf("what was just put is gone: %s", key)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -83,9 +84,7 @@ func (e *DigestError) Error() string {
 // Archive returns the archive of a locked chart, which has the digest that is locked. The repository is the pipeline's, with
 // the URL that the chart is asked for at.
 func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedChart) ([]byte, error) {
-	ctx = egress.WithReach(budget.WithTeam(ctx, namespace), egress.Reach{
-		Allowed: f.options.Sources, Whose: "pipelines of this daemon", Setting: "egress.sources",
-	})
+	ctx = f.withReach(ctx, namespace)
 	key := cacheKey(namespace, from, locked.Digest)
 	if content, ok := f.cache.getVerifiedArchive(key, locked.Digest); ok {
 		return content, nil
@@ -100,11 +99,62 @@ func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.C
 	if err != nil {
 		return nil, explainTimeout(ctx, fmt.Errorf("fetching the chart %s: %w", locked, err))
 	}
-	if digestOf(content) != locked.Digest {
+	if DigestOf(content) != locked.Digest {
 		return nil, fmt.Errorf("fetching the chart %s: %w", locked, &DigestError{locked})
 	}
 	f.cache.storeArchive(key, content)
 	return content, nil
+}
+
+// File returns a file at or below the URL of a repository. It has the digest that is locked; without one, it is as the server has it
+// now.
+func (f *Fetcher) File(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedFile) ([]byte, error) {
+	ctx = f.withReach(ctx, namespace)
+	key := cacheKey(namespace, from, locked.Digest)
+	if content, ok := f.cache.getVerifiedArchive(key, locked.Digest); ok {
+		return content, nil
+	}
+	ctx, cancel := f.withFetchTimeout(ctx)
+	defer cancel()
+	keys, err := secret.Read(ctx, f.options.Secrets, namespace, from.SecretRef, secret.At(from.URL))
+	if err != nil {
+		return nil, err
+	}
+	r, err := newHTTPRepository(from.URL, keys, f.options)
+	if err != nil {
+		return nil, err
+	}
+	at, err := url.Parse(locked.URL)
+	if err != nil {
+		return nil, errors.New("its URL cannot be read") // the cause quotes it
+	}
+	content, err := r.readBoundedURL(ctx, at, f.options.Limits.Archive)
+	if err != nil {
+		return nil, explainTimeout(ctx, err)
+	}
+	if locked.Digest != "" && DigestOf(content) != locked.Digest {
+		return nil, &FileDigestError{locked}
+	}
+	if locked.Digest != "" {
+		f.cache.storeArchive(key, content)
+	}
+	return content, nil
+}
+
+// FileDigestError is about a file that is not the one that is locked. Trying again does not help.
+type FileDigestError struct {
+	// File is what is locked.
+	File v1alpha1.LockedFile
+}
+
+// Error names the locked digest only, as DigestError does.
+func (e *FileDigestError) Error() string {
+	return fmt.Sprintf("it does not have the digest %s that is locked: the server gives something else than it did; review it and run prerig lock", e.File.Digest)
+}
+
+// withReach has requests charged to a team, and bound to what the daemon allows.
+func (f *Fetcher) withReach(ctx context.Context, namespace string) context.Context {
+	return egress.WithReach(budget.WithTeam(ctx, namespace), egress.Reach{Allowed: f.options.Sources, Whose: "pipelines of this daemon", Setting: "egress.sources"})
 }
 
 // Choose returns the newest version of a chart in a range, as Helm chooses it, with the digest that the repository
@@ -141,7 +191,7 @@ func (f *Fetcher) Resolve(ctx context.Context, namespace string, from v1alpha1.C
 	if err != nil {
 		return chosen, nil, explainTimeout(ctx, fmt.Errorf("fetching the chart %s: %w", chosen, err))
 	}
-	found := digestOf(content)
+	found := DigestOf(content)
 	if chosen.Digest != "" && chosen.Digest != found {
 		return chosen, nil, fmt.Errorf("fetching the chart %s: its archive has the digest %s, and the repository says %s", chosen, found, chosen.Digest)
 	}
@@ -208,8 +258,8 @@ func explainTimeout(ctx context.Context, err error) error {
 	return err
 }
 
-// digestOf returns the digest of an archive as locks have it.
-func digestOf(content []byte) string {
+// DigestOf returns the digest of a content as locks have it.
+func DigestOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
@@ -228,6 +278,7 @@ func cacheKey(namespace string, from v1alpha1.ChartRepository, digest string) st
 // IsPermanent reports whether an error of a Fetcher will be the same the next time, unless the lock or the pipeline changes.
 func IsPermanent(err error) bool {
 	var digest *DigestError
+	var file *FileDigestError
 	var large *tooLargeError
-	return errors.As(err, &digest) || errors.As(err, &large) || errors.Is(err, errNotListed) || errors.Is(err, errChartName) || egress.IsRefused(err)
+	return errors.As(err, &digest) || errors.As(err, &file) || errors.As(err, &large) || errors.Is(err, errNotListed) || errors.Is(err, errChartName) || egress.IsRefused(err)
 }

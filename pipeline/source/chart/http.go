@@ -171,7 +171,7 @@ func (r *httpRepository) indexURL() *url.URL { return r.base.JoinPath("index.yam
 func (r *httpRepository) fetchLockedArchive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error) {
 	at, err := url.Parse(locked.URL)
 	if err != nil || at.Host == "" {
-		return nil, errors.New("its url in the lock is not one; run prerig charts lock")
+		return nil, errors.New("its url in the lock is not one; run prerig lock")
 	}
 	if at.User != nil || at.Fragment != "" || at.Scheme != "https" && at.Scheme != "http" {
 		return nil, errNotListed
@@ -187,7 +187,7 @@ func (r *httpRepository) fetchLockedArchive(ctx context.Context, locked v1alpha1
 
 // errNotListed is about a lock that leads to a place which the repository does not name.
 var errNotListed = errors.New("the lock has an archive that is not below the repository's URL, " +
-	"and the index of the repository does not name it; run prerig charts lock")
+	"and the index of the repository does not name it; run prerig lock")
 
 // checkListed refuses URLs that the repository's index does not have.
 func (r *httpRepository) checkListed(ctx context.Context, archive string) error {

@@ -79,6 +79,19 @@ func (a *Address) setPath(dir string) error {
 	return nil
 }
 
+// String returns one form for all ways to write the address: with https://, or http:// for plain HTTP, and without user and .git.
+func (a *Address) String() string {
+	scheme := "https://"
+	if a.plain {
+		scheme = "http://"
+	}
+	authority := a.host
+	if a.port != "" {
+		authority += ":" + a.port
+	}
+	return scheme + authority + "/" + strings.Join(a.path, "/")
+}
+
 func (a *Address) equalTo(b *Address) bool {
 	return a.plain == b.plain && a.host == b.host && a.port == b.port && slices.Equal(a.path, b.path)
 }

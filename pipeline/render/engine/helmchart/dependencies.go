@@ -47,7 +47,7 @@ func (c *chartRender) readFiles(files tree.Reader) (err error) {
 	}
 	found := c.findArchive(c.spec.Repository, c.spec.Chart, c.spec.Version)
 	if found == nil {
-		return fmt.Errorf("the chart %s of %s is not locked; run prerig charts lock and commit what it writes", strings.TrimSpace(c.spec.Chart+" "+c.spec.Version), c.spec.Repository)
+		return fmt.Errorf("the chart %s of %s is not locked; run prerig lock and commit what it writes", strings.TrimSpace(c.spec.Chart+" "+c.spec.Version), c.spec.Repository)
 	}
 	c.files, err = found.readLockedFiles(files)
 	return err

@@ -194,7 +194,7 @@ func (c *chartRender) loadChart() (*chart.Chart, error) {
 	for _, wanted := range root.Metadata.Dependencies {
 		packed := slices.ContainsFunc(root.Dependencies(), func(have *chart.Chart) bool { return have.Name() == wanted.Name })
 		if !packed {
-			return nil, fmt.Errorf("its dependency %s %s (%s) is neither in its charts directory nor locked; run prerig charts lock, or helm dependency build, and commit what it writes",
+			return nil, fmt.Errorf("its dependency %s %s (%s) is neither in its charts directory nor locked; run prerig lock, or helm dependency build, and commit what it writes",
 				wanted.Name, wanted.Version, wanted.Repository)
 		}
 	}

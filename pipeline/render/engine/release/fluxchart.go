@@ -46,7 +46,7 @@ func (f *foundChart) useChartInRelease(s *Set, spec *v1alpha1.Helm, out *Rendere
 		}
 	}
 	ref := f.of.Ref()
-	f.Where = ref.String() + " " + f.field
+	f.Where, f.Field = ref.String()+" "+f.field, f.field
 	if at := Finding("", f.of, f.field, "").File; at != nil {
 		f.Where = at.String() + ": " + f.Where
 	}

@@ -67,8 +67,8 @@ type Inputs struct {
 type Chart struct {
 	// Repository is the URL, Name the chart's name and Range the version that is asked for.
 	Repository, Name, Range string
-	// Where is the object and field that asks for it.
-	Where string
+	// Where is the object and field that asks for it, and Field the field alone.
+	Where, Field string
 }
 
 // Rendered is what came of a release.
