@@ -111,6 +111,24 @@ func TestFluxUnitsWithRemoteBases(t *testing.T) {
 	contains(t, c.run(0, "render"), "name: own", "name: web", "value: me", "name: file", "namespace: shop")
 }
 
+// What Flux leaves out of the artifact of a source is not built: its defaults, or .sourceignore and spec.ignore.
+func TestFluxBuildsWithoutIgnoredFiles(t *testing.T) {
+	c := newChartCommands(t, "    flux: {path: cluster}")
+	c.write("source/cluster/unit.yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: app, namespace: flux-system}\nspec:\n  interval: 1m\n  prune: true\n"+
+		"  path: ./app\n  sourceRef: {kind: GitRepository, name: flux-system}\n")
+	c.write("source/app/own.yaml", configMap("own", "one"))
+	c.write("source/app/.sops.yaml", "creation_rules: []\n")
+	contains(t, c.run(0, "render"), "name: own")
+	c.write("source/app/broken.yaml", "a: [\n")
+	contains(t, c.run(2, "render"), "reading app/broken.yaml as Kubernetes objects")
+	c.write("source/.sourceignore", "broken.yaml\n.sops.yaml\n")
+	contains(t, c.run(0, "render"), "name: own")
+	c.write("source/.sourceignore", "# nothing\n")
+	source := "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: flux-system, namespace: flux-system}\nspec:\n  url: https://git.example.com/a/b\n"
+	c.write("source/cluster/source.yaml", source+"  ignore: |\n    /app/broken.yaml\n    .sops.yaml\n")
+	contains(t, c.run(0, "render"), "name: own")
+}
+
 // One Application of a chart that is not locked, and one of a kustomization with a base that is not, do not stop the others.
 func TestUnlockedApplicationsDoNotStopOthers(t *testing.T) {
 	repository := charttest.New(t)

@@ -32,17 +32,18 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 		}
 	}()
 	w := r.w
-	info, err := w.files.Lookup(unit.dir)
+	source := r.artifactOf(unit)
+	info, err := source.Lookup(unit.dir)
 	if err == nil && !info.Dir {
 		err = fmt.Errorf("%s is not a directory", unit.dir)
 	}
 	if err != nil {
 		return unit.fieldError("spec.path", err)
 	}
-	if wanting, err := w.needsBases(ctx, w.files, info.Path); err != nil || wanting {
+	if wanting, err := w.needsBases(ctx, source, info.Path); err != nil || wanting {
 		return unit.fieldError("spec.path", err)
 	}
-	replaced, err := r.generate(unit, info.Path)
+	replaced, err := r.generate(unit, source, info.Path)
 	if err != nil {
 		return err
 	}
@@ -73,6 +74,30 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 	return err
 }
 
+// artifactOf returns the files as Flux has them when it builds a unit: without those that its GitRepository ignores.
+func (r *fluxRun) artifactOf(unit *fluxUnit) tree.Reader {
+	key, root := r.w.request.Flux.Source, "."
+	if unit.k != nil {
+		ref := unit.k.Spec.SourceRef
+		key = dependencyKey(unit.k, ref.Namespace, ref.Name)
+	}
+	namespace, name, _ := strings.Cut(key, "/")
+	object := r.objects[fluxObject{"GitRepository", namespace, name}]
+	if object == nil {
+		return flux.NewArtifact(r.w.files, root, "")
+	}
+	if key != r.w.request.Flux.Source {
+		if found, err := r.set.FindRepository(object); err == nil {
+			root = found
+		}
+	}
+	ignore := ""
+	if spec, ok := object.Value["spec"].(map[string]any); ok {
+		ignore, _ = spec["ignore"].(string)
+	}
+	return flux.NewArtifact(r.w.files, root, ignore)
+}
+
 // fieldError is an error about a field of the unit's Kustomization, or of the pipeline's where it has none.
 func (u *fluxUnit) fieldError(field string, err error) error {
 	if u.k == nil || err == nil {
@@ -82,8 +107,8 @@ func (u *fluxUnit) fieldError(field string, err error) error {
 }
 
 // generate returns the tree with the kustomization that the unit is built with.
-func (r *fluxRun) generate(unit *fluxUnit, dir string) (tree.Reader, error) {
-	files := kustomizeFS{r.w.files}
+func (r *fluxRun) generate(unit *fluxUnit, source tree.Reader, dir string) (tree.Reader, error) {
+	files := kustomizeFS{source}
 	at := path.Join("/", dir)
 	name, content, err := flux.ReadDirectory(files, at)
 	if err != nil {
@@ -92,7 +117,7 @@ func (r *fluxRun) generate(unit *fluxUnit, dir string) (tree.Reader, error) {
 	created := !files.Exists(name)
 	if !created {
 		// Lines in errors are those of the file.
-		if _, err := r.w.newCheckedTree(r.w.files).checkKustomization(render.CleanPath(name), content); err != nil {
+		if _, err := r.w.newCheckedTree(source).checkKustomization(render.CleanPath(name), content); err != nil {
 			return nil, unit.fieldError("spec.path", err)
 		}
 	}
@@ -104,7 +129,7 @@ func (r *fluxRun) generate(unit *fluxUnit, dir string) (tree.Reader, error) {
 	if err != nil {
 		return nil, unit.fieldError("spec", fmt.Errorf("reading %s: %w", strings.TrimPrefix(name, "/"), err))
 	}
-	return tree.Replaced{Reader: r.w.files, Path: render.CleanPath(name), Content: configured}, nil
+	return tree.Replaced{Reader: source, Path: render.CleanPath(name), Content: configured}, nil
 }
 
 // finishObjects substitutes the variables of the objects that kustomize has built, and adds the common metadata. It
