@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,8 @@ func (c *lockRun) renewImages(ctx context.Context, outs []files.Output, said *st
 	if err != nil {
 		return nil, err
 	}
-	for at, old := range locks {
+	for _, at := range slices.Sorted(maps.Keys(locks)) {
+		old := locks[at]
 		o, err := c.optionsFor(at)
 		if err != nil {
 			return nil, err
@@ -89,11 +91,6 @@ func (c *lockRun) renewImages(ctx context.Context, outs []files.Output, said *st
 		var names []string
 		for _, one := range old.Spec.Images {
 			names = append(names, one.Image)
-			for _, platform := range one.Platforms {
-				if !slices.Contains(o.Platforms, platform) {
-					o.Platforms = append(o.Platforms, platform)
-				}
-			}
 		}
 		now, err := images.Pin(ctx, old.Metadata.Name, names, o)
 		if err != nil {
@@ -129,12 +126,12 @@ func (c *lockRun) verifyImages(ctx context.Context) ([]lock.Status, error) {
 	}
 	var out []lock.Status
 	var errs []error
-	for at, one := range locks {
+	for _, at := range slices.Sorted(maps.Keys(locks)) {
 		o, err := c.optionsFor(at)
 		if err != nil {
 			return nil, err
 		}
-		statuses, err := images.Verify(ctx, one, o)
+		statuses, err := images.Verify(ctx, locks[at], o)
 		errs = append(errs, err)
 		for _, s := range statuses {
 			out = append(out, lock.Status{
@@ -142,6 +139,5 @@ func (c *lockRun) verifyImages(ctx context.Context) ([]lock.Status, error) {
 			})
 		}
 	}
-	slices.SortFunc(out, func(a, b lock.Status) int { return strings.Compare(a.Lock+a.Image, b.Lock+b.Image) })
 	return out, errors.Join(errs...)
 }

@@ -5,6 +5,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/prerig/prerig/pipeline/internal/charttest"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
@@ -109,6 +113,26 @@ func TestFluxUnitsWithRemoteBases(t *testing.T) {
 	contains(t, out, "name: own", "flux-system/bad", "bad/kustomization.yaml:2: resources", "run prerig lock")
 	contains(t, c.run(0, "lock"), "1 remote base, 1 remote file locked")
 	contains(t, c.run(0, "render"), "name: own", "name: web", "value: me", "name: file", "namespace: shop")
+}
+
+// An ImageLock in the source gets the digests that its tags have now, and keeps its name; --check names a tag that has moved.
+func TestImageLocksAreRenewed(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	image := strings.TrimPrefix(server.URL, "http://") + "/istio/proxyv2:1.31.0"
+	first := push(t, image, "linux/amd64")
+	c := newChartCommands(t, "    path: app")
+	c.write("source/app/own.yaml", configMap("own", "one"))
+	c.write("source/policies/imagelock.yaml", lockText("mesh", lockedDigest, image))
+	contains(t, c.run(1, "lock", "--check"), "lost     image "+image)
+	contains(t, c.run(0, "lock"), "imagelock.yaml: 1 image locked")
+	contains(t, readFile(t, filepath.Join(c.dir, "source/policies/imagelock.yaml")), "name: mesh", "digest: "+first)
+	contains(t, c.run(0, "lock", "--check"), "current  image "+image)
+	second := push(t, image, "linux/amd64", "linux/arm64")
+	contains(t, c.run(1, "lock", "--check"), "changed  image "+image+"  -> "+second)
+	c.run(0, "lock", "--quiet")
+	contains(t, readFile(t, filepath.Join(c.dir, "source/policies/imagelock.yaml")), "digest: "+second)
 }
 
 // What Flux leaves out of the artifact of a source is not built: its defaults, or .sourceignore and spec.ignore.
