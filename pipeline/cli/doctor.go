@@ -48,7 +48,8 @@ daemon:
   versions       what this prerig supports, and what policies ask for
   configuration  the file, variables and flags, which are those of prerig serve
   policies       are valid, and inject a workload that asks for it
-  pipelines      are valid, and comply with the rules of the configuration
+  pipelines      are valid, comply with the rules of the configuration, and can be rendered:
+                 those of this repository from its files, others from their sources
   secrets        exist, have the required keys, and cannot be read by other users
   sources        can be read with their credentials, and have the revision to follow
   targets        accept pushes by the user; signing keys and pull request APIs work
@@ -59,7 +60,8 @@ daemon:
 
 Nothing is changed: a push is started and ended before anything is sent, and the state
 directory of a daemon is only read, so doctor can run next to a running daemon. Values of
-secrets are never printed. The contents of sources are not read; use prerig render for that.
+secrets are never printed. Renders that take longer than 5 minutes together are ended and
+named, as are those that --offline leaves out.
 
 Exit codes:
   0  no problem was found

@@ -39,31 +39,47 @@ type initRun struct {
 	streams Streams
 	cmd     *cobra.Command
 
-	dir              string // of the manifests
-	from             string
-	valuesFiles      []string
-	namespaces       []string
-	kubernetes       string
-	importing        importRun
-	source, publish  string
-	name, branch     string
-	output           string
-	pipelines        string
-	force, noAsking  bool
-	repository       *ownRepository // that the current directory is in; nil for none
-	policy, pipeline *files.Output  // what is written
-	keepPolicy       bool           // the policy already exists and is kept
-	imported         *importer.Import
-	pipelineName     string
+	dir             string // of the manifests
+	from            string
+	valuesFiles     []string
+	namespaces      []string
+	kubernetes      string
+	importing       importRun
+	source, publish string
+	name, branch    string
+	output          string
+	pipelines       string
+	force, noAsking bool
+	builds          []string        // directories and patterns of the builds that get pipelines
+	repository      *ownRepository  // that the current directory is in; nil for none
+	inspected       *inspection     // of the repository, nil until it is requested
+	policy          *files.Output   // what is written
+	written         []planned       // pipelines
+	leftOut         []planned       // pipelines that cannot be rendered, and are not written
+	kept            int             // pipelines that already exist
+	missing         strings.Builder // what keeps written pipelines from being rendered completely
+	untried         error           // why pipelines were not rendered
+	unlocked        bool            // charts have to be locked
+	keepPolicy      bool            // the policy already exists and is kept
+	imported        *importer.Import
+	version         string
 }
 
-func newInit(streams Streams) *cobra.Command {
-	in := &initRun{streams: streams, importing: importRun{streams: streams}}
-	cmd := newCommand("init [DIRECTORY]", "Write a first policy, and optionally a pipeline")
-	cmd.Long = `Write a policy for the manifests below a directory, . by default, and a RenderPipeline if a
-source is specified. On a terminal, init asks for the settings that no flag sets, in four
+func newInit(streams Streams, version string) *cobra.Command {
+	in := &initRun{streams: streams, version: version, importing: importRun{streams: streams}}
+	cmd := newCommand("init [DIRECTORY]", "Write a first policy, and optionally pipelines")
+	cmd.Long = `Write a policy for the manifests below a directory, . by default, and RenderPipelines if a
+source is specified. On a terminal, init asks for the settings that no flag sets, in five
 questions at most; Enter accepts the answer in brackets, and --yes accepts all of them.
 Without a terminal, it asks nothing.
+
+With --source ., init inspects this repository and writes a pipeline for each root that a
+cluster applies: clusters of Flux, Applications and ApplicationSets of Argo CD with what they
+name, overlays that no other kustomization uses, charts, and directories of manifests. If
+there are clusters of Flux or Applications, only these get pipelines. --builds names others:
+directories, patterns such as 'overlays/*', or all. Each pipeline is rendered once. One that
+cannot be rendered is not written, unless --builds names it or only charts have to be locked,
+and init names what is missing.
 
 The policy is based on the built-in one (--from built-in), on the cluster that kubectl would
 use (--from cluster), or on istiod's chart or its rendered manifests (--from PATH: the chart's
@@ -71,12 +87,14 @@ directory or archive, or files), as with prerig import. It is not limited to one
 Linkerd, Vault and OpenTelemetry in a cluster are imported too.
 
 Nothing is overwritten without --force, and either all files are written or none. An existing
-policy is kept if only a pipeline is requested.`
+policy is kept, and so are existing pipelines if there are several, so that init can be
+repeated.`
 	cmd.Example = `  prerig init                                   # asks questions
   prerig init k8s/ --yes                        # the built-in policy, for all namespaces
   prerig init k8s/ --from cluster --context production
   prerig init k8s/ --from charts/istiod --values mesh-values.yaml --kubernetes-version 1.34
-  prerig init k8s/ --yes --source . --publish rendered`
+  prerig init --yes --source .                   # a pipeline for each root of this repository
+  prerig init --yes --source . --builds 'clusters/*' --publish rendered`
 	f := cmd.Flags()
 	f.StringVar(&in.from, "from", fromBuiltIn, "base of the policy: built-in, cluster, or the path of a chart or of manifests")
 	f.StringArrayVar(&in.valuesFiles, "values", nil, "values file for the chart of --from; may be repeated")
@@ -88,11 +106,12 @@ policy is kept if only a pipeline is requested.`
 	f.StringVar(&in.importing.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, with --from cluster (default: kubectl's own)")
 	f.StringVar(&in.importing.kubeContext, "context", "", "kubeconfig context (default: the current context)")
 	f.StringVar(&in.source, "source", "", "also write a pipeline that renders this source: the URL of a Git repository, oci://REGISTRY/PATH, or . for this repository")
+	f.StringSliceVar(&in.builds, "builds", nil, "with --source .: what gets a pipeline: directories, patterns such as 'overlays/*', all, or usual (default: usual)")
 	f.StringVar(&in.branch, "branch", "", "branch of the source to follow (default: the repository's default branch)")
 	f.StringVar(&in.publish, "publish", "rendered", "where the pipeline publishes: a branch of the source's repository, URL#BRANCH, or oci://REGISTRY/PATH")
-	f.StringVar(&in.name, "name", "", "name of the pipeline (default: the name of the source)")
+	f.StringVar(&in.name, "name", "", "name of the pipeline, if there is one (default: the name of the source, or with several that of the directory)")
 	f.StringVarP(&in.output, "output", "o", policy.FileName, "policy file to write")
-	f.StringVar(&in.pipelines, "pipelines", "pipelines", "directory for the pipeline file")
+	f.StringVar(&in.pipelines, "pipelines", "pipelines", "directory for the pipeline files")
 	f.BoolVar(&in.force, "force", false, "replace existing files")
 	f.BoolVarP(&in.noAsking, "yes", "y", false, "accept all defaults without asking")
 	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
@@ -136,12 +155,17 @@ func (in *initRun) runInit(ctx context.Context) error {
 		outs = append(outs, *in.policy)
 	}
 	if in.source != "" {
-		if err := in.makePipeline(); err != nil {
+		pipelines, err := in.makePipelines(ctx)
+		if err != nil {
 			return err
 		}
-		outs = append(outs, *in.pipeline)
+		outs = append(outs, pipelines...)
 	}
-	if len(outs) == 0 {
+	switch {
+	case len(outs) == 0 && in.kept > 0:
+		fmt.Fprint(in.streams.Err, in.listLeftOut("warning: no pipeline for "))
+		return errAllExist
+	case len(outs) == 0:
 		return fmt.Errorf("nothing to write: %s already exists and is kept; use --force to replace it, or --source to write a pipeline for it", in.output)
 	}
 	if err := files.Write(ctx, outs, nil); err != nil {
@@ -194,22 +218,46 @@ func (in *initRun) readImport(ctx context.Context) error {
 	return err
 }
 
-// makePipeline makes the pipeline's file.
-func (in *initRun) makePipeline() error {
-	o := scaffold.PipelineOptions{Name: in.name, Branch: in.branch, Publish: in.publish}
+// makePipelines makes the files of the pipelines. Those that cannot be rendered are left out.
+func (in *initRun) makePipelines(ctx context.Context) ([]files.Output, error) {
+	o := scaffold.PipelineOptions{Branch: in.branch, Publish: in.publish}
 	if err := in.locateSource(&o); err != nil {
-		return err
+		return nil, err
 	}
-	text, name, err := scaffold.Pipeline(o)
+	plan, err := in.planPipelines(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	in.pipelineName = name
-	in.pipeline, err = in.newFile(filepath.Join(in.pipelines, name+".yaml"), text)
-	return err
+	for _, one := range plan { // before the time for rendering is spent
+		if _, err := in.newFile(one.file, nil); err != nil {
+			return nil, err
+		}
+		if _, err := scaffold.Pipeline(one.options); err != nil {
+			return nil, err
+		}
+	}
+	if in.isOfOwnRepository() {
+		if plan, err = in.tryPipelines(ctx, plan); err != nil {
+			return nil, err
+		}
+	}
+	var outs []files.Output
+	for _, one := range plan {
+		text, err := scaffold.Pipeline(one.options)
+		if err != nil {
+			return nil, err
+		}
+		out, err := in.newFile(one.file, text)
+		if err != nil {
+			return nil, err
+		}
+		outs = append(outs, *out)
+	}
+	in.written = plan
+	return outs, nil
 }
 
-// locateSource determines the places of the source, the manifests and the policy for a daemon on another machine.
+// locateSource determines the URL of the source and the location of the policy for a daemon on another machine.
 func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
 	o.Source = in.source
 	if in.source == "." {
@@ -219,25 +267,28 @@ func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
 		}
 		o.Source = url
 	}
-	if in.repository == nil || !in.repository.hasRemoteURL(o.Source) {
-		o.Path, o.PolicyFile = filepath.ToSlash(filepath.Clean(in.dir)), filepath.Base(in.output)
+	if !in.isOfOwnRepository() {
+		o.PolicyFile = filepath.Base(in.output)
 		return nil
 	}
 	var err error
-	if o.Path, err = in.repository.pathFromRoot(in.dir); err != nil {
-		return err
-	}
 	o.Policy, err = in.repository.pathFromRoot(in.output)
 	return err
 }
 
 // newFile is a file that may be written.
 func (in *initRun) newFile(path string, text []byte) (*files.Output, error) {
-	if _, err := os.Lstat(path); err == nil && !in.force {
+	if !in.force && fileExists(path) {
 		return nil, fmt.Errorf("%s already exists; use --force to replace it", path)
 	}
 	out, err := files.To(path, text)
 	return &out, err
+}
+
+// fileExists reports whether a path exists, as a file or anything else.
+func fileExists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // printNextSteps reports the written files, and what to do with them.
@@ -262,9 +313,7 @@ func (in *initRun) printNextSteps() {
 	} else {
 		fmt.Fprintf(&b, "kept %s, which already exists\n", in.output)
 	}
-	if in.pipeline != nil {
-		fmt.Fprintf(&b, "wrote %s\n", in.pipeline.Path)
-	}
+	in.describePipelines(&b)
 	b.WriteString("\nNext:\n")
 	var steps [][2]string
 	dir, by := quoteShellWord(filepath.ToSlash(in.dir)), ""
@@ -276,7 +325,7 @@ func (in *initRun) printNextSteps() {
 	}
 	steps = append(steps, [2]string{"prerig explain " + by + dir, "show which workloads are injected, and why"},
 		[2]string{"prerig inject --diff " + by + dir, "show what would change"})
-	if in.pipeline != nil {
+	if len(in.written) > 0 {
 		steps = append(steps, in.pipelineSteps()...)
 	} else {
 		steps = append(steps, [2]string{"prerig inject -i " + by + dir, "change the files"})
@@ -299,7 +348,7 @@ func (in *initRun) isOfOwnRepository() bool {
 // directoryFlags returns the flags that locate pipelines and policies, or "" if a command finds them by itself.
 func (in *initRun) directoryFlags() string {
 	flags := ""
-	if in.pipeline == nil {
+	if len(in.written) == 0 {
 		return flags
 	}
 	if in.pipelines != "pipelines" {
@@ -318,7 +367,15 @@ func (in *initRun) pipelineSteps() (steps [][2]string) {
 	if in.isOfOwnRepository() {
 		render += " --source " + quoteShellWord(cmp.Or(in.repository.relativeRootPath(), "."))
 	}
-	return append(steps, [2]string{render + " " + in.pipelineName, "show the pipeline's result"},
+	if in.unlocked {
+		steps = append(steps, [2]string{"prerig charts lock" + flags, "lock the charts of repositories"})
+	}
+	if len(in.written) == 1 {
+		steps = append(steps, [2]string{render + " " + in.written[0].options.Name, "show the pipeline's result"})
+	} else {
+		steps = append(steps, [2]string{render + " -o rendered/", "write the results of all pipelines"})
+	}
+	return append(steps,
 		[2]string{"prerig serve" + flags, "render and publish on every change, once these files are committed"})
 }
 

@@ -58,7 +58,7 @@ func (in *initRun) promptForMissing(ctx context.Context) error {
 	}
 	lines := readLines(in.streams.In)
 	said := false
-	for _, next := range []func(context.Context) *question{in.clusterQuestion, in.namespacesQuestion, in.sourceQuestion, in.publishQuestion} {
+	for _, next := range []func(context.Context) *question{in.clusterQuestion, in.namespacesQuestion, in.sourceQuestion, in.buildsQuestion, in.publishQuestion} {
 		q := next(ctx)
 		if q == nil || in.cmd.Flags().Changed(q.flag) {
 			continue
@@ -176,6 +176,9 @@ func (in *initRun) sourceQuestion(context.Context) *question {
 	here := ""
 	if url, err := in.repository.reachableRemoteURL(); err == nil {
 		here = "  .     this repository, " + escapeControlCharacters(url) + "\n"
+		if found, err := in.inspect(); err == nil && found != nil && len(found.builds) > 0 {
+			here += "        with " + describeBuilds(found.builds) + "\n"
+		}
 	}
 	return &question{flag: "source", usual: noPipeline,
 		text: "A pipeline renders a source whenever it changes, and publishes the result. Which source?\n" + here +
@@ -192,6 +195,29 @@ func (in *initRun) sourceQuestion(context.Context) *question {
 				return err
 			}
 			return scaffold.CheckSource(answer)
+		},
+	}
+}
+
+// buildsQuestion asks what gets a pipeline, if there is a choice. What cannot be inspected is an error later.
+func (in *initRun) buildsQuestion(context.Context) *question {
+	if in.source == "" || !in.isOfOwnRepository() {
+		return nil
+	}
+	found, err := in.inspect()
+	if err != nil || len(found.builds) < 2 {
+		return nil
+	}
+	return &question{flag: "builds", usual: usualBuilds,
+		text: "What gets a pipeline? Enter directories or patterns such as overlays/*, separated by spaces, all, or usual (*).\n" +
+			strings.TrimSuffix(found.listBuilds(), "\n"),
+		take: func(answer string) error {
+			names := strings.FieldsFunc(answer, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
+			if _, err := found.choose(names); err != nil {
+				return err
+			}
+			in.builds = names
+			return nil
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/cli/policy"
@@ -29,8 +30,10 @@ func (in *initRun) checkFlags() error {
 	switch {
 	case in.from != fromCluster && (given("kubeconfig") || given("context")):
 		return errors.New("--kubeconfig and --context require --from cluster")
-	case in.source == "" && !in.canAskUser() && (given("branch") || given("publish") || given("name") || given("pipelines")):
-		return errors.New("--branch, --publish, --name and --pipelines apply to a pipeline; set --source")
+	case in.source == "" && !in.canAskUser() && slices.ContainsFunc([]string{"branch", "publish", "name", "pipelines", "builds"}, given):
+		return errors.New("--branch, --publish, --name, --pipelines and --builds apply to pipelines; set --source")
+	case in.source != "" && given("builds") && !in.isOfOwnRepository():
+		return errors.New("--builds requires --source .: another repository is not inspected; run init in a clone of it")
 	}
 	if given("from") || !in.canAskUser() {
 		if err := in.checkFrom(); err != nil {

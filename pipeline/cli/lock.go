@@ -182,7 +182,7 @@ func (c *lockRun) collectDiscovered(ctx context.Context, found *lock.Collector, 
 	if err != nil {
 		return err
 	}
-	options := discover.Options{KubeVersion: gate.NewestKubernetes + ".0", PolicyName: policy.FileName, URLs: urls, Unlocked: true}
+	options := discover.Options{KubeVersion: gate.NewestKubernetes + ".0", PolicyName: policy.FileName, URLs: urls, Impure: v1alpha1.ImpureEmpty}
 	if here.entries, err = discoverEntries(here.snapshot, options); err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
@@ -26,10 +25,9 @@ import (
 func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, all []dryrun.Result, name string) error {
 	var results []dryrun.Result
 	for _, r := range all {
-		if r.Err != nil || r.Gate != nil && publish.CheckGatesOfRest(r.Entry.Pipeline.Spec, r.Built.Results, r.Built.Objects) != nil {
-			continue
+		if r.Err == nil && r.Gate == nil {
+			results = append(results, r)
 		}
-		results = append(results, r)
 	}
 	if err := checkNoOverlap(results); err != nil {
 		return err
@@ -48,7 +46,7 @@ func (l *localPipelines) writeResults(ctx context.Context, told io.Writer, all [
 	content := map[string][]byte{}
 	for _, r := range results {
 		changes = append(changes, publish.Change{
-			Pipeline: r.Entry.Key, Path: r.Path, Files: r.Files, Objects: r.Objects, Incomplete: render.IsIncomplete(r.Built.Results),
+			Pipeline: r.Entry.Key, Path: r.Path, Files: r.Files, Objects: r.Objects,
 		})
 		if !records.Known(r.Entry.Key) {
 			unrecorded = append(unrecorded, r)

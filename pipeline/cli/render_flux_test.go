@@ -10,7 +10,7 @@ import (
 )
 
 // TestRenderFluxCluster renders a cluster into a directory. A Kustomization that breaks keeps its files there, and the
-// others are written; a missing chart lock fails the Kustomization that needs it alone.
+// others are written; a missing chart lock fails the HelmRelease that needs it alone.
 func TestRenderFluxCluster(t *testing.T) {
 	source, pipelines, dir := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: prod}\nspec:\n  source: {git: {url: \"https://git.example.com/team/fleet.git\"}}\n"+
@@ -45,7 +45,7 @@ func TestRenderFluxCluster(t *testing.T) {
 	put(t, configMap("a2"), source, "a/m.yaml")
 	put(t, "a: [\n", source, "b/m.yaml")
 	stderr := render(ExitError)
-	for _, want := range []string{"error: prod: not rendered: the Kustomization flux-system/b", "clusters/prod/ks.yaml:10: Kustomization flux-system/b spec.path: reading b/m.yaml"} {
+	for _, want := range []string{"error: prod: not rendered: Kustomization flux-system/b", "clusters/prod/ks.yaml:10: Kustomization flux-system/b spec.path: reading b/m.yaml"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("no %s in\n%s", want, stderr)
 		}

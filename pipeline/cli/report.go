@@ -10,6 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
@@ -49,11 +50,14 @@ func reportProblems(w io.Writer, results []dryrun.Result, verbose bool) (failed 
 	return failed
 }
 
+// chartOfRepository is how messages name a chart of a repository.
+var chartOfRepository = lazyregexp.New(`chart \S+( \S+)? of (https?|oci)://[^\s;,]+`)
+
 // pipelineNotices are the findings of one pipeline.
 func pipelineNotices(r dryrun.Result) (out []notice, failed bool) {
 	key := r.Entry.Key
 	add := func(kind, text, name, line string) {
-		sort := kind + ": " + strings.ReplaceAll(text, key, "<pipeline>")
+		sort := kind + ": " + chartOfRepository.ReplaceAllString(strings.ReplaceAll(text, key, "<pipeline>"), "chart <name> of <repository>")
 		for _, own := range []string{name, withoutNamespace(key)} {
 			if len(own) > 1 {
 				sort = strings.ReplaceAll(sort, own, "<name>")
@@ -77,8 +81,10 @@ func pipelineNotices(r dryrun.Result) (out []notice, failed bool) {
 		}
 	}
 	problems := []error{r.Err, r.Gate}
-	if r.Built != nil && r.Built.Response != nil && len(r.Built.Failed) > 0 { // the results say why
-		problems = append(problems, fmt.Errorf("not rendered: the Kustomization %s", foreign.List(r.Built.Failed, named)))
+	if r.Built != nil && r.Built.Response != nil {
+		if failed := r.Built.NotRendered(); len(failed) > 0 { // the results say why
+			problems = append(problems, fmt.Errorf("not rendered: %s", foreign.List(failed, named)))
+		}
 	}
 	for _, err := range problems {
 		if err != nil {

@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -100,7 +99,7 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 	if err != nil {
 		return err
 	}
-	options := discover.Options{KubeVersion: kubernetes + ".0", PolicyName: policy.FileName, URLs: o.urls, Unlocked: true}
+	options := discover.Options{KubeVersion: kubernetes + ".0", Impure: v1alpha1.ImpureEmpty, PolicyName: policy.FileName, URLs: o.urls}
 	for _, one := range []*end{base, head} {
 		if one.entries, err = discoverEntries(one.snapshot, options); err != nil {
 			return fmt.Errorf("reading %s: %w", one.name, err)
@@ -109,16 +108,20 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 	if len(base.entries)+len(head.entries) == 0 {
 		return fmt.Errorf("%s deploys nothing: it has no kustomizations, charts or manifests", o.directory)
 	}
-	c, still, err := o.compare(ctx, streams, version, base, head)
+	c, notes, err := o.compare(ctx, streams, version, base, head)
 	if err != nil {
 		return err
 	}
-	if o.output == "markdown" {
-		err = showReview(ctx, streams, c, most, o.exitCode)
-	} else {
+	if o.output != "markdown" {
 		err = showComparison(streams, c, o.output, o.exitCode)
+		fmt.Fprint(streams.Err, notes)
+		return err
 	}
-	printStill(streams.Err, still)
+	if most > maxNotes {
+		most -= maxNotes
+	}
+	err = showReview(ctx, streams, c, most, o.exitCode)
+	printNotes(streams.Out, notes)
 	return err
 }
 
@@ -228,14 +231,14 @@ func discoverEntries(snapshot *source.Snapshot, options discover.Options) ([]cat
 	return out, nil
 }
 
-// compare renders both ends and compares them.
-func (o *reviewOptions) compare(ctx context.Context, streams Streams, version string, base, head *end) (*dryrun.Comparison, []dryrun.Result, error) {
+// compare renders both ends and compares them. The notes are lines about what the comparison does not show.
+func (o *reviewOptions) compare(ctx context.Context, streams Streams, version string, base, head *end) (*dryrun.Comparison, string, error) {
 	before, closing, err := o.startRenderer(streams, version)
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
 	defer closing()
-	before.Instead, before.Builder.AnyRemote = base.supply, true
+	before.Instead, before.Builder.AnyRemote, before.Builder.KeepVariables = base.supply, true, true
 	after := &dryrun.Renderer{
 		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers, Progress: before.Progress,
 		Instead: head.supply, KeepFiles: true,
@@ -250,17 +253,23 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are remembered.
 	after.Before = filesOf(earlier)
 	now := after.All(ctx, head.entries)
-	if unrendered := unrenderedReleases(earlier, now); len(unrendered) > 0 {
-		replaceResults(earlier, before.All(ctx, unrendered.keepIn(base.entries)))
+	// What an Application or a HelmRelease deploys is compared if it can be rendered at both ends, and the object itself otherwise.
+	kept := keptReleases{}
+	for kept.add(earlier, now) {
+		replaceResults(earlier, before.All(ctx, kept.keep(base.entries)))
 		after.Before = filesOf(earlier)
-		replaceResults(now, after.All(ctx, unrendered.keepIn(head.entries)))
-		o.bar.clearLine()
-		unrendered.print(streams.Err)
+		replaceResults(now, after.All(ctx, kept.keep(head.entries)))
 	}
-	c, still := after.CompareEnds(ctx, base.name, earlier, now)
-	c.AddUnaffected(base.name, same)
+	var notes strings.Builder
+	kept.print(&notes, now)
+	printUncovered(&notes, base, head, earlier, now)
+	printVariables(&notes, now)
+	from := "commit " + base.name
+	c, still := after.CompareEnds(ctx, from, earlier, now)
+	c.AddUnaffected(from, same)
 	o.bar.clearLine()
-	return c, still, ctx.Err()
+	printStill(&notes, still)
+	return c, notes.String(), ctx.Err()
 }
 
 // filesOf returns a function that returns the files of a pipeline among results.
@@ -282,10 +291,3 @@ func replaceResults(all, by []dryrun.Result) {
 
 // supply returns the files of an end as the source of a pipeline.
 func (e *end) supply(catalog.Entry, v1alpha1.NamedSource) *source.Snapshot { return e.snapshot }
-
-// printStill names what cannot be rendered at either end.
-func printStill(w io.Writer, still []dryrun.Result) {
-	for _, r := range still {
-		fmt.Fprintf(w, "info: %s cannot be rendered, as before: %v\n", r.Entry.Key, r.Err)
-	}
-}

@@ -56,7 +56,7 @@ func TestReviewWithoutAnySetUp(t *testing.T) {
 	write("new/job.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n")
 	out, _ = review(1)
 	contains(out, "== deleted: PersistentVolumeClaim data (old)", "modified: the same in 3 Deployments of 3 builds", "-        image: app:1\n", "added: ConfigMap settings (new)",
-		"compared with the")
+		"compared with the commit ")
 	if strings.Contains(out, "pipeline") {
 		t.Errorf("it mentions pipelines:\n%s", out)
 	}
@@ -115,6 +115,7 @@ func TestReviewOfAFluxCluster(t *testing.T) {
 		write("apps/"+name+"/app.yaml", application(name, "app:${tag}"))
 	}
 	write("clusters/prod/key.yaml", kustomization("key", secret))
+	write("clusters/prod/wrong.yaml", kustomization("gone", ""))
 	write("apps/key/app.yaml", application("key", "app:${tag}"))
 	git("add", "-A")
 	git("commit", "--quiet", "-m", "first")
@@ -129,10 +130,13 @@ func TestReviewOfAFluxCluster(t *testing.T) {
 			t.Errorf("exit code %d, without %q\n%s%s", code, want, out, problems)
 		}
 	}
-	if !strings.Contains(problems, "info: clusters/prod cannot be rendered, as before: ") || !strings.Contains(problems, "only-there") {
-		t.Errorf("the unit that needs a Secret of the cluster is not named:\n%s", problems)
+	if !strings.Contains(problems, "info: Kustomization flux-system/gone of clusters/prod cannot be rendered, as before: ") || strings.Count(problems, "\n") != 2 {
+		t.Errorf("the unit without a directory is not named, in one line:\n%s", problems)
 	}
-	write("clusters/prod/db.yaml", kustomization("db", secret))
+	if strings.Contains(out, "Deployment shop/key") || !strings.Contains(problems, "only the cluster or a key has the values: the variables tag\n") {
+		t.Errorf("the variable of the cluster is not named:\n%s%s", out, problems)
+	}
+	write("clusters/prod/db.yaml", kustomization("db", ", postBuild: {substitute: {other: v1}}"))
 	code, out, problems = prerig(t, args...)
 	if code != 2 || strings.Contains(out, "== deleted") || !strings.Contains(out, "flux-system/db") {
 		t.Errorf("a unit that the change breaks: exit code %d\n%s%s", code, out, problems)

@@ -20,8 +20,10 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/chart"
 )
 
 // Inspection contains the parts of a daemon of a configuration, except its queue and its state, for read-only use.
@@ -29,6 +31,7 @@ type Inspection struct {
 	Catalog *catalog.Catalog
 	Fetcher *source.Fetcher
 	Targets *publish.Targets
+	// Builder has no renderer.
 	Builder *build.Builder
 	Secrets secret.Reader
 	Dialer  *egress.Dialer
@@ -97,7 +100,15 @@ func Inspect(ctx context.Context, c *config.Config, o Options, look Look, dir st
 	}
 	targets := publish.NewTargets(fetcher, secrets, lock, limits.Read, nil)
 	targets.Hosts = publish.NewHosts(secrets, dialer)
-	builder := &build.Builder{Policies: own.Policies, Objects: cluster.policyObjects(), Version: o.Version}
+	bases, err := own.RemotePatterns()
+	if err != nil {
+		return nil, err
+	}
+	builder := &build.Builder{
+		Validator: gate.InstalledValidator(), Policies: own.Policies, Limits: limits, Repositories: fetcher, Bases: bases,
+		Charts:  chart.New(chart.Options{StateDir: dir, Secrets: secrets, Dialer: dialer, Sources: reach.Sources}),
+		Objects: cluster.policyObjects(), Cluster: cluster.policyCompleter(), Version: o.Version,
+	}
 	return &Inspection{
 		Catalog: pipelines, Fetcher: fetcher, Targets: targets, Builder: builder, Secrets: secrets, Dialer: dialer, Skipped: skipped,
 	}, opened

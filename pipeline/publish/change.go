@@ -66,8 +66,6 @@ type Change struct {
 	Path string
 	// Files holds the desired files of this pipeline, by paths relative to the directory, as returned by Files.
 	Files map[string][]byte
-	// Incomplete means that files may be missing, as something could not be rendered, so that no earlier file is removed.
-	Incomplete bool
 	// Objects are what the files hold, for the gates and the record of the branch.
 	Objects []render.Object
 	// Origin is where it was rendered from.

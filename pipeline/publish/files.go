@@ -191,26 +191,74 @@ func unitDirectory(unit string) string {
 	return directoryName(namespace) + "/" + directoryName(name) + "/"
 }
 
-// KeepFailed adds the published files of units that failed to those of a result, and what they hold to its objects: a
-// failed unit keeps what is published. A unit that one of them would have made is not known, so that as long as one
-// fails, nothing of any unit without a result is deleted.
-func KeepFailed(files, published map[string][]byte, objects []render.Object, failed []string) []render.Object {
-	if len(failed) == 0 {
+// KeepFailed adds the published files of units and releases that failed to those of a result, and returns its objects and those that the
+// added files hold: what fails keeps what is published. A published file does not name the release that it is of, so that nothing is
+// deleted of a unit with a failed one. What would be made by something that fails is not known either, so that as long as
+// anything fails, nothing of a unit without a result is deleted.
+func KeepFailed(files, published map[string][]byte, built *render.Response) []render.Object {
+	objects, partial := built.Objects, map[string]bool{}
+	for _, unit := range built.PartialUnits() {
+		partial[unitDirectory(unit)] = true
+	}
+	if len(built.Failed)+len(partial) == 0 {
 		return objects
 	}
-	rendered := map[string]bool{}
-	for _, object := range objects {
+	rendered, known := map[string]bool{}, map[string]bool{}
+	for _, object := range built.Objects {
 		rendered[unitDirectory(object.Unit)] = true
+		known[unitDirectory(object.Unit)+object.ID()] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(published)) {
-		parts := strings.SplitN(name, "/", 3)
-		if len(parts) < 3 || parts[0] == ".." || rendered[parts[0]+"/"+parts[1]+"/"] {
+		unit, ok := unitOfFile(name, built.Type)
+		if !ok || rendered[unit] && !partial[unit] {
 			continue
 		}
-		files[name] = published[name]
-		objects = append(slices.Clip(objects), identitiesIn(name, published[name])...)
+		var kept []render.Object
+		files[name], kept = keepObjects(name, files[name], published[name], func(o render.Object) bool { return known[unit+o.ID()] })
+		if files[name] == nil {
+			delete(files, name)
+		}
+		objects = append(slices.Clip(objects), kept...)
 	}
 	return objects
+}
+
+// unitOfFile returns the directory of the unit that a file is of, "" in a build without units. A file of no unit is reported by false.
+func unitOfFile(name string, build v1alpha1.BuildType) (unit string, ok bool) {
+	parts := strings.SplitN(name, "/", 3)
+	switch {
+	case parts[0] == "..":
+		return "", false
+	case build != v1alpha1.BuildFlux:
+		return "", true
+	case len(parts) < 3:
+		return "", false
+	}
+	return parts[0] + "/" + parts[1] + "/", true
+}
+
+// keepObjects adds the documents of a published file to the new content of it, except those that the result has. It returns them too.
+func keepObjects(name string, content, published []byte, rendered func(render.Object) bool) ([]byte, []render.Object) {
+	parsed, err := manifest.Parse(name, published)
+	if err != nil {
+		return content, nil
+	}
+	var kept []render.Object
+	for _, doc := range parsed.Docs {
+		object, ok := identityOf(doc)
+		if !ok || rendered(object) || object.Name == "" && len(content) > 0 {
+			continue
+		}
+		kept = append(kept, object)
+		if len(parsed.Docs) == 1 {
+			return published, kept
+		}
+		if len(content) > 0 {
+			content = append(slices.Clip(content), "---\n"...)
+		}
+		content = append(content, withoutHead(doc.Raw())...)
+	}
+	return content, kept
 }
 
 // describePlaces names two places, if both are known.

@@ -84,29 +84,10 @@ func checkDefinitions(gates v1alpha1.Gates, deleted []string, objects []render.O
 // CheckGates checks the gates that depend on the result alone, wherever it is published: its findings, and Secrets
 // in plain text. The error is a *GateError.
 func CheckGates(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object) error {
-	if err := checkComplete(results); err != nil {
-		return err
-	}
 	if err := checkResults(spec.Gates, results); err != nil {
 		return err
 	}
 	return checkSecrets(spec.Publish, objects)
-}
-
-// CheckGatesOfRest is CheckGates for what could be rendered of an incomplete result, which is written for people and never published.
-func CheckGatesOfRest(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object) error {
-	rest := slices.DeleteFunc(slices.Clone(results), func(one result.Result) bool { return render.IsIncomplete(result.Results{one}) })
-	if err := checkResults(spec.Gates, rest); err != nil {
-		return err
-	}
-	return checkSecrets(spec.Publish, objects)
-}
-
-// checkComplete closes the gate, whatever the pipeline's threshold, where releases could not be rendered: their objects would
-// be deleted.
-func checkComplete(results result.Results) error {
-	failed := slices.DeleteFunc(slices.Clone(results), func(one result.Result) bool { return !render.IsIncomplete(result.Results{one}) })
-	return checkResults(v1alpha1.Gates{}, failed)
 }
 
 // CheckFindings checks the severity of findings. The error is a *GateError.
@@ -133,8 +114,7 @@ func checkResults(gates v1alpha1.Gates, results result.Results) error {
 	var first *result.Result
 	count := 0
 	for i := range results {
-		ofFailedUnit := results[i].Severity == result.Error && results[i].Tags[render.TagUnit] != "" // nothing of it is published
-		if stops[results[i].Severity] && !ofFailedUnit {
+		if stops[results[i].Severity] && !render.IsOfFailed(results[i]) { // of what fails, nothing new is published
 			if count++; first == nil || first.Severity != result.Error && results[i].Severity == result.Error {
 				first = &results[i]
 			}

@@ -160,17 +160,23 @@ func identitiesIn(name string, content []byte) (objects []render.Object) {
 		return nil
 	}
 	for _, doc := range parsed.Docs {
-		value, err := doc.Object()
-		if err != nil {
-			continue
+		if object, ok := identityOf(doc); ok {
+			objects = append(objects, object)
 		}
-		metadata, _ := value["metadata"].(map[string]any)
-		var object render.Object
-		object.APIVersion, _ = value["apiVersion"].(string)
-		object.Kind, _ = value["kind"].(string)
-		object.Name, _ = metadata["name"].(string)
-		object.Namespace, _ = metadata["namespace"].(string)
-		objects = append(objects, object)
 	}
 	return objects
+}
+
+// identityOf returns the identity of a document, and false if it is no object.
+func identityOf(doc *manifest.Document) (object render.Object, ok bool) {
+	value, err := doc.Object()
+	if err != nil {
+		return object, false
+	}
+	metadata, _ := value["metadata"].(map[string]any)
+	object.APIVersion, _ = value["apiVersion"].(string)
+	object.Kind, _ = value["kind"].(string)
+	object.Name, _ = metadata["name"].(string)
+	object.Namespace, _ = metadata["namespace"].(string)
+	return object, true
 }

@@ -70,11 +70,7 @@ func (r *Records) Replace(changes []Change) (records map[string][]byte, stale []
 			}
 			record.Files = append(record.Files, at)
 		}
-		if c.Incomplete {
-			record.Files = append(record.Files, r.byPipeline[c.Pipeline].Files...)
-		}
 		slices.Sort(record.Files)
-		record.Files = slices.Compact(record.Files)
 		r.byPipeline[c.Pipeline] = record
 		if records[recordFile(c.Pipeline)], err = record.marshalText(); err != nil {
 			return nil, nil, err

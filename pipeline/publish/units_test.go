@@ -57,7 +57,7 @@ func TestFailedUnitsKeepWhatIsPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := publish.KeepFailed(files, published, objects, failed)
+		all := publish.KeepFailed(files, published, &render.Response{Type: v1alpha1.BuildFlux, Objects: objects, Failed: failed})
 		want := []string{"flux-system/a/shop/configmap-x.yaml"}
 		if failed != nil {
 			want = append(want, "flux-system/b/shop/configmap-b.yaml", "flux-system/child-of-b/shop/configmap-c.yaml")

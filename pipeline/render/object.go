@@ -6,6 +6,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
@@ -19,7 +20,8 @@ type Object struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
-	// Unit is the Kustomization of Flux that the object is from, as NAMESPACE/NAME; "" for other builds.
+	// Unit is the Kustomization of Flux, or the Application with perApplication, that the object is from, as NAMESPACE/NAME; "" for
+	// others.
 	Unit string `json:"unit,omitempty"`
 	// Source is the object's place in the source; the zero value where a build makes the object.
 	Source Place `json:"source,omitzero"`
@@ -30,20 +32,91 @@ type Object struct {
 // TagUnit is the tag of a result that names the unit it is from.
 const TagUnit = "unit"
 
-// UnitError returns why units have failed, or nil. Their published output is to stay as it is.
-func (r *Response) UnitError() error {
-	if len(r.Failed) == 0 {
-		return nil
+// NotRendered names what could not be rendered, such as Kustomization flux-system/apps and HelmRelease shop/web. What is published of
+// them is to stay as it is.
+func (r *Response) NotRendered() []string {
+	var out []string
+	for _, unit := range r.Failed {
+		out = append(out, r.nameOfUnit(unit))
 	}
-	const show = 5
-	var reasons []error
 	for _, one := range r.Results {
-		if one.Severity == result.Error && one.Tags[TagUnit] != "" && len(reasons) < show {
-			reasons = append(reasons, fmt.Errorf("%s: %s", one.Tags[TagUnit], one.String()))
+		if isOfFailedRelease(one) {
+			out = append(out, r.nameOfFailed(one))
 		}
 	}
-	return fmt.Errorf("not rendered, so that what is published of it stays: Kustomization %s: %w", foreign.List(r.Failed, show), errors.Join(reasons...))
+	slices.Sort(out)
+	return slices.Compact(out)
 }
+
+// PartialUnits returns the units that lack the objects of releases, without those in Failed; "" is that of a build without units.
+func (r *Response) PartialUnits() []string {
+	var out []string
+	for _, one := range r.Results {
+		if unit := one.Tags[TagUnit]; isOfFailedRelease(one) && !slices.Contains(out, unit) && !slices.Contains(r.Failed, unit) {
+			out = append(out, unit)
+		}
+	}
+	return out
+}
+
+// UnitError returns why units and releases have failed, or nil. Their published output is to stay as it is.
+func (r *Response) UnitError() error {
+	names := r.NotRendered()
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not rendered, so that what is published of it stays: %s: %w", foreign.List(names, shownFailures), r.ReasonsOf(names))
+}
+
+// shownFailures is how many units and releases an error names, and how many reasons.
+const shownFailures = 5
+
+// ReasonsOf returns the first reasons why some of NotRendered are not.
+func (r *Response) ReasonsOf(names []string) error {
+	var reasons []error
+	for _, one := range r.Results {
+		if !IsOfFailed(one) || !slices.Contains(names, r.nameOfFailed(one)) || len(reasons) == shownFailures {
+			continue
+		}
+		reason := errors.New(one.String())
+		if unit := one.Tags[TagUnit]; unit != "" {
+			reason = fmt.Errorf("%s: %w", unit, reason)
+		}
+		reasons = append(reasons, reason)
+	}
+	return errors.Join(reasons...)
+}
+
+// nameOfFailed returns what has failed according to a result, as NotRendered names it.
+func (r *Response) nameOfFailed(one result.Result) string {
+	if ref := one.ResourceRef; isOfFailedRelease(one) && ref != nil {
+		return ref.Kind + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+	}
+	return r.nameOfUnit(one.Tags[TagUnit])
+}
+
+// nameOfUnit returns the kind and name of a unit: an Application, another release whose key has its kind, or a Kustomization of Flux.
+func (r *Response) nameOfUnit(unit string) string {
+	namespace, rest, _ := strings.Cut(unit, "/")
+	if kind, name, ok := strings.Cut(rest, " "); ok {
+		return kind + " " + namespace + "/" + name
+	}
+	isApplication := func(one result.Result) bool {
+		return one.Tags[TagUnit] == unit && one.ResourceRef != nil && one.ResourceRef.Kind == "Application"
+	}
+	if slices.ContainsFunc(r.Results, isApplication) {
+		return "Application " + unit
+	}
+	return "Kustomization " + unit
+}
+
+// IsOfFailed reports whether a result is the reason why a unit or a release is not among the objects.
+func IsOfFailed(one result.Result) bool {
+	return one.Severity == result.Error && (one.Tags[TagUnit] != "" || isOfFailedRelease(one))
+}
+
+// isOfFailedRelease reports whether a result is the reason why a release is not among the objects.
+func isOfFailedRelease(one result.Result) bool { return one.Tags[result.TagCode] == CodeNotRendered }
 
 // Place is a line of a file, from 1.
 type Place struct {

@@ -7,10 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/prerig/prerig/fn/result"
@@ -43,6 +41,9 @@ type Request struct {
 	HelmCharts *v1alpha1.HelmCharts `json:"helmCharts,omitempty"`
 	// Releases renders releases among the objects of the build; nil leaves them as they are.
 	Releases *v1alpha1.Releases `json:"releases,omitempty"`
+	// KeepVariables keeps the text of the variables of Flux whose values only the cluster or a key has, for people who compare two
+	// results; they are among the results, with the code CodeVariableKept. Otherwise they are errors.
+	KeepVariables bool `json:"keepVariables,omitempty"`
 	// Repositories are the Git repositories whose files are in the tree, for releases.
 	Repositories []Repository `json:"repositories,omitempty"`
 	// Discover only finds the charts that releases need. helmCharts whose charts are missing are not rendered.
@@ -185,20 +186,12 @@ const CodeNotRendered = "not-rendered"
 // TagUnlocked is the tag of a result about a release whose chart is not in the lock.
 const TagUnlocked = "unlocked"
 
-// IsIncomplete reports whether objects are missing, as results are about releases that could not be rendered.
-func IsIncomplete(results result.Results) bool {
-	return slices.ContainsFunc(results, func(one result.Result) bool { return one.Tags[result.TagCode] == CodeNotRendered })
-}
-
-// IncompleteError returns the first result about a release that could not be rendered as an error, nil if there is none.
-func IncompleteError(results result.Results) error {
-	for _, one := range results {
-		if one.Tags[result.TagCode] == CodeNotRendered {
-			return errors.New(one.String())
-		}
-	}
-	return nil
-}
+// CodeVariableKept marks the results about variables that stay as they are (result.TagCode), by the request's KeepVariables. TagVariable
+// is their name.
+const (
+	CodeVariableKept = "variable-kept"
+	TagVariable      = "variable"
+)
 
 // IsWanting reports whether the build needs what it did not have, and has to be repeated with it.
 func (r *Response) IsWanting() bool { return len(r.Wanted)+len(r.WantedBases) > 0 }

@@ -23,8 +23,11 @@ type Releases struct {
 	// Flux sets it on them, and the destination of Applications without one. Without it such objects are errors.
 	Namespace string `json:"namespace,omitempty"`
 	// Destination is the cluster whose Applications are rendered, by its name or server in Argo CD; those of other clusters are left
-	// out. Without it all Applications must have the same one.
+	// out. Without it all Applications must have the same one, unless perApplication is set.
 	Destination string `json:"destination,omitempty"`
+	// PerApplication makes each Application a unit of its own, as Kustomizations of Flux are: what it deploys is in a directory
+	// NAMESPACE/NAME, one that fails leaves the others alone, and they may be for several clusters.
+	PerApplication bool `json:"perApplication,omitempty"`
 	// Objects are the paths inside the source of files and directories with further objects that releases refer to:
 	// HelmRepositories, OCIRepositories, GitRepositories, HelmCharts, ConfigMaps and Secrets, Argo CD's Secrets of clusters among
 	// them, and definitions of custom resources. They are not part of the result. A directory with a kustomization is built by it.

@@ -166,7 +166,7 @@ type Build struct {
 	// Kpt if it holds a Kptfile, otherwise Plain), Kustomize, Plain, Kpt, Helm or Flux.
 	// +enum=Auto,Kustomize,Plain,Kpt,Helm,Flux
 	Type BuildType `json:"type,omitempty"`
-	// Path of the directory inside the source. The default is its root.
+	// Path of the directory inside the source, or of a file of manifests. The default is its root.
 	Path string `json:"path,omitempty"`
 	// Functions lists further names of Prerig's own function: names of executables, and images without tag and digest. A
 	// kustomization or Kptfile that names one of them gets the function run inside the renderer.

@@ -29,13 +29,15 @@ const (
 
 // Build is what a pipeline would render.
 type Build struct {
-	// Kind is what was found at Path, the directory in the repository; "." for its root.
+	// Kind is what was found at Path, the directory in the repository, or a file of manifests; "." for its root.
 	Kind Kind
 	Path string
 	// Name is a valid name of a pipeline, which no other build of the repository has.
 	Name string
 	// Spec is the build of the pipeline.
 	Spec v1alpha1.Build
+	// Entry reports whether a cluster starts with it: with a cluster of Flux, or with Applications of Argo CD.
+	Entry bool
 	// Policy is the path of the injection policy that applies to the directory: the nearest file of Options.PolicyName in it or above
 	// it. It is empty without one.
 	Policy string
@@ -45,39 +47,103 @@ type Build struct {
 type Options struct {
 	// KubeVersion is the version of Kubernetes that charts are rendered for, such as 1.34.0.
 	KubeVersion string
+	// Impure is what functions of charts with varying results do; the default is that of pipelines.
+	Impure v1alpha1.HelmImpure
 	// PolicyName is the name of the file with the policy of the directories next to and below it.
 	PolicyName string
 	// URLs are those of the repository itself, as Applications may name it.
 	URLs []string
-	// Unlocked has the HelmReleases of Flux clusters rendered, whether the repository locks their charts or not.
-	Unlocked bool
 }
 
 // Builds returns the builds of a repository, by their paths. Files that cannot be read as YAML are no builds, and no errors: the
 // build that reads them reports them.
 func Builds(r tree.Reader, o Options) ([]Build, error) {
+	s, err := newSurvey(r, o)
+	if err != nil {
+		return nil, err
+	}
+	var out []Build
+	for _, at := range s.paths() {
+		if kind := s.kindOf(at); kind != "" {
+			out = append(out, s.buildOf(kind, at, o))
+		}
+		for _, name := range s.singleFiles(at) {
+			out = append(out, Build{Kind: Manifests, Path: name, Spec: s.specOf(Manifests, name, o), Policy: s.policyOf(at)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Build) int { return strings.Compare(a.Path, b.Path) })
+	nameBuilds(out, o.URLs)
+	return out, nil
+}
+
+// At returns the build of a directory, also if another build reads it. It returns false for a directory that is none.
+func At(r tree.Reader, at string, o Options) (Build, bool, error) {
+	s, err := newSurvey(r, o)
+	if err != nil {
+		return Build{}, false, err
+	}
+	d := s.directories[at]
+	var kind Kind
+	switch {
+	case d == nil:
+		return Build{}, false, nil
+	case s.clusters[at] != "":
+		kind = FluxCluster
+	case d.chart:
+		kind = Chart
+	case d.kustomization != nil:
+		kind = Kustomization
+	case s.hasManifestsBelow(at):
+		kind = Manifests
+	default:
+		return Build{}, false, nil
+	}
+	out := []Build{s.buildOf(kind, at, o)}
+	nameBuilds(out, o.URLs)
+	return out[0], true, nil
+}
+
+// newSurvey looks at a repository.
+func newSurvey(r tree.Reader, o Options) (*survey, error) {
 	s := &survey{
-		reader: r, policyName: o.PolicyName, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{},
-		ownURLs: map[string]bool{}, sources: map[string][]string{}, clusters: map[string]string{},
+		reader: r, policyName: o.PolicyName, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{}, mixed: map[string]bool{},
+		ownURLs: map[string]string{}, sources: map[string][]string{}, clusters: map[string]string{},
 	}
 	for _, url := range o.URLs {
-		s.ownURLs[url] = true
+		s.addOwnURL(url)
 	}
 	if err := s.readDirectory("."); err != nil {
 		return nil, fmt.Errorf("looking for builds: %w", err)
 	}
 	s.coverReferences()
+	s.coverApplications()
 	s.coverFlux()
-	var out []Build
-	for _, at := range s.paths() {
-		kind := s.kindOf(at)
-		if kind == "" {
-			continue
-		}
-		out = append(out, Build{Kind: kind, Path: at, Spec: s.specOf(kind, at, o), Policy: s.policyOf(at)})
+	return s, nil
+}
+
+// buildOf describes the build of a directory.
+func (s *survey) buildOf(kind Kind, at string, o Options) Build {
+	return Build{Kind: kind, Path: at, Spec: s.specOf(kind, at, o), Entry: s.isEntry(kind, at), Policy: s.policyOf(at)}
+}
+
+// isEntry reports whether a cluster starts with a build.
+func (s *survey) isEntry(kind Kind, at string) bool {
+	if kind == Chart {
+		return s.rendersReleases(at, applicationKind)
 	}
-	nameBuilds(out)
-	return out, nil
+	return kind == FluxCluster || s.reachesRelease(at, func(r release) bool { return r.object["kind"] != "HelmRelease" })
+}
+
+// reachesRelease reports whether the build of a directory has a release.
+func (s *survey) reachesRelease(at string, wanted func(release) bool) bool {
+	reached := s.reach(at)
+	return slices.ContainsFunc(s.releases, func(r release) bool { return reached[r.at] && wanted(r) })
+}
+
+// hasManifestsBelow reports whether a directory or one below it has objects.
+func (s *survey) hasManifestsBelow(at string) bool {
+	d := s.directories[at]
+	return len(d.manifests) > 0 || slices.ContainsFunc(d.children, s.hasManifestsBelow)
 }
 
 // kindOf returns how a directory is a build, or "" if it is none.
@@ -93,13 +159,14 @@ func (s *survey) kindOf(at string) Kind {
 		if d.kustomization.Kind != "Component" {
 			return Kustomization
 		}
-	case s.hasOwnManifests(d) && !s.isBelowManifests(at):
+	case s.hasOwnManifests(d) && !s.isBelowManifests(at) && !s.isMixed(at):
 		return Manifests
 	}
 	return ""
 }
 
-// isBelowManifests reports whether a directory is part of the build of one above it.
+// isBelowManifests reports whether a directory is part of the build of one above it. Plain manifests with charts or kustomizations below
+// them are not one build with what else is there.
 func (s *survey) isBelowManifests(at string) bool {
 	for up := at; up != "."; {
 		up = path.Dir(up)
@@ -107,7 +174,10 @@ func (s *survey) isBelowManifests(at string) bool {
 		if d == nil {
 			continue
 		}
-		if d.chart || d.kustomization != nil || s.covered[up] || s.hasOwnManifests(d) {
+		if d.kustomization != nil {
+			return !s.hasApplications(at) // which a kustomization that does not list them leaves to others
+		}
+		if d.chart || s.covered[up] || s.hasOwnManifests(d) && !s.isMixed(up) {
 			return true
 		}
 	}
@@ -121,43 +191,60 @@ func (s *survey) hasOwnManifests(d *directory) bool {
 
 // specOf returns how a directory is built.
 func (s *survey) specOf(kind Kind, at string, o Options) v1alpha1.Build {
-	if kind == FluxCluster {
+	switch kind {
+	case FluxCluster:
 		build := v1alpha1.Build{Flux: &v1alpha1.Flux{Path: at, Source: s.clusters[at]}}
-		if s.locked || o.Unlocked {
-			build.Releases = &v1alpha1.Releases{KubeVersion: o.KubeVersion, Impure: v1alpha1.ImpureEmpty, Lookup: v1alpha1.ImpureEmpty}
+		if len(s.releases) > 0 {
+			build.Releases = &v1alpha1.Releases{
+				KubeVersion: o.KubeVersion, Repositories: s.repositories(), Impure: o.Impure, Lookup: v1alpha1.ImpureEmpty,
+			}
 		}
 		return build
-	}
-	if kind == Chart {
-		name := path.Base(at)
-		if at == "." {
+	case Chart:
+		name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(path.Base(at)), "-"), "-")
+		if at == "." || name == "" {
 			name = "chart"
 		}
+		name = strings.TrimRight(name[:min(len(name), maxReleaseName)], "-")
 		build := v1alpha1.Build{Helm: &v1alpha1.Helm{
-			Chart: at, ReleaseName: name, Namespace: "default", KubeVersion: o.KubeVersion, Impure: v1alpha1.ImpureEmpty, Lookup: v1alpha1.ImpureEmpty,
+			Chart: at, ReleaseName: name, Namespace: "default", KubeVersion: o.KubeVersion, Impure: o.Impure, Lookup: v1alpha1.ImpureEmpty,
 		}}
-		if s.rendersReleases(at) {
+		if s.rendersReleases(at, releaseKind) {
 			build.Releases = s.releaseSettings(at, o)
 		}
 		return build
 	}
-	build := v1alpha1.Build{Path: at, HelmCharts: &v1alpha1.HelmCharts{KubeVersion: o.KubeVersion, Impure: v1alpha1.ImpureEmpty, Lookup: v1alpha1.ImpureEmpty}}
-	if len(s.releases) > 0 {
+	build := v1alpha1.Build{Path: at}
+	if s.rendersCharts(at) {
+		build.HelmCharts = &v1alpha1.HelmCharts{KubeVersion: o.KubeVersion, Impure: o.Impure, Lookup: v1alpha1.ImpureEmpty}
+	}
+	if s.reachesRelease(at, func(release) bool { return true }) {
 		build.Releases = s.releaseSettings(at, o)
 	}
 	return build
 }
 
+// rendersCharts reports whether a kustomization that the build of a directory reads names charts, or generators, which may.
+func (s *survey) rendersCharts(at string) bool {
+	for dir := range s.reach(at) {
+		d := s.directories[dir]
+		if d != nil && d.kustomization != nil && len(d.kustomization.HelmCharts)+len(d.kustomization.HelmInflator)+len(d.kustomization.Generators) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // releaseSettings returns how the releases among the objects of a directory are rendered.
 func (s *survey) releaseSettings(at string, o Options) *v1alpha1.Releases {
 	return &v1alpha1.Releases{
-		KubeVersion: o.KubeVersion, Namespace: "default", Objects: s.sourcesOf(at), Repositories: s.repositories(),
-		Impure: v1alpha1.ImpureEmpty, Lookup: v1alpha1.ImpureEmpty,
+		KubeVersion: o.KubeVersion, Namespace: "default", PerApplication: true, Objects: s.sourcesOf(at), Repositories: s.repositories(),
+		Impure: o.Impure, Lookup: v1alpha1.ImpureEmpty,
 	}
 }
 
-// rendersReleases reports whether the templates of a chart are meant to make Applications or HelmReleases, as in an app of apps.
-func (s *survey) rendersReleases(chart string) bool {
+// rendersReleases reports whether the templates of a chart are meant to make releases of some kinds, as in an app of apps.
+func (s *survey) rendersReleases(chart string, kinds *lazyregexp.Regexp) bool {
 	entries, err := s.reader.List(path.Join(chart, "templates"))
 	if err != nil {
 		return false
@@ -167,16 +254,19 @@ func (s *survey) rendersReleases(chart string) bool {
 			return false
 		}
 		text, err := s.reader.Read(e.Path)
-		return err == nil && releaseKind.MatchString(string(text))
+		return err == nil && kinds.MatchString(string(text))
 	})
 }
 
-// releaseKind is the line of a template that makes a release.
-var releaseKind = lazyregexp.New(`(?m)^kind: *(Application|ApplicationSet|HelmRelease)\s*$`)
+// releaseKind is the line of a template that makes a release, and applicationKind that of one of Argo CD.
+var (
+	releaseKind     = lazyregexp.New(`(?m)^kind: *(Application|ApplicationSet|HelmRelease)\s*$`)
+	applicationKind = lazyregexp.New(`(?m)^kind: *(Application|ApplicationSet)\s*$`)
+)
 
 // repositories maps the repositories of Applications that the tree has the paths of to the tree itself.
 func (s *survey) repositories() (out []v1alpha1.ReleaseRepository) {
-	for _, url := range slices.Sorted(maps.Keys(s.ownURLs)) {
+	for _, url := range slices.Sorted(maps.Values(s.ownURLs)) {
 		out = append(out, v1alpha1.ReleaseRepository{URL: url, Path: "."})
 	}
 	return out
@@ -197,16 +287,33 @@ func (s *survey) policyOf(at string) string {
 
 var notInNames = lazyregexp.New(`[^a-z0-9]+`)
 
+// maxReleaseName is the length of the longest name of a release of Helm.
+const maxReleaseName = 53
+
 // maxName is the length of the longest name of a pipeline.
 const maxName = 63
 
-// nameBuilds names builds by their paths.
-func nameBuilds(builds []Build) {
+// NameOf returns a text such as a path as the name of a pipeline, or "" if it has no letter or digit.
+func NameOf(text string) string {
+	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(text), "-"), "-")
+	if len(name) > maxName {
+		name = strings.TrimLeft(name[len(name)-maxName:], "-") // the end of a path is more distinctive than its beginning
+	}
+	return name
+}
+
+// NameOfURL returns the name of a pipeline for a whole repository or artifact, by the last part of its URL.
+func NameOfURL(url string) string {
+	return NameOf(strings.TrimSuffix(path.Base(strings.TrimRight(strings.ReplaceAll(url, ":", "/"), "/")), ".git"))
+}
+
+// nameBuilds names builds by their paths, and one of the root by the URL of the repository.
+func nameBuilds(builds []Build, urls []string) {
 	taken := map[string]bool{}
 	for i := range builds {
-		name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(builds[i].Path), "-"), "-")
-		if len(name) > maxName {
-			name = strings.TrimLeft(name[len(name)-maxName:], "-") // the end of a path is more distinctive than its beginning
+		name := NameOf(builds[i].Path)
+		if name == "" && len(urls) > 0 {
+			name = NameOfURL(urls[0])
 		}
 		name = cmp.Or(name, "repository")
 		unique := name

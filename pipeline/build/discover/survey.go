@@ -4,6 +4,7 @@
 package discover
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"path"
@@ -13,8 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/internal/lazyregexp"
-	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source/content"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -26,6 +25,8 @@ type survey struct {
 	directories map[string]*directory
 	// covered are directories, and files are manifests, that other builds read.
 	covered, files map[string]bool
+	// mixed is whether directories are above other builds, as far as it is known.
+	mixed map[string]bool
 	// releases are HelmReleases, Applications and ApplicationSets, and sources the directories with what HelmReleases refer to, by kind
 	// and name.
 	releases []release
@@ -33,16 +34,16 @@ type survey struct {
 	// kustomizations are those of Flux, and clusters the directories that a cluster starts with, with NAMESPACE/NAME of their source.
 	kustomizations []release
 	clusters       map[string]string
-	// locked reports whether the repository locks its charts.
-	locked bool
-	// ownURLs are the repositories of Applications whose paths the tree has.
-	ownURLs map[string]bool
+	// ownURLs are the repositories of Applications whose paths the tree has, by their normal forms.
+	ownURLs map[string]string
+	// named reports whether Applications name the repository by a URL of its remotes.
+	named bool
 }
 
-// release is a HelmRelease, Application or ApplicationSet, and the directory of its file.
+// release is a HelmRelease, Application or ApplicationSet, with its file and the directory of it.
 type release struct {
-	at     string
-	object map[string]any
+	at, file string
+	object   map[string]any
 }
 
 // directory is what one directory contains.
@@ -51,6 +52,7 @@ type directory struct {
 	policy        bool
 	kustomization *kustomization
 	manifests     []string // paths of files with objects
+	children      []string
 }
 
 // kustomization is what matters of one.
@@ -59,10 +61,28 @@ type kustomization struct {
 	Resources  []string `json:"resources"`
 	Bases      []string `json:"bases"`
 	Components []string `json:"components"`
+	Generators []string `json:"generators"`
+	// HelmCharts and HelmInflator name charts.
+	HelmCharts   []any `json:"helmCharts"`
+	HelmInflator []any `json:"helmChartInflationGenerator"`
 }
 
 // passedOver are directories that hold no manifests of a cluster, whatever their content.
 var passedOver = map[string]bool{"node_modules": true, "vendor": true, "testdata": true}
+
+// toolGroups are those of objects for tools, such as Prerig's own pipelines.
+var toolGroups = []string{"kustomize.config.k8s.io", "prerig.dev"}
+
+// shortGroups are the groups of Kubernetes without a dot. The group of a custom resource has one, so that files such as skaffold.yaml are
+// no objects.
+var shortGroups = []string{"apps", "autoscaling", "batch", "extensions", "policy"}
+
+// isOfCluster reports whether an object may be one of a cluster.
+func isOfCluster(meta manifest.Meta) bool {
+	group, _, hasGroup := strings.Cut(meta.APIVersion, "/")
+	known := !hasGroup || strings.Contains(group, ".") || slices.Contains(shortGroups, group)
+	return known && meta.APIVersion != "" && meta.Kind != "" && meta.Name != "" && !slices.Contains(toolGroups, group)
+}
 
 // maxFile is the size of the largest file that is looked into.
 const maxFile = 1 << 20
@@ -70,6 +90,9 @@ const maxFile = 1 << 20
 // readDirectory reads a directory and those below it. The files of a chart are Helm's.
 func (s *survey) readDirectory(at string) error {
 	entries, err := s.reader.List(at)
+	if errors.Is(err, tree.ErrSubmodule) {
+		return nil // its files are another repository's
+	}
 	if err != nil {
 		return err
 	}
@@ -86,13 +109,12 @@ func (s *survey) readDirectory(at string) error {
 		switch {
 		case e.Dir && (strings.HasPrefix(base, ".") || passedOver[base]):
 		case e.Dir:
+			d.children = append(d.children, e.Path)
 			if err := s.readDirectory(e.Path); err != nil {
 				return err
 			}
 		case base == s.policyName:
 			d.policy = true
-		case e.Path == v1alpha1.DefaultChartLock:
-			s.locked = true
 		case slices.Contains(content.KustomizationNames(), base):
 			d.kustomization = s.readKustomization(e.Path)
 		case manifest.IsFileName(base):
@@ -137,19 +159,19 @@ func (s *survey) readManifests(at string, d *directory, name string) {
 	objects := 0
 	for _, doc := range file.Docs {
 		meta, sure := doc.Scan()
-		if !sure || meta.APIVersion == "" || meta.Kind == "" || meta.Name == "" || strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") {
+		group, _, _ := strings.Cut(meta.APIVersion, "/")
+		if !sure || !isOfCluster(meta) {
 			continue
 		}
 		objects++
-		group, _, _ := strings.Cut(meta.APIVersion, "/")
 		switch {
 		case group == "helm.toolkit.fluxcd.io" && meta.Kind == "HelmRelease", group == "argoproj.io" && (meta.Kind == "Application" || meta.Kind == "ApplicationSet"):
 			if o, err := doc.Object(); err == nil {
-				s.releases = append(s.releases, release{at, o})
+				s.releases = append(s.releases, release{at, name, o})
 			}
 		case group == "kustomize.toolkit.fluxcd.io" && meta.Kind == "Kustomization":
 			if o, err := doc.Object(); err == nil {
-				s.kustomizations = append(s.kustomizations, release{at, o})
+				s.kustomizations = append(s.kustomizations, release{at, name, o})
 			}
 		case group == "source.toolkit.fluxcd.io":
 			key := meta.Kind + " " + meta.Name
@@ -164,7 +186,7 @@ func (s *survey) readManifests(at string, d *directory, name string) {
 // paths returns all directories in order.
 func (s *survey) paths() []string { return slices.Sorted(maps.Keys(s.directories)) }
 
-// coverReferences marks what kustomizations and Applications read.
+// coverReferences marks what kustomizations read.
 func (s *survey) coverReferences() {
 	for at, d := range s.directories {
 		if d.kustomization == nil {
@@ -173,9 +195,6 @@ func (s *survey) coverReferences() {
 		for _, ref := range slices.Concat(d.kustomization.Resources, d.kustomization.Bases, d.kustomization.Components) {
 			s.cover(path.Join(at, ref))
 		}
-	}
-	for _, one := range s.releases {
-		s.coverApplication(one.object)
 	}
 }
 
@@ -197,6 +216,9 @@ func (s *survey) cover(name string) (found bool) {
 func (s *survey) coverFlux() {
 	for _, k := range s.kustomizations {
 		at, source := fluxPath(k.object)
+		if s.directories[at] == nil {
+			continue // it is in another source, such as an artifact of a part of this one
+		}
 		if !isWithin(k.at, at) {
 			at = k.at
 			if slices.ContainsFunc(s.kustomizations, func(other release) bool {
@@ -245,30 +267,6 @@ func fluxPath(k map[string]any) (at, source string) {
 	return path.Join(".", given), namespace + "/" + name
 }
 
-// variable is what an ApplicationSet fills in.
-var variable = lazyregexp.New(`\{\{[^}]*\}\}`)
-
-// coverApplication marks the directories that an Application, or those of an ApplicationSet, are rendered from.
-func (s *survey) coverApplication(o map[string]any) {
-	visit(o["spec"], func(m map[string]any) {
-		given, _ := m["path"].(string)
-		if given == "" {
-			return
-		}
-		pattern := path.Clean(strings.TrimPrefix(variable.ReplaceAllString(given, "*"), "/"))
-		url, _ := m["repoURL"].(string)
-		for at := range s.directories {
-			if ok, err := path.Match(pattern, at); err != nil || !ok || at == "." {
-				continue
-			}
-			s.covered[at] = true
-			if url != "" && !strings.Contains(url, "{{") {
-				s.ownURLs[url] = true
-			}
-		}
-	})
-}
-
 // reach returns the directories whose files the build of a directory reads: those that its kustomization names, or all below it.
 func (s *survey) reach(at string) map[string]bool {
 	out := map[string]bool{}
@@ -280,10 +278,8 @@ func (s *survey) reach(at string) map[string]bool {
 		}
 		out[at] = true
 		if d.kustomization == nil {
-			for below := range s.directories {
-				if path.Dir(below) == at && below != at {
-					add(below)
-				}
+			for _, below := range d.children {
+				add(below)
 			}
 			return
 		}

@@ -79,7 +79,7 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 			l.checkEntry(ctx, e)
 		}
 		if len(l.in.Catalog.All()) == 0 && len(l.in.Skipped) == 0 {
-			l.addWarning(Pipelines, pipelinesPlace(c), "no pipelines found", "prerig init --source URL writes one")
+			l.addWarning(Pipelines, pipelinesPlace(c), "no pipelines found", "prerig init --source . writes them")
 		}
 	}
 	l.ask.runAllChecks(ctx, o)
@@ -93,6 +93,9 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 			}
 		}
 		l.add(f)
+	}
+	if l.in != nil && l.in.Catalog != nil {
+		checkRenders(ctx, l, l.in)
 	}
 	return l.sortedRedactedFindings()
 }

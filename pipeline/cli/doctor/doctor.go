@@ -49,6 +49,10 @@ type Finding struct {
 	Message string `json:"message"`
 	// Advice is what to do; it is empty if the message contains it.
 	Advice string `json:"advice,omitempty"`
+	// Unit is the Kustomization of Flux that it concerns. File and Line are a place in the source of the pipeline.
+	Unit string `json:"unit,omitempty"`
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
 	// Pipelines that it concerns.
 	Pipelines []string `json:"pipelines,omitempty"`
 }

@@ -15,13 +15,14 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/config"
 )
 
 // isOfOtherUser reports whether a daemon uses a state directory that this user may not read, because it belongs to
 // another user, and reports that once. Without a responding daemon, missing permissions are an error: the doctor
 // may be run by the daemon's user.
 func (l *look) isOfOtherUser(ctx context.Context, dir string, owner uint32, me int) bool {
-	if me < 0 || int(owner) == me || !l.daemonAnswersLocally(ctx) {
+	if me < 0 || int(owner) == me || !daemonAnswersLocally(ctx, l.config) {
 		return false
 	}
 	l.owner = userName(int(owner))
@@ -31,13 +32,13 @@ func (l *look) isOfOtherUser(ctx context.Context, dir string, owner uint32, me i
 }
 
 // daemonAnswersLocally reports whether a daemon answers where this one would listen for webhooks.
-func (l *look) daemonAnswersLocally(ctx context.Context) bool {
-	address, scheme := l.config.Listen, "http"
+func daemonAnswersLocally(ctx context.Context, c *config.Config) bool {
+	address, scheme := c.Listen, "http"
 	if strings.HasPrefix(address, ":") {
 		address = "localhost" + address
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	if l.config.TLS.Enabled() {
+	if c.TLS.Enabled() {
 		scheme = "https"
 		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // no secret is sent, and only the fact that a server answers is used
 	}

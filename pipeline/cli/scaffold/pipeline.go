@@ -9,27 +9,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"text/template"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/internal/lazyregexp"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // PipelineOptions are what is chosen for a pipeline.
 type PipelineOptions struct {
-	// Name of the pipeline; empty means that of the source's repository.
+	// Name of the pipeline.
 	Name string
 	// Source is the URL of a Git repository, or oci://registry/path.
 	Source string
 	// Branch of a Git source that is followed; empty means the repository's own.
 	Branch string
-	// Path of the manifests in the source; empty is its root.
-	Path string
+	// Build is what the pipeline renders.
+	Build v1alpha1.Build
 	// Policy is the policy's path inside the source, PolicyFile its name in the daemon's directory of policies: one of them.
 	Policy, PolicyFile string
 	// Publish is a branch of the source's repository, URL#BRANCH, or oci://registry/path. Empty means the branch rendered.
@@ -40,6 +40,7 @@ type PipelineOptions struct {
 type pipelineData struct {
 	PipelineOptions
 	Artifact, PublishArtifact  bool
+	BuildComment, BuildText    string
 	PublishURL, PublishBranch  string
 	SourceSecret, TargetSecret string
 }
@@ -90,8 +91,8 @@ spec:
 {{- end }}
       {{ .SourceSecret }}
   build:
-    # A kustomization, a Kptfile, or else all manifests of the directory. For a chart: docs/helm.md
-    path: {{ yaml .Path }}
+    # {{ .BuildComment }}
+{{ .BuildText }}
   policies:
 {{- if .Policy }}
   - path: {{ yaml .Policy }} # in the source
@@ -119,21 +120,20 @@ spec:
 // pipelineName is what a pipeline can be called: a DNS subdomain.
 var pipelineName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// Pipeline returns a RenderPipeline as a file, and its name.
-func Pipeline(o PipelineOptions) (text []byte, name string, err error) {
+// Pipeline returns a RenderPipeline as a file. The error describes invalid options.
+func Pipeline(o PipelineOptions) (text []byte, err error) {
 	data := pipelineData{PipelineOptions: o, Artifact: isArtifact(o.Source)}
 	if err := CheckSource(o.Source); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	data.Name = cmp.Or(o.Name, NameOf(o.Source))
 	if len(data.Name) > 63 || !pipelineName.MatchString(data.Name) {
-		return nil, "", fmt.Errorf("%q is not a valid pipeline name: use lowercase letters, digits and -", data.Name)
+		return nil, fmt.Errorf("%q is not a valid pipeline name: use lowercase letters, digits and -", data.Name)
 	}
-	if data.Path == "" {
-		data.Path = "."
+	if data.BuildComment, data.BuildText, err = printBuild(o.Build); err != nil {
+		return nil, err
 	}
 	if data.PublishURL, data.PublishBranch, err = SplitPublish(o.Source, o.Publish); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	data.PublishArtifact = isArtifact(data.PublishURL)
 	data.SourceSecret = secretLine(o.Source)
@@ -143,14 +143,14 @@ func Pipeline(o PipelineOptions) (text []byte, name string, err error) {
 	var out bytes.Buffer
 	out.WriteString(schemaComment("renderpipeline"))
 	if err := pipelineText.Execute(&out, data); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	for _, entry := range catalog.Parse("the pipeline", out.Bytes()) {
 		if entry.Err != nil {
-			return nil, "", entry.Err
+			return nil, entry.Err
 		}
 	}
-	return out.Bytes(), data.Name, nil
+	return out.Bytes(), nil
 }
 
 func isArtifact(url string) bool { return strings.HasPrefix(url, "oci://") }
@@ -208,11 +208,24 @@ func SplitPublish(source, publish string) (url, branch string, err error) {
 	return url, cmp.Or(branch, "rendered"), nil
 }
 
-// NameOf returns the name of a pipeline from a source, by the last part of its URL.
-func NameOf(source string) string {
-	base := strings.TrimSuffix(path.Base(strings.TrimRight(strings.ReplaceAll(source, ":", "/"), "/")), ".git")
-	clean := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(base), "-"), "-")
-	return cmp.Or(strings.Trim(clean[:min(len(clean), 63)], "-"), "apps")
+// printBuild returns a build as lines below spec.build, and what they mean.
+func printBuild(build v1alpha1.Build) (comment, text string, err error) {
+	comment = "A kustomization, a Kptfile, or else all manifests of the directory. For a chart: docs/helm.md"
+	switch {
+	case build.Flux != nil:
+		comment = "What Flux applies from this directory on: docs/flux.md"
+		if build.Flux.Source == v1alpha1.DefaultFluxSource {
+			build.Flux = &v1alpha1.Flux{Path: build.Flux.Path}
+		}
+	case build.Helm != nil:
+		comment = "The chart with its default values; add valuesFiles or values: docs/helm.md"
+	case build.Path == "":
+		build.Path = "."
+	}
+	out, err := yaml.Marshal(build)
+	if err != nil {
+		return "", "", err
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	return comment, "    " + strings.Join(lines, "\n    "), nil
 }
-
-var notInNames = lazyregexp.New(`[^a-z0-9]+`)

@@ -102,12 +102,12 @@ func (p *publication) newChangeFor(ctx context.Context, to v1alpha1.Publish, tar
 		return publish.Change{}, fmt.Errorf("%w: %w", errContent, err)
 	}
 	objects := p.built.Objects
-	if len(p.built.Failed) > 0 {
+	if p.built.UnitError() != nil {
 		held, err := target.Current(ctx, p.entry.Key, files)
 		if err != nil {
 			return publish.Change{}, err
 		}
-		objects = publish.KeepFailed(files, held.Files, objects, p.built.Failed)
+		objects = publish.KeepFailed(files, held.Files, p.built.Response)
 	}
 	var heads []string
 	for _, one := range p.state.Status.Published {

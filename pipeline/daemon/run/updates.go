@@ -47,6 +47,6 @@ func (p *publication) updatesOf(ctx context.Context, to v1alpha1.Publish) (resul
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errContent, err)
 	}
-	publish.KeepFailed(files, held.Files, p.built.Objects, p.built.Failed)
+	publish.KeepFailed(files, held.Files, p.built.Response)
 	return p.r.Builder.CheckUpdates(ctx, p.p, p.snapshot.Tree, held.Files, files)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/render"
 )
 
 // applicationOf is an Application of a path with more of its source.
@@ -126,7 +125,7 @@ func TestOneReleaseFails(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", want, got)
 		}
 	}
-	if !render.IsIncomplete(response.Results) || strings.Count(got, "\n") != 3 {
+	if len(response.PartialUnits()) != 1 || strings.Count(got, "\n") != 3 {
 		t.Error(got)
 	}
 }
@@ -183,6 +182,19 @@ func TestApplicationSets(t *testing.T) {
 				t.Errorf("got  %s\nwant %s\n%v", got, c.want, response.Results)
 			}
 		})
+	}
+}
+
+// TestFinalizersOfGeneratedApplications: Argo CD adds its finalizer to those without any, unless their objects are to stay.
+func TestFinalizersOfGeneratedApplications(t *testing.T) {
+	const finalizer = "- resources-finalizer.argocd.argoproj.io"
+	for more, want := range map[string]bool{"": true, "  syncPolicy: {preserveResourcesOnDeletion: true}\n": false} {
+		r := releasesRequest("app")
+		r.Releases.Keep = []v1alpha1.KeptObject{{Kind: "Application"}}
+		response, _ := mustRender(t, argoTree(applicationSet("  - list: {elements: [{name: a}]}\n", "{{name}}", more)), r)
+		if got := strings.Contains(text(response), finalizer); got != want {
+			t.Errorf("%q: %v in\n%s", more, got, text(response))
+		}
 	}
 }
 

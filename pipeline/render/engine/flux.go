@@ -180,7 +180,7 @@ func (r *fluxRun) failUnit(unit *fluxUnit, err error) {
 	r.report(unit, found)
 }
 
-// report adds findings about a unit. An error fails it.
+// report adds findings about a unit. An error fails it, unless it is about one of its releases.
 func (r *fluxRun) report(unit *fluxUnit, found ...result.Result) {
 	for _, one := range found {
 		one.Tags = maps.Clone(one.Tags)
@@ -188,7 +188,7 @@ func (r *fluxRun) report(unit *fluxUnit, found ...result.Result) {
 			one.Tags = map[string]string{}
 		}
 		one.Tags[render.TagUnit] = unit.key
-		unit.failed = unit.failed || one.Severity == result.Error
+		unit.failed = unit.failed || one.Severity == result.Error && one.Tags[result.TagCode] != render.CodeNotRendered
 		r.w.response.Results = append(r.w.response.Results, one)
 	}
 }
@@ -364,23 +364,30 @@ func (r *fluxRun) dependsOn(unit, wanted *fluxUnit, seen map[string]bool) bool {
 // collectItems returns the documents of all units that did not fail.
 func (r *fluxRun) collectItems() ([]fn.Item, error) {
 	var items []fn.Item
+	next := 1
 	r.w.rememberUnit(0, r.units[0].key) // of documents that an injection adds
 	for _, unit := range r.units {
 		if unit.failed {
 			r.w.response.Failed = append(r.w.response.Failed, unit.key)
 			continue
 		}
-		for _, item := range unit.items {
-			index := len(items) + 1
-			r.w.rememberUnit(index, unit.key)
-			items = append(items, fn.Item{Doc: item.Doc, Index: index})
-		}
+		items = append(items, r.w.numberUnit(&next, unit.key, unit.items)...)
 	}
 	discovers := r.w.request.Discover || r.w.response.IsWanting()
 	if len(r.w.response.Failed) == len(r.units) && !discovers {
 		return nil, resultsError("building Kustomizations", r.w.response.Results)
 	}
 	return items, nil
+}
+
+// numberUnit returns the documents of a unit with numbers of their own, from next on.
+func (w *renderWorker) numberUnit(next *int, unit string, own []fn.Item) (items []fn.Item) {
+	for _, item := range own {
+		w.rememberUnit(*next, unit)
+		items = append(items, fn.Item{Doc: item.Doc, Index: *next})
+		*next++
+	}
+	return items
 }
 
 // rememberUnit notes the unit of a document.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/internal/fluxtest"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -143,7 +144,7 @@ func compareWithFlux(t *testing.T, c fluxCase) {
 	files := fluxTree(c)
 	cluster := objectsIn(t, files["clusters/prod/vars.yaml"])
 	k := objectsIn(t, files["clusters/prod/apps.yaml"])[0]
-	want, failure := buildWithFlux(writeTree(t, files), k, cluster)
+	want, failure := fluxtest.Build(writeTree(t, files), k, cluster)
 	if c.fails != (failure != nil) {
 		t.Fatalf("Flux: %v", failure)
 	}
@@ -212,7 +213,7 @@ func TestFluxLikeKustomizeControllerAtRandom(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%d %s", i, strings.Join(chosen, ", ")), func(t *testing.T) {
 			files := fluxTree(c)
-			_, err := buildWithFlux(writeTree(t, files), objectsIn(t, files["clusters/prod/apps.yaml"])[0], objectsIn(t, files["clusters/prod/vars.yaml"]))
+			_, err := fluxtest.Build(writeTree(t, files), objectsIn(t, files["clusters/prod/apps.yaml"])[0], objectsIn(t, files["clusters/prod/vars.yaml"]))
 			c.fails = err != nil
 			compareWithFlux(t, c)
 		})

@@ -64,6 +64,15 @@ var fluxUnits = map[string]struct {
 		},
 		units: map[string]string{"flux-system/vars": "ConfigMap vars", "flux-system/apps": "ConfigMap is-1-value"},
 	},
+	"variables that only the cluster or a key has, for a comparison": {
+		change: func(r *render.Request) { r.KeepVariables = true },
+		files: map[string]string{
+			"clusters/prod/a.yaml": fluxKustomization("apps", "app", "  postBuild: {substituteFrom: [{kind: Secret, name: gone}, {kind: Secret, name: locked}]}\n") +
+				"---\napiVersion: v1\nkind: Secret\nmetadata: {name: locked, namespace: flux-system}\nstringData: {key: \"ENC[x]\"}\nsops: {version: 3.9.0}\n",
+			"app/m.yaml": fluxMap("apps", "  a: ${domain}/${key}\n  b: ${other:=default}\n  c: ${key:=default}\n"),
+		},
+		units: map[string]string{"flux-system/flux-system": "Secret locked", "flux-system/apps": "ConfigMap apps"},
+	},
 	"one that fails leaves the others": {
 		files: map[string]string{
 			"clusters/prod/a.yaml": fluxKustomization("a", "a", "") + fluxKustomization("b", "b", "") + fluxKustomization("c", "c", "  postBuild: {substitute: {x: y}}\n"),
@@ -160,8 +169,7 @@ var fluxUnits = map[string]struct {
 			"flux-system/sources": "HelmRepository h",
 			"flux-system/web":     "ClusterRole web, ConfigMap web-config, CustomResourceDefinition webs.example.com, Deployment web, Job prepare, Other other, Web custom",
 		},
-		failed: []string{"flux-system/other"},
-		errors: []string{"flux-system/other | error: other/hr.yaml:6: HelmRelease shop/other spec.chart.spec.chart: it is not locked"},
+		errors: []string{"flux-system/other | error: other/hr.yaml:1: HelmRelease shop/other: it is not locked"},
 	},
 	"a release that Flux does not substitute": {
 		files: map[string]string{
@@ -228,5 +236,21 @@ func TestFluxEntryThatFails(t *testing.T) {
 		if _, _, err := renderFiles(t, files, request); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant %s", err, want)
 		}
+	}
+}
+
+// TestKeptVariables: the text of a variable without a value stays, unless it has a default that the cluster would use.
+func TestKeptVariables(t *testing.T) {
+	c := fluxUnits["variables that only the cluster or a key has, for a comparison"]
+	r := fluxRequest()
+	c.change(&r)
+	response, _ := mustRender(t, c.files, r)
+	for _, want := range []string{"a: ${domain}/${key}\n", "b: default\n", "c: ${key}\n"} {
+		if !strings.Contains(text(response), want) {
+			t.Errorf("there is no %q in\n%s", want, text(response))
+		}
+	}
+	if got := findingsOf(response, result.Info); !strings.Contains(got, "data.a: the variable domain ") || !strings.Contains(got, "the variable key ") {
+		t.Error(got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -135,13 +136,16 @@ func (r *fluxRun) generate(unit *fluxUnit, source tree.Reader, dir string) (tree
 // finishObjects substitutes the variables of the objects that kustomize has built, and adds the common metadata. It
 // leaves out objects with variables that have no value, after it has reported them.
 func (r *fluxRun) finishObjects(unit *fluxUnit, objects []*resource.Resource) ([]*resource.Resource, error) {
-	variables, err := flux.ReadVariables(unit.k, func(kind, name string) *release.Object {
+	variables, err := flux.ReadVariables(unit.k, r.w.request.KeepVariables, func(kind, name string) *release.Object {
 		return r.objects[fluxObject{kind, unit.k.Namespace, name}]
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range variables.Absent() {
+		if r.w.request.KeepVariables {
+			break // its variables are reported where they are used
+		}
 		r.report(unit, release.Finding(result.Warning, unit.k.Object, "spec.postBuild.substituteFrom",
 			name+" is optional and not among the objects of the tree, so that its variables are left out; a cluster may have it"))
 	}
@@ -154,7 +158,7 @@ func (r *fluxRun) finishObjects(unit *fluxUnit, objects []*resource.Resource) ([
 		if err := r.reportVariables(unit, variables, object, missing); err != nil {
 			return nil, err
 		}
-		if len(missing) > 0 {
+		if slices.ContainsFunc(missing, func(one flux.Unresolved) bool { return !one.Kept }) {
 			continue
 		}
 		if common := unit.k.Spec.CommonMetadata; common != nil {
@@ -181,7 +185,11 @@ func (r *fluxRun) reportVariables(unit *fluxUnit, variables *flux.Variables, obj
 	about := &release.Object{Value: value, Locate: func(at []any) *result.File { return r.w.written.locateWrittenField(value, at) }}
 	for _, one := range missing {
 		message := fmt.Sprintf("the variable %s of the Kustomization %s: %s", one.Variable, unit.key, one.Reason)
-		r.report(unit, release.Finding(result.Error, about, one.Field, message))
+		found := release.Finding(result.Error, about, one.Field, message)
+		if one.Kept {
+			found.Severity, found.Tags = result.Info, map[string]string{result.TagCode: render.CodeVariableKept, render.TagVariable: one.Variable}
+		}
+		r.report(unit, found)
 	}
 	if field, name := release.FindVariable(value, func(string) bool { return true }); untouched && name != "" {
 		r.report(unit, release.Finding(result.Warning, about, field,
@@ -207,7 +215,7 @@ func addMetadata(object *resource.Resource, common *kustomizev1.CommonMetadata) 
 	return object.SetAnnotations(annotations)
 }
 
-// renderUnitReleases puts what releases render to in their place, in each unit.
+// renderUnitReleases puts what releases render to in their place, in each unit. One that fails leaves the rest of its unit alone.
 func (r *fluxRun) renderUnitReleases(ctx context.Context) error {
 	if r.w.request.Releases == nil {
 		return nil
@@ -228,7 +236,7 @@ func (r *fluxRun) renderUnitReleases(ctx context.Context) error {
 		if unit.failed {
 			continue
 		}
-		run.results, run.created = nil, nil
+		run.created = nil
 		items, err := run.renderAll(ctx, unit.items, nil, 0)
 		if ctx.Err() != nil {
 			return err
@@ -236,7 +244,7 @@ func (r *fluxRun) renderUnitReleases(ctx context.Context) error {
 		if err == nil {
 			items, err = run.addNamespaces(items)
 		}
-		r.report(unit, run.results...)
+		r.report(unit, run.takeResults()...)
 		if err != nil {
 			r.failUnit(unit, err)
 			continue

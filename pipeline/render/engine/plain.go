@@ -18,8 +18,13 @@ import (
 const localConfig = "config.kubernetes.io/local-config"
 
 // renderPlain reads every YAML and JSON file below the path, in the order of their names. It skips hidden files and
-// directories, objects that are not for a cluster, and with a warning the files that hold no objects.
-func (w *renderWorker) renderPlain() ([]fn.Item, error) { return w.collectFiles(w.request.Path) }
+// directories, objects that are not for a cluster, and with a warning the files that hold no objects. The path may also be a file.
+func (w *renderWorker) renderPlain() ([]fn.Item, error) {
+	if info, err := w.files.Lookup(w.request.Path); err == nil && !info.Dir {
+		return w.readFile(w.request.Path, w.isClusterObject)
+	}
+	return w.collectFiles(w.request.Path)
+}
 
 // collectFiles reads the objects below a directory.
 func (w *renderWorker) collectFiles(dir string) ([]fn.Item, error) {

@@ -69,21 +69,31 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item, expl
 	if err := r.addObjects(slices.Concat(items, r.beside)); err != nil {
 		return nil, err
 	}
+	if w.request.Releases.PerApplication {
+		return r.renderApplicationUnits(ctx, items)
+	}
 	if items, err = r.renderAll(ctx, items, nil, 0); err != nil {
 		return nil, err
 	}
-	for _, one := range r.results {
-		if one.Severity == result.Error {
-			one.Tags = maps.Clone(one.Tags)
-			if one.Tags == nil {
-				one.Tags = map[string]string{}
-			}
-			one.Tags[result.TagCode] = render.CodeNotRendered
-		}
-		w.response.Results = append(w.response.Results, one)
-	}
+	w.response.Results = append(w.response.Results, r.takeResults()...)
 	w.response.Results = append(w.response.Results, r.scopes.unknownKindFindings()...)
 	return r.addNamespaces(items)
+}
+
+// takeResults returns the findings since the last call. An error is the reason why a release is not in the result.
+func (r *releaseRun) takeResults() result.Results {
+	out := r.results
+	r.results = nil
+	for i := range out {
+		if out[i].Severity == result.Error {
+			tags := map[string]string{result.TagCode: render.CodeNotRendered}
+			if out[i].Tags[render.TagUnlocked] != "" {
+				tags[render.TagUnlocked] = out[i].Tags[render.TagUnlocked]
+			}
+			out[i].Tags = tags
+		}
+	}
+	return out
 }
 
 // renderAll renders the releases among items, and those that come of them. parent is the release that the items come of.

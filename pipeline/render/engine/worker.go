@@ -130,7 +130,7 @@ func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
 	return items, nil
 }
 
-// checkBuildPath looks for the directory that is built. A chart has a path of its own.
+// checkBuildPath looks for the directory that is built, or the file of manifests. A chart has a path of its own.
 func (w *renderWorker) checkBuildPath() error {
 	if w.request.Type == v1alpha1.BuildHelm {
 		return nil
@@ -143,7 +143,7 @@ func (w *renderWorker) checkBuildPath() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", field, err)
 	}
-	if !info.Dir {
+	if !info.Dir && (w.request.Flux != nil || !manifest.IsFileName(w.request.Path)) {
 		return fmt.Errorf("%s: %s is not a directory", field, w.request.Path)
 	}
 	return nil

@@ -134,7 +134,7 @@ func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (Pipel
 		if err != nil {
 			target.Error = err.Error()
 		} else {
-			objects := publish.KeepFailed(after, before.Files, r.Built.Objects, r.Built.Failed)
+			objects := publish.KeepFailed(after, before.Files, r.Built.Response)
 			units = append(units, p.compareFiles(&target, r, before.Files, after)...)
 			refused := before.Refused
 			if refused == nil {
@@ -163,7 +163,7 @@ func (p *Renderer) compareDir(ctx context.Context, one PipelineChange, r *Result
 		one.Targets = append(one.Targets, target)
 		return one, nil, reviewed
 	}
-	publish.KeepFailed(r.Files, before, r.Built.Objects, r.Built.Failed)
+	publish.KeepFailed(r.Files, before, r.Built.Response)
 	units := p.compareFiles(&target, r, before, r.Files)
 	p.checkUpdates(ctx, &target, r, before, r.Files)
 	one.Targets = append(one.Targets, target)

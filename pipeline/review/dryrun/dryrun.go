@@ -143,11 +143,11 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 		to = pipeline.Spec.Publish[0]
 	}
 	r.Path, r.Objects = PathOf(pipeline), r.Built.Objects
-	if r.Files, err = p.filesForTarget(ctx, r, to); err != nil || p.Results == "" || len(r.Built.Failed) == 0 {
+	if r.Files, err = p.filesForTarget(ctx, r, to); err != nil || p.Results == "" || r.Built.UnitError() == nil {
 		return err
 	}
 	held, err := readDirectory(filepath.Join(p.Results, filepath.FromSlash(r.Path)))
-	r.Objects = publish.KeepFailed(r.Files, held, r.Objects, r.Built.Failed)
+	r.Objects = publish.KeepFailed(r.Files, held, r.Built.Response)
 	return err
 }
 

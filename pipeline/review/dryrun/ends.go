@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/review"
@@ -18,8 +19,8 @@ import (
 
 // CompareEnds compares the results of pipelines at the two ends of a range of commits; from names the first. A pipeline that has a
 // result at one end only is compared with nothing. One that fails at both ends for the same reason has no changes, and no error: it is
-// returned in still.
-func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after []Result) (c *Comparison, still []Result) {
+// returned in still, as are units and releases that fail at both ends.
+func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after []Result) (c *Comparison, still []Still) {
 	earlier := map[string]*Result{}
 	for i := range before {
 		earlier[before[i].Entry.Key] = &before[i]
@@ -30,11 +31,8 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after [
 	add := func(r *Result, old, now map[string][]byte, failure error) {
 		first := earlier[r.Entry.Key]
 		change, found, reviewed := p.compareEnd(ctx, from, r, first, old, now, failure)
-		if change.Failed != "" && failsAsBefore(r, first) {
-			change.Failed = ""
-			unchanged := *r
-			unchanged.Err = r.Built.UnitError()
-			still = append(still, unchanged)
+		if _, asBefore := failedParts(r, first); now != nil && len(asBefore) > 0 {
+			still = append(still, Still{r.Entry.Key, asBefore, r.Built.ReasonsOf(asBefore)})
 		}
 		c.Pipelines = append(c.Pipelines, change)
 		units = append(units, found...)
@@ -54,7 +52,7 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after [
 		case old == nil:
 			add(r, nil, r.Files, r.Err)
 		case r.Err != nil && old.Err != nil && r.Err.Error() == old.Err.Error():
-			still = append(still, *r)
+			still = append(still, Still{Build: r.Entry.Key, Err: r.Err})
 		case r.Err == nil && old.Err != nil:
 			add(r, nil, r.Files, fmt.Errorf("it could not be rendered at %s, and can be now: %w", from, old.Err))
 		default:
@@ -81,7 +79,7 @@ func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Ent
 	same := map[string]int{}
 	for _, r := range p.All(ctx, entries) {
 		digest, ok := digests[r.Entry.Key]
-		if !ok || digest != r.Entry.Digest || r.Built == nil || reasonAffected(ctx, r.Built, r.Err, files) != "" {
+		if !ok || digest != r.Entry.Digest || r.Built == nil || r.Err != nil || reasonAffected(ctx, r.Built, r.Err, files) != "" {
 			continue
 		}
 		same[r.Entry.Key] = 0
@@ -100,12 +98,31 @@ func (c *Comparison) AddUnaffected(from string, pipelines map[string]int) {
 	}
 }
 
-// failsAsBefore reports whether no unit of a result fails that did not fail at the first end: then neither end has their objects.
-func failsAsBefore(r, first *Result) bool {
-	if first == nil || first.Built == nil {
-		return len(r.Built.Failed) == 0
+// shownParts is how many units and releases an error names.
+const shownParts = 5
+
+// Still is what cannot be rendered at either end.
+type Still struct {
+	Build string
+	// Parts are the units and releases of the build that fail; none if all of it does.
+	Parts []string
+	Err   error
+}
+
+// failedParts returns the units and releases of a result that fail, those that did not at the first end apart from those that did: of
+// these neither end has objects.
+func failedParts(r, first *Result) (now, asBefore []string) {
+	if r.Built == nil || r.Built.Response == nil {
+		return nil, nil
 	}
-	return !slices.ContainsFunc(r.Built.Failed, func(unit string) bool { return !slices.Contains(first.Built.Failed, unit) })
+	for _, name := range r.Built.NotRendered() {
+		if first != nil && first.Built != nil && first.Built.Response != nil && slices.Contains(first.Built.NotRendered(), name) {
+			asBefore = append(asBefore, name)
+		} else {
+			now = append(now, name)
+		}
+	}
+	return now, asBefore
 }
 
 func (p *Renderer) compareEnd(ctx context.Context, from string, r, first *Result, old, now map[string][]byte, failure error) (PipelineChange, []*group.Unit, review.Pipeline) {
@@ -121,11 +138,9 @@ func (p *Renderer) compareEnd(ctx context.Context, from string, r, first *Result
 		one.Gate = r.Gate.Error()
 	}
 	if now != nil {
-		if err := r.Built.UnitError(); err != nil {
-			one.Failed = err.Error()
-		}
-		if !failsAsBefore(r, first) {
-			publish.KeepFailed(now, old, r.Built.Objects, r.Built.Failed)
+		if failed, _ := failedParts(r, first); len(failed) > 0 {
+			one.Failed = fmt.Sprintf("not rendered any more: %s: %v", foreign.List(failed, shownParts), r.Built.ReasonsOf(failed))
+			publish.KeepFailed(now, old, r.Built.Response)
 		}
 	}
 	target := TargetChange{Target: r.Entry.Key, Against: from}

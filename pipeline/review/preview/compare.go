@@ -178,7 +178,7 @@ func (r *rendering) addComparison(out *compared, e catalog.Entry, c *dryrun.Comp
 	}
 	one := c.Pipelines[0]
 	changes := 0
-	failures := nonEmpty(one.Error, one.Gate)
+	failures := nonEmpty(one.Error, one.Gate, one.Failed)
 	for _, t := range one.Targets {
 		out.added, out.modified, out.deleted = out.added+t.Added, out.modified+t.Modified, out.deleted+t.Deleted
 		changes += t.Added + t.Modified + t.Deleted

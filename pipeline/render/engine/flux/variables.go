@@ -26,17 +26,24 @@ type Variables struct {
 	// absent are the optional objects that the tree does not have, and that may set further ones.
 	absent []string
 	active bool
+	// keep keeps the text of variables without a value.
+	keep bool
 }
 
 // Unresolved is a variable without a value in a field of an object.
-type Unresolved struct{ Field, Variable, Reason string }
+type Unresolved struct {
+	Field, Variable, Reason string
+	// Kept reports that the text of the variable stays.
+	Kept bool
+}
 
 var variableName = lazyregexp.New(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
 // ReadVariables collects the variables of a Kustomization. find returns a ConfigMap or Secret of its namespace, or nil.
-// Absent returns what is optional and was not found.
-func ReadVariables(k *Kustomization, find func(kind, name string) *release.Object) (*Variables, error) {
-	v := &Variables{values: map[string]string{}, locked: map[string]string{}}
+// Absent returns what is optional and was not found. With keep, every object is optional, and the text of variables stays whose values
+// only the cluster or a key may have.
+func ReadVariables(k *Kustomization, keep bool, find func(kind, name string) *release.Object) (*Variables, error) {
+	v := &Variables{values: map[string]string{}, locked: map[string]string{}, keep: keep}
 	build := k.Spec.PostBuild
 	if build == nil {
 		return v, nil
@@ -48,7 +55,7 @@ func ReadVariables(k *Kustomization, find func(kind, name string) *release.Objec
 		}
 		name := fmt.Sprintf("%s %s/%s", ref.Kind, k.Namespace, ref.Name)
 		object := find(ref.Kind, ref.Name)
-		if object == nil && !ref.Optional {
+		if object == nil && !ref.Optional && !keep {
 			return nil, release.FieldError(k.Object, at+".name", "%s is not among the objects of the tree, and only the cluster has its values; "+
 				"put it into the source, or set its variables under spec.postBuild.substitute", name)
 		}
@@ -112,7 +119,8 @@ func Disabled(res *resource.Resource) bool {
 }
 
 // Substitute replaces the variables of an object by their values, as kustomize-controller does when it is strict
-// (StrictPostBuildSubstitutions): a variable without a value and without a default is an error.
+// (StrictPostBuildSubstitutions). It returns the variables without a value and without a default: the object stays as it is then, or
+// has their text, if that is kept.
 func (v *Variables) Substitute(res *resource.Resource) ([]Unresolved, error) {
 	if !v.active || Disabled(res) {
 		return nil, nil
@@ -125,8 +133,12 @@ func (v *Variables) Substitute(res *resource.Resource) ([]Unresolved, error) {
 	if err != nil {
 		return nil, fmt.Errorf("substituting variables: %w", err)
 	}
+	var unresolved []Unresolved
 	if len(missing) > 0 {
-		return v.describeMissing(res, missing), nil
+		unresolved = v.describeMissing(res, missing)
+	}
+	if slices.ContainsFunc(unresolved, func(one Unresolved) bool { return !one.Kept }) {
+		return unresolved, nil
 	}
 	converted, err := yaml.YAMLToJSON([]byte(output))
 	if err != nil {
@@ -135,7 +147,7 @@ func (v *Variables) Substitute(res *resource.Resource) ([]Unresolved, error) {
 	if err := res.UnmarshalJSON(converted); err != nil {
 		return nil, fmt.Errorf("reading it with its variables substituted: %w", err)
 	}
-	return nil, nil
+	return unresolved, nil
 }
 
 // evaluate substitutes in a text, and returns the variables that have no value. Each is found by a try of its own, as
@@ -147,6 +159,9 @@ func (v *Variables) evaluate(text string) (output string, missing []string, err 
 			last = name
 			if v.locked[name] != "" && !slices.Contains(missing, name) {
 				missing = append(missing, name)
+			}
+			if v.keeps(name) && slices.Contains(missing, name) {
+				return "${" + name + "}", true
 			}
 			value, ok := v.values[name]
 			return value, ok || slices.Contains(missing, name)
@@ -162,6 +177,11 @@ func (v *Variables) evaluate(text string) (output string, missing []string, err 
 	}
 }
 
+// keeps reports whether the text of a variable without a value stays: what is not in the tree may have its value.
+func (v *Variables) keeps(name string) bool {
+	return v.keep && (v.locked[name] != "" || len(v.absent) > 0)
+}
+
 func (v *Variables) describeMissing(res *resource.Resource, missing []string) []Unresolved {
 	value, err := res.Map()
 	if err != nil {
@@ -170,7 +190,7 @@ func (v *Variables) describeMissing(res *resource.Resource, missing []string) []
 	var out []Unresolved
 	for _, name := range missing {
 		field, _ := release.FindVariable(value, func(found string) bool { return found == name })
-		out = append(out, Unresolved{Field: field, Variable: name, Reason: v.reasonFor(name)})
+		out = append(out, Unresolved{Field: field, Variable: name, Reason: v.reasonFor(name), Kept: v.keeps(name)})
 	}
 	return out
 }

@@ -23,6 +23,9 @@ type appSet struct {
 		Generators        []any          `json:"generators"`
 		Template          map[string]any `json:"template"`
 		TemplatePatch     *string        `json:"templatePatch"`
+		SyncPolicy        struct {
+			PreserveResourcesOnDeletion bool `json:"preserveResourcesOnDeletion"`
+		} `json:"syncPolicy"`
 	} `json:"spec"`
 }
 
@@ -52,7 +55,7 @@ func (s *Set) renderApplicationSet(o *Object, out *Rendered) error {
 		for _, one := range made {
 			template := g.templateFor(generator, one.kind, set.Spec.Template)
 			for _, values := range one.params {
-				app, err := g.makeApplication(template, set.Spec.TemplatePatch, values)
+				app, err := g.makeApplication(template, &set, values)
 				if err != nil {
 					return aboutField(o, "spec.template", err)
 				}
@@ -114,7 +117,7 @@ func isZero(value any) bool {
 }
 
 // makeApplication fills in the template for one set of parameters.
-func (g *appSetGenerator) makeApplication(template map[string]any, patch *string, values params) (map[string]any, error) {
+func (g *appSetGenerator) makeApplication(template map[string]any, set *appSet, values params) (map[string]any, error) {
 	filled := any(template)
 	var err error
 	if len(values) > 0 {
@@ -123,8 +126,11 @@ func (g *appSetGenerator) makeApplication(template map[string]any, patch *string
 		}
 	}
 	app, _ := filled.(map[string]any)
-	if patch != nil {
-		if app, err = g.patchApplication(app, *patch, values); err != nil {
+	if len(values) > 0 && !set.Spec.SyncPolicy.PreserveResourcesOnDeletion {
+		app = withFinalizer(app)
+	}
+	if set.Spec.TemplatePatch != nil {
+		if app, err = g.patchApplication(app, *set.Spec.TemplatePatch, values); err != nil {
 			return nil, &fieldError{"spec.templatePatch", err}
 		}
 	}
@@ -137,6 +143,21 @@ func (g *appSetGenerator) makeApplication(template map[string]any, patch *string
 		metadata["namespace"] = namespace
 	}
 	return map[string]any{"apiVersion": argoGroup + "/v1alpha1", "kind": "Application", "metadata": metadata, "spec": app["spec"]}, nil
+}
+
+// withFinalizer adds the finalizer that has Argo CD delete what an Application deploys, to one without any.
+func withFinalizer(app map[string]any) map[string]any {
+	metadata := mapAt(app, "metadata")
+	if finalizers, _ := metadata["finalizers"].([]any); len(finalizers) > 0 {
+		return app
+	}
+	app = maps.Clone(app)
+	if metadata = maps.Clone(metadata); metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata["finalizers"] = []any{"resources-finalizer.argocd.argoproj.io"}
+	app["metadata"] = metadata
+	return app
 }
 
 // patchApplication applies the templatePatch, which cannot change the project.

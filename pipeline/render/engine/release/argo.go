@@ -151,6 +151,9 @@ func (s *Set) checkApplication(o *Object, app *application, out *Rendered) (ours
 		}
 		return ours, nil
 	}
+	if s.in.Spec.PerApplication {
+		return true, nil
+	}
 	if s.first == nil {
 		s.first, s.destination = o, destination
 	}
@@ -262,7 +265,8 @@ func (r *appRender) findChart() error {
 	if source.Chart != "" {
 		r.chart.Repository, r.chart.Name, r.chart.Range = source.RepoURL, source.Chart, source.TargetRevision
 		if !strings.Contains(source.RepoURL, "://") { // a registry, as Argo CD knows by the repository's Secret
-			r.chart.Repository = "oci://" + source.RepoURL
+			// Its chart may have directories, as in a repository of Docker Hub that is only the host.
+			r.chart.Repository, r.chart.Name = splitRegistry("oci://" + strings.TrimSuffix(source.RepoURL, "/") + "/" + source.Chart)
 		}
 	} else {
 		if path.Clean("/"+source.Path) != "/" {
