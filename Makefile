@@ -49,11 +49,8 @@ validator: ## Build dist/prerig-validate: Kubernetes' own validation, which prer
 	$(call build_validator,$(dist))
 
 .PHONY: demo
-demo: build ## Show the diff that injecting makes in an example, and the pipeline from a push to a rendered commit.
-	@echo
-	@echo '$$ prerig inject --diff examples/prerig-inject/shop.yaml'
-	@$(dist)/prerig inject --diff examples/prerig-inject/shop.yaml
-	@$(go_run) ./pipeline/internal/demo -prerig $(dist)/prerig
+demo: build ## Try the daemon on this machine until Ctrl-C; without a terminal it does all that it suggests, and ends.
+	@$(dist)/prerig demo $(if $(CI),--exit,$$(test -t 1 || echo --exit))
 
 # The race detector needs a C compiler, without which Go switches cgo off. With cgo, what could load Go plugins is linked by the C
 # compiler and keeps each method, which takes twice as long: kustomize could, and Prerig never lets it.
@@ -419,6 +416,20 @@ digests: build ## Print digests of what is made of corpora and of the examples, 
 .PHONY: repositories
 repositories: ## Inject into other people's manifests and take it out again, REPOSITORIES=DIR:DIR.
 	PRERIG_REPOSITORIES=$(REPOSITORIES) $(go_test) -count=1 -timeout 60m -v -run TestRepositories ./pipeline/cli
+
+# REPOSITORIES are clones named OWNER+NAME. ARGO_CD is a checkout of Argo CD: its generators are compared with if it is given, and helm and
+# kustomize have to be in PATH then. Building it takes ten minutes the first time.
+.PHONY: repositories-gitops
+repositories-gitops: $(if $(ARGO_CD),argocd-generate) ## Compare what repositories of Flux and Argo CD deploy with Flux and Argo CD, REPOSITORIES=DIR:DIR ARGO_CD=DIR.
+	PRERIG_REPOSITORIES=$(REPOSITORIES) $(if $(ARGO_CD),PRERIG_ARGOCD_GENERATE=$(abspath $(dist))/upstream/argocd-generate) \
+	  $(go_test) -count=1 -timeout 60m -v -run TestGitOpsRepositories ./pipeline/cli
+
+.PHONY: argocd-generate
+argocd-generate: ## Build dist/upstream/argocd-generate in a checkout of Argo CD, ARGO_CD=DIR.
+	mkdir -p $(dist)/upstream
+	printf '{"Replace": {"%s/prerig-generate/main.go": "%s/argocd/generate/main.go"}}' $(abspath $(ARGO_CD)) $(abspath $(upstream)) > $(dist)/upstream/argocd-generate.json
+	cd $(ARGO_CD) && CGO_ENABLED=0 go build -trimpath -tags argocd -overlay $(abspath $(dist))/upstream/argocd-generate.json \
+	  -o $(abspath $(dist))/upstream/argocd-generate ./prerig-generate
 
 .PHONY: matrix
 matrix: ## Put every field that an injection sets into pods beforehand, for all policies of corpora, CORPUS=DIR:DIR.

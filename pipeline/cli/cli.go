@@ -153,7 +153,7 @@ Exit codes of all commands:
 		}
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	addGroup(root, "Getting Started:", newInit(streams, linked), newDoctor(streams, linked))
+	addGroup(root, "Getting Started:", newDemo(streams), newInit(streams, linked), newDoctor(streams, linked))
 	addGroup(root, "Manifest Commands:",
 		newInject(streams), newExplain(streams), newLint(streams, linked), newGate(streams, linked), newImport(streams), newImages(streams, linked))
 	addGroup(root, "Cluster Commands:", newVerify(streams))

@@ -16,6 +16,8 @@ func newServe(streams Streams, version string) *cobra.Command { return onLinuxOn
 
 func newWorker(streams Streams, version string) *cobra.Command { return onLinuxOnly("worker") }
 
+func newDemo(streams Streams) *cobra.Command { return onLinuxOnly("demo") }
+
 // onLinuxOnly replaces a command of the daemon, which renders untrusted input: only Linux isolates that.
 func onLinuxOnly(name string) *cobra.Command {
 	cmd := newCommand(name, "Not available on this system: the daemon runs on Linux only")

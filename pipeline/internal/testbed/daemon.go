@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -29,9 +30,10 @@ type Daemon struct {
 	// Hooks is the URL for webhooks, without the receiver's name.
 	Hooks string
 	// PID of the process.
-	PID     int
+	PID int
+	// Key signs webhooks.
+	Key     string
 	command *exec.Cmd
-	key     string
 
 	mu      sync.Mutex
 	entries []Entry
@@ -53,17 +55,13 @@ type Entry struct {
 }
 
 // Serve starts the program's daemon with pipelines, files of RenderPipelines by name, and everything that it keeps below
-// dir. It listens on a free port of this machine, with a receiver for GitHub's pushes.
+// dir. It listens on a free port of this machine, with a receiver for GitHub's pushes, and has no page.
 func Serve(ctx context.Context, program, dir string, pipelines map[string]string) (*Daemon, error) {
-	random := make([]byte, 16)
-	_, _ = rand.Read(random)
-	hooks, err := freeAddress()
+	hooks, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{Hooks: "http://" + hooks + "/hook", key: hex.EncodeToString(random), news: make(chan struct{}), ended: make(chan struct{})}
 	files := map[string]string{
-		"hook.key": d.key + "\n",
 		"prerig.yaml": "pipelines: pipelines\npolicies: policies\nsecrets: secrets\nstate: state\nlisten: " + hooks + "\n" +
 			"admin: {listen: \"\"}\nlog: {format: json}\nreceivers:\n- {name: git, provider: github, secret: hook.key}\n",
 	}
@@ -75,12 +73,23 @@ func Serve(ctx context.Context, program, dir string, pipelines map[string]string
 			return nil, fmt.Errorf("setting up the daemon: %w", err)
 		}
 	}
+	return Start(ctx, program, dir, hooks, files)
+}
+
+// Start writes files below dir and starts the program's daemon with prerig.yaml, one of them, which has the address
+// hooks for webhooks and logs JSON. The key of its receivers is in hook.key, which Start writes.
+func Start(ctx context.Context, program, dir, hooks string, files map[string]string) (*Daemon, error) {
+	d := &Daemon{Hooks: "http://" + hooks + "/hook", Key: RandomKey(), news: make(chan struct{}), ended: make(chan struct{})}
 	if err := Write(dir, files); err != nil {
+		return nil, err
+	}
+	if err := Write(dir, map[string]string{"hook.key": d.Key + "\n"}); err != nil {
 		return nil, err
 	}
 	d.command = exec.CommandContext(ctx, program, "serve", "--config", filepath.Join(dir, "prerig.yaml"))
 	d.command.Cancel = func() error { return d.command.Process.Signal(syscall.SIGTERM) }
 	d.command.WaitDelay = 10 * time.Second
+	detach(d.command)
 	logs, err := d.command.StderrPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting the daemon: %w", err)
@@ -90,10 +99,21 @@ func Serve(ctx context.Context, program, dir string, pipelines map[string]string
 	}
 	d.PID = d.command.Process.Pid
 	go d.readLog(logs)
-	return d, d.waitUntilReady(ctx)
+	if err := d.waitUntilReady(ctx); err != nil {
+		return nil, errors.Join(err, d.Stop())
+	}
+	return d, nil
 }
 
-func freeAddress() (string, error) {
+// RandomKey returns a key of 32 hexadecimal digits.
+func RandomKey() string {
+	random := make([]byte, 16)
+	_, _ = rand.Read(random)
+	return hex.EncodeToString(random)
+}
+
+// FreeAddress returns an address on loopback with a port that was free a moment ago.
+func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("looking for a free port: %w", err)
@@ -189,7 +209,7 @@ func (d *Daemon) Push(ctx context.Context, repository, commit string) (int, erro
 	if err != nil {
 		return 0, fmt.Errorf("calling the webhook: %w", err)
 	}
-	mac := hmac.New(sha256.New, []byte(d.key))
+	mac := hmac.New(sha256.New, []byte(d.Key))
 	mac.Write(body)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-GitHub-Event", "push")
