@@ -89,17 +89,14 @@ func (f *inspection) view() sourcetree.Reader {
 	return sourcetree.NewView(f.files, sourcetree.Limits{})
 }
 
-// usual returns the builds that get a pipeline unless others are chosen: those that a cluster starts with, or without any all. A directory
-// of manifests with other builds below it would render their files a second time.
+// usual returns the builds that get a pipeline unless others are chosen: those that a cluster starts with, or without any all but single
+// files of manifests beside others, as most are no part of what a cluster applies.
 func (f *inspection) usual() []discover.Build {
 	isEntry := func(b discover.Build) bool { return b.Entry }
 	hasEntry := slices.ContainsFunc(f.builds, isEntry)
 	var out []discover.Build
 	for _, one := range f.builds {
-		below := func(other discover.Build) bool {
-			return other.Path != one.Path && (one.Path == "." || strings.HasPrefix(other.Path, one.Path+"/"))
-		}
-		if hasEntry && !one.Entry || one.Kind == discover.Manifests && slices.ContainsFunc(f.builds, below) {
+		if hasEntry && !one.Entry || one.File {
 			continue
 		}
 		out = append(out, one)
@@ -157,15 +154,17 @@ func (f *inspection) matching(name string) (out []discover.Build, err error) {
 	return []discover.Build{one}, nil
 }
 
-// buildNouns are the kinds of builds in the order in which they are counted, as singular and plural.
+// buildNouns are the nouns for builds in the order in which they are counted, as singular and plural.
 var buildNouns = []struct {
 	kind      discover.Kind
+	isFile    bool
 	one, many string
 }{
-	{discover.FluxCluster, "Flux cluster", "Flux clusters"},
-	{discover.Kustomization, "kustomization", "kustomizations"},
-	{discover.Chart, "chart", "charts"},
-	{discover.Manifests, "directory of manifests", "directories of manifests"},
+	{discover.FluxCluster, false, "Flux cluster", "Flux clusters"},
+	{discover.Kustomization, false, "kustomization", "kustomizations"},
+	{discover.Chart, false, "chart", "charts"},
+	{discover.Manifests, false, "directory of manifests", "directories of manifests"},
+	{discover.Manifests, true, "file of manifests", "files of manifests"},
 }
 
 // describeBuilds counts builds by their kinds.
@@ -174,7 +173,7 @@ func describeBuilds(builds []discover.Build) string {
 	for _, noun := range buildNouns {
 		n := 0
 		for _, one := range builds {
-			if one.Kind == noun.kind {
+			if one.Kind == noun.kind && one.File == noun.isFile {
 				n++
 			}
 		}

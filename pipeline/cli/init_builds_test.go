@@ -73,8 +73,7 @@ var initialisedRepositories = map[string]initialised{
 		files: joined(partChart("charts/a", "a", initWeb), map[string]string{
 			"Taskfile.yaml": "version: 3\ntasks: {}\n", "skaffold.yaml": "apiVersion: skaffold/v4\nkind: Config\nmetadata: {name: x}\n", "ansible/x.yaml": "- a\n", "k8s/web.yaml": initWeb, "debug.yaml": initWeb,
 		}),
-		want: []string{"charts-a", "k8s"}, told: []string{"no pipeline for 1 directory of manifests (.)"}, // beside others
-
+		want: []string{"charts-a", "k8s"}, told: []string{"no pipeline for 1 file of manifests (debug.yaml)"}, // beside others
 	},
 	"an overlay that cannot be rendered": {
 		files: joined(manyOverlays(1, 3), map[string]string{"overlays/001/kustomization.yaml": "resources: [gone.yaml]\n"}),

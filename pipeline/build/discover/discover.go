@@ -36,6 +36,8 @@ type Build struct {
 	Name string
 	// Spec is the build of the pipeline.
 	Spec v1alpha1.Build
+	// File reports whether Path is one file of manifests, beside other builds.
+	File bool
 	// Entry reports whether a cluster starts with it: with a cluster of Flux, or with Applications of Argo CD.
 	Entry bool
 	// Policy is the path of the injection policy that applies to the directory: the nearest file of Options.PolicyName in it or above
@@ -68,7 +70,7 @@ func Builds(r tree.Reader, o Options) ([]Build, error) {
 			out = append(out, s.buildOf(kind, at, o))
 		}
 		for _, name := range s.singleFiles(at) {
-			out = append(out, Build{Kind: Manifests, Path: name, Spec: s.specOf(Manifests, name, o), Policy: s.policyOf(at)})
+			out = append(out, Build{Kind: Manifests, Path: name, File: true, Spec: s.specOf(Manifests, name, o), Policy: s.policyOf(at)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Build) int { return strings.Compare(a.Path, b.Path) })
