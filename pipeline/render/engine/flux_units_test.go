@@ -169,7 +169,7 @@ var fluxUnits = map[string]struct {
 			"flux-system/sources": "HelmRepository h",
 			"flux-system/web":     "ClusterRole web, ConfigMap web-config, CustomResourceDefinition webs.example.com, Deployment web, Job prepare, Other other, Web custom",
 		},
-		errors: []string{"flux-system/other | error: other/hr.yaml:1: HelmRelease shop/other: it is not locked"},
+		errors: []string{"flux-system/other | error: other/hr.yaml:6: HelmRelease shop/other spec.chart.spec.chart: it is not locked [not-rendered]"},
 	},
 	"a release that Flux does not substitute": {
 		files: map[string]string{
