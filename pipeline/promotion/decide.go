@@ -92,7 +92,7 @@ func Decide(in Input) []Verdict {
 		if s.Waits > 0 {
 			d.decideWaiting(i, v, blocked, busy)
 		} else if v.State == "" {
-			if v.setStateAndMessage(idleState(s), status.Plain(s.Busy)); !settled && s.Known.Landed != nil {
+			if v.setStateAndMessage(stateOfNoResults(s), status.Plain(s.Busy)); !settled && s.Known.Landed != nil {
 				v.setStateAndMessage(StageVerifying, why)
 			}
 		}
@@ -130,8 +130,13 @@ func (d decision) incompleteWavesReason() status.Text {
 	return nil
 }
 
-func idleState(s *Stage) string {
-	if s.Known.Landed != nil {
+// stateOfNoResults returns the state of a stage of which no result waits. One with an open pull request, which its runs have yet to
+// store, stays under observation, however soon it is merged.
+func stateOfNoResults(s *Stage) string {
+	switch {
+	case s.Busy != "" && s.Request != nil && s.Request.State == pullrequest.StateOpen:
+		return StageOpen
+	case s.Known.Landed != nil:
 		return StageDone
 	}
 	return StageIdle

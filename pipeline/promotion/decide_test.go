@@ -254,3 +254,23 @@ func TestWavesKeepTheirOrder(t *testing.T) {
 	}
 	t.Logf("%d waves were merged", merged)
 }
+
+// TestAPullRequestMergedWithinSecondsIsSeen: an open pull request that only runs under way know of keeps its wave under observation, as the
+// first steps of a wave may see it neither waiting nor merged.
+func TestAPullRequestMergedWithinSecondsIsSeen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		busy  string
+		state pullrequest.State
+		want  string
+	}{
+		"runs under way, open":   {"1 run under way", pullrequest.StateOpen, StageOpen},
+		"runs under way, merged": {"1 run under way", pullrequest.StateMerged, StageIdle},
+		"no runs":                {"", pullrequest.StateOpen, StageIdle},
+	} {
+		stage := Stage{Name: "dev", Busy: tc.busy, Request: &pullrequest.Request{Number: 1, State: tc.state}}
+		v := Decide(Input{Waves: &v1alpha1.Waves{Order: []string{"dev"}}, Stages: []Stage{stage}})[0]
+		if v.State != tc.want {
+			t.Errorf("%s: %s, want %s", name, v.State, tc.want)
+		}
+	}
+}

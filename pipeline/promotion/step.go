@@ -181,7 +181,9 @@ func (s *step) askHostAboutStage(ctx context.Context, i int) (landed bool, err e
 	stage, g := &s.stages[i], s.u.groups[i]
 	known := stage.Known.Landed
 	verifies := s.u.waves != nil && known != nil && (!known.Settled || stage.InTrain)
-	if stage.Waits+stage.Declined == 0 && stage.Known.State != StageOpen && !verifies && s.train.Revision == "" {
+	// A pull request that is merged within seconds may have ended before any step has seen it: the runs of its pipelines have.
+	isBusy := s.u.waves != nil && stage.Busy != ""
+	if stage.Waits+stage.Declined == 0 && stage.Known.State != StageOpen && !verifies && !isBusy && s.train.Revision == "" {
 		return false, nil
 	}
 	err = s.p.withMemberCredentials(ctx, g, func(a asker) error {
