@@ -96,7 +96,7 @@ func (f *inspection) usual() []discover.Build {
 	hasEntry := slices.ContainsFunc(f.builds, isEntry)
 	var out []discover.Build
 	for _, one := range f.builds {
-		if hasEntry && !one.Entry || one.File {
+		if !one.Entry && (hasEntry || one.File) {
 			continue
 		}
 		out = append(out, one)

@@ -208,7 +208,7 @@ func TestRenderKeepsWhatCannotBeRendered(t *testing.T) {
 	render(ExitOK)
 	repository.Commit("broken", map[string]string{"a/a.yaml": configMap("a", "two"), "b/b.yaml": configMap("b", "[one")})
 	for range 2 {
-		contains(t, render(ExitError), "error: start/apps.yaml:13: Application b spec.source.path: reading b/b.yaml: ", "gate severity: ")
+		contains(t, render(ExitError), "error: start/apps.yaml:13: Application b spec.source.path: reading b/b.yaml: ", "error: team/apps: not rendered: Application b")
 		if got := readFile(t, filepath.Join(dir, "out/shop/configmap-a.yaml")); !strings.Contains(got, "value: two") {
 			t.Errorf("the Application that can be rendered was not written:\n%s", got)
 		}

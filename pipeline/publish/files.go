@@ -208,8 +208,9 @@ func KeepFailed(files, published map[string][]byte, built *render.Response) []re
 		rendered[unitDirectory(object.Unit)] = true
 		known[unitDirectory(object.Unit)+object.ID()] = true
 	}
+	hasUnits := len(built.Failed) > 0 || slices.ContainsFunc(objects, func(o render.Object) bool { return o.Unit != "" })
 	for _, name := range slices.Sorted(maps.Keys(published)) {
-		unit, ok := unitOfFile(name, built.Type)
+		unit, ok := unitOfFile(name, built.Type, hasUnits)
 		if !ok || rendered[unit] && !partial[unit] {
 			continue
 		}
@@ -223,16 +224,18 @@ func KeepFailed(files, published map[string][]byte, built *render.Response) []re
 	return objects
 }
 
-// unitOfFile returns the directory of the unit that a file is of, "" in a build without units. A file of no unit is reported by false.
-func unitOfFile(name string, build v1alpha1.BuildType) (unit string, ok bool) {
+// unitOfFile returns the directory of the unit that a file is of, "" for what is of no unit: all of a build without units, and the objects
+// of no Application with perApplication. Builds of Flux have no such files, and report false.
+func unitOfFile(name string, build v1alpha1.BuildType, hasUnits bool) (unit string, ok bool) {
+	isFlux := build == v1alpha1.BuildFlux
 	parts := strings.SplitN(name, "/", 3)
 	switch {
 	case parts[0] == "..":
 		return "", false
-	case build != v1alpha1.BuildFlux:
+	case !isFlux && !hasUnits:
 		return "", true
 	case len(parts) < 3:
-		return "", false
+		return "", !isFlux
 	}
 	return parts[0] + "/" + parts[1] + "/", true
 }

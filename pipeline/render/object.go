@@ -51,12 +51,21 @@ func (r *Response) NotRendered() []string {
 // PartialUnits returns the units that lack the objects of releases, without those in Failed; "" is that of a build without units.
 func (r *Response) PartialUnits() []string {
 	var out []string
+	if slices.ContainsFunc(r.Failed, isHelmRelease) {
+		out = append(out, "")
+	}
 	for _, one := range r.Results {
 		if unit := one.Tags[TagUnit]; isOfFailedRelease(one) && !slices.Contains(out, unit) && !slices.Contains(r.Failed, unit) {
 			out = append(out, unit)
 		}
 	}
 	return out
+}
+
+// isHelmRelease reports whether a failed unit is a HelmRelease beside Applications: what it installs is otherwise of no unit.
+func isHelmRelease(unit string) bool {
+	_, name, _ := strings.Cut(unit, "/")
+	return strings.HasPrefix(name, "HelmRelease ")
 }
 
 // UnitError returns why units and releases have failed, or nil. Their published output is to stay as it is.

@@ -70,7 +70,9 @@ func Builds(r tree.Reader, o Options) ([]Build, error) {
 			out = append(out, s.buildOf(kind, at, o))
 		}
 		for _, name := range s.singleFiles(at) {
-			out = append(out, Build{Kind: Manifests, Path: name, File: true, Spec: s.specOf(Manifests, name, o), Policy: s.policyOf(at)})
+			one := s.buildOf(Manifests, name, o)
+			one.File = true
+			out = append(out, one)
 		}
 	}
 	slices.SortFunc(out, func(a, b Build) int { return strings.Compare(a.Path, b.Path) })
@@ -136,10 +138,20 @@ func (s *survey) isEntry(kind Kind, at string) bool {
 	return kind == FluxCluster || s.reachesRelease(at, func(r release) bool { return r.object["kind"] != "HelmRelease" })
 }
 
-// reachesRelease reports whether the build of a directory has a release.
+// reachesRelease reports whether the build of a directory or a file has a release.
 func (s *survey) reachesRelease(at string, wanted func(release) bool) bool {
+	return slices.ContainsFunc(s.releasesOf(at), wanted)
+}
+
+// releasesOf returns the releases among the objects of the build of a directory or a file. A kustomization leaves out files that no
+// kustomization lists.
+func (s *survey) releasesOf(at string) []release {
 	reached := s.reach(at)
-	return slices.ContainsFunc(s.releases, func(r release) bool { return reached[r.at] && wanted(r) })
+	return slices.DeleteFunc(slices.Clone(s.releases), func(r release) bool {
+		d := s.directories[r.at]
+		isListed := d == nil || d.kustomization == nil || s.files[r.file]
+		return r.file != at && !(reached[r.at] && isListed)
+	})
 }
 
 // hasManifestsBelow reports whether a directory or one below it has objects.

@@ -299,10 +299,7 @@ func (s *survey) reach(at string) map[string]bool {
 func (s *survey) sourcesOf(at string) []string {
 	reached := s.reach(at)
 	found := map[string]bool{}
-	for _, one := range s.releases {
-		if !reached[one.at] {
-			continue
-		}
+	for _, one := range s.releasesOf(at) {
 		visit(one.object["spec"], func(m map[string]any) {
 			kind, _ := m["kind"].(string)
 			name, _ := m["name"].(string)
