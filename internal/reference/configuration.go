@@ -20,7 +20,7 @@ func configurationPage(root string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	beginPage(&b, "Configuration", "The keys of the file that `prerig serve --config` and `prerig worker --config` read. Each is a variable, too: `nats.url` is `PRERIG_NATS_URL`."+
+	beginPage(&b, "Configuration", "The keys of the file that `prerig serve --config` and `prerig daemon worker --config` read. Each is a variable, too: `nats.url` is `PRERIG_NATS_URL`."+
 		"\n[The daemon](../daemon.md) explains them, and [this file](../../examples/daemon/prerig.yaml) has all of them with their defaults.")
 	b.WriteString("\n| key | type | meaning |\n|---|---|---|\n")
 	writeKeys(&b, structs, "Config", "")

@@ -31,16 +31,17 @@ type affectedReport struct {
 
 func newAffected(streams Streams, version string) *cobra.Command {
 	var l localPipelines
-	var repository, url string
-	cmd := newCommand("affected BASE..HEAD", "List the pipelines that a range of commits affects, as JSON")
+	var repository, url, output string
+	cmd := newCommand("affected BASE..HEAD", "List the pipelines that a range of commits affects")
 	cmd.Long = `List the pipelines whose result could differ between two commits of the repository in the
-current directory, as JSON. Each pipeline is rendered at the first commit; it is affected if
+current directory. Each pipeline is rendered at the first commit; it is affected if
 anything that it read there, or looked for and did not find, differs at the second commit.
 File names are not used to guess.`
 	cmd.Example = `  prerig affected origin/main..HEAD | jq -r '.affected[].pipeline'`
 	l.addFlags(cmd)
 	cmd.Flags().StringVarP(&repository, "repository", "C", ".", "directory of the repository")
 	cmd.Flags().StringVar(&url, "url", "", "URL of the repository as pipelines specify it (default: the URLs of its remotes)")
+	formatFlag(cmd, streams, &output, []string{"json", "yaml", "text"})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
 			return fmt.Errorf("specify one range of commits, BASE..HEAD, such as origin/main..HEAD; found %s", countWithNoun(len(args), "argument"))
@@ -79,11 +80,25 @@ File names are not used to guess.`
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		return writeJSON(streams.Out, affectedReport{
+		if output == "text" {
+			return listAffected(streams, found, len(entries))
+		}
+		return writeStructured(streams.Out, output, affectedReport{
 			Base: from.Hash.String(), Head: to.Hash.String(), Affected: found, LookedAt: len(entries), NotOfHere: others,
 		})
 	}
 	return cmd
+}
+
+// listAffected prints the names of affected pipelines, and their number.
+func listAffected(streams Streams, found []dryrun.Touched, of int) error {
+	for _, one := range found {
+		if _, err := fmt.Fprintln(visibleWriter{streams.Out}, one.Pipeline); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(streams.Err, "%d of %s affected\n", len(found), countWithNoun(of, "pipeline"))
+	return nil
 }
 
 // missingRevisionError explains what to do about a missing revision.

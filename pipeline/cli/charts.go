@@ -70,7 +70,7 @@ Exit codes:
 }
 
 func newChartsVerify(streams Streams) *cobra.Command {
-	output := "text"
+	var output string
 	cmd := newCommand("verify [PIPELINE]...", "Compare the lock with the chart repositories")
 	cmd.Long = `Query the repositories for the locked charts. Nothing is changed.
 
@@ -87,12 +87,8 @@ Exit codes:
 	cmd.Example = `  prerig charts verify
   prerig charts verify -o json`
 	c := newLockRun(streams, cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, "output format: text or json")
-	completeChoice(cmd, "output", textOrJSONValues)
+	formatFlag(cmd, streams, &output, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkChoice("output", output, textOrJSONValues); err != nil {
-			return err
-		}
 		return c.runVerify(cmd.Context(), args, output)
 	}
 	return cmd

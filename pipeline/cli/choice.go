@@ -13,8 +13,7 @@ import (
 
 // The values of flags of several commands, in the order of the help.
 var (
-	colourValues     = []string{"auto", "always", "never"}
-	textOrJSONValues = []string{"text", "json"}
+	colourValues = []string{"auto", "always", "never"}
 )
 
 // completeChoice completes a flag with the values that it can have.

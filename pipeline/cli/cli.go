@@ -26,7 +26,7 @@ const (
 	// ExitOK means that the command did what it was asked to do.
 	ExitOK = 0
 	// ExitFindings means that a command that checks has found something: prerig inject --check, prerig lint,
-	// prerig diff, prerig verify, prerig doctor, prerig status --check.
+	// prerig diff, prerig verify, prerig doctor, prerig daemon status --check.
 	ExitFindings = 1
 	// ExitError means that the input, the policy or the command line was wrong, or that reading or writing failed.
 	ExitError = 2
@@ -113,6 +113,9 @@ func (w *helpWriter) Write(p []byte) (int, error) {
 // injectHint is for those who pipe manifests into prerig without a command.
 const injectHint = "use prerig inject for manifests on standard input, or --post-renderer-args inject as Helm's post-renderer"
 
+// The help lists commands in the order of their groups.
+func init() { cobra.EnableCommandSorting = false }
+
 // NewRoot returns the prerig command with all its commands. A new command is one constructor in a file of its own and one
 // word in its group here.
 func NewRoot(streams Streams, linked string) *cobra.Command {
@@ -124,7 +127,7 @@ cluster, just as the mesh's admission webhook would. Injecting needs no cluster 
 
 Exit codes of all commands:
   0  success
-  1  a check found something (inject --check, lint, gate, diff, verify, doctor, status --check)
+  1  a check found something (inject --check, lint, gate, diff, review, verify, doctor)
   2  invalid input, policy or flag, or a read or write error`,
 		Example: `  prerig init                                               # write a first policy
   prerig inject --diff k8s/                                 # show what would change
@@ -153,17 +156,17 @@ Exit codes of all commands:
 		}
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	addGroup(root, "Getting Started:", newDemo(streams), newInit(streams, linked), newDoctor(streams, linked))
-	addGroup(root, "Manifest Commands:",
-		newInject(streams), newExplain(streams), newLint(streams, linked), newGate(streams, linked), newImport(streams), newImages(streams, linked))
-	addGroup(root, "Cluster Commands:", newVerify(streams))
-	addGroup(root, "Pipeline Commands:",
-		newRender(streams, linked), newDiff(streams, linked), newReview(streams, linked), newAffected(streams, linked), newLock(streams, linked), newCharts(streams), newArgoCD(streams, linked))
-	addGroup(root, "Daemon Commands:", newServe(streams, linked), newWorker(streams, linked))
-	addGroup(root, "Daemon Client Commands:",
-		newStatus(streams), newSnapshot(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false),
-		newPromote(streams), newHold(streams), newRollback(streams), newRemove(streams), newToken(streams))
-	root.AddCommand(newVersion(streams, linked))
+	addGroup(root, "Commands:",
+		newInit(streams, linked), newInject(streams), newExplain(streams), newDiff(streams, linked),
+		newReview(streams, linked), newVerify(streams), newImport(streams), newServe(streams, linked))
+	addGroup(root, "Parts of Check:", newLint(streams, linked), newGate(streams, linked))
+	addGroup(root, "Images, Charts and Pipelines:",
+		newRender(streams, linked), newLock(streams, linked), newImages(streams, linked), newCharts(streams), newAffected(streams, linked))
+	addGroup(root, "Daemon:", newDaemon(streams, linked))
+	root.AddCommand(formerCommands(streams, linked)...)
+	addGroup(root, "Other Commands:", newDemo(streams), newDoctor(streams, linked), newArgoCD(streams, linked), newVersion(streams, linked))
+	root.SetHelpCommandGroupID("Other Commands:")
+	root.SetCompletionCommandGroupID("Other Commands:")
 	return root
 }
 
@@ -229,7 +232,12 @@ var elsewhere = map[string]string{
 	"uninject":     "inject --remove",
 	"check-inject": "explain",
 	"analyze":      "lint",
-	"check":        "inject --check",
+	"validate":     "gate",
+	"get":          "daemon status",
+	"logs":         "daemon status",
+	"template":     "render",
+	"apply":        "inject FILE | kubectl apply -f -",
+	"sync":         "daemon reconcile",
 }
 
 // knownCommand refuses a word that is no command.

@@ -64,14 +64,14 @@ func TestCompletePipelinesOfDaemon(t *testing.T) {
 	go func() { _ = api.Serve(socket) }()
 	t.Cleanup(func() { api.Close() })
 	for _, of := range []string{"status", "reconcile", "suspend", "resume", "promote", "hold", "rollback"} {
-		if got := completions(t, of, "--state", state, ""); !slices.Equal(got, []string{"shop/web", "team/web"}) {
+		if got := completions(t, "daemon", of, "--state", state, ""); !slices.Equal(got, []string{"shop/web", "team/web"}) {
 			t.Errorf("%s: %q", of, got)
 		}
 	}
-	if got := completions(t, "remove", "--state", state, ""); !slices.Equal(got, []string{"old/web"}) {
+	if got := completions(t, "daemon", "remove", "--state", state, ""); !slices.Equal(got, []string{"old/web"}) {
 		t.Errorf("remove: %q", got)
 	}
-	if got := completions(t, "status", "--state", t.TempDir(), ""); len(got) != 0 {
+	if got := completions(t, "daemon", "status", "--state", t.TempDir(), ""); len(got) != 0 {
 		t.Errorf("without a daemon: %q", got)
 	}
 }

@@ -51,7 +51,7 @@ Exit codes, like those of diff:
 	o.addFlags(cmd)
 	o.completePipelines(cmd)
 	o.sourceFlags(cmd)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format: text, markdown, review or json")
+	formatFlag(cmd, streams, &o.output, []string{"text", "markdown", "review", "json", "yaml"})
 	cmd.Flags().StringVar(&o.limit, "limit", "github", "for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for no limit")
 	cmd.Flags().StringVar(&o.against, "against", "", "directory written by prerig render -o, to compare with instead of the published result")
 	cmd.Flags().BoolVar(&o.exitCode, "exit-code", true, "exit with 1 if there are differences")
@@ -68,9 +68,6 @@ type diffOptions struct {
 }
 
 func (o *diffOptions) runDiff(ctx context.Context, streams Streams, version string, args []string) error {
-	if !slices.Contains([]string{"text", "markdown", "review", "json"}, o.output) {
-		return fmt.Errorf("the flag --output must be text, markdown, review or json, found %q", o.output)
-	}
 	most, err := readLimit(o.limit)
 	if err != nil {
 		return err
@@ -105,8 +102,8 @@ func (o *diffOptions) runDiff(ctx context.Context, streams Streams, version stri
 
 func showComparison(streams Streams, c *dryrun.Comparison, output string, exitCode bool) (err error) {
 	switch output {
-	case "json":
-		err = writeJSON(streams.Out, c)
+	case "json", "yaml":
+		err = writeStructured(streams.Out, output, c)
 	case "markdown":
 		err = c.Markdown(streams.Out)
 	default:

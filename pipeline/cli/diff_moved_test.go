@@ -63,7 +63,7 @@ func TestDiffOfAPathThatMoves(t *testing.T) {
 				// It ends before the pipeline's file changes: it would publish what the difference is to tell of.
 				state, _, stop := serveUntil(t, pipelines)
 				defer stop()
-				_, out, problems := prerig(t, "reconcile", "--all", "--wait", "--state", state)
+				_, out, problems := prerig(t, "daemon", "reconcile", "--all", "--wait", "--state", state)
 				return out + problems
 			}
 			configure(tc.from)

@@ -28,7 +28,7 @@ func TestDiffAsReview(t *testing.T) {
 		"  publish: [{git: {url: https://git.example.com/rendered.git, branch: main}}]\n")
 	write(source, "apps/web/app.yaml", application("web", "app:1"))
 	write(source, "apps/web/claim.yaml", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n")
-	if code, out, problems := prerig(t, "render", "--pipelines", pipelines, "--source", source, "-o", rendered); code != 0 {
+	if code, out, problems := prerig(t, "render", "--pipelines", pipelines, "--source", source, "--to", rendered); code != 0 {
 		t.Fatal(out, problems)
 	}
 	diff := func(want int, more ...string) string {

@@ -65,7 +65,7 @@ func TestDiffOfEveryPlace(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	state, page := serve(t, pipelines)
-	if code, out, problems := prerig(t, "reconcile", "--all", "--wait", "--state", state); code != 0 {
+	if code, out, problems := prerig(t, "daemon", "reconcile", "--all", "--wait", "--state", state); code != 0 {
 		t.Fatal(out, problems)
 	}
 	// The branch and the artifact are as rendered; what is proposed is not active before somebody merges it.
@@ -126,10 +126,10 @@ func TestDiffOfEveryPlace(t *testing.T) {
 func pageOfARun(t *testing.T, repository *gittest.Repository, state, page, artifact string) {
 	t.Helper()
 	repository.Commit("second", map[string]string{"apps/web/app.yaml": application("web", "app:3")})
-	if code, out, problems := prerig(t, "reconcile", "--all", "--wait", "--state", state); code != 0 {
+	if code, out, problems := prerig(t, "daemon", "reconcile", "--all", "--wait", "--state", state); code != 0 {
 		t.Fatal(out, problems)
 	}
-	_, out, _ := prerig(t, "status", "web", "-o", "json", "--state", state)
+	_, out, _ := prerig(t, "daemon", "status", "web", "-o", "json", "--state", state)
 	var found []server.Pipeline
 	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != 1 || len(found[0].Runs) == 0 {
 		t.Fatal(err, out)
@@ -166,7 +166,7 @@ func TestWrongInput(t *testing.T) {
 		"no pipelines":                      {[]string{"render", "--pipelines", empty}, "no pipelines in " + empty + "\n"},
 		"no source directory":               {[]string{"diff", "--pipelines", pipelines, "--source", none}, "reading the flag --source: " + none + " is not a directory\n"},
 		"no directory to compare with":      {[]string{"diff", "--pipelines", pipelines, "--against", none}, "reading the flag --against: " + none + " is not a directory\n"},
-		"an unknown output":                 {[]string{"diff", "-o", "html"}, `found "html"` + "\n"},
+		"an unknown output":                 {[]string{"diff", "-o", "html"}, `--output is "html"; it can be text, markdown, review, json or yaml` + "\n"},
 		"affected without a range":          {[]string{"affected", "--pipelines", pipelines}, "specify one range of commits, BASE..HEAD, such as origin/main..HEAD; found 0 arguments\n"},
 		"affected with half a range":        {[]string{"affected", "main", "--pipelines", pipelines}, `found "main"` + "\n"},
 		"affected with three dots":          {[]string{"affected", "a...b", "--pipelines", pipelines}, `found "a...b"` + "\n"},
@@ -174,12 +174,12 @@ func TestWrongInput(t *testing.T) {
 		"affected before the first commit":  {[]string{"affected", "HEAD~9..HEAD", "-C", repository.Work, "--pipelines", pipelines}, "the repository has no such commit"},
 		"affected outside of a repository":  {[]string{"affected", "a..b", "-C", empty, "--pipelines", pipelines}, "repository does not exist; specify its directory with -C\n"},
 		"affected in another repository":    {[]string{"affected", "HEAD..HEAD", "-C", repository.Work, "--pipelines", pipelines}, "set --url to the URL that the pipelines use\n"},
-		"no daemon":                         {[]string{"status", "--state", none}, "is it running (prerig serve), and is --state its directory?"},
-		"no daemon at a URL":                {[]string{"status", "--server", "http://127.0.0.1:1"}, "calling the daemon at http://127.0.0.1:1: connection refused\n"},
-		"an unknown state":                  {[]string{"status", "--only", "Broken"}, `found "Broken"` + "\n"},
-		"watching JSON":                     {[]string{"status", "--watch", "-o", "json"}, "the flag --watch supports text only, not json\n"},
-		"suspend of nothing":                {[]string{"suspend"}, "no pipeline specified: prerig suspend PIPELINE...\n"},
-		"reconcile of nothing":              {[]string{"reconcile"}, "no pipeline specified: name pipelines, or set --all\n"},
+		"no daemon":                         {[]string{"daemon", "status", "--state", none}, "is it running (prerig serve), and is --state its directory?"},
+		"no daemon at a URL":                {[]string{"daemon", "status", "--server", "http://127.0.0.1:1"}, "calling the daemon at http://127.0.0.1:1: connection refused\n"},
+		"an unknown state":                  {[]string{"daemon", "status", "--only", "Broken"}, `found "Broken"` + "\n"},
+		"watching JSON":                     {[]string{"daemon", "status", "--watch", "-o", "json"}, "the flag --watch supports text only, not json\n"},
+		"suspend of nothing":                {[]string{"daemon", "suspend"}, "no pipeline specified: prerig daemon suspend PIPELINE...\n"},
+		"reconcile of nothing":              {[]string{"daemon", "reconcile"}, "no pipeline specified: name pipelines, or set --all\n"},
 		"an unknown flag":                   {[]string{"diff", "--colour"}, "unknown flag: --colour; see prerig diff --help\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,12 +73,11 @@ Exit codes:
   prerig doctor --pipelines pipelines/ --secrets /run/secrets -o json`
 	f := cmd.Flags()
 	config.Flags(f)
-	f.StringVarP(&d.output, "output", "o", "text", "output format: text or json")
+	formatFlag(cmd, streams, &d.output, textFormats)
 	f.StringVar(&d.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning or never")
 	f.BoolVarP(&d.quiet, "quiet", "q", false, "print problems only")
 	f.BoolVar(&d.options.Offline, "offline", false, "contact no server")
 	f.DurationVar(&d.options.Timeout, "timeout", 30*time.Second, "how long to wait for the response of a server")
-	completeChoice(cmd, "output", textOrJSONValues)
 	completeChoice(cmd, "fail-on", doctorFailOn)
 	completeDaemonFlags(cmd)
 	cmd.ValidArgsFunction = completePolicies
@@ -87,9 +86,6 @@ Exit codes:
 }
 
 func (d *doctorRun) runDoctor(cmd *cobra.Command, names []string) error {
-	if err := checkChoice("output", d.output, textOrJSONValues); err != nil {
-		return err
-	}
 	if err := checkChoice("fail-on", d.failOn, doctorFailOn); err != nil {
 		return err
 	}
@@ -172,13 +168,10 @@ func (d *doctorRun) printFindings(findings []doctor.Finding) error {
 		findings = slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Severity == result.Info })
 	}
 	var err error
-	if d.output == "json" {
-		if findings == nil {
-			findings = []doctor.Finding{}
-		}
-		err = writeJSON(d.streams.Out, findings)
-	} else {
+	if d.output == "text" {
 		err = writeFindings(d.streams.Out, findings, d.streams.Colour)
+	} else {
+		err = writeStructured(d.streams.Out, d.output, append([]doctor.Finding{}, findings...))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the findings: %w", err)

@@ -5,12 +5,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -47,20 +45,12 @@ Exit codes:
 	ex.addFlags(cmd)
 	ex.versionFlag(cmd)
 	ex.completeWorkloads(cmd)
-	f := cmd.Flags()
-	f.StringVarP(&ex.output, "output", "o", "table", "output format: table, json or yaml")
-	completeChoice(cmd, "output", explainForms)
+	formatFlag(cmd, streams, &ex.output, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return ex.runExplain(cmd.Context(), args) }
 	return cmd
 }
 
-// explainForms are the values of --output.
-var explainForms = []string{"table", "json", "yaml"}
-
 func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
-	if err := checkChoice("output", ex.output, explainForms); err != nil {
-		return err
-	}
 	names, refs := splitReferences(args)
 	if len(refs) > 0 && len(names) == 0 && len(ex.files) == 0 {
 		names = []string{"."}
@@ -123,18 +113,8 @@ func splitReferences(args []string) (names []string, refs []explain.Reference) {
 func (ex *explainRun) printExplanation(e explain.Explanation, detail bool) error {
 	out := ex.streams.Out
 	switch {
-	case ex.output == "json":
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(e)
-	case ex.output == "yaml":
-		text, err := yaml.Marshal(e)
-		if err != nil {
-			return fmt.Errorf("writing the explanation: %w", err)
-		}
-		_, err = out.Write(text)
-		return err
+	case ex.output != "text":
+		return writeStructured(out, ex.output, e)
 	case len(e.Workloads) == 0:
 		return nil
 	case detail:

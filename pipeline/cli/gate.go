@@ -80,7 +80,7 @@ Exit codes:
   prerig gate --as-is --against origin/main rendered/
   prerig gate --rule schema-unknown-field=Warning k8s/`
 	g.addFlags(cmd)
-	g.addReportFlags(cmd, "object")
+	g.addReportFlags(cmd, streams, "object")
 	f := cmd.Flags()
 	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: the newest supported version)"
 	f.StringArrayVar(&g.catalog, "crds", nil, "file or directory with CustomResourceDefinitions of the cluster; may be repeated")

@@ -97,10 +97,10 @@ func hostileDaemon(t *testing.T) string {
 func TestTextsOfOthersAreVisibleWithTheDaemonsCommands(t *testing.T) {
 	url := hostileDaemon(t)
 	for _, args := range [][]string{
-		{"promote", "team/web", "--dry-run"}, {"promote", "team/web"},
-		{"remove", "team/web", "--dry-run"}, {"remove", "team/web"},
-		{"reconcile", "team/web", "--force", "--dry-run"}, {"rollback", "team/web", "--dry-run"}, {"hold", "team/web"},
-		{"status"}, {"status", "team/web"},
+		{"daemon", "promote", "team/web", "--dry-run"}, {"daemon", "promote", "team/web"},
+		{"daemon", "remove", "team/web", "--dry-run"}, {"daemon", "remove", "team/web"},
+		{"daemon", "reconcile", "team/web", "--force", "--dry-run"}, {"daemon", "rollback", "team/web", "--dry-run"}, {"daemon", "hold", "team/web"},
+		{"daemon", "status"}, {"daemon", "status", "team/web"},
 	} {
 		_, out, err := prerig(t, append(args, "--server", url, "--token-file", tokenFile(t))...)
 		checkShown(t, strings.Join(args, " "), out+err, "evil")

@@ -55,8 +55,8 @@ type imagesPin struct {
 	manifestRun
 	options images.Options
 	images  []string
-	output  string
-	name    string
+	destination
+	name string
 	// own uses the images of the files unchanged, and all reports whether the policy of a group requires all images
 	// to be pinned.
 	own  bool
@@ -84,14 +84,14 @@ Exit codes:
 	cmd.Example = `  prerig images pin -p mesh.yaml
   prerig images pin -p mesh.yaml --platform linux/amd64 --platform linux/arm64 k8s/
   prerig images pin --own k8s/
-  prerig images pin --image docker.io/istio/proxyv2:1.31.0 -o -`
+  prerig images pin --image docker.io/istio/proxyv2:1.31.0 --to -`
 	p.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&p.images, "image", nil, "additional image to resolve; may be repeated. Without files and -p, only these are resolved")
 	f.BoolVar(&p.own, "own", false, "resolve the images of all containers in the files as they are, without a policy")
 	f.StringArrayVar(&p.keys, "key", nil, "cosign public key file; each image must be signed by one of the keys; may be repeated")
 	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image must support, such as linux/arm64; may be repeated")
-	f.StringVarP(&p.output, "output", "o", lockFile, "file to write, - for standard output")
+	p.destinationFlags(cmd, streams, lockFile, "file to write, - for standard output", manifestFormats)
 	f.StringVar(&p.name, "name", "images", "name of the ImageLock, for spec.images.lock of a policy")
 	registryFlags(cmd, &p.options)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return p.runPin(cmd.Context(), args) }
@@ -251,26 +251,30 @@ func failedResults(rs result.Results) result.Results {
 
 // writeLock writes the lock atomically, and only if it differs.
 func (p *imagesPin) writeLock(ctx context.Context, data []byte, n int) error {
-	if p.output == "-" {
+	data, err := inFormat(p.format, data)
+	if err != nil {
+		return err
+	}
+	if !p.writesFile() {
 		_, err := p.streams.Out.Write(data)
 		return err
 	}
-	old, err := os.ReadFile(p.output)
+	old, err := os.ReadFile(p.to)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("writing the lock: %w", err)
 	}
 	if err == nil && bytes.Equal(old, data) {
-		p.printStatus("%s: %s locked, no change\n", p.output, countWithNoun(n, "image"))
+		p.printStatus("%s: %s locked, no change\n", p.to, countWithNoun(n, "image"))
 		return nil
 	}
-	out, err := files.To(p.output, data)
+	out, err := files.To(p.to, data)
 	if err != nil {
 		return err
 	}
 	if err := files.Write(ctx, []files.Output{out}, nil); err != nil {
 		return err
 	}
-	p.printStatus("%s: %s locked\n", p.output, countWithNoun(n, "image"))
+	p.printStatus("%s: %s locked\n", p.to, countWithNoun(n, "image"))
 	return nil
 }
 

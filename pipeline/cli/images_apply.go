@@ -50,11 +50,10 @@ Exit codes:
 	f.StringVar(&a.missing, "on-missing", "ignore", "how to treat an image that has no digest and is not in the lock: ignore, warn or fail")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print warnings and errors only")
 	f.BoolVarP(&a.inPlace, "in-place", "i", false, "change the files in place: all of them, or none if there is an error")
-	f.StringVarP(&a.output, "output", "o", "", "file to write, or directory (existing, or with a trailing /) for one file per input")
-	f.BoolVar(&a.diff, "diff", false, "print a unified diff; manifests are written only with -i or -o")
+	f.BoolVar(&a.diff, "diff", false, "print a unified diff; manifests are written only with -i or --to")
 	f.BoolVar(&a.check, "check", false, "write nothing, and exit with 1 if a file lacks the digests")
 	f.StringVar(&a.colour, "color", "auto", "when to colour the diff: auto, always or never")
-	refuseTogether(cmd, "in-place", "output", "check")
+	a.writeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args) }
 	return cmd
 }

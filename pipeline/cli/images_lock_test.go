@@ -67,7 +67,7 @@ func TestTheLockIsNotPrinted(t *testing.T) {
 	if strings.Contains(apart, "ImageLock") || strings.Contains(apart, newerDigest) {
 		t.Errorf("got\n%s", apart)
 	}
-	ok(t, "", "inject", "-q", "-p", "policy/mesh.yaml", "-o", "out/", "k8s")
+	ok(t, "", "inject", "-q", "-p", "policy/mesh.yaml", "--to", "out/", "k8s")
 	if got := tree(t, "out"); len(got) != 1 || got["work.yaml"] != apart {
 		t.Errorf("-o out/ gives %v", got)
 	}

@@ -90,7 +90,7 @@ func TestImagesApply(t *testing.T) {
 
 	// The tag moves: what is pinned is resolved anew only by its tag, and applying follows.
 	digests["app:1"] = push(t, host+"/app:1", "linux/arm64")
-	ok(t, "", "images", "pin", "--own", "work.yaml", "-o", "moved.yaml")
+	ok(t, "", "images", "pin", "--own", "work.yaml", "--to", "moved.yaml")
 	ok(t, "", "images", "apply", "-l", "moved.yaml", "-i", "work.yaml")
 	if got, want := readFile(t, "work.yaml"), withDigests(original, host, digests); got != want {
 		t.Errorf("after the tag moved: got\n%s\nwant\n%s", got, want)

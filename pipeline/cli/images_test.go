@@ -93,7 +93,7 @@ func TestImages(t *testing.T) {
 			t.Errorf("the lock lacks %q:\n%s", want, lock)
 		}
 	}
-	code, stdout, stderr := command(t, "", "images", "pin", "-p", "mesh.yaml", "--platform", "linux/arm64", "-q", "-o", "-", "work.yaml")
+	code, stdout, stderr := command(t, "", "images", "pin", "-p", "mesh.yaml", "--platform", "linux/arm64", "-q", "--to", "-", "work.yaml")
 	if code != 0 || stdout != string(lock) || stderr != "" {
 		t.Errorf("pin with files: exit code %d, stderr %s\n%s", code, stderr, cmp.Diff(string(lock), stdout))
 	}

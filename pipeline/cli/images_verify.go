@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +19,7 @@ import (
 
 func newImagesVerify(streams Streams, version string) *cobra.Command {
 	o := images.Options{UserAgent: "prerig/" + version}
-	output := "text"
+	var output string
 	var policies, keys []string
 	cmd := newCommand("verify [IMAGELOCK]...", "Report moved tags and unsigned images of an ImageLock")
 	cmd.Long = `Query the registries whether the tags still resolve to the locked digests, and verify the
@@ -42,13 +41,9 @@ Exit codes:
   prerig images verify -o json k8s/imagelock.yaml`
 	cmd.Flags().StringArrayVarP(&policies, "policy", "p", nil, "policy whose images.verify lists the required signatures; may be repeated")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "cosign public key file; each image must be signed by one of the keys; may be repeated")
-	cmd.Flags().StringVarP(&output, "output", "o", output, "output format: text or json")
-	completeChoice(cmd, "output", textOrJSONValues)
+	formatFlag(cmd, streams, &output, textFormats)
 	registryFlags(cmd, &o)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkChoice("output", output, textOrJSONValues); err != nil {
-			return err
-		}
 		if len(args) == 0 {
 			args = []string{lockFile}
 		}
@@ -154,10 +149,8 @@ func verifyLocks(ctx context.Context, streams Streams, names []string, o images.
 }
 
 func printStatuses(streams Streams, statuses []images.Status, output string) error {
-	if output == "json" {
-		e := json.NewEncoder(streams.Out)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"images": append([]images.Status{}, statuses...)})
+	if output != "text" {
+		return writeStructured(streams.Out, output, map[string]any{"images": append([]images.Status{}, statuses...)})
 	}
 	var b strings.Builder
 	for _, s := range statuses {

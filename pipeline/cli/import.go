@@ -27,7 +27,7 @@ type importRun struct {
 	streams Streams
 	files   []string
 	exclude []string
-	output  string
+	destination
 	options importer.Options
 	quiet   bool
 	unread  []string // what of the cluster may not be read
@@ -65,7 +65,7 @@ an import leaves alone, comments and the name are ignored.
 
 Secrets are never written, nor certificates except those that pods have: Linkerd's trust
 anchors, and the CA of Vault's injector. The same objects produce the same policy, in any
-order. Run it again when the mesh changes: the diff shows what changed. If -o is an existing
+order. Run it again when the mesh changes: the diff shows what changed. If --to is an existing
 policy, the parts that an import never writes are kept, such as lint, workloads and
 runtimeWebhook; its comments are not. Other existing files are not replaced, nor is a policy
 that cannot be read.
@@ -76,31 +76,30 @@ Exit codes:
   2  the input has no control plane or more than one, or a read or write error`
 	cmd.Example = `  # from a cluster
   kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml \
-    | prerig import -o prerig.yaml
-  prerig import --kubeconfig ~/.kube/config -o prerig.yaml
+    | prerig import --to prerig.yaml
+  prerig import --kubeconfig ~/.kube/config --to prerig.yaml
 
   # in CI: does the committed policy match the cluster?
   prerig import --context production --watch-diff prerig.yaml
 
   # from a chart
-  helm template istiod istio/istiod -n istio-system | prerig import -o prerig.yaml
-  prerig import charts/istiod --values mesh-values.yaml -o prerig.yaml
+  helm template istiod istio/istiod -n istio-system | prerig import --to prerig.yaml
+  prerig import charts/istiod --values mesh-values.yaml --to prerig.yaml
 
   # Linkerd
-  kubectl get configmaps,namespaces -A -o yaml | prerig import -o prerig.yaml
+  kubectl get configmaps,namespaces -A -o yaml | prerig import --to prerig.yaml
 
   # Vault's injector
-  kubectl get deployments,mutatingwebhookconfigurations,namespaces -A -o yaml | prerig import -o prerig.yaml
+  kubectl get deployments,mutatingwebhookconfigurations,namespaces -A -o yaml | prerig import --to prerig.yaml
 
   # from the input of istioctl install
-  prerig import istio-operator.yaml -o prerig.yaml
+  prerig import istio-operator.yaml --to prerig.yaml
 
   # one of several revisions
   prerig import --revision canary cluster.yaml`
 	f := cmd.Flags()
 	f.StringArrayVarP(&im.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &im.exclude)
-	f.StringVarP(&im.output, "output", "o", "", "file to write (default: standard output)")
 	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, if there are several")
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, if there are several")
 	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not contain it")
@@ -114,7 +113,8 @@ Exit codes:
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
-	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
+	im.destinationFlags(cmd, streams, "", "file to write (default: standard output)", manifestFormats)
+	mustRegister(cmd.MarkFlagFilename("to", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("watch-diff", "yaml", "yml"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		im.cluster = cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context")
@@ -130,8 +130,8 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 		return errors.New("files and a cluster cannot be imported together; omit the files, or --kubeconfig and --context")
 	case im.all && !im.cluster:
 		return errors.New("--all-namespaces requires a cluster; set --kubeconfig or --context")
-	case im.watchDiff != "" && im.output != "":
-		return errors.New("--watch-diff writes no policy and cannot be used with --output")
+	case im.watchDiff != "" && im.to != "":
+		return errors.New("--watch-diff writes no policy and cannot be used with --to")
 	case im.kubernetes != "" && !v1alpha1.IsKubernetesVersion(im.kubernetes):
 		return fmt.Errorf("--kubernetes-version %s is not a Kubernetes version, such as 1.34", im.kubernetes)
 	}
@@ -163,7 +163,7 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := im.writePolicy(ctx, text); err != nil {
+	if err := im.write(ctx, im.streams, text); err != nil {
 		return err
 	}
 	im.printMessages(imp)
@@ -234,23 +234,6 @@ func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importe
 	return objects, errors.Join(errs...)
 }
 
-// writesFile reports whether the policy is written to a file.
-func (im *importRun) writesFile() bool { return im.output != "" && im.output != "-" }
-
-func (im *importRun) writePolicy(ctx context.Context, text []byte) error {
-	if !im.writesFile() {
-		if _, err := im.streams.Out.Write(text); err != nil {
-			return fmt.Errorf("writing standard output: %w", err)
-		}
-		return nil
-	}
-	out, err := files.To(im.output, text)
-	if err != nil {
-		return err
-	}
-	return files.Write(ctx, []files.Output{out}, nil)
-}
-
 func (im *importRun) printMessages(imp *importer.Import) {
 	for _, resource := range im.unread {
 		text := unreadableResourceNotice(resource)
@@ -269,7 +252,7 @@ func (im *importRun) printMessages(imp *importer.Import) {
 		fmt.Fprintln(im.streams.Err, "info: "+n)
 	}
 	if len(im.kept) > 0 {
-		fmt.Fprintf(im.streams.Err, "info: kept from the previous policy in %s: %s\n", im.output, strings.Join(im.kept, ", "))
+		fmt.Fprintf(im.streams.Err, "info: kept from the previous policy in %s: %s\n", im.to, strings.Join(im.kept, ", "))
 	}
 	fmt.Fprintln(im.streams.Err, "imported: "+imp.From)
 }

@@ -132,7 +132,7 @@ func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy
 	if _, err := im.streams.Out.Write(shown); err != nil {
 		return fmt.Errorf("writing standard output: %w", err)
 	}
-	return findingsError{name + " differs from the import; update it with -o " + name + ", which keeps the parts that an import does not write"}
+	return findingsError{name + " differs from the import; update it with --to " + name + ", which keeps the parts that an import does not write"}
 }
 
 // committedPolicy reads the policy of a file that an imported one is compared with, without the parts of its spec that an

@@ -105,31 +105,31 @@ func withoutEmpty(v any) any {
 // another import changes only what it decides itself. It notes the settings it kept. A file that would lose content
 // is not replaced.
 func (im *importRun) keepFromOutput(imp *importer.Import) error {
-	info, err := os.Stat(im.output)
+	info, err := os.Stat(im.to)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // a pipe would wait for what is to be written
 		return nil
 	}
-	text, err := os.ReadFile(im.output)
+	text, err := os.ReadFile(im.to)
 	if err != nil {
 		return fmt.Errorf("reading the policy: %w", err)
 	}
 	if isBlank(text) {
 		return nil
 	}
-	old, others, err := readPolicyObject(im.output, text)
+	old, others, err := readPolicyObject(im.to, text)
 	var parsed *v1alpha1.InjectionPolicy
 	if err == nil {
 		parsed, err = parsePolicy(old)
 	}
-	const instead = "remove it, or choose another file with -o"
+	const instead = "remove it, or choose another file with --to"
 	switch {
 	case errors.Is(err, errNoPolicy):
-		return fmt.Errorf("writing %s: the file exists and is not an InjectionPolicy; %s", im.output, instead)
+		return fmt.Errorf("writing %s: the file exists and is not an InjectionPolicy; %s", im.to, instead)
 	case err != nil:
-		return fmt.Errorf("writing %s: the manual settings in the existing file cannot be kept; fix it, %s: %w", im.output, instead, err)
+		return fmt.Errorf("writing %s: the manual settings in the existing file cannot be kept; fix it, %s: %w", im.to, instead, err)
 	case others > 0:
-		return fmt.Errorf("writing %s: the existing file has %s besides the policy, which would be lost; move them to another file, or choose another file with -o",
-			im.output, countWithNoun(others, "document"))
+		return fmt.Errorf("writing %s: the existing file has %s besides the policy, which would be lost; move them to another file, or choose another file with --to",
+			im.to, countWithNoun(others, "document"))
 	}
 	written, err := importer.Marshal(imp.Policy, "")
 	if err != nil {
@@ -185,7 +185,7 @@ func (im *importRun) copyOldSpec(to *v1alpha1.InjectionPolicy, left map[string]a
 		err = yaml.Unmarshal(text, to) // it replaces what it names, and leaves the rest
 	}
 	if err != nil {
-		return fmt.Errorf("keeping %s of %s: %w", strings.Join(kept, ", "), im.output, err)
+		return fmt.Errorf("keeping %s of %s: %w", strings.Join(kept, ", "), im.to, err)
 	}
 	im.kept = append(im.kept, kept...)
 	return nil

@@ -15,13 +15,13 @@ func TestImportKeepsWhatItLeavesToPeople(t *testing.T) {
 	input, err := filepath.Abs(filepath.Join("..", "..", "examples", "import-from-cluster", "cluster.yaml"))
 	must(t, err)
 	policy := filepath.Join(t.TempDir(), "prerig.yaml")
-	ok(t, "", "import", input, "-o", policy)
+	ok(t, "", "import", input, "--to", policy)
 	first := readFile(t, policy)
 	changed := strings.Replace(first, "  istio:\n", "  istio:\n    runtimeWebhook: Disable\n    admission: Raw\n", 1)
 	changed = strings.Replace(changed, "  annotations:\n", "  annotations:\n    example.com/owner: mesh\n", 1)
 	changed += "  lint: {disabled: true}\n  workloads:\n  - {apiVersion: example.com/v1, kind: Fleet, podTemplate: spec.template}\n  unknownNamespace: Inject\n"
 	must(t, os.WriteFile(policy, []byte(changed), 0o600))
-	_, stderr := ok(t, "", "import", input, "-o", policy)
+	_, stderr := ok(t, "", "import", input, "--to", policy)
 	if want := "info: kept from the previous policy in " + policy + ": metadata.annotations[example.com/owner], spec.istio.admission, spec.istio.runtimeWebhook, spec.lint, spec.workloads\n"; !strings.Contains(stderr, want) {
 		t.Errorf("it is not told, want %q:\n%s", want, stderr)
 	}
@@ -36,12 +36,12 @@ func TestImportKeepsWhatItLeavesToPeople(t *testing.T) {
 	}
 	ok(t, "", "import", input, "-q", "--watch-diff", policy)
 	// A second time nothing changes, and a policy that nobody has touched comes out as it was.
-	ok(t, "", "import", input, "-o", policy)
+	ok(t, "", "import", input, "--to", policy)
 	if again := readFile(t, policy); again != got {
 		t.Errorf("a second time:\n%s", again)
 	}
 	must(t, os.WriteFile(policy, []byte(first), 0o600))
-	if _, stderr := ok(t, "", "import", input, "-o", policy); readFile(t, policy) != first || strings.Contains(stderr, "kept") {
+	if _, stderr := ok(t, "", "import", input, "--to", policy); readFile(t, policy) != first || strings.Contains(stderr, "kept") {
 		t.Errorf("of a policy that nobody has touched something was kept:\n%s", stderr)
 	}
 }
@@ -51,11 +51,11 @@ func TestImportOverPoliciesOfAllKinds(t *testing.T) {
 	input, err := filepath.Abs(filepath.Join("..", "..", "examples", "import-from-cluster", "cluster.yaml"))
 	must(t, err)
 	policy := filepath.Join(t.TempDir(), "prerig.yaml")
-	ok(t, "", "import", input, "-o", policy)
+	ok(t, "", "import", input, "--to", policy)
 	want := readFile(t, policy)
 	for _, spec := range []string{"{istio: {}, workloads: [], lint: {suppress: [], rules: {}}, images: {pins: {}}}", "{istio: {}, from: Cluster}"} {
 		must(t, os.WriteFile(policy, []byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: istio}\nspec: "+spec+"\n"), 0o600))
-		if _, stderr := ok(t, "", "import", input, "-o", policy); readFile(t, policy) != want || strings.Contains(stderr, "kept") {
+		if _, stderr := ok(t, "", "import", input, "--to", policy); readFile(t, policy) != want || strings.Contains(stderr, "kept") {
 			t.Errorf("%s: %s\n%s", spec, stderr, readFile(t, policy))
 		}
 	}
@@ -70,11 +70,11 @@ func TestImportReplacesNothingThatWouldBeLost(t *testing.T) {
 	const policy = "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: x}\nspec: "
 	web := deployment("web", "shop")
 	for name, tc := range map[string]struct{ text, want string }{
-		"a Deployment":                {web, "error: writing out.yaml: the file exists and is not an InjectionPolicy; remove it, or choose another file with -o\n"},
+		"a Deployment":                {web, "error: writing out.yaml: the file exists and is not an InjectionPolicy; remove it, or choose another file with --to\n"},
 		"comments":                    {"# what we know of the mesh\n", "is not an InjectionPolicy"},
 		"comments and markers":        {"---\n# what we know of the mesh\n---\n", "is not an InjectionPolicy"},
 		"a List":                      {"apiVersion: v1\nkind: List\nitems: []\n", "is not an InjectionPolicy"},
-		"no YAML":                     {"a: [\n", "error: writing out.yaml: the manual settings in the existing file cannot be kept; fix it, remove it, or choose another file with -o: decoding out.yaml"},
+		"no YAML":                     {"a: [\n", "error: writing out.yaml: the manual settings in the existing file cannot be kept; fix it, remove it, or choose another file with --to: decoding out.yaml"},
 		"no text":                     {"\xff\xfe\x00", "cannot be kept"},
 		"a policy with a slip":        {policy + "{lints: {}}\n", "cannot be kept"},
 		"a policy with a key twice":   {policy + "{istio: {}, istio: {}}\n", "cannot be kept"},
@@ -83,7 +83,7 @@ func TestImportReplacesNothingThatWouldBeLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, os.WriteFile("out.yaml", []byte(tc.text), 0o600))
-			code, _, stderr := command(t, "", "import", input, "-q", "-o", "out.yaml")
+			code, _, stderr := command(t, "", "import", input, "-q", "--to", "out.yaml")
 			if code != ExitError || !strings.Contains(stderr, tc.want) {
 				t.Errorf("exit code %d, want %q:\n%s", code, tc.want, stderr)
 			}
@@ -94,12 +94,12 @@ func TestImportReplacesNothingThatWouldBeLost(t *testing.T) {
 	}
 	own := readFile(t, input)
 	must(t, os.WriteFile("cluster.yaml", []byte(own), 0o600))
-	if code, _, _ := command(t, "", "import", "-o", "cluster.yaml", "cluster.yaml"); code != ExitError || readFile(t, "cluster.yaml") != own {
+	if code, _, _ := command(t, "", "import", "--to", "cluster.yaml", "cluster.yaml"); code != ExitError || readFile(t, "cluster.yaml") != own {
 		t.Errorf("exit code %d, or it has replaced its own input", code)
 	}
 	for _, blank := range []string{"", "\n  \n", "---", "---\n\n--- \r\n...\n", "\ufeff---\n"} {
 		must(t, os.WriteFile("out.yaml", []byte(blank), 0o600))
-		ok(t, "", "import", input, "-q", "-o", "out.yaml")
+		ok(t, "", "import", input, "-q", "--to", "out.yaml")
 		ok(t, "", "import", input, "-q", "--watch-diff", "out.yaml")
 	}
 }

@@ -17,7 +17,7 @@ func TestImportWatchDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := filepath.Join(t.TempDir(), "prerig.yaml")
-	if code, _, said := command(t, "", "import", input, "-o", policy); code != 0 {
+	if code, _, said := command(t, "", "import", input, "--to", policy); code != 0 {
 		t.Fatal(said)
 	}
 	text, err := os.ReadFile(policy)

@@ -47,7 +47,7 @@ type initRun struct {
 	importing       importRun
 	source, publish string
 	name, branch    string
-	output          string
+	destination     // of the policy
 	pipelines       string
 	force, noAsking bool
 	builds          []string        // directories and patterns of the builds that get pipelines
@@ -110,11 +110,11 @@ repeated.`
 	f.StringVar(&in.branch, "branch", "", "branch of the source to follow (default: the repository's default branch)")
 	f.StringVar(&in.publish, "publish", "rendered", "where the pipeline publishes: a branch of the source's repository, URL#BRANCH, or oci://REGISTRY/PATH")
 	f.StringVar(&in.name, "name", "", "name of the pipeline, if there is one (default: the name of the source, or with several that of the directory)")
-	f.StringVarP(&in.output, "output", "o", policy.FileName, "policy file to write")
+	in.destinationFlags(cmd, streams, policy.FileName, "policy file to write", nil)
 	f.StringVar(&in.pipelines, "pipelines", "pipelines", "directory for the pipeline files")
 	f.BoolVar(&in.force, "force", false, "replace existing files")
 	f.BoolVarP(&in.noAsking, "yes", "y", false, "accept all defaults without asking")
-	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
+	mustRegister(cmd.MarkFlagFilename("to", "yaml", "yml"))
 	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("kubeconfig"))
 	mustRegister(cmd.MarkFlagDirname("pipelines"))
@@ -166,7 +166,7 @@ func (in *initRun) runInit(ctx context.Context) error {
 		fmt.Fprint(in.streams.Err, in.listLeftOut("warning: no pipeline for "))
 		return errAllExist
 	case len(outs) == 0:
-		return fmt.Errorf("nothing to write: %s already exists and is kept; use --force to replace it, or --source to write a pipeline for it", in.output)
+		return fmt.Errorf("nothing to write: %s already exists and is kept; use --force to replace it, or --source to write a pipeline for it", in.to)
 	}
 	if err := files.Write(ctx, outs, nil); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (in *initRun) makePolicy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in.policy, err = in.newFile(in.output, text)
+	in.policy, err = in.newFile(in.to, text)
 	return err
 }
 
@@ -268,11 +268,11 @@ func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
 		o.Source = url
 	}
 	if !in.isOfOwnRepository() {
-		o.PolicyFile = filepath.Base(in.output)
+		o.PolicyFile = filepath.Base(in.to)
 		return nil
 	}
 	var err error
-	o.Policy, err = in.repository.pathFromRoot(in.output)
+	o.Policy, err = in.repository.pathFromRoot(in.to)
 	return err
 }
 
@@ -311,7 +311,7 @@ func (in *initRun) printNextSteps() {
 			}
 		}
 	} else {
-		fmt.Fprintf(&b, "kept %s, which already exists\n", in.output)
+		fmt.Fprintf(&b, "kept %s, which already exists\n", in.to)
 	}
 	in.describePipelines(&b)
 	b.WriteString("\nNext:\n")
@@ -320,8 +320,8 @@ func (in *initRun) printNextSteps() {
 	if in.policyIsFound() {
 		steps = append(steps, [2]string{"prerig doctor" + in.directoryFlags(), "check everything"})
 	} else {
-		by = "-p " + quoteShellWord(in.output) + " "
-		steps = append(steps, [2]string{"prerig doctor" + in.directoryFlags() + " " + quoteShellWord(in.output), "check everything"})
+		by = "-p " + quoteShellWord(in.to) + " "
+		steps = append(steps, [2]string{"prerig doctor" + in.directoryFlags() + " " + quoteShellWord(in.to), "check everything"})
 	}
 	steps = append(steps, [2]string{"prerig explain " + by + dir, "show which workloads are injected, and why"},
 		[2]string{"prerig inject --diff " + by + dir, "show what would change"})
@@ -355,7 +355,7 @@ func (in *initRun) directoryFlags() string {
 		flags += " --pipelines " + quoteShellWord(in.pipelines)
 	}
 	if !in.isOfOwnRepository() {
-		flags += " --policies " + quoteShellWord(cmp.Or(filepath.ToSlash(filepath.Dir(in.output)), "."))
+		flags += " --policies " + quoteShellWord(cmp.Or(filepath.ToSlash(filepath.Dir(in.to)), "."))
 	}
 	return flags
 }
@@ -386,7 +386,7 @@ func (in *initRun) policyIsFound() bool {
 		return false
 	}
 	a, errA := filepath.Abs(found)
-	b, errB := filepath.Abs(in.output)
+	b, errB := filepath.Abs(in.to)
 	return errA == nil && errB == nil && a == b
 }
 

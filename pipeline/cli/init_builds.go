@@ -248,7 +248,7 @@ func (in *initRun) planPipelines(o scaffold.PipelineOptions) ([]planned, error) 
 		case len(builds) == 1:
 			p.options.Name = cmp.Or(discover.NameOfURL(o.Source), "apps")
 		}
-		if one.Policy != "" && o.Policy != "" && !in.cmd.Flags().Changed("output") {
+		if one.Policy != "" && o.Policy != "" && !in.cmd.Flags().Changed("to") {
 			p.options.Policy = one.Policy
 		}
 		p.file = filepath.Join(in.pipelines, p.options.Name+".yaml")

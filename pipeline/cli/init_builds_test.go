@@ -131,7 +131,7 @@ func TestInitWritesAPipelineForEachRoot(t *testing.T) {
 			if strings.Contains(told, "Not everything can be rendered yet") {
 				want = 2
 			}
-			runCode(t, want, "render", "--source", ".", "-o", t.TempDir(), "--cache", t.TempDir())
+			runCode(t, want, "render", "--source", ".", "--to", t.TempDir(), "--cache", t.TempDir())
 			// A second time adds nothing.
 			_, told = runCode(t, 2, args...)
 			if !strings.Contains(told, "already exist") {

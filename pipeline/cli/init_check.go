@@ -70,16 +70,16 @@ func (in *initRun) checkValues() error {
 
 // checkThere finds out before anything is asked whether the policy may be written.
 func (in *initRun) checkThere() error {
-	if _, err := os.Lstat(in.output); errors.Is(err, fs.ErrNotExist) || in.force {
+	if _, err := os.Lstat(in.to); errors.Is(err, fs.ErrNotExist) || in.force {
 		return nil
 	}
 	for _, flag := range []string{"from", "namespaces", "values", "kubernetes-version", "istio-version", "revision", "istio-namespace"} {
 		if in.cmd.Flags().Changed(flag) {
-			return fmt.Errorf("%s already exists, and --%s requires a new one; use --force to replace it, or -o to write another file", in.output, flag)
+			return fmt.Errorf("%s already exists, and --%s requires a new one; use --force to replace it, or --to to write another file", in.to, flag)
 		}
 	}
-	if _, err := policy.Load(in.output); err != nil {
-		return fmt.Errorf("%s already exists and is not a policy; use --force to replace it, or -o to write another file: %w", in.output, err)
+	if _, err := policy.Load(in.to); err != nil {
+		return fmt.Errorf("%s already exists and is not a policy; use --force to replace it, or --to to write another file: %w", in.to, err)
 	}
 	in.keepPolicy = true
 	return nil

@@ -93,7 +93,7 @@ func (in *initRun) trialEntry(o scaffold.PipelineOptions) (catalog.Entry, error)
 		return catalog.Entry{}, err
 	}
 	e := catalog.Parse(o.Name, text)[0]
-	if at, err := in.repository.pathFromRoot(in.output); err == nil && in.policy != nil && o.Policy == at {
+	if at, err := in.repository.pathFromRoot(in.to); err == nil && in.policy != nil && o.Policy == at {
 		e.Pipeline.Spec.Policies = []v1alpha1.PolicyRef{{File: newPolicyFile}}
 	}
 	return e, nil

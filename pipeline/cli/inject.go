@@ -31,10 +31,10 @@ type injectRun struct {
 	inPlace, diff, check, remove bool
 	unwritten                    int  // files that should change and are not to be written
 	keepGoing, canKeepGoing      bool // write past errors, and whether the command has a flag for it
-	output                       string
-	against                      string // what is published
-	colour                       string
-	wantedBy                     string // what defines the desired manifests
+	destination
+	against  string // what is published
+	colour   string
+	wantedBy string // what defines the desired manifests
 }
 
 func newInject(streams Streams) *cobra.Command {
@@ -44,7 +44,7 @@ func newInject(streams Streams) *cobra.Command {
 
 Reads files, the .yaml, .yml and .json files below directories, or standard input. Every
 manifest that was read, injected or not, is written to standard output in the order of the
-input, or to the destination of -o or -i.
+input, or to the destination of --to or -i.
 
 A directory may contain other files: charts, templates, kustomizations, playbooks, data. These
 are skipped, with one message for each kind; specifying such a file explicitly is an error.
@@ -55,7 +55,7 @@ Kustomizations in the same repository that address a changed list by position, o
 would patch other elements afterwards: -i and --check fail and list them.
 
 The decision for each workload, with its reason, is printed to standard error, one line each.
-If there is an error in any file, -i and -o FILE write nothing at all, and nothing is written
+If there is an error in any file, -i and --to FILE write nothing at all, and nothing is written
 if a workload cannot be injected. Otherwise a file that cannot be read is omitted as a whole,
 and the other files are processed; --diff and --check show everything that can be determined.
 The exit code is then 2. With --keep-going, all files without an error are written.
@@ -70,8 +70,8 @@ injection keep it as long as their own spec is unchanged (spec.jobs of the polic
 input is the output of a build, specify the published manifests with --published to keep their
 Jobs and Pods.
 
---filename, --output, --injectConfigFile, --valuesFile, --meshConfigFile and --revision mean
-the same as in istioctl kube-inject (but its -i is --istioNamespace).`
+--filename, --injectConfigFile, --valuesFile, --meshConfigFile and --revision mean
+the same as in istioctl kube-inject; its --output is --to, and its -i is --istioNamespace.`
 	cmd.Example = `  # write to standard output, using prerig.yaml or the built-in policy
   prerig inject deployment.yaml
   kustomize build overlays/prod | prerig inject -p mesh.yaml | kubectl apply -f -
@@ -87,7 +87,7 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
   prerig inject -p mesh.yaml --check --diff k8s/
 
   # render into a committed file, and leave its Jobs unchanged
-  kustomize build overlays/prod | prerig inject -p mesh.yaml --published rendered.yaml -o rendered.yaml
+  kustomize build overlays/prod | prerig inject -p mesh.yaml --published rendered.yaml --to rendered.yaml
 
   # remove the injection
   prerig inject -p mesh.yaml --remove -i k8s/
@@ -100,14 +100,13 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
 	f := cmd.Flags()
 	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files in place: all of them, or none if there is an error")
 	f.BoolVar(&in.keepGoing, "keep-going", false, "write all other files if there are errors in some, and exit with 2")
-	f.StringVarP(&in.output, "output", "o", "", "file to write, or directory (existing, or with a trailing /) for one file per input")
-	f.BoolVar(&in.diff, "diff", false, "print a unified diff; manifests are written only with -i or -o")
+	f.BoolVar(&in.diff, "diff", false, "print a unified diff; manifests are written only with -i or --to")
 	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input differs from the result of the injection")
 	f.BoolVar(&in.remove, "remove", false, "remove the injection")
 	f.StringVar(&in.against, "published", "", "file or directory with the published manifests, whose Jobs and bare Pods keep their injection")
 	f.StringVar(&in.colour, "color", "auto", "when to colour the diff: auto, always or never")
 	completeChoice(cmd, "color", colourValues)
-	refuseTogether(cmd, "in-place", "output", "check")
+	in.writeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return in.runInject(cmd.Context(), args) }
 	return cmd
 }
@@ -116,8 +115,11 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	if err := in.checkColour(); err != nil {
 		return err
 	}
-	if in.output != "" && isOutputDirectory(in.output) {
-		in.results = in.output
+	if in.to != "" && isOutputDirectory(in.to) {
+		if in.format != "yaml" {
+			return fmt.Errorf("-o %s is for standard output or a file; the files in the directory %s keep their format", in.format, in.to)
+		}
+		in.results = in.to
 	}
 	b, err := in.readFiles(ctx, args)
 	if err != nil {
@@ -233,23 +235,26 @@ func (in *injectRun) writeManifests(ctx context.Context, b *batch.Batch) error {
 		if outs, err = in.filesInPlace(b); err == nil {
 			err = in.removeLeftovers(b)
 		}
-	case in.output != "" && in.output != "-" && isOutputDirectory(in.output):
+	case in.writesFile() && isOutputDirectory(in.to):
 		var dir *files.Directory
-		if dir, err = files.OpenDirectory(in.output); err != nil {
+		if dir, err = files.OpenDirectory(in.to); err != nil {
 			return err
 		}
 		defer dir.Close()
 		outs, err = in.outputFiles(b, dir)
-	case in.output != "" && in.output != "-":
+	case in.writesFile():
 		outs = make([]files.Output, 1)
-		outs[0], err = files.To(in.output, b.Stream())
+		text := b.Stream()
+		if in.format == "json" {
+			if text, err = objectList(text); err != nil {
+				return err
+			}
+		}
+		outs[0], err = files.To(in.to, text)
 	case in.diff:
 		return nil
 	default:
-		if err = b.WriteStream(in.streams.Out); err != nil {
-			return fmt.Errorf("writing standard output: %w", err)
-		}
-		return nil
+		return in.writeStream(b)
 	}
 	if err != nil {
 		return err
@@ -257,6 +262,24 @@ func (in *injectRun) writeManifests(ctx context.Context, b *batch.Batch) error {
 	bar := newBar(in.streams.Err, "writing")
 	defer bar.clearLine()
 	return files.Write(ctx, outs, func(done int) { bar.setProgress(done, len(outs), "") })
+}
+
+// writeStream writes the manifests to standard output.
+func (in *injectRun) writeStream(b *batch.Batch) error {
+	err := error(nil)
+	if in.format == "json" {
+		var text []byte
+		if text, err = objectList(b.Stream()); err != nil {
+			return err
+		}
+		_, err = in.streams.Out.Write(text)
+	} else {
+		err = b.WriteStream(in.streams.Out)
+	}
+	if err != nil {
+		return fmt.Errorf("writing standard output: %w", err)
+	}
+	return nil
 }
 
 // filesInPlace returns the files that change. Those outside of the directories that were named are not among them.
@@ -307,23 +330,32 @@ func (in *injectRun) removeLeftovers(b *batch.Batch) error {
 	return err
 }
 
-// isOutputDirectory reports whether -o names a directory, which gets a file for each input.
+// writeFlags adds the flags that choose what is written, and where.
+func (in *injectRun) writeFlags(cmd *cobra.Command) {
+	refuseTogether(cmd, "in-place", "to", "check")
+	for _, name := range []string{"in-place", "check", "diff"} {
+		refuseTogether(cmd, "output", name)
+	}
+	in.destinationFlags(cmd, in.streams, "", "file to write, or directory (existing, or with a trailing /) for one file per input", manifestFormats)
+}
+
+// isOutputDirectory reports whether --to names a directory, which gets a file for each input.
 func isOutputDirectory(output string) bool {
 	info, err := os.Stat(output)
 	return err == nil && info.IsDir() || strings.HasSuffix(output, "/") || strings.HasSuffix(output, string(filepath.Separator))
 }
 
-// outputFiles returns a file for each input in the directory of -o.
+// outputFiles returns a file for each input in the directory of --to.
 func (in *injectRun) outputFiles(b *batch.Batch, dir *files.Directory) ([]files.Output, error) {
 	var outs []files.Output
 	var errs []error
 	from := map[string]string{}
 	put := func(input files.Input, data []byte) {
 		if input.Stdin() {
-			errs = append(errs, fmt.Errorf("writing into the directory %s: standard input has no file name; specify a file with -o", in.output))
+			errs = append(errs, fmt.Errorf("writing into the directory %s: standard input has no file name; specify a file with --to", in.to))
 			return
 		}
-		path := filepath.Join(in.output, input.Rel)
+		path := filepath.Join(in.to, input.Rel)
 		if other, taken := from[path]; taken {
 			errs = append(errs, fmt.Errorf("writing %s: both %s and %s would be written there", path, other, input.Path))
 			return

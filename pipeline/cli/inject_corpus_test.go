@@ -35,7 +35,7 @@ func TestCorpus(t *testing.T) {
 			t.Parallel()
 			policy := filepath.Join(t.TempDir(), "policy.yaml")
 			// Their tags are no versions.
-			ok(t, "", "import", "--istio-version", filepath.Base(version), "-o", policy, path)
+			ok(t, "", "import", "--istio-version", filepath.Base(version), "--to", policy, path)
 			saved := append(saveFiles(t, path), "--istio-version", filepath.Base(version))
 			inputs, err := filepath.Glob(filepath.Join(version, "inputs", "*.yaml"))
 			must(t, err)
@@ -74,7 +74,7 @@ func injectCorpus(t *testing.T, inputs []string, policy string) map[string]strin
 func checkCorpus(t *testing.T, good map[string]string, policy string, saved []string) {
 	t.Helper()
 	dir := t.TempDir()
-	args := append([]string{"inject", "-n", "default", "-o", dir}, saved...)
+	args := append([]string{"inject", "-n", "default", "--to", dir}, saved...)
 	ok(t, "", append(args, slices.Sorted(maps.Keys(good))...)...)
 	for input, once := range good {
 		if d := cmp.Diff(once, readFile(t, filepath.Join(dir, filepath.Base(input)))); d != "" {

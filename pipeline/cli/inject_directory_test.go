@@ -35,7 +35,7 @@ func TestInjectWritesNothingThroughLinks(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(at), 0o755))
 		must(t, os.Symlink(to, at))
 		into, _, _ := strings.Cut(at, "/")
-		code, _, stderr := command(t, "", "inject", "-p", "tiny.yaml", "-o", into+"/", "k8s")
+		code, _, stderr := command(t, "", "inject", "-p", "tiny.yaml", "--to", into+"/", "k8s")
 		if code != ExitError || !strings.Contains(stderr, "a link points to") {
 			t.Errorf("%s: exit code %d\n%s", at, code, stderr)
 		}
@@ -58,7 +58,7 @@ func TestInjectDoesNotReadItsResults(t *testing.T) {
 	web := arrange(t)
 	put(t, web, "repository/k8s/web.yaml")
 	for range 2 {
-		_, stderr := ok(t, "", "inject", "-p", "tiny.yaml", "-o", "repository/inj/", "repository")
+		_, stderr := ok(t, "", "inject", "-p", "tiny.yaml", "--to", "repository/inj/", "repository")
 		if !strings.Contains(stderr, "1 injected") {
 			t.Errorf("it is not one workload:\n%s", stderr)
 		}
@@ -67,5 +67,5 @@ func TestInjectDoesNotReadItsResults(t *testing.T) {
 		t.Error("the results were injected as well")
 	}
 	// Whoever names the directory itself means it.
-	ok(t, "", "inject", "-p", "tiny.yaml", "-o", "repository/inj/", "repository/inj")
+	ok(t, "", "inject", "-p", "tiny.yaml", "--to", "repository/inj/", "repository/inj")
 }

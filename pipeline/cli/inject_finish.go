@@ -65,13 +65,13 @@ func (in *injectRun) nothingWritten(b *batch.Batch, left []string, other bool) s
 // Manifests are written past files that cannot be read, to standard output and into a directory, where each file is
 // independent: a workload that cannot be injected, or a single file that would lose content, stops the whole run.
 func (in *injectRun) canContinue(b *batch.Batch, report *fn.Report) bool {
-	directory := in.output != "" && isOutputDirectory(in.output)
+	directory := in.to != "" && isOutputDirectory(in.to)
 	switch {
 	case in.inPlace, len(report.Outcomes) == 0 && len(b.Stream()) == 0:
 		return false
-	case in.output == "" && (in.diff || in.check):
+	case in.to == "" && (in.diff || in.check):
 		return true
-	case in.output != "" && in.output != "-" && !directory:
+	case in.writesFile() && !directory:
 		return false
 	}
 	return !slices.ContainsFunc(report.Results[len(b.Problems()):], func(r result.Result) bool { return r.Severity == result.Error })
@@ -79,7 +79,7 @@ func (in *injectRun) canContinue(b *batch.Batch, report *fn.Report) bool {
 
 // sayLeftOut names the files that were not written because of their errors, which are printed above.
 func (in *injectRun) sayLeftOut(left []string) {
-	if in.output == "" && (in.diff || in.check) && !in.inPlace || len(left) == 0 {
+	if in.to == "" && (in.diff || in.check) && !in.inPlace || len(left) == 0 {
 		return
 	}
 	what := "omitted from the output: "

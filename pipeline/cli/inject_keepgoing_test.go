@@ -84,7 +84,7 @@ func TestKeepGoingWritesAllOtherFiles(t *testing.T) {
 		if readFile(t, "k8s/broken.yaml") != broken || !strings.Contains(readFile(t, "k8s/web.yaml"), "istio-proxy") {
 			t.Errorf("%s: the wrong files were written", name)
 		}
-		code, _, stderr = command(t, "", "inject", "-p", "tiny.yaml", "--keep-going", "-o", "out/", "k8s")
+		code, _, stderr = command(t, "", "inject", "-p", "tiny.yaml", "--keep-going", "--to", "out/", "k8s")
 		if code != ExitError || exists("out/broken.yaml") || !exists("out/web.yaml") {
 			t.Errorf("%s: exit %d\n%s", name, code, stderr)
 		}

@@ -16,7 +16,7 @@ func TestAPolicyImportedFromAChartWorksAtOnce(t *testing.T) {
 	must(t, err)
 	arrange(t)
 	writeFiles(t, map[string]string{"k8s/web.yaml": deployment("web", "shop"), "k8s/ns.yaml": namespace("shop", "team: shop")})
-	ok(t, readFile(t, chart), "import", "-o", "prerig.yaml")
+	ok(t, readFile(t, chart), "import", "--to", "prerig.yaml")
 	out, _ := ok(t, "", "inject", "k8s/web.yaml")
 	if !strings.Contains(out, "istio-proxy") {
 		t.Errorf("not injected:\n%s", out)

@@ -53,7 +53,7 @@ func TestInjectGoesOnPastUnreadableFiles(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 
-	code, _, stderr = command(t, "", "inject", "-p", "tiny.yaml", "-o", "out/", "k8s")
+	code, _, stderr = command(t, "", "inject", "-p", "tiny.yaml", "--to", "out/", "k8s")
 	wantsBroken(t, code, stderr)
 	if got := tree(t, "out"); !maps.Equal(got, map[string]string{"web.yaml": want}) {
 		t.Errorf("-o out/ gives %v", got)
@@ -73,7 +73,7 @@ func TestUnreadableFilesStopWhatIsAllOrNothing(t *testing.T) {
 	arrangeBroken(t)
 	must(t, os.WriteFile("all.yaml", []byte("last: good\n"), 0o644))
 	before := tree(t, ".")
-	for _, args := range [][]string{{"-i", "k8s"}, {"-i", "--remove", "k8s"}, {"-o", "all.yaml", "k8s"}} {
+	for _, args := range [][]string{{"-i", "k8s"}, {"-i", "--remove", "k8s"}, {"--to", "all.yaml", "k8s"}} {
 		code, out, stderr := command(t, "", append([]string{"inject", "-p", "tiny.yaml"}, args...)...)
 		if code != ExitError || out != "" {
 			t.Errorf("%v: exit code %d, and on standard output:\n%s", args, code, out)

@@ -208,7 +208,7 @@ func TestBrokenPartLeavesTheOthersAlone(t *testing.T) {
 			source, pipelines, dir, whole := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 			render := func(want int, out string) string {
 				t.Helper()
-				code, _, stderr := prerig(t, "render", "-o", out, "--pipelines", pipelines, "--source", source, "--cache", t.TempDir())
+				code, _, stderr := prerig(t, "render", "--to", out, "--pipelines", pipelines, "--source", source, "--cache", t.TempDir())
 				if code != want {
 					t.Fatalf("exit code %d\n%s", code, stderr)
 				}

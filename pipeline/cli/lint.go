@@ -71,7 +71,7 @@ Exit codes:
   prerig lint --rule PR107=Off --rule PR201=Error k8s/
   prerig lint --explain PR104`
 	l.addFlags(cmd)
-	l.addReportFlags(cmd, "workload")
+	l.addReportFlags(cmd, streams, "workload")
 	f := cmd.Flags()
 	f.StringVar(&l.profile, "profile", "all", "rules to check: operator (mesh and policies), application (manifests) or all")
 	f.StringVar(&l.baseline, "baseline", "", "file with known findings, which are not reported")

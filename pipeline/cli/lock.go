@@ -32,7 +32,7 @@ import (
 )
 
 func newLock(streams Streams, version string) *cobra.Command {
-	output := "text"
+	var output string
 	cmd := newCommand("lock [PIPELINE]...", "Lock what a source names on other servers: charts, remote bases, files and images")
 	cmd.Long = `Ask the servers for everything that the source names on them by something that can change, and
 write what it is now to charts.lock.yaml in the source: the newest version of each chart in its
@@ -67,14 +67,11 @@ Exit codes:
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "do not print what was locked")
 	f.BoolVar(&c.keepGoing, "keep-going", false, "lock what resolves, print the rest, and exit with 2")
 	check := f.Bool("check", false, "write nothing, and compare the lock with the servers")
-	f.StringVarP(&output, "output", "o", output, "output format of --check: text or json")
-	completeChoice(cmd, "output", textOrJSONValues)
+	formatFlag(cmd, streams, &output, textFormats)
+	f.Lookup("output").Usage = "output format of --check: text, json or yaml"
 	registryFlags(cmd, c.images)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c.discovers = !cmd.Flags().Changed("pipelines")
-		if err := checkChoice("output", output, textOrJSONValues); err != nil {
-			return err
-		}
 		if *check {
 			return c.runVerify(cmd.Context(), args, output)
 		}
@@ -365,12 +362,12 @@ func (c *lockRun) runVerify(ctx context.Context, args []string, output string) e
 }
 
 func (c *lockRun) printStatuses(statuses []lock.Status, output string) error {
-	if output == "json" {
+	if output != "text" {
 		key := "charts"
 		if c.images != nil {
 			key = "locked"
 		}
-		return writeJSON(c.streams.Out, map[string]any{key: statuses})
+		return writeStructured(c.streams.Out, output, map[string]any{key: statuses})
 	}
 	for _, s := range statuses {
 		line := fmt.Sprintf("%-7s  %s", s.State, s)

@@ -132,12 +132,12 @@ func TestAPolicyAmongTheFilesDoesNotGoToTheCluster(t *testing.T) {
 	if strings.Contains(out, "prerig.dev") || strings.Count(out, "kind: Deployment") != 3 || !strings.Contains(stderr, "InjectionPolicy other is not applied") {
 		t.Errorf("the stream:\n%s\n%s", out, stderr)
 	}
-	ok(t, "", "inject", "-o", "out/", "k8s")
+	ok(t, "", "inject", "--to", "out/", "k8s")
 	files := tree(t, "out")
 	if len(files) != 2 || strings.Contains(files["mixed.yaml"], "InjectionPolicy") || strings.Count(files["mixed.yaml"], "kind: Deployment") != 2 {
 		t.Errorf("the directory: %v", files)
 	}
-	ok(t, "", "inject", "-o", "all.yaml", "k8s")
+	ok(t, "", "inject", "--to", "all.yaml", "k8s")
 	if got := readFile(t, "all.yaml"); got != out {
 		t.Errorf("the file:\n%s", got)
 	}
@@ -150,7 +150,7 @@ func TestAPolicyAmongTheFilesDoesNotGoToTheCluster(t *testing.T) {
 	}
 	// A kustomization that names the policy is copied with it.
 	writeFiles(t, map[string]string{"kustomize/kustomization.yaml": "resources: [a.yaml]\ntransformers: [mesh.yaml]\n", "kustomize/mesh.yaml": tiny, "kustomize/a.yaml": deployment("a", "shop")})
-	ok(t, "", "inject", "-q", "-p", "tiny.yaml", "-o", "copy/", "kustomize")
+	ok(t, "", "inject", "-q", "-p", "tiny.yaml", "--to", "copy/", "kustomize")
 	if files := tree(t, "copy"); len(files) != 3 {
 		t.Errorf("the copy of a kustomization: %v", files)
 	}

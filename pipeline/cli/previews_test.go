@@ -41,7 +41,7 @@ func TestStatusListsPreviews(t *testing.T) {
 	}))
 	defer daemon.Close()
 	for _, old = range []bool{false, true} {
-		code, out, stderr := prerig(t, "status", "--server", daemon.URL, "--state", t.TempDir())
+		code, out, stderr := prerig(t, "daemon", "status", "--server", daemon.URL, "--state", t.TempDir())
 		if code != 0 {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}

@@ -24,17 +24,19 @@ import (
 func newPromote(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.Request
+	var format string
 	cmd := newCommand("promote PIPELINE...", "Release pipelines that are on hold or waiting to merge")
 	cmd.Long = `Release pipelines now, whatever their merge policies wait for: pipelines that are on hold
 publish their newest result again, and pull requests with their results are merged, or opened
 if they are waves whose turn has not come. This applies only to the commit that is waiting
 now. The host's own rules, such as protected branches, and the version skew that Istio
 supports between waves still apply.`
-	cmd.Example = `  prerig promote team/shop
-  prerig promote team/shop --dry-run`
+	cmd.Example = `  prerig daemon promote team/shop
+  prerig daemon promote team/shop --dry-run`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print what would be released, without changing anything")
+	formatFlag(cmd, streams, &format, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
@@ -46,6 +48,9 @@ supports between waves still apply.`
 		}
 		if request.DryRun && !answer.DryRun {
 			fmt.Fprintln(streams.Err, "the daemon does not support --dry-run, and has promoted")
+		}
+		if format != "text" {
+			return writeStructured(streams.Out, format, answer)
 		}
 		onHold, released := "no longer on hold", "released"
 		if answer.DryRun {
@@ -68,13 +73,15 @@ supports between waves still apply.`
 func newHold(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.Request
+	var format string
 	cmd := newCommand("hold PIPELINE...", "Put pipelines on hold: publish nothing, merge nothing")
-	cmd.Long = `Keep pipelines of a running daemon from publishing until prerig promote or prerig resume.
+	cmd.Long = `Keep pipelines of a running daemon from publishing until prerig daemon promote or prerig daemon resume.
 Prerig does not merge pull requests with their results either; people can.`
-	cmd.Example = `  prerig hold team/shop --reason "the new proxy leaks memory"`
+	cmd.Example = `  prerig daemon hold team/shop --reason "the new proxy leaks memory"`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	cmd.Flags().StringVar(&request.Reason, "reason", "", "reason that is shown to others")
+	formatFlag(cmd, streams, &format, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
@@ -83,6 +90,9 @@ Prerig does not merge pull requests with their results either; people can.`
 		var answer server.Answer
 		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/hold", request, &answer); err != nil {
 			return d.unknownNameError(cmd.Context(), args, err)
+		}
+		if format != "text" {
+			return writeStructured(streams.Out, format, answer)
 		}
 		fmt.Fprintf(streams.Err, "on hold: %s\n", strings.Join(answer.Pipelines, ", "))
 		return nil
@@ -93,6 +103,7 @@ Prerig does not merge pull requests with their results either; people can.`
 func newRollback(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.Request
+	var format string
 	cmd := newCommand("rollback PIPELINE...", "Undo the last publish of pipelines")
 	cmd.Long = `Undo exactly the changes of one publish, by default the last one of each pipeline: a commit,
 or a pull request if the pipeline publishes by pull request, restores the previous bytes of
@@ -100,19 +111,20 @@ all files that the publish changed. If one of them was changed again since, noth
 back.
 
 All pipelines that the publish changed are put on hold, so that the newer result is not
-published again at once. prerig promote ends the hold.
+published again at once. prerig daemon promote ends the hold.
 
 Exit codes:
   0  done, or a pull request is open
   1  rejected, because something changed since
   2  the request failed, or is being retried`
-	cmd.Example = `  prerig rollback team/shop
-  prerig rollback team/shop --dry-run
-  prerig rollback team/shop --commit 4f2a90c`
+	cmd.Example = `  prerig daemon rollback team/shop
+  prerig daemon rollback team/shop --dry-run
+  prerig daemon rollback team/shop --commit 4f2a90c`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print the commit, the pipelines and the diff, and change nothing")
 	cmd.Flags().StringVar(&request.Commit, "commit", "", "commit of the published branch to undo, instead of the last one of the pipeline")
+	formatFlag(cmd, streams, &format, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
@@ -121,6 +133,12 @@ Exit codes:
 		var answer server.RollbackAnswer
 		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/rollback", request, &answer); err != nil {
 			return d.unknownNameError(cmd.Context(), args, err)
+		}
+		if format != "text" {
+			if err := writeStructured(streams.Out, format, answer); err != nil {
+				return err
+			}
+			streams.Out = io.Discard // the diffs are in the plans
 		}
 		if request.DryRun {
 			return printRollbackPlans(streams, answer)
@@ -178,9 +196,9 @@ func printRollbackOutcomes(streams Streams, answer server.RollbackAnswer) error 
 	case refused:
 		return findingsError{"a rollback was rejected"}
 	case again:
-		return errors.New("rolling back: not done yet and being retried; prerig status shows the outcome")
+		return errors.New("rolling back: not done yet and being retried; prerig daemon status shows the outcome")
 	}
-	fmt.Fprintf(streams.Err, "on hold until prerig promote: %s\n", strings.Join(answer.Pipelines, ", "))
+	fmt.Fprintf(streams.Err, "on hold until prerig daemon promote: %s\n", strings.Join(answer.Pipelines, ", "))
 	return nil
 }
 

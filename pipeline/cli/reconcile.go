@@ -21,13 +21,14 @@ func newReconcile(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.Request
 	var wait bool
+	var format string
 	var timeout time.Duration
 	cmd := newCommand("reconcile PIPELINE... | --all", "Run pipelines now")
 	cmd.Long = `Ask a running daemon to check the sources of pipelines now. With --wait, wait until it is
 done, and fail if one of the pipelines is not Ready.`
-	cmd.Example = `  prerig reconcile team/shop --wait
-  prerig reconcile team/shop --force --dry-run
-  prerig reconcile --all --force`
+	cmd.Example = `  prerig daemon reconcile team/shop --wait
+  prerig daemon reconcile team/shop --force --dry-run
+  prerig daemon reconcile --all --force`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
@@ -35,6 +36,7 @@ done, and fail if one of the pipelines is not Ready.`
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "with --force, print what would be reverted, without changing anything")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "maximum time to wait")
+	formatFlag(cmd, streams, &format, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && !request.All {
 			return errors.New("no pipeline specified: name pipelines, or set --all")
@@ -53,15 +55,18 @@ done, and fail if one of the pipelines is not Ready.`
 		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/reconcile", request, &answer); err != nil {
 			return d.unknownNameError(cmd.Context(), args, err)
 		}
-		if request.DryRun {
+		switch {
+		case wait:
+		case format != "text":
+			return writeStructured(streams.Out, format, answer)
+		case request.DryRun:
 			tellPutBack(streams, answer.Plans)
 			return nil
-		}
-		if !wait {
+		default:
 			fmt.Fprintf(streams.Err, "requested %s\n", countWithNoun(len(answer.Pipelines), "pipeline"))
 			return nil
 		}
-		return awaitAllHandled(cmd.Context(), streams, &d, answer.Answer, timeout)
+		return awaitAllHandled(cmd.Context(), streams, &d, answer.Answer, timeout, format)
 	}
 	return cmd
 }
@@ -79,7 +84,7 @@ func tellPutBack(streams Streams, plans []server.ReconcilePlan) {
 }
 
 // awaitAllHandled waits until every pipeline has handled the request.
-func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration) error {
+func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration, format string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	waiting := len(answer.Pipelines)
@@ -103,7 +108,13 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 			}
 		}
 		if waiting == 0 {
-			if err := statusTable(visibleWriter{streams.Out}, found, wide); err != nil {
+			err := error(nil)
+			if format == "text" {
+				err = statusTable(visibleWriter{streams.Out}, found, wide)
+			} else {
+				err = writeStructured(streams.Out, format, found)
+			}
+			if err != nil {
 				return err
 			}
 			if bad > 0 {
@@ -129,7 +140,7 @@ func pollDelayAfter(took time.Duration) time.Duration {
 // notInTime returns an error with the pipelines still waited for when ctx was done.
 func notInTime(ctx context.Context, waiting, of int, timeout time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("waiting for %d of %d pipelines: not done within %s (--timeout); prerig status shows their progress", waiting, of, timeout)
+		return fmt.Errorf("waiting for %d of %d pipelines: not done within %s (--timeout); prerig daemon status shows their progress", waiting, of, timeout)
 	}
 	return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, of, ctx.Err())
 }
@@ -161,17 +172,18 @@ func (d *daemonClient) getRequested(ctx context.Context, names []string) ([]serv
 
 func newSuspend(streams Streams, suspended bool) *cobra.Command {
 	use, short, word := "resume PIPELINE... | --held", "Resume suspended pipelines", "resumed"
-	long := `Resume pipelines that were stopped by prerig suspend. Changes made meanwhile are rendered. If
+	long := `Resume pipelines that were stopped by prerig daemon suspend. Changes made meanwhile are rendered. If
 the daemon's state was damaged, the daemon no longer knows which pipelines were stopped, and
 holds all of them. Suspend those that must stay stopped again, and then resume the others with
 --held.`
 	if suspended {
 		use, short, word = "suspend PIPELINE...", "Stop pipelines until they are resumed", "suspended"
-		long = `Stop pipelines of a running daemon until prerig resume. Published results stay. The suspension
+		long = `Stop pipelines of a running daemon until prerig daemon resume. Published results stay. The suspension
 is kept in the daemon's state directory; spec.suspend in the pipeline's file is independent of
 it.`
 	}
 	var d daemonClient
+	var format string
 	request := server.Request{Suspended: suspended}
 	cmd := newCommand(use, short)
 	cmd.Long = long
@@ -180,6 +192,7 @@ it.`
 	if !suspended {
 		cmd.Flags().BoolVar(&request.Held, "held", false, "all pipelines that are held because state was lost")
 	}
+	formatFlag(cmd, streams, &format, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && !request.Held {
 			return errors.New("no pipeline specified: " + cmd.CommandPath() + " PIPELINE...")
@@ -187,10 +200,14 @@ it.`
 		request.Pipelines, request.All = args, len(args) == 0
 		var answer server.Answer
 		err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/suspend", request, &answer)
-		if err == nil {
-			fmt.Fprintf(streams.Err, "%s %s\n", word, strings.Join(answer.Pipelines, ", "))
+		switch {
+		case err != nil:
+			return d.unknownNameError(cmd.Context(), args, err)
+		case format != "text":
+			return writeStructured(streams.Out, format, answer)
 		}
-		return d.unknownNameError(cmd.Context(), args, err)
+		fmt.Fprintf(streams.Err, "%s %s\n", word, strings.Join(answer.Pipelines, ", "))
+		return nil
 	}
 	return cmd
 }

@@ -50,7 +50,7 @@ func TestWaitingForARequest(t *testing.T) {
 			if !c.ends {
 				longest = time.Second
 			}
-			err := awaitAllHandled(t.Context(), Streams{Out: &out, Err: &out}, d, server.Answer{Token: token, Pipelines: []string{"team/web"}}, longest)
+			err := awaitAllHandled(t.Context(), Streams{Out: &out, Err: &out}, d, server.Answer{Token: token, Pipelines: []string{"team/web"}}, longest, "text")
 			if c.ends && (err != nil || asked != len(c.told)) {
 				t.Errorf("after %d answers of %d: %v", asked, len(c.told), err)
 			}

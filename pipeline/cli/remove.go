@@ -23,23 +23,25 @@ import (
 func newRemove(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.RemoveRequest
+	var format string
 	cmd := newCommand("remove PIPELINE... | --all", "Confirm the removal of missing pipelines")
 	cmd.Long = `Confirm that a running daemon may remove pipelines that are no longer in its directory or
 repository. Usually it removes them by itself after a while. If more than removals.max_share
 percent of all pipelines, or the last one, disappeared at once, it waits for this command,
-because a directory that is not mounted looks the same. prerig status lists the waiting
+because a directory that is not mounted looks the same. prerig daemon status lists the waiting
 pipelines.
 
 The deletionPolicy of a pipeline determines what happens to the files that it has published:
 they stay, or those that it owns are deleted. With --orphan they always stay.`
-	cmd.Example = `  prerig remove team/shop
-  prerig remove --all --dry-run
-  prerig remove --all --orphan`
+	cmd.Example = `  prerig daemon remove team/shop
+  prerig daemon remove --all --dry-run
+  prerig daemon remove --all --orphan`
 	d.addFlags(cmd)
 	d.completeRemovals(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all missing pipelines")
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print what would be removed, without changing anything")
 	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "keep the published files, regardless of deletionPolicy")
+	formatFlag(cmd, streams, &format, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 0) != request.All {
 			return errors.New("name pipelines, or set --all")
@@ -48,6 +50,9 @@ they stay, or those that it owns are deleted. With --orphan they always stay.`
 		var answer server.RemoveAnswer
 		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/remove", request, &answer); err != nil {
 			return err
+		}
+		if format != "text" {
+			return writeStructured(streams.Out, format, answer)
 		}
 		if request.DryRun {
 			tellRemovals(streams, answer.Plans)

@@ -49,14 +49,14 @@ func TestRemove(t *testing.T) {
 		var out string
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			var code int
-			if code, out, _ = prerig(t, "status", "--state", state); code == 0 && strings.Contains(out, want) {
+			if code, out, _ = prerig(t, "daemon", "status", "--state", state); code == 0 && strings.Contains(out, want) {
 				return
 			}
 		}
-		t.Fatalf("prerig status lacks %q:\n%s", want, out)
+		t.Fatalf("prerig daemon status lacks %q:\n%s", want, out)
 	}
 	status("team/web  Ready")
-	if code, _, text := prerig(t, "remove", "team/web", "--state", state); code != 2 || !strings.Contains(text, "not among the pipelines that are gone") {
+	if code, _, text := prerig(t, "daemon", "remove", "team/web", "--state", state); code != 2 || !strings.Contains(text, "not among the pipelines that are gone") {
 		t.Errorf("removing what is there: exit code %d, %s", code, text)
 	}
 	files, err := filepath.Glob(filepath.Join(pipelines, "*"))
@@ -69,17 +69,17 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	status("no pipeline is left at all")
-	if code, _, text := prerig(t, "remove", "--state", state); code != 2 || !strings.Contains(text, "set --all") {
+	if code, _, text := prerig(t, "daemon", "remove", "--state", state); code != 2 || !strings.Contains(text, "set --all") {
 		t.Errorf("no name: exit code %d, %s", code, text)
 	}
-	if code, _, text := prerig(t, "remove", "team/web", "--orphan", "--state", state); code != 0 || !strings.Contains(text, "confirmed the removal of team/web") {
+	if code, _, text := prerig(t, "daemon", "remove", "team/web", "--orphan", "--state", state); code != 0 || !strings.Contains(text, "confirmed the removal of team/web") {
 		t.Errorf("exit code %d, %s", code, text)
 	}
 	status("Removed team/web")
 	// A removal is noted before the pipeline is forgotten, so that a kill between the two loses no note.
 	out := ""
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if _, out, _ = prerig(t, "status", "--state", state); !strings.Contains(out, "GONE") && !strings.Contains(out, "team/web  ") {
+		if _, out, _ = prerig(t, "daemon", "status", "--state", state); !strings.Contains(out, "GONE") && !strings.Contains(out, "team/web  ") {
 			return
 		}
 	}

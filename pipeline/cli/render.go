@@ -4,7 +4,9 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -17,44 +19,48 @@ import (
 func newRender(streams Streams, version string) *cobra.Command {
 	var l localPipelines
 	var d daemonClient
-	var output, against string
+	var against string
+	var out destination
 	var snapshots []string
 	var verbose bool
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
 	cmd.Long = `Render pipelines once, with the same steps as the daemon, and publish nothing. The result goes
-to standard output or, with -o, to a directory, laid out as on the branch: files that an
+to standard output or, with --to, to a directory, laid out as on the branch: files that an
 earlier render of a pipeline wrote there and that are no longer in its result are removed, and
 all other files are left alone. Jobs and bare Pods keep the injection that they have there, or
 in the directory of --against, as long as their own spec is unchanged (spec.jobs of the
 policy). The trailers of a rendered commit contain the command that reproduces the result.
 
 A policy with from: Cluster is rendered with the --snapshot of the cluster that a result was
-rendered with: a file that prerig snapshot has written, or a digest, which is requested from
+rendered with: a file that prerig daemon snapshot has written, or a digest, which is requested from
 the daemon.`
 	cmd.Example = `  prerig render team/shop --revision main@sha1:f0e1d2…
   prerig render team/shop --revision main@sha1:f0e1d2… --snapshot mesh.yaml
-  prerig render --source . -o rendered/`
+  prerig render --source . --to rendered/`
 	l.addFlags(cmd)
 	l.completePipelines(cmd)
 	l.sourceFlags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
-	cmd.Flags().StringVar(&against, "against", "", "directory with the published manifests, whose Jobs and bare Pods keep their injection (default: the directory of -o)")
+	cmd.Flags().StringVar(&against, "against", "", "directory with the published manifests, whose Jobs and bare Pods keep their injection (default: the directory of --to)")
 	cmd.Flags().StringArrayVar(&snapshots, "snapshot", nil, "file or digest of a cluster snapshot, for a policy with from: Cluster; may be repeated")
 	cmd.Flags().DurationVar(&l.timeout, "timeout", 0, "time limit of one render, for pipelines that set no shorter one (default: 2m)")
 	d.addFlags(cmd)
 	cmd.Flags().BoolVar(&l.noCache, "no-cache", false, "build everything, and fail if a result differs from the cached build")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; by default, a finding that many objects share is printed once, with their number")
-	mustRegister(cmd.MarkFlagDirname("output"))
+	out.destinationFlags(cmd, streams, "", "directory to write to (default: standard output)", manifestFormats)
+	mustRegister(cmd.MarkFlagDirname("to"))
 	mustRegister(cmd.MarkFlagDirname("against"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if l.given, err = d.readSnapshots(cmd.Context(), snapshots); err != nil {
 			return err
 		}
+		if out.to != "" && out.format != "yaml" {
+			return fmt.Errorf("-o %s is for standard output; the files in %s are those of the branch", out.format, out.to)
+		}
 		if err := isDirectory("against", against); err != nil {
 			return err
 		}
-		l.results = cmp.Or(against, output)
+		l.results = cmp.Or(against, out.to)
 		p, closing, err := l.openDryRun(streams, version)
 		if err != nil {
 			return err
@@ -70,10 +76,10 @@ the daemon.`
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		if output == "" {
-			err = printResults(streams.Out, results)
+		if out.to == "" {
+			err = printResults(streams.Out, results, out.format)
 		} else {
-			err = l.writeResults(cmd.Context(), streams.Err, results, output)
+			err = l.writeResults(cmd.Context(), streams.Err, results, out.to)
 		}
 		if err != nil {
 			return err
@@ -86,8 +92,20 @@ the daemon.`
 	return cmd
 }
 
-// printResults prints the available results.
-func printResults(out io.Writer, results []dryrun.Result) error {
+// printResults prints the available results in a format.
+func printResults(out io.Writer, results []dryrun.Result, format string) error {
+	if format == "json" {
+		var stream bytes.Buffer
+		if err := printResults(&stream, results, "yaml"); err != nil {
+			return err
+		}
+		text, err := objectList(stream.Bytes())
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
+	}
 	first := true
 	for _, r := range results {
 		if r.Err != nil {

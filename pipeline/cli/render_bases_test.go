@@ -54,7 +54,7 @@ func TestRemoteBases(t *testing.T) {
 	}
 	base := name(first)
 	dir := t.TempDir()
-	run(0, "render", "-o", dir)
+	run(0, "render", "--to", dir)
 	for _, source := range [][]string{nil, {"--source", repository.Work}, {"--revision", base}} {
 		if out := run(0, append([]string{"render"}, source...)...); !strings.Contains(out, "image: app:1") || !strings.Contains(out, "istio-proxy") {
 			t.Errorf("%v: rendered:\n%s", source, out)

@@ -27,7 +27,7 @@ func TestRenderWritesNothingThroughLinks(t *testing.T) {
 				to = theirs
 			}
 			must(t, os.Symlink(to, filepath.Join(dir, link)))
-			code, _, stderr := prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", cache)
+			code, _, stderr := prerig(t, "render", "--to", dir, "--pipelines", pipelines, "--cache", cache)
 			if code != ExitError || !strings.Contains(stderr, "a link points to") {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
@@ -41,7 +41,7 @@ func TestRenderWritesNothingThroughLinks(t *testing.T) {
 	t.Run("the directory itself may be one", func(t *testing.T) {
 		dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
 		must(t, os.Symlink(dir, link))
-		if code, _, stderr := prerig(t, "render", "-o", link, "--pipelines", pipelines, "--cache", cache); code != ExitOK || !exists(dir, "web/shop/deployment-web.yaml") {
+		if code, _, stderr := prerig(t, "render", "--to", link, "--pipelines", pipelines, "--cache", cache); code != ExitOK || !exists(dir, "web/shop/deployment-web.yaml") {
 			t.Errorf("exit code %d\n%s", code, stderr)
 		}
 	})
@@ -55,7 +55,7 @@ func TestRenderRemovesWhatItWroteEarlier(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	render := func(want int, args ...string) string {
 		t.Helper()
-		code, _, stderr := prerig(t, append([]string{"render", "-o", dir, "--pipelines", pipelines, "--cache", cache}, args...)...)
+		code, _, stderr := prerig(t, append([]string{"render", "--to", dir, "--pipelines", pipelines, "--cache", cache}, args...)...)
 		if code != want {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
@@ -96,7 +96,7 @@ func TestRenderThroughLinksOfTheDirectory(t *testing.T) {
 	must(t, os.Symlink(filepath.Join(dir, "sites/web"), filepath.Join(dir, "web")))
 	render := func() {
 		t.Helper()
-		if code, _, stderr := prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", cache); code != ExitOK {
+		if code, _, stderr := prerig(t, "render", "--to", dir, "--pipelines", pipelines, "--cache", cache); code != ExitOK {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
 	}
@@ -128,7 +128,7 @@ func TestRenderNamesWhatNobodyHasRecorded(t *testing.T) {
 	put(t, "mine", dir, "web/README.md")
 	old := put(t, application("old", "app:1"), dir, "web/shop/deployment-old.yaml")
 	put(t, "<<<<<<< HEAD\n", dir, ".prerig/pipelines/team__web.record")
-	code, _, stderr := prerig(t, "render", "team/web", "-o", dir, "--pipelines", pipelines, "--cache", t.TempDir())
+	code, _, stderr := prerig(t, "render", "team/web", "--to", dir, "--pipelines", pipelines, "--cache", t.TempDir())
 	if want := "warning: not in the result of team/web, and not known to be left over from an earlier one: " + old + "; "; code != ExitOK || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, want %q\n%s", code, want, stderr)
 	}
@@ -146,7 +146,7 @@ func TestRecordsRemoveNothingOutside(t *testing.T) {
 	put(t, "theirs", dir, ".git/config")
 	record := func(file string) {
 		put(t, `{"pipeline":"team/web","path":"web","files":["`+filepath.ToSlash(file)+`"],"objects":[]}`, dir, ".prerig/pipelines/team__web.record")
-		_, _, _ = prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", t.TempDir())
+		_, _, _ = prerig(t, "render", "--to", dir, "--pipelines", pipelines, "--cache", t.TempDir())
 	}
 	up, err := filepath.Rel(dir, theirs)
 	must(t, err)
@@ -171,8 +171,8 @@ func TestRenderDoesNotReadItsResults(t *testing.T) {
 			t.Fatalf("prerig %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, stderr)
 		}
 	}
-	run("render", "-o", "rendered/")
-	run("render", "-o", "rendered/")
+	run("render", "--to", "rendered/")
+	run("render", "--to", "rendered/")
 	run("diff", "--against", "rendered")
 	put(t, application("till", "app:1"), "web.yaml")
 	run("render", "-o", "rendered")
@@ -199,7 +199,7 @@ func TestRenderKeepsWhatCannotBeRendered(t *testing.T) {
 	repository.Commit("first", map[string]string{"start/apps.yaml": app("a") + app("b"), "a/a.yaml": configMap("a", "one"), "b/b.yaml": configMap("b", "one")})
 	render := func(want int) string {
 		t.Helper()
-		code, _, stderr := prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--cache", cache)
+		code, _, stderr := prerig(t, "render", "--to", dir, "--pipelines", pipelines, "--cache", cache)
 		if code != want {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}

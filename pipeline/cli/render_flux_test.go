@@ -27,7 +27,7 @@ func TestRenderFluxCluster(t *testing.T) {
 	put(t, configMap("b1"), source, "b/m.yaml")
 	render := func(want int) string {
 		t.Helper()
-		code, _, stderr := prerig(t, "render", "-o", dir, "--pipelines", pipelines, "--source", source, "--no-cache")
+		code, _, stderr := prerig(t, "render", "--to", dir, "--pipelines", pipelines, "--source", source, "--no-cache")
 		if code != want {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}

@@ -78,7 +78,7 @@ func TestEncryptedSecrets(t *testing.T) {
 		t.Errorf("%d Secrets are encrypted, or others the second time:\n%s", got, out)
 	}
 	state, _ := serve(t, filepath.Join(dir, "pipelines"))
-	if code, out, problems := prerig(t, "reconcile", "--all", "--wait", "--state", state); code != 0 {
+	if code, out, problems := prerig(t, "daemon", "reconcile", "--all", "--wait", "--state", state); code != 0 {
 		t.Fatal(out, problems)
 	}
 	if out := run(0, "diff", "--exit-code"); !strings.Contains(out, "2 pipelines compared: nothing would change") {

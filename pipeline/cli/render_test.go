@@ -83,7 +83,7 @@ func TestRenderDiffAndAffected(t *testing.T) {
 		t.Errorf("rendered:\n%s", out)
 	}
 	dir := t.TempDir()
-	run(0, "render", "-o", dir)
+	run(0, "render", "--to", dir)
 	if _, err := os.Stat(filepath.Join(dir, "cart/shop/deployment-cart.yaml")); err != nil {
 		t.Error(err)
 	}
@@ -169,46 +169,46 @@ func TestDaemonCommands(t *testing.T) {
 		}
 		return out + err
 	}
-	if out := run(0, "reconcile", "team/web", "--wait"); !strings.Contains(out, "Ready") {
+	if out := run(0, "daemon", "reconcile", "team/web", "--wait"); !strings.Contains(out, "Ready") {
 		t.Errorf("reconcile:\n%s", out)
 	}
-	if out := run(0, "status"); !strings.Contains(out, "team/web  Ready") || !strings.Contains(out, "main@sha1:") {
+	if out := run(0, "daemon", "status"); !strings.Contains(out, "team/web  Ready") || !strings.Contains(out, "main@sha1:") {
 		t.Errorf("status:\n%s", out)
 	}
 	if code, out, _ := prerig(t, "diff", "--pipelines", pipelines, "--cache", t.TempDir(), "--exit-code"); code != 0 {
 		t.Errorf("what was published differs from what is rendered:\n%s", out)
 	}
-	if out := run(0, "suspend", "team/web"); !strings.Contains(out, "suspended team/web") {
+	if out := run(0, "daemon", "suspend", "team/web"); !strings.Contains(out, "suspended team/web") {
 		t.Errorf("suspend:\n%s", out)
 	}
 	repository.Commit("second", map[string]string{"apps/web/app.yaml": application("web", "app:2")})
-	if out := run(0, "reconcile", "team/web", "--wait"); !strings.Contains(out, "Suspended") {
+	if out := run(0, "daemon", "reconcile", "team/web", "--wait"); !strings.Contains(out, "Suspended") {
 		t.Errorf("reconcile while suspended:\n%s", out)
 	}
 	if got := repository.Git("show", "rendered:web/shop/deployment-web.yaml"); strings.Contains(got, "app:2") {
 		t.Error("a suspended pipeline was published")
 	}
-	run(0, "resume", "team/web")
-	run(0, "reconcile", "--all", "--wait")
+	run(0, "daemon", "resume", "team/web")
+	run(0, "daemon", "reconcile", "--all", "--wait")
 	if got := repository.Git("show", "rendered:web/shop/deployment-web.yaml"); !strings.Contains(got, "app:2") {
 		t.Error("a resumed pipeline was not published")
 	}
-	if out := run(0, "status", "team/web"); !strings.Contains(out, "Published") || !strings.Contains(out, "OUTCOME") {
+	if out := run(0, "daemon", "status", "team/web"); !strings.Contains(out, "Published") || !strings.Contains(out, "OUTCOME") {
 		t.Errorf("status of one:\n%s", out)
 	}
 	repository.Commit("broken", map[string]string{"apps/web/app.yaml": "a: [\n"})
-	if out := run(1, "reconcile", "team/web", "--wait"); !strings.Contains(out, "Stalled") {
+	if out := run(1, "daemon", "reconcile", "team/web", "--wait"); !strings.Contains(out, "Stalled") {
 		t.Errorf("reconcile of what is broken:\n%s", out)
 	}
-	for _, args := range [][]string{{"reconcile", "team/none"}, {"reconcile"}, {"status", "-o", "xml"}} {
+	for _, args := range [][]string{{"daemon", "reconcile", "team/none"}, {"daemon", "reconcile"}, {"daemon", "status", "-o", "xml"}} {
 		run(2, args...)
 	}
 	// Over HTTP the token is needed.
 	server := "http://" + page
-	if code, out, err := prerig(t, "suspend", "team/web", "--server", server, "--state", state); code != 0 {
+	if code, out, err := prerig(t, "daemon", "suspend", "team/web", "--server", server, "--state", state); code != 0 {
 		t.Errorf("with the token: %d, %s%s", code, out, err)
 	}
-	if code, _, err := prerig(t, "suspend", "team/web", "--server", server, "--state", t.TempDir()); code != 2 || !strings.Contains(err, "token") {
+	if code, _, err := prerig(t, "daemon", "suspend", "team/web", "--server", server, "--state", t.TempDir()); code != 2 || !strings.Contains(err, "token") {
 		t.Errorf("without the token: %d, %s", code, err)
 	}
 }

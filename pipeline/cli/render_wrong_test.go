@@ -96,16 +96,16 @@ func TestWrongFlagsForADaemon(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no time between looks":    {[]string{"status", "--watch", "--every", "0"}, "the flag --every must be more than 0, found 0s"},
-		"a check without an end":   {[]string{"status", "--watch", "--check"}, "the flags --watch and --check cannot be used together"},
-		"a server without scheme":  {[]string{"status", "--server", "127.0.0.1:8081"}, `the flag --server must be a URL that begins with http:// or https://, found "127.0.0.1:8081"`},
-		"names and all":            {[]string{"reconcile", "web", "--all"}, "pipelines and --all cannot be used together"},
-		"no time to wait":          {[]string{"reconcile", "web", "--wait", "--timeout", "-1s"}, "the flag --timeout must be more than 0, found -1s"},
-		"a server that is another": {[]string{"status", "--server", other.URL}, "404 Not Found; is " + other.URL + " the address of its page"},
-		"a server with pages":      {[]string{"status", "--server", other.URL, "--token-file", file("page")}, "is " + other.URL + " the address of its page"},
-		"a server in between":      {[]string{"status", "--server", other.URL, "--token-file", file("x")}, "502 Bad Gateway"},
-		"a file that is no token":  {[]string{"status", "--server", other.URL, "--token-file", file("a: b\nc: d\n")}, "does not contain a token"},
-		"an empty token":           {[]string{"status", "--server", other.URL, "--token-file", file("\n")}, "does not contain a token"},
+		"no time between looks":    {[]string{"daemon", "status", "--watch", "--every", "0"}, "the flag --every must be more than 0, found 0s"},
+		"a check without an end":   {[]string{"daemon", "status", "--watch", "--check"}, "the flags --watch and --check cannot be used together"},
+		"a server without scheme":  {[]string{"daemon", "status", "--server", "127.0.0.1:8081"}, `the flag --server must be a URL that begins with http:// or https://, found "127.0.0.1:8081"`},
+		"names and all":            {[]string{"daemon", "reconcile", "web", "--all"}, "pipelines and --all cannot be used together"},
+		"no time to wait":          {[]string{"daemon", "reconcile", "web", "--wait", "--timeout", "-1s"}, "the flag --timeout must be more than 0, found -1s"},
+		"a server that is another": {[]string{"daemon", "status", "--server", other.URL}, "404 Not Found; is " + other.URL + " the address of its page"},
+		"a server with pages":      {[]string{"daemon", "status", "--server", other.URL, "--token-file", file("page")}, "is " + other.URL + " the address of its page"},
+		"a server in between":      {[]string{"daemon", "status", "--server", other.URL, "--token-file", file("x")}, "502 Bad Gateway"},
+		"a file that is no token":  {[]string{"daemon", "status", "--server", other.URL, "--token-file", file("a: b\nc: d\n")}, "does not contain a token"},
+		"an empty token":           {[]string{"daemon", "status", "--server", other.URL, "--token-file", file("\n")}, "does not contain a token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, stderr := prerig(t, append(c.args, "--state", state)...)
@@ -160,7 +160,7 @@ func TestTheEndOfAWaitNamesItsFlag(t *testing.T) {
 	}))
 	defer daemon.Close()
 	d := &daemonClient{url: daemon.URL, state: t.TempDir()}
-	err := awaitAllHandled(t.Context(), Streams{}, d, server.Answer{Token: "a", Pipelines: []string{"team/web"}}, 50*time.Millisecond)
+	err := awaitAllHandled(t.Context(), Streams{}, d, server.Answer{Token: "a", Pipelines: []string{"team/web"}}, 50*time.Millisecond, "text")
 	if err == nil || !strings.Contains(err.Error(), "waiting for 1 of 1 pipelines: not done within 50ms (--timeout)") {
 		t.Errorf("got %v", err)
 	}
@@ -176,7 +176,7 @@ func TestResultsOfSeveralBranchesDoNotMixInADirectory(t *testing.T) {
 			", ref: {branch: main}}}\n  build: {path: apps/" + app + "}\n  policies: [{builtIn: istio}]\n  publish: [{git: {branch: env/" + name + ", path: shop}}]\n"
 		must(t, os.WriteFile(filepath.Join(pipelines, name+".yaml"), []byte(text), 0o600))
 	}
-	common := []string{"--pipelines", pipelines, "--cache", t.TempDir(), "-o", dir}
+	common := []string{"--pipelines", pipelines, "--cache", t.TempDir(), "--to", dir}
 	code, _, stderr := prerig(t, append([]string{"render"}, common...)...)
 	if code != 2 || !strings.Contains(stderr, "team/prod and team/staging both have shop/shop/deployment-web.yaml") {
 		t.Errorf("exit code %d\n%s", code, stderr)
@@ -211,7 +211,7 @@ func TestACheckIsOfTheCatalogToo(t *testing.T) {
 	}))
 	defer daemon.Close()
 	for _, args := range [][]string{{}, {"-o", "json"}, {"-o", "yaml"}, {"web"}, {"--failing"}} {
-		args = append([]string{"status", "--server", daemon.URL, "--state", t.TempDir()}, args...)
+		args = append([]string{"daemon", "status", "--server", daemon.URL, "--state", t.TempDir()}, args...)
 		if code, out, stderr := prerig(t, args...); code != 0 {
 			t.Errorf("%s: exit code %d\n%s%s", args, code, out, stderr)
 		}

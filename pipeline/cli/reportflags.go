@@ -34,15 +34,14 @@ var thresholds = map[string][]result.Severity{
 var failOnValues = []string{"error", "warning", "info", "never"}
 
 // addReportFlags adds the flags of a command that checks things of a kind, such as "workload".
-func (r *reportFlags) addReportFlags(cmd *cobra.Command, checked string) {
+func (r *reportFlags) addReportFlags(cmd *cobra.Command, streams Streams, checked string) {
 	f := cmd.Flags()
-	f.StringVarP(&r.output, "output", "o", "text", "output format: text, json or sarif")
+	formatFlag(cmd, streams, &r.output, format.Names)
 	f.StringVar(&r.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning, info or never")
 	f.StringArrayVar(&r.rules, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
 	f.BoolVar(&r.allowEmpty, "allow-empty", false, "succeed if there is no "+checked+" to check")
 	f.BoolVar(&r.list, "list-rules", false, "list the rules and exit")
 	f.StringVar(&r.colour, "color", "auto", "when to colour text: auto, always or never")
-	completeChoice(cmd, "output", format.Names)
 	completeChoice(cmd, "fail-on", failOnValues)
 	completeChoice(cmd, "color", colourValues)
 }
@@ -54,7 +53,6 @@ func (r *reportFlags) checkReportFlags() error {
 		values      []string
 	}{
 		{"fail-on", r.failOn, failOnValues},
-		{"output", r.output, format.Names},
 		{"color", r.colour, colourValues},
 	} {
 		if err := checkChoice(flag.name, flag.value, flag.values); err != nil {

@@ -55,7 +55,7 @@ Exit codes, like those of diff:
 	f.StringVar(&o.secrets, "secrets", "secrets", "directory of secrets for chart repositories, with files NAMESPACE/NAME/KEY")
 	f.StringVar(&o.cache, "cache", defaultCache(), "cache directory")
 	f.IntVarP(&o.jobs, "jobs", "j", 0, "number of concurrent renders (default: one per processor)")
-	f.StringVarP(&o.output, "output", "o", "text", "output format: text, markdown or json")
+	formatFlag(cmd, streams, &o.output, []string{"text", "markdown", "json", "yaml"})
 	f.StringVar(&o.limit, "limit", "github", "for -o markdown: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for no limit")
 	f.BoolVar(&o.exitCode, "exit-code", true, "exit with 1 if there are differences")
 	for _, name := range []string{"repository", "secrets", "cache"} {
@@ -81,9 +81,6 @@ type end struct {
 }
 
 func (o *reviewOptions) run(ctx context.Context, streams Streams, version string, args []string) error {
-	if !slices.Contains([]string{"text", "markdown", "json"}, o.output) {
-		return fmt.Errorf("the flag --output must be text, markdown or json, found %q", o.output)
-	}
 	most, err := readLimit(o.limit)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ cluster that the daemon runs in (--kubernetes). No other service is required; wi
 any number of workers share the work.
 
 Each pipeline runs once at startup and publishes to the targets in its file. To see a result
-beforehand, use prerig render; prerig status and the page on --admin-listen show the outcome
+beforehand, use prerig render; prerig daemon status and the page on --admin-listen show the outcome
 of runs. Webhooks are received at /hook/NAME on --listen, for each receiver in the
 configuration file:
 
@@ -53,7 +53,7 @@ func newWorker(streams Streams, version string) *cobra.Command {
 	cmd.Long = `Take jobs from the queue of a prerig serve, render and publish, until interrupted. A worker
 requires the same pipelines, policies and secrets, and the URL of the NATS servers. Pipelines
 in a Git repository are read at the same commit as by prerig serve.`
-	cmd.Example = `  prerig worker --nats-url nats://nats:4222 --pipelines pipelines/ --state /var/lib/prerig`
+	cmd.Example = `  prerig daemon worker --nats-url nats://nats:4222 --pipelines pipelines/ --state /var/lib/prerig`
 	return daemonCommand(cmd, streams, version, daemon.Work)
 }
 

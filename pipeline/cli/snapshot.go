@@ -12,42 +12,31 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/kubernetes/mesh"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
 func newSnapshot(streams Streams) *cobra.Command {
 	var d daemonClient
-	var output string
+	var out destination
 	cmd := newCommand("snapshot DIGEST", "Print the cluster snapshot that a result was rendered with")
 	cmd.Long = `Print the complete InjectionPolicy that a policy with from: Cluster was resolved to. Its
 digest is in the trailer Prerig-Cluster-Snapshot of rendered commits and in the status of
 pipelines. The daemon keeps the snapshots of published results and of those in the history.
 
 prerig render --snapshot reproduces the same result, whatever the cluster has now.`
-	cmd.Example = `  prerig snapshot sha256:f0e1d2… -o mesh.yaml
+	cmd.Example = `  prerig daemon snapshot sha256:f0e1d2… --to mesh.yaml
   prerig render team/shop --revision main@sha1:… --snapshot mesh.yaml`
 	cmd.Args = cobra.ExactArgs(1)
 	d.addFlags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write (default: standard output)")
-	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
+	out.destinationFlags(cmd, streams, "", "file to write (default: standard output)", manifestFormats)
+	mustRegister(cmd.MarkFlagFilename("to", "yaml", "yml", "json"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		text, err := d.getSnapshot(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		if output == "" || output == "-" {
-			if _, err := streams.Out.Write(text); err != nil {
-				return fmt.Errorf("writing standard output: %w", err)
-			}
-			return nil
-		}
-		out, err := files.To(output, text)
-		if err != nil {
-			return err
-		}
-		return files.Write(cmd.Context(), []files.Output{out}, nil)
+		return out.write(cmd.Context(), streams, text)
 	}
 	return cmd
 }

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/pipeline/server"
 )
@@ -47,10 +45,10 @@ func newStatus(streams Streams) *cobra.Command {
   Stalled    failed, and needs a change
   Drifted    others have changed the published files
   Invalid    its file is not a valid pipeline
-  Suspended  stopped by its file or by prerig suspend
+  Suspended  stopped by its file or by prerig daemon suspend
 
 The list is followed by the repository of the pipelines, if they are read from one, missing
-pipelines (see prerig remove), pending merges, rollbacks, and the pull requests that are
+pipelines (see prerig daemon remove), pending merges, rollbacks, and the pull requests that are
 previewed (spec.preview).
 
 Exit codes:
@@ -58,14 +56,14 @@ Exit codes:
   1  --check: a listed pipeline is Invalid, Failing, Stalled or Drifted, the pipelines cannot
      be read, or the daemon is not ready
   2  the daemon cannot be reached`
-	cmd.Example = `  prerig status
-  prerig status --failing --check
-  prerig status team/shop
-  prerig status -o json | jq '.[] | select(.state != "Ready")'`
+	cmd.Example = `  prerig daemon status
+  prerig daemon status --failing --check
+  prerig daemon status team/shop
+  prerig daemon status -o json | jq '.[] | select(.state != "Ready")'`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "text", "output format: text, json or yaml")
+	formatFlag(cmd, streams, &o.output, textFormats)
 	f.StringSliceVar(&o.states, "only", nil, "show only pipelines in these states: "+strings.Join(states, ", "))
 	f.BoolVar(&o.failing, "failing", false, "show only pipelines that are "+strings.Join(failing, ", "))
 	f.BoolVar(&o.check, "check", false, "exit with 1 if a listed pipeline is "+strings.Join(failing, ", "))
@@ -119,9 +117,6 @@ func (o *statusOptions) runStatus(ctx context.Context, streams Streams, d *daemo
 }
 
 func (o *statusOptions) checkValues() error {
-	if o.output != "text" && o.output != "json" && o.output != "yaml" {
-		return fmt.Errorf("the flag --output must be text, json or yaml, found %q", o.output)
-	}
 	for i, state := range o.states {
 		at := slices.IndexFunc(states, func(s string) bool { return strings.EqualFold(s, state) })
 		if at < 0 {
@@ -162,10 +157,8 @@ func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, deta
 	found := o.filterPipelines(all)
 	var err error
 	switch {
-	case o.output == "json":
-		err = writeJSON(streams.Out, found)
-	case o.output == "yaml":
-		err = writeYAML(streams.Out, found)
+	case o.output != "text":
+		err = writeStructured(streams.Out, o.output, found)
 	case detailed:
 		for i, p := range found {
 			if i > 0 {
@@ -255,20 +248,4 @@ func terminalWidth(w io.Writer) (int, bool) {
 		columns = 80
 	}
 	return columns, true
-}
-
-func writeYAML(w io.Writer, v any) error {
-	text, err := yaml.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(text)
-	return err
-}
-
-func writeJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
 }

@@ -41,8 +41,8 @@ entry, with its hash, is appended to --file, or printed to standard error.
 
 With --namespace, a token cannot see that other namespaces exist, and cannot read metrics. To
 revoke a token, remove its entry; the daemon follows the file.`
-	cmd.Example = `  prerig token create shop-ci --role operate --namespace shop --file tokens.yaml
-  prerig token create prometheus --role metrics --file tokens.yaml > prometheus.token`
+	cmd.Example = `  prerig daemon token create shop-ci --role operate --namespace shop --file tokens.yaml
+  prerig daemon token create prometheus --role metrics --file tokens.yaml > prometheus.token`
 	f := cmd.Flags()
 	f.StringVar(&role, "role", "", "role of the token: metrics, read, operate or administer")
 	f.StringSliceVar(&namespaces, "namespace", nil, "namespace that the token is limited to; may be repeated (default: all)")
@@ -52,7 +52,7 @@ revoke a token, remove its entry; the daemon follows the file.`
 	completeChoice(cmd, "role", []string{"metrics", "read", "operate", "administer"})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return errors.New("specify one name, which identifies the token in the log: prerig token create NAME --role ROLE")
+			return errors.New("specify one name, which identifies the token in the log: prerig daemon token create NAME --role ROLE")
 		}
 		if role == "" {
 			return errors.New("the flag --role is required: metrics, read, operate or administer")

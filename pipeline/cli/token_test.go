@@ -65,10 +65,10 @@ func twoTeams(t *testing.T, more string) (dir string) {
 	return dir
 }
 
-// createToken runs prerig token create and writes the token to a file beside the configuration.
+// createToken runs prerig daemon token create and writes the token to a file beside the configuration.
 func createToken(t *testing.T, dir, name string, flags ...string) (file string) {
 	t.Helper()
-	args := append([]string{"token", "create", name, "--file", filepath.Join(dir, "tokens.yaml")}, flags...)
+	args := append([]string{"daemon", "token", "create", name, "--file", filepath.Join(dir, "tokens.yaml")}, flags...)
 	code, secret, stderr := command(t, "", args...)
 	if code != 0 || stderr != "" || !strings.HasPrefix(secret, "prerig_") {
 		t.Fatalf("code %d\n%s", code, stderr)

@@ -98,10 +98,9 @@ Exit codes:
 	f.StringArrayVar(&r.ignore, "ignore", nil, `field that may differ, with * as a wildcard, such as 'metadata.annotations["example.com/*"]'; may be repeated`)
 	f.StringArrayVar(&r.sidecars, "sidecar", nil, "container whose versions are counted; may be repeated (default: the sidecars that prerig knows)")
 	f.StringSliceVar(&r.failOn, "fail-on", []string{"changed", "foreign"}, "exit with 1 for pods in these states: "+strings.Join(failStateValues, ", "))
-	f.StringVarP(&r.output, "output", "o", "text", "output format: text or json")
+	formatFlag(cmd, streams, &r.output, textFormats)
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "also show the pods that are as committed")
 	mustRegister(cmd.MarkFlagDirname("rendered"))
-	completeChoice(cmd, "output", textOrJSONValues)
 	completeChoice(cmd, "fail-on", failStateValues)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.files = append(r.files, args...)
@@ -154,10 +153,10 @@ func (r *verifyRun) run(ctx context.Context) error {
 	if len(report.Pods)+report.Finished == 0 {
 		return r.noPods(history)
 	}
-	if r.output == "json" {
-		err = writeJSON(r.streams.Out, report)
-	} else {
+	if r.output == "text" {
 		err = report.Text(visibleWriter{r.streams.Out}, r.verbose)
+	} else {
+		err = writeStructured(r.streams.Out, r.output, report)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
@@ -179,9 +178,6 @@ func (r *verifyRun) noPods(history verify.History) error {
 }
 
 func (r *verifyRun) checkFlags() error {
-	if err := checkChoice("output", r.output, textOrJSONValues); err != nil {
-		return err
-	}
 	for _, state := range r.failOn {
 		if err := checkChoice("fail-on", state, failStateValues); err != nil {
 			return err

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,20 +18,15 @@ Istio version whose injection is supported.`
 	cmd.Example = `  prerig version
   prerig version -o json`
 	cmd.Args = cobra.NoArgs
-	output := cmd.Flags().StringP("output", "o", "text", "output format: text or json")
-	completeChoice(cmd, "output", textOrJSONValues)
+	output := ""
+	formatFlag(cmd, streams, &output, textFormats)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if err := checkChoice("output", *output, textOrJSONValues); err != nil {
-			return err
-		}
 		info := version.Of(linked)
-		if *output == "text" {
+		if output == "text" {
 			_, err := fmt.Fprintln(streams.Out, info.Line("prerig"))
 			return err
 		}
-		encoder := json.NewEncoder(streams.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(info)
+		return writeStructured(streams.Out, output, info)
 	}
 	return cmd
 }

@@ -84,7 +84,7 @@ type workerWatch struct {
 const workersEvery = 5 * time.Second
 
 // errNoWorkers is why the daemon is not ready without workers.
-var errNoWorkers = errors.New("no worker takes jobs: workers is 0 here and no prerig worker is connected, or they have ended")
+var errNoWorkers = errors.New("no worker takes jobs: workers is 0 here and no prerig daemon worker is connected, or they have ended")
 
 // newWorkerWatch returns a watch of the workers of a queue. The loss of one is noticed only after ackWait, and its
 // successor needs some time to start.

@@ -89,7 +89,7 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 		switch {
 		case one.Pipeline != key:
 		case one.State == prune.Held:
-			text := "what it has published is not removed: " + one.Message + "; confirm it with prerig remove, or take the finalizer " + Finalizer + " away to leave it"
+			text := "what it has published is not removed: " + one.Message + "; confirm it with prerig daemon remove, or take the finalizer " + Finalizer + " away to leave it"
 			own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemovalHeld, text, meta.StalledCondition)
 		case one.Message != "":
 			own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemoving, one.Message, meta.ReconcilingCondition)

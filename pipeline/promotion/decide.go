@@ -102,7 +102,7 @@ func Decide(in Input) []Verdict {
 		switch {
 		case stopped:
 		case s.Declined > 0 && !s.isPromoted():
-			v.setStateAndMessage(StageStopped, status.Plain("a person has closed its pull request; prerig promote goes on without it"))
+			v.setStateAndMessage(StageStopped, status.Plain("a person has closed its pull request; prerig daemon promote goes on without it"))
 			blocked, stopped = s.quoteStageMessage(s.Name+" is stopped", v.Told), true
 		case v.State == StageStopped:
 			blocked, stopped = s.quoteStageMessage(s.Name+" is stopped", v.Told), true

@@ -30,7 +30,7 @@ func TestPipelinesThatAreGone(t *testing.T) {
 	}
 	h := s.Admin(Access{Loopback: true})
 	if _, body := get(t, h, "/"); !strings.Contains(body, "Deleted pipelines with published files") || !strings.Contains(body, "broken.yaml is not valid") ||
-		!strings.Contains(body, "prerig remove") || strings.Contains(withoutScript(body), "<script") {
+		!strings.Contains(body, "prerig daemon remove") || strings.Contains(withoutScript(body), "<script") {
 		t.Errorf("the page:\n%s", body)
 	}
 	_, body := get(t, h, "/api/v1/catalog")

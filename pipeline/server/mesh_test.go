@@ -280,9 +280,9 @@ func TestEmptyPagesNameTheNextStep(t *testing.T) {
 		path, want string
 	}{
 		{none, "/", "<code>prerig init</code>"}, {none, "/mesh", "after the first run"}, {none, "/workloads", "after the first run"},
-		{none, "/pull-requests", "Set <code>spec.publish[].git.pullRequest</code>"}, {none, "/mesh", "prerig reconcile"},
+		{none, "/pull-requests", "Set <code>spec.publish[].git.pullRequest</code>"}, {none, "/mesh", "prerig daemon reconcile"},
 		{fresh, "/", "team/web"}, {fresh, "/mesh", `<a href="/">Pipelines</a>`}, {fresh, "/workloads?show=different", "after the first run"},
-		{fresh, "/pipeline?name=team/web", "prerig reconcile team/web"}, {fresh, "/pipeline?name=team/web", "set <code>spec.publish</code>"},
+		{fresh, "/pipeline?name=team/web", "prerig daemon reconcile team/web"}, {fresh, "/pipeline?name=team/web", "set <code>spec.publish</code>"},
 		{fresh, "/drift?name=team/web", "as it was rendered"},
 	} {
 		p := one.v.visit(one.path)

@@ -31,7 +31,7 @@ func TestHoldIsShownUntilItIsReleased(t *testing.T) {
 		if code, body := n.ask(t, "operator", "/api/v1/hold", `{"pipelines": ["shop/web"], "reason": "it leaks"}`); code != http.StatusOK {
 			t.Fatalf("%d %s", code, body)
 		}
-		if got := web(); got.State != StateSuspended || got.OnHold == nil || got.OnHold.By != "operator" || !strings.Contains(got.Message, "it leaks; prerig promote") {
+		if got := web(); got.State != StateSuspended || got.OnHold == nil || got.OnHold.By != "operator" || !strings.Contains(got.Message, "it leaks; prerig daemon promote") {
 			t.Errorf("got %+v, %+v", got, got.OnHold)
 		}
 		if code, body := n.ask(t, "operator", "/api/v1/promote", `{"pipelines": ["shop/web"]}`); code != http.StatusOK {

@@ -150,7 +150,7 @@ func TestPageOfAPipeline(t *testing.T) {
 			"<td>Ready</td><td>False</td><td>BuildFailed</td>", "<td>Stalled</td><td>True</td>", "it &lt;b&gt;broke&lt;/b&gt;", "No run yet",
 		},
 		"/pipeline?name=team/paused": {"by <code>spec.suspend</code> in its file", ">Suspended<"},
-		"/pipeline?name=team/held":   {"<code>prerig resume team/held</code>", ">Suspended<"},
+		"/pipeline?name=team/held":   {"<code>prerig daemon resume team/held</code>", ">Suspended<"},
 	} {
 		_, body := get(t, h, path)
 		for _, text := range want {

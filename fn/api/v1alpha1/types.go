@@ -59,7 +59,7 @@ type InjectionPolicySpec struct {
 	// From is where the rest of the policy is read from on each use: Cluster completes it with the namespaces of
 	// the cluster and their labels and, if istio has no injector of its own, with the configuration, the mesh
 	// config and the webhooks of the revision. The policy's own settings take precedence. Only prerig serve and
-	// prerig worker read a cluster.
+	// prerig daemon worker read a cluster.
 	// +enum=Cluster
 	From From `json:"from,omitempty"`
 	// Istio injects Istio's proxy. Without it no part of Istio is injected.

@@ -1,15 +1,18 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package format writes results for people and for machines: as lines of text, as JSON, and as SARIF 2.1.0 for the
+// Package format writes results for people and for machines: as lines of text, as JSON, YAML and SARIF 2.1.0 for the
 // code scanning of Git hosts. It makes no decisions about them.
 package format
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/lint/baseline"
@@ -17,7 +20,7 @@ import (
 )
 
 // Names are the formats that [Write] knows.
-var Names = []string{"text", "json", "sarif"}
+var Names = []string{"text", "json", "yaml", "sarif"}
 
 // Options hold what a format may need besides the results.
 type Options struct {
@@ -63,6 +66,8 @@ func Write(w io.Writer, name string, rs result.Results, o Options) error {
 		return Text(w, rs, o)
 	case "json":
 		return JSON(w, rs, o)
+	case "yaml":
+		return YAML(w, rs, o)
 	case "sarif":
 		return SARIF(w, rs, o)
 	}
@@ -182,6 +187,19 @@ func JSON(w io.Writer, rs result.Results, o Options) error {
 		out.Count[r.Severity]++
 	}
 	return writeIndentedJSON(w, out)
+}
+
+// YAML writes what JSON writes, as YAML.
+func YAML(w io.Writer, rs result.Results, o Options) error {
+	var b bytes.Buffer
+	if err := JSON(&b, rs, o); err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML(b.Bytes())
+	if err != nil {
+		return fmt.Errorf("writing results: %w", err)
+	}
+	return writeResultText(w, string(text))
 }
 
 func jsonResults(rs result.Results) []jsonResult {

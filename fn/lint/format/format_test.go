@@ -80,6 +80,7 @@ func TestFormats(t *testing.T) {
 		{"sample.txt", "text", sample(), false},
 		{"sample.colour.txt", "text", sample(), true},
 		{"sample.json", "json", sample(), false},
+		{"sample.yaml", "yaml", sample(), false},
 		{"sample.sarif", "sarif", sample(), false},
 		{"none.txt", "text", nil, false},
 		{"none.json", "json", nil, false},
@@ -230,7 +231,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := Write(&bytes.Buffer{}, "xml", nil, Options{}); err == nil || !strings.Contains(err.Error(), `"xml" is not one of text, json, sarif`) {
+	if err := Write(&bytes.Buffer{}, "xml", nil, Options{}); err == nil || !strings.Contains(err.Error(), `"xml" is not one of text, json, yaml, sarif`) {
 		t.Error(err)
 	}
 }

@@ -31,7 +31,7 @@ var reasons = []Reason{
 	{
 		meta.ProgressingWithRetryReason, "`Reconciling`", "True",
 		"The last run failed for a reason that may pass, and it is tried again; `Ready` has the cause.",
-		"Look at the reason of `Ready`. `prerig reconcile NAME` tries at once.",
+		"Look at the reason of `Ready`. `prerig daemon reconcile NAME` tries at once.",
 	},
 	{
 		ReasonInvalid, "`Ready`", "False",
@@ -51,7 +51,7 @@ var reasons = []Reason{
 	{
 		ReasonGateClosed, "`Ready`", "False",
 		"The result was rendered and then refused: it is empty, deletes too much, would delete a CustomResourceDefinition, or has findings.",
-		"Read the findings in `prerig status NAME`. Mend the source, or allow it in [`spec.gates`](../render-pipeline.md#specgates) if it is meant.",
+		"Read the findings in `prerig daemon status NAME`. Mend the source, or allow it in [`spec.gates`](../render-pipeline.md#specgates) if it is meant.",
 	},
 	{
 		ReasonPublishFailed, "`Ready`", "False",
@@ -61,12 +61,12 @@ var reasons = []Reason{
 	{
 		ReasonDrifted, "`Ready`", "False",
 		"Others have changed what is published, and `spec.drift` only reports it.",
-		"Take the change back, bring it into the source, or run `prerig reconcile --force NAME` to write the result again.",
+		"Take the change back, bring it into the source, or run `prerig daemon reconcile --force NAME` to write the result again.",
 	},
 	{
 		ReasonSuspended, "`Ready`", "Unknown",
 		"The pipeline was suspended before it has ever run, so that it has no published files.",
-		"Run `prerig resume NAME`, or `suspend: false` in the object.",
+		"Run `prerig daemon resume NAME`, or `suspend: false` in the object.",
 	},
 	{
 		ReasonRemoving, "`Ready`", "False",
@@ -76,7 +76,7 @@ var reasons = []Reason{
 	{
 		ReasonRemovalHeld, "`Ready`", "False",
 		"The pipeline is being deleted, and its removal waits for a person: too many pipelines were deleted at once, or its files are not known.",
-		"Confirm with `prerig remove`, or take the finalizer away to leave the files where they are: [backup](../kubernetes.md).",
+		"Confirm with `prerig daemon remove`, or take the finalizer away to leave the files where they are: [backup](../kubernetes.md).",
 	},
 	{
 		ReasonSnapshotKept, "`Ready`", "True",

@@ -101,7 +101,7 @@ type Published struct {
 	SourceRevision string `json:"sourceRevision,omitempty"`
 	// Sources are the revisions of the further sources that it was rendered from.
 	Sources []SourceRevision `json:"sources,omitempty"`
-	// Snapshots lists digests of the policies with from: Cluster that it was rendered with; prerig snapshot prints
+	// Snapshots lists digests of the policies with from: Cluster that it was rendered with; prerig daemon snapshot prints
 	// one.
 	Snapshots []string `json:"snapshots,omitempty"`
 	// Istio is which minor versions of Istio's proxy the result has, such as 1.26 or 1.26-1.27, and IstioBefore those of what is merged

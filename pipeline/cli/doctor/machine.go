@@ -61,7 +61,7 @@ func (l *look) checkState(ctx context.Context) (running bool) {
 		return false
 	}
 	connection.Close()
-	l.addPassedCheck(State, dir, "a daemon is using it; prerig status --check reports its health")
+	l.addPassedCheck(State, dir, "a daemon is using it; prerig daemon status --check reports its health")
 	return true
 }
 
@@ -199,7 +199,7 @@ func (l *look) checkTokens() {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		l.addFailureUnlessHidden(Addresses, "admin.tokens", err, "prerig token create writes one")
+		l.addFailureUnlessHidden(Addresses, "admin.tokens", err, "prerig daemon token create writes one")
 		return
 	}
 	if info.IsDir() {
@@ -222,7 +222,7 @@ const shortestWebhookSecret = 16
 // checkWebhooks looks at the receivers and their secrets.
 func (l *look) checkWebhooks() {
 	if len(l.config.Receivers) == 0 {
-		l.addPassedCheck(Webhooks, "receivers", "none configured: each source is checked at its interval (10m), and on prerig reconcile")
+		l.addPassedCheck(Webhooks, "receivers", "none configured: each source is checked at its interval (10m), and on prerig daemon reconcile")
 	}
 	for i, one := range l.config.Receivers {
 		where := fmt.Sprintf("receivers[%d] %s", i, one.Name)

@@ -27,7 +27,7 @@ func mistakenFileError(origin string, data []byte) error {
 	case isDaemonConfig(top):
 		return errDaemon
 	case kind == "List" || kind == "ConfigMapList" || kind == "ConfigMap" && isIstioConfigMap(top):
-		return errors.New("it contains objects of a cluster and not an InjectionPolicy; create a policy from them: prerig import " + origin + " -o " + FileName)
+		return errors.New("it contains objects of a cluster and not an InjectionPolicy; create a policy from them: prerig import " + origin + " --to " + FileName)
 	}
 	return nil
 }

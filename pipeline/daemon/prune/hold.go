@@ -246,7 +246,7 @@ func (k *Keeper) reportHeld(held int, reasons []string) {
 	slices.Sort(reasons)
 	because := strings.Join(slices.Compact(reasons), "; ")
 	if held > 0 && k.told != because {
-		k.Log.Warn("pipelines that are gone are not removed: confirm it with prerig remove, or bring them back", "pipelines", held, "because", because)
+		k.Log.Warn("pipelines that are gone are not removed: confirm it with prerig daemon remove, or bring them back", "pipelines", held, "because", because)
 	}
 	k.told = because
 }

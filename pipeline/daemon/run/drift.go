@@ -99,10 +99,10 @@ func (a *attempt) recordDrift(ctx context.Context) error {
 func driftMessage(policy v1alpha1.DriftPolicy, found string, repairs int) string {
 	switch {
 	case policy != v1alpha1.DriftRepair:
-		return "others have changed what is published: " + found + ". prerig reconcile --force puts it back, spec.drift: Repair always does"
+		return "others have changed what is published: " + found + ". prerig daemon reconcile --force puts it back, spec.drift: Repair always does"
 	case repairs >= status.MaxRepairs:
 		return fmt.Sprintf("others have changed what is published: %s. It was put back %d times and changed again: something else writes there. "+
-			"It is tried again after %s without a repair, or by prerig reconcile --force", found, repairs, status.RepairsForgotten)
+			"It is tried again after %s without a repair, or by prerig daemon reconcile --force", found, repairs, status.RepairsForgotten)
 	}
 	return "others have changed what is published: " + found + ". It was put back a moment ago already, and is again in a while"
 }

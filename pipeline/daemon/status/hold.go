@@ -22,7 +22,7 @@ type Hold struct {
 
 // HeldMessage explains why a pipeline is held, and what to do.
 const HeldMessage = "files of the daemon's state were damaged, so that it is not known whether this pipeline was suspended: " +
-	"it stays suspended until prerig resume, or prerig resume --held for all of them"
+	"it stays suspended until prerig daemon resume, or prerig daemon resume --held for all of them"
 
 // Hold returns the record that holds pipelines back, or false if none does.
 func (s *Controls) Hold() (Hold, bool) {

@@ -42,7 +42,7 @@ func (h *OnHold) Message() string {
 	if h.Reason != "" {
 		text += ": " + h.Reason
 	}
-	return text + "; prerig promote or prerig resume publishes the newest result again"
+	return text + "; prerig daemon promote or prerig daemon resume publishes the newest result again"
 }
 
 // Decision is a person's decision about exactly one content of a group.

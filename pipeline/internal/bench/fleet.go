@@ -391,13 +391,13 @@ func (f *fleet) measureReload() error {
 	return err
 }
 
-// measureReconcile has all looked at, as prerig reconcile --all --wait does, until all requests are handled.
+// measureReconcile has all looked at, as prerig daemon reconcile --all --wait does, until all requests are handled.
 func (f *fleet) measureReconcile() error {
 	if err := f.awaitQuietQueue(); err != nil {
 		return err
 	}
 	used, begin := familyTime(f.d.PID), time.Now()
-	if err := f.runPrerig("reconcile", "--all", "--wait", "--timeout", "10m", "--state", filepath.Join(f.dir, "state")); err != nil {
+	if err := f.runPrerig("daemon", "reconcile", "--all", "--wait", "--timeout", "10m", "--state", filepath.Join(f.dir, "state")); err != nil {
 		return err
 	}
 	f.reconcile = cost{time.Since(begin), familyTime(f.d.PID) - used}

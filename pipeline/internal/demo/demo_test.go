@@ -165,7 +165,7 @@ func TestTheFiveThings(t *testing.T) {
 	s := startDemo(t)
 	s.start()
 	if text := s.run("1"); !strings.Contains(text, "20 pipelines: 1 Stalled, 1 Drifted, 18 Ready") || !strings.Contains(text, "waits for people to merge it") {
-		t.Errorf("prerig status prints:\n%s", text)
+		t.Errorf("prerig daemon status prints:\n%s", text)
 	}
 	if text := s.get(s.page); !strings.Contains(text, "search-staging") {
 		t.Errorf("the page of the daemon is:\n%s", text)

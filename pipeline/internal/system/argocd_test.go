@@ -91,7 +91,7 @@ func TestArgoCDSyncs(t *testing.T) {
 
 	a.f.push(a.f.repository.Commit("bad", map[string]string{"apps/shop/web.yaml": "kind: [\n"}))
 	a.f.eventually("waiting for the bad commit in the status", func() string {
-		if said := a.prerig("status"); !strings.Contains(said, "web.yaml") {
+		if said := a.prerig("daemon", "status"); !strings.Contains(said, "web.yaml") {
 			return said
 		}
 		return ""
@@ -113,7 +113,7 @@ func TestArgoCDSyncs(t *testing.T) {
 	}
 	a.runs("web:3") // selfHeal
 
-	a.prerig("rollback", "shop")
+	a.prerig("daemon", "rollback", "shop")
 	a.arrives(third, "web:2")
 	if _, err := a.dynamic.Resource(mapGVR).Namespace("shop").Get(t.Context(), "more", metav1.GetOptions{}); err != nil {
 		t.Errorf("what was deleted is not back after the rollback: %v", err)

@@ -77,7 +77,7 @@ func (f *fixture) removal(name, state string) prune.Removal {
 	return found
 }
 
-// confirm does what prerig remove does.
+// confirm does what prerig daemon remove does.
 func (f *fixture) confirm(request server.RemoveRequest) {
 	f.t.Helper()
 	token, err := os.ReadFile(f.c.TokenFile())

@@ -156,7 +156,7 @@ func TestDamagedStore(t *testing.T) {
 				logged := c.damaged(p, copied, file, d.damage)
 				// Where only the description of the stream is damaged, what it holds is found again.
 				lost := strings.Contains(file, "_STATE/msgs/") && strings.HasSuffix(file, ".blk") && (d.name == "empty" || d.name == "zeros")
-				if lost && !strings.Contains(logged, "prerig status") {
+				if lost && !strings.Contains(logged, "prerig daemon status") {
 					t.Errorf("it is not told that the state is lost: %s", logged)
 				}
 			})

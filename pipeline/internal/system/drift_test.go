@@ -58,7 +58,7 @@ func TestFinding8ReadyMeansPublished(t *testing.T) {
 	const file = "web/shop/deployment-web.yaml"
 	was := f.rendered(file) + "\n"
 	commit := edit("rendered", "Scale by hand", map[string]string{file: "kind: edited\n", "README.md": "nobody's"})
-	drifted("web", file+" was changed", commit[:12], "Scale by hand", "prerig reconcile --force")
+	drifted("web", file+" was changed", commit[:12], "Scale by hand", "prerig daemon reconcile --force")
 	edit("env-next", "Scale the proposal", map[string]string{"shop/deployment-proposed.yaml": "kind: edited\n"})
 	drifted("proposed", "on the branch env-next", "Scale the proposal")
 	tag, err := name.NewTag(host+"/rendered/web:latest", name.Insecure)

@@ -257,7 +257,7 @@ func (c *inCluster) makesAgain(t *testing.T, f *fixture, pipeline string, publis
 		}
 		return string(out)
 	}
-	run("snapshot", published.Snapshots[0], "--state", f.c.State, "-o", "mesh.yaml")
+	run("daemon", "snapshot", published.Snapshots[0], "--state", f.c.State, "--to", "mesh.yaml")
 	for _, snapshot := range [][]string{{"--snapshot", "mesh.yaml"}, {"--snapshot", published.Snapshots[0], "--state", f.c.State}} {
 		got := run(append([]string{"render", "meshed/a", "--revision", published.SourceRevision, "--cache", filepath.Join(dir, "cache")}, snapshot...)...)
 		if strings.TrimSpace(got) != strings.TrimSpace(want) { // as git show is trimmed

@@ -77,12 +77,12 @@ func (r *reviews) isPublished(i int, head string) {
 	})
 }
 
-// says is what prerig status says of app0.
+// says is what prerig daemon status says of app0.
 func (r *reviews) says() string {
 	r.t.Helper()
 	var out, problems bytes.Buffer
-	if code := cli.Main(context.Background(), []string{"status", "--state", r.c.State, "team/app0"}, cli.Streams{Out: &out, Err: &problems}, "test"); code != cli.ExitOK {
-		r.t.Errorf("prerig status ended with %d: %s", code, problems.String())
+	if code := cli.Main(context.Background(), []string{"daemon", "status", "--state", r.c.State, "team/app0"}, cli.Streams{Out: &out, Err: &problems}, "test"); code != cli.ExitOK {
+		r.t.Errorf("prerig daemon status ended with %d: %s", code, problems.String())
 	}
 	return out.String()
 }
@@ -109,7 +109,7 @@ func TestGiteaReview(t *testing.T) {
 		t.Errorf("got %+v", first)
 	}
 	if said := r.says(); !strings.Contains(said, "proposed") || !strings.Contains(said, "pull request 1 waits for a merge") {
-		t.Errorf("prerig status says %s", said)
+		t.Errorf("prerig daemon status says %s", said)
 	}
 	r.setImage(0, 1)
 	if second := r.proposes(1); second.Number != first.Number {
@@ -118,7 +118,7 @@ func TestGiteaReview(t *testing.T) {
 	r.merge(1, "merge")
 	r.isPublished(0, app0Head)
 	if said := r.says(); strings.Contains(said, "proposed") || !strings.Contains(said, "published") || r.image("main", 0) != "1" {
-		t.Errorf("prerig status says %s; main shows %s", said, r.image("main", 0))
+		t.Errorf("prerig daemon status says %s; main shows %s", said, r.image("main", 0))
 	}
 	published := r.inRendered("rev-parse", "main:app0")
 

@@ -128,8 +128,8 @@ func (m *meshed) drive(version string, red bool) {
 				}
 				return ""
 			})
-			if said := m.said("status"); !strings.Contains(said, "wave 2 of 4: eu") || !strings.Contains(said, "deployed/eu is red") || len(m.pulls("open")) > 0 {
-				m.t.Errorf("prerig status says %s", said)
+			if said := m.said("daemon", "status"); !strings.Contains(said, "wave 2 of 4: eu") || !strings.Contains(said, "deployed/eu is red") || len(m.pulls("open")) > 0 {
+				m.t.Errorf("prerig daemon status says %s", said)
 			}
 		}
 		state("success")
@@ -226,9 +226,9 @@ func TestGiteaWaves(t *testing.T) {
 	m.drive("1.29.0", true)
 	t.Logf("%d pipelines on 10 clusters: the first train took %s, the upgrade %s", applications, first.Round(time.Second), time.Since(begin).Round(time.Second))
 	asia := []string{"c7", "c8", "c9"}
-	said := m.said("rollback", "team/app0007")
+	said := m.said("daemon", "rollback", "team/app0007")
 	if !strings.Contains(said, "takes it back and waits for a merge") {
-		t.Errorf("prerig rollback says %s", said)
+		t.Errorf("prerig daemon rollback says %s", said)
 	}
 	m.daemon.kill()
 	m.daemon.awaitUp(m.patience)
@@ -245,13 +245,13 @@ func TestGiteaWaves(t *testing.T) {
 		}
 	}
 	m.eventually("waiting for the rollback to be known as done", func() string {
-		if said := m.said("status"); !strings.Contains(said, "Done") || strings.Contains(said, "Asked") {
+		if said := m.said("daemon", "status"); !strings.Contains(said, "Done") || strings.Contains(said, "Asked") {
 			return said
 		}
 		return ""
 	})
-	if said := m.said("status", "team/app0007"); !strings.Contains(said, "on hold") {
-		t.Errorf("prerig status says %s", said)
+	if said := m.said("daemon", "status", "team/app0007"); !strings.Contains(said, "on hold") {
+		t.Errorf("prerig daemon status says %s", said)
 	}
 	if open := m.pulls("open"); len(open) > 0 {
 		t.Errorf("open are %+v", open)

@@ -47,7 +47,7 @@ func TestFinding8DaemonWithoutWorkersIsNotReady(t *testing.T) {
 	ready(http.StatusServiceUnavailable, none)
 	waits("web", true)
 	if got := f.catalog().Problem; !strings.Contains(got, none) {
-		t.Errorf("prerig status says %q", got)
+		t.Errorf("prerig daemon status says %q", got)
 	}
 	away := *f.c
 	away.Workers, away.State = 1, t.TempDir()

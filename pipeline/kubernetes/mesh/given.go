@@ -21,7 +21,7 @@ func (g Given) Add(text []byte) error {
 		return err
 	}
 	if policy.Spec.From != "" {
-		return errors.New("it is a policy that is completed from a cluster, and not what it was completed to; prerig snapshot prints that")
+		return errors.New("it is a policy that is completed from a cluster, and not what it was completed to; prerig daemon snapshot prints that")
 	}
 	one, err := newCompleted(policy, "")
 	if err != nil {

@@ -69,7 +69,7 @@ func (t Token) decodeHash() (hash [sha256.Size]byte, err error) {
 	decoded, err := hex.DecodeString(t.SHA256)
 	if err != nil || len(decoded) != len(hash) {
 		// It is not quoted: the value may be the token itself.
-		return hash, errors.New("sha256: must be the hash that prerig token create prints, of 64 hexadecimal digits")
+		return hash, errors.New("sha256: must be the hash that prerig daemon token create prints, of 64 hexadecimal digits")
 	}
 	copy(hash[:], decoded)
 	return hash, nil

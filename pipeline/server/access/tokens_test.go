@@ -187,7 +187,7 @@ func TestTokenFilesThatAreRefused(t *testing.T) {
 		"another role":        {strings.Replace(entry, "role: read", "role: root", 1), "role: must be metrics, read, operate or administer"},
 		"metrics of one":      {strings.Replace(entry, "role: read", "role: metrics", 1), "because metrics are about all pipelines"},
 		"a pattern":           {strings.Replace(entry, "- shop", "- '*'", 1), `"*" is not the name of a namespace`},
-		"the token itself":    {"- name: x\n  role: read\n  sha256: " + secret + "\n", "sha256: must be the hash that prerig token create prints"},
+		"the token itself":    {"- name: x\n  role: read\n  sha256: " + secret + "\n", "sha256: must be the hash that prerig daemon token create prints"},
 		"without a hash":      {"- name: x\n  role: read\n", "sha256: must be the hash"},
 		"no name":             {strings.Replace(entry, "name: fine", "name: ''", 1), "name: must be of up to 63"},
 		"a name with a break": {strings.Replace(entry, "name: fine", `name: "a\nb"`, 1), "name: must be of up to 63"},
