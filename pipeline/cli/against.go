@@ -31,7 +31,7 @@ type earlier struct {
 
 // readAgainst reads the old state of the files that names lists: a file or directory, or otherwise these files in a
 // revision of their repository.
-func (g *gateRun) readAgainst(ctx context.Context, names []string) (*earlier, error) {
+func (g *checkRun) readAgainst(ctx context.Context, names []string) (*earlier, error) {
 	if g.against == "" {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ func (g *gateRun) readAgainst(ctx context.Context, names []string) (*earlier, er
 }
 
 // readEarlier reads the objects of files and directories. show changes the names of files in messages.
-func (g *gateRun) readEarlier(ctx context.Context, names []string, show func(string) string) (*earlier, error) {
+func (g *checkRun) readEarlier(ctx context.Context, names []string, show func(string) string) (*earlier, error) {
 	b, err := batch.Read(ctx, names, files.Options{Stdin: g.streams.In, Exclude: g.exclude})
 	if err != nil {
 		return nil, fmt.Errorf("reading --against: %s", show(err.Error()))

@@ -39,13 +39,12 @@ type asIs struct {
 	problems result.Results
 }
 
-// checkAsIs returns the findings, and before them what could not be checked.
-func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (result.Results, error) {
+// checkAsIs returns the findings of lint, and what could not be checked.
+func (l *checkRun) checkAsIs(b *batch.Batch, severities map[string]string) (found, unchecked result.Results, err error) {
 	a, err := l.prepareAsIs(severities)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	l.printNotices()
 	a.problems = slices.Clone(b.Problems())
 	items := b.Items()
 	for _, item := range items {
@@ -55,17 +54,17 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 		a.forEachObject(item, a.checkObject)
 	}
 	around := lint.Surroundings{Namespaces: slices.Collect(maps.Values(a.namespaces)), Objects: a.objects, RootNamespace: a.root}
-	found, suppressed := lint.CheckSet(a.summaries, around, a.severities)
-	for _, list := range []result.Results{found, suppressed} {
+	more, suppressed := lint.CheckSet(a.summaries, around, a.severities)
+	for _, list := range []result.Results{more, suppressed} {
 		for i := range list {
 			if doc := a.docs[list[i].File]; doc != nil {
 				setResultLine(doc, &list[i])
 			}
 		}
 	}
-	a.found, a.suppressed = append(a.found, found...), append(a.suppressed, suppressed...)
+	a.found, a.suppressed = append(a.found, more...), append(a.suppressed, suppressed...)
 	l.pods, l.injected, l.suppressed = a.pods, a.injected, a.suppressed
-	return append(a.problems, a.found...), nil
+	return a.found, a.problems, nil
 }
 
 // addProblem notes once what could not be checked.
@@ -77,7 +76,7 @@ func (a *asIs) addProblem(err error) {
 }
 
 // prepareAsIs reads the flags, and the policies where some are named.
-func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
+func (l *checkRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 	a := &asIs{
 		facts:     lint.Facts{IstioVersion: l.istio, KubernetesVersion: l.kubernetes},
 		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{}, docs: map[*result.File]*manifest.Document{},

@@ -127,13 +127,14 @@ cluster, just as the mesh's admission webhook would. Injecting needs no cluster 
 
 Exit codes of all commands:
   0  success
-  1  a check found something (inject --check, lint, gate, diff, review, verify, doctor)
+  1  a check found something (check, inject --check, diff, review, verify, doctor)
   2  invalid input, policy or flag, or a read or write error`,
 		Example: `  prerig init                                               # write a first policy
   prerig inject --diff k8s/                                 # show what would change
   prerig inject -i k8s/                                     # change the files
   prerig inject -f deployment.yaml | kubectl apply -f -
-  prerig explain k8s/                                       # show which workloads are injected, and why`,
+  prerig explain k8s/                                       # show which workloads are injected, and why
+  prerig check k8s/                                         # find risks, and what a cluster would reject`,
 		Version:       version.Of(linked).Line("prerig"),
 		Args:          knownCommand,
 		SilenceErrors: true,
@@ -157,7 +158,7 @@ Exit codes of all commands:
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	addGroup(root, "Commands:",
-		newInit(streams, linked), newInject(streams), newExplain(streams), newDiff(streams, linked),
+		newInit(streams, linked), newInject(streams), newExplain(streams), newCheck(streams, linked), newDiff(streams, linked),
 		newReview(streams, linked), newVerify(streams), newImport(streams), newServe(streams, linked))
 	addGroup(root, "Parts of Check:", newLint(streams, linked), newGate(streams, linked))
 	addGroup(root, "Images, Charts and Pipelines:",
@@ -231,8 +232,8 @@ var elsewhere = map[string]string{
 	"kube-inject":  "inject",
 	"uninject":     "inject --remove",
 	"check-inject": "explain",
-	"analyze":      "lint",
-	"validate":     "gate",
+	"analyze":      "check",
+	"validate":     "check",
 	"get":          "daemon status",
 	"logs":         "daemon status",
 	"template":     "render",

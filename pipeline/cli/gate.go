@@ -13,9 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/fn"
-	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/lint"
-	"github.com/prerig/prerig/fn/lint/format"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
@@ -24,25 +21,20 @@ import (
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
-// gateRun is the state of one prerig gate.
-type gateRun struct {
-	manifestRun
-	reportFlags
-	version string
-
+// gateFlags are the flags about the API server that prerig check and prerig gate ask.
+type gateFlags struct {
 	catalog     []string
-	policies    []string
+	admission   []string // admission policies
 	podSecurity string
 	user        string
 	userGroups  []string
-	asIs        bool
 	against     string // what the cluster has
 
 	constraints []fn.Item // LimitRanges and ResourceQuotas that flags name
 }
 
 func newGate(streams Streams, version string) *cobra.Command {
-	g := &gateRun{manifestRun: manifestRun{streams: streams}, version: version}
+	g := &checkRun{manifestRun: manifestRun{streams: streams}, version: version, gate: true}
 	cmd := newCommand("gate [FILE|DIRECTORY]...", "Check injected objects for what a cluster would reject")
 	cmd.Long = `Check the objects after injection for everything that the API server would reject: unknown
 fields, wrong types and values, missing fields, names and labels, and kinds that the version
@@ -81,80 +73,26 @@ Exit codes:
   prerig gate --rule schema-unknown-field=Warning k8s/`
 	g.addFlags(cmd)
 	g.addReportFlags(cmd, streams, "object")
-	f := cmd.Flags()
-	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: the newest supported version)"
-	f.StringArrayVar(&g.catalog, "crds", nil, "file or directory with CustomResourceDefinitions of the cluster; may be repeated")
-	f.StringArrayVar(&g.policies, "policies", nil, "file or directory with admission policies, bindings, parameters and Namespaces of the cluster; may be repeated")
-	f.StringVar(&g.podSecurity, "pod-security", "", "Pod Security level of Namespaces without a label, such as baseline or restricted:v1.34")
-	f.StringVar(&g.user, "as", "", "user who applies the objects, for policies that read request.userInfo")
-	f.StringArrayVar(&g.userGroups, "as-group", nil, "group of the user who applies the objects; may be repeated")
-	f.StringVar(&g.against, "against", "", "file, directory or Git revision with the current state of the cluster, to check changes as updates")
-	f.BoolVar(&g.asIs, "as-is", false, "check the files as they are, without injection")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return g.runGate(cmd.Context(), args) }
+	g.addCheckFlags(cmd)
+	g.addGateFlags(cmd)
 	return cmd
 }
 
-func (g *gateRun) runGate(ctx context.Context, args []string) error {
-	if g.list {
-		return g.printRules()
-	}
-	if err := g.checkReportFlags(); err != nil {
-		return err
-	}
-	request, err := g.readOptions(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := g.readFiles(ctx, args); err != nil {
-		return err
-	}
-	old, err := g.readAgainst(ctx, slices.Concat(g.files, args))
-	if err != nil {
-		return err
-	}
-	if old != nil {
-		g.published = old.docs
-	}
-	input, unchecked, err := g.gateObjects(ctx)
-	if err != nil {
-		return err
-	}
-	request.Documents = input.documents
-	var deleted result.Results
-	if old != nil {
-		request.Old = old.documents
-		if deleted, err = deletions(gate.PairOld(input.objects, old.objects), request.Severities); err != nil {
-			return err
-		}
-	}
-	if validator := g.findValidator(len(input.objects)); validator != nil {
-		if request.Options.Validated, err = gate.Validate(ctx, input.objects, validator); err != nil {
-			return err
-		}
-	}
-	found, err := checkByRenderer(ctx, request)
-	if err != nil {
-		return err
-	}
-	found = joinUndescribed(g.setFilledAside(found, input.objects))
-	found = slices.Concat(deleted, unchecked, input.rejected, found)
-	count := len(input.objects)
-	report := format.Options{
-		Version: g.version, Objects: &count, Rules: gateRules(input.rejected),
-		Colour: wantsColour(g.colour, g.streams),
-	}
-	if g.output == "text" {
-		found = visibleResults(found)
-	}
-	if err := format.Write(g.streams.Out, g.output, found, report); err != nil {
-		return err
-	}
-	return g.exitErrorForFindings(found, len(unchecked), count, "object")
+// addGateFlags adds the flags about the API server.
+func (c *checkRun) addGateFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: the newest supported version)"
+	f.StringArrayVar(&c.catalog, "crds", nil, "file or directory with CustomResourceDefinitions of the cluster; may be repeated")
+	f.StringArrayVar(&c.admission, "policies", nil, "file or directory with admission policies, bindings, parameters and Namespaces of the cluster; may be repeated")
+	f.StringVar(&c.podSecurity, "pod-security", "", "Pod Security level of Namespaces without a label, such as baseline or restricted:v1.34")
+	f.StringVar(&c.user, "as", "", "user who applies the objects, for policies that read request.userInfo")
+	f.StringArrayVar(&c.userGroups, "as-group", nil, "group of the user who applies the objects; may be repeated")
+	f.StringVar(&c.against, "against", "", "file, directory or Git revision with the current state of the cluster, to check changes as updates")
 }
 
 // findValidator returns the program beside this one that answers with Kubernetes' own validation, or nil if it does
 // not exist. One line then names what is not checked, if any objects are.
-func (g *gateRun) findValidator(objects int) gate.Validator {
+func (g *checkRun) findValidator(objects int) gate.Validator {
 	if objects == 0 {
 		return nil
 	}
@@ -175,17 +113,9 @@ func checkByRenderer(ctx context.Context, request render.GateRequest) (result.Re
 	return pool.CheckObjects(ctx, request)
 }
 
-// readOptions reads the severities and the definitions that flags name.
-func (g *gateRun) readOptions(ctx context.Context) (render.GateRequest, error) {
-	request := render.GateRequest{Options: gate.Options{KubernetesVersion: g.kubernetes}}
-	severities, err := g.ruleSeverities("schema-unknown-field=Warning")
-	if err != nil {
-		return request, err
-	}
-	if _, err := gate.NewSeverities(severities); err != nil {
-		return request, fmt.Errorf("--rule: %w", err)
-	}
-	request.Severities = severities
+// readOptions reads the definitions that flags name.
+func (g *checkRun) readOptions(ctx context.Context, severities map[string]string) (render.GateRequest, error) {
+	request := render.GateRequest{Options: gate.Options{KubernetesVersion: g.kubernetes}, Severities: severities}
 	if g.user == "" && len(g.userGroups) > 0 {
 		return request, errors.New("--as-group needs --as")
 	}
@@ -193,7 +123,7 @@ func (g *gateRun) readOptions(ctx context.Context) (render.GateRequest, error) {
 	for _, one := range []struct {
 		flag  string
 		names []string
-	}{{"--crds", g.catalog}, {"--policies", g.policies}} {
+	}{{"--crds", g.catalog}, {"--policies", g.admission}} {
 		read, err := g.readCatalog(ctx, one.flag, one.names)
 		if err != nil {
 			return request, err
@@ -206,7 +136,7 @@ func (g *gateRun) readOptions(ctx context.Context) (render.GateRequest, error) {
 // readCatalog reads the objects of the files and directories that a flag names. A file that cannot be read is an
 // error, because it is unknown what the cluster would reject because of it; files skipped in directories are
 // reported.
-func (g *gateRun) readCatalog(ctx context.Context, flag string, names []string) ([]render.GateDocument, error) {
+func (g *checkRun) readCatalog(ctx context.Context, flag string, names []string) ([]render.GateDocument, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -276,41 +206,6 @@ func (in *gateInput) addItems(items, written []fn.Item) (unchecked result.Result
 	return unchecked
 }
 
-// gateObjects returns the objects as they are after the injection, and what could not be checked.
-func (g *gateRun) gateObjects(ctx context.Context) (input gateInput, unchecked result.Results, err error) {
-	if g.asIs {
-		g.printNotices()
-		items := g.batch.Items()
-		unchecked = input.addItems(items, items)
-		return input, append(slices.Clone(g.batch.Problems()), unchecked...), nil
-	}
-	if err := g.loadPolicies(); err != nil {
-		return input, nil, err
-	}
-	for _, p := range g.allPolicies() {
-		if p.Spec.Lint == nil {
-			p.Spec.Lint = &v1alpha1.Lint{}
-		}
-		p.Spec.Lint.Disabled = true
-	}
-	g.shareConstraints()
-	report, err := g.runPolicies(ctx, v1alpha1.ModeInject)
-	if err != nil {
-		return input, nil, err
-	}
-	rejected, unchecked, others := sortOut(report.Results)
-	input.rejected = slices.DeleteFunc(rejected, func(r result.Result) bool { return r.Severity != result.Error })
-	g.printResults(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
-	for _, group := range g.groups {
-		unchecked = append(unchecked, input.addItems(group.batch.ItemsAfter(), group.batch.Items())...)
-	}
-	for _, doc := range report.Added {
-		added := []fn.Item{{Doc: doc}}
-		unchecked = append(unchecked, input.addItems(added, added)...)
-	}
-	return input, unchecked, nil
-}
-
 // isConstraint reports whether an item is a LimitRange or ResourceQuota, which may reject injected pods.
 func isConstraint(item fn.Item) bool {
 	meta, ok := item.Doc.Peek()
@@ -318,7 +213,7 @@ func isConstraint(item fn.Item) bool {
 }
 
 // shareConstraints shows every policy the LimitRanges and ResourceQuotas of all files, and of those that flags name.
-func (g *gateRun) shareConstraints() {
+func (g *checkRun) shareConstraints() {
 	for i, group := range g.groups {
 		group.batch.Locks = append(group.batch.Locks, g.constraints...)
 		for j, other := range g.groups {
@@ -328,29 +223,4 @@ func (g *gateRun) shareConstraints() {
 			}
 		}
 	}
-}
-
-func (g *gateRun) printRules() error {
-	for _, r := range gate.Rules() {
-		if _, err := fmt.Fprintf(g.streams.Out, "%-26s  %-7s  %s\n", r.Code, r.Severity, r.Title); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// gateRules describes the rules for SARIF: those of the gate, and those of what the injection has rejected.
-func gateRules(rejected result.Results) []format.Rule {
-	var out []format.Rule
-	for _, r := range lint.Rules() {
-		if slices.ContainsFunc(rejected, func(one result.Result) bool { return one.Tags[result.TagCode] == r.Code }) {
-			out = append(out, format.Rule{
-				Code: r.Code, Title: r.Title, Why: r.Why, Change: r.Change, Severity: r.Severity, Group: r.Group(), Document: lint.DocumentPath,
-			})
-		}
-	}
-	for _, r := range gate.Rules() {
-		out = append(out, format.Rule{Code: r.Code, Title: r.Title, Why: r.Why, Change: r.Change, Severity: r.Severity, Group: "Gate", Document: "docs/gate.md"})
-	}
-	return out
 }

@@ -29,7 +29,7 @@ func joinUndescribed(found result.Results) result.Results {
 
 // setFilledAside leaves out the findings about values that a later build fills in, such as ${PORT} of Flux, the name _ where
 // kustomize writes the namespace, or what a patch of a CustomResourceDefinition lacks, and prints one line about them.
-func (g *gateRun) setFilledAside(found result.Results, objects []gate.Object) result.Results {
+func (g *checkRun) setFilledAside(found result.Results, objects []gate.Object) result.Results {
 	byRef := map[result.ResourceRef][]gate.Object{}
 	for _, o := range objects {
 		byRef[o.Ref()] = append(byRef[o.Ref()], o)

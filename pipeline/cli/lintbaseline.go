@@ -16,7 +16,7 @@ import (
 )
 
 // readBaseline reads the file of --baseline; nil without one.
-func (l *lintRun) readBaseline() (*baseline.Baseline, error) {
+func (l *checkRun) readBaseline() (*baseline.Baseline, error) {
 	if l.baseline == "" {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (l *lintRun) readBaseline() (*baseline.Baseline, error) {
 }
 
 // saveBaseline writes the findings to the file of --write-baseline. While something cannot be checked, it would lack findings.
-func (l *lintRun) saveBaseline(ctx context.Context, found result.Results, unchecked int) error {
+func (l *checkRun) saveBaseline(ctx context.Context, found result.Results, unchecked int, count string) error {
 	if unchecked > 0 {
 		l.printResults(slices.DeleteFunc(slices.Clone(found), func(r result.Result) bool { return !isUnchecked(r) }))
 		return fmt.Errorf("writing the baseline: not everything was checked, because of %s; nothing was written", countWithNoun(unchecked, "error"))
@@ -49,14 +49,16 @@ func (l *lintRun) saveBaseline(ctx context.Context, found result.Results, unchec
 	if err := files.Write(ctx, []files.Output{out}, func(int) {}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.streams.Err, "wrote %s to %s; %s checked\n", countWithNoun(b.Len(), "finding"), l.writeBaseline, countWithNoun(l.pods, "pod"))
+	_, err = fmt.Fprintf(l.streams.Err, "wrote %s to %s; %s\n", countWithNoun(b.Len(), "finding"), l.writeBaseline, count)
 	return err
 }
 
 // applyBaseline removes known findings, and reports the baseline's entries that no longer occur: they would hide
 // such a finding if it came back.
-func (l *lintRun) applyBaseline(known *baseline.Baseline, found result.Results) (result.Results, *format.Baseline) {
+func (l *checkRun) applyBaseline(known *baseline.Baseline, found result.Results) (result.Results, *format.Baseline) {
 	fresh, n, gone := known.Filter(found)
+	codes := ruleCodes(l.rules())
+	gone = slices.DeleteFunc(gone, func(e baseline.Entry) bool { return !slices.Contains(codes, e.Code) }) // of parts that did not run
 	for i, e := range gone {
 		if more := len(gone) - i; i == named && more > 1 && !l.verbose {
 			fmt.Fprintf(l.streams.Err, "info: and %d more (-v lists them)\n", more)

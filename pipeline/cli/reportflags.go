@@ -18,8 +18,11 @@ import (
 // reportFlags are the flags of a command that reports findings of rules.
 type reportFlags struct {
 	output, failOn, colour string
-	rules                  []string
+	ruleFlags              []string
 	list, allowEmpty       bool
+	explain                string
+	baseline               string
+	writeBaseline          string
 }
 
 // thresholds are the values of --fail-on, with the severities that fail the command.
@@ -38,34 +41,31 @@ func (r *reportFlags) addReportFlags(cmd *cobra.Command, streams Streams, checke
 	f := cmd.Flags()
 	formatFlag(cmd, streams, &r.output, format.Names)
 	f.StringVar(&r.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning, info or never")
-	f.StringArrayVar(&r.rules, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
+	f.StringArrayVar(&r.ruleFlags, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
 	f.BoolVar(&r.allowEmpty, "allow-empty", false, "succeed if there is no "+checked+" to check")
+	f.StringVar(&r.baseline, "baseline", "", "file with known findings, which are not reported")
+	f.StringVar(&r.writeBaseline, "write-baseline", "", "write the findings to this file for --baseline, and exit with 0")
+	refuseTogether(cmd, "baseline", "write-baseline")
 	f.BoolVar(&r.list, "list-rules", false, "list the rules and exit")
+	f.StringVar(&r.explain, "explain", "", "describe the rule of a finding, by its code, and exit")
 	f.StringVar(&r.colour, "color", "auto", "when to colour text: auto, always or never")
 	completeChoice(cmd, "fail-on", failOnValues)
 	completeChoice(cmd, "color", colourValues)
-}
-
-// checkReportFlags refuses values that the flags cannot have.
-func (r *reportFlags) checkReportFlags() error {
-	for _, flag := range []struct {
-		name, value string
-		values      []string
-	}{
-		{"fail-on", r.failOn, failOnValues},
-		{"color", r.colour, colourValues},
-	} {
-		if err := checkChoice(flag.name, flag.value, flag.values); err != nil {
+	addCheck(cmd, func() error {
+		if r.failOn == "warn" {
+			r.failOn = "warning"
+		}
+		if err := checkChoice("fail-on", r.failOn, failOnValues); err != nil {
 			return err
 		}
-	}
-	return nil
+		return checkChoice("color", r.colour, colourValues)
+	})
 }
 
 // ruleSeverities parses --rule by codes. The example is part of the error about a malformed value.
 func (r *reportFlags) ruleSeverities(example string) (map[string]string, error) {
 	out := map[string]string{}
-	for _, text := range r.rules {
+	for _, text := range r.ruleFlags {
 		code, severity, ok := strings.Cut(text, "=")
 		if !ok {
 			return nil, fmt.Errorf("--rule is %q; it must be CODE=SEVERITY, such as %s", text, example)

@@ -31,7 +31,7 @@ func aboutMesh(names ...string) result.Results {
 	return rs
 }
 
-const saved = `# Findings that prerig lint knows of and does not report again (--baseline). It is written by --write-baseline.
+const saved = `# Findings that prerig check knows of and does not report again (--baseline). It is written by --write-baseline.
 findings:
 - code: PR201
   message: message of PR201

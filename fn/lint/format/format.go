@@ -28,7 +28,7 @@ type Options struct {
 	Version string
 	// Pods is how many pods were checked, and Injected how many of them have an injected sidecar.
 	Pods, Injected int
-	// Objects is how many objects were checked, where it is objects and not pods that are; nil where it is pods.
+	// Objects is how many objects were checked; nil where only pods are. With objects, Pods is 0 if no pods are counted.
 	Objects *int
 	// Rules are those that SARIF describes; nil for those of lint.
 	Rules []Rule
@@ -118,7 +118,11 @@ func (o Options) placeNoun() string {
 // describeCheckedCount describes what was checked.
 func (o Options) describeCheckedCount() string {
 	if o.Objects != nil {
-		return countWithNoun(*o.Objects, "object") + " checked"
+		text := countWithNoun(*o.Objects, "object") + " checked"
+		if o.Pods > 0 {
+			text += fmt.Sprintf(", %s, %d injected", countWithNoun(o.Pods, "pod"), o.Injected)
+		}
+		return text
 	}
 	return fmt.Sprintf("%s checked, %d injected", countWithNoun(o.Pods, "pod"), o.Injected)
 }
@@ -180,7 +184,7 @@ func JSON(w io.Writer, rs result.Results, o Options) error {
 		Baseline   *Baseline               `json:"baseline,omitempty"`
 	}{Objects: o.Objects, Results: jsonResults(rs), Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0},
 		Suppressed: jsonResults(o.Suppressed), Baseline: o.Baseline}
-	if o.Objects == nil {
+	if o.Objects == nil || o.Pods > 0 {
 		out.Pods, out.Injected = &o.Pods, &o.Injected
 	}
 	for _, r := range rs {

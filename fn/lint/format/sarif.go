@@ -119,7 +119,8 @@ func SARIF(w io.Writer, rs result.Results, o Options) error {
 		Properties: map[string]int{"suppressed": len(o.Suppressed)}}
 	if o.Objects != nil {
 		run.Properties["objects"] = *o.Objects
-	} else {
+	}
+	if o.Objects == nil || o.Pods > 0 {
 		run.Properties["pods"], run.Properties["injected"] = o.Pods, o.Injected
 	}
 	if o.Baseline != nil {
