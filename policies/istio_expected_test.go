@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write the expected files anew")
 
 // TestExpected compares with what was looked through.
 func TestExpected(t *testing.T) {
-	c, spec := builtIn(t)
+	c, spec := builtIn(t, newest)
 	in, err := istio.New(istio.Options{
 		Version: c.version, Config: c.config, Values: c.values, Mesh: c.mesh,
 		Native: istio.Native(spec.Istio.NativeSidecars), KubernetesVersion: spec.Istio.KubernetesVersion,

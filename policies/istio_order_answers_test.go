@@ -135,7 +135,7 @@ func defaultedPods(t *testing.T, pods map[string]map[string]any) map[string]map[
 // askIstio returns what Istio's webhook makes of the pods, with the ConfigMaps of the version's own chart.
 func askIstio(t *testing.T, pods map[string]map[string]any) map[string]map[string]any {
 	t.Helper()
-	theirs, _ := current(t)
+	theirs, _, _ := current(t)
 	var values map[string]any
 	if err := yaml.Unmarshal([]byte(theirs.values), &values); err != nil {
 		t.Fatal(err)

@@ -24,19 +24,18 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/builtin"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/workload"
-	"github.com/prerig/prerig/policies"
 )
 
 // config is what a comparison is made with: the built-in configuration or another one.
 type config struct{ version, config, values, mesh string }
 
-// builtIn is the configuration of the built-in policy.
-func builtIn(t *testing.T) (config, v1alpha1.InjectionPolicySpec) {
+// builtIn is the configuration of the built-in policy for a version.
+func builtIn(t *testing.T, v istio.Version) (config, v1alpha1.InjectionPolicySpec) {
 	t.Helper()
-	data, _ := policies.Get("istio")
-	p, err := v1alpha1.Parse(data)
+	p, err := v1alpha1.Parse(builtin.Policy(v))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,22 +43,30 @@ func builtIn(t *testing.T) (config, v1alpha1.InjectionPolicySpec) {
 	return config{i.Version, i.Injector.Config, i.Injector.Values, i.MeshConfig}, p.Spec
 }
 
-// current is the default configuration of the current version in the conformance corpus.
-func current(t *testing.T) (c config, dir string) {
+// newest is what the built-in policy follows by default.
+var newest = istio.Version{Minor: builtin.DefaultMinor, Patch: -1}
+
+// current is the default configuration of the newest version in the conformance corpus, which the built-in policy covers.
+func current(t *testing.T) (c config, v istio.Version, dir string) {
 	t.Helper()
 	corpus := os.Getenv("PRERIG_CORPUS")
 	if corpus == "" {
 		corpus = filepath.Join("..", "..", "shared", "istio")
 	}
-	found, err := filepath.Glob(filepath.Join(corpus, "1.31.*"))
+	found, err := filepath.Glob(filepath.Join(corpus, "1.*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) == 0 {
-		t.Skipf("the conformance corpus has no 1.31 at %s", corpus)
+	for _, at := range found {
+		if of, ok := istio.ParseVersion(filepath.Base(at)); ok && of.Minor > v.Minor && builtin.Covers(of) {
+			v, dir = istio.Version{Minor: of.Minor, Patch: -1}, at
+		}
 	}
-	c.version = "1.31"
-	for _, object := range objects(t, filepath.Join(found[0], "configmaps.yaml")) {
+	if dir == "" {
+		t.Skipf("the conformance corpus at %s has no version that the built-in policy covers", corpus)
+	}
+	c.version = v.String()
+	for _, object := range objects(t, filepath.Join(dir, "configmaps.yaml")) {
 		data := object["data"].(map[string]any)
 		if text, ok := data["mesh"].(string); ok {
 			c.mesh = text
@@ -67,7 +74,7 @@ func current(t *testing.T) (c config, dir string) {
 		}
 		c.config, c.values = data["config"].(string), data["values"].(string)
 	}
-	return c, found[0]
+	return c, v, dir
 }
 
 // setting is a way to set up a mesh: the same for both configurations.
@@ -190,8 +197,8 @@ var settings = map[string]setting{
 // TestSamePodsAsIstioOfTheCorpus compares the pods of the built-in policy with those of Istio's default configuration, for our own
 // workloads in every setting.
 func TestSamePodsAsIstioOfTheCorpus(t *testing.T) {
-	ours, _ := builtIn(t)
-	theirs, _ := current(t)
+	theirs, v, _ := current(t)
+	ours, _ := builtIn(t, v)
 	for name, s := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -207,8 +214,8 @@ func TestSamePodsAsIstioOfTheCorpus(t *testing.T) {
 
 // TestSamePodsAsIstioOverTheCorpus does so for every workload of the corpus, whatever it is annotated with.
 func TestSamePodsAsIstioOverTheCorpus(t *testing.T) {
-	ours, _ := builtIn(t)
-	theirs, dir := current(t)
+	theirs, v, dir := current(t)
+	ours, _ := builtIn(t, v)
 	found, err := filepath.Glob(filepath.Join(dir, "inputs", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestPatchIsAssumed(t *testing.T) {
 		{"1.23.4", multus, ""},
 		{"1.26", multus, ""},
 		{"1.31", config("x"), ""},
-		{"1.30.9", config("x"), "Istio 1.30.9 is newer than 1.30.3, the newest 1.30 whose injector is known: it is taken to behave the same"},
+		{"1.30.9", config("x"), "Istio 1.30.9 is newer than 1.30.8, the newest 1.30 whose injector is known: it is taken to behave the same"},
 		{"1.10", config("x"), "nothing says which patch release of Istio 1.10 it is, and 1.10.6 was taken; the releases of 1.10 differ in: a Job whose name ends in eight or nine digits is a CronJob's; how proxyMetadata merges; set istio.version"},
 	}
 	for _, tt := range tests {
@@ -106,13 +106,13 @@ func TestDetection(t *testing.T) {
 		{"generation A by shape", "", one("[[ .ObjectMeta.Name ]]"), "", "1.1", "the functions and fields that the templates use", GenerationA, "not certain"},
 		{"generation B by tag", "", one("{{ .Values.x }}"), `{"global": {"tag": "1.5.0"}}`, "1.5.0", `values.global.tag "1.5.0"`, GenerationB, ""},
 		{"generation B by use", "", one("{{ structToJSON .Values }} {{ protoToJSON .ProxyConfig }}"), `{}`, "1.8", "the functions and fields that the templates use", GenerationB, "fit Istio 1.4 to 1.8"},
-		{"latest by newest function", "", config("{{ otelResourceAttributes .MeshConfig nil nil \"\" nil }}"), `{"global": {"tag": "latest"}}`, "1.31",
-			"the functions and fields that the templates use", GenerationC, `values.global.tag "latest" is not a version; the templates fit Istio 1.30 to 1.31`},
+		{"latest by newest function", "", config("{{ otelResourceAttributes .MeshConfig nil nil \"\" nil }}"), `{"global": {"tag": "latest"}}`, "1.32",
+			"the functions and fields that the templates use", GenerationC, `values.global.tag "latest" is not a version; the templates fit Istio 1.30 to 1.32`},
 		{"latest by removed field", "", config("{{ .EstimatedConcurrency }}"), `{"global": {"tag": "master"}}`, "1.17",
 			"the functions and fields that the templates use", GenerationC, "the templates fit Istio 1.10.1 to 1.17"},
 		{"latest by the environment asked for", "", config(`{{ env "ENABLE_NATIVE_SIDECARS" "false" }} {{ .CompliancePolicy }}`), `{"global": {"tag": "latest"}}`, "1.26",
 			"the functions and fields that the templates use", GenerationC, "fit Istio 1.19.8 to 1.26"},
-		{"newer than known", "", config("x"), `{"global": {"tag": "1.47.2"}}`, "1.47.2", `values.global.tag "1.47.2"`, GenerationC, "newer than 1.31"},
+		{"newer than known", "", config("x"), `{"global": {"tag": "1.47.2"}}`, "1.47.2", `values.global.tag "1.47.2"`, GenerationC, "newer than 1.32"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

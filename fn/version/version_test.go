@@ -19,18 +19,18 @@ func TestComplete(t *testing.T) {
 		want  string
 	}{
 		"from the repository": {Info{Version: "v1.2.3"}, debug.BuildInfo{Settings: settings},
-			"prerig v1.2.3 (commit 0123456789ab-dirty of 2026-11-23, go1 linux/amd64, Istio up to 1.31)"},
+			"prerig v1.2.3 (commit 0123456789ab-dirty of 2026-11-23, go1 linux/amd64, Istio up to 1.32)"},
 		"clean": {Info{Version: "v1.2.3"}, debug.BuildInfo{Settings: settings[:2]},
-			"prerig v1.2.3 (commit 0123456789ab of 2026-11-23, go1 linux/amd64, Istio up to 1.31)"},
+			"prerig v1.2.3 (commit 0123456789ab of 2026-11-23, go1 linux/amd64, Istio up to 1.32)"},
 		"without a date": {Info{Version: "v1.2.3"}, debug.BuildInfo{Settings: settings[:1]},
-			"prerig v1.2.3 (commit 0123456789ab, go1 linux/amd64, Istio up to 1.31)"},
+			"prerig v1.2.3 (commit 0123456789ab, go1 linux/amd64, Istio up to 1.32)"},
 		"from the linker": {Info{Version: "v1.2.3", Commit: "fedcba9876543210", Date: "2026-01-02T03:04:05Z"}, debug.BuildInfo{Settings: settings},
-			"prerig v1.2.3 (commit fedcba987654 of 2026-01-02, go1 linux/amd64, Istio up to 1.31)"},
-		"from the module": {Info{}, debug.BuildInfo{Main: debug.Module{Version: "v1.2.4"}}, "prerig v1.2.4 (go1 linux/amd64, Istio up to 1.31)"},
-		"of no module":    {Info{}, debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "prerig  (go1 linux/amd64, Istio up to 1.31)"},
+			"prerig v1.2.3 (commit fedcba987654 of 2026-01-02, go1 linux/amd64, Istio up to 1.32)"},
+		"from the module": {Info{}, debug.BuildInfo{Main: debug.Module{Version: "v1.2.4"}}, "prerig v1.2.4 (go1 linux/amd64, Istio up to 1.32)"},
+		"of no module":    {Info{}, debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "prerig  (go1 linux/amd64, Istio up to 1.32)"},
 	} {
 		info := tc.info
-		info.Go, info.Platform, info.Istio = "go1", "linux/amd64", "1.31"
+		info.Go, info.Platform, info.Istio = "go1", "linux/amd64", "1.32"
 		info.fillFromBuildInfo(&tc.build)
 		if got := info.Line("prerig"); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, tc.want)

@@ -142,7 +142,7 @@ const (
 
 // Istio is the part of a policy that injects Istio's proxy.
 type Istio struct {
-	// Version of Istio, such as "1.31" or "1.31.0". Without it the version is found in the values' tag or the image tag.
+	// Version of Istio, such as "1.32" or "1.32.0". Without it the version is found in the values' tag or the image tag.
 	// +pattern=^(v?1\.\d{1,3}(\.\d+)?([-+][0-9A-Za-z.+-]+)?)?$
 	Version string `json:"version,omitempty"`
 	// Injector is the injector's configuration.

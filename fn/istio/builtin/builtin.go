@@ -20,12 +20,11 @@ import (
 const Name = "istio"
 
 // The minors of Istio 1 that the policy covers. DefaultMinor is followed if neither a version nor an image selects
-// another: the newest whose release the policy was compared with. The policy follows NewestMinor as Istio's sources of
-// August 2026 have it.
+// another. docs/limits.md describes the sources of Istio that the policy was compared with.
 const (
 	OldestMinor  = 28
-	NewestMinor  = 32
-	DefaultMinor = release.NewestMinor
+	NewestMinor  = release.NewestMinor
+	DefaultMinor = NewestMinor
 )
 
 // Covered describes the covered versions as text: "Istio 1.28 to 1.32".

@@ -21,7 +21,7 @@ import (
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, version, global, want, from, fails, warns string }{
-		{name: "nothing is said", want: "1.31", from: "the built-in policy"},
+		{name: "nothing is said", want: "1.32", from: "the built-in policy"},
 		{name: "a minor", version: "1.30", want: "1.30"},
 		{name: "a patch release", version: "1.28.3", want: "1.28.3"},
 		{name: "the tag", global: `{tag: "1.30.3"}`, want: "1.30.3", from: `injector.overrides.global.tag "1.30.3"`},
@@ -31,9 +31,9 @@ func TestChoose(t *testing.T) {
 		{name: "a tag that fits", version: "1.30.0", global: `{tag: "1.30.3"}`, want: "1.30.0"},
 		{name: "an image", global: `{proxy: {image: "registry.example/istio/proxyv2:1.29.1"}}`, want: "1.29.1", from: `injector.overrides.global.proxy.image "registry.example/istio/proxyv2:1.29.1"`},
 		{name: "a hub", global: `{hub: "registry.example/istio/1.30.2"}`, want: "1.30.2", from: `injector.overrides.global.hub "registry.example/istio/1.30.2"`},
-		{name: "a registry by its address", global: `{hub: "1.2.3.4:5000/istio"}`, want: "1.31", from: "the built-in policy"},
-		{name: "an image of another name", global: `{proxy: {image: "registry.example/own:1.2"}}`, want: "1.31", from: "the built-in policy"},
-		{name: "a tag that is no version", global: `{tag: prod}`, want: "1.31", from: "the built-in policy", warns: `global.tag "prod" is no version of Istio`},
+		{name: "a registry by its address", global: `{hub: "1.2.3.4:5000/istio"}`, want: "1.32", from: "the built-in policy"},
+		{name: "an image of another name", global: `{proxy: {image: "registry.example/own:1.2"}}`, want: "1.32", from: "the built-in policy"},
+		{name: "a tag that is no version", global: `{tag: prod}`, want: "1.32", from: "the built-in policy", warns: `global.tag "prod" is no version of Istio`},
 		{name: "a tag that is no version, of a version", version: "1.30", global: `{tag: prod}`, want: "1.30"},
 		{name: "a numbering of one's own, of a version", version: "1.30", global: `{tag: "2.6.1"}`, want: "1.30"},
 
@@ -80,8 +80,7 @@ func TestChoose(t *testing.T) {
 func TestEveryReleaseHasAPolicy(t *testing.T) {
 	t.Parallel()
 	for minor := builtin.OldestMinor; minor <= builtin.NewestMinor; minor++ {
-		newest := release.Newest(min(minor, release.NewestMinor)).Patch
-		for patch := -1; patch <= newest; patch++ {
+		for patch := -1; patch <= release.Newest(minor).Patch; patch++ {
 			v := istio.Version{Minor: minor, Patch: patch}
 			text := builtin.Policy(v)
 			p, err := v1alpha1.Parse(text)
@@ -100,7 +99,7 @@ func TestEveryReleaseHasAPolicy(t *testing.T) {
 			if !ok || tag.Minor != minor || patch >= 0 && tag.Patch != patch {
 				t.Errorf("%s: its images are of %s", v, tag)
 			}
-			for _, mark := range []string{"{{- /* since", "{{- /* until", "{{- /* before", "{{- /* end", "# since", "# end"} {
+			for _, mark := range []string{"{{- /* since", "{{- /* before", "{{- /* end", "# since", "# end"} {
 				if bytes.Contains(text, []byte(mark)) {
 					t.Errorf("%s: the mark %q is left", v, mark)
 				}
@@ -140,7 +139,7 @@ func linesOf(config string) string {
 			inside = true
 		case text == "*/}}":
 			inside = false
-		case !inside && !strings.HasPrefix(text, "{{- /* since 1.") && !strings.HasPrefix(text, "{{- /* until 1.") && text != "{{- /* end */}}":
+		case !inside && !strings.HasPrefix(text, "{{- /* since 1.") && text != "{{- /* end */}}":
 			out = append(out, line)
 		}
 	}

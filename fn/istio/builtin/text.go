@@ -13,10 +13,10 @@ import (
 )
 
 // forRelease returns the policy for a version. Lines of the policy mark what only some releases have; they are comments of a
-// template or of the values. What lies between "since 1.29" or "until 1.31" and "end" is left out for other releases, and what
-// is inside of a comment "before 1.29" is lines of the policy for older ones.
+// template or of the values. What lies between "since 1.29" and "end" is left out for older releases, and what is
+// inside of a comment "before 1.29" is lines of the policy for them.
 func forRelease(text []byte, v istio.Version) []byte {
-	of := releaseOf(v)
+	of := v.Release()
 	out := bytes.NewBuffer(make([]byte, 0, len(text)))
 	inside, wanted := false, true
 	for line := range bytes.Lines(text) {
@@ -51,7 +51,7 @@ func markIn(line []byte) (word, points string) {
 	switch {
 	case comment == "end":
 		return word, ""
-	case (word == "since" || word == "until" || word == "before") && strings.HasPrefix(points, "1."):
+	case (word == "since" || word == "before") && strings.HasPrefix(points, "1."):
 		return word, points
 	}
 	return "", ""
@@ -59,20 +59,5 @@ func markIn(line []byte) (word, points string) {
 
 // wants reports whether a release has the part behind a mark.
 func wants(word, points string, of release.Release) bool {
-	switch word {
-	case "since":
-		return release.Since(strings.Split(points, ", ")...).Contains(of)
-	case "before":
-		return !release.Since(strings.Split(points, ", ")...).Contains(of)
-	default:
-		return release.Between("1.0", points).Contains(of)
-	}
-}
-
-// releaseOf returns the release of a version: the first one of a minor that is newer than the known ones.
-func releaseOf(v istio.Version) release.Release {
-	if v.Patch < 0 && v.Minor > release.NewestMinor {
-		return release.Release{Minor: v.Minor}
-	}
-	return v.Release()
+	return release.Since(strings.Split(points, ", ")...).Contains(of) == (word == "since")
 }

@@ -73,6 +73,7 @@ type MeshConfig struct {
 	DiscoverySelectors                []*LabelSelector              `pb:"discovery_selectors"`
 	PathNormalization                 *ProxyPathNormalization       `pb:"path_normalization"`
 	DefaultHttpRetryPolicy            *HTTPRetry                    `pb:"default_http_retry_policy"`
+	DefaultInboundHttpRetryPolicy     *HTTPRetry                    `pb:"default_inbound_http_retry_policy,since=32"`
 	MeshMTLS                          *TLSConfig                    `pb:"mesh_mTLS"`
 	TlsDefaults                       *TLSConfig                    `pb:"tls_defaults"`
 	DefaultTrafficPolicy              *DefaultTrafficPolicy         `pb:"default_traffic_policy"`
@@ -605,6 +606,14 @@ func (m *MeshConfig) GetDefaultHttpRetryPolicy() *HTTPRetry {
 		return nil
 	}
 	return m.DefaultHttpRetryPolicy
+}
+
+// GetDefaultInboundHttpRetryPolicy returns the field default_inbound_http_retry_policy; its zero value where it is not set.
+func (m *MeshConfig) GetDefaultInboundHttpRetryPolicy() *HTTPRetry {
+	if m == nil {
+		return nil
+	}
+	return m.DefaultInboundHttpRetryPolicy
 }
 
 // GetMeshMTLS returns the field mesh_mTLS; its zero value where it is not set.

@@ -21,12 +21,12 @@ type Release struct{ Minor, Patch int }
 const last = math.MaxInt32
 
 // newestPatches are the last patch releases of each minor from 1.0 on whose sources the tables were compared with.
-var newestPatches = []int{9, 17, 10, 8, 10, 10, 14, 8, 6, 9, 6, 8, 9, 9, 6, 7, 7, 8, 7, 10, 8, 6, 8, 6, 6, 5, 8, 9, 10, 6, 3, 1}
+var newestPatches = []int{9, 17, 10, 8, 10, 10, 14, 8, 6, 9, 6, 8, 9, 9, 6, 7, 7, 8, 7, 10, 8, 6, 8, 6, 6, 5, 8, 9, 10, 6, 8, 4, 0}
 
 // OldestMinor and NewestMinor are the first and last minors of Istio 1 that the tables describe.
 const (
 	OldestMinor = 0
-	NewestMinor = 31
+	NewestMinor = 32
 )
 
 // Newest returns the last known release of a minor. For an unknown minor it returns the release after all others of

@@ -112,12 +112,15 @@ func operatorPods(t *testing.T) []map[string]any {
 	return pods
 }
 
+// answersVersion is the Istio that the stored answers are of.
+const answersVersion = "1.31.1"
+
 // prerigPods injects with the policy of a document; the error is that of the import.
 func prerigPods(t *testing.T, document []byte) ([]corev1.Pod, error) {
 	t.Helper()
 	objects, err := Read("operator.yaml", document)
 	must(t, err)
-	text, _, err := imported(objects, Options{})
+	text, _, err := imported(objects, Options{Version: answersVersion})
 	if err != nil {
 		return nil, err
 	}

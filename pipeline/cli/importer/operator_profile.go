@@ -18,7 +18,7 @@ type operatorProfile struct {
 	cni, withoutIstiod bool
 }
 
-// operatorProfiles are those of Istio 1.31 as far as they reach injected pods (manifests/profiles).
+// operatorProfiles are those of Istio 1.32 as far as they reach injected pods (manifests/profiles).
 var operatorProfiles = map[string]operatorProfile{
 	"default":           {},
 	"minimal":           {},
@@ -32,7 +32,7 @@ var operatorProfiles = map[string]operatorProfile{
 	"openshift-ambient": {values: map[string]any{"profile": "ambient", "global": map[string]any{"platform": "openshift"}}, cni: true},
 }
 
-// chartProfiles are the default values that the chart of Istio 1.31 itself adds below its input for values.profile
+// chartProfiles are the default values that the chart of Istio 1.32 itself adds below its input for values.profile
 // (manifests/helm-profiles), as far as injection reads them.
 var chartProfiles = map[string]map[string]any{
 	"stable": nil,
@@ -85,7 +85,7 @@ func chartDefaults(values map[string]any) (map[string]any, error) {
 		}
 		below, ok := choice.known[choice.name]
 		if !ok {
-			return nil, fmt.Errorf("the %s %q is not one of Istio 1.31; it has %s", choice.what, choice.name, strings.Join(slices.Sorted(maps.Keys(choice.known)), ", "))
+			return nil, fmt.Errorf("the %s %q is not one of Istio 1.32; it has %s", choice.what, choice.name, strings.Join(slices.Sorted(maps.Keys(choice.known)), ", "))
 		}
 		out = mergedValues(out, below)
 	}

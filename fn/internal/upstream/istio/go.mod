@@ -7,7 +7,7 @@ tool istio.io/istio/pilot/cmd/pilot-discovery
 
 require (
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
-	istio.io/api v1.31.1-0.20260915183457-d60a532be69a
+	istio.io/api v1.32.0-alpha.0.0.20261021173038-97748e4cb005
 	istio.io/istio v0.0.0-20260827124520-eed52ebb66ad
 	k8s.io/api v0.36.1
 	k8s.io/apimachinery v0.36.1
@@ -168,6 +168,6 @@ require (
 replace (
 	github.com/envoyproxy/go-control-plane/contrib => github.com/envoyproxy/go-control-plane/contrib v1.36.1-0.20260729145720-a2d8c7492908
 	github.com/envoyproxy/go-control-plane/envoy => github.com/envoyproxy/go-control-plane/envoy v1.39.0
-	istio.io/api => istio.io/api v1.31.1
-	istio.io/client-go => istio.io/client-go v1.31.1
+	istio.io/api => istio.io/api v1.32.0
+	istio.io/client-go => istio.io/client-go v1.32.0
 )
