@@ -119,6 +119,11 @@ generate: ## Write the generated files anew.
 kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases that the generator names (downloads 200 MB).
 	cd pipeline/render/engine/apiserver/openapi && $(go_run) ./generate
 
+# PRODUCTS names some of the products in generate/sources.go; all of them download 500 MB.
+.PHONY: definitions
+definitions: ## Write the built-in CustomResourceDefinitions anew, PRODUCTS="istio gateway-api".
+	cd pipeline/render/engine/apiserver/definitions && $(go_run) ./generate $(PRODUCTS)
+
 .PHONY: verify
 verify: verify-format verify-lint verify-systems verify-workflows verify-generated verify-licenses verify-tidy ## Check all that is not a test.
 

@@ -195,7 +195,7 @@ func (c *checkRun) report(ctx context.Context, b *batch.Batch, all checked, know
 
 // askGate returns what the API server would reject of the objects, also as updates of old ones.
 func (c *checkRun) askGate(ctx context.Context, request render.GateRequest, input gateInput, old *earlier) (result.Results, error) {
-	request.Documents = input.documents
+	request.Documents, request.Options.IstioVersions = input.documents, input.istio
 	var deleted result.Results
 	if old != nil {
 		request.Old = old.documents
@@ -217,5 +217,5 @@ func (c *checkRun) askGate(ctx context.Context, request render.GateRequest, inpu
 		return nil, err
 	}
 	bar.clearLine()
-	return slices.Concat(deleted, joinUndescribed(c.setFilledAside(found, input.objects))), nil
+	return slices.Concat(deleted, gate.JoinUndescribed(c.setFilledAside(found, input.objects))), nil
 }

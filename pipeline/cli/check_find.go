@@ -135,6 +135,7 @@ func (c *checkRun) addInjectionFindings(all *checked, report *fn.Report, warning
 
 // addGateObjects adds the objects as they are after the injection.
 func (c *checkRun) addGateObjects(all *checked, report *fn.Report) {
+	all.input.istio = istioVersions(report)
 	for _, group := range c.groups {
 		all.unchecked = append(all.unchecked, all.input.addItems(group.batch.ItemsAfter(), group.batch.Items())...)
 	}

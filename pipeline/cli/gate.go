@@ -42,8 +42,9 @@ does not have. Manifests are not changed, and no cluster is contacted.
 
 Built-in kinds are checked against the OpenAPI schema of the Kubernetes version. Custom
 resources are checked against their CustomResourceDefinitions, with defaults and
-x-kubernetes-validations, by the API server's own code. The definitions are those in the input
-and those in the files and directories of --crds. The program prerig-validate next to prerig
+x-kubernetes-validations, by the API server's own code. The definitions are those in the input,
+those in the files and directories of --crds, and else those of Istio, the Gateway API, Flux,
+Argo CD and other projects that prerig contains. The program prerig-validate next to prerig
 also runs Kubernetes' own validation of built-in kinds: selectors, ports, mounts, schedules
 and the like.
 
@@ -176,6 +177,8 @@ type gateInput struct {
 	objects   []gate.Object // of the documents
 	// rejected are workloads that the injection leaves as they are, as the API server is certain to refuse their pods.
 	rejected result.Results
+	// istio are the versions of Istio that policies inject.
+	istio []string
 }
 
 // addGateDocument adds a document, with the one that the user wrote. A document that cannot be read is not added, and
@@ -204,6 +207,17 @@ func (in *gateInput) addItems(items, written []fn.Item) (unchecked result.Result
 		}
 	}
 	return unchecked
+}
+
+// istioVersions returns the versions of Istio in the outcomes of a report.
+func istioVersions(report *fn.Report) []string {
+	var out []string
+	for _, o := range report.Outcomes {
+		if o.Version != "" && !slices.Contains(out, o.Version) {
+			out = append(out, o.Version)
+		}
+	}
+	return out
 }
 
 // isConstraint reports whether an item is a LimitRange or ResourceQuota, which may reject injected pods.

@@ -5,27 +5,14 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
-
-// joinUndescribed makes one finding of those about the kinds that no definition describes: it is not about an object.
-func joinUndescribed(found result.Results) result.Results {
-	for i, r := range found {
-		if r.Tags[result.TagCode] == gate.CodeUndescribedKind {
-			found[i].Tags = maps.Clone(r.Tags)
-			found[i].Tags[lint.TagScope] = lint.ScopeMesh
-		}
-	}
-	return lint.JoinMesh(found)
-}
 
 // setFilledAside leaves out the findings about values that a later build fills in, such as ${PORT} of Flux, the name _ where
 // kustomize writes the namespace, or what a patch of a CustomResourceDefinition lacks, and prints one line about them.

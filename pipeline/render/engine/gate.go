@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
@@ -35,15 +36,26 @@ func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
 	if err != nil {
 		return fmt.Errorf("checking the objects by spec.gates: %w", err)
 	}
-	w.response.Results = append(w.response.Results, found...)
+	w.response.Results = append(w.response.Results, gate.JoinUndescribed(found)...)
 	return nil
+}
+
+// istioVersions returns the versions of Istio that the policies of the pipeline injected.
+func (w *renderWorker) istioVersions() []string {
+	var out []string
+	for _, d := range w.response.Decisions {
+		if d.Version != "" && !slices.Contains(out, d.Version) {
+			out = append(out, d.Version)
+		}
+	}
+	return out
 }
 
 // gateOptions reads the definitions and policies that the pipeline names: one check does both, since definitions
 // define the kinds that policies are about.
 func (w *renderWorker) gateOptions() (gate.Options, error) {
 	schemas, admission := w.request.Schemas, w.request.Admission
-	options := gate.Options{Published: true, SkipSchemas: schemas == nil, SkipAdmission: admission == nil}
+	options := gate.Options{Published: true, IstioVersions: w.istioVersions(), SkipSchemas: schemas == nil, SkipAdmission: admission == nil}
 	rules := map[string]string{}
 	read := func(field, key string, names []string, severities map[string]string) error {
 		if _, err := gate.NewSeverities(severities); err != nil {

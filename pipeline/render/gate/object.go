@@ -29,6 +29,8 @@ func (o Object) Ref() result.ResourceRef { return result.RefTo(o.Value) }
 type Options struct {
 	// KubernetesVersion is that of the API server, such as 1.34; empty for the newest that is known.
 	KubernetesVersion string
+	// IstioVersions are those that the policies follow: Istio's kinds are checked by their definitions. Empty for all that are known.
+	IstioVersions []string `json:"istioVersions,omitempty"`
 	// Severities of the rules.
 	Severities Severities `json:"-"`
 	// Catalog holds objects that are in the cluster already: CustomResourceDefinitions, admission policies with their bindings and

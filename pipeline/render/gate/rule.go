@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/strict"
 )
@@ -240,4 +241,15 @@ func (s Severities) Of(code string) result.Severity {
 	}
 	r, _ := Lookup(code)
 	return r.Severity
+}
+
+// JoinUndescribed makes one finding of those about a kind that no definition describes: it is not about an object.
+func JoinUndescribed(found result.Results) result.Results {
+	for i, r := range found {
+		if r.Tags[result.TagCode] == CodeUndescribedKind {
+			found[i].Tags = maps.Clone(r.Tags)
+			found[i].Tags[lint.TagScope] = lint.ScopeMesh
+		}
+	}
+	return lint.JoinMesh(found)
 }

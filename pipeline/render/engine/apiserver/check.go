@@ -15,6 +15,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/definitions"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
@@ -28,7 +29,7 @@ func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.R
 	if o.Published {
 		objects = withoutLocal(objects)
 	}
-	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind][]*definition{}}
+	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind][]*definition{}, known: map[groupKind]*knownKind{}, istioVersions: o.IstioVersions}
 	c.addDefinitions(objects, o.Catalog)
 	if !o.SkipAdmission {
 		if c.admission, err = c.newAdmission(objects, o); err != nil {
@@ -84,8 +85,12 @@ type checker struct {
 	server      *openapi.Server
 	severities  gate.Severities
 	definitions map[groupKind][]*definition // those that differ, in the order of the objects
-	admission   *admissionCheck             // nil where it is skipped
+	known       map[groupKind]*knownKind    // those that are built in, as far as they were looked for
+	library     definitions.Library
+	admission   *admissionCheck // nil where it is skipped
 	results     result.Results
+	// istioVersions are those that the policies follow.
+	istioVersions []string
 }
 
 // groupKind names a kind in all of its versions.
@@ -173,6 +178,9 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 	}
 	if c.server.HasGroup(group) {
 		c.addFieldFinding(o, gate.CodeUnservedKind, []any{"apiVersion"}, "Kubernetes "+c.server.Minor+" has no "+ref.Kind+" of "+ref.APIVersion+c.server.OtherVersions(group, ref.Kind))
+		return
+	}
+	if known := c.knownDefinitions(groupKind{group, ref.Kind}); known != nil && c.checkKnown(ctx, o, known) {
 		return
 	}
 	c.addFieldFinding(o, gate.CodeUndescribedKind, []any{"kind"},

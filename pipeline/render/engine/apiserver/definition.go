@@ -67,15 +67,11 @@ func decodeDefinition(o gate.Object) (*apiextensions.CustomResourceDefinition, e
 	return &out, nil
 }
 
-// addDefinition notes the object if it is a CustomResourceDefinition. One that cannot be read is a finding where it is checked itself.
-func (c *checker) addDefinition(o gate.Object) {
-	ref := o.Ref()
-	if ref.Kind != "CustomResourceDefinition" || ref.APIVersion != "apiextensions.k8s.io/v1" {
-		return
-	}
+// newDefinition reads a CustomResourceDefinition.
+func newDefinition(o gate.Object) (groupKind, *definition, error) {
 	crd, err := decodeDefinition(o)
 	if err != nil {
-		return
+		return groupKind{}, nil, err
 	}
 	d := &definition{
 		name: crd.Name, namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped, plural: crd.Spec.Names.Plural,
@@ -94,7 +90,19 @@ func (c *checker) addDefinition(o gate.Object) {
 		dv.status = sub != nil && sub.Status != nil
 		d.versions[v.Name] = dv
 	}
-	id := groupKind{crd.Spec.Group, crd.Spec.Names.Kind}
+	return groupKind{crd.Spec.Group, crd.Spec.Names.Kind}, d, nil
+}
+
+// addDefinition notes the object if it is a CustomResourceDefinition. One that cannot be read is a finding where it is checked itself.
+func (c *checker) addDefinition(o gate.Object) {
+	ref := o.Ref()
+	if ref.Kind != "CustomResourceDefinition" || ref.APIVersion != "apiextensions.k8s.io/v1" {
+		return
+	}
+	id, d, err := newDefinition(o)
+	if err != nil {
+		return
+	}
 	same := func(other *definition) bool { return reflect.DeepEqual(other.source["spec"], o.Value["spec"]) }
 	if !slices.ContainsFunc(c.definitions[id], same) {
 		c.definitions[id] = append(c.definitions[id], d)
@@ -118,11 +126,17 @@ func (c *checker) addDefinitions(objects, catalog []gate.Object) {
 	}
 }
 
-// servedVersion returns what serves a version of a kind: of several definitions that do, the last. Both are nil where none does.
+// servedVersion returns what serves a version of a kind: of several definitions that do, the last, or else the newest that is built
+// in. Both are nil where none does.
 func (c *checker) servedVersion(id groupKind, version string) (*definition, *definedVersion) {
 	for _, d := range slices.Backward(c.definitions[id]) {
 		if v := d.versions[version]; v != nil && v.served {
 			return d, v
+		}
+	}
+	if len(c.definitions[id]) == 0 {
+		if k := c.knownDefinitions(id); k != nil {
+			return k.serves(version)
 		}
 	}
 	return nil, nil
