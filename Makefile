@@ -124,6 +124,10 @@ kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases t
 definitions: ## Write the built-in CustomResourceDefinitions anew, PRODUCTS="istio gateway-api".
 	cd pipeline/render/engine/apiserver/definitions && $(go_run) ./generate $(PRODUCTS)
 
+.PHONY: news
+news: ## Look for new releases of Istio, Kubernetes and the projects of definitions, write them into the sources, list what is left.
+	$(go_run) ./internal/news/cmd/news
+
 .PHONY: verify
 verify: verify-format verify-lint verify-systems verify-workflows verify-generated verify-licenses verify-tidy ## Check all that is not a test.
 
