@@ -145,6 +145,9 @@ func (in *Injector) lintSet(units []*documentUnit, plans []*compiledPolicy, s *c
 	if istio := pl.policy.Spec.Istio; istio != nil {
 		around.RootNamespace = istio.RootNamespace
 	}
+	if pl.istio != nil {
+		around.IstioVersion = pl.istio.Detection().Version.String()
+	}
 	for _, name := range s.namespaceNames() {
 		f := s.namespaces[name][0]
 		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.metadataStringMap("labels"), Annotations: f.metadataStringMap("annotations"), File: f.unit.fileLocation()})

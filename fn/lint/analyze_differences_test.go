@@ -75,7 +75,6 @@ var analyzerDifferences = []difference{
 	{codes: []string{"IST0162"}, reason: "no Service of the gateway's pods is among the files"},
 	{codes: []string{"IST0165"}, reason: "names that Istio makes itself are left alone"},
 	{codes: []string{"IST0166"}, reason: "the pods of Kubernetes Gateways are made in the cluster"},
-	{codes: []string{"IST0167"}, reason: "no rule looks at Sidecars in ambient mode"},
 	{codes: []string{"IST0171"}, reason: "manifests have no status"},
 	{codes: []string{"IST0173"}, file: "topology", reason: "where pods run is not in manifests"},
 	{codes: []string{"IST0173"}, reason: "no workload of the host is among the files"},

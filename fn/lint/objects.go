@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -35,7 +36,18 @@ var objectGroups = map[string]string{
 	"ServiceEntry":            "networking.istio.io",
 	"PeerAuthentication":      "security.istio.io",
 	"AuthorizationPolicy":     "security.istio.io",
+	"RequestAuthentication":   "security.istio.io",
 	"Telemetry":               "telemetry.istio.io",
+	"WasmPlugin":              "extensions.istio.io",
+	"ProxyConfig":             "networking.istio.io",
+	"WorkloadEntry":           "networking.istio.io",
+	"WorkloadGroup":           "networking.istio.io",
+	"IstioOperator":           "install.istio.io",
+	"Istio":                   "sailoperator.io",
+	kubernetesGateway:         ambient.GatewayGroup,
+	"HTTPRoute":               ambient.GatewayGroup,
+	"GRPCRoute":               ambient.GatewayGroup,
+	"Ingress":                 "networking.k8s.io",
 
 	"CustomResourceDefinition": "apiextensions.k8s.io",
 	"Kustomization":            "kustomize.toolkit.fluxcd.io",
@@ -43,12 +55,20 @@ var objectGroups = map[string]string{
 
 // ReadsKind reports whether rules on a set read objects of the kind, beside workloads and Namespaces.
 func ReadsKind(apiVersion, kind string) bool {
-	group, ok := objectGroups[kind]
+	group, ok := objectGroups[objectKey(apiVersion, kind)]
 	if !ok {
 		return false
 	}
 	have, _, grouped := strings.Cut(apiVersion, "/")
 	return grouped && have == group || !grouped && group == ""
+}
+
+// objectKey is what objects of a kind are found by: the kind, but for one that is of two groups.
+func objectKey(apiVersion, kind string) string {
+	if kind == "Gateway" && strings.HasPrefix(apiVersion, ambient.GatewayGroup+"/") {
+		return kubernetesGateway
+	}
+	return kind
 }
 
 // Decides reports whether rules that every injection checks (see [Always]) read objects of the kind.

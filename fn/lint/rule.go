@@ -58,6 +58,7 @@ var groups = map[byte]string{
 	'6': "Injection",
 	'7': "Namespaces",
 	'8': "Traffic",
+	'9': "Ambient mode",
 }
 
 // Group is the heading under which the rule is described.

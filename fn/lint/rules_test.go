@@ -154,8 +154,11 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 	}
 	var results result.Results
 	var pods []lint.Summary
-	var around lint.Surroundings
+	around := lint.Surroundings{IstioVersion: h.Istio}
 	for _, obj := range decode(t, after) {
+		if obj["kind"] == "Namespace" {
+			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name(obj), Labels: labels(obj), Annotations: annotationsOf(obj)})
+		}
 		if version, ok := lint.ControlPlane(obj); ok {
 			facts.ControlPlanes = append(facts.ControlPlanes, version)
 		}
@@ -166,7 +169,6 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 			continue
 		}
 		if obj["kind"] == "Namespace" {
-			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name(obj), Labels: labels(obj), Annotations: annotationsOf(obj)})
 			continue
 		}
 		var original map[string]any
@@ -176,6 +178,11 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 		in, ok := inputOf(t, original, obj, facts)
 		if !ok {
 			t.Fatalf("%v has no pod template", obj["kind"])
+		}
+		for _, known := range around.Namespaces {
+			if known.Name == in.Namespace {
+				in.NamespaceKnown, in.NamespaceLabels = true, known.Labels
+			}
 		}
 		if ns != nil {
 			in.NamespaceKnown, in.NamespaceLabels = true, labels(decode(t, ns)[0])

@@ -43,6 +43,8 @@ type Summary struct {
 	template string
 	replicas *int64
 	ending   ending
+	// ambient reports whether ztunnel handles the pod's traffic; probed whether the kubelet probes it over the network.
+	ambient, probed bool
 	// substituted is injected text that Flux would replace, or nil if none exists.
 	substituted *substituted
 }
@@ -84,7 +86,7 @@ func Summarize(in Input) (Summary, bool) {
 
 		template: in.Field, replicas: in.Replicas, ending: endingOf(p), substituted: findSubstituted(p),
 
-		containers: containerSummaries(p), resources: p.podLevelResources(),
+		containers: containerSummaries(p), resources: p.podLevelResources(), ambient: p.isAmbient(), probed: p.isProbed(),
 	}
 	if p.proxy != nil {
 		s.proxy, s.image, s.field = true, textOf(p.proxy.fields["image"]), p.proxy.path+".image"
@@ -141,6 +143,8 @@ type Surroundings struct {
 	Objects []Object
 	// RootNamespace is Istio's; empty means istio-system.
 	RootNamespace string
+	// IstioVersion is the control plane's, as that of [Facts]; empty means unknown.
+	IstioVersion string
 }
 
 type workloadSet struct {
@@ -150,16 +154,18 @@ type workloadSet struct {
 	serviceByName map[string]*serviceFacts // by scope and name
 	objects       map[string][]*objectFacts
 	index         *podIndex
-	root          string
+	root, istio   string
+	ambient       *ambientFacts
 }
 
 func newSet(pods []Summary, around Surroundings) *workloadSet {
-	s := &workloadSet{pods: pods, namespaces: slices.Clone(around.Namespaces), objects: map[string][]*objectFacts{}, root: around.RootNamespace}
+	s := &workloadSet{pods: pods, namespaces: slices.Clone(around.Namespaces), objects: map[string][]*objectFacts{}, root: around.RootNamespace, istio: around.IstioVersion}
 	if s.root == "" {
 		s.root = "istio-system"
 	}
 	sort.SliceStable(s.namespaces, func(i, j int) bool { return s.namespaces[i].Name < s.namespaces[j].Name })
 	if len(around.Objects) == 0 {
+		s.ambient = s.newAmbientFacts()
 		return s
 	}
 	s.index = newPodIndex(pods)
@@ -167,13 +173,15 @@ func newSet(pods []Summary, around Surroundings) *workloadSet {
 	for _, o := range around.Objects {
 		facts := newObjectFacts(o)
 		if o.Kind != "Service" {
-			s.objects[o.Kind] = append(s.objects[o.Kind], facts)
+			key := objectKey(o.APIVersion, o.Kind)
+			s.objects[key] = append(s.objects[key], facts)
 			continue
 		}
 		service := newServiceFacts(facts, s.index)
 		s.services = append(s.services, service)
 		s.serviceByName[facts.scope+"\x00"+o.Name] = service
 	}
+	s.ambient = s.newAmbientFacts()
 	return s
 }
 

@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"fmt"
+	"slices"
+)
+
+// layer4Keys are the keys of conditions that ztunnel reads. connection.sni is not among them, although it is no attribute of a request.
+// Source: l4WhenAttributes in pilot/pkg/serviceregistry/ambient/authorization.go.
+var layer4Keys = []string{"source.ip", "source.namespace", "source.principal", "destination.ip", "destination.port"}
+
+// The fields of operations and sources that need layer 7. Source: httpOperations and httpSources in the same file.
+var (
+	layer7Operations = []string{"hosts", "notHosts", "methods", "notMethods", "paths", "notPaths"}
+	layer7Sources    = []string{"remoteIpBlocks", "notRemoteIpBlocks", "requestPrincipals", "notRequestPrincipals"}
+	// peerFields describe the peer of the connection, which behind a waypoint is the waypoint.
+	peerFields = []string{
+		"principals", "notPrincipals", "namespaces", "notNamespaces", "serviceAccounts", "notServiceAccounts", "ipBlocks", "notIpBlocks",
+	}
+)
+
+// TargetReference is one of a policy's targetRefs.
+type TargetReference struct{ Group, Kind, Name, Namespace, Path string }
+
+// Targets returns the targetRefs of a policy's spec, or the older targetRef.
+func Targets(spec map[string]any) []TargetReference {
+	var out []TargetReference
+	for i, m := range mapsOf(spec["targetRefs"]) {
+		out = append(out, newTarget(m, fmt.Sprintf("spec.targetRefs[%d]", i)))
+	}
+	if m, ok := spec["targetRef"].(map[string]any); ok && len(out) == 0 {
+		out = append(out, newTarget(m, "spec.targetRef"))
+	}
+	return out
+}
+
+func newTarget(m map[string]any, path string) TargetReference {
+	text := func(key string) string { s, _ := m[key].(string); return s }
+	t := TargetReference{Group: text("group"), Kind: text("kind"), Name: text("name"), Namespace: text("namespace"), Path: path}
+	if t.Group == "core" {
+		t.Group = ""
+	}
+	return t
+}
+
+// Action returns the action of an AuthorizationPolicy; ALLOW without one.
+func Action(spec map[string]any) string {
+	if action, _ := spec["action"].(string); action != "" {
+		return action
+	}
+	return "ALLOW"
+}
+
+// Layer7Fields returns the paths of what an AuthorizationPolicy has that ztunnel cannot check, in the order of the rules.
+func Layer7Fields(spec map[string]any) []string {
+	return conditions(spec, layer7Operations, layer7Sources, func(key string) bool { return !slices.Contains(layer4Keys, key) })
+}
+
+// PeerFields returns the paths of what an AuthorizationPolicy has about the peer of a connection.
+func PeerFields(spec map[string]any) []string {
+	return conditions(spec, nil, peerFields, func(key string) bool {
+		return key == "source.ip" || key == "source.namespace" || key == "source.principal"
+	})
+}
+
+// PortFields returns the paths of what an AuthorizationPolicy has about the port of a connection: that of the pod at a sidecar and ztunnel,
+// and that of the Service at a waypoint.
+func PortFields(spec map[string]any) []string {
+	return conditions(spec, []string{"ports", "notPorts"}, nil, func(key string) bool {
+		return key == "destination.port" || key == "destination.ip"
+	})
+}
+
+func conditions(spec map[string]any, operations, sources []string, when func(string) bool) []string {
+	var out []string
+	for i, rule := range mapsOf(spec["rules"]) {
+		at := fmt.Sprintf("spec.rules[%d]", i)
+		for _, part := range []struct {
+			list, item string
+			fields     []string
+		}{{"from", "source", sources}, {"to", "operation", operations}} {
+			for j, m := range mapsOf(rule[part.list]) {
+				fields, _ := m[part.item].(map[string]any)
+				for _, name := range part.fields {
+					if list, _ := fields[name].([]any); len(list) > 0 {
+						out = append(out, fmt.Sprintf("%s.%s[%d].%s.%s", at, part.list, j, part.item, name))
+					}
+				}
+			}
+		}
+		for j, m := range mapsOf(rule["when"]) {
+			if key, _ := m["key"].(string); key != "" && when(key) {
+				out = append(out, fmt.Sprintf("%s.when[%d].key", at, j))
+			}
+		}
+	}
+	return out
+}
+
+func mapsOf(list any) (maps []map[string]any) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		m, _ := item.(map[string]any)
+		maps = append(maps, m)
+	}
+	return maps
+}

@@ -1,0 +1,254 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/ambient"
+)
+
+// waypointUse is an object with the label that names a waypoint.
+type waypointUse struct {
+	ref   ambient.Reference
+	scope string
+	kind  string
+	new   func(label, message string) setFinding
+}
+
+// waypointUses returns the namespaces, Services, ServiceEntries and pods of the set that name a waypoint.
+func (s *workloadSet) waypointUses() (out []waypointUse) {
+	if !s.ambient.any {
+		return nil
+	}
+	for i := range s.namespaces {
+		ns := &s.namespaces[i]
+		if ref, _ := ambient.WaypointOf(ns.Labels, ns.Name); ref.Name != "" {
+			out = append(out, waypointUse{ref, ns.Name, "Namespace", func(label, message string) setFinding { return newNamespaceFinding(ns, label, message) }})
+		}
+	}
+	var objects []*objectFacts
+	for _, service := range s.services {
+		objects = append(objects, service.objectFacts)
+	}
+	for _, o := range append(objects, s.objects["ServiceEntry"]...) {
+		labels := o.labels()
+		if ref, _ := ambient.WaypointOf(labels, o.scope); ref.Name != "" {
+			out = append(out, waypointUse{ref, o.scope, o.Kind, func(label, message string) setFinding {
+				one := o.newFinding(labelPath(label), message)
+				one.field.CurrentValue = labels[label]
+				return one
+			}})
+		}
+	}
+	return out
+}
+
+func checkMissingWaypoints(s *workloadSet) (out []setFinding) {
+	for _, use := range s.waypointUses() {
+		if s.ambient.waypoints[use.ref.Namespace+"\x00"+use.ref.Name] != nil {
+			continue
+		}
+		var others []string
+		for key := range s.ambient.waypoints {
+			if namespace, name, _ := strings.Cut(key, "\x00"); namespace == use.ref.Namespace {
+				others = append(others, name)
+			}
+		}
+		slices.Sort(others)
+		message := fmt.Sprintf("waypoint %s/%s is not among the files", use.ref.Namespace, use.ref.Name)
+		if len(others) > 0 {
+			message += "; its namespace has " + strings.Join(others, ", ")
+		}
+		one := use.new(ambient.UseWaypoint, message)
+		one.unsure = len(others) == 0
+		out = append(out, one)
+	}
+	return out
+}
+
+// checkWaypointsServe is about waypoints that do not accept what names them. Source: fetchWaypointForTarget, fetchWaypointForService and
+// makeAllowedRoutes in pilot/pkg/serviceregistry/ambient/waypoints.go.
+func checkWaypointsServe(s *workloadSet) (out []setFinding) {
+	for _, use := range s.waypointUses() {
+		gateway := s.ambient.waypoints[use.ref.Namespace+"\x00"+use.ref.Name]
+		if gateway == nil {
+			continue
+		}
+		if !ambient.Serves(gateway.labels(), "service") {
+			out = append(out, use.new(ambient.UseWaypoint, fmt.Sprintf("waypoint %s/%s is for %s and not for Services", use.ref.Namespace, use.ref.Name, gateway.labels()[ambient.WaypointFor])))
+		}
+		if use.scope != gateway.scope && !s.allowsNamespace(gateway, use.scope) {
+			out = append(out, use.new(ambient.UseWaypointNamespace, fmt.Sprintf("the listener of waypoint %s/%s does not allow namespace %s in allowedRoutes", use.ref.Namespace, use.ref.Name, use.scope)))
+		}
+	}
+	if !s.ambient.any {
+		return out
+	}
+	for _, key := range sortedKeys(s.ambient.waypoints) {
+		gateway := s.ambient.waypoints[key]
+		if tunnelListener(gateway) == nil && textOf(gateway.spec["gatewayClassName"]) == ambient.WaypointClass {
+			out = append(out, gateway.newFinding("spec.listeners", fmt.Sprintf("the waypoint has no listener with port %d and protocol HBONE", ambient.TunnelPort)))
+		}
+	}
+	return out
+}
+
+func tunnelListener(gateway *objectFacts) map[string]any {
+	for _, l := range mapsOf(gateway.spec["listeners"]) {
+		if port, _ := integerOf(l["port"]); port == ambient.TunnelPort && textOf(l["protocol"]) == "HBONE" {
+			return l
+		}
+	}
+	return nil
+}
+
+// allowsNamespace reports whether a waypoint serves another namespace. What cannot be known is allowed.
+func (s *workloadSet) allowsNamespace(gateway *objectFacts, namespace string) bool {
+	routes := mapAt(tunnelListener(gateway), "allowedRoutes", "namespaces")
+	switch textOf(routes["from"]) {
+	case "All":
+		return true
+	case "Selector":
+		ns := s.ambient.namespaces[namespace]
+		return ns == nil || selectsLabels(mapAt(routes, "selector"), withName(ns))
+	}
+	return false
+}
+
+// withName returns the labels of a namespace with the one that the API server adds.
+func withName(ns *Namespace) map[string]string {
+	out := map[string]string{"kubernetes.io/metadata.name": ns.Name}
+	for k, v := range ns.Labels {
+		out[k] = v
+	}
+	return out
+}
+
+// enforcedAt returns the policies that a waypoint enforces for a Service, as messages name them; nil if none.
+func (s *workloadSet) enforcedAt(service *serviceFacts, waypoint ambient.Reference) *objectFacts {
+	for _, kind := range targetKinds {
+		for _, o := range s.objects[kind] {
+			for _, t := range ambient.Targets(o.spec) {
+				if t.Kind == "Service" && t.Name == service.Name && o.scope == service.scope ||
+					t.Kind == "Gateway" && t.Name == waypoint.Name && o.scope == waypoint.Namespace {
+					return o
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkIngressPassesWaypoint is about Services that gateways call. Source: ingressUseWaypointFromLabels in
+// pilot/pkg/serviceregistry/ambient/services.go.
+func checkIngressPassesWaypoint(s *workloadSet) (out []setFinding) {
+	if !s.ambient.any {
+		return nil
+	}
+	for _, service := range s.services {
+		waypoint, ok := s.ambient.waypointOf(service.labels(), service.scope)
+		if !ok || !s.ambient.has(service.scope) {
+			continue
+		}
+		value, set := service.labels()[ambient.IngressUseWaypoint]
+		if !set {
+			value = s.ambient.labelsOf(service.scope)[ambient.IngressUseWaypoint]
+		}
+		policy := s.enforcedAt(service, waypoint)
+		caller := s.gatewayRouteTo(service)
+		if strings.EqualFold(value, "true") || policy == nil || caller == nil {
+			continue
+		}
+		out = append(out, service.objectFacts.newFinding("metadata.labels", fmt.Sprintf("%s sends requests of a gateway to the Service, which do not pass its waypoint, where %s is enforced", caller, policy)))
+	}
+	return out
+}
+
+// gatewayRouteTo returns a route by which a gateway calls a Service, or nil.
+func (s *workloadSet) gatewayRouteTo(service *serviceFacts) *objectFacts {
+	for _, v := range s.objects["VirtualService"] {
+		if len(gatewaysOf(v)) == 0 {
+			continue
+		}
+		for _, to := range destinationsOf(v.spec) {
+			if s.findServiceOfHost(v, textOf(to.fields["host"])) == service {
+				return v
+			}
+		}
+	}
+	for _, r := range append(s.objects["HTTPRoute"][:len(s.objects["HTTPRoute"]):len(s.objects["HTTPRoute"])], s.objects["GRPCRoute"]...) {
+		if !slices.ContainsFunc(mapsOf(r.spec["parentRefs"]), func(p map[string]any) bool { return p["kind"] == nil || textOf(p["kind"]) == "Gateway" }) {
+			continue
+		}
+		for _, rule := range mapsOf(r.spec["rules"]) {
+			for _, b := range mapsOf(rule["backendRefs"]) {
+				namespace := textOf(b["namespace"])
+				if namespace == "" {
+					namespace = r.scope
+				}
+				if textOf(b["name"]) == service.Name && namespace == service.scope {
+					return r
+				}
+			}
+		}
+	}
+	for _, i := range s.objects["Ingress"] {
+		if i.scope == service.scope && ingressCalls(i.spec, service.Name) {
+			return i
+		}
+	}
+	return nil
+}
+
+func ingressCalls(spec map[string]any, name string) bool {
+	for _, rule := range mapsOf(spec["rules"]) {
+		for _, p := range mapsOf(mapAt(rule, "http")["paths"]) {
+			if textOf(mapAt(p, "backend", "service")["name"]) == name {
+				return true
+			}
+		}
+	}
+	return textOf(mapAt(spec, "defaultBackend", "service")["name"]) == name
+}
+
+// checkSidecarsPassWaypoint reports each namespace with policies at a waypoint while pods elsewhere have sidecars, which call pods directly.
+func checkSidecarsPassWaypoint(s *workloadSet) (out []setFinding) {
+	if !s.ambient.any {
+		return nil
+	}
+	var caller *Summary
+	callers := map[string]bool{}
+	for i := range s.pods {
+		if pod := &s.pods[i]; pod.sidecar && !pod.ambient {
+			if caller == nil {
+				caller = pod
+			}
+			callers[pod.ref.Namespace] = true
+		}
+	}
+	if caller == nil {
+		return nil
+	}
+	for i := range s.namespaces {
+		ns := &s.namespaces[i]
+		if !ambient.EnrolledNamespace(ns.Labels) {
+			continue
+		}
+		for _, service := range s.services {
+			waypoint, ok := s.ambient.waypointOf(service.labels(), service.scope)
+			if service.scope != ns.Name || !ok {
+				continue
+			}
+			if policy := s.enforcedAt(service, waypoint); policy != nil {
+				out = append(out, newNamespaceFinding(ns, ambient.DataplaneMode, fmt.Sprintf(
+					"pods with a sidecar in %d other namespaces, such as %s, do not pass the waypoint, where %s is enforced", len(callers), caller.ref, policy)))
+				break
+			}
+		}
+	}
+	return out
+}
