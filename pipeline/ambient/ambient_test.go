@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/ambient"
+)
+
+var update = flag.Bool("update", false, "write the expected files")
+
+// parse reads the files of a case.
+func parse(t *testing.T, archive *txtar.Archive) (files []ambient.File) {
+	t.Helper()
+	for _, f := range archive.Files {
+		name, ok := strings.CutPrefix(f.Name, "in/")
+		if !ok {
+			continue
+		}
+		m, err := manifest.Parse(name, f.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, ambient.File{Path: name, Docs: m.Docs})
+	}
+	return files
+}
+
+func contents(files []ambient.File) map[string][]byte {
+	out := map[string][]byte{}
+	for _, f := range files {
+		out[f.Path] = f.Bytes()
+	}
+	return out
+}
+
+// steps makes all steps, and records them. Notes and what each step changed are lines of the log.
+func steps(t *testing.T, files []ambient.File) (after []ambient.File, record *ambient.Record, log string) {
+	t.Helper()
+	record = &ambient.Record{}
+	var b strings.Builder
+	for _, step := range ambient.Steps {
+		next, notes, err := ambient.Apply(files, ambient.Options{}, step.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record.Add(step.Name, contents(files), contents(next))
+		for _, n := range notes {
+			fmt.Fprintf(&b, "%s: %s\n", step.Name, n)
+		}
+		files = next
+	}
+	return files, record, b.String()
+}
+
+// TestSteps makes all steps of each archive, and compares the files, the notes and the plan with the expected ones.
+func TestSteps(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := parse(t, archive)
+			plan, err := ambient.New(files, ambient.Options{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			if err := plan.WriteText(&text); err != nil {
+				t.Fatal(err)
+			}
+			after, record, log := steps(t, files)
+			out := &txtar.Archive{Comment: archive.Comment}
+			want := &txtar.Archive{Comment: archive.Comment}
+			for _, f := range archive.Files {
+				if strings.HasPrefix(f.Name, "in/") {
+					out.Files = append(out.Files, f)
+				}
+				want.Files = append(want.Files, f)
+			}
+			for _, f := range after {
+				out.Files = append(out.Files, txtar.File{Name: "out/" + f.Path, Data: f.Bytes()})
+			}
+			out.Files = append(out.Files, txtar.File{Name: "notes", Data: []byte(log)}, txtar.File{Name: "plan", Data: []byte(text.String())})
+			if *update {
+				if err := os.WriteFile(name, txtar.Format(out), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if diff := cmp.Diff(string(txtar.Format(want)), string(txtar.Format(out))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			back := contents(after)
+			for range ambient.Steps {
+				if err := record.Undo(back); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(contents(files), back); diff != "" {
+				t.Errorf("there and back (-before +after):\n%s", diff)
+			}
+			again, second, _ := steps(t, after)
+			if len(second.Steps) > 0 {
+				t.Errorf("a second run changes files: %s", cmp.Diff(contents(after), contents(again)))
+			}
+		})
+	}
+}
+
+// TestBackBesideOtherChanges takes a step back after another change of the same file.
+func TestBackBesideOtherChanges(t *testing.T) {
+	record := &ambient.Record{}
+	before := "a: 1\nb: 2\nc: 3\nd: 4\ne: 5\nf: 6\ng: 7\n"
+	after := "a: 1\nb: 2\nc: 3\nd: 4\ne: 5\nnew: x\nf: 6\n"
+	record.Add("label", map[string][]byte{"x": []byte(before)}, map[string][]byte{"x": []byte(after)})
+	data, err := record.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := ambient.ReadRecord(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"x": []byte("first: 0\n" + after)}
+	if err := read.Undo(files); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(files["x"]); got != "first: 0\n"+before {
+		t.Errorf("got %q", got)
+	}
+	files = map[string][]byte{"x": []byte(strings.Replace(after, "new: x", "new: y", 1))}
+	if read, err = ambient.ReadRecord(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Undo(files); err == nil || !strings.Contains(err.Error(), "have changed since") {
+		t.Errorf("error %v, want one about changed lines", err)
+	}
+}

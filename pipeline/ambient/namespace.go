@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/ambient"
+)
+
+// Labels and names that steps write.
+const (
+	injectionLabel = "istio-injection"
+	revisionLabel  = "istio.io/rev"
+	injectKey      = "sidecar.istio.io/inject"
+	// sidecarLabel is on pods with a sidecar only: the injector adds it. Source: applyMetadata of pkg/kube/inject/inject.go of Istio.
+	sidecarLabel, sidecarValue = "security.istio.io/tlsMode", "istio"
+	// copyOf is the annotation of copies with targetRefs, with the name of the policy that they are of.
+	copyOf      = "prerig.dev/ambient-copy-of"
+	copySuffix  = "-waypoint"
+	onlySuffix  = "-waypoint-only"
+	waypointTag = "waypoint"
+)
+
+// moving returns the namespaces that move, in order: those that are named, or that have sidecars by a label or in a file.
+func (t *tree) moving() []string {
+	if len(t.options.Namespaces) > 0 {
+		return slices.Sorted(slices.Values(t.options.Namespaces))
+	}
+	found := map[string]bool{}
+	for _, o := range t.objects {
+		if o.key() == "Namespace" && (o.labels[injectionLabel] == "enabled" || o.labels[revisionLabel] != "" || o.labels[ambient.DataplaneMode] == ambient.Ambient) {
+			found[o.name] = true
+		}
+		for _, template := range o.templates {
+			if hasSidecar(template.Pod) || texts(mapAt(template.Pod, "metadata", "labels"))[injectKey] == "true" {
+				found[o.namespace] = true
+			}
+		}
+	}
+	delete(found, t.options.RootNamespace)
+	delete(found, "kube-system")
+	return sortedKeys(found)
+}
+
+// hasSidecar reports whether a pod has Istio's proxy beside an application.
+func hasSidecar(pod map[string]any) bool {
+	if text(mapAt(pod, "metadata", "annotations")["sidecar.istio.io/status"]) == "" || isGateway(pod) {
+		return false
+	}
+	spec := mapAt(pod, "spec")
+	return slices.ContainsFunc(append(mapsIn(spec["containers"]), mapsIn(spec["initContainers"])...), func(c map[string]any) bool {
+		return text(c["name"]) == "istio-proxy"
+	})
+}
+
+// isGateway reports whether the injector makes a pod a gateway, which keeps its proxy.
+func isGateway(pod map[string]any) bool {
+	return text(mapAt(pod, "metadata", "annotations")["inject.istio.io/templates"]) == "gateway"
+}
+
+// namespaceObject returns the Namespace among the files, or nil.
+func (t *tree) namespaceObject(name string) *object {
+	i := slices.IndexFunc(t.byKind["Namespace"], func(o *object) bool { return o.name == name })
+	if i < 0 {
+		return nil
+	}
+	return t.byKind["Namespace"][i]
+}
+
+// in returns the objects of a kind in a namespace.
+func (t *tree) in(namespace, key string) (out []*object) {
+	for _, o := range t.byKind[key] {
+		if o.namespace == namespace {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// workloads returns the pod templates of a namespace, with the object of each.
+func (t *tree) workloads(namespace string) (out []podOf) {
+	for _, o := range t.objects {
+		if o.namespace != namespace {
+			continue
+		}
+		for _, template := range o.templates {
+			if host, _ := mapAt(template.Pod, "spec")["hostNetwork"].(bool); !host && !isGateway(template.Pod) {
+				out = append(out, podOf{o, texts(mapAt(template.Pod, "metadata", "labels")), mapAt(template.Pod, "spec")})
+			}
+		}
+	}
+	return out
+}
+
+// podOf is a pod template.
+type podOf struct {
+	*object
+	podLabels map[string]string
+	podSpec   map[string]any
+}
+
+// services returns the Services of a namespace that select pods and have an address, which calls by a waypoint need.
+func (t *tree) services(namespace string) (out []*object) {
+	for _, s := range t.in(namespace, "Service") {
+		if len(mapAt(s.spec, "selector")) > 0 && text(s.spec["clusterIP"]) != "None" && text(s.spec["type"]) != "ExternalName" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// selected returns the pods of a namespace that a Service selects.
+func (t *tree) selected(service *object) (out []podOf) {
+	selector := texts(service.spec["selector"])
+	for _, p := range t.workloads(service.namespace) {
+		if hasLabels(p.podLabels, selector) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// waypointName is the name of the waypoint of a namespace: the one of its label, or the usual.
+func (t *tree) waypointName(namespace string) ambient.Reference {
+	if ns := t.namespaceObject(namespace); ns != nil {
+		if ref, _ := ambient.WaypointOf(ns.labels, namespace); ref.Name != "" {
+			return ref
+		}
+	}
+	return ambient.Reference{Namespace: namespace, Name: waypointTag}
+}
+
+// needsWaypoint returns the first object for which a namespace needs a waypoint, or nil.
+func (t *tree) needsWaypoint(namespace string) *object {
+	for _, o := range t.objects {
+		if o.namespace == namespace && t.isLayer7(o) {
+			return o
+		}
+	}
+	for _, o := range t.in(t.options.RootNamespace, authorizationPolicies) {
+		if t.isLayer7(o) && isMeshWide(o) {
+			return o
+		}
+	}
+	for _, o := range t.in(t.options.RootNamespace, requestAuthentications) {
+		if isMeshWide(o) {
+			return o
+		}
+	}
+	return nil
+}
+
+// isMeshWide reports whether a policy of the root namespace is for all pods of the mesh.
+func isMeshWide(o *object) bool {
+	return o.spec["selector"] == nil && len(ambient.Targets(o.spec)) == 0
+}
+
+// isLayer7 reports whether an object of a namespace needs a waypoint there.
+func (t *tree) isLayer7(o *object) bool {
+	switch o.key() {
+	case authorizationPolicies:
+		action := ambient.Action(o.spec)
+		needs := len(ambient.Layer7Fields(o.spec)) > 0 || action == "CUSTOM" || action == "AUDIT"
+		return needs && (len(ambient.Targets(o.spec)) > 0 || t.appliesToPods(o))
+	case requestAuthentications, wasmPlugins:
+		return t.appliesToPods(o)
+	case virtualServices:
+		return isForMesh(o) && slices.ContainsFunc(textList(o.spec["hosts"]), func(host string) bool { return t.serviceOf(o, host) != nil })
+	case destinationRules:
+		traffic := mapAt(o.spec, "trafficPolicy")
+		mutual := len(traffic) == 1 && text(mapAt(traffic, "tls")["mode"]) == "ISTIO_MUTUAL"
+		return t.serviceOf(o, text(o.spec["host"])) != nil && (o.spec["subsets"] != nil || len(traffic) > 0 && !mutual)
+	case httpRoutes:
+		return slices.ContainsFunc(mapsIn(o.spec["parentRefs"]), func(p map[string]any) bool { return text(p["kind"]) == "Service" })
+	}
+	return false
+}
+
+// appliesToPods reports whether a policy is for pods that move, and not for gateways only.
+func (t *tree) appliesToPods(o *object) bool {
+	if len(ambient.Targets(o.spec)) > 0 {
+		return false
+	}
+	selector := texts(mapAt(o.spec, "selector")["matchLabels"])
+	if len(selector) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(t.workloads(o.namespace), func(p podOf) bool { return hasLabels(p.podLabels, withoutSidecarLabel(selector)) })
+}
+
+func withoutSidecarLabel(selector map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range selector {
+		if k != sidecarLabel {
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// openNetwork changes NetworkPolicies until the rules about them are silent. Each change opens what the finding is about, and nothing else.
+func (t *tree) openNetwork(namespace string) error {
+	for range 200 {
+		work := *t
+		next, err := t.apply()
+		if err != nil {
+			return err
+		}
+		state, err := readTree(next, work.options)
+		if err != nil {
+			return err
+		}
+		found, err := state.findings([]string{namespace})
+		if err != nil {
+			return err
+		}
+		changed := false
+		seen := map[string]bool{}
+		for _, r := range found {
+			if r.ResourceRef == nil || r.ResourceRef.Kind != "NetworkPolicy" || namespaceOf(r) != namespace || seen[r.ResourceRef.Name] {
+				continue
+			}
+			seen[r.ResourceRef.Name] = true
+			for _, o := range t.in(namespace, networkPolicies) {
+				if o.name == r.ResourceRef.Name {
+					changed = t.openPolicy(o, r, namespace) || changed
+				}
+			}
+		}
+		if !changed {
+			break
+		}
+	}
+	return t.openForWaypoint(namespace)
+}
+
+func tunnelPort() map[string]any {
+	return map[string]any{"port": int64(ambient.TunnelPort), "protocol": "TCP"}
+}
+
+func waypointPods(name string) map[string]any {
+	return map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{ambient.GatewayName: name}}}
+}
+
+// openPolicy follows one finding about a policy.
+func (t *tree) openPolicy(o *object, r result.Result, namespace string) bool {
+	value := clone(t.current(o))
+	spec := child(value, "spec")
+	switch r.Tags[result.TagCode] {
+	case "PR919", "PR920":
+		at := workload.ParseField(r.Field.Path) // spec, ingress or egress, index, ports
+		rules, _ := spec[text(at[1])].([]any)
+		i, _ := at[2].(int)
+		rule, _ := rules[i].(map[string]any)
+		ports, _ := rule["ports"].([]any)
+		rule["ports"] = append(ports, any(tunnelPort()))
+	case "PR921":
+		rules, _ := spec["ingress"].([]any)
+		spec["ingress"] = append(rules, map[string]any{"from": []any{map[string]any{"ipBlock": map[string]any{"cidr": ambient.ProbeAddress + "/32"}}}})
+	case "PR922":
+		peer := waypointPods(t.waypointName(namespace).Name)
+		if other := t.waypointName(namespace).Namespace; other != namespace {
+			peer["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": other}}
+		}
+		rules, _ := spec["ingress"].([]any)
+		spec["ingress"] = append(rules, map[string]any{"from": []any{peer}, "ports": []any{tunnelPort()}})
+	default:
+		return false
+	}
+	t.change(o, value)
+	return true
+}
+
+// openForWaypoint adds what the waypoint itself needs where policies limit all pods of the namespace: it accepts the tunnel, and calls any pod.
+// Policies of pods are to be open for the waypoint before it is there, which the rules find when its label is.
+func (t *tree) openForWaypoint(namespace string) error {
+	if t.needsWaypoint(namespace) == nil {
+		return nil
+	}
+	waypoint := t.waypointName(namespace)
+	var first *object
+	for _, n := range t.in(namespace, networkPolicies) {
+		if n.name == waypoint.Name {
+			return nil
+		}
+		selector := mapAt(n.spec, "podSelector")
+		if first == nil && len(selector) == 0 {
+			first = n
+		}
+		if t.limitsPods(n, namespace) && !opensWaypoint(mapAt(t.current(n), "spec"), waypoint.Name) {
+			value := clone(t.current(n))
+			spec := child(value, "spec")
+			rules, _ := spec["ingress"].([]any)
+			spec["ingress"] = append(rules, map[string]any{"from": []any{waypointPods(waypoint.Name)}, "ports": []any{tunnelPort()}})
+			t.change(n, value)
+		}
+	}
+	if first == nil || waypoint.Namespace != namespace {
+		return nil
+	}
+	meta := map[string]any{"name": waypoint.Name}
+	if first.ownNamespace {
+		meta["namespace"] = namespace
+	}
+	t.add(first, map[string]any{
+		"apiVersion": first.apiVersion, "kind": first.kind, "metadata": meta,
+		"spec": map[string]any{
+			"podSelector": map[string]any{"matchLabels": map[string]any{ambient.GatewayName: waypoint.Name}},
+			"policyTypes": []any{"Ingress", "Egress"},
+			"ingress":     []any{map[string]any{"ports": []any{tunnelPort()}}},
+			"egress":      []any{map[string]any{}},
+		},
+	})
+	return nil
+}
+
+// limitsPods reports whether a policy has ingress rules with peers for pods of the namespace.
+func (t *tree) limitsPods(n *object, namespace string) bool {
+	selector := texts(mapAt(n.spec, "podSelector", "matchLabels"))
+	peers := slices.ContainsFunc(mapsIn(n.spec["ingress"]), func(rule map[string]any) bool {
+		return slices.ContainsFunc(mapsIn(rule["from"]), func(peer map[string]any) bool { return peer["ipBlock"] == nil })
+	})
+	return peers && mapAt(n.spec, "podSelector")["matchExpressions"] == nil &&
+		slices.ContainsFunc(t.workloads(namespace), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
+}
+
+// opensWaypoint reports whether an ingress rule lets the waypoint in, or everything at the tunnel's port.
+func opensWaypoint(spec map[string]any, name string) bool {
+	return slices.ContainsFunc(mapsIn(spec["ingress"]), func(rule map[string]any) bool {
+		if len(mapsIn(rule["from"])) == 0 {
+			return true
+		}
+		return slices.ContainsFunc(mapsIn(rule["from"]), func(peer map[string]any) bool {
+			labels := texts(mapAt(peer, "podSelector", "matchLabels"))
+			all, any := peer["podSelector"].(map[string]any)
+			return labels[ambient.GatewayName] == name || any && len(all) == 0 && peer["namespaceSelector"] == nil
+		})
+	})
+}

@@ -1,0 +1,318 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// Level is how a note or a finding stands against a move.
+type Level string
+
+// The levels: Blocked means that the workloads cannot move, Change that people have to change something first, Stays that the object is left
+// as it is and works at a waypoint.
+const (
+	Blocked Level = "blocked"
+	Change  Level = "change"
+	Stays   Level = "stays"
+)
+
+// Note is something that no step writes with the same meaning.
+type Note struct {
+	Namespace string `json:"namespace"`
+	Object    string `json:"object,omitempty"`
+	Field     string `json:"field,omitempty"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Level     Level  `json:"level"`
+	Code      string `json:"code,omitempty"`
+	Message   string `json:"message"`
+	Fix       string `json:"fix,omitempty"`
+}
+
+// String is the note for people.
+func (n Note) String() string {
+	out := n.Message
+	if n.Object != "" {
+		out = strings.TrimSpace(n.Object+" "+n.Field) + ": " + out
+	}
+	if n.File != "" {
+		out = fmt.Sprintf("%s:%d: %s", n.File, n.Line, out)
+	}
+	if n.Code != "" {
+		out += " [" + n.Code + "]"
+	}
+	return out
+}
+
+func (t *tree) note(o *object, field string, level Level, message string) Note {
+	return Note{
+		Namespace: o.namespace, Object: o.String(), Field: field, File: t.files[o.file].Path, Line: t.lineOf(o, field), Level: level, Message: message,
+	}
+}
+
+// Plan is what a move of namespaces takes.
+type Plan struct {
+	// Namespaces are in the order in which they should move.
+	Namespaces []Namespace `json:"namespaces"`
+	// Mesh are the notes about no single namespace.
+	Mesh []Note `json:"mesh,omitempty"`
+}
+
+// Namespace is the plan of one namespace.
+type Namespace struct {
+	Name string `json:"name"`
+	// State is now, change or blocked.
+	State string `json:"state"`
+	// Waypoint is the name of the waypoint; empty if it needs none. Reason is the object that needs it.
+	Waypoint string `json:"waypoint,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	// Steps are the ones that change a file, and what they solve, by codes of rules.
+	Steps []PlannedStep `json:"steps"`
+	// Solved are the findings that the steps end, by code.
+	Solved map[string]int `json:"solved,omitempty"`
+	// Open are what remains: blockers first.
+	Open []Note `json:"open,omitempty"`
+	// Advice are findings of the lowest severity: settings without effect.
+	Advice []Note `json:"advice,omitempty"`
+	// Gaps are where enforcement differs on the way, and how to avoid that.
+	Gaps []string `json:"gaps,omitempty"`
+	// Before and After are what sidecars and waypoints ask for.
+	Before Usage `json:"before"`
+	After  Usage `json:"after"`
+}
+
+// PlannedStep is a step with the number of files that it changes.
+type PlannedStep struct {
+	Step
+	Files int `json:"files"`
+}
+
+// The states of a namespace.
+const (
+	stateNow     = "now"
+	stateChange  = "change"
+	stateBlocked = "blocked"
+)
+
+// blockers are the rules whose findings no file can solve.
+var blockers = []string{"PR915", "PR926", "PR927", "PR928"}
+
+// answered are rules whose findings the plan answers by the order of namespaces and by notes.
+var answered = []string{"PR914", "PR934"}
+
+// New plans the move. usage are the requests and limits of the sidecars of each namespace.
+func New(files []File, o Options, usage map[string]Usage) (*Plan, error) {
+	start, err := readTree(files, o)
+	if err != nil {
+		return nil, err
+	}
+	names := start.moving()
+	p := &Plan{}
+	if slices.Contains(names, "") {
+		p.Mesh = append(p.Mesh, Note{Level: Change, Message: "some workloads name no namespace, and are left out; set --namespace"})
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	}
+	callers := start.callers(names)
+	for _, name := range order(names, callers) {
+		one, err := planNamespace(start, name, o, usage[name])
+		if err != nil {
+			return nil, fmt.Errorf("planning namespace %s: %w", name, err)
+		}
+		one.Gaps = gaps(one, callers[name])
+		p.Namespaces = append(p.Namespaces, *one)
+	}
+	return p, nil
+}
+
+// planNamespace makes all steps in memory, and compares the findings before and after.
+func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace, error) {
+	out := &Namespace{Name: name, State: stateNow, Steps: []PlannedStep{}, Before: usage}
+	if need := start.needsWaypoint(name); need != nil {
+		out.Waypoint, out.Reason = start.waypointName(name).Name, need.String()
+		out.After = waypointUsage
+	}
+	o.Namespaces = []string{name}
+	clean, _, err := Apply(start.files, o, "sidecars")
+	if err != nil {
+		return nil, err
+	}
+	before, err := findingsOf(clean, o, name)
+	if err != nil {
+		return nil, err
+	}
+	files := start.files
+	for _, step := range Steps {
+		next, notes, err := Apply(files, o, step.Name)
+		if err != nil {
+			return nil, err
+		}
+		changed := 0
+		for i := range next {
+			if string(next[i].Bytes()) != string(files[i].Bytes()) {
+				changed++
+			}
+		}
+		if changed > 0 {
+			out.Steps = append(out.Steps, PlannedStep{Step: step, Files: changed})
+		}
+		out.Open = append(out.Open, notes...)
+		files = withClean(next, start.files)
+	}
+	after, err := findingsOf(files, o, name)
+	if err != nil {
+		return nil, err
+	}
+	out.compare(before, after)
+	return out, nil
+}
+
+// withClean keeps the documents without sidecars of files that have not changed.
+func withClean(next, from []File) []File {
+	out := slices.Clone(next)
+	for i := range out {
+		if len(out[i].Docs) == len(from[i].Docs) {
+			out[i].Clean = from[i].Clean
+		}
+	}
+	return out
+}
+
+func findingsOf(files []File, o Options, name string) (result.Results, error) {
+	t, err := readTree(files, o)
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.findings([]string{name})
+	return slices.DeleteFunc(found, func(r result.Result) bool {
+		in := namespaceOf(r)
+		return in != name && in != t.options.RootNamespace
+	}), err
+}
+
+// compare sorts what is found after all steps, and counts what they have ended.
+func (n *Namespace) compare(before, after result.Results) {
+	count := map[string]int{}
+	for _, r := range before {
+		count[r.Tags[result.TagCode]]++
+	}
+	for _, r := range after {
+		code := r.Tags[result.TagCode]
+		count[code]--
+		if slices.Contains(answered, code) {
+			continue
+		}
+		note := newNote(n.Name, r)
+		switch {
+		case r.Severity == result.Info:
+			n.Advice = append(n.Advice, note)
+		case !slices.ContainsFunc(n.Open, func(other Note) bool { return other.Object == note.Object && other.Field == note.Field }):
+			n.Open = append(n.Open, note)
+		}
+	}
+	n.Solved = map[string]int{}
+	for code, c := range count {
+		if c > 0 && !slices.Contains(answered, code) {
+			n.Solved[code] = c
+		}
+	}
+	slices.SortStableFunc(n.Open, func(a, b Note) int { return cmp.Compare(a.Level, b.Level) })
+	for _, note := range n.Open {
+		switch {
+		case note.Level == Blocked:
+			n.State = stateBlocked
+		case note.Level == Change && n.State == stateNow:
+			n.State = stateChange
+		}
+	}
+}
+
+func newNote(namespace string, r result.Result) Note {
+	n := Note{Namespace: namespace, Level: Change, Code: r.Tags[result.TagCode], Message: r.Message}
+	if r.ResourceRef != nil {
+		n.Object = r.ResourceRef.String()
+	}
+	if r.Field != nil {
+		n.Field = r.Field.Path
+	}
+	if r.File != nil {
+		n.File, n.Line = r.File.Path, r.File.Line
+	}
+	if rule, ok := lint.Lookup(n.Code); ok {
+		n.Fix = strings.TrimSpace(rule.Change)
+	}
+	if slices.Contains(blockers, n.Code) {
+		n.Level = Blocked
+	}
+	return n
+}
+
+// callers returns, for each namespace, those that its policies name as callers and that move too.
+func (t *tree) callers(names []string) map[string][]string {
+	out := map[string][]string{}
+	for _, name := range names {
+		for _, o := range t.in(name, authorizationPolicies) {
+			for _, rule := range mapsIn(o.spec["rules"]) {
+				for _, from := range mapsIn(rule["from"]) {
+					out[name] = append(out[name], namedNamespaces(mapAt(from, "source"), names, name)...)
+				}
+			}
+		}
+		slices.Sort(out[name])
+		out[name] = slices.Compact(out[name])
+	}
+	return out
+}
+
+func namedNamespaces(source map[string]any, names []string, own string) (out []string) {
+	for _, other := range names {
+		if other == own {
+			continue
+		}
+		named := slices.Contains(textList(source["namespaces"]), other)
+		for _, principal := range textList(source["principals"]) {
+			named = named || strings.Contains(principal, "/ns/"+other+"/")
+		}
+		if named {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// order sorts namespaces so that callers move before those that they call; of a circle, the first by name moves first.
+func order(names []string, callers map[string][]string) (out []string) {
+	left := slices.Clone(names)
+	for len(left) > 0 {
+		i := slices.IndexFunc(left, func(name string) bool {
+			return !slices.ContainsFunc(callers[name], func(c string) bool { return slices.Contains(left, c) })
+		})
+		i = max(i, 0)
+		out = append(out, left[i])
+		left = slices.Delete(left, i, i+1)
+	}
+	return out
+}
+
+// gaps describes where enforcement differs while a namespace moves.
+func gaps(n *Namespace, callers []string) (out []string) {
+	if n.Waypoint == "" {
+		return nil
+	}
+	out = append(out,
+		"Between the restart and the removal of the old policies, ztunnel would enforce these without their conditions on requests, and deny. "+
+			"The step limit avoids it: only pods with a sidecar enforce old policies, and they accept what the waypoint has checked.",
+		"Sidecars and direct calls to pods do not pass the waypoint, so that its policies do not apply to them. The step enforce closes this: "+
+			"ztunnel lets only the waypoint in. Make it when all callers are in ambient mode; until then it rejects callers with a sidecar.")
+	if len(callers) > 0 {
+		out = append(out, "Its policies name callers in "+strings.Join(callers, ", ")+": move these first.")
+	}
+	return out
+}

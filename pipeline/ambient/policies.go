@@ -1,0 +1,330 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn/ambient"
+)
+
+// maxTargets is the number of targetRefs that a policy may have. Source: security/v1beta1/authorization_policy.proto of istio.io/api.
+const maxTargets = 16
+
+// isReplaced reports whether a policy of a namespace with a waypoint gets a copy there. A DENY policy about ports alone stays with ztunnel,
+// which sees the same port as a sidecar.
+func (t *tree) isReplaced(o *object) bool {
+	if len(ambient.Targets(o.spec)) > 0 || o.annotations[copyOf] != "" || !t.appliesToPods(o) || t.isWaypointOnly(o) {
+		return false
+	}
+	if o.key() != authorizationPolicies {
+		return o.key() != telemetries || o.spec["selector"] != nil
+	}
+	action := ambient.Action(o.spec)
+	return action != "DENY" || len(ambient.Layer7Fields(o.spec)) > 0 || len(ambient.PeerFields(o.spec)) > 0
+}
+
+// isWaypointOnly reports whether a policy is one that the step enforce wrote.
+func (t *tree) isWaypointOnly(o *object) bool { return strings.HasSuffix(o.name, onlySuffix) }
+
+// replacedPolicies returns the policies of a namespace that waypoints are going to enforce.
+func (t *tree) replacedPolicies(namespace string) (out []*object) {
+	for _, key := range []string{authorizationPolicies, requestAuthentications, wasmPlugins, telemetries} {
+		for _, o := range t.in(namespace, key) {
+			if t.isReplaced(o) {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// copies returns the policy copied for the waypoint of its namespace, and what differs.
+func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]any, notes []Note) {
+	if fields := destinationAddresses(o.spec); len(fields) > 0 {
+		return nil, []Note{t.note(o, fields[0], Change, "a waypoint compares destination.ip with the address of the Service and not of the pod")}
+	}
+	base := clone(o.value)
+	delete(base, "status")
+	spec := child(base, "spec")
+	selector := withoutSidecarLabel(texts(mapAt(spec, "selector")["matchLabels"]))
+	delete(spec, "selector")
+	child(child(base, "metadata"), "annotations")[copyOf] = o.name
+	if o.namespace == t.options.RootNamespace {
+		if len(selector) > 0 {
+			return nil, []Note{t.note(o, "spec.selector", Change, "a policy of the root namespace with a selector has no counterpart at waypoints; write it into the namespaces")}
+		}
+		return t.named(o, []map[string]any{withTargets(base, classTarget())}), nil
+	}
+	services, notes := t.targets(o, selector)
+	ports := len(ambient.PortFields(o.spec)) > 0
+	if len(selector) == 0 && !ports && waypoint.Namespace == o.namespace {
+		return t.named(o, []map[string]any{withTargets(base, gatewayTarget(waypoint.Name))}), notes
+	}
+	if len(services) == 0 {
+		return nil, notes
+	}
+	groups := t.groupByPorts(base, services)
+	for _, g := range groups {
+		for part := range slices.Chunk(g.services, maxTargets) {
+			var targets []any
+			for _, s := range part {
+				targets = append(targets, map[string]any{"group": "", "kind": "Service", "name": s.name})
+			}
+			out = append(out, withTargets(g.policy, targets...))
+		}
+	}
+	return t.named(o, out), notes
+}
+
+func classTarget() map[string]any {
+	return map[string]any{"group": ambient.GatewayGroup, "kind": "GatewayClass", "name": ambient.WaypointClass}
+}
+
+func gatewayTarget(name string) map[string]any {
+	return map[string]any{"group": ambient.GatewayGroup, "kind": "Gateway", "name": name}
+}
+
+func withTargets(policy map[string]any, targets ...any) map[string]any {
+	out := clone(policy)
+	child(out, "spec")["targetRefs"] = cloneAny(targets)
+	return out
+}
+
+// named gives copies their names.
+func (t *tree) named(o *object, copies []map[string]any) []map[string]any {
+	for i, c := range copies {
+		name := o.name + copySuffix
+		if i > 0 {
+			name += "-" + strconv.Itoa(i+1)
+		}
+		child(c, "metadata")["name"] = name
+	}
+	return copies
+}
+
+// targets returns the Services whose pods a policy is for, with a note for each pod and Service for which that is not the same.
+func (t *tree) targets(o *object, selector map[string]string) (services []*object, notes []Note) {
+	reached := map[*object]bool{}
+	for _, s := range t.services(o.namespace) {
+		inside, outside := 0, ""
+		if len(selector) > 0 && hasLabels(texts(s.spec["selector"]), selector) {
+			inside++ // whatever pods it selects have the labels
+		}
+		for _, p := range t.selected(s) {
+			if hasLabels(p.podLabels, selector) {
+				inside++
+				reached[p.object] = true
+			} else {
+				outside = p.String()
+			}
+		}
+		if inside == 0 {
+			continue
+		}
+		services = append(services, s)
+		if outside != "" {
+			notes = append(notes, t.note(o, "spec.selector", Change, fmt.Sprintf("%s also selects %s, which the policy is not for: the copy is for all requests to the Service", s, outside)))
+		}
+	}
+	for _, p := range t.workloads(o.namespace) {
+		if hasLabels(p.podLabels, selector) && !reached[p.object] && len(t.allPorts(p)) > 0 {
+			notes = append(notes, t.note(o, "spec.selector", Change, fmt.Sprintf("%s has no Service with an address: its requests pass no waypoint, and the policy ends for it", p.object)))
+		}
+	}
+	if len(selector) > 0 && len(services) == 0 && len(notes) == 0 {
+		notes = append(notes, t.note(o, "spec.selector", Change, "no Service among the files selects its pods: the waypoint needs one as the target"))
+	}
+	return services, notes
+}
+
+// allPorts returns the ports that the containers of a pod declare.
+func (t *tree) allPorts(p podOf) (out []any) {
+	for _, c := range mapsIn(p.podSpec["containers"]) {
+		ports, _ := c["ports"].([]any)
+		out = append(out, ports...)
+	}
+	return out
+}
+
+// portGroup is a policy with the ports of some Services.
+type portGroup struct {
+	policy   map[string]any
+	services []*object
+}
+
+// groupByPorts returns the policy for Services with the ports that a waypoint sees: those of the Service and not of the pod.
+func (t *tree) groupByPorts(policy map[string]any, services []*object) (out []portGroup) {
+	for _, s := range services {
+		mapped := clone(policy)
+		t.mapPorts(mapAt(mapped, "spec"), s)
+		i := slices.IndexFunc(out, func(g portGroup) bool { return reflect.DeepEqual(g.policy, mapped) })
+		if i < 0 {
+			out, i = append(out, portGroup{policy: mapped}), len(out)
+		}
+		out[i].services = append(out[i].services, s)
+	}
+	return out
+}
+
+// mapPorts replaces the ports of pods in a policy's rules by those of a Service. A rule that matches no port of the Service is left out.
+func (t *tree) mapPorts(spec map[string]any, service *object) {
+	rules, _ := spec["rules"].([]any)
+	var kept []any
+	for _, rule := range mapsIn(rules) {
+		if t.mapRule(rule, service) {
+			kept = append(kept, any(rule))
+		}
+	}
+	if len(rules) > 0 {
+		spec["rules"] = kept
+		if len(kept) == 0 {
+			delete(spec, "rules")
+		}
+	}
+}
+
+// mapRule reports whether the rule can match a request to the Service.
+func (t *tree) mapRule(rule map[string]any, service *object) bool {
+	to, _ := rule["to"].([]any)
+	var operations []any
+	for _, one := range mapsIn(to) {
+		if t.mapList(mapAt(one, "operation"), service, "ports", "notPorts") {
+			operations = append(operations, any(one))
+		}
+	}
+	if len(to) > 0 {
+		if len(operations) == 0 {
+			return false
+		}
+		rule["to"] = operations
+	}
+	when, _ := rule["when"].([]any)
+	var conditions []any
+	for _, one := range mapsIn(when) {
+		if text(one["key"]) == "destination.port" {
+			if !t.mapList(one, service, "values", "notValues") {
+				return false
+			}
+			if one["values"] == nil && one["notValues"] == nil {
+				continue
+			}
+		}
+		conditions = append(conditions, any(one))
+	}
+	if len(when) > 0 {
+		rule["when"] = conditions
+		if len(conditions) == 0 {
+			delete(rule, "when")
+		}
+	}
+	return true
+}
+
+// mapList maps one list of ports that have to match and one of those that must not, and reports whether the first can.
+func (t *tree) mapList(fields map[string]any, service *object, yes, no string) bool {
+	for _, key := range []string{yes, no} {
+		list := textList(fields[key])
+		if len(list) == 0 {
+			continue
+		}
+		mapped := t.servicePorts(service, list)
+		switch {
+		case len(mapped) > 0:
+			fields[key] = mapped
+		case key == yes:
+			return false
+		default:
+			delete(fields, key)
+		}
+	}
+	return true
+}
+
+// servicePorts returns the ports of a Service that lead to ports of its pods.
+func (t *tree) servicePorts(service *object, targets []string) (out []any) {
+	pods := t.selected(service)
+	for _, p := range mapsIn(service.spec["ports"]) {
+		port, _ := number(p["port"])
+		target := port
+		if n, ok := number(p["targetPort"]); ok && n != 0 {
+			target = n
+		} else if name := text(p["targetPort"]); name != "" {
+			target = t.namedPort(pods, name)
+		}
+		if slices.Contains(targets, strconv.FormatInt(target, 10)) {
+			out = append(out, strconv.FormatInt(port, 10))
+		}
+	}
+	return out
+}
+
+func (t *tree) namedPort(pods []podOf, name string) int64 {
+	for _, p := range pods {
+		for _, c := range mapsIn(p.podSpec["containers"]) {
+			for _, port := range mapsIn(c["ports"]) {
+				if text(port["name"]) == name {
+					n, _ := number(port["containerPort"])
+					return n
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// destinationAddresses returns the paths of conditions on the address of the pod.
+func destinationAddresses(spec map[string]any) (out []string) {
+	for i, rule := range mapsIn(spec["rules"]) {
+		for j, when := range mapsIn(rule["when"]) {
+			if text(when["key"]) == "destination.ip" {
+				out = append(out, fmt.Sprintf("spec.rules[%d].when[%d].key", i, j))
+			}
+		}
+	}
+	return out
+}
+
+// limited returns an old policy as it is while pods move: only pods with a sidecar enforce it, and they accept what the waypoint has
+// checked. ok is false if it is so already.
+func limited(o *object, waypoint string) (map[string]any, bool) {
+	if texts(mapAt(o.spec, "selector")["matchLabels"])[sidecarLabel] != "" {
+		return nil, false
+	}
+	out := clone(o.value)
+	spec := child(out, "spec")
+	child(child(spec, "selector"), "matchLabels")[sidecarLabel] = sidecarValue
+	switch rules, _ := spec["rules"].([]any); ambient.Action(o.spec) {
+	case "ALLOW":
+		spec["rules"] = append(rules, map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{waypoint}}}}})
+	case "DENY":
+		for _, rule := range mapsIn(spec["rules"]) {
+			exempt(rule, waypoint)
+		}
+	}
+	return out, true
+}
+
+// exempt makes a rule of a DENY policy not match a principal.
+func exempt(rule map[string]any, principal string) {
+	from, _ := rule["from"].([]any)
+	if len(from) == 0 {
+		rule["from"] = []any{map[string]any{"source": map[string]any{"notPrincipals": []any{principal}}}}
+		return
+	}
+	for _, one := range mapsIn(from) {
+		source := child(one, "source")
+		list, _ := source["notPrincipals"].([]any)
+		source["notPrincipals"] = append(list, any(principal))
+	}
+}
+
+// principalOf is the identity of a waypoint. cluster.local stands for the trust domain of the mesh in policies.
+func principalOf(waypoint ambient.Reference) string {
+	return "cluster.local/ns/" + waypoint.Namespace + "/sa/" + waypoint.Name
+}

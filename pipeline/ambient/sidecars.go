@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"reflect"
+
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// removeSidecars takes what asks for sidecars from the namespace and its pods, and the sidecars themselves from the manifests.
+func (t *tree) removeSidecars(namespace string) error {
+	if ns := t.namespaceObject(namespace); ns != nil && (ns.labels[injectionLabel] == "enabled" || ns.labels[revisionLabel] != "") {
+		value := clone(ns.value)
+		labels := child(child(value, "metadata"), "labels")
+		delete(labels, injectionLabel)
+		delete(labels, revisionLabel)
+		t.change(ns, value)
+	}
+	for _, o := range t.objects {
+		if o.namespace == namespace && len(o.templates) > 0 {
+			if err := t.cleanWorkload(o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *tree) cleanWorkload(o *object) error {
+	value, templates := o.value, o.templates
+	if clean := t.cleanOf(o); clean != nil {
+		object, err := clean.Object()
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(object, o.value) {
+			value = object
+			if templates, err = t.registry.Templates(value); err != nil {
+				return err
+			}
+		}
+	}
+	for _, template := range templates {
+		meta := mapAt(template.Pod, "metadata")
+		if isGateway(template.Pod) || texts(meta["labels"])[injectKey] != "true" && texts(meta["annotations"])[injectKey] != "true" {
+			continue
+		}
+		pod := clone(template.Pod)
+		for _, key := range []string{"labels", "annotations"} {
+			fields := mapAt(pod, "metadata", key)
+			if text(fields[injectKey]) == "true" {
+				delete(fields, injectKey)
+			}
+			if fields != nil && len(fields) == 0 {
+				delete(mapAt(pod, "metadata"), key)
+			}
+		}
+		value = template.Write(value, pod)
+	}
+	if !reflect.DeepEqual(value, o.value) {
+		t.change(o, value)
+	}
+	return nil
+}
+
+// cleanOf returns the document of an object without its sidecar, as the engine has it, or nil if that is not known.
+func (t *tree) cleanOf(o *object) *manifest.Document {
+	clean := t.files[o.file].Clean
+	if o.doc >= len(clean) {
+		return nil
+	}
+	if o.element < 0 {
+		return clean[o.doc]
+	}
+	items, isList, err := clean[o.doc].Items()
+	if err != nil || !isList || o.element >= len(items) {
+		return nil
+	}
+	return items[o.element]
+}

@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/ambient"
+)
+
+// Step is one change on the way; all are made in their order.
+type Step struct {
+	// Name is what people call it by.
+	Name string `json:"name"`
+	// Title describes it.
+	Title string `json:"title"`
+	apply func(*tree, string) error
+}
+
+// Steps are all steps in their order. Each is safe while the ones before it are in place, and leaves requests as they are.
+var Steps = []Step{
+	{"network", "Open NetworkPolicies for the tunnel, probes and waypoints", (*tree).openNetwork},
+	{"waypoint", "Add the waypoint", (*tree).addWaypoint},
+	{"routes", "Replace VirtualServices by HTTPRoutes, subsets by Services", (*tree).replaceRoutes},
+	{"policies", "Add copies of policies for the waypoint", (*tree).copyPolicies},
+	{"limit", "Let only pods with a sidecar enforce the old policies", (*tree).limitPolicies},
+	{"label", "Label the namespace for ambient mode and its waypoint", (*tree).labelNamespace},
+	{"sidecars", "Remove the sidecars, which restarts the pods", (*tree).removeSidecars},
+	{"cleanup", "Remove the old policies", (*tree).removePolicies},
+	{"enforce", "Let only the waypoint call the pods", (*tree).enforceWaypoint},
+}
+
+// StepNames are the names of Steps.
+func StepNames() (out []string) {
+	for _, s := range Steps {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// Apply returns the files after a step, and what it could not write with the same meaning.
+func Apply(files []File, o Options, name string) ([]File, []Note, error) {
+	i := slices.IndexFunc(Steps, func(s Step) bool { return s.Name == name })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("there is no step %q; steps are %s", name, strings.Join(StepNames(), ", "))
+	}
+	t, err := readTree(files, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, namespace := range t.moving() {
+		if namespace == "" {
+			return nil, nil, errors.New("some workloads name no namespace; set --namespace")
+		}
+		if err := Steps[i].apply(t, namespace); err != nil {
+			return nil, nil, fmt.Errorf("writing step %s of namespace %s: %w", name, namespace, err)
+		}
+	}
+	next, err := t.apply()
+	return next, t.notes, err
+}
+
+func (t *tree) addWaypoint(namespace string) error {
+	need := t.needsWaypoint(namespace)
+	waypoint := t.waypointName(namespace)
+	exists := slices.ContainsFunc(t.in(waypoint.Namespace, kubernetesGateways), func(g *object) bool { return g.name == waypoint.Name })
+	if need == nil || exists || waypoint.Namespace != namespace {
+		return nil
+	}
+	after := t.namespaceObject(namespace)
+	if after == nil {
+		after = t.anchor(namespace, need)
+	}
+	t.add(after, map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+		"metadata": map[string]any{"name": waypoint.Name, "namespace": namespace, "labels": map[string]any{ambient.WaypointFor: "service"}},
+		"spec": map[string]any{
+			"gatewayClassName": ambient.WaypointClass,
+			"listeners":        []any{map[string]any{"name": "mesh", "port": int64(ambient.TunnelPort), "protocol": "HBONE"}},
+		},
+	})
+	return nil
+}
+
+// anchor returns an object of the namespace that new objects are written after.
+func (t *tree) anchor(namespace string, otherwise *object) *object {
+	if otherwise.namespace == namespace {
+		return otherwise
+	}
+	for _, o := range t.objects {
+		if o.namespace == namespace {
+			return o
+		}
+	}
+	return otherwise
+}
+
+func (t *tree) replaceRoutes(namespace string) error {
+	done := map[string]bool{}
+	for _, v := range t.in(namespace, virtualServices) {
+		if !isForMesh(v) || !slices.ContainsFunc(textList(v.spec["hosts"]), func(host string) bool { return t.serviceOf(v, host) != nil }) {
+			continue
+		}
+		c, err := t.convert(v)
+		if unequal := new(unequalError); errors.As(err, &unequal) {
+			t.notes = append(t.notes, t.note(v, unequal.field, Stays, "it stays, as no HTTPRoute means the same: "+unequal.message))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, s := range c.services {
+			if done[s.name] {
+				continue
+			}
+			done[s.name] = true
+			t.add(s.of, s.service)
+			if s.rule != nil {
+				t.add(s.of, s.rule)
+			}
+		}
+		t.addLike(v, c.route)
+		if rest, left := withoutMesh(v); left {
+			t.change(v, rest)
+		} else {
+			t.remove(v)
+		}
+	}
+	return nil
+}
+
+func (t *tree) copyPolicies(namespace string) error {
+	if t.needsWaypoint(namespace) == nil {
+		return nil
+	}
+	waypoint := t.waypointName(namespace)
+	old := t.replacedPolicies(namespace)
+	for _, o := range append(t.in(t.options.RootNamespace, authorizationPolicies), t.in(t.options.RootNamespace, requestAuthentications)...) {
+		if namespace != t.options.RootNamespace && isMeshWide(o) && t.isReplaced(o) {
+			old = append(old, o)
+		}
+	}
+	for _, o := range old {
+		if t.isCopied(o) {
+			continue
+		}
+		copies, notes := t.copies(o, waypoint)
+		t.notes = append(t.notes, notes...)
+		for _, c := range copies {
+			t.addLike(o, c)
+		}
+	}
+	return nil
+}
+
+// isCopied reports whether a copy of a policy is among the files or the changes.
+func (t *tree) isCopied(o *object) bool {
+	for _, other := range t.in(o.namespace, o.key()) {
+		if other.annotations[copyOf] == o.name {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.pending, func(e edit) bool {
+		return e.at == o && len(e.after) > 0
+	})
+}
+
+func (t *tree) limitPolicies(namespace string) error {
+	principal := principalOf(t.waypointName(namespace))
+	old := t.in(namespace, authorizationPolicies)
+	for _, o := range t.in(t.options.RootNamespace, authorizationPolicies) {
+		if isMeshWide(o) {
+			principal = "*/sa/" + t.waypointName(namespace).Name
+			old = append(old, o)
+		}
+	}
+	for _, o := range old {
+		who := principalOf(t.waypointName(namespace))
+		if o.namespace != namespace {
+			who = principal
+		}
+		if !t.isReplaced(o) || !t.isCopied(o) {
+			continue
+		}
+		if value, ok := limited(o, who); ok {
+			t.change(o, value)
+		}
+	}
+	return nil
+}
+
+func (t *tree) labelNamespace(namespace string) error {
+	ns := t.namespaceObject(namespace)
+	waypoint := t.waypointName(namespace)
+	if ns == nil {
+		t.notes = append(t.notes, Note{Namespace: namespace, Level: Change, Message: "the Namespace is not among the files; label it where it is kept: " + ambient.DataplaneMode + "=ambient"})
+	} else {
+		value := clone(ns.value)
+		labels := child(child(value, "metadata"), "labels")
+		labels[ambient.DataplaneMode] = ambient.Ambient
+		if t.needsWaypoint(namespace) != nil {
+			labels[ambient.UseWaypoint] = waypoint.Name
+			if t.isCalledByGateway(namespace) {
+				labels[ambient.IngressUseWaypoint] = "true"
+			}
+		}
+		t.change(ns, value)
+	}
+	for _, o := range t.objects {
+		if o.namespace == namespace {
+			t.keepOut(o)
+		}
+	}
+	return nil
+}
+
+// isCalledByGateway reports whether a gateway sends requests to a Service of the namespace.
+func (t *tree) isCalledByGateway(namespace string) bool {
+	for _, v := range t.byKind[virtualServices] {
+		gateways := textList(v.spec["gateways"])
+		if !slices.ContainsFunc(gateways, func(g string) bool { return g != meshGateway }) {
+			continue
+		}
+		for _, route := range mapsIn(v.spec["http"]) {
+			for _, to := range mapsIn(route["route"]) {
+				if s := t.serviceOf(v, text(mapAt(to, "destination")["host"])); s != nil && s.namespace == namespace {
+					return true
+				}
+			}
+		}
+	}
+	if len(t.in(namespace, "Ingress.networking.k8s.io")) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(t.in(namespace, httpRoutes), func(r *object) bool {
+		return slices.ContainsFunc(mapsIn(r.spec["parentRefs"]), func(p map[string]any) bool { return p["kind"] == nil || text(p["kind"]) == "Gateway" })
+	})
+}
+
+// keepOut labels the pods that have no sidecar by their own wish, so that they stay out of the mesh.
+func (t *tree) keepOut(o *object) {
+	value := t.current(o)
+	changed := false
+	for _, template := range o.templates {
+		labels := texts(mapAt(template.Pod, "metadata", "labels"))
+		annotations := texts(mapAt(template.Pod, "metadata", "annotations"))
+		if labels[injectKey] != "false" && annotations[injectKey] != "false" || labels[ambient.DataplaneMode] != "" {
+			continue
+		}
+		pod := clone(template.Pod)
+		child(child(pod, "metadata"), "labels")[ambient.DataplaneMode] = ambient.None
+		value = template.Write(value, pod)
+		changed = true
+	}
+	if changed {
+		t.change(o, value)
+	}
+}
+
+func (t *tree) removePolicies(namespace string) error {
+	for _, o := range t.replacedPolicies(namespace) {
+		if t.isCopied(o) {
+			t.remove(o)
+		}
+	}
+	return nil
+}
+
+// enforceWaypoint adds a policy for ztunnel to each set of pods whose policies a waypoint enforces.
+func (t *tree) enforceWaypoint(namespace string) error {
+	waypoint := t.waypointName(namespace)
+	done := map[string]bool{}
+	for _, o := range t.in(namespace, authorizationPolicies) {
+		for _, target := range ambient.Targets(o.spec) {
+			spec := map[string]any{"action": "ALLOW", "rules": []any{map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{principalOf(waypoint)}}}}}}}
+			name := namespace
+			if target.Kind == "Service" {
+				i := slices.IndexFunc(t.services(namespace), func(s *object) bool { return s.name == target.Name })
+				if i < 0 {
+					continue
+				}
+				name = target.Name
+				spec["selector"] = map[string]any{"matchLabels": clone(mapAt(t.services(namespace)[i].spec, "selector"))}
+			}
+			name += onlySuffix
+			exists := slices.ContainsFunc(t.in(namespace, authorizationPolicies), func(p *object) bool { return p.name == name })
+			if done[name] || exists || o.annotations[copyOf] == "" {
+				continue
+			}
+			done[name] = true
+			meta := map[string]any{"name": name}
+			if o.ownNamespace {
+				meta["namespace"] = namespace
+			}
+			t.add(o, map[string]any{"apiVersion": o.apiVersion, "kind": o.kind, "metadata": meta, "spec": spec})
+		}
+	}
+	return nil
+}

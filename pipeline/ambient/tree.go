@@ -1,0 +1,309 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// File is one file of manifests.
+type File struct {
+	Path string
+	Docs []*manifest.Document
+	// Clean are the documents without sidecars, one for each; nil where none has a sidecar.
+	Clean []*manifest.Document
+}
+
+// Options describe what is moved.
+type Options struct {
+	// Namespaces are the only ones that move; empty means all that have sidecars.
+	Namespaces []string
+	// DefaultNamespace is that of objects that name none, and RootNamespace Istio's; empty means istio-system.
+	DefaultNamespace, RootNamespace string
+	// IstioVersion is the control plane's; empty means unknown.
+	IstioVersion string
+}
+
+// object is an object of a file.
+type object struct {
+	file, doc, element      int // element is -1 where the document is the object itself
+	value                   map[string]any
+	group, kind, name       string
+	namespace               string // the one that it is going to be in
+	labels, annotations     map[string]string
+	spec                    map[string]any
+	templates               []workload.Template
+	apiVersion, origin      string
+	ownNamespace, isCluster bool
+}
+
+func (o *object) String() string {
+	if o.namespace == "" || o.isCluster {
+		return o.kind + " " + o.name
+	}
+	return o.kind + " " + o.namespace + "/" + o.name
+}
+
+// tree is the files in one state, and the objects in them.
+type tree struct {
+	options  Options
+	files    []File
+	objects  []*object
+	byKind   map[string][]*object
+	registry *workload.Registry
+	notes    []Note
+	pending  []edit
+}
+
+// edit is one change of a document: a new value for an object, its removal, or objects that come after it.
+type edit struct {
+	at     *object
+	value  map[string]any
+	remove bool
+	after  []map[string]any
+	// like reports whether what comes after is written as the object is, with its comments.
+	like bool
+}
+
+// readTree decodes the objects. A document that cannot be decoded is an error.
+func readTree(files []File, o Options) (*tree, error) {
+	registry, err := workload.NewRegistry(nil)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to read workloads: %w", err)
+	}
+	o.RootNamespace = cmp.Or(o.RootNamespace, "istio-system")
+	t := &tree{options: o, files: files, byKind: map[string][]*object{}, registry: registry}
+	for i, f := range files {
+		for j, d := range f.Docs {
+			if d.Empty() {
+				continue
+			}
+			items, isList, err := d.Items()
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", d, err)
+			}
+			if !isList {
+				items = []*manifest.Document{d}
+			}
+			for k, item := range items {
+				if !isList {
+					k = -1
+				}
+				if err := t.addObject(item, i, j, k); err != nil {
+					return nil, fmt.Errorf("reading %s: %w", item, err)
+				}
+			}
+		}
+	}
+	return t, nil
+}
+
+func (t *tree) addObject(d *manifest.Document, file, doc, element int) error {
+	value, err := d.Object()
+	if err != nil || value == nil {
+		return err
+	}
+	o := &object{file: file, doc: doc, element: element, value: value, origin: fmt.Sprintf("%s:%d", t.files[file].Path, d.Line())}
+	o.apiVersion = text(value["apiVersion"])
+	o.kind = text(value["kind"])
+	if group, _, grouped := strings.Cut(o.apiVersion, "/"); grouped {
+		o.group = group
+	}
+	meta := mapAt(value, "metadata")
+	o.name, o.namespace = text(meta["name"]), text(meta["namespace"])
+	o.ownNamespace = o.namespace != ""
+	o.isCluster = o.kind == "Namespace" || o.kind == "GatewayClass"
+	if !o.isCluster {
+		o.namespace = cmp.Or(o.namespace, t.options.DefaultNamespace)
+	} else if o.kind == "Namespace" {
+		o.namespace = o.name
+	}
+	o.labels, o.annotations = texts(meta["labels"]), texts(meta["annotations"])
+	o.spec = mapAt(value, "spec")
+	o.templates, _ = t.registry.Templates(value) // a kind without pods has none
+	t.objects = append(t.objects, o)
+	t.byKind[o.key()] = append(t.byKind[o.key()], o)
+	return nil
+}
+
+// key is the kind with its group, without the version.
+func (o *object) key() string {
+	if o.group == "" {
+		return o.kind
+	}
+	return o.kind + "." + o.group
+}
+
+// The kinds that steps read.
+const (
+	authorizationPolicies  = "AuthorizationPolicy.security.istio.io"
+	requestAuthentications = "RequestAuthentication.security.istio.io"
+	wasmPlugins            = "WasmPlugin.extensions.istio.io"
+	telemetries            = "Telemetry.telemetry.istio.io"
+	virtualServices        = "VirtualService.networking.istio.io"
+	destinationRules       = "DestinationRule.networking.istio.io"
+	networkPolicies        = "NetworkPolicy.networking.k8s.io"
+	kubernetesGateways     = "Gateway.gateway.networking.k8s.io"
+	httpRoutes             = "HTTPRoute.gateway.networking.k8s.io"
+)
+
+// change gives an object a new value; several changes of one object follow each other.
+func (t *tree) change(o *object, value map[string]any) {
+	for i := range t.pending {
+		if t.pending[i].at == o {
+			t.pending[i].value = value
+			return
+		}
+	}
+	t.pending = append(t.pending, edit{at: o, value: value})
+}
+
+// current returns the value of an object with the changes so far.
+func (t *tree) current(o *object) map[string]any {
+	for _, e := range t.pending {
+		if e.at == o && e.value != nil {
+			return e.value
+		}
+	}
+	return o.value
+}
+
+func (t *tree) remove(o *object) { t.pending = append(t.pending, edit{at: o, remove: true}) }
+
+// add puts a new object after another.
+func (t *tree) add(after *object, value map[string]any) {
+	t.pending = append(t.pending, edit{at: after, after: []map[string]any{value}})
+}
+
+// addLike puts a new object after another of which it is made. The comments of that one are kept.
+func (t *tree) addLike(after *object, value map[string]any) {
+	t.pending = append(t.pending, edit{at: after, after: []map[string]any{value}, like: true})
+}
+
+// apply returns the files with the pending changes.
+func (t *tree) apply() ([]File, error) {
+	out := slices.Clone(t.files)
+	byDoc := map[[2]int][]edit{}
+	for _, e := range t.pending {
+		at := [2]int{e.at.file, e.at.doc}
+		byDoc[at] = append(byDoc[at], e)
+	}
+	for i, f := range t.files {
+		changed := false
+		var raw bytes.Buffer
+		for j, d := range f.Docs {
+			edits := byDoc[[2]int{i, j}]
+			if len(edits) == 0 {
+				raw.WriteString(d.Text())
+				continue
+			}
+			changed = true
+			if err := writeEdits(&raw, f.Path, d, edits); err != nil {
+				return nil, err
+			}
+		}
+		if !changed {
+			continue
+		}
+		next, err := manifest.Parse(f.Path, raw.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("reading what was written into %s: %w", f.Path, err)
+		}
+		out[i] = File{Path: f.Path, Docs: next.Docs}
+	}
+	return out, nil
+}
+
+// writeEdits writes a document with its changes, and the objects that come after it.
+func writeEdits(w *bytes.Buffer, name string, d *manifest.Document, edits []edit) error {
+	next, removed, err := editDocument(d, edits)
+	if err != nil {
+		return fmt.Errorf("changing %s: %w", d, err)
+	}
+	if !removed {
+		w.WriteString(next.Text())
+	}
+	for _, e := range edits {
+		for _, value := range e.after {
+			if path.Ext(name) == ".json" {
+				return fmt.Errorf("adding %s %s to %s: a file of JSON holds one object", text(value["kind"]), text(mapAt(value, "metadata")["name"]), name)
+			}
+			if b := w.Bytes(); len(b) > 0 && b[len(b)-1] != '\n' {
+				w.WriteString("\n")
+			}
+			w.WriteString(newText(d, e, value))
+		}
+	}
+	return nil
+}
+
+// newText is a new object as a document.
+func newText(d *manifest.Document, e edit, value map[string]any) string {
+	if e.like && e.at.element < 0 {
+		if made, err := d.With(value); err == nil { // otherwise it is written anew
+			out := made.Text()
+			if !strings.HasPrefix(out, "---") {
+				out = "---\n" + out
+			}
+			if !strings.HasSuffix(out, "\n") {
+				out += "\n"
+			}
+			return out
+		}
+	}
+	return "---\n" + string(manifest.Marshal(value))
+}
+
+func editDocument(d *manifest.Document, edits []edit) (next *manifest.Document, removed bool, err error) {
+	items, isList, err := d.Items()
+	if err != nil {
+		return nil, false, err
+	}
+	gone := map[int]bool{}
+	for _, e := range edits {
+		switch {
+		case e.remove && !isList:
+			removed = true
+		case e.remove:
+			gone[e.at.element] = true
+		case e.value == nil:
+		case !isList:
+			if d, err = d.With(e.value); err != nil {
+				return nil, false, err
+			}
+		default:
+			if items[e.at.element], err = items[e.at.element].With(e.value); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	if !isList || removed {
+		return d, removed, nil
+	}
+	var kept []*manifest.Document
+	for i, item := range items {
+		if !gone[i] {
+			kept = append(kept, item)
+		}
+	}
+	d, err = d.WithItems(kept)
+	return d, false, err
+}
+
+// Bytes returns the content of a file.
+func (f File) Bytes() []byte {
+	var out bytes.Buffer
+	for _, d := range f.Docs {
+		out.WriteString(d.Text())
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// Usage is what containers ask for together: processors in thousandths, memory in bytes.
+type Usage struct {
+	CPURequests    int64 `json:"cpuRequestsMilli"`
+	CPULimits      int64 `json:"cpuLimitsMilli"`
+	MemoryRequests int64 `json:"memoryRequestsBytes"`
+	MemoryLimits   int64 `json:"memoryLimitsBytes"`
+	// Pods is the number of pods. Workloads without a number of replicas, and each node of a DaemonSet, count as one.
+	Pods int64 `json:"pods"`
+}
+
+// waypointUsage is what istiod gives one pod of a waypoint. Source: global.waypoint.resources in values.yaml of the chart istiod 1.31.
+var waypointUsage = Usage{CPURequests: 100, CPULimits: 2000, MemoryRequests: 128 << 20, MemoryLimits: 1 << 30, Pods: 1}
+
+func (u *Usage) add(resources map[string]any, pods int64) {
+	amount := func(kind, name string, milli bool) int64 {
+		var q resource.Quantity
+		var err error
+		switch v := mapAt(resources, kind)[name].(type) {
+		case string:
+			q, err = resource.ParseQuantity(v)
+		case int64:
+			q = *resource.NewQuantity(v, resource.DecimalSI)
+		case int:
+			q = *resource.NewQuantity(int64(v), resource.DecimalSI)
+		}
+		if err != nil {
+			return 0
+		}
+		if milli {
+			return q.MilliValue() * pods
+		}
+		return q.Value() * pods
+	}
+	u.CPURequests += amount("requests", "cpu", true)
+	u.CPULimits += amount("limits", "cpu", true)
+	u.MemoryRequests += amount("requests", "memory", false)
+	u.MemoryLimits += amount("limits", "memory", false)
+	u.Pods += pods
+}
+
+// SidecarUsage returns what the sidecars in documents ask for, by namespace.
+func SidecarUsage(docs []*manifest.Document, defaultNamespace string) (map[string]Usage, error) {
+	registry, err := workload.NewRegistry(nil)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]Usage{}
+	for _, d := range docs {
+		items, isList, err := d.Items()
+		if err != nil || !isList {
+			items = []*manifest.Document{d}
+		}
+		for _, item := range items {
+			value, err := item.Object()
+			if err != nil || value == nil {
+				continue // what cannot be read was reported before
+			}
+			namespace := text(mapAt(value, "metadata")["namespace"])
+			if namespace == "" {
+				namespace = defaultNamespace
+			}
+			templates, _ := registry.Templates(value)
+			for _, template := range templates {
+				u := out[namespace]
+				u.addPod(template.Pod, podsOf(value))
+				if u != (Usage{}) {
+					out[namespace] = u
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func (u *Usage) addPod(pod map[string]any, pods int64) {
+	if !hasSidecar(pod) {
+		return
+	}
+	spec := mapAt(pod, "spec")
+	for _, c := range append(mapsIn(spec["containers"]), mapsIn(spec["initContainers"])...) {
+		if text(c["name"]) == "istio-proxy" {
+			u.add(mapAt(c, "resources"), pods)
+		}
+	}
+}
+
+func podsOf(value map[string]any) int64 {
+	if n := lint.Replicas(value); n != nil {
+		return *n
+	}
+	return 1
+}

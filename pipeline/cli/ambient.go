@@ -1,0 +1,317 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/ambient"
+	"github.com/prerig/prerig/pipeline/cli/batch"
+	"github.com/prerig/prerig/pipeline/cli/files"
+)
+
+// ambientRun is the state of one prerig ambient plan.
+type ambientRun struct {
+	manifestRun
+	output      string
+	only, steps []string
+	write, back bool
+}
+
+func newAmbient(streams Streams) *cobra.Command {
+	cmd := newCommand("ambient", "Move namespaces from sidecars to ambient mode")
+	cmd.Args = knownCommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(newAmbientPlan(streams))
+	return cmd
+}
+
+func newAmbientPlan(streams Streams) *cobra.Command {
+	a := &ambientRun{manifestRun: manifestRun{streams: streams}}
+	cmd := newCommand("plan [FILE|DIRECTORY]...", "Plan the move of namespaces to ambient mode, and write its files")
+	cmd.Long = `Show, namespace by namespace, what moves to Istio's ambient mode as it is, what must change
+first, and what cannot move; in which order, where enforcement differs on the way, and how much
+the sidecars request. Findings are those of prerig lint for ambient mode (PR9xx), for the state
+after the move.
+
+--write changes the files of a directory, in steps: network, waypoint, routes, policies, limit,
+label, sidecars, cleanup and enforce. Publish them one after the other; each is safe while those
+before it are in place. Comments and order stay. --back takes steps back: the bytes are as
+before. What no step can express with the same meaning is named and left as it is.`
+	cmd.Example = `  prerig ambient plan k8s/
+  prerig ambient plan --only shop --write --step network,waypoint,routes k8s/
+  prerig ambient plan --back --step routes k8s/`
+	a.addFlags(cmd)
+	a.versionFlag(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&a.output, "output", "o", "text", "output format: text or json")
+	f.StringSliceVar(&a.only, "only", nil, "namespaces to move; default: all that have sidecars")
+	f.StringSliceVar(&a.steps, "step", nil, "steps to write or to take back; default with --write: all but enforce, with --back: the newest")
+	f.BoolVar(&a.write, "write", false, "change the files of one directory")
+	f.BoolVar(&a.back, "back", false, "take the steps back, with those after them")
+	completeChoice(cmd, "output", []string{"text", "json"})
+	completeChoice(cmd, "step", ambient.StepNames())
+	refuseTogether(cmd, "write", "back")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args) }
+	return cmd
+}
+
+func (a *ambientRun) run(ctx context.Context, args []string) error {
+	if err := checkChoice("output", a.output, []string{"text", "json"}); err != nil {
+		return err
+	}
+	for _, step := range a.steps {
+		if err := checkChoice("step", step, ambient.StepNames()); err != nil {
+			return err
+		}
+	}
+	if len(a.steps) > 0 && !a.write && !a.back {
+		return errors.New("--step needs --write or --back")
+	}
+	if a.back {
+		return a.takeBack(ctx, append(a.files, args...))
+	}
+	b, err := a.readFiles(ctx, args)
+	if err != nil {
+		return err
+	}
+	tree, usage, err := a.readSidecars(ctx, b)
+	if err != nil {
+		return err
+	}
+	if a.write {
+		return a.writeSteps(ctx, b, tree, append(a.files, args...))
+	}
+	plan, err := ambient.New(tree, a.options(), usage)
+	if err != nil {
+		return err
+	}
+	if a.output == "json" {
+		enc := json.NewEncoder(a.streams.Out)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(plan)
+	} else {
+		err = plan.WriteText(a.streams.Out)
+	}
+	if err != nil {
+		return fmt.Errorf("writing standard output: %w", err)
+	}
+	return nil
+}
+
+func (a *ambientRun) options() ambient.Options {
+	o := ambient.Options{Namespaces: a.only, DefaultNamespace: a.namespace, IstioVersion: a.istio}
+	for _, p := range a.allPolicies() {
+		if p.Spec.Istio == nil {
+			continue
+		}
+		o.RootNamespace = p.Spec.Istio.RootNamespace
+		if o.IstioVersion == "" {
+			o.IstioVersion = p.Spec.Istio.Version
+		}
+	}
+	return o
+}
+
+// readSidecars returns the files with their documents without sidecars, and what the sidecars request where the policies inject them.
+func (a *ambientRun) readSidecars(ctx context.Context, b *batch.Batch) ([]ambient.File, map[string]ambient.Usage, error) {
+	if err := a.loadPolicies(); err != nil {
+		return nil, nil, err
+	}
+	report, err := a.runPolicies(ctx, v1alpha1.ModeInject)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.printResults(slices.DeleteFunc(report.Results, func(r result.Result) bool { return r.Severity != result.Error }))
+	var injected []*manifest.Document
+	for _, item := range b.ItemsAfter() {
+		injected = append(injected, item.Doc)
+	}
+	usage, err := ambient.SidecarUsage(injected, a.namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := a.rerunPolicies(ctx, v1alpha1.ModeRemove); err != nil {
+		return nil, nil, err
+	}
+	before, after := b.Items(), b.ItemsAfter()
+	var out []ambient.File
+	for i, item := range before {
+		if len(out) == 0 || out[len(out)-1].Path != item.Path {
+			out = append(out, ambient.File{Path: item.Path})
+		}
+		f := &out[len(out)-1]
+		f.Docs, f.Clean = append(f.Docs, item.Doc), append(f.Clean, after[i].Doc)
+	}
+	return out, usage, nil
+}
+
+// writeSteps makes the steps and writes their files, with the record of what they changed.
+func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambient.File, args []string) error {
+	dir, err := oneDirectory(args)
+	if err != nil {
+		return err
+	}
+	record, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	steps := a.steps
+	if len(steps) == 0 {
+		steps = slices.DeleteFunc(ambient.StepNames(), func(name string) bool { return name == "enforce" })
+	}
+	inputs := map[string]files.Input{}
+	for _, f := range b.Files {
+		if f.Incomplete() {
+			return fmt.Errorf("writing the steps: %s cannot be read", f.Input.Path)
+		}
+		inputs[f.Input.Path] = f.Input
+	}
+	content := map[string][]byte{}
+	for _, step := range ambient.StepNames() {
+		if !slices.Contains(steps, step) {
+			continue
+		}
+		next, notes, err := ambient.Apply(tree, a.options(), step)
+		if err != nil {
+			return err
+		}
+		for _, n := range notes {
+			fmt.Fprintf(a.streams.Err, "warning: %s\n", n)
+		}
+		a.recordStep(record, step, tree, next, content, inputs)
+		for i := range next {
+			if len(next[i].Docs) == len(tree[i].Docs) {
+				next[i].Clean = tree[i].Clean
+			}
+		}
+		tree = next
+	}
+	var outs []files.Output
+	for path, data := range content {
+		out, err := files.InPlace(inputs[path], data)
+		if err != nil {
+			return err
+		}
+		outs = append(outs, out)
+	}
+	return a.writeRecord(ctx, dir, record, outs)
+}
+
+// recordStep notes which files a step changed.
+func (a *ambientRun) recordStep(record *ambient.Record, step string, tree, next []ambient.File, content map[string][]byte, inputs map[string]files.Input) {
+	before, after := map[string][]byte{}, map[string][]byte{}
+	for i := range next {
+		old, data := tree[i].Bytes(), next[i].Bytes()
+		if string(old) != string(data) {
+			rel := inputs[next[i].Path].Rel
+			before[rel], after[rel] = old, data
+			content[next[i].Path] = data
+		}
+	}
+	record.Add(step, before, after)
+	fmt.Fprintf(a.streams.Err, "step %s: %s changed\n", step, countWithNoun(len(after), "file"))
+}
+
+func (a *ambientRun) writeRecord(ctx context.Context, dir string, record *ambient.Record, outs []files.Output) error {
+	data, err := record.Bytes()
+	if err != nil {
+		return err
+	}
+	out, err := files.To(filepath.Join(dir, ambient.RecordName), data)
+	if err != nil {
+		return err
+	}
+	return files.Write(ctx, append(outs, out), nil)
+}
+
+// takeBack undoes the newest steps down to the ones that are named.
+func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
+	dir, err := oneDirectory(args)
+	if err != nil {
+		return err
+	}
+	record, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	for _, step := range a.steps {
+		if !record.Has(step) {
+			return fmt.Errorf("taking step %s back: %s does not have it", step, filepath.Join(dir, ambient.RecordName))
+		}
+	}
+	content := map[string][]byte{}
+	for done := false; !done; {
+		step, ok := record.Last()
+		if !ok {
+			break
+		}
+		for rel := range step.Files {
+			if _, ok := content[rel]; ok {
+				continue
+			}
+			if content[rel], err = os.ReadFile(filepath.Join(dir, rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if err := record.Undo(content); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.streams.Err, "step %s: %s taken back\n", step.Name, countWithNoun(len(step.Files), "file"))
+		done = !slices.ContainsFunc(a.steps, record.Has)
+	}
+	var outs []files.Output
+	for rel, data := range content {
+		out, err := files.To(filepath.Join(dir, rel), data)
+		if err != nil {
+			return err
+		}
+		outs = append(outs, out)
+	}
+	if len(record.Steps) > 0 {
+		return a.writeRecord(ctx, dir, record, outs)
+	}
+	if err := files.Write(ctx, outs, nil); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, ambient.RecordName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the record of the steps: %w", err)
+	}
+	return nil
+}
+
+// oneDirectory returns the directory that steps are written into.
+func oneDirectory(args []string) (string, error) {
+	if len(args) != 1 {
+		return "", errors.New("name one directory to change")
+	}
+	info, err := os.Stat(args[0])
+	if err != nil {
+		return "", fmt.Errorf("reading the directory: %w", err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s is not a directory; steps are written into a directory", args[0])
+	}
+	return args[0], nil
+}
+
+func readRecord(dir string) (*ambient.Record, error) {
+	data, err := os.ReadFile(filepath.Join(dir, ambient.RecordName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the record of the steps: %w", err)
+	}
+	return ambient.ReadRecord(data)
+}
