@@ -13,7 +13,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// Level is how a note or a finding stands against a move.
+// Level is what a note or a finding means for a move.
 type Level string
 
 // The levels: Blocked means that the workloads cannot move, Change that people have to change something first, Stays that the object is left

@@ -96,7 +96,7 @@ func withTargets(policy map[string]any, targets ...any) map[string]any {
 	return out
 }
 
-// named gives copies their names.
+// named sets the names of copies.
 func (t *tree) named(o *object, copies []map[string]any) []map[string]any {
 	for i, c := range copies {
 		name := o.name + copySuffix
@@ -324,7 +324,7 @@ func exempt(rule map[string]any, principal string) {
 	}
 }
 
-// principalOf is the identity of a waypoint. cluster.local stands for the trust domain of the mesh in policies.
+// principalOf is the identity of a waypoint. In policies, cluster.local is the trust domain of the mesh.
 func principalOf(waypoint ambient.Reference) string {
 	return "cluster.local/ns/" + waypoint.Namespace + "/sa/" + waypoint.Name
 }

@@ -156,7 +156,7 @@ const (
 	httpRoutes             = "HTTPRoute.gateway.networking.k8s.io"
 )
 
-// change gives an object a new value; several changes of one object follow each other.
+// change sets the value of an object; several changes of one object follow each other.
 func (t *tree) change(o *object, value map[string]any) {
 	for i := range t.pending {
 		if t.pending[i].at == o {
@@ -249,7 +249,7 @@ func writeEdits(w *bytes.Buffer, name string, d *manifest.Document, edits []edit
 // newText is a new object as a document.
 func newText(d *manifest.Document, e edit, value map[string]any) string {
 	if e.like && e.at.element < 0 {
-		if made, err := d.With(value); err == nil { // otherwise it is written anew
+		if made, err := d.With(value); err == nil { // otherwise it is written as a new object
 			out := made.Text()
 			if !strings.HasPrefix(out, "---") {
 				out = "---\n" + out

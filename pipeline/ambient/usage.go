@@ -21,7 +21,7 @@ type Usage struct {
 	Pods int64 `json:"pods"`
 }
 
-// waypointUsage is what istiod gives one pod of a waypoint. Source: global.waypoint.resources in values.yaml of the chart istiod 1.31.
+// waypointUsage is what one pod of a waypoint requests by default. Source: global.waypoint.resources in values.yaml of the chart istiod 1.31.
 var waypointUsage = Usage{CPURequests: 100, CPULimits: 2000, MemoryRequests: 128 << 20, MemoryLimits: 1 << 30, Pods: 1}
 
 func (u *Usage) add(resources map[string]any, pods int64) {
