@@ -60,3 +60,6 @@ var since = map[rule]int{
 }
 
 func (s Server) isRuleInEffect(r rule) bool { return s.minor == 0 || s.minor >= since[r] }
+
+// IsSince reports whether the server is of the version 1.MINOR or newer.
+func (s Server) IsSince(minor int) bool { return s.minor == 0 || s.minor >= minor }

@@ -33,6 +33,7 @@ type Task struct {
 	Inspect bool
 	// Gate asks for a check of objects, Chart for the manifests of a chart, and Archive for a check of a chart's archive.
 	Gate    *GateRequest
+	Admit   *AdmitRequest // asks for the pods that an API server stores
 	Chart   *ChartRequest
 	Archive *ArchiveRequest
 }
@@ -52,6 +53,8 @@ func (c *Connection) Next() (*Task, error) {
 		task.Render, task.Mark, err = decodeRequest(content, c.in)
 	case frameGate:
 		err = json.Unmarshal(content, &task.Gate)
+	case frameAdmit:
+		err = json.Unmarshal(content, &task.Admit)
 	case frameChart:
 		err = json.Unmarshal(content, &task.Chart)
 	case frameArchive:
@@ -110,6 +113,15 @@ func (c *Connection) SendIsolation(isolation Isolation) error {
 // SendManifests answers Task.Chart.
 func (c *Connection) SendManifests(manifests []Manifest) error {
 	text, err := json.Marshal(manifests)
+	if err != nil {
+		return err
+	}
+	return c.sendFrame(frameResult, text)
+}
+
+// SendPods answers Task.Admit.
+func (c *Connection) SendPods(pods []AdmittedPod) error {
+	text, err := json.Marshal(pods)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,9 @@ func answerSafely(connection *render.Connection, task *render.Task) (answer func
 	case task.Gate != nil:
 		found, err := apiserver.CheckRequest(ctx, task.Gate)
 		return func() error { return connection.SendResponse(render.Response{Results: found}, false) }, err
+	case task.Admit != nil:
+		pods, err := apiserver.Admit(ctx, task.Admit)
+		return func() error { return connection.SendPods(pods) }, err
 	case task.Chart != nil:
 		manifests, err := renderChart(ctx, connection.Files(), task.Chart)
 		return func() error { return connection.SendManifests(manifests) }, err

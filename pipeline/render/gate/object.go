@@ -3,7 +3,11 @@
 
 package gate
 
-import "github.com/prerig/prerig/fn/result"
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/result"
+)
 
 // Object is an object that is checked, or that defines how others are checked.
 type Object struct {
@@ -50,4 +54,11 @@ type Options struct {
 	// User and Groups are who applies the objects, for policies that read request.userInfo; an empty User is not known.
 	User   string
 	Groups []string
+	// Complete are the kinds of which the catalog has all objects of the cluster: one that it lacks does not exist.
+	Complete []string
+	// NodeSelectors reports whether the API server runs the admission plugin PodNodeSelector.
+	NodeSelectors bool
 }
+
+// IsComplete reports whether the catalog has all objects of a kind.
+func (o Options) IsComplete(kind string) bool { return slices.Contains(o.Complete, kind) }

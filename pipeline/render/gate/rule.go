@@ -48,6 +48,7 @@ const (
 
 	CodeInjectionAltered = "injection-altered"
 
+	CodeRejected        = "admission-rejected"
 	CodePolicyDenied    = "policy-denied"
 	CodePolicyWarning   = "policy-warning"
 	CodePolicyAudit     = "policy-audit"
@@ -145,6 +146,11 @@ var rules = []Rule{
 		CodeInjectionAltered, "An injected pod that is not as the injection recorded it", result.Error,
 		"The proxy of such a pod lacks its volumes, runs another image, or does not start; the API server may accept the pod all the same.",
 		"Inject the output of the build instead of its bases, or patch by the names of containers and volumes instead of their positions.",
+	},
+	{
+		CodeRejected, "An admission plugin or mutating policy rejects the pod", result.Error,
+		"The API server refuses the pod; a workload has no pods then.",
+		"Change the pod, or the object of the cluster that the message names.",
 	},
 	{
 		CodePolicyDenied, "A ValidatingAdmissionPolicy denies it", result.Error,

@@ -19,6 +19,7 @@ import (
 	"github.com/prerig/prerig/fn"
 	defaults "github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/policy"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 	"github.com/prerig/prerig/pipeline/render/gate"
@@ -29,12 +30,15 @@ type admissionCheck struct {
 	policies *policy.Set
 	security *podSecurity
 	maker    *request.Maker
+	chain    *chain.Cluster
 	registry *workload.Registry
 	kinds    map[schema.GroupVersionKind]request.Kind
 	// sources maps kind and name to the policies and bindings, for findings about them.
 	sources map[[2]string]gate.Object
 	// problems maps a policy or binding to its problems, which are reported when it is checked.
 	problems map[[2]string][]policy.Problem
+	// notEvaluated are mutating policies and bindings, with the first pods that they were not evaluated for.
+	notEvaluated map[policy.Lack]string
 }
 
 // newAdmission reads the policies, bindings and namespaces. The error is about the options.
@@ -51,7 +55,7 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	a := &admissionCheck{
 		registry: registry, kinds: map[schema.GroupVersionKind]request.Kind{}, sources: map[[2]string]gate.Object{},
 		problems: map[[2]string][]policy.Problem{},
-		maker:    &request.Maker{Server: server, Limits: map[string][]defaults.LimitRange{}, Accounts: map[string]map[string]any{}},
+		maker:    &request.Maker{Server: server}, notEvaluated: map[policy.Lack]string{},
 	}
 	if o.User != "" {
 		a.maker.User = request.User(o.User, o.Groups)
@@ -59,7 +63,8 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	for _, k := range c.servedKinds() {
 		a.kinds[k.GroupVersionKind] = k
 	}
-	namespaces := a.collectPodDependencies(known)
+	a.chain = newChain(known, server, o)
+	namespaces := a.chain.Namespaces
 	minor := minorNumber(c.server.Minor)
 	if a.security, err = newPodSecurity(minor, o.PodSecurity, namespaces); err != nil {
 		return nil, err
@@ -67,38 +72,13 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	a.policies = policy.NewSet(policy.Cluster{
 		Minor: minor, Kinds: slices.Collect(maps.Values(a.kinds)), Namespaces: namespaces, ConvertedByName: c.convertedByName,
 		Parameters: func(kind schema.GroupVersionKind) []map[string]any { return objectsOfKind(known, kind) },
+		IsComplete: o.IsComplete,
 	})
+	a.chain.Policies = policy.NewMutatingSet(a.policies, a.maker)
 	for _, object := range known {
 		a.addPolicy(object)
 	}
 	return a, nil
-}
-
-// collectPodDependencies notes what the requests for pods depend on, and returns the namespaces.
-func (a *admissionCheck) collectPodDependencies(known []gate.Object) map[string]*corev1.Namespace {
-	namespaces := map[string]*corev1.Namespace{}
-	limits := map[[2]string]defaults.LimitRange{}
-	for _, o := range known {
-		ref := o.Ref()
-		if ref.APIVersion != "v1" || isEncrypted(o.Value) || isLocal(o.Value) {
-			continue
-		}
-		namespace := cmp.Or(ref.Namespace, "default")
-		switch ref.Kind {
-		case "Namespace":
-			if ns, err := namespaceOf(o.Value); err == nil {
-				namespaces[ref.Name] = ns
-			}
-		case "ServiceAccount":
-			a.maker.Accounts[namespace+"/"+ref.Name] = o.Value
-		case "LimitRange":
-			limits[[2]string{namespace, ref.Name}] = defaults.NewLimitRange(o.Value)
-		}
-	}
-	for _, key := range sortedNames(limits) {
-		a.maker.Limits[key[0]] = append(a.maker.Limits[key[0]], limits[key])
-	}
-	return namespaces
 }
 
 // objectsOfKind returns the objects of a kind, each once.
@@ -135,7 +115,9 @@ func (a *admissionCheck) addPolicy(o gate.Object) {
 	case policy.IsBinding(kind):
 		a.problems[key] = a.policies.AddBinding(o.Value)
 	case policy.IsMutating(kind):
-		a.problems[key] = nil
+		a.problems[key] = a.chain.Policies.AddPolicy(o.Value)
+	case policy.IsMutatingBinding(kind):
+		a.problems[key] = a.chain.Policies.AddBinding(o.Value)
 	default:
 		return
 	}
@@ -186,12 +168,16 @@ func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
 		c.addUnread(o, err)
 		return
 	}
+	if kind.GroupVersionKind == request.PodKind.GroupVersionKind && r.Old == nil {
+		c.checkPod(ctx, o, r)
+		return
+	}
 	c.checkRequest(ctx, o, r)
 	if ns, ok := r.Object.(*corev1.Namespace); ok {
 		c.checkSecurityLabels(o, ns)
 	}
 	templates, err := a.registry.Templates(o.Value)
-	if err != nil || kind.GroupVersionKind == request.PodKind.GroupVersionKind {
+	if err != nil || kind.GroupVersionKind == request.PodKind.GroupVersionKind { // a change of a Pod
 		return // what is wrong with the template is a finding of the schemas
 	}
 	for _, t := range templates {
@@ -200,8 +186,29 @@ func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
 			c.addUnread(o, err)
 			continue
 		}
-		c.checkRequest(ctx, o, pod)
+		c.checkPod(ctx, o, pod)
 	}
+}
+
+// checkPod reports the verdicts on a new pod as mutating admission makes it.
+func (c *checker) checkPod(ctx context.Context, o gate.Object, r *request.Request) {
+	a := c.admission.chain.New(r, nil)
+	a.Mutate(ctx)
+	a.Again(ctx)
+	a.Finish()
+	for _, one := range a.NotEvaluated() {
+		if c.admission.notEvaluated[one] == "" {
+			c.admission.notEvaluated[one] = cmp.Or(r.Of, o.Ref().String())
+		}
+	}
+	if a.Rejected != "" && !strings.HasPrefix(a.Rejected, "LimitRanger") { // lint reports these
+		message := a.Rejected
+		if r.Of != "" {
+			message = "the pods of " + r.Of + ": " + message
+		}
+		c.addFieldFinding(o, gate.CodeRejected, longestExistingPath(append(slices.Clone(r.Path), "spec"), o.Value), message)
+	}
+	c.checkRequest(ctx, o, a.Request())
 }
 
 // makeRequest returns the request that creates the object, or changes it if it has an old state.
@@ -280,10 +287,6 @@ func (c *checker) checkPolicy(o gate.Object, types bool) {
 	for _, p := range c.admission.problems[[2]string{ref.Kind, ref.Name}] {
 		c.addFieldFinding(o, gate.CodeInvalidPolicy, p.Path, strings.Join(strings.Fields(p.Message), " "))
 	}
-	if policy.IsMutating(request.ParseKind(ref.APIVersion, ref.Kind)) {
-		c.addFieldFinding(o, gate.CodeNotEvaluated, nil, "MutatingAdmissionPolicies are not evaluated: what it would change is not seen")
-		return
-	}
 	if !types || !policy.IsPolicy(request.ParseKind(ref.APIVersion, ref.Kind)) {
 		return
 	}
@@ -324,6 +327,10 @@ func (c *checker) finishAdmission(catalog []gate.Object) {
 		}
 		o := a.sources[key]
 		c.addFieldFinding(o, gate.CodeNotEvaluated, longestExistingPath(fieldPath(g.Path, o.Value), o.Value), fmt.Sprintf("%s %s %s", key[0], key[1], gaps[g]))
+	}
+	for _, one := range slices.SortedFunc(maps.Keys(a.notEvaluated), func(x, y policy.Lack) int { return cmp.Compare(x.String(), y.String()) }) {
+		c.addFieldFinding(a.sources[[2]string{one.Kind, one.Name}], gate.CodeNotEvaluated, nil,
+			fmt.Sprintf("%s (first for %s)", one, a.notEvaluated[one]))
 	}
 	unbound := a.policies.Unbound()
 	for _, name := range slices.Sorted(maps.Keys(unbound)) {

@@ -190,16 +190,24 @@ func checkBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) []Problem {
 	if seen[admissionv1.Deny] && seen[admissionv1.Warn] {
 		add("Deny and Warn may not be used together", "validationActions")
 	}
-	if ref := b.Spec.ParamRef; ref != nil {
-		switch {
-		case ref.Name == "" && ref.Selector == nil:
-			add("one of name or selector must be specified", "paramRef")
-		case ref.Name != "" && ref.Selector != nil:
-			add("name and selector are mutually exclusive", "paramRef")
-		}
-		if ref.ParameterNotFoundAction == nil {
-			add("parameterNotFoundAction is required", "paramRef", "parameterNotFoundAction")
-		}
+	return append(out, checkParamRef(b.Spec.ParamRef)...)
+}
+
+// checkParamRef returns what the API server would not take of a binding's reference to parameters.
+func checkParamRef(ref *admissionv1.ParamRef) []Problem {
+	if ref == nil {
+		return nil
+	}
+	path := []any{"spec", "paramRef"}
+	var out []Problem
+	switch {
+	case ref.Name == "" && ref.Selector == nil:
+		out = append(out, Problem{Path: path, Message: "one of name or selector must be specified"})
+	case ref.Name != "" && ref.Selector != nil:
+		out = append(out, Problem{Path: path, Message: "name and selector are mutually exclusive"})
+	}
+	if ref.ParameterNotFoundAction == nil {
+		out = append(out, Problem{Path: append(path, "parameterNotFoundAction"), Message: "parameterNotFoundAction is required"})
 	}
 	return out
 }

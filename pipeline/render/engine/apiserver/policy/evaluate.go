@@ -59,6 +59,9 @@ func (s *Set) Gaps() map[Gap]string {
 	return out
 }
 
+// ForgetGaps forgets what was not evaluated so far.
+func (s *Set) ForgetGaps() { clear(s.gaps) }
+
 func (s *Set) recordPolicyGap(gap Gap, r *request.Request) {
 	c := s.gaps[gap]
 	if c == nil {

@@ -51,6 +51,9 @@ func (s *Set) parametersForBinding(p *policy, b *admissionv1.ValidatingAdmission
 	if action := ref.ParameterNotFoundAction; action != nil && *action == admissionv1.DenyAction {
 		return nil, errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 	}
+	if s.isComplete(id.Kind) {
+		return nil, nil
+	}
 	place := ""
 	if namespace != "" {
 		place = " in namespace " + namespace

@@ -34,6 +34,8 @@ type Cluster struct {
 	Namespaces map[string]*corev1.Namespace
 	// Parameters returns the known objects of a kind.
 	Parameters func(schema.GroupVersionKind) []map[string]any
+	// IsComplete reports whether all objects of a kind are known; nil means that none is.
+	IsComplete func(kind string) bool
 }
 
 // Set is the policies and bindings of a cluster. It must not be used by two goroutines at once.
@@ -45,6 +47,10 @@ type Set struct {
 	kinds    map[schema.GroupVersionKind]request.Kind
 	resource runtime.EquivalentResourceRegistry
 	gaps     map[Gap]*counted
+}
+
+func (s *Set) isComplete(kind string) bool {
+	return s.cluster.IsComplete != nil && s.cluster.IsComplete(kind)
 }
 
 // policy is one that may be evaluated.

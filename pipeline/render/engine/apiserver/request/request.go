@@ -5,6 +5,7 @@ package request
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,10 +67,6 @@ func (r *Request) Attributes() admission.Attributes {
 type Maker struct {
 	// Server is the version of Kubernetes, for the defaults of pods.
 	Server defaults.Server
-	// Limits are the LimitRanges by their namespaces.
-	Limits map[string][]defaults.LimitRange
-	// Accounts are the ServiceAccounts that are known, by NAMESPACE/NAME.
-	Accounts map[string]map[string]any
 	// User is the user who creates the objects that exist themselves, or nil if unknown.
 	User user.Info
 }
@@ -107,7 +104,7 @@ func (m *Maker) Make(object map[string]any, kind Kind) (*Request, error) {
 			r.Namespace = r.Name // a Namespace is in itself
 		}
 	}
-	m.defaultPods(copied, kind, r.Namespace)
+	m.defaultPods(copied, kind.GroupVersionKind)
 	r.Object, err = convertToTyped(copied, kind.GroupVersionKind)
 	return r, err
 }
@@ -128,6 +125,21 @@ func (m *Maker) MakeUpdate(object, old map[string]any, kind Kind) (*Request, err
 	}
 	r.Old = before.Object
 	return r, nil
+}
+
+// Default sets the defaults of an object of the API's own types in place.
+func (m *Maker) Default(object runtime.Object) {
+	kind := object.GetObjectKind().GroupVersionKind()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return // a custom resource, whose defaults its definition has
+	}
+	m.defaultPods(fields, kind)
+	filled, err := convertToTyped(fields, kind)
+	if err != nil || reflect.TypeOf(filled) != reflect.TypeOf(object) {
+		return
+	}
+	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(filled).Elem())
 }
 
 // storedCopy returns a copy with the types of numbers that the API server's own code expects.

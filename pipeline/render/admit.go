@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/render/gate"
+)
+
+// AdmitRequest asks for the pods that an API server would store.
+type AdmitRequest struct {
+	// Options are those of a check. Catalog of it is not sent, but the one below.
+	Options gate.Options `json:"options"`
+	// Groups are the documents with their policies, and Catalog has the objects of the cluster.
+	Groups  []AdmitGroup   `json:"groups,omitempty"`
+	Catalog []GateDocument `json:"catalog,omitempty"`
+	// Why asks for the reasons of each field.
+	Why bool `json:"why,omitempty"`
+}
+
+// AdmitGroup is documents that the same policies are for.
+type AdmitGroup struct {
+	// Policies are the InjectionPolicies, as YAML, that stand for webhooks. Without any, no webhook is predicted.
+	Policies  [][]byte       `json:"policies,omitempty"`
+	Documents []GateDocument `json:"documents,omitempty"`
+	// Namespace is that of objects that do not set one, and TargetNamespace the one that all objects will get.
+	Namespace       string `json:"namespace,omitempty"`
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+}
+
+// AdmittedPod is the pod of a workload as the API server would store it.
+type AdmittedPod struct {
+	// Ref is the workload, Place where it is, and Field the path of its pod template; empty for a Pod.
+	Ref   result.ResourceRef `json:"workload"`
+	Place LinePlace          `json:"place,omitzero"`
+	Field string             `json:"field,omitempty"`
+	// Injection is what the injection decided, and why; empty without one.
+	Injection string `json:"injection,omitempty"`
+	// Pod is the object.
+	Pod map[string]any `json:"pod"`
+	// Rejected is the reason for which the API server rejects the pod; empty if it does not.
+	Rejected string `json:"rejected,omitempty"`
+	// Warnings are what the API server warns of, or notes in its audit log.
+	Warnings []string `json:"warnings,omitempty"`
+	// Missing lists the inputs that a step lacks.
+	Missing []string `json:"missing,omitempty"`
+	// Reasons are the fields that differ from the file, in their order.
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// Reason is a field that differs from the file.
+type Reason struct {
+	// Field is the path in the pod, with the names of list elements.
+	Field string `json:"field"`
+	// Before and After are the values; absent for none.
+	Before any `json:"before,omitempty"`
+	After  any `json:"after,omitempty"`
+	// Step is what sets the field, and Object the object of the cluster that decides its value, at Place.
+	Step   string    `json:"step"`
+	Object string    `json:"object,omitempty"`
+	Place  LinePlace `json:"place,omitzero"`
+	// Detail is the annotation or value that decides it.
+	Detail string `json:"detail,omitempty"`
+	// Round is 2 if the second round of admission sets it.
+	Round int `json:"round,omitempty"`
+}
+
+// LinePlace is a line of a file. The line is 0 if it is not known.
+type LinePlace struct {
+	Path string `json:"path"`
+	Line int    `json:"line,omitempty"`
+}
+
+// String returns PATH:LINE.
+func (p LinePlace) String() string { return result.File{Path: p.Path, Line: p.Line}.String() }
+
+// Admit returns the pods that an API server would store for the workloads of a request, in their order.
+func (p *Pool) Admit(ctx context.Context, request AdmitRequest) ([]AdmittedPod, error) {
+	var pods []AdmittedPod
+	err := p.runTask(ctx, taskOf(frameAdmit, request), func(content []byte) error {
+		if json.Unmarshal(content, &pods) != nil {
+			return protocolError("pods that cannot be read")
+		}
+		return nil
+	})
+	return pods, err
+}

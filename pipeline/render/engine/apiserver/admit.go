@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
+	"github.com/prerig/prerig/pipeline/render/gate"
+)
+
+// Admit returns the pods that an API server would store for the workloads of a request.
+func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPod, error) {
+	options := asked.Options
+	var err error
+	if options.Catalog, err = readDocuments(asked.Catalog); err != nil {
+		return nil, err
+	}
+	server, err := openapi.NewServer(options.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	var groups [][]gate.Object
+	var all []gate.Object
+	for _, g := range asked.Groups {
+		objects, err := readDocuments(g.Documents)
+		if err != nil {
+			return nil, err
+		}
+		objects = inNamespace(server, objects, g.Namespace, g.TargetNamespace)
+		groups, all = append(groups, objects), append(all, objects...)
+	}
+	c := &checker{server: server, definitions: map[groupKind][]*definition{}}
+	c.addDefinitions(all, options.Catalog)
+	if c.admission, err = c.newAdmission(all, options); err != nil {
+		return nil, err
+	}
+	c.results = nil // findings about definitions are those of the gate
+	var out []render.AdmittedPod
+	for i, objects := range groups {
+		p := &prediction{checker: c, why: asked.Why, known: slices.Concat(options.Catalog, all)}
+		if p.webhooks, err = newWebhooks(asked.Groups[i].Policies, p.known); err != nil {
+			return nil, err
+		}
+		if err := p.admitObjects(ctx, objects); err != nil {
+			return nil, err
+		}
+		for _, one := range p.pods {
+			out = append(out, p.finish(ctx, one))
+		}
+	}
+	return out, nil
+}
+
+// inNamespace returns objects in the namespace that they will have: target, or otherwise fallback where they set none.
+func inNamespace(server *openapi.Server, objects []gate.Object, fallback, target string) []gate.Object {
+	if fallback == "" && target == "" {
+		return objects
+	}
+	out := slices.Clone(objects)
+	for i, o := range out {
+		namespace := cmp.Or(target, o.Ref().Namespace, fallback)
+		kind, ok := server.Lookup(o.Ref().APIVersion, o.Ref().Kind)
+		if ok && !kind.Namespaced || namespace == "" {
+			continue
+		}
+		value := maps.Clone(o.Value)
+		metadata, _ := value["metadata"].(map[string]any)
+		metadata = maps.Clone(metadata)
+		if metadata == nil {
+			metadata = map[string]any{}
+		}
+		metadata["namespace"] = namespace
+		value["metadata"] = metadata
+		out[i].Value = value
+	}
+	return out
+}
+
+// prediction is the admission of the pods of one group.
+type prediction struct {
+	*checker
+
+	why      bool
+	known    []gate.Object
+	webhooks *webhooks
+	pods     []*predicted
+}
+
+// predicted is one pod on its way.
+type predicted struct {
+	object   gate.Object
+	template workload.Template
+	file     map[string]any // the pod as it is written
+	*chain.Admission
+	trace *chain.Trace
+	// unread is the reason for which the pod cannot be read, and injection what the injection decided.
+	unread, injection string
+}
+
+// admitObjects runs the steps before webhooks for each pod, the webhooks for all of them, and the second round.
+func (p *prediction) admitObjects(ctx context.Context, objects []gate.Object) error {
+	for _, o := range objects {
+		if isEncrypted(o.Value) || isLocal(o.Value) {
+			continue
+		}
+		templates, err := p.admission.registry.Templates(o.Value)
+		if err != nil {
+			continue // the gate reports what is wrong with it
+		}
+		for _, t := range templates {
+			p.pods = append(p.pods, p.begin(ctx, o, t))
+		}
+	}
+	if err := p.webhooks.call(ctx, p.admission, p.pods); err != nil {
+		return err
+	}
+	for _, one := range p.pods {
+		if one.Admission == nil {
+			continue
+		}
+		changed := one.Again(ctx)
+		p.webhooks.nameUnknown(p.admission, one, changed)
+		one.Finish()
+	}
+	return nil
+}
+
+// begin reads a pod, and runs the steps before webhooks.
+func (p *prediction) begin(ctx context.Context, o gate.Object, t workload.Template) *predicted {
+	one := &predicted{object: o, template: t, file: t.Pod}
+	if p.why {
+		one.trace = &chain.Trace{}
+	}
+	r, err := p.podRequest(o, t)
+	if err != nil {
+		one.unread = "reading the pod: " + err.Error()
+		return one
+	}
+	one.Admission = p.admission.chain.New(r, one.trace)
+	if one.trace != nil {
+		one.trace.Record(podParts(one.file), podParts(chain.Map(one.Pod)), chain.Cause{Step: "defaults", Detail: "Kubernetes " + p.server.Minor})
+	}
+	one.Mutate(ctx)
+	return one
+}
+
+// podRequest returns the request that creates the pod.
+func (p *prediction) podRequest(o gate.Object, t workload.Template) (*request.Request, error) {
+	if len(t.Path) == 0 {
+		return p.admission.maker.Make(o.Value, request.PodKind)
+	}
+	return p.admission.maker.PodOf(o.Value, t)
+}
+
+// finish returns the answer for a pod, after the steps that validate.
+func (p *prediction) finish(ctx context.Context, one *predicted) render.AdmittedPod {
+	out := render.AdmittedPod{Ref: namedRef(one.object), Place: placeIn(one.object, one.template.Path), Field: one.template.Field, Rejected: one.unread, Injection: one.injection}
+	if one.Admission == nil {
+		return out
+	}
+	out.Pod = storedPod(one)
+	if out.Rejected = one.Rejected; out.Rejected == "" {
+		p.validate(ctx, one, &out)
+	}
+	if out.Rejected == "" {
+		one.CheckQuotas()
+		out.Rejected = one.Rejected
+	}
+	out.Missing = append(out.Missing, one.Missing...)
+	slices.Sort(out.Missing)
+	if one.trace == nil {
+		return out
+	}
+	for _, c := range one.trace.Reasons(podParts(one.file), podParts(out.Pod)) {
+		out.Reasons = append(out.Reasons, render.Reason{
+			Field: c.Path, Before: c.Before, After: c.After, Step: c.Cause.Step, Object: c.Cause.Object, Place: p.placeOf(c.Cause),
+			Detail: c.Cause.Detail, Round: c.Cause.Round,
+		})
+	}
+	return out
+}
+
+// validate adds the verdicts of Pod Security and ValidatingAdmissionPolicies.
+func (p *prediction) validate(ctx context.Context, one *predicted, out *render.AdmittedPod) {
+	p.results = nil
+	r := one.Request()
+	p.checkRequest(ctx, one.object, r)
+	prefix := "the pods of " + r.Of + ": "
+	for _, found := range p.results {
+		message := strings.TrimPrefix(found.Message, prefix)
+		switch found.Tags[result.TagCode] {
+		case gate.CodePolicyDenied, gate.CodeSecurityEnforce:
+			out.Rejected = cmp.Or(out.Rejected, message)
+		default:
+			out.Warnings = append(out.Warnings, message)
+		}
+	}
+	p.results = nil
+	for gap, text := range p.admission.policies.Gaps() {
+		kind := "ValidatingAdmissionPolicy " + gap.Policy
+		if gap.Policy == "" {
+			kind = "ValidatingAdmissionPolicyBinding " + gap.Binding
+		}
+		out.Missing = append(out.Missing, kind+" "+text)
+	}
+	p.admission.policies.ForgetGaps()
+}
+
+// placeOf returns where the object of a cause is written.
+func (p *prediction) placeOf(cause chain.Cause) render.LinePlace {
+	kind, name, _ := strings.Cut(cause.Object, " ")
+	namespace := ""
+	if before, after, ok := strings.Cut(name, "/"); ok {
+		namespace, name = before, after
+	}
+	for _, o := range slices.Backward(p.known) {
+		if ref := o.Ref(); ref.Kind == kind && ref.Name == name && ref.Namespace == namespace && o.File != nil {
+			return placeIn(o, cause.Path)
+		}
+	}
+	return render.LinePlace{}
+}
+
+// placeIn returns where a field of an object is written.
+func placeIn(o gate.Object, path []any) render.LinePlace {
+	if o.File == nil {
+		return render.LinePlace{}
+	}
+	out := render.LinePlace{Path: o.File.Path, Line: o.File.Line}
+	if o.Line != nil {
+		out.Line = cmp.Or(o.Line(path), out.Line)
+	}
+	return out
+}
+
+// storedPod returns the pod as it is printed: without the status, and without what only a server knows.
+func storedPod(one *predicted) map[string]any {
+	pod := chain.Map(one.Pod)
+	delete(pod, "status")
+	metadata, _ := pod["metadata"].(map[string]any)
+	delete(metadata, "creationTimestamp")
+	if one.Pod.GenerateName != "" {
+		delete(metadata, "name")
+	}
+	if owners, _ := metadata["ownerReferences"].([]any); len(owners) > 0 {
+		for _, owner := range owners {
+			if fields, ok := owner.(map[string]any); ok {
+				delete(fields, "uid")
+			}
+		}
+	}
+	return pod
+}
+
+// podParts returns what of a pod a reviewer compares: labels, annotations and the spec.
+func podParts(pod map[string]any) map[string]any {
+	metadata, _ := pod["metadata"].(map[string]any)
+	out := map[string]any{}
+	for _, key := range []string{"labels", "annotations"} {
+		if fields, ok := metadata[key].(map[string]any); ok {
+			out[key] = fields
+		}
+	}
+	return map[string]any{"metadata": out, "spec": pod["spec"]}
+}
+
+// replace takes the pod that a webhook returns, with the API server's defaults.
+func (a *admissionCheck) replace(one *predicted, pod map[string]any) error {
+	whole := chain.Map(one.Pod)
+	metadata, _ := whole["metadata"].(map[string]any)
+	parts := podParts(pod)
+	delete(metadata, "labels")
+	delete(metadata, "annotations")
+	maps.Copy(metadata, parts["metadata"].(map[string]any))
+	whole["spec"] = parts["spec"]
+	made, err := a.maker.Make(whole, request.PodKind)
+	if err != nil {
+		return fmt.Errorf("reading what a webhook returns: %w", err)
+	}
+	typed, _ := made.Object.(*corev1.Pod)
+	typed.Name = one.Pod.Name
+	one.Webhook(typed)
+	return nil
+}

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/render"
+)
+
+// documentsOf returns the documents of a text.
+func documentsOf(t *testing.T, path, text string) []render.GateDocument {
+	t.Helper()
+	file, err := manifest.Parse(path, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []render.GateDocument
+	for _, doc := range file.Docs {
+		sent, ok := render.NewGateDocument(doc, doc, path)
+		if !ok {
+			t.Fatal("an element of a list")
+		}
+		out = append(out, sent)
+	}
+	return out
+}
+
+// admitOne returns the answer about one workload.
+func admitOne(t *testing.T, workload, cluster string, complete ...string) render.AdmittedPod {
+	t.Helper()
+	request := &render.AdmitRequest{Why: true, Catalog: documentsOf(t, "cluster.yaml", cluster)}
+	request.Options.KubernetesVersion, request.Options.Complete = "1.36", complete
+	request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", workload)}}
+	pods, err := Admit(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods) != 1 {
+		t.Fatalf("%d pods", len(pods))
+	}
+	return pods[0]
+}
+
+const plainPod = `{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop, labels: {app: a}}, spec: {containers: [{name: c, image: x}]}}
+`
+
+// mutating returns a policy with its binding.
+func mutating(name, more, mutation string) string {
+	return `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: ` + name + `}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+` + more + `
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {expression: '` + mutation + `'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: ` + name + `}
+spec: {policyName: ` + name + `}
+---
+`
+}
+
+func podField(pod map[string]any, path ...string) any {
+	var v any = pod
+	for _, key := range path {
+		m, _ := v.(map[string]any)
+		v = m[key]
+	}
+	return v
+}
+
+// TestSecondRound has a policy add a container, which LimitRanger and ServiceAccount complete in the second round, and an
+// earlier policy count it only if it may be called again.
+func TestSecondRound(t *testing.T) {
+	t.Parallel()
+	limits := "{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: shop}, spec: {limits: [{type: Container, default: {cpu: 1}}]}}\n---\n"
+	count := `[JSONPatch{op: "add", path: "/metadata/labels/n", value: string(size(object.spec.containers))}]`
+	add := `object.spec.containers.exists(c, c.name == "z") ? [] : ` +
+		`[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "z", image: "z"}}]`
+	for policy, want := range map[string]string{"IfNeeded": "2", "Never": "1"} {
+		got := admitOne(t, plainPod, limits+mutating("a", "  reinvocationPolicy: "+policy, count)+mutating("b", "  reinvocationPolicy: Never", add),
+			"LimitRange", "PriorityClass")
+		if got.Rejected != "" {
+			t.Fatal(got.Rejected)
+		}
+		if n := podField(got.Pod, "metadata", "labels", "n"); n != want {
+			t.Errorf("%s: counted %v containers, want %s", policy, n, want)
+		}
+		containers, _ := podField(got.Pod, "spec", "containers").([]any)
+		added, _ := containers[1].(map[string]any)
+		if podField(added, "resources", "limits", "cpu") != "1" || added["volumeMounts"] == nil {
+			t.Errorf("%s: the second round has not completed %v", policy, added)
+		}
+		ordered := slices.ContainsFunc(got.Missing, func(text string) bool { return strings.HasPrefix(text, "the order of") })
+		if ordered == (policy == "IfNeeded") {
+			t.Errorf("%s: not known: %v", policy, got.Missing)
+		}
+		for _, r := range got.Reasons {
+			if r.Step == "" {
+				t.Errorf("%s has no reason", r.Field)
+			}
+		}
+	}
+}
+
+// TestRejections are pods that plugins and policies reject, with the API server's reasons.
+func TestRejections(t *testing.T) {
+	t.Parallel()
+	pod := func(spec string) string { return strings.Replace(plainPod, "spec: {", "spec: {"+spec+", ", 1) }
+	broken := `[JSONPatch{op: "remove", path: "/spec/none"}]`
+	for name, c := range map[string]struct{ pod, cluster, want string }{
+		"no class":     {pod("priorityClassName: none"), "", "Priority: no PriorityClass with name none was found"},
+		"no runtime":   {pod("runtimeClassName: none"), "", `RuntimeClass: pod rejected: RuntimeClass "none" not found`},
+		"no account":   {pod("serviceAccountName: none"), "", `ServiceAccount: error looking up service account shop/none: serviceaccount "none" not found`},
+		"own priority": {pod("priority: 5"), "", "Priority: the integer value of priority (5) must not be provided"},
+		"limit": {
+			pod("restartPolicy: Never"), "{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: shop}, spec: {limits: [{type: Container, min: {cpu: 2}, defaultRequest: {cpu: 1}}]}}",
+			"LimitRanger: minimum cpu usage per Container is 2, but request is 1",
+		},
+		"quota": {
+			plainPod, "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: shop}, spec: {hard: {limits.cpu: 1}}}",
+			"ResourceQuota: failed quota: q: must specify limits.cpu for: c",
+		},
+		"policy":  {plainPod, mutating("p", "  reinvocationPolicy: Never", broken), "MutatingAdmissionPolicy: policy 'p' with binding 'p' denied request"},
+		"ignored": {plainPod, mutating("p", "  reinvocationPolicy: Never\n  failurePolicy: Ignore", broken), ""},
+	} {
+		account := "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}\n---\n"
+		got := admitOne(t, c.pod, account+c.cluster, "ServiceAccount", "PriorityClass", "RuntimeClass", "LimitRange")
+		if c.want == "" && got.Rejected != "" || !strings.HasPrefix(got.Rejected, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got.Rejected, c.want)
+		}
+	}
+}
+
+// TestMissingInputs are named, and nothing is guessed.
+func TestMissingInputs(t *testing.T) {
+	t.Parallel()
+	pod := strings.Replace(plainPod, "spec: {", "spec: {priorityClassName: high, runtimeClassName: gvisor, serviceAccountName: web, ", 1)
+	asks := mutating("p", "  reinvocationPolicy: Never\n  matchConditions: [{name: a, expression: 'authorizer.group(\"\").resource(\"pods\").check(\"get\").allowed()'}]",
+		`[JSONPatch{op: "add", path: "/metadata/labels/n", value: "1"}]`)
+	hook := `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: other}
+webhooks:
+- name: pods.other.example.com
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+`
+	got := admitOne(t, pod, asks+hook)
+	for _, want := range []string{
+		"LimitRanges of namespace shop", "ServiceAccount shop/web", "PriorityClass high", "RuntimeClass gvisor",
+		"MutatingAdmissionPolicy p was not evaluated: the expression asks the cluster's authorizer", "webhook other/pods.other.example.com",
+	} {
+		if !slices.ContainsFunc(got.Missing, func(text string) bool { return strings.Contains(text, want) }) {
+			t.Errorf("%q is not named: %v", want, got.Missing)
+		}
+	}
+	if got.Rejected != "" || podField(got.Pod, "spec", "priority") != nil || podField(got.Pod, "metadata", "labels", "n") != nil {
+		t.Errorf("something was guessed: %q %v", got.Rejected, got.Pod)
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"reflect"
+	"sync"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
+)
+
+// Defaulter sets the defaults of a typed object.
+type Defaulter interface{ Default(object runtime.Object) }
+
+// objectInterfaces are what admission uses to read and write objects: typed objects of one version, with the defaults
+// of the cluster's version.
+type objectInterfaces struct {
+	*runtime.Scheme
+
+	resources runtime.EquivalentResourceMapper
+	defaulter Defaulter
+}
+
+func newObjectInterfaces(resources runtime.EquivalentResourceMapper, defaulter Defaulter) objectInterfaces {
+	return objectInterfaces{Scheme: scheme.Scheme, resources: resources, defaulter: defaulter}
+}
+
+// GetObjectCreater returns what makes objects.
+func (o objectInterfaces) GetObjectCreater() runtime.ObjectCreater { return o.Scheme }
+
+// GetObjectTyper returns what knows the kinds of objects.
+func (o objectInterfaces) GetObjectTyper() runtime.ObjectTyper { return o.Scheme }
+
+// GetObjectDefaulter returns what sets defaults.
+func (o objectInterfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return o.defaulter }
+
+// GetObjectConvertor returns what converts objects.
+func (o objectInterfaces) GetObjectConvertor() runtime.ObjectConvertor { return o }
+
+// GetEquivalentResourceMapper returns what knows the versions of a resource.
+func (o objectInterfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
+	return o.resources
+}
+
+// Convert copies an object over another one of its type. The API server converts it to its internal type here.
+func (o objectInterfaces) Convert(in, out, context any) error {
+	object, ok := in.(runtime.Object)
+	if ok && reflect.TypeOf(in) == reflect.TypeOf(out) {
+		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(object.DeepCopyObject()).Elem())
+		return nil
+	}
+	return o.Scheme.Convert(in, out, context)
+}
+
+// typeConverters have the types of all kinds for ApplyConfiguration. They are those of the newest version.
+type typeConverters struct{}
+
+var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+
+// GetTypeConverter returns the types of a kind; nil for kinds that are not built in.
+func (*typeConverters) GetTypeConverter(kind schema.GroupVersionKind) managedfields.TypeConverter {
+	if !scheme.Scheme.Recognizes(kind) {
+		return nil
+	}
+	return builtInTypes()
+}
+
+// Run does nothing: the types never change.
+func (*typeConverters) Run(context.Context) {}
+
+// paramInformer holds the known parameters of a kind.
+type paramInformer struct {
+	set  *Set
+	kind request.Kind
+}
+
+// Informer returns what reports that the parameters are read.
+func (p paramInformer) Informer() cache.SharedIndexInformer { return syncedInformer{} }
+
+// syncedInformer is one that has read everything.
+type syncedInformer struct{ cache.SharedIndexInformer }
+
+// HasSynced reports true.
+func (syncedInformer) HasSynced() bool { return true }
+
+// Lister lists cluster-scoped parameters.
+func (p paramInformer) Lister() cache.GenericLister { return paramLister{p, ""} }
+
+type paramLister struct {
+	of        paramInformer
+	namespace string
+}
+
+// ByNamespace lists the parameters of a namespace.
+func (l paramLister) ByNamespace(namespace string) cache.GenericNamespaceLister {
+	return paramLister{l.of, namespace}
+}
+
+// List returns the parameters with labels.
+func (l paramLister) List(selector labels.Selector) ([]runtime.Object, error) {
+	all, err := l.of.set.findReferencedParameters(l.of.kind, &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}, l.namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out []runtime.Object
+	for _, one := range all {
+		if labelled, ok := one.(metav1.Object); ok && selector.Matches(labels.Set(labelled.GetLabels())) {
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+// Get returns the parameter with a name.
+func (l paramLister) Get(name string) (runtime.Object, error) {
+	found, err := l.of.set.findReferencedParameters(l.of.kind, &admissionv1.ParamRef{Name: name}, l.namespace)
+	if err == nil && len(found) == 0 {
+		return nil, apierrors.NewNotFound(l.of.kind.GroupVersionResource().GroupResource(), name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
