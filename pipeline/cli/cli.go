@@ -165,7 +165,7 @@ Exit codes of all commands:
 		newRender(streams, linked), newLock(streams, linked), newImages(streams, linked), newCharts(streams), newAffected(streams, linked))
 	addGroup(root, "Daemon:", newDaemon(streams, linked))
 	root.AddCommand(formerCommands(streams, linked)...)
-	addGroup(root, "Other Commands:", newAmbient(streams), newDemo(streams), newDoctor(streams, linked), newArgoCD(streams, linked), newVersion(streams, linked))
+	addGroup(root, "Other Commands:", newAdmit(streams), newCapture(streams), newAmbient(streams), newDemo(streams), newDoctor(streams, linked), newArgoCD(streams, linked), newVersion(streams, linked))
 	root.SetHelpCommandGroupID("Other Commands:")
 	root.SetCompletionCommandGroupID("Other Commands:")
 	return root

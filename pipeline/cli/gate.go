@@ -129,7 +129,11 @@ func (g *checkRun) readOptions(ctx context.Context, severities map[string]string
 		if err != nil {
 			return request, err
 		}
-		request.Catalog = append(request.Catalog, read...)
+		request.Catalog = append(request.Catalog, read.documents...)
+		if err := applyCapture(&request.Options, read.objects); err != nil {
+			return request, err
+		}
+		g.constraints = append(g.constraints, read.constraints...)
 	}
 	return request, nil
 }
@@ -137,29 +141,29 @@ func (g *checkRun) readOptions(ctx context.Context, severities map[string]string
 // readCatalog reads the objects of the files and directories that a flag names. A file that cannot be read is an
 // error, because it is unknown what the cluster would reject because of it; files skipped in directories are
 // reported.
-func (g *checkRun) readCatalog(ctx context.Context, flag string, names []string) ([]render.GateDocument, error) {
+func (r *manifestRun) readCatalog(ctx context.Context, flag string, names []string) (gateInput, error) {
+	var input gateInput
 	if len(names) == 0 {
-		return nil, nil
+		return input, nil
 	}
-	b, err := batch.Read(ctx, names, files.Options{Stdin: g.streams.In})
+	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In})
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", flag, err)
+		return input, fmt.Errorf("reading %s: %w", flag, err)
 	}
 	notes := slices.Clone(b.Notes())
 	for i := range notes {
 		notes[i].Message = flag + ": " + notes[i].Message
 	}
-	g.printResults(notes)
+	r.printResults(notes)
 	var errs []error
 	for _, p := range b.Problems() {
 		errs = append(errs, fmt.Errorf("reading %s: %s", flag, p.Message))
 	}
-	var input gateInput
 	empty := true
 	for _, item := range b.Items() {
 		empty = empty && item.Doc.Empty()
 		if isConstraint(item) {
-			g.constraints = append(g.constraints, item)
+			input.constraints = append(input.constraints, item)
 		}
 		if err := input.addGateDocument(item.Doc, item.Doc, item.Path); err != nil {
 			errs = append(errs, fmt.Errorf("reading %s: %w", flag, err))
@@ -168,7 +172,7 @@ func (g *checkRun) readCatalog(ctx context.Context, flag string, names []string)
 	if empty && len(errs) == 0 {
 		errs = append(errs, fmt.Errorf("reading %s: there is no object in %s", flag, strings.Join(names, ", ")))
 	}
-	return input.documents, errors.Join(errs...)
+	return input, errors.Join(errs...)
 }
 
 // gateInput gathers the documents of a check.
@@ -179,6 +183,8 @@ type gateInput struct {
 	rejected result.Results
 	// istio are the versions of Istio that policies inject.
 	istio []string
+	// constraints are the LimitRanges and ResourceQuotas among the documents.
+	constraints []fn.Item
 }
 
 // addGateDocument adds a document, with the one that the user wrote. A document that cannot be read is not added, and

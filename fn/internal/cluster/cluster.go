@@ -28,6 +28,8 @@ type Options struct {
 	AdmissionConfig string
 	// Kubelet is the version that the only Node's kubelet claims, with its v; that of the control plane where it is "".
 	Kubelet string
+	// WithoutControllers starts no controllers and adds no Node: namespaces have no service accounts then.
+	WithoutControllers bool
 	// Say, if not nil, logs how long each part took.
 	Say func(format string, args ...any)
 }
@@ -87,6 +89,9 @@ func Start(ctx context.Context, programs *Programs, options Options) (_ *Cluster
 		{"etcd", c.startEtcd}, {"kube-apiserver", c.startAPIServer}, {"kube-controller-manager", c.startControllers},
 		{"the Node", c.addNode},
 	} {
+		if options.WithoutControllers && part.name != "etcd" && part.name != apiServer {
+			continue
+		}
 		began := time.Now()
 		if err := part.start(ctx); err != nil {
 			return nil, fmt.Errorf("starting %s: %w", part.name, err)

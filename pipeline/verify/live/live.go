@@ -86,7 +86,7 @@ const fewNamespaces = 10
 
 // Read lists the objects of namespaces, or of all namespaces if none is specified.
 func Read(ctx context.Context, config *rest.Config, namespaces []string) (*verify.Snapshot, error) {
-	version, err := serverVersion(ctx, config)
+	version, err := Version(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,9 @@ import (
 // versionTimeout bounds the question for the version, where the kubeconfig sets no timeout.
 const versionTimeout = 32 * time.Second
 
-// serverVersion returns the version of the API server, such as v1.34.2. A discovery client asks the same, and links all of Kubernetes'
+// Version returns the version of the API server, such as v1.34.2. A discovery client asks the same, and links all of Kubernetes'
 // types for it.
-func serverVersion(ctx context.Context, config *rest.Config) (string, error) {
+func Version(ctx context.Context, config *rest.Config) (string, error) {
 	config = rest.CopyConfig(config)
 	if config.Timeout == 0 {
 		config.Timeout = versionTimeout

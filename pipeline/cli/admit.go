@@ -1,0 +1,300 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/cli/capture"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/gate"
+)
+
+// admitRun is the state of one prerig admit.
+type admitRun struct {
+	manifestRun
+
+	cluster       []string
+	podSecurity   string
+	user          string
+	userGroups    []string
+	nodeSelectors bool
+	asIs, why     bool
+	output        string
+}
+
+// admitForms are the values of --output.
+var admitForms = []string{"yaml", "json"}
+
+func newAdmit(streams Streams) *cobra.Command {
+	a := &admitRun{manifestRun: manifestRun{streams: streams}}
+	cmd := newCommand("admit [FILE|DIRECTORY]...", "Show the pods that the API server would store")
+	cmd.Long = `Show, for each workload, the pod that an API server would store: with its defaults, the
+admission plugins LimitRanger, ServiceAccount, PodNodeSelector, Priority,
+DefaultTolerationSeconds and RuntimeClass, MutatingAdmissionPolicies with bindings and
+parameters, the injection of the policies in the place of the webhooks, and the second round of
+admission. Pod Security, ValidatingAdmissionPolicies and ResourceQuotas then decide whether the
+pod is rejected. No cluster is contacted, and no file is changed.
+
+--cluster specifies the objects of the cluster: files and directories, best the directory that
+prerig capture writes. Objects in the input also count. If a step lacks an object, the output
+names it; nothing is guessed.
+
+--why prints one line for each field that differs from the file: the value, the step that sets
+it, and the object, annotation or value that decides it. --as-is admits the files without
+injection, for example the committed output of one.
+
+Exit codes:
+  0  success
+  1  the API server would reject a pod
+  2  invalid input, policy or flag, or a read error`
+	cmd.Example = `  prerig admit --cluster cluster/ k8s/
+  prerig admit --why --cluster cluster/ k8s/web.yaml
+  prerig admit --as-is -o json rendered/
+  kustomize build overlays/prod | prerig admit -p mesh.yaml`
+	a.addFlags(cmd)
+	a.versionFlag(cmd)
+	f := cmd.Flags()
+	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: that of the capture, otherwise the newest supported version)"
+	f.StringArrayVar(&a.cluster, "cluster", nil, "file or directory with objects of the cluster, such as the output of prerig capture; may be repeated")
+	f.StringVar(&a.podSecurity, "pod-security", "", "Pod Security level of Namespaces without a label, such as baseline or restricted:v1.34")
+	f.StringVar(&a.user, "as", "", "user who creates bare Pods, for policies that read request.userInfo")
+	f.StringArrayVar(&a.userGroups, "as-group", nil, "group of the user who creates bare Pods; may be repeated")
+	f.BoolVar(&a.nodeSelectors, "pod-node-selector", false, "the API server runs the admission plugin PodNodeSelector")
+	f.BoolVar(&a.asIs, "as-is", false, "admit the files as they are, without injection")
+	f.BoolVar(&a.why, "why", false, "print why each field differs from the file, instead of the pods")
+	f.StringVarP(&a.output, "output", "o", "yaml", "output format: yaml or json")
+	completeChoice(cmd, "output", admitForms)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runAdmit(cmd.Context(), args) }
+	return cmd
+}
+
+func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
+	if err := checkChoice("output", a.output, admitForms); err != nil {
+		return err
+	}
+	request := render.AdmitRequest{Why: a.why, Options: gate.Options{
+		KubernetesVersion: a.kubernetes, PodSecurity: a.podSecurity, NodeSelectors: a.nodeSelectors,
+		User: a.user, Groups: a.userGroups,
+	}}
+	catalog, err := a.readCatalog(ctx, "--cluster", a.cluster)
+	if err != nil {
+		return err
+	}
+	request.Catalog = catalog.documents
+	if err := applyCapture(&request.Options, catalog.objects); err != nil {
+		return err
+	}
+	if _, err := a.readFiles(ctx, args); err != nil {
+		return err
+	}
+	if request.Groups, err = a.admitGroups(); err != nil {
+		return err
+	}
+	a.printNotices()
+	a.printResults(a.batch.Problems())
+	pods, err := admitByRenderer(ctx, request)
+	if err != nil {
+		return err
+	}
+	if len(pods) == 0 {
+		fmt.Fprintln(a.streams.Err, "no workloads in the input")
+	}
+	if err := a.printPods(pods); err != nil {
+		return fmt.Errorf("writing standard output: %w", err)
+	}
+	if len(a.batch.Problems()) > 0 {
+		return errReported
+	}
+	return exitErrorForRejected(pods)
+}
+
+// applyCapture sets the version of Kubernetes and the kinds that are complete by the description of a capture among
+// objects. A version that is set stays.
+func applyCapture(options *gate.Options, objects []gate.Object) error {
+	for _, o := range objects {
+		d, err := capture.ReadDescription(o.Value)
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			options.KubernetesVersion = cmp.Or(options.KubernetesVersion, d.KubernetesVersion)
+			options.Complete = append(options.Complete, d.Complete...)
+		}
+	}
+	return nil
+}
+
+// exitErrorForRejected returns the error for the exit code.
+func exitErrorForRejected(pods []render.AdmittedPod) error {
+	rejected := 0
+	for _, p := range pods {
+		if p.Rejected != "" {
+			rejected++
+		}
+	}
+	if rejected == 0 {
+		return nil
+	}
+	return findingsError{fmt.Sprintf("%d of %s would be rejected", rejected, countWithNoun(len(pods), "pod"))}
+}
+
+// admitByRenderer makes a renderer admit pods, because this program contains no code of the API server.
+func admitByRenderer(ctx context.Context, request render.AdmitRequest) ([]render.AdmittedPod, error) {
+	pool, err := render.NewPool(render.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	return pool.Admit(ctx, request)
+}
+
+// admitGroups returns the documents with the policies that stand for the cluster's webhooks.
+func (a *admitRun) admitGroups() ([]render.AdmitGroup, error) {
+	if a.asIs {
+		g, err := admitGroup(a.batch.Items())
+		g.Namespace, g.TargetNamespace = a.namespace, a.target
+		return []render.AdmitGroup{g}, err
+	}
+	if err := a.loadPolicies(); err != nil {
+		return nil, err
+	}
+	var out []render.AdmitGroup
+	for _, group := range a.groups {
+		g, err := admitGroup(group.batch.Items())
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range group.policies {
+			text, err := v1alpha1.Marshal(p)
+			if err != nil {
+				return nil, err
+			}
+			g.Policies = append(g.Policies, text)
+			g.Namespace = cmp.Or(g.Namespace, p.Spec.DefaultNamespace)
+			g.TargetNamespace = cmp.Or(g.TargetNamespace, p.Spec.TargetNamespace)
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+func admitGroup(items []fn.Item) (render.AdmitGroup, error) {
+	var input gateInput
+	for _, item := range items {
+		if err := input.addGateDocument(item.Doc, item.Doc, item.Path); err != nil {
+			return render.AdmitGroup{}, fmt.Errorf("reading %s: %w", item.Path, err)
+		}
+	}
+	return render.AdmitGroup{Documents: input.documents}, nil
+}
+
+func (a *admitRun) printPods(pods []render.AdmittedPod) error {
+	if a.output == "json" {
+		return writeJSON(a.streams.Out, pods)
+	}
+	out := visibleWriter{a.streams.Out}
+	for i, p := range pods {
+		if err := a.printPod(out, p, i > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printPod prints a pod as YAML, or the reasons for its fields, below what is to be known about it.
+func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) error {
+	var b bytes.Buffer
+	mark := "# "
+	if a.why {
+		mark = ""
+	}
+	switch {
+	case further && a.why:
+		b.WriteString("\n")
+	case further:
+		b.WriteString("---\n")
+	}
+	b.WriteString(mark + p.Ref.String())
+	if p.Place.Path != "" {
+		b.WriteString(" (" + p.Place.String() + ")")
+	}
+	b.WriteString("\n")
+	if p.Injection != "" {
+		b.WriteString(mark + joinLines(p.Injection) + "\n")
+	}
+	if p.Rejected != "" {
+		b.WriteString(mark + "rejected: " + joinLines(p.Rejected) + "\n")
+	}
+	for _, text := range p.Warnings {
+		b.WriteString(mark + "warning: " + joinLines(text) + "\n")
+	}
+	for _, text := range p.Missing {
+		b.WriteString(mark + "not known: " + joinLines(text) + "\n")
+	}
+	if a.why {
+		for _, r := range p.Reasons {
+			b.WriteString("  " + describeReason(r) + "\n")
+		}
+	} else if p.Pod != nil {
+		text, err := yaml.Marshal(p.Pod)
+		if err != nil {
+			return err
+		}
+		b.Write(text)
+	}
+	_, err := out.Write(b.Bytes())
+	return err
+}
+
+// describeReason returns a line such as
+// spec.priority: 1000 (Priority, PriorityClass high at cluster/classes.yaml:7: priorityClassName: high).
+func describeReason(r render.Reason) string {
+	value := "removed, was " + valueText(r.Before)
+	switch {
+	case r.After != nil && r.Before != nil:
+		value = valueText(r.After) + ", was " + valueText(r.Before)
+	case r.After != nil:
+		value = valueText(r.After)
+	}
+	by := cmp.Or(r.Step, "unknown")
+	if r.Object != "" {
+		by += ", " + r.Object
+	}
+	if r.Place.Path != "" {
+		by += " at " + r.Place.String()
+	}
+	if r.Detail != "" {
+		by += ": " + r.Detail
+	}
+	if r.Round > 1 {
+		by += "; second round"
+	}
+	return fmt.Sprintf("%s: %s (%s)", r.Field, joinLines(value), joinLines(by))
+}
+
+func valueText(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}
+
+// joinLines returns a text without line breaks.
+func joinLines(text string) string { return strings.Join(strings.Fields(text), " ") }
