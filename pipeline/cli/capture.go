@@ -27,7 +27,7 @@ type captureRun struct {
 	streams Streams
 
 	kubeconfig, kubeContext string
-	output                  string
+	to                      string
 	check                   bool
 }
 
@@ -50,16 +50,16 @@ Exit codes:
   0  success
   1  --check: the cluster differs from the directory
   2  the cluster cannot be read, or the directory cannot be written`
-	cmd.Example = `  prerig capture -o cluster/
-  prerig capture --context prod -o clusters/prod/ --check`
+	cmd.Example = `  prerig capture --to cluster/
+  prerig capture --context prod --to clusters/prod/ --check`
 	cmd.Args = cobra.NoArgs
 	f := cmd.Flags()
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: kubectl's own)")
 	f.StringVar(&c.kubeContext, "context", "", "kubeconfig context (default: the current context)")
-	f.StringVarP(&c.output, "output", "o", "", "directory to write")
+	f.StringVar(&c.to, "to", "", "directory to write")
 	f.BoolVar(&c.check, "check", false, "print how the cluster differs from the directory, and write nothing")
-	mustRegister(cmd.MarkFlagDirname("output"))
-	mustRegister(cmd.MarkFlagRequired("output"))
+	mustRegister(cmd.MarkFlagDirname("to"))
+	mustRegister(cmd.MarkFlagRequired("to"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.runCapture(cmd.Context()) }
 	return cmd
 }
@@ -77,7 +77,7 @@ func (c *captureRun) runCapture(ctx context.Context) error {
 		return c.compareFiles(files, stale)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(c.output, filepath.FromSlash(name))
+		path := filepath.Join(c.to, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("writing the capture: %w", err)
 		}
@@ -86,11 +86,11 @@ func (c *captureRun) runCapture(ctx context.Context) error {
 		}
 	}
 	for _, name := range stale {
-		if err := os.Remove(filepath.Join(c.output, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(c.to, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing what the cluster does not have any more: %w", err)
 		}
 	}
-	fmt.Fprintf(c.streams.Err, "wrote %s to %s\n", countWithNoun(len(files), "file"), c.output)
+	fmt.Fprintf(c.streams.Err, "wrote %s to %s\n", countWithNoun(len(files), "file"), c.to)
 	return nil
 }
 
@@ -143,11 +143,11 @@ func (c *captureRun) readCluster(ctx context.Context) (map[string][]byte, error)
 // staleFiles returns the files of the earlier capture in the directory that this one does not have. A directory with
 // files that are not of a capture is refused.
 func (c *captureRun) staleFiles(files map[string][]byte) ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(c.output, capture.FileName))
+	text, err := os.ReadFile(filepath.Join(c.to, capture.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		entries, err := os.ReadDir(c.output)
+		entries, err := os.ReadDir(c.to)
 		if err == nil && len(entries) > 0 {
-			return nil, fmt.Errorf("writing the capture: %s has files and no %s; specify another directory", c.output, capture.FileName)
+			return nil, fmt.Errorf("writing the capture: %s has files and no %s; specify another directory", c.to, capture.FileName)
 		}
 		return nil, nil
 	}
@@ -171,7 +171,7 @@ func (c *captureRun) staleFiles(files map[string][]byte) ([]string, error) {
 func (c *captureRun) compareFiles(files map[string][]byte, stale []string) error {
 	different := false
 	for _, name := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(files)), stale))) {
-		path := filepath.Join(c.output, filepath.FromSlash(name))
+		path := filepath.Join(c.to, filepath.FromSlash(name))
 		old, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("reading the earlier capture: %w", err)

@@ -46,7 +46,7 @@ const (
 )
 
 // admitted are webhooks' doings.
-func admitted() []tampering {
+func admittedTamperings() []tampering {
 	var out []tampering
 	add := func(name, field, patch string) {
 		out = append(out, tampering{name: name, state: noted, field: field, cause: byHook, admitted: patch})

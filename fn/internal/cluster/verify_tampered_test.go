@@ -237,7 +237,7 @@ func TestVerifyFindsWhatIsTamperedWith(t *testing.T) {
 	if err := f.Furnish(t.Context(), nil, nil, "own"); err != nil {
 		t.Fatal(err)
 	}
-	all := append(admitted(), afterwards()...)
+	all := append(admittedTamperings(), afterwards()...)
 	if version := f.programs.Kubernetes; strings.HasPrefix(version, "v1.30.") || strings.HasPrefix(version, "v1.32.") {
 		// Pods have the subresource resize since Kubernetes 1.33.
 		all = slices.DeleteFunc(all, func(one tampering) bool { return one.subresource == "resize" })
