@@ -189,11 +189,20 @@ func (u *documentUnit) readOrigin(obj map[string]any) {
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
-	for _, prefix := range []string{"internal.config.kubernetes.io/", "config.kubernetes.io/"} {
-		if path, _ := annotations[prefix+"path"].(string); path != "" {
-			u.path = path
-			index, _ := annotations[prefix+"index"].(string)
-			u.index, _ = strconv.Atoi(index)
+	var origin [4]string
+	for i, prefix := range []string{"internal.config.kubernetes.io/", "config.kubernetes.io/"} {
+		origin[2*i], _ = annotations[prefix+"path"].(string)
+		origin[2*i+1], _ = annotations[prefix+"index"].(string)
+	}
+	u.takeOrigin(origin)
+}
+
+// takeOrigin takes the first path of two, each with an index behind it.
+func (u *documentUnit) takeOrigin(origin [4]string) {
+	for i := 0; i < len(origin); i += 2 {
+		if origin[i] != "" {
+			u.path = origin[i]
+			u.index, _ = strconv.Atoi(origin[i+1])
 			return
 		}
 	}

@@ -31,6 +31,9 @@ type Injector struct {
 	published *publishedObjects
 	// asIs has every pod stay as it is, but for what is published.
 	asIs bool
+	// shapes are what is known of the shapes of workloads, nil where each is injected by itself; checksShapes has all take both ways.
+	shapes       *shapeTable
+	checksShapes bool
 }
 
 // Option changes how an Injector works, not its output.
@@ -71,6 +74,14 @@ func WithVersionFrom(source string) Option {
 	}
 }
 
+// WithoutShapes has every workload injected by itself, without the results for others like it.
+func WithoutShapes() Option {
+	return func(in *Injector) error {
+		in.shapes = nil
+		return nil
+	}
+}
+
 // New returns an Injector that applies the policies in their order to each pod. The policies must have been defaulted and
 // validated, as [v1alpha1.Parse] and [v1alpha1.FromObject] do. All of them must have the same mode.
 func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error) {
@@ -89,7 +100,8 @@ func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error
 	if err != nil {
 		return nil, fmt.Errorf("preparing the injection: %w", err)
 	}
-	in := &Injector{policies: policies, registry: registry, mode: policies[0].Spec.Mode, workers: runtime.GOMAXPROCS(0), compiled: make([]compiledIstio, len(policies))}
+	in := &Injector{policies: policies, registry: registry, mode: policies[0].Spec.Mode, workers: runtime.GOMAXPROCS(0), compiled: make([]compiledIstio, len(policies)),
+		shapes: newShapeTable(), checksShapes: isTest()}
 	for _, opt := range opts {
 		if err := opt(in); err != nil {
 			return nil, err
@@ -132,8 +144,9 @@ func (in *Injector) RunEach(ctx context.Context, items []Item, take func(i int, 
 	if report.Failed() {
 		return report, ctx.Err()
 	}
+	shapes := in.newShapeRun(plans, surroundings)
 	work := func(u *documentUnit) {
-		in.processUnit(u, plans, surroundings)
+		in.processUnit(u, plans, surroundings, shapes)
 		u.releaseChangedDocument(take)
 	}
 	if err := in.forEachUnit(ctx, units, work); err != nil {

@@ -26,10 +26,9 @@ func (pl *compiledPolicy) listedNamespace(name string) (v1alpha1.Namespace, bool
 	return all[i], true
 }
 
-// resolveServiceAccount returns the service account of a pod of an object that lies in a namespace as it is written:
+// resolveServiceAccount returns the service account of a name for a pod of an object that lies in a namespace as it is written:
 // that of the items, in this namespace or in the one that it will live in, or otherwise the one that the policy lists.
-func (pl *compiledPolicy) resolveServiceAccount(s *cluster, pod map[string]any, written, resolved string) inject.Account {
-	name := inject.AccountOf(pod)
+func (pl *compiledPolicy) resolveServiceAccount(s *cluster, name, written, resolved string) inject.Account {
 	for _, namespace := range []string{written, resolved} {
 		if a, ok := s.accounts[accountKey{namespace, name}]; ok {
 			return a

@@ -136,7 +136,7 @@ func (a *attempt) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 	}
 	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Controller: w.owningController(), Namespace: homes[0].Namespace, KeepListed: true,
 		RecordNulls: w.isBarePod() && anyPolicyRecords([]*compiledPolicy{pl}),
-		Account:     pl.resolveServiceAccount(w.cluster, pod, w.unit.meta.Namespace, homes[0].Name),
+		Account:     pl.resolveServiceAccount(w.cluster, inject.AccountOf(pod), w.unit.meta.Namespace, homes[0].Name),
 		Limits:      pl.resolveLimitRanges(w.cluster, w.unit.meta.Namespace, homes[0].Name)})
 	if err != nil {
 		return nil, err

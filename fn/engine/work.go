@@ -20,7 +20,7 @@ import (
 )
 
 // processUnit injects into the pod templates of one object. Failures become results, and the object stays unchanged.
-func (in *Injector) processUnit(u *documentUnit, plans []*compiledPolicy, s *cluster) {
+func (in *Injector) processUnit(u *documentUnit, plans []*compiledPolicy, s *cluster, shapes *shapeRun) {
 	if u.broken || u.elements != nil || in.asIs && !isKeptKind(u.meta) {
 		return
 	}
@@ -31,11 +31,24 @@ func (in *Injector) processUnit(u *documentUnit, plans []*compiledPolicy, s *clu
 	defer func() {
 		// A defect in one object's way through must not take the others' results away.
 		if p := recover(); p != nil {
+			if difference, ok := p.(shapeDiffers); ok {
+				panic(difference)
+			}
 			u.outcomes = append(u.outcomes, in.newOutcome(u, "", Failed, "the injector has a defect"))
 			u.addError("", fmt.Errorf("injecting: the injector has a defect, please report it: %v at %s", p, codePlace(debug.Stack())))
 			u.changed = nil
 		}
 	}()
+	full := func(u *documentUnit) { in.injectUnit(u, plans, s) }
+	if shapes == nil {
+		full(u)
+		return
+	}
+	shapes.process(u, full)
+}
+
+// injectUnit injects into the pod templates of one object by itself.
+func (in *Injector) injectUnit(u *documentUnit, plans []*compiledPolicy, s *cluster) {
 	obj, err := u.objectWithListType()
 	if err != nil {
 		u.setFailed(in, "", err)

@@ -105,11 +105,13 @@ type Injector struct {
 	plainProxyConfig *mesh.ProxyConfig
 	plainProxyJSON   func() (string, error)
 	known            knownYAML
+	reads            func() (*Reads, error)
 }
 
 // New reads and checks a configuration and parses its templates. What is uncertain about it is in Warnings.
 func New(o Options) (*Injector, error) {
 	in := &Injector{opts: o, env: environment(maps.Clone(o.IstiodEnv))}
+	in.reads = sync.OnceValues(in.readTemplates)
 	in.outputs.New = func() any { return gotemplate.NewOutput(maxRendered, nil) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
@@ -230,6 +232,9 @@ func (in *Injector) Config() *Config { return in.config }
 
 // Values are the injector's values. They must not be changed.
 func (in *Injector) Values() Values { return in.values }
+
+// MeshText is the mesh config as it was given.
+func (in *Injector) MeshText() string { return in.opts.Mesh }
 
 // Mesh is the mesh config. It must not be changed.
 func (in *Injector) Mesh() *mesh.MeshConfig { return in.mesh }

@@ -18,7 +18,7 @@ type Changes struct {
 	docs  []packedDocument
 }
 
-// packedDocument is a document whose text is in lines; the zero value is none.
+// packedDocument is a document whose text is in lines, or in its filling; the zero value is none.
 type packedDocument struct {
 	doc   *Document // without its text
 	lines []uint32
@@ -33,6 +33,12 @@ func NewChanges(n int) *Changes {
 func (c *Changes) Put(i int, d *Document) {
 	without := *d
 	without.text = ""
+	if without.filling = d.filledFrom(); without.filling != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.docs[i] = packedDocument{doc: &without}
+		return
+	}
 	packed := packedDocument{doc: &without, lines: make([]uint32, 0, strings.Count(d.text, "\n")+1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,6 +63,10 @@ func (c *Changes) Document(i int) *Document {
 		return nil
 	}
 	d := *packed.doc
+	if f := d.filling; f != nil {
+		d.text, d.filling = f.mould.Text(f.values), nil
+		return &d
+	}
 	size := 0
 	for _, id := range packed.lines {
 		size += len(c.lines[id])
@@ -93,6 +103,9 @@ func (c *Changes) WriteText(w io.StringWriter, i int, d *Document) error {
 	if packed.doc == nil {
 		_, err := w.WriteString(d.text)
 		return err
+	}
+	if f := packed.doc.filling; f != nil {
+		return f.mould.writeTo(w, f.values)
 	}
 	for _, id := range packed.lines {
 		if _, err := w.WriteString(c.lines[id]); err != nil {

@@ -13,6 +13,8 @@ type Document struct {
 	path  string
 	index int
 	documentText
+	// filling is what the text was made of, where it was made of a mould.
+	filling *filling
 }
 
 func newDocument(path string, index, line int, text string) *Document {

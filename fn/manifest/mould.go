@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"io"
+	"strings"
+)
+
+// Mould is a text with gaps, which many documents have in common. It is immutable and safe for concurrent use.
+type Mould struct {
+	pieces []string // one more than gaps
+	gaps   []int    // the number of the value in each
+	size   int      // of the pieces
+}
+
+// NewMould returns the mould of pieces with a gap between each two; gaps has the number of the value for each.
+func NewMould(pieces []string, gaps []int) *Mould {
+	m := &Mould{pieces: pieces, gaps: gaps}
+	for _, p := range pieces {
+		m.size += len(p)
+	}
+	return m
+}
+
+// Text returns the text with these values in the gaps.
+func (m *Mould) Text(values []string) string {
+	if len(m.gaps) == 0 {
+		return m.pieces[0]
+	}
+	size := m.size
+	for _, n := range m.gaps {
+		size += len(values[n])
+	}
+	var b strings.Builder
+	b.Grow(size)
+	_ = m.writeTo(&b, values) // a builder does not fail
+	return b.String()
+}
+
+func (m *Mould) writeTo(w io.StringWriter, values []string) error {
+	for i, piece := range m.pieces {
+		if i > 0 {
+			if _, err := w.WriteString(values[m.gaps[i-1]]); err != nil {
+				return err
+			}
+		}
+		if _, err := w.WriteString(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filling is the mould and the values that a text is made of.
+type filling struct {
+	mould  *Mould
+	values []string
+	text   string // "" where only the document without its text is kept
+}
+
+// filledFrom returns what the document's text is made of, without the text, or nil where it is of no mould.
+func (d *Document) filledFrom() *filling {
+	if d.filling == nil || d.filling.text != d.text {
+		return nil // it was edited since
+	}
+	return &filling{mould: d.filling.mould, values: d.filling.values}
+}
+
+// Fill returns the document with the text of a mould. The values are kept, and must not be changed.
+func (d *Document) Fill(m *Mould, values []string) *Document {
+	next := d.Rewritten(m.Text(values))
+	next.filling = &filling{m, values, next.text}
+	return next
+}
+
+// Rewritten returns the document with another text, which must hold one document that is written at the same column.
+func (d *Document) Rewritten(text string) *Document {
+	next := *d
+	next.text, next.filling = text, nil
+	return &next
+}
+
+// Block returns the column of the document's first byte, where its text does not depend on the list around it: ok is false for an element
+// of a list in flow style.
+func (d *Document) Block() (column int, ok bool) { return d.col0, !d.inFlow }
+
+// PlainSafe reports whether a text is written without quotes, and read as a string without them by each version of YAML.
+func PlainSafe(s string) bool { return s != "" && plainSafe(s, false) }
+
+// IsFilled reports whether the document's text was made of a mould.
+func (d *Document) IsFilled() bool { return d.filledFrom() != nil }
