@@ -33,6 +33,9 @@ func WithTrace() Option { return engine.WithTrace() }
 // WithVersionFrom names what has set the version of Istio in the policies, such as a flag. Results name it as the source.
 func WithVersionFrom(source string) Option { return engine.WithVersionFrom(source) }
 
+// WithoutShapes has every workload injected by itself, without the results for others like it. It is for comparisons: the output is the same.
+func WithoutShapes() Option { return engine.WithoutShapes() }
+
 // NewKeeper returns an Injector that does not inject: Jobs and bare Pods whose own spec is unchanged get the
 // template of these published documents (Injector.WithPublished), and all other objects are left as they are.
 func NewKeeper(published []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, error) {

@@ -21,15 +21,23 @@ type learnedShape struct {
 
 // learn injects into the workload again with made-up names, and returns what both results have in common. It returns nil where that does not
 // give both of them again, byte for byte. u has the result, and before is u without it.
-func (r *shapeRun) learn(u, before *documentUnit, s *shape.Scan, full func(*documentUnit)) *learnedShape {
+func (r *shapeRun) learn(u, before *documentUnit, s *shape.Scan, full func(*documentUnit)) (learned *learnedShape) {
+	defer func() {
+		// The unit has its result, which a defect must not take away.
+		if p := recover(); p != nil {
+			if r.always {
+				panic(p)
+			}
+			learned = nil
+		}
+	}()
 	made := standIns(s, 0)
 	other, ok := r.renamed(before, s, made)
 	if !ok || isAnyIn(made, s.Values, u) {
 		return nil
 	}
 	full(other)
-	learned := newLearnedShape(s, other, made)
-	if learned == nil {
+	if learned = newLearnedShape(s, other, made); learned == nil {
 		return nil
 	}
 	for _, one := range []struct {
@@ -74,7 +82,7 @@ func (r *shapeRun) renamed(before *documentUnit, s *shape.Scan, values []string)
 func standIns(s *shape.Scan, round int) []string {
 	out := make([]string, len(s.Values))
 	for _, slot := range s.Slots {
-		out[slot.Value] = slot.StandIn(round)
+		out[slot.Value] = s.StandIn(slot, round)
 	}
 	for i, v := range out {
 		if v == "" {

@@ -233,7 +233,7 @@ func (r *shapeRun) compare(u, before *documentUnit, s *shape.Scan, learned *lear
 	}
 	r.table.put(s.Key, nil)
 	u.addResult(result.Warning, "", "this workload gets another injection by itself than with others of its shape, and gets its own; "+
-		"please report it with the workload and the policy: "+difference)
+		"please report it with the workload and the policy: "+difference[:min(len(difference), 4*maxQuoted)])
 }
 
 // unitDifference describes what differs between the results of two ways; "" if nothing does.
@@ -259,7 +259,11 @@ func unitDifference(byShape, full *documentUnit) string {
 	return resultsDifference(byShape, full)
 }
 
+// maxQuoted bounds what a difference quotes of a line.
+const maxQuoted = 120
+
 func lineOf(text string, n int) string {
 	lines := strings.Split(text, "\n")
-	return lines[min(n, len(lines)-1)]
+	line := lines[min(n, len(lines)-1)]
+	return line[:min(len(line), maxQuoted)]
 }

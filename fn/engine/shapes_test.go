@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
 )
 
 // typicalWorkload is one of many alike. %[1]d is its number.
@@ -120,5 +121,49 @@ func TestWorkloadsOfAShapeAreInjectedOnce(t *testing.T) {
 		for k, v := range in.shapes.shapes {
 			t.Logf("%v %q", v != nil, k)
 		}
+	}
+}
+
+// TestAShapeThatDiffersIsDropped spoils a shape: the workloads that are compared get their own injection and a warning, and all after them too.
+func TestAShapeThatDiffersIsDropped(t *testing.T) {
+	var docs []string
+	for i := range 2000 {
+		docs = append(docs, fmt.Sprintf(typicalWorkload, i+1, i%7))
+	}
+	in, err := New([]*v1alpha1.InjectionPolicy{builtInPolicy(t)}, WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.checksShapes = false
+	items := itemsOf(t, strings.Join(docs, "---\n"))
+	if _, err := in.Run(context.Background(), items[:10]); err != nil {
+		t.Fatal(err)
+	}
+	spoiled := 0
+	for _, learned := range in.shapes.shapes {
+		if learned != nil {
+			learned.mould = manifest.NewMould([]string{"spoiled: true\n"}, nil)
+			spoiled++
+		}
+	}
+	report, err := in.Run(context.Background(), items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned, at := 0, -1
+	for i, r := range report.Results {
+		if r.Severity == result.Warning && strings.Contains(r.Message, "please report it") {
+			warned, at = warned+1, i
+		}
+	}
+	if spoiled != 1 || warned != 1 || report.Failed() {
+		t.Fatalf("%d shapes, %d warnings, failed: %t", spoiled, warned, report.Failed())
+	}
+	if ref := report.Results[at].ResourceRef; ref == nil || !strings.HasPrefix(ref.Name, "front-") {
+		t.Errorf("the warning is about %v", ref)
+	}
+	last := report.Items[len(items)-1].Doc
+	if last.IsFilled() || !last.Contains("istio-proxy") {
+		t.Errorf("the last one is\n%s", last.Text())
 	}
 }

@@ -83,9 +83,10 @@ func isVersion(s string) bool {
 	return manifest.PlainSafe(s)
 }
 
-// copyable reports whether a text in the style is read as a string, and written again in the same bytes wherever it is.
+// copyable reports whether a text in the style is read as a string, and written again in the same bytes wherever it is. The image auto is one
+// that a template replaces.
 func copyable(s string, quote byte) bool {
-	if s == "" || strings.Contains(s, "istio") || strings.Contains(s, "prerig") {
+	if s == "" || s == "auto" || strings.Contains(s, "istio") || strings.Contains(s, "prerig") {
 		return false
 	}
 	for i := range len(s) {

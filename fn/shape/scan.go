@@ -118,6 +118,7 @@ func (s *Scan) pinValues() bool {
 			s.pinned = append(s.pinned, v)
 		}
 	}
+	s.pinContainers()
 	if len(s.pinned) == 0 {
 		return true
 	}
@@ -129,6 +130,19 @@ func (s *Scan) pinValues() bool {
 		return true
 	})
 	return true
+}
+
+// pinContainers puts the names of all containers into the key where one is there, as their order counts and made-up names have the same.
+func (s *Scan) pinContainers() {
+	free := func(name string) bool {
+		return !slices.Contains(s.pinned, name) && slices.ContainsFunc(s.Slots, func(slot Slot) bool { return slot.Field == Container && s.Values[slot.Value] == name })
+	}
+	for _, name := range s.containers {
+		if len(s.containers) > 1 && !free(name) {
+			s.pinned = append(s.pinned, s.containers...)
+			return
+		}
+	}
 }
 
 // addSlot makes a part of the text a slot.
@@ -254,12 +268,18 @@ func (s *Scan) With(values []string) string {
 	return b.String()
 }
 
-// StandIn returns a made-up value of the slot's class, another for each value and round.
-func (s Slot) StandIn(round int) string {
-	n := s.Value + round*maxSlots
-	switch s.class {
+// StandIn returns a made-up value of a slot's class, another for each value and round. Those of names are in the order of the names.
+func (s *Scan) StandIn(slot Slot, round int) string {
+	n := slot.Value + round*maxSlots
+	switch slot.class {
 	case dnsClass:
-		return fmt.Sprintf("zqx-%dj%s", n, strings.Repeat("w", round*10))
+		rank := 0
+		for _, v := range s.Values {
+			if v < s.Values[slot.Value] {
+				rank++
+			}
+		}
+		return fmt.Sprintf("zqx-%03dj%s", rank+round*maxSlots, strings.Repeat("w", round*10))
 	case labelClass:
 		return fmt.Sprintf("Zqx_%d.j%s", n, strings.Repeat("w", round*9))
 	case versionClass:
