@@ -215,7 +215,7 @@ func withoutDrawn(pod map[string]any) any {
 		panic(err)
 	}
 	var out any
-	if err := json.Unmarshal(drawn.ReplaceAll(text, []byte("kube-api-access-drawn")), &out); err != nil {
+	if err := json.Unmarshal([]byte(drawn.ReplaceAllString(string(text), "kube-api-access-drawn")), &out); err != nil {
 		panic(err)
 	}
 	return out
