@@ -308,5 +308,8 @@ func atLine(err error, text string, first int) error {
 	}
 	e := *se
 	e.line = first + strings.Count(text[:min(e.off, len(text))], "\n")
+	if at := e.flow - 1; at >= 0 && at < min(e.off, len(text)) && strings.Contains(text[at:min(e.off, len(text))], "\n") {
+		e.msg += fmt.Sprintf("; is the %q of line %d closed?", text[at:at+1], first+strings.Count(text[:at], "\n"))
+	}
 	return &e
 }

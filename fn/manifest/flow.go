@@ -14,6 +14,8 @@ func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
 	}
 	n := p.newNode(k, flowStyle)
 	p.openNode(n, pr)
+	around := p.flow
+	p.flow = n.start + 1
 	p.pos++
 	var last *yamlNode
 	for {
@@ -47,6 +49,7 @@ func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
 	p.pos++
 	n.end = p.pos
 	n.open = false
+	p.flow = around
 	return n
 }
 

@@ -319,3 +319,22 @@ func TestManyOuterAliases(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnclosedBracketIsNamed: the error is found lines below the bracket that is not closed, and names it.
+func TestUnclosedBracketIsNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: {b: c\nd:\n  e: []\n":                   `decoding x.yaml:3: expected a comma or "}" and found ":"; is the "{" of line 2 closed?`,
+		"a:\n  b: [\n  - name: pay\n":               `decoding x.yaml:4: did not expect "- name: pay" here; is the "[" of line 3 closed?`,
+		"a: {b: [c, {d: e}, {f: g\nh: [i]}]}\nk: ]": `is the "{" of line 2 closed?`,
+		"a: {b: c} d\n":                             `did not expect`,
+	} {
+		file, err := Parse("x.yaml", []byte("# a comment\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = file.Docs[0].Object()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -29,6 +29,7 @@ type syntaxError struct {
 	line   int // from 1, filled by who knows the file
 	msg    string
 	unsure bool
+	flow   int // 1 more than where the innermost flow collection around off begins, 0 for none
 }
 
 func (e *syntaxError) Error() string {
@@ -46,6 +47,7 @@ type yamlParser struct {
 	store   *nodeStore
 	depth   int
 	block   int // column of the block collection around the flow collection at pos, -1 at the top
+	flow    int // 1 more than where the innermost flow collection at pos begins, 0 for none
 }
 
 // parseText reads a document. col0 is the column where the text starts and parent the column of the block collection
@@ -66,6 +68,7 @@ func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, oute
 		switch e := recover().(type) {
 		case nil:
 		case *syntaxError:
+			e.flow = p.flow
 			root, err = nil, e
 		default:
 			panic(e)

@@ -43,6 +43,8 @@ func (d Decoder) Decode(at []any, v any, target any, ps *Problems) {
 type valueReader struct {
 	Decoder
 	problems *Problems
+	// around are the types of the structs around the one that is read, the outermost first.
+	around []*typeInfo
 }
 
 func (r *valueReader) addProblem(at []any, format string, args ...any) {
@@ -86,6 +88,8 @@ func (r *valueReader) decodeValue(at []any, v any, target reflect.Value) {
 func (r *valueReader) decodeStruct(at []any, m map[string]any, target reflect.Value) {
 	info := r.infoOf(target.Type())
 	given := map[string]bool{}
+	r.around = append(r.around, info)
+	defer func() { r.around = r.around[:len(r.around)-1] }()
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		f, ok := info.fields[r.foldKey(key)]
 		switch {

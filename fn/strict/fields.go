@@ -55,5 +55,22 @@ func (r *valueReader) suggestKnownKey(at []any, key string, info *typeInfo) stri
 	if s := DidYouMean(key, info.order); s != "" {
 		return s
 	}
+	if s := r.suggestOuter(at, key); s != "" {
+		return s
+	}
 	return "; known fields are " + strings.Join(slices.Sorted(slices.Values(info.order)), ", ")
+}
+
+// suggestOuter suggests the field of the same name of a struct around, for one that is indented too far.
+func (r *valueReader) suggestOuter(at []any, key string) string {
+	for up := 1; up <= 2 && up < len(r.around) && up <= len(at); up++ {
+		if _, isKey := at[len(at)-up].(string); !isKey {
+			return "" // an element of a list
+		}
+		outer := r.around[len(r.around)-1-up]
+		if _, ok := outer.fields[r.foldKey(key)]; ok {
+			return ", did you mean " + Problem{Path: Child(at[:len(at)-up], key)}.Field() + "?"
+		}
+	}
+	return ""
 }

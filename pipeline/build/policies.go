@@ -151,6 +151,14 @@ func (b *Builder) ReadPolicies(namespace string, ref v1alpha1.PolicyRef) ([]*api
 // maxPolicy bounds a policy's file.
 const maxPolicy = 16 << 20
 
+// shownDirectory returns the directory of policies for messages. Authors of pipelines do not learn where the daemon has it.
+func (s PolicySource) shownDirectory() string {
+	if filepath.IsAbs(s.directory) {
+		return filepath.Base(s.directory)
+	}
+	return s.directory
+}
+
 // readFile reads a file of the daemon's own directory, and none outside of it.
 func (s PolicySource) readFile(name string) ([]byte, error) {
 	if s.directory == "" {
@@ -158,12 +166,12 @@ func (s PolicySource) readFile(name string) ([]byte, error) {
 	}
 	root, err := os.OpenRoot(s.directory)
 	if err != nil {
-		return nil, errors.New("the directory of policies cannot be opened; is it there? --policies or the configuration names it")
+		return nil, fmt.Errorf("the directory of policies, %s, cannot be opened; specify another one with --policies or in the configuration", s.shownDirectory())
 	}
 	defer root.Close()
 	info, err := root.Stat(filepath.FromSlash(name))
 	if err != nil || info.IsDir() || info.Size() > maxPolicy {
-		return nil, fmt.Errorf("%s is not a readable file in the directory of policies", name)
+		return nil, fmt.Errorf("%s is not a readable file in the directory of policies, %s", name, s.shownDirectory())
 	}
 	return root.ReadFile(filepath.FromSlash(name))
 }

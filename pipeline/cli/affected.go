@@ -104,6 +104,9 @@ func listAffected(streams Streams, found []dryrun.Touched, of int) error {
 // missingRevisionError explains what to do about a missing revision.
 func missingRevisionError(revision string, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, plumbing.ErrReferenceNotFound) || errors.Is(err, plumbing.ErrObjectNotFound) {
+		if revision == "HEAD" {
+			return errors.New("finding the revision \"HEAD\": the repository has no commit yet; commit the manifests first")
+		}
 		return fmt.Errorf("finding the revision %q: the repository has no such commit; fetch it first, and deepen the clone if it is shallow", revision)
 	}
 	return err

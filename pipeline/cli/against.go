@@ -45,7 +45,7 @@ func (g *checkRun) readAgainst(ctx context.Context, names []string) (*earlier, e
 	defer os.RemoveAll(dir)
 	found, err := extractRevision(g.against, names, dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading --against: %s is neither a file or directory nor a revision that can be read: %w", g.against, err)
+		return nil, fmt.Errorf("reading --against: %s is neither a file or directory nor a revision that can be read: %w", g.against, missingRevisionError(g.against, err))
 	}
 	if len(found) == 0 {
 		return &earlier{docs: []*manifest.Document{}}, nil // all objects are new

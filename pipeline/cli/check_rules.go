@@ -142,7 +142,11 @@ func (c *checkRun) explainRule() error {
 	code := strings.ToLower(c.explain)
 	i := slices.IndexFunc(all, func(r format.Rule) bool { return r.Code == code })
 	if i < 0 {
-		return fmt.Errorf("--explain %s: no rule has this code%s; --list-rules lists them", c.explain, strict.DidYouMean(c.explain, ruleCodes(all)))
+		hint := strict.DidYouMean(c.explain, ruleCodes(all))
+		if strings.HasPrefix(code, "pr") {
+			hint = ""
+		}
+		return fmt.Errorf("--explain %s: no rule has this code%s; prerig check --list-rules lists all", c.explain, hint)
 	}
 	r := all[i]
 	_, err := fmt.Fprintf(c.streams.Out, "%s  %s (%s, %s)\n\n%s\n\nWhat to change: %s\n", r.Code, r.Title, r.Group, severityOrOff(r.Severity), r.Why, r.Change)

@@ -123,12 +123,7 @@ func NewRoot(streams Streams, linked string) *cobra.Command {
 		Use:   "prerig",
 		Short: "Inject sidecars at build time, as the mesh's webhook would",
 		Long: `Prerig adds the sidecars of a service mesh to Kubernetes manifests before they reach a
-cluster, just as the mesh's admission webhook would. Injecting needs no cluster and no network.
-
-Exit codes of all commands:
-  0  success
-  1  a check found something (check, inject --check, diff, review, verify, doctor)
-  2  invalid input, policy or flag, or a read or write error`,
+cluster, just as the mesh's admission webhook would. Injecting needs no cluster and no network.`,
 		Example: `  prerig init                                               # write a first policy
   prerig inject --diff k8s/                                 # show what would change
   prerig inject -i k8s/                                     # change the files
@@ -155,7 +150,7 @@ Exit codes of all commands:
 		if !cmd.HasParent() {
 			return fmt.Errorf("%w; flags must follow a command: %s; see prerig --help", err, injectHint)
 		}
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+		return fmt.Errorf("%w%s; see %s --help", err, flagHint(cmd, err), cmd.CommandPath())
 	})
 	addGroup(root, "Commands:",
 		newInit(streams, linked), newInject(streams), newExplain(streams), newCheck(streams, linked), newDiff(streams, linked),
@@ -165,7 +160,11 @@ Exit codes of all commands:
 		newRender(streams, linked), newLock(streams, linked), newImages(streams, linked), newCharts(streams), newAffected(streams, linked))
 	addGroup(root, "Daemon:", newDaemon(streams, linked))
 	root.AddCommand(formerCommands(streams, linked)...)
-	addGroup(root, "Other Commands:", newAdmit(streams), newCapture(streams), newAmbient(streams), newDemo(streams), newDoctor(streams, linked), newArgoCD(streams, linked), newVersion(streams, linked))
+	addGroup(root, "Other Commands:",
+		newAdmit(streams), newCapture(streams), newAmbient(streams), newDemo(streams), newDoctor(streams, linked), newArgoCD(streams, linked),
+		newVersion(streams, linked))
+	checkVersions(root)
+	root.SetHelpFunc(rootHelp(root))
 	root.SetHelpCommandGroupID("Other Commands:")
 	root.SetCompletionCommandGroupID("Other Commands:")
 	return root
@@ -193,7 +192,7 @@ func rejectUnknownCommand(root *cobra.Command, args []string) error {
 		case "help":
 			c.RunE = showHelp
 		case "completion":
-			c.RunE = needsShell
+			c.RunE, c.Args = needsShell, knownCommand
 		}
 	}
 	for _, c := range root.Commands() {
@@ -246,7 +245,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := ""
+	hint := pathHint(args[0])
 	if here, ok := elsewhere[args[0]]; ok {
 		hint = "; use prerig " + here
 	} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {

@@ -6,6 +6,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +83,7 @@ func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, a
 		if at == "" {
 			at = filepath.Join(d.state, "prerig.sock")
 		}
-		return fmt.Errorf("calling the daemon at %s: %w", at, innermostError(err))
+		return fmt.Errorf("calling the daemon at %s: %w%s", at, innermostError(err), connectionHint(err, d.url))
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
@@ -177,6 +179,22 @@ func trustingTransport(caFile string) (*http.Transport, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = trusted
 	return transport, nil
+}
+
+// connectionHint returns what to change where a server cannot be reached.
+func connectionHint(err error, url string) string {
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch), strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
+		return "; use --server http" + strings.TrimPrefix(url, "https")
+	case strings.Contains(err.Error(), "malformed HTTP response"):
+		return "; use --server https" + strings.TrimPrefix(url, "http")
+	case errors.As(err, &unknown):
+		return "; specify its CA with --ca-file"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "; is the daemon running, and is this its --admin-listen?"
+	}
+	return ""
 }
 
 // innermostError returns the innermost error: the outer ones name a URL that the user did not type.

@@ -162,7 +162,7 @@ func TestWrongInput(t *testing.T) {
 	}{
 		"render of an unknown name":         {[]string{"render", "wbe", "--pipelines", pipelines}, "no pipeline wbe in " + pipelines + "\n"},
 		"diff of a name that is nearly one": {[]string{"diff", "team/crt", "--pipelines", pipelines}, "; did you mean team/cart?\n"},
-		"no directory of pipelines":         {[]string{"diff", "--pipelines", none}, none + " is not a directory; specify it with --pipelines\n"},
+		"no directory of pipelines":         {[]string{"diff", "--pipelines", none}, none + " is not a directory; specify it with --pipelines, or write pipelines with prerig init --source .; prerig review needs none\n"},
 		"no pipelines":                      {[]string{"render", "--pipelines", empty}, "no pipelines in " + empty + "\n"},
 		"no source directory":               {[]string{"diff", "--pipelines", pipelines, "--source", none}, "reading the flag --source: " + none + " is not a directory\n"},
 		"no directory to compare with":      {[]string{"diff", "--pipelines", pipelines, "--against", none}, "reading the flag --against: " + none + " is not a directory\n"},
@@ -175,7 +175,7 @@ func TestWrongInput(t *testing.T) {
 		"affected outside of a repository":  {[]string{"affected", "a..b", "-C", empty, "--pipelines", pipelines}, "repository does not exist; specify its directory with -C\n"},
 		"affected in another repository":    {[]string{"affected", "HEAD..HEAD", "-C", repository.Work, "--pipelines", pipelines}, "set --url to the URL that the pipelines use\n"},
 		"no daemon":                         {[]string{"daemon", "status", "--state", none}, "is it running (prerig serve), and is --state its directory?"},
-		"no daemon at a URL":                {[]string{"daemon", "status", "--server", "http://127.0.0.1:1"}, "calling the daemon at http://127.0.0.1:1: connection refused\n"},
+		"no daemon at a URL":                {[]string{"daemon", "status", "--server", "http://127.0.0.1:1"}, "calling the daemon at http://127.0.0.1:1: connection refused; is the daemon running, and is this its --admin-listen?\n"},
 		"an unknown state":                  {[]string{"daemon", "status", "--only", "Broken"}, `found "Broken"` + "\n"},
 		"watching JSON":                     {[]string{"daemon", "status", "--watch", "-o", "json"}, "the flag --watch supports text only, not json\n"},
 		"suspend of nothing":                {[]string{"daemon", "suspend"}, "no pipeline specified: prerig daemon suspend PIPELINE...\n"},

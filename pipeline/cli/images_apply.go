@@ -5,7 +5,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -89,7 +91,7 @@ func readLocks(names []string) (*pin.Lock, error) {
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("reading the lock: %w", err)
+			return nil, missingLockError(name, err)
 		}
 		lock, err := v1alpha1.ParseImageLock(data)
 		if err != nil {
@@ -98,4 +100,12 @@ func readLocks(names []string) (*pin.Lock, error) {
 		locks = append(locks, lock)
 	}
 	return pin.NewLock(nil, locks...)
+}
+
+// missingLockError explains how to create a lock that does not exist.
+func missingLockError(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the lock %s: no such file; create it with prerig images pin", name)
+	}
+	return fmt.Errorf("reading the lock: %w", err)
 }

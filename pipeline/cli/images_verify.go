@@ -116,7 +116,7 @@ func verifyLocks(ctx context.Context, streams Streams, names []string, o images.
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return fmt.Errorf("reading the lock: %w", err)
+			return missingLockError(name, err)
 		}
 		one, err := v1alpha1.ParseImageLock(data)
 		if err != nil {

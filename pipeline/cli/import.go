@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
@@ -132,8 +131,6 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 		return errors.New("--all-namespaces requires a cluster; set --kubeconfig or --context")
 	case im.watchDiff != "" && im.to != "":
 		return errors.New("--watch-diff writes no policy and cannot be used with --to")
-	case im.kubernetes != "" && !v1alpha1.IsKubernetesVersion(im.kubernetes):
-		return fmt.Errorf("--kubernetes-version %s is not a Kubernetes version, such as 1.34", im.kubernetes)
 	}
 	read := func() ([]importer.Object, error) { return im.readFiles(ctx, names) }
 	if im.cluster {
@@ -216,6 +213,10 @@ func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importe
 	bar.clearLine()
 	if err != nil {
 		return nil, err
+	}
+	if len(b.Files) == 1 && b.Files[0].Input.Stdin() && b.Files[0].Blank() {
+		return nil, errors.New("standard input is empty; did the command before the pipe fail? It should print the objects of the control plane, such as:\n" +
+			"kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml | prerig import")
 	}
 	for _, r := range append(b.Notes(), b.Problems()...) {
 		if !im.quiet || r.Severity != result.Info {

@@ -27,7 +27,7 @@ func TestImportTakesTheVersionOfKubernetes(t *testing.T) {
 			t.Errorf("%s: %s", from, said)
 		}
 		_, said = runCode(t, 2, "import", from, "--kubernetes-version", "nope")
-		wants(t, said, "error: --kubernetes-version nope is not a Kubernetes version, such as 1.34\n")
+		wants(t, said, `error: --kubernetes-version is "nope"; it must be a version of Kubernetes, such as 1.34`+"\n")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/importer"
 	"github.com/prerig/prerig/pipeline/cli/policy"
@@ -201,7 +202,8 @@ func (in *initRun) readImport(ctx context.Context) error {
 		objects, err = im.readCluster(ctx)
 	default:
 		if _, statErr := os.Stat(in.from); statErr != nil {
-			return fmt.Errorf("--from must be %s, %s, or the path of a chart or of manifests: %w", fromBuiltIn, fromCluster, statErr)
+			return fmt.Errorf("--from is %q; it must be %s, %s, or the path of a chart or of manifests, and there is no such file%s",
+				in.from, fromBuiltIn, fromCluster, strict.DidYouMean(in.from, []string{fromBuiltIn, fromCluster}))
 		}
 		objects, err = im.readFiles(ctx, []string{in.from})
 	}

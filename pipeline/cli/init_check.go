@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/cli/policy"
 	"github.com/prerig/prerig/pipeline/cli/scaffold"
 )
@@ -59,9 +58,6 @@ func (in *initRun) checkFrom() error {
 // checkValues rejects values that would make the written files invalid: an error in them would name lines of files that
 // are not written.
 func (in *initRun) checkValues() error {
-	if in.kubernetes != "" && !v1alpha1.IsKubernetesVersion(in.kubernetes) {
-		return fmt.Errorf("--kubernetes-version %s is not a Kubernetes version, such as 1.34", in.kubernetes)
-	}
 	if in.branch != "" && in.branch == in.publish {
 		return fmt.Errorf("--publish %s is the branch of the source; choose another branch", in.publish)
 	}

@@ -202,7 +202,7 @@ func TestInitSources(t *testing.T) {
 func TestInitQuotesVersions(t *testing.T) {
 	for _, version := range []string{`1.3"4`, "1.34 # new", "{1.34}", "1.34\n", "1"} {
 		emptyProject(t, "")
-		if _, said := runCode(t, 2, "init", "--kubernetes-version", version); !strings.Contains(said, "is not a Kubernetes version, such as") {
+		if _, said := runCode(t, 2, "init", "--kubernetes-version", version); !strings.Contains(said, "it must be a version of Kubernetes, such as") {
 			t.Errorf("%q: %s", version, said)
 		}
 		if _, err := os.Stat("prerig.yaml"); err == nil {
@@ -364,9 +364,9 @@ func TestInitAsksLess(t *testing.T) {
 // What is wrong with a flag is said of the flag, not of a line of a file that was not written.
 func TestInitNamesFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--kubernetes-version abc is not a Kubernetes version": {"--kubernetes-version", "abc"},
-		"--publish main is the branch of the source":           {"--source", "https://git.example.com/x/a.git", "--branch", "main", "--publish", "main"},
-		"--from must be built-in, cluster, or the path":        {"--from", "charts/istiod"},
+		`--kubernetes-version is "abc"; it must be a version of Kubernetes`:    {"--kubernetes-version", "abc"},
+		"--publish main is the branch of the source":                           {"--source", "https://git.example.com/x/a.git", "--branch", "main", "--publish", "main"},
+		`--from is "charts/istiod"; it must be built-in, cluster, or the path`: {"--from", "charts/istiod"},
 	} {
 		emptyProject(t, "")
 		if _, said := runCode(t, 2, append([]string{"init"}, args...)...); !strings.Contains(said, want) {

@@ -80,7 +80,7 @@ const localMaxTimeout = time.Hour
 // openDryRun reads the pipelines and returns their renderer. Call closing at the end.
 func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.Renderer, closing func(), err error) {
 	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
-		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; specify it with --pipelines", l.pipelines)
+		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; specify it with --pipelines, or write pipelines with prerig init --source .; prerig review needs none", l.pipelines)
 	}
 	if l.catalog, err = catalog.Open(l.pipelines, nil); err != nil {
 		return nil, nil, err

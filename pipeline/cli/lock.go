@@ -108,6 +108,8 @@ func newLockRun(streams Streams, cmd *cobra.Command) *lockRun {
 
 // collect finds what the pipelines need. Call closing at the end.
 func (c *lockRun) collect(ctx context.Context, args []string, mode build.LockMode) (found *lock.Collector, closing func(), err error) {
+	bar := newBar(c.streams.Err, "finding what the source names on other servers")
+	defer bar.clearLine()
 	if c.pool, err = render.NewPool(render.Options{}); err != nil {
 		return nil, nil, err
 	}
@@ -252,7 +254,10 @@ func (c *lockRun) runLock(ctx context.Context, args []string, mode build.LockMod
 	locker := lock.Locker{Charts: c.newCharts(), Archives: c.pool, Renew: renew, Keep: len(args) > 0 || len(c.failed) > 0}
 	var outs []files.Output
 	var said strings.Builder
-	for _, file := range found.Files {
+	bar := newBar(c.streams.Err, "querying the servers")
+	defer bar.clearLine()
+	for i, file := range found.Files {
+		bar.setProgress(i, len(found.Files), file.Path)
 		now, changes, err := locker.Lock(ctx, file)
 		if err := c.passOver(err); err != nil {
 			return fmt.Errorf("locking charts: %w", err)
@@ -266,6 +271,7 @@ func (c *lockRun) runLock(ctx context.Context, args []string, mode build.LockMod
 			return err
 		}
 	}
+	bar.clearLine()
 	if c.images != nil {
 		if outs, err = c.renewImages(ctx, outs, &said); err != nil {
 			return err
@@ -322,12 +328,16 @@ func (c *lockRun) runVerify(ctx context.Context, args []string, output string) e
 	defer closing()
 	fetcher := c.newCharts()
 	statuses := []lock.Status{}
-	for _, file := range found.Files {
+	bar := newBar(c.streams.Err, "querying the servers")
+	defer bar.clearLine()
+	for i, file := range found.Files {
+		bar.setProgress(i, len(found.Files), file.Path)
 		for _, s := range file.Verify(ctx, fetcher) {
 			s.Lock = policy.DisplayPath(s.Lock)
 			statuses = append(statuses, s)
 		}
 	}
+	bar.clearLine()
 	if c.images != nil {
 		of, err := c.verifyImages(ctx)
 		if err != nil {
@@ -337,6 +347,9 @@ func (c *lockRun) runVerify(ctx context.Context, args []string, output string) e
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if len(statuses) == 0 {
+		fmt.Fprintln(c.streams.Err, "nothing is locked, and the source names nothing on other servers")
 	}
 	if err := c.printStatuses(statuses, output); err != nil {
 		return err

@@ -249,7 +249,16 @@ func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opt
 	if r.istio != "" {
 		opts = append(slices.Clip(opts), fn.WithVersionFrom("--istio-version"))
 	}
+	before, total := 0, 0
 	for _, g := range r.groups {
+		total += len(g.batch.Items())
+	}
+	for _, g := range r.groups {
+		if bar != nil {
+			earlier := before
+			g.batch.Progress = func(done, _ int) { bar.setProgress(earlier+done, total, "") }
+			before += len(g.batch.Items())
+		}
 		if mode != "" {
 			for _, p := range g.policies {
 				p.Spec.Mode = mode

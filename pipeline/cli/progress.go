@@ -27,6 +27,7 @@ type progressBar struct {
 	timer *time.Timer
 	shown bool
 	ended bool
+	drawn time.Time
 	last  images.Progress
 }
 
@@ -74,12 +75,16 @@ func (b *progressBar) setImageProgress(p images.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = p
-	if b.shown {
+	if b.shown && time.Since(b.drawn) > redrawAfter {
 		b.drawLine()
 	}
 }
 
+// redrawAfter is how long a drawn state stays, so that drawing takes no time from the work.
+const redrawAfter = 50 * time.Millisecond
+
 func (b *progressBar) drawLine() {
+	b.drawn = time.Now()
 	const cells = 24
 	var line string
 	switch {
@@ -111,4 +116,13 @@ func (b *progressBar) clearLine() {
 		fmt.Fprint(b.out, "\r\x1b[K")
 	}
 	b.shown, b.ended = false, true
+}
+
+// next ends the bar and returns one for the next step of the same run.
+func (b *progressBar) next(what string) *progressBar {
+	if b == nil {
+		return nil
+	}
+	b.clearLine()
+	return newBar(b.out, what)
 }

@@ -88,6 +88,8 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	waiting := len(answer.Pipelines)
+	bar := newBar(streams.Err, "waiting for pipelines")
+	defer bar.clearLine()
 	for {
 		begin := time.Now()
 		found, err := d.getRequested(ctx, answer.Pipelines)
@@ -108,6 +110,7 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 			}
 		}
 		if waiting == 0 {
+			bar.clearLine()
 			err := error(nil)
 			if format == "text" {
 				err = statusTable(visibleWriter{streams.Out}, found, wide)
@@ -122,6 +125,7 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 			}
 			return nil
 		}
+		bar.setProgress(len(found)-waiting, len(found), "")
 		select {
 		case <-ctx.Done():
 			return notInTime(ctx, waiting, len(found), timeout)

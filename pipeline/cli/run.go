@@ -174,6 +174,11 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 	if len(b.Files) == 1 && b.Files[0].Input.Stdin() && b.Files[0].Blank() {
 		return nil, errors.New("standard input is empty; did the command before the pipe fail?")
 	}
+	for _, f := range b.Files {
+		if f.Blank() && f.Input.Root == "" {
+			fmt.Fprintf(r.streams.Err, "warning: %s: the file is empty\n", f.Input.Path)
+		}
+	}
 	r.batch = b
 	return b, nil
 }

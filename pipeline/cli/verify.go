@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,15 +128,18 @@ func (r *verifyRun) run(ctx context.Context) error {
 	if err := isDirectory("rendered", r.rendered); err != nil {
 		return err
 	}
+	bar := newBar(r.streams.Err, "reading the commits")
+	defer func() { bar.clearLine() }()
 	history, err := rendered.Open(ctx, r.rendered, rendered.Options{
 		Registry: registry, Namespace: r.namespace, Revision: r.revision, Paths: r.paths, MaxCommits: r.history,
 	})
 	if err != nil {
-		return err
+		return missingRevisionError(cmp.Or(r.revision, "HEAD"), err)
 	}
 	if len(history.Workloads()) == 0 {
 		return errors.New("no workload is committed there, so nothing was compared; name other files with --rendered, --revision and --path")
 	}
+	bar = bar.next("reading the cluster")
 	snapshot, err := r.readClusterSnapshot(ctx, history)
 	if err != nil {
 		return err
@@ -144,12 +148,14 @@ func (r *verifyRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	bar = bar.next("comparing the pods")
 	report, err := verify.Verify(ctx, snapshot, history, verify.Options{
 		Registry: registry, Namespaces: r.namespaces, AllNamespaces: r.all, Ignore: r.ignore, Sidecars: r.sidecars, Audit: audit,
 	})
 	if err != nil {
 		return err
 	}
+	bar.clearLine()
 	if len(report.Pods)+report.Finished == 0 {
 		return r.noPods(history)
 	}

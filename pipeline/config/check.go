@@ -20,6 +20,23 @@ const maxFile = 1 << 20
 // decoder reads a configuration as the variables are read too: keys in any case, values as texts.
 var decoder = strict.Decoder{Tag: "mapstructure", Optional: true, NullIsUnset: true, Loose: true}
 
+// manifestError returns an error if a document is a Kubernetes object, which is no configuration.
+func manifestError(document any) error {
+	values, _ := document.(map[string]any)
+	kind, _ := values["kind"].(string)
+	if _, ok := values["apiVersion"]; !ok || kind == "" {
+		return nil
+	}
+	hint := "examples/daemon/prerig.yaml shows the keys of a configuration"
+	switch kind {
+	case "RenderPipeline":
+		hint = "specify its directory with --pipelines"
+	case "InjectionPolicy":
+		hint = "specify its directory with --policies"
+	}
+	return fmt.Errorf("it is a %s and not a configuration of prerig serve; %s", kind, hint)
+}
+
 // readFile returns the values of a configuration file, with the list of pipelines_git separate from the rest, or
 // all errors of its form, each with its line and key: the code that merges file, variables and flags knows neither,
 // and reads a list as its first element and true as 1.
@@ -33,7 +50,13 @@ func readFile(file string, text []byte) (values map[string]any, repositories []P
 		return nil, nil, nil
 	case 1:
 	default:
+		if err := manifestError(docs[0].Value); err != nil {
+			return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, err)
+		}
 		return nil, nil, fmt.Errorf("reading the configuration %s: line %d: expected one document, found another one", file, docs[1].Line())
+	}
+	if err := manifestError(docs[0].Value); err != nil {
+		return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, err)
 	}
 	ps := strict.Problems{List: docs[0].Duplicates(strings.ToLower)}
 	values, _ = docs[0].Value.(map[string]any)

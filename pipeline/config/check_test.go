@@ -31,6 +31,8 @@ func TestWhatIsWrongWithTheFileHasALine(t *testing.T) {
 		"keys in remote bases": {"remote_bases: {a: b}\n", []string{"line 1: remote_bases: must be a list, is a map"}},
 		"a list as the file":   {"- a\n", []string{"prerig.yaml: must be a map, is a list"}},
 		"twice":                {"workers: 1\nWorkers: 2\n", []string{"line 2: Workers: is given twice, first in line 1"}},
+		"manifests":            {"apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Service\n", []string{"it is a Deployment and not a configuration of prerig serve; examples/daemon/prerig.yaml shows the keys"}},
+		"a pipeline":           {"apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\n", []string{"it is a RenderPipeline and not a configuration of prerig serve; specify its directory with --pipelines"}},
 		"two documents":        {"workers: 1\n---\nworkers: zz\n", []string{"expected one document"}},
 		"no YAML":              {"a: b\n c: d\n", []string{"prerig.yaml: yaml: line 2"}},
 	} {

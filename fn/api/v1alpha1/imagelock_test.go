@@ -64,7 +64,7 @@ spec:
 func TestImageLockErrors(t *testing.T) {
 	head := "apiVersion: prerig.dev/v1alpha1\nkind: ImageLock\nmetadata:\n  name: mesh\nspec:\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"kind":      {"apiVersion: prerig.dev/v1alpha1\nkind: ImageLocks\n", `line 2: kind: "ImageLocks" is not supported; supported is ImageLock`},
+		"kind":      {"apiVersion: prerig.dev/v1alpha1\nkind: ImageLocks\n", `line 2: kind: "ImageLocks" is not supported; it must be ImageLock`},
 		"version":   {"apiVersion: prerig.dev/v2\nkind: ImageLock\n", `line 1: apiVersion: "prerig.dev/v2" is not supported`},
 		"typo":      {head + "  image:\n  - image: a:1\n", "line 6: spec.image"},
 		"digest":    {head + "  images:\n  - image: a:1\n    digest: sha256:12\n", `line 8: spec.images[0].digest: "sha256:12" is not a digest`},

@@ -94,7 +94,7 @@ func (ps *problems) checkType(obj map[string]any, key, want string) bool {
 	case nil:
 		ps.Add([]any{key}, "is missing; it must be %s", want)
 	default:
-		ps.Add([]any{key}, "%s is not supported; supported is %s", strict.Describe(v), want)
+		ps.Add([]any{key}, "%s is not supported; it must be %s", strict.Describe(v), want)
 	}
 	return false
 }

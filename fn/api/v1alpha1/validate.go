@@ -51,11 +51,14 @@ var (
 	imageDigest       = lazyregexp.New(`^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
 )
 
+// IsIstioVersion reports whether a text is what istio.version can be, such as 1.31 and 1.31.0.
+func IsIstioVersion(text string) bool { return istioVersion.MatchString(text) }
+
 // IsKubernetesVersion reports whether a text is what kubernetesVersion can be, such as 1.34, v1.34.2 and 1.34.2-gke.100.
 func IsKubernetesVersion(text string) bool { return kubernetesVersion.MatchString(text) }
 
 func (ps *problems) validateIstio(at []any, i *Istio) {
-	if i.Version != "" && !istioVersion.MatchString(i.Version) {
+	if i.Version != "" && !IsIstioVersion(i.Version) {
 		ps.Add(child(at, "version"), `%q is not a version of Istio, such as "1.31" or "1.31.0"`, i.Version)
 	}
 	if i.KubernetesVersion != "" && !IsKubernetesVersion(i.KubernetesVersion) {

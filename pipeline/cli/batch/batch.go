@@ -12,6 +12,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -27,6 +28,9 @@ import (
 type Batch struct {
 	// Files are those that are worked on.
 	Files []*File
+
+	// Progress, where it is set, is called as documents are settled, with about how many of all are. Several goroutines may call it.
+	Progress func(done, total int)
 
 	// Locks are what the injector reads beside the files: ImageLocks that the policy names, and constraints of a cluster.
 	Locks []fn.Item
@@ -176,7 +180,7 @@ func isReadable(d *manifest.Document) bool {
 func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	items := b.Items()
 	changes := manifest.NewChanges(len(items) + len(b.Locks))
-	report, err := in.RunEach(ctx, append(items[:len(items):len(items)], b.Locks...), changes.Put)
+	report, err := in.RunEach(ctx, append(items[:len(items):len(items)], b.Locks...), b.reportProgress(changes.Put, len(items)))
 	if err != nil {
 		return report, err
 	}
@@ -197,6 +201,28 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	}
 	report.Items = nil
 	return report, nil
+}
+
+// reportProgress returns take with calls of Progress. Items are settled about in their order, so that the last one counts for all
+// before it.
+func (b *Batch) reportProgress(take func(int, *manifest.Document), total int) func(int, *manifest.Document) {
+	if b.Progress == nil {
+		return take
+	}
+	var last atomic.Int64
+	return func(i int, d *manifest.Document) {
+		take(i, d)
+		for {
+			before := last.Load()
+			if int64(i) < before {
+				return
+			}
+			if last.CompareAndSwap(before, int64(i)+1) {
+				break
+			}
+		}
+		b.Progress(min(i+1, total), total)
+	}
 }
 
 // lastOutput returns the index of the file that objects are appended to: the last one that is written to the

@@ -5,6 +5,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -69,14 +70,16 @@ func (e Explanation) Select(refs []Reference) (Explanation, error) {
 				out.Workloads = append(out.Workloads, w)
 				found = true
 			case w.Object.Name == r.Name || (Reference{Kind: r.Kind, Name: w.Object.Name}).matchesWorkload(w):
-				near = append(near, w.Object.String())
+				if text := describePlace(w); !slices.Contains(near, text) {
+					near = append(near, text)
+				}
 			}
 		}
 		if found {
 			continue
 		}
 		if len(near) == 0 {
-			return out, fmt.Errorf("finding %s: no such file, and no such workload among the %d in the input", r, len(e.Workloads))
+			return out, fmt.Errorf("finding %s: no such file, and no such workload among the %d in the input; prerig explain without names lists them", r, len(e.Workloads))
 		}
 		const most = 5
 		if len(near) > most {
@@ -85,4 +88,12 @@ func (e Explanation) Select(refs []Reference) (Explanation, error) {
 		return out, fmt.Errorf("finding %s: no such workload; similar ones: %s", r, strings.Join(near, ", "))
 	}
 	return out, nil
+}
+
+// describePlace names a workload with its file.
+func describePlace(w Workload) string {
+	if w.File == "" {
+		return w.Object.String()
+	}
+	return fmt.Sprintf("%s (%s:%d)", w.Object, w.File, w.Line)
 }

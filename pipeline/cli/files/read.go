@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // StdinName is how standard input is named in messages and diffs.
@@ -154,9 +156,22 @@ type fileReader struct {
 // addError notes that a path could not be read.
 func (r *fileReader) addError(path string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("no such file or directory")
+		err = missingFileError(path)
 	}
 	r.Errors = append(r.Errors, &ReadError{Path: path, Err: innerError(err)})
+}
+
+// missingFileError describes a missing file, with a similar name beside it.
+func missingFileError(path string) error {
+	if strings.Contains(path, "://") {
+		return fmt.Errorf("URLs are not read; pipe the file: curl -fsSL %s | prerig inject", path)
+	}
+	var names []string
+	entries, _ := os.ReadDir(filepath.Dir(path)) // without the directory there is nothing to suggest
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return fmt.Errorf("no such file or directory%s", strict.DidYouMean(filepath.Base(path), names))
 }
 
 func (r *fileReader) readArgument(arg string) {

@@ -37,7 +37,7 @@ func Pin(ctx context.Context, lockName string, images []string, o Options) (*v1a
 	err = c.forEachImage(ctx, sortUnique(images), func(ctx context.Context, image string) error {
 		l, err := c.resolveImage(ctx, image, want)
 		if err != nil {
-			return fmt.Errorf("resolving %s: %w", image, err)
+			return fmt.Errorf("resolving %s: %w", image, describeUnreachable(err))
 		}
 		if err := c.verifyImage(ctx, image, l.Digest); err != nil {
 			return fmt.Errorf("verifying %s: %w", image, err)

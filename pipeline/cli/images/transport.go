@@ -122,3 +122,16 @@ func isPermanent(err error) bool {
 	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &authority) || errors.As(err, &host) ||
 		errors.As(err, &invalid) || errors.As(err, &large) || errors.Is(err, http.ErrSchemeMismatch)
 }
+
+// describeUnreachable describes an error of a registry that cannot be reached, without the URL of the request.
+func describeUnreachable(err error) error {
+	var dns *net.DNSError
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Errorf("the registry %s cannot be found (no such host); check its name, and whether this machine is online", dns.Name)
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return fmt.Errorf("the registry at %s cannot be reached: %w", dial.Addr, dial.Err)
+	}
+	return err
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -196,5 +197,20 @@ func TestHuge(t *testing.T) {
 	_, err := Pin(t.Context(), "mesh", []string{host + "/app:1"}, quick())
 	if err == nil || !strings.Contains(err.Error(), "is larger than 8 MiB") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestUnreachableRegistry: the message names the registry and what to check, without the URL of a request.
+func TestUnreachableRegistry(t *testing.T) {
+	request := func(err error) error {
+		return &url.Error{Op: "Get", URL: "https://registry.example.com/v2/", Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
+	}
+	dns := request(&net.DNSError{Err: "no such host", Name: "registry.example.com", IsNotFound: true})
+	const want = "the registry registry.example.com cannot be found (no such host); check its name, and whether this machine is online"
+	if got := describeUnreachable(dns).Error(); got != want {
+		t.Error(got)
+	}
+	if other := errors.New("denied"); describeUnreachable(other) != other {
+		t.Error("another error changed")
 	}
 }

@@ -5,7 +5,9 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -23,7 +25,11 @@ func mistakenFileError(origin string, data []byte) error {
 		return nil // the policy's own reader reports the error with its line
 	}
 	kind, _ := top["kind"].(string)
+	apiVersion, _ := top["apiVersion"].(string)
+	group, _, _ := strings.Cut(apiVersion, "/")
 	switch {
+	case kind != "" && apiVersion != "" && kind != "ConfigMap" && kind != "List" && kind != "ConfigMapList" && group != "prerig.dev":
+		return fmt.Errorf("it is a %s and not an InjectionPolicy; to inject it, specify the file without -p", kind)
 	case isDaemonConfig(top):
 		return errDaemon
 	case kind == "List" || kind == "ConfigMapList" || kind == "ConfigMap" && isIstioConfigMap(top):

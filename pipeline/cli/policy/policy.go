@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -44,8 +46,11 @@ func Load(name string) (Named, error) {
 		return parsePolicy("built-in "+name, text)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return Named{}, fmt.Errorf("reading policy %s: no such file, and no built-in policy of that name (built-in policies: %s)",
-			name, strings.Join(policies.Names(), ", "))
+		if strings.Contains(name, "://") {
+			return Named{}, fmt.Errorf("reading policy %s: URLs are not read; save the file first: curl -fsSLo %s %s", name, FileName, name)
+		}
+		return Named{}, fmt.Errorf("reading policy %s: no such file, and no built-in policy of that name%s (built-in policies: %s)",
+			name, strict.DidYouMean(name, policies.Names()), strings.Join(policies.Names(), ", "))
 	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -61,6 +66,16 @@ func Default() (Named, error) {
 		return Named{}, fmt.Errorf("searching for a policy: the built-in policy %s is missing from this build", BuiltIn)
 	}
 	return parsePolicy(BuiltInOrigin, text)
+}
+
+// kindsOf returns the kinds of documents, each once.
+func kindsOf(docs []*manifest.Document) (kinds []string) {
+	for _, d := range docs {
+		if meta, ok := d.Peek(); ok && meta.Kind != "" && !slices.Contains(kinds, meta.Kind) {
+			kinds = append(kinds, meta.Kind)
+		}
+	}
+	return kinds
 }
 
 // parsePolicy reads one policy. A file is one object, as kustomize and kpt want it.
@@ -80,6 +95,10 @@ func parsePolicy(origin string, data []byte) (Named, error) {
 		return Named{}, fmt.Errorf("reading policy %s: the file is empty", origin)
 	case 1:
 	default:
+		if kinds := kindsOf(found); !slices.Contains(kinds, v1alpha1.Kind) {
+			return Named{}, fmt.Errorf("reading policy %s: it contains no InjectionPolicy, only %s; to inject these objects, specify the file without -p",
+				origin, strings.Join(kinds, ", "))
+		}
 		return Named{}, fmt.Errorf("reading policy %s: a file contains one policy, and this one has %d documents (the second at line %d); "+
 			"move further policies to separate files, each with --policy", origin, len(found), found[1].Line())
 	}

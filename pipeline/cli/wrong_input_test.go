@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// wrongPipeline is a pipeline with a mistake in its source.
+func wrongPipeline(source, rest string) string {
+	return "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop, namespace: shop}\nspec:\n" +
+		"  source: {git: {url: https://git.example.com/a/b.git}" + source + "}\n  build: {path: k8s}\n  publish: [{git: {branch: rendered}}]\n" + rest
+}
+
+// TestWrongInputIsExplained: a message names what is wrong, where, and what to do, for mistakes that people make.
+func TestWrongInputIsExplained(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOME", t.TempDir())
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	policy := "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\nspec: {istio: {injector: {builtIn: istio}}}\n"
+	writeFiles(t, map[string]string{
+		"shop.yaml": initWeb, "k8s/shop.yaml": initWeb, "two.yaml": initWeb + "---\n" + initWeb, "empty.yaml": "",
+		"kind.yaml":       strings.Replace(policy, "InjectionPolicy", "InjectionPolcy", 1),
+		"brace.yaml":      "apiVersion: v1\nkind: Pod\nmetadata: {name: a\nspec:\n  containers: []\n",
+		"bracket.yaml":    "apiVersion: v1\nkind: Pod\nspec:\n  containers: [\n  - name: pay\n    image: pay\n",
+		"interval/p.yaml": wrongPipeline(", interval: 5s", ""), "file/p.yaml": wrongPipeline("", "  policies: [{file: mesh.yaml}]\n"),
+		"good/p.yaml": wrongPipeline("", ""),
+	})
+	for args, want := range map[string]string{
+		"inject --dif k8s":                               "unknown flag: --dif, did you mean --diff?; see prerig inject --help",
+		"inject -d k8s":                                  "unknown shorthand flag: 'd' in -d, did you mean --diff?; see prerig inject --help",
+		"inject --istio 1.31 k8s":                        "unknown flag: --istio, did you mean --istio-version",
+		"inject shp.yaml":                                "reading shp.yaml: no such file or directory, did you mean shop.yaml?",
+		"inject https://example.com/p.yaml":              "URLs are not read; pipe the file: curl -fsSL https://example.com/p.yaml | prerig inject",
+		"inject -p https://example.com/p.yaml shop.yaml": "URLs are not read; save the file first: curl -fsSLo prerig.yaml https://example.com/p.yaml",
+		"inject -p istioo shop.yaml":                     "no built-in policy of that name, did you mean istio? (built-in policies: ",
+		"inject -p shop.yaml k8s":                        "reading policy shop.yaml: it is a Deployment and not an InjectionPolicy; to inject it, specify the file without -p",
+		"inject -p two.yaml k8s":                         "reading policy two.yaml: it contains no InjectionPolicy, only Deployment; to inject these objects, specify the file without -p",
+		"inject -p kind.yaml k8s":                        `line 2: kind: "InjectionPolcy" is not supported; it must be InjectionPolicy`,
+		"inject brace.yaml":                              `decoding brace.yaml:4: expected a comma or "}" and found ":"; is the "{" of line 3 closed?`,
+		"inject bracket.yaml":                            `decoding bracket.yaml:5: did not expect "- name: pay" here; is the "[" of line 4 closed?`,
+		"inject --istio-version abc shop.yaml":           `--istio-version is "abc"; it must be a version of Istio, such as 1.31 or 1.31.0`,
+		"inject --kubernetes-version 134 shop.yaml":      `--kubernetes-version is "134"; it must be a version of Kubernetes, such as 1.34, did you mean 1.34?`,
+		"check --kubernetes-version 1.5 shop.yaml":       `--kubernetes-version is "1.5"; sidecar injection needs Kubernetes 1.9 or newer`,
+		"import --kubernetes-version x shop.yaml":        `--kubernetes-version is "x"; it must be a version of Kubernetes`,
+		"k8s/":                                   "unknown command k8s/; did you mean prerig inject k8s/?",
+		"shop.yaml":                              "unknown command shop.yaml; did you mean prerig inject shop.yaml?",
+		"validate k8s":                           "unknown command validate; use prerig check",
+		"get pods":                               "unknown command get; use prerig daemon status",
+		"apply -f shop.yaml":                     "unknown command apply; use prerig inject FILE | kubectl apply -f -",
+		"import":                                 "standard input is empty; did the command before the pipe fail? It should print the objects of the control plane, such as:",
+		"explain deployment/wbe -f k8s":          "finding deployment/wbe: no such workload; similar ones: Deployment shop/web (k8s/shop.yaml:1)\n",
+		"render --pipelines interval --source .": "line 5: spec.source.interval: unknown field, did you mean spec.interval?",
+		"render --pipelines file --source .":     "the directory of policies, policies, cannot be opened; specify another one with --policies",
+		"render --pipelines nowhere":             "nowhere is not a directory; specify it with --pipelines, or write pipelines with prerig init --source .",
+		"verify --rendered k8s":                  "there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml",
+		"daemon status --server https" + strings.TrimPrefix(plain.URL, "http"): "; use --server " + plain.URL + "\n",
+	} {
+		code, _, stderr := command(t, "", strings.Fields(args)...)
+		if code != ExitError || !strings.Contains(stderr, want) {
+			t.Errorf("prerig %s: exit code %d, want %q\n%s", args, code, want, stderr)
+		}
+	}
+	if _, stderr := ok(t, "", "inject", "empty.yaml"); !strings.Contains(stderr, "warning: empty.yaml: the file is empty\n") {
+		t.Error(stderr)
+	}
+}
