@@ -22,16 +22,17 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/review/injection"
 	"github.com/prerig/prerig/pipeline/review/redact"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Bounds of what is read to show a manifest: how many at the same time and for how long, bytes of a file and of all
+// Bounds of what is read to show a manifest: how many at the same time, one of a namespace, and for how long, bytes of a file and of all
 // that are searched, and the lines that are shown.
 const (
-	manifestTurns    = 2
+	manifestTurns    = 4
 	manifestTimeout  = 20 * time.Second
 	maxManifest      = 2 << 20
 	maxSearched      = 16 << 20
@@ -45,14 +46,14 @@ var errNoTargets = errors.New("this process does not read what is published")
 // manifestReader reads what pipelines have published, on request. It is safe for concurrent use.
 type manifestReader struct {
 	targets *publish.Targets // nil for none
-	turns   chan struct{}
+	turns   *budget.Budget
 
 	prepare sync.Once
 	remover *injection.Remover
 }
 
 func newManifestReader(targets *publish.Targets) *manifestReader {
-	return &manifestReader{targets: targets, turns: make(chan struct{}, manifestTurns)}
+	return &manifestReader{targets: targets, turns: budget.New(manifestTurns, 1, manifestTimeout)}
 }
 
 // shownManifest is a manifest as it is shown.
@@ -65,19 +66,22 @@ type shownManifest struct {
 	Injected, LinesLeftOut int
 }
 
-// takeTurn waits until this reader may work; the caller calls done.
-func (m *manifestReader) takeTurn(ctx context.Context) (bounded context.Context, done func(), err error) {
+// takeTurn waits until this reader may read what the pipelines of a namespace have published; the caller calls done. A
+// namespace whose servers do not answer keeps no other one waiting.
+func (m *manifestReader) takeTurn(
+	ctx context.Context,
+	namespace string,
+) (bounded context.Context, done func(), err error) {
 	if m.targets == nil {
 		return nil, nil, errNoTargets
 	}
 	bounded, cancel := context.WithTimeout(ctx, manifestTimeout)
-	select {
-	case m.turns <- struct{}{}:
-		return bounded, func() { <-m.turns; cancel() }, nil
-	case <-bounded.Done():
+	turn := m.turns.Lease(namespace)
+	if turn.Grow(bounded, 1) != nil {
 		cancel()
 		return nil, nil, errors.New("others are being read; try again in a moment")
 	}
+	return bounded, func() { turn.Release(); cancel() }, nil
 }
 
 // workload returns the manifest of a workload, nil where nothing that is published has it.
@@ -87,7 +91,7 @@ func (m *manifestReader) workload(
 	state *status.State,
 	name string,
 ) (*shownManifest, error) {
-	ctx, done, err := m.takeTurn(ctx)
+	ctx, done, err := m.takeTurn(ctx, p.Metadata.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +123,7 @@ func (m *manifestReader) file(
 	state *status.State,
 	target, name string,
 ) (*shownManifest, error) {
-	ctx, done, err := m.takeTurn(ctx)
+	ctx, done, err := m.takeTurn(ctx, p.Metadata.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -296,17 +296,17 @@ func TestEmptyPagesNameTheNextStep(t *testing.T) {
 // TestManifestsAreReadByFewAtATime: who comes later gets an answer, and no error page.
 func TestManifestsAreReadByFewAtATime(t *testing.T) {
 	m := newManifestReader(publish.NewTargets(nil, nil, nil, tree.Limits{}, nil))
-	for range manifestTurns {
-		if _, _, err := m.takeTurn(t.Context()); err != nil {
+	for i := range manifestTurns {
+		if _, _, err := m.takeTurn(t.Context(), fmt.Sprintf("team-%d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := m.takeTurn(ctx); err == nil || !strings.Contains(err.Error(), "try again") {
+	if _, _, err := m.takeTurn(ctx, "another"); err == nil || !strings.Contains(err.Error(), "try again") {
 		t.Errorf("one more: %v", err)
 	}
-	if _, _, err := newManifestReader(nil).takeTurn(t.Context()); err == nil {
+	if _, _, err := newManifestReader(nil).takeTurn(t.Context(), "team"); err == nil {
 		t.Error("it reads without targets")
 	}
 }
