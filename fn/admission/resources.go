@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // canonicalizeFieldQuantities writes the quantities in a field of a map as Kubernetes writes them, 1000m as 1, and
@@ -30,7 +32,7 @@ func canonicalizeFieldQuantities(m map[string]any, key string) {
 func parseQuantityValue(v any) (resource.Quantity, bool) {
 	switch v.(type) {
 	case string, int64, float64:
-		q, err := resource.ParseQuantity(fmt.Sprint(v))
+		q, err := quantity.Parse(fmt.Sprint(v))
 		return q, err == nil
 	}
 	return resource.Quantity{}, false

@@ -11,13 +11,13 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // autoImage is the image of a user's container that means: the one of the template.
@@ -310,7 +310,7 @@ func canonicalResources(c map[string]any) {
 				m[name] = "0"
 				continue
 			}
-			if q, err := resource.ParseQuantity(fmt.Sprint(v)); err == nil {
+			if q, err := quantity.Parse(fmt.Sprint(v)); err == nil {
 				m[name] = q.String()
 			}
 		}

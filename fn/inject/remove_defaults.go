@@ -6,10 +6,9 @@ package inject
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // ownAsWritten returns a container of the overrides annotation without the defaults that it contains because the
@@ -129,10 +128,10 @@ func writtenElements(f *podmap.SchemaField, list, other []any) []any {
 
 // sameQuantity reports whether two quantities are the same, however they are written.
 func sameQuantity(a string, b any) bool {
-	x, err := resource.ParseQuantity(a)
+	x, err := quantity.Parse(a)
 	if err != nil {
 		return false
 	}
-	y, err := resource.ParseQuantity(fmt.Sprint(b))
+	y, err := quantity.Parse(fmt.Sprint(b))
 	return err == nil && x.Cmp(y) == 0
 }

@@ -12,13 +12,12 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -201,7 +200,7 @@ func validateQuantity(s string) error {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return errors.New("it has control characters")
 	}
-	if _, err := resource.ParseQuantity(s); err != nil {
+	if _, err := quantity.Parse(s); err != nil {
 		return errors.New("want a quantity such as 100m or 128Mi")
 	}
 	return nil

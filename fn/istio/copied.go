@@ -68,7 +68,7 @@ func (in *Injector) readTemplates() (*Reads, error) {
 		if strings.Contains(t.text, checksum) {
 			r.read[ReadAnnotations] = true
 		}
-		newCopyWalker(r, t.tmpl, wantsOTelAttributes(in.mesh)).walkAll(t.tmpl)
+		newCopyWalker(r, t.tmpl, wantsOTelAttributes(in.mesh)).walkAll()
 	}
 	return r, nil
 }
@@ -235,7 +235,7 @@ func newCopyWalker(r *Reads, t *template.Template, otel bool) *copyWalker {
 // maxWalks bounds the walks. What is not settled then counts as read.
 const maxWalks = 20
 
-func (w *copyWalker) walkAll(t *template.Template) {
+func (w *copyWalker) walkAll() {
 	names := slices.Sorted(maps.Keys(w.trees))
 	for range maxWalks {
 		w.again = false

@@ -10,11 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // Names of the control plane's variables that change the injector.
@@ -208,8 +207,8 @@ func (in *Injector) EstimateConcurrency(pc *mesh.ProxyConfig, annotations map[st
 	return usual
 }
 
-func wholeCPUs(quantity string, otherwise int) int {
-	q, err := resource.ParseQuantity(quantity)
+func wholeCPUs(text string, otherwise int) int {
+	q, err := quantity.Parse(text)
 	if err != nil {
 		return otherwise
 	}

@@ -54,11 +54,11 @@ func (s *workloadSet) isTunnelled(n *objectFacts, rule map[string]any, peers str
 		return (protocol == "" || protocol == "TCP") && !(peers == "to" && isNumber && slices.Contains(outsideMesh, number))
 	})
 	list := mapsOf(rule[peers])
-	return tcp && (len(list) == 0 || slices.ContainsFunc(list, func(peer map[string]any) bool { return s.mayBeInMesh(n, peer) }))
+	return tcp && (len(list) == 0 || slices.ContainsFunc(list, func(peer map[string]any) bool { return s.mayBeInMesh(peer) }))
 }
 
 // mayBeInMesh reports whether a peer may be pods of the mesh. Blocks of addresses are for what is outside of the cluster.
-func (s *workloadSet) mayBeInMesh(n *objectFacts, peer map[string]any) bool {
+func (s *workloadSet) mayBeInMesh(peer map[string]any) bool {
 	if peer["ipBlock"] != nil {
 		return false
 	}
@@ -80,9 +80,13 @@ func (s *workloadSet) mayBeInMesh(n *objectFacts, peer map[string]any) bool {
 	return !known || mesh
 }
 
-func checkIngressTunnel(s *workloadSet) []setFinding { return s.checkTunnel("ingress", "from", limitsIngress) }
+func checkIngressTunnel(s *workloadSet) []setFinding {
+	return s.checkTunnel("ingress", "from", limitsIngress)
+}
 
-func checkEgressTunnel(s *workloadSet) []setFinding { return s.checkTunnel("egress", "to", limitsEgress) }
+func checkEgressTunnel(s *workloadSet) []setFinding {
+	return s.checkTunnel("egress", "to", limitsEgress)
+}
 
 // limitsIngress reports whether a policy is about ingress; it is without policyTypes.
 func limitsIngress(spec map[string]any) bool {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/prerig/prerig/fn/podvalidation"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // resourceAnnotation are the two annotations that set a resource of the proxy.
@@ -143,7 +144,7 @@ func checkPodResources(p *pod) []finding { return addedProblems(p, podvalidation
 func quantityOf(v any) (resource.Quantity, bool) {
 	switch v.(type) {
 	case string, int64, float64, int:
-		q, err := resource.ParseQuantity(fmt.Sprint(v))
+		q, err := quantity.Parse(fmt.Sprint(v))
 		return q, err == nil
 	}
 	return resource.Quantity{}, false

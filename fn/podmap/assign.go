@@ -7,6 +7,10 @@ import (
 	"encoding/json"
 	"reflect"
 	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // assignDecodedValue sets a zero Go value of the schema's type to the result of decoding the JSON of v. It reports
@@ -105,10 +109,15 @@ func assignScalar(v any, target reflect.Value) bool {
 	}
 }
 
+var quantityType = reflect.TypeFor[resource.Quantity]()
+
 // assignByItself has a type read its own JSON, such as a quantity.
 func assignByItself(v any, target reflect.Value) bool {
 	reader, ok := target.Addr().Interface().(json.Unmarshaler)
 	if !ok {
+		return false
+	}
+	if text, ok := v.(string); ok && target.Type() == quantityType && !quantity.IsBounded(text) {
 		return false
 	}
 	text, err := json.Marshal(v)

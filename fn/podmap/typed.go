@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -35,6 +35,9 @@ func decodeInto[T any](value map[string]any, out *T) error {
 		return nil
 	}
 	target.SetZero()
+	if at := unboundedQuantity(SchemaOf(target.Type()), value); at != nil {
+		return at
+	}
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -52,6 +55,17 @@ func WrongType(s *Schema, v any, path string) *FieldError {
 	})
 }
 
+// unboundedQuantity returns the first quantity that Kubernetes' own types would read for minutes.
+func unboundedQuantity(s *Schema, v any) *FieldError {
+	return firstProblem(s, v, "", func(s *Schema, v any) error {
+		text, ok := v.(string)
+		if !ok || s.TypeName != "Quantity" || quantity.IsBounded(text) {
+			return nil
+		}
+		return fmt.Errorf("the exponent of %s is too large", foreign.Quote(text))
+	})
+}
+
 // wrongQuantity returns the first field that has to be a quantity and cannot be read as one, such as a placeholder.
 func wrongQuantity(s *Schema, v any) *FieldError {
 	return firstProblem(s, v, "", func(s *Schema, v any) error {
@@ -59,7 +73,7 @@ func wrongQuantity(s *Schema, v any) *FieldError {
 		if !ok || s.TypeName != "Quantity" {
 			return nil
 		}
-		if _, err := resource.ParseQuantity(text); err != nil {
+		if _, err := quantity.Parse(text); err != nil {
 			return fmt.Errorf("%s is not a quantity such as 100m or 128Mi", foreign.Quote(text))
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // checkResources checks the requests and limits of a container by themselves.
@@ -69,10 +70,10 @@ func (c *checker) checkResourceQuantity(at place, kind, name string, v any) {
 func parseQuantity(v any) (resource.Quantity, bool) {
 	switch v := v.(type) {
 	case string:
-		q, err := resource.ParseQuantity(v)
+		q, err := quantity.Parse(v)
 		return q, err == nil
 	case int64, float64, int:
-		q, err := resource.ParseQuantity(fmt.Sprint(v))
+		q, err := quantity.Parse(fmt.Sprint(v))
 		return q, err == nil
 	}
 	return resource.Quantity{}, false

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // volumesByName returns the volumes that the pod has.
@@ -74,7 +73,7 @@ func (c *checker) checkVolumeSource(at place, name string, m map[string]any) {
 				c.rejectField(at.field(key).field("path"), path, "the path of the volume %s has an element ..", name)
 			}
 		case "emptyDir":
-			if limit, err := resource.ParseQuantity(fmt.Sprint(source["sizeLimit"])); err == nil && limit.Sign() < 0 {
+			if limit, err := quantity.Parse(fmt.Sprint(source["sizeLimit"])); err == nil && limit.Sign() < 0 {
 				c.rejectField(at.field(key).field("sizeLimit"), source["sizeLimit"], "sizeLimit of the volume %s is negative", name)
 			}
 		case "projected":

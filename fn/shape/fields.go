@@ -88,14 +88,14 @@ const (
 var workloadTree = func() *node {
 	leaf := func(f Field) *node { return &node{slot: f} }
 	mapping := func(keys map[string]*node) *node { return &node{keys: keys} }
-	reference := func(f Field) *node { return mapping(map[string]*node{"name": leaf(f), "key": leaf(f)}) }
+	reference := mapping(map[string]*node{"name": leaf(Reference), "key": leaf(Reference)})
 	quantities := mapping(map[string]*node{"cpu": leaf(Quantity), "memory": leaf(Quantity)})
 	container := map[string]*node{
 		"name":  {slot: Container, what: containerName},
 		"image": leaf(Image),
 		"env": {elem: mapping(map[string]*node{"value": leaf(Variable), "valueFrom": mapping(map[string]*node{
-			"secretKeyRef": reference(Reference), "configMapKeyRef": reference(Reference)})})},
-		"envFrom":   {elem: mapping(map[string]*node{"configMapRef": reference(Reference), "secretRef": reference(Reference)})},
+			"secretKeyRef": reference, "configMapKeyRef": reference})})},
+		"envFrom":   {elem: mapping(map[string]*node{"configMapRef": reference, "secretRef": reference})},
 		"resources": mapping(map[string]*node{"requests": quantities, "limits": quantities}),
 	}
 	application := maps.Clone(container) // what an init container runs is read: it may wait for the proxy

@@ -12,11 +12,10 @@ import (
 	"text/template"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/fn/sidecar/opentelemetry"
 )
 
@@ -63,7 +62,7 @@ func durationMilliseconds(text string) (int64, error) {
 
 // wholeQuantity returns a quantity such as 1500m as a whole number, rounded up.
 func wholeQuantity(text string) (int64, error) {
-	q, err := resource.ParseQuantity(text)
+	q, err := quantity.Parse(text)
 	if err != nil {
 		return 0, fmt.Errorf("%s is not a quantity", foreign.Quote(text))
 	}

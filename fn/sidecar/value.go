@@ -17,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // The types of parameters.
@@ -145,7 +146,7 @@ func (p *compiledParameter) parseMeasure(text string) (any, error) {
 		}
 		return v, nil
 	case typeQuantity:
-		v, err := resource.ParseQuantity(text)
+		v, err := quantity.Parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s is not a quantity such as 100m or 64Mi", foreign.Quote(text))
 		}

@@ -214,13 +214,3 @@ func withoutMesh(v *object) (map[string]any, bool) {
 	child(out, "spec")["gateways"] = kept
 	return out, len(kept) > 0
 }
-
-// hasRoute reports whether a route of the Gateway API has a Service as its parent.
-func (t *tree) hasRoute(s *object) bool {
-	return slices.ContainsFunc(t.byKind[httpRoutes], func(r *object) bool {
-		return slices.ContainsFunc(mapsIn(r.spec["parentRefs"]), func(p map[string]any) bool {
-			namespace := text(p["namespace"])
-			return text(p["kind"]) == "Service" && text(p["name"]) == s.name && (namespace == s.namespace || namespace == "" && r.namespace == s.namespace)
-		})
-	})
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -30,7 +31,7 @@ func (u *Usage) add(resources map[string]any, pods int64) {
 		var err error
 		switch v := mapAt(resources, kind)[name].(type) {
 		case string:
-			q, err = resource.ParseQuantity(v)
+			q, err = quantity.Parse(v)
 		case int64:
 			q = *resource.NewQuantity(v, resource.DecimalSI)
 		case int:

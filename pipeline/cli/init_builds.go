@@ -231,7 +231,7 @@ type planned struct {
 
 // planPipelines returns the pipelines to write, without those whose files already exist.
 func (in *initRun) planPipelines(o scaffold.PipelineOptions) ([]planned, error) {
-	builds, err := in.chooseBuilds(&o)
+	builds, err := in.chooseBuilds()
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (in *initRun) planPipelines(o scaffold.PipelineOptions) ([]planned, error) 
 }
 
 // chooseBuilds returns what pipelines are written for. A source that is not this repository is not read.
-func (in *initRun) chooseBuilds(o *scaffold.PipelineOptions) ([]discover.Build, error) {
+func (in *initRun) chooseBuilds() ([]discover.Build, error) {
 	if !in.isOfOwnRepository() {
 		at := filepath.ToSlash(filepath.Clean(in.dir))
 		return []discover.Build{{Kind: discover.Manifests, Path: at, Spec: v1alpha1.Build{Path: at}}}, nil

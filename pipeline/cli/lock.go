@@ -267,9 +267,20 @@ func (c *lockRun) runLock(ctx context.Context, args []string, mode build.LockMod
 			return err
 		}
 		describeChanges(&said, policy.DisplayPath(file.Path), changes, now.Spec)
-		if outs, err = addChanged(outs, file.Path, data); err != nil {
+		if bytes.Equal(file.Content, data) {
+			continue
+		}
+		// Links come from the author of the source.
+		source, err := files.OpenDirectory(file.Source)
+		if err != nil {
 			return err
 		}
+		defer source.Close() //nolint:gocritic // what is written needs all of them
+		out, err := source.To(filepath.FromSlash(file.Name), data)
+		if err != nil {
+			return err
+		}
+		outs = append(outs, out)
 	}
 	bar.clearLine()
 	if c.images != nil {

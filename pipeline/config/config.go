@@ -12,8 +12,7 @@ import (
 	"runtime"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -289,7 +288,7 @@ func (c *Config) RenderLimits() (render.Limits, error) {
 func (n NATS) StoreSize() (int64, error) { return parseQuantity("nats.max_store", n.MaxStore) }
 
 func parseQuantity(key, text string) (int64, error) {
-	q, err := resource.ParseQuantity(text)
+	q, err := quantity.Parse(text)
 	if err != nil || q.Value() <= 0 {
 		return 0, fmt.Errorf("configuration %s: must be a quantity such as 512Mi, found %q", key, text)
 	}

@@ -6,12 +6,12 @@ package render
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // parseQuantity reads a number of bytes as Kubernetes writes them.
 func parseQuantity(text string) (int64, error) {
-	quantity, err := resource.ParseQuantity(text)
+	quantity, err := quantity.Parse(text)
 	if err != nil {
 		return 0, fmt.Errorf("reading the quantity %q: %w", text, err)
 	}

@@ -6,8 +6,7 @@ package review
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -100,7 +99,7 @@ func quantityOf(value any) float64 {
 	if len(text) > 64 {
 		return 0
 	}
-	q, err := resource.ParseQuantity(text)
+	q, err := quantity.Parse(text)
 	if err != nil {
 		return 0
 	}

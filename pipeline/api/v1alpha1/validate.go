@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/source/gitname"
 	"github.com/prerig/prerig/pipeline/source/giturl"
@@ -270,7 +270,7 @@ func (v *validator) checkBuild(build Build) {
 			if value == "" {
 				continue
 			}
-			if quantity, err := resource.ParseQuantity(value); err != nil || quantity.Value() <= 0 {
+			if amount, err := quantity.Parse(value); err != nil || amount.Value() <= 0 {
 				v.addError("spec.build.limits."+key, "must be a quantity such as 512Mi, found %q", value)
 			}
 		}

@@ -66,20 +66,20 @@ func References(objects []map[string]any) (out []Reference) {
 		if !strings.HasSuffix(kind, "AdmissionPolicy") {
 			continue
 		}
-		param, _ := mapAt(o, "spec", "paramKind")
+		param := mapAt(o, "spec", "paramKind")
 		apiVersion, _ := param["apiVersion"].(string)
 		name, _ := param["kind"].(string)
 		if name != "" && name != "Secret" {
-			metadata, _ := mapAt(o, "metadata")
+			metadata := mapAt(o, "metadata")
 			kinds[kind+"/"+textOf(metadata["name"])] = schema.FromAPIVersionAndKind(apiVersion, name)
 		}
 	}
 	for _, o := range objects {
 		kind, _ := o["kind"].(string)
 		policyKind, isBinding := strings.CutSuffix(kind, "Binding")
-		spec, _ := mapAt(o, "spec")
+		spec := mapAt(o, "spec")
 		param, ok := kinds[policyKind+"/"+textOf(spec["policyName"])]
-		ref, _ := mapAt(o, "spec", "paramRef")
+		ref := mapAt(o, "spec", "paramRef")
 		if !isBinding || !ok || ref == nil {
 			continue
 		}
@@ -103,7 +103,7 @@ func (r Reference) Kind() schema.GroupVersionKind { return r.kind }
 
 // Means reports whether the reference may mean an object of its kind.
 func (r Reference) Means(object map[string]any) bool {
-	metadata, _ := mapAt(object, "metadata")
+	metadata := mapAt(object, "metadata")
 	if r.namespace != "" && metadata["namespace"] != nil && metadata["namespace"] != r.namespace {
 		return false
 	}
@@ -122,8 +122,8 @@ func (r Reference) Means(object map[string]any) bool {
 func ParamResources(references []Reference, objects []map[string]any) (out []live.Resource) {
 	for _, r := range references {
 		for _, o := range objects {
-			spec, _ := mapAt(o, "spec")
-			names, _ := mapAt(o, "spec", "names")
+			spec := mapAt(o, "spec")
+			names := mapAt(o, "spec", "names")
 			if o["kind"] != "CustomResourceDefinition" || spec["group"] != r.kind.Group || names["kind"] != r.kind.Kind {
 				continue
 			}
@@ -141,7 +141,7 @@ func ParamResources(references []Reference, objects []map[string]any) (out []liv
 
 // WantsConfigMap reports whether a ConfigMap is a parameter, or the configuration of an Istio control plane.
 func WantsConfigMap(object map[string]any, references []Reference) bool {
-	metadata, _ := mapAt(object, "metadata")
+	metadata := mapAt(object, "metadata")
 	name := textOf(metadata["name"])
 	if strings.HasPrefix(name, "istio-sidecar-injector") || name == "istio" || strings.HasPrefix(name, "istio-") && hasMesh(object) {
 		return true
@@ -152,19 +152,15 @@ func WantsConfigMap(object map[string]any, references []Reference) bool {
 }
 
 func hasMesh(object map[string]any) bool {
-	data, _ := mapAt(object, "data")
+	data := mapAt(object, "data")
 	return data["mesh"] != nil
 }
 
-func mapAt(object map[string]any, path ...string) (map[string]any, bool) {
+func mapAt(object map[string]any, path ...string) map[string]any {
 	for _, key := range path {
-		next, ok := object[key].(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		object = next
+		object, _ = object[key].(map[string]any)
 	}
-	return object, true
+	return object
 }
 
 func textOf(v any) string {

@@ -31,8 +31,10 @@ type Wanted struct {
 
 // File is one lock with what pipelines want of it.
 type File struct {
-	// Path of the file.
-	Path string
+	// Path of the file: Name, with slashes, in the directory Source.
+	Path, Source, Name string
+	// Content of the file, nil if none exists.
+	Content []byte
 	// Old is the lock in the file, empty if none exists.
 	Old *v1alpha1.ChartLock
 	// Wanted has each chart once, Bases and Files each remote base and file.
@@ -51,7 +53,7 @@ type Collector struct {
 // error.
 func (c *Collector) Add(b *build.Builder, p *v1alpha1.RenderPipeline, at string, found *build.References) error {
 	needed := len(found.Charts)+len(found.Bases)+len(found.Files) > 0
-	file, err := c.openFile(filepath.Join(at, filepath.FromSlash(p.Spec.Build.ChartLock)), needed)
+	file, err := c.openFile(at, p.Spec.Build.ChartLock, needed)
 	if err != nil || file == nil {
 		return err
 	}
@@ -75,26 +77,51 @@ func (c *Collector) Add(b *build.Builder, p *v1alpha1.RenderPipeline, at string,
 	return nil
 }
 
-// openFile returns the lock at a path; nil if none exists and none is needed.
-func (c *Collector) openFile(at string, needed bool) (*File, error) {
+// openFile returns the lock of a source; nil if none exists and none is needed.
+func (c *Collector) openFile(source, name string, needed bool) (*File, error) {
+	at := filepath.Join(source, filepath.FromSlash(name))
 	if i := slices.IndexFunc(c.Files, func(f *File) bool { return f.Path == at }); i >= 0 {
 		return c.Files[i], nil
 	}
-	file := &File{Path: at, Old: v1alpha1.NewChartLock(v1alpha1.ChartLockSpec{})}
-	content, err := os.ReadFile(at)
+	file := &File{Path: at, Source: source, Name: name, Old: v1alpha1.NewChartLock(v1alpha1.ChartLockSpec{})}
+	var err error
+	file.Content, err = readWithin(source, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !needed:
 		return nil, nil
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("reading the lock: %w", err)
+		return nil, fmt.Errorf("reading the lock %s: %w", at, err)
 	default:
-		if file.Old, err = v1alpha1.ParseChartLock(content); err != nil {
+		if file.Old, err = v1alpha1.ParseChartLock(file.Content); err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
 	}
 	c.Files = append(c.Files, file)
 	return file, nil
+}
+
+// maxLock bounds a lock, in bytes.
+const maxLock = 16 << 20
+
+// readWithin returns a regular file of a source. The author of the source may have put a link in its place, which leads
+// elsewhere, or a device, which never ends.
+func readWithin(source, name string) ([]byte, error) {
+	root, err := os.OpenRoot(source)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(filepath.FromSlash(name))
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file")
+	case info.Size() > maxLock:
+		return nil, fmt.Errorf("it has more than %d bytes", maxLock)
+	}
+	return root.ReadFile(filepath.FromSlash(name))
 }
 
 func (f *File) add(wanted Wanted) {

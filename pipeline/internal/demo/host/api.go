@@ -60,9 +60,9 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) bool {
 	return err == nil
 }
 
-// numberOf returns a number in the path of a request, or 0 for a text that is none.
-func numberOf(r *http.Request, name string) int64 {
-	number, _ := strconv.ParseInt(r.PathValue(name), 10, 64)
+// numberOf returns the number of a pull request in the path of a request, or 0 for a text that is none.
+func numberOf(r *http.Request) int64 {
+	number, _ := strconv.ParseInt(r.PathValue("number"), 10, 64)
 	return number
 }
 
@@ -153,7 +153,7 @@ func (r *Repository) apiOpen(w http.ResponseWriter, request *http.Request) {
 func (r *Repository) onPull(w http.ResponseWriter, request *http.Request, do func(p *pull)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.pullOf(numberOf(request, "number")); p != nil {
+	if p := r.pullOf(numberOf(request)); p != nil {
 		do(p)
 		return
 	}
@@ -186,7 +186,7 @@ func (r *Repository) apiEdit(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	if in.State != nil && *in.State == "closed" {
-		_ = r.Reject(numberOf(request, "number")) // one that is closed stays so
+		_ = r.Reject(numberOf(request)) // one that is closed stays so
 	}
 	r.onPull(w, request, func(p *pull) {
 		if in.Version != nil && *in.Version != p.version {
@@ -212,7 +212,7 @@ func (r *Repository) apiMerge(w http.ResponseWriter, request *http.Request) {
 	if !readBody(w, request, &in) {
 		return
 	}
-	err := r.Merge(numberOf(request, "number"), in.Head, author)
+	err := r.Merge(numberOf(request), in.Head, author)
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusOK)

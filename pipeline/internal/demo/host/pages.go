@@ -156,7 +156,7 @@ func (r *Repository) showPull(w http.ResponseWriter, request *http.Request) {
 
 func (r *Repository) showPullWith(w http.ResponseWriter, request *http.Request, code int, problem error) {
 	r.mu.Lock()
-	p := r.pullOf(numberOf(request, "number"))
+	p := r.pullOf(numberOf(request))
 	if p == nil {
 		r.mu.Unlock()
 		http.NotFound(w, request)
@@ -185,7 +185,7 @@ func (r *Repository) showPullWith(w http.ResponseWriter, request *http.Request, 
 
 // decide merges or closes a pull request as the person at the page.
 func (r *Repository) decide(w http.ResponseWriter, request *http.Request) {
-	number := numberOf(request, "number")
+	number := numberOf(request)
 	var err error
 	switch request.FormValue("do") {
 	case "merge":

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// PriorityClass and RuntimeClass are the classes of pods.
-type (
-	PriorityClass = schedulingv1.PriorityClass
-	RuntimeClass  = nodev1.RuntimeClass
-)
+// PriorityClass is a class of pods by their importance.
+type PriorityClass = schedulingv1.PriorityClass
+
+// RuntimeClass is a class of pods by what runs their containers.
+type RuntimeClass = nodev1.RuntimeClass
 
 // systemPriorities are the classes that every cluster has.
 var systemPriorities = map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	defaults "github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/quantity"
 )
 
 // LimitRange is a LimitRange of a namespace.
@@ -39,7 +39,7 @@ func NewLimitRange(object map[string]any) (LimitRange, error) {
 	}{{filled.Requests, &out.Requests}, {filled.Limits, &out.Limits}} {
 		*list.to = corev1.ResourceList{}
 		for name, value := range list.from {
-			q, err := resource.ParseQuantity(fmt.Sprint(value))
+			q, err := quantity.Parse(fmt.Sprint(value))
 			if err != nil {
 				return out, fmt.Errorf("reading the quantity %v of %s: %w", value, name, err)
 			}

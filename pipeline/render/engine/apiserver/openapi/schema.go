@@ -14,8 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/fn/strict"
 )
 
@@ -230,7 +229,7 @@ func (c *checker) checkQuantity(value any, path []any) {
 			text = string(b)
 		}
 	}
-	if _, err := resource.ParseQuantity(strings.TrimSpace(text)); err != nil {
+	if _, err := quantity.Parse(strings.TrimSpace(text)); err != nil {
 		c.add(WrongType, path, "%q is no quantity such as 500m or 1Gi", text)
 	}
 }
