@@ -581,6 +581,11 @@ e2e-pipeline: ## Test the daemon at full size: E2E_KILLS=30 and ten times as man
 e2e-hostile: ## Run a daemon with 100 hostile sources beside 100 honest ones for ten minutes, and measure memory and delays; needs git.
 	PRERIG_E2E=hostile $(go_test) -count=1 -timeout 40m -v -run TestHonestSourcesBesideHostileOnes ./pipeline/internal/system
 
+LONG ?= 2h
+.PHONY: e2e-long
+e2e-long: ## Run a daemon with 500 pipelines and hostile sources of each kind for LONG=2h: it keeps no memory, goroutines, descriptors or disk; needs git.
+	PRERIG_E2E_LONG=$(LONG) $(go_test) -count=1 -timeout 12h -v -run TestALongRunKeepsNothing ./pipeline/internal/system
+
 # Hugo has a module file of its own. Building it the first time takes two minutes, and the site then a second.
 .PHONY: site
 site: ## Build the documentation as a site in dist/site, and follow all of its links.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/prerig/prerig/pipeline/config"
@@ -32,6 +33,9 @@ func child() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
+	if file := os.Getenv("PRERIG_TEST_ACCOUNT"); file != "" {
+		giveAccount(file)
+	}
 	run := daemon.Serve
 	if os.Getenv("PRERIG_TEST_WORKER") != "" {
 		run = daemon.Work
@@ -49,4 +53,24 @@ func child() int {
 	}
 	fmt.Fprintln(os.Stderr, err)
 	return 1
+}
+
+// giveAccount writes into a file, at each SIGUSR1, how many goroutines this process has and how many bytes are reachable.
+func giveAccount(file string) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		for range asked {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			text := fmt.Appendf(nil, "%d %d\n", runtime.NumGoroutine(), m.HeapAlloc)
+			if err := os.WriteFile(file+".new", text, 0o600); err != nil {
+				panic(err)
+			}
+			if err := os.Rename(file+".new", file); err != nil {
+				panic(err)
+			}
+		}
+	}()
 }

@@ -42,6 +42,7 @@ type besideHostile struct {
 	daemon  *process
 	honest  []*gittest.Repository
 	version int
+	account string // the file in which the daemon gives account of itself
 }
 
 // memoryLimit is that of the StatefulSet in deploy, of which the daemon takes its share as in a container.
@@ -65,8 +66,10 @@ func startHonest(t *testing.T, sources int) *besideHostile {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.account = filepath.Join(t.TempDir(), "account")
 	f.daemon = supervise(t, filepath.Join(t.TempDir(), "log"), []string{
 		"PRERIG_TEST_DAEMON=" + string(text), "PRERIG_TEST_RENDERER=" + renderer(t)[0], fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit/100*60),
+		"PRERIG_TEST_ACCOUNT=" + f.account,
 	})
 	for _, r := range f.honest {
 		f.eventually("waiting for the first results", func() string {
