@@ -227,8 +227,11 @@ func checkFlags(t *testing.T, b block, env []string) {
 func checkCommand(t *testing.T, words []string, env []string) {
 	t.Helper()
 	names := words[:1]
-	if words[0] == "images" || words[0] == "token" {
+	if slices.Contains([]string{"ambient", "daemon", "images", "token"}, words[0]) && len(words) > 1 {
 		names = words[:2]
+	}
+	if names[0] == "daemon" && len(words) > 2 && words[1] == "token" {
+		names = words[:3]
 	}
 	cmd := exec.Command(filepath.Join(built, "prerig"), append(slices.Clone(names), "--help")...)
 	cmd.Env = env

@@ -80,7 +80,7 @@ func TestOwnImagesArePinned(t *testing.T) {
 		}
 		var missing []string
 		for _, r := range report.Results {
-			if r.Tags["prerig.dev/code"] == "PR901" {
+			if r.Tags["prerig.dev/code"] == "image-not-locked" {
 				missing = append(missing, r.Field.Path+" "+r.Message)
 			}
 		}

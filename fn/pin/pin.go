@@ -15,7 +15,7 @@ import (
 )
 
 // Code is the code of a result about an image that has no digest.
-const Code = "PR901"
+const Code = "image-not-locked"
 
 // OnMissing is what to do with an image that is not locked: the values of spec.images.onMissing.
 type OnMissing string

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,12 +56,12 @@ before. What no step can express with the same meaning is named and left as it i
 	a.addFlags(cmd)
 	a.versionFlag(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&a.output, "output", "o", "text", "output format: text or json")
+	f.StringVarP(&a.output, "output", "o", "text", "output format: text, json or yaml")
 	f.StringSliceVar(&a.only, "only", nil, "namespaces to move; default: all that have sidecars")
 	f.StringSliceVar(&a.steps, "step", nil, "steps to write or to take back; default with --write: all but enforce, with --back: the newest")
 	f.BoolVar(&a.write, "write", false, "change the files of one directory")
 	f.BoolVar(&a.back, "back", false, "take the steps back, with those after them")
-	completeChoice(cmd, "output", []string{"text", "json"})
+	completeChoice(cmd, "output", []string{"text", "json", "yaml"})
 	completeChoice(cmd, "step", ambient.StepNames())
 	refuseTogether(cmd, "write", "back")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args) }
@@ -70,7 +69,7 @@ before. What no step can express with the same meaning is named and left as it i
 }
 
 func (a *ambientRun) run(ctx context.Context, args []string) error {
-	if err := checkChoice("output", a.output, []string{"text", "json"}); err != nil {
+	if err := checkChoice("output", a.output, []string{"text", "json", "yaml"}); err != nil {
 		return err
 	}
 	for _, step := range a.steps {
@@ -99,12 +98,10 @@ func (a *ambientRun) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if a.output == "json" {
-		enc := json.NewEncoder(a.streams.Out)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(plan)
-	} else {
+	if a.output == "text" {
 		err = plan.WriteText(a.streams.Out)
+	} else {
+		err = writeStructured(a.streams.Out, a.output, plan)
 	}
 	if err != nil {
 		return fmt.Errorf("writing standard output: %w", err)

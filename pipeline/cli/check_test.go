@@ -17,7 +17,7 @@ func checkInput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeFile(t, "k8s/old.yaml", deployment("old", "shop"))
 	ok(t, "", "inject", "-q", "-i", "-p", "istio", "k8s/old.yaml")
-	writeFile(t, "k8s/old.yaml", strings.ReplaceAll(readFile(t, "k8s/old.yaml"), "proxyv2:1.31.1", "proxyv2:1.30.0"))
+	writeFile(t, "k8s/old.yaml", strings.ReplaceAll(readFile(t, "k8s/old.yaml"), "proxyv2:1.32.0", "proxyv2:1.30.0"))
 	web := strings.Replace(deployment("web", "shop"), "image:", "prots: [], securityContext: {runAsUser: 1337}, image:", 1)
 	writeFile(t, "k8s/web.yaml", web)
 	writeFile(t, "k8s/job.yaml", `apiVersion: batch/v1
@@ -92,7 +92,7 @@ func TestCheckFindsWhatTheInjectionFinds(t *testing.T) {
 	code, out, stderr := command(t, "", "check", "k8s")
 	for _, want := range []string{
 		"error: k8s/bad.yaml:3: Pod shop/bad metadata.annotations[sidecar.istio.io/proxyCPU]: \"x y z\" is not valid: want a quantity such as 100m or 128Mi [injection-failed]\n",
-		"the file has the proxy docker.io/istio/proxyv2:1.30.0, and the policy injects docker.io/istio/proxyv2:1.31.1 [injection-outdated]\n",
+		"the file has the proxy docker.io/istio/proxyv2:1.30.0, and the policy injects docker.io/istio/proxyv2:1.32.0 [injection-outdated]\n",
 		"[schema-unknown-field]\n", "[PR503]\n",
 	} {
 		if !strings.Contains(out, want) {

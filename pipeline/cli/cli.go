@@ -6,10 +6,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -240,6 +242,29 @@ var elsewhere = map[string]string{
 	"sync":         "daemon reconcile",
 }
 
+// maxTypos is in how many letters a word may differ from the command that is suggested for it.
+const maxTypos = 2
+
+// nearestCommand returns the command that a word is most similar to, those below daemon by their former names, or "".
+func nearestCommand(cmd *cobra.Command, word string) string {
+	names := map[string]string{}
+	for _, name := range cmd.SuggestionsFor(word) {
+		names[name] = name
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.Hidden && strict.Distance(word, sub.Name()) <= maxTypos {
+			names[sub.Name()] = "daemon " + sub.Name()
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	distance := func(a, b string) int {
+		return cmp.Or(strict.Distance(word, a)-strict.Distance(word, b), strings.Compare(a, b))
+	}
+	return names[slices.MinFunc(slices.Collect(maps.Keys(names)), distance)]
+}
+
 // knownCommand refuses a word that is no command.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -248,9 +273,8 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	hint := pathHint(args[0])
 	if here, ok := elsewhere[args[0]]; ok {
 		hint = "; use prerig " + here
-	} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		nearest := slices.MinFunc(near, func(a, b string) int { return strict.Distance(args[0], a) - strict.Distance(args[0], b) })
-		hint = "; did you mean " + nearest + "?"
+	} else if near := nearestCommand(cmd, args[0]); near != "" {
+		hint = "; did you mean " + near + "?"
 	}
 	return fmt.Errorf("unknown command %s%s; see %s --help", args[0], hint, cmd.CommandPath())
 }

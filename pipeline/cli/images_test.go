@@ -152,7 +152,7 @@ func TestImagesNotLocked(t *testing.T) {
 	must(t, os.WriteFile("work.yaml", []byte(pinnedWork), 0o644))
 	must(t, os.WriteFile("imagelock.yaml", []byte("apiVersion: prerig.dev/v1alpha1\nkind: ImageLock\nmetadata: {name: images}\nspec:\n  images: []\n"), 0o644))
 	code, stdout, stderr := command(t, "", "inject", "-q", "-p", "mesh.yaml", "work.yaml", "imagelock.yaml")
-	if code != 2 || stdout != "" || !strings.Contains(stderr, "image registry.example/istio/proxyv2:1.31.0 of the container istio-proxy is not locked to a digest; run prerig images pin [PR901]") {
+	if code != 2 || stdout != "" || !strings.Contains(stderr, "image registry.example/istio/proxyv2:1.31.0 of the container istio-proxy is not locked to a digest; run prerig images pin [image-not-locked]") {
 		t.Errorf("exit code %d, stdout %q, stderr %s", code, stdout, stderr)
 	}
 }

@@ -86,7 +86,7 @@ func TestTheSidecarOfTheVersion(t *testing.T) {
 		image       string
 		has, hasNot []string
 	}{
-		"the default":         {meshOf(`injector: {builtIn: istio}`), nil, "following Istio 1.31, by the built-in policy", "proxyv2:1.31.1", []string{divisor, processors}, nil},
+		"the default":         {meshOf(`injector: {builtIn: istio}`), nil, "following Istio 1.32, by the built-in policy", "proxyv2:1.32.0", []string{divisor}, []string{processors}},
 		"a version":           {meshOf(`version: "1.28", injector: {builtIn: istio}`), nil, "following Istio 1.28, by the policy", "proxyv2:1.28.10", []string{processors}, []string{divisor}},
 		"a tag":               {meshOf(`injector: {builtIn: istio, overrides: {global: {tag: "1.28.4"}}}`), nil, `following Istio 1.28.4, by injector.overrides.global.tag "1.28.4"`, "proxyv2:1.28.4", nil, []string{divisor}},
 		"a version and a tag": {meshOf(`version: "1.30", injector: {builtIn: istio, overrides: {global: {tag: "1.30.3"}}}`), nil, "following Istio 1.30.3, by the policy", "proxyv2:1.30.3", []string{divisor}, nil},

@@ -42,7 +42,7 @@ func TestWrongFlagsOfRendering(t *testing.T) {
 }
 
 func TestACommandThatIsNearlyOne(t *testing.T) {
-	for typed, want := range map[string]string{"renderr": "did you mean render?", "statsu": "did you mean status?", "serv": "did you mean serve?", "photograph": "unknown command photograph; see"} {
+	for typed, want := range map[string]string{"renderr": "did you mean render?", "statsu": "did you mean daemon status?", "serv": "did you mean serve?", "photograph": "unknown command photograph; see"} {
 		if code, _, stderr := prerig(t, typed); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s", typed, code, stderr)
 		}
@@ -53,7 +53,7 @@ func TestACommandThatIsNearlyOne(t *testing.T) {
 func TestHelpAndCompletionOfWhatIsNoCommand(t *testing.T) {
 	for typed, want := range map[string]string{
 		"help nope": "unknown command nope", "help rendr": "did you mean render?", "help images nope": "unknown command nope; see prerig images --help",
-		"completion": "specify a shell, one of bash, fish, powershell, zsh", "completion foo": `"foo"`,
+		"completion": "specify a shell, one of bash, zsh, fish, powershell", "completion foo": "unknown command foo",
 	} {
 		if code, out, stderr := prerig(t, strings.Fields(typed)...); code != ExitError || out != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s%s", typed, code, out, stderr)
