@@ -46,7 +46,7 @@ func coversPort(ports []map[string]any, number int64) bool {
 var outsideMesh = []int64{53, 443, 6443, 15010, 15012, 15014, 15017}
 
 // isTunnelled reports whether connections that a rule allows are those of the mesh: TCP, and not to or from what is known to be outside.
-func (s *workloadSet) isTunnelled(n *objectFacts, rule map[string]any, peers string) bool {
+func (s *workloadSet) isTunnelled(rule map[string]any, peers string) bool {
 	ports := mapsOf(rule["ports"])
 	tcp := slices.ContainsFunc(ports, func(p map[string]any) bool {
 		number, isNumber := integerOf(p["port"])
@@ -102,7 +102,7 @@ func (s *workloadSet) checkTunnel(direction, peers string, limits func(map[strin
 			return nil
 		}
 		for i, rule := range mapsOf(n.spec[direction]) {
-			if coversPort(mapsOf(rule["ports"]), ambient.TunnelPort) || !s.isTunnelled(n, rule, peers) {
+			if coversPort(mapsOf(rule["ports"]), ambient.TunnelPort) || !s.isTunnelled(rule, peers) {
 				continue
 			}
 			return []setFinding{n.newFinding(fmt.Sprintf("spec.%s[%d].ports", direction, i),

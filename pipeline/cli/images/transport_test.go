@@ -210,7 +210,7 @@ func TestUnreachableRegistry(t *testing.T) {
 	if got := describeUnreachable(dns).Error(); got != want {
 		t.Error(got)
 	}
-	if other := errors.New("denied"); describeUnreachable(other) != other {
+	if other := errors.New("denied"); !errors.Is(describeUnreachable(other), other) {
 		t.Error("another error changed")
 	}
 }
