@@ -35,8 +35,8 @@ func decodeInto[T any](value map[string]any, out *T) error {
 		return nil
 	}
 	target.SetZero()
-	if at := unboundedQuantity(SchemaOf(target.Type()), value); at != nil {
-		return at
+	if err := CheckQuantities(value, out); err != nil {
+		return err
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -53,6 +53,15 @@ func WrongType(s *Schema, v any, path string) *FieldError {
 		}
 		return s.typeError(v)
 	})
+}
+
+// CheckQuantities returns an error about the first quantity of an object that Kubernetes would read into a Go type, a
+// pointer to a struct, for minutes.
+func CheckQuantities(object map[string]any, into any) error {
+	if at := unboundedQuantity(SchemaOf(reflect.TypeOf(into).Elem()), object); at != nil {
+		return at
+	}
+	return nil
 }
 
 // unboundedQuantity returns the first quantity that Kubernetes' own types would read for minutes.

@@ -18,6 +18,9 @@ import (
 func normalPod(pod map[string]any) (out map[string]any, unknown []unknownField, err error) {
 	spec := mapAtPath(pod, "spec")
 	var typed corev1.PodSpec
+	if err := podmap.CheckQuantities(spec, &typed); err != nil {
+		return nil, nil, fmt.Errorf("reading the spec: %w", err)
+	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, &typed, true)
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
 		for _, e := range strict.Errors() {

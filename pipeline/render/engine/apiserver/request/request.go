@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	defaults "github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Kind is what the API server serves objects of a kind as.
@@ -159,7 +160,11 @@ func convertToTyped(object map[string]any, kind schema.GroupVersionKind) (runtim
 	if err != nil {
 		return &unstructured.Unstructured{Object: object}, nil //nolint:nilerr // a custom resource
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, out); err != nil {
+	err = podmap.CheckQuantities(object, out)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, out)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading the object: %w", err)
 	}
 	setDefaults(out)
