@@ -175,8 +175,11 @@ func flattenList(out map[string]any, path string, list []any) {
 		if fields, ok := child.(map[string]any); ok && len(keys) > 0 {
 			var parts []string
 			for _, key := range keys {
-				if fields[key] != nil {
+				switch {
+				case fields[key] != nil:
 					parts = append(parts, fmt.Sprint(fields[key]))
+				case key == "protocol":
+					parts = append(parts, string(corev1.ProtocolTCP)) // its default, so that a defaulted port is the same element
 				}
 			}
 			name = strings.Join(parts, "/")
