@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	defaults "github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
@@ -61,7 +62,7 @@ func newChain(known []gate.Object, server defaults.Server, o gate.Options) *chai
 // put adds an object in its type, unless it cannot be read.
 func put[K comparable, V any](list map[K]*V, key K, object map[string]any) {
 	var typed V
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(object, &typed) == nil {
+	if podmap.CheckQuantities(object, &typed) == nil && runtime.DefaultUnstructuredConverter.FromUnstructured(object, &typed) == nil {
 		list[key] = &typed
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // The versions 1.N of Kubernetes that store a pod differently.
@@ -118,6 +120,9 @@ func appArmorProfile(value string) *corev1.AppArmorProfile {
 
 // fromMap reads an object into its type.
 func fromMap(object map[string]any, into any) error {
+	if err := podmap.CheckQuantities(object, into); err != nil {
+		return err
+	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
 }
 
