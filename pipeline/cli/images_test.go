@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -171,6 +172,7 @@ func TestBar(t *testing.T) {
 	}{
 		{b.drawInitialState, "\r\x1b[Kresolving [                        ] 0/4 "},
 		{func() {
+			b.drawn = time.Time{} // long ago
 			b.setImageProgress(images.Progress{Done: 2, Total: 4, Image: "registry.example/a/long/name:1"})
 		}, "\r\x1b[Kresolving [============            ] 2/4 registry"},
 		{b.clearLine, "\r\x1b[K"},

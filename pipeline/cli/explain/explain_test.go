@@ -99,10 +99,10 @@ func TestSelect(t *testing.T) {
 		"deployment.apps/web":  "Deployment shop/web",
 		"sts/db":               "StatefulSet db",
 		"tfjob/ml/train":       "TFJob ml/train, TFJob ml/train",
-		"deployment/wep":       "finding deployment/wep: no such workload; similar ones: Deployment shop/web",
-		"deployment/other/web": "finding deployment/other/web: no such workload; similar ones: Deployment shop/web",
-		"job/web":              "finding job/web: no such workload; similar ones: Deployment shop/web",
-		"job/x":                "finding job/x: no such file, and no such workload among the 4 in the input",
+		"deployment/wep":       "finding deployment/wep: no such workload; similar ones: Deployment shop/web (a.yaml:1)",
+		"deployment/other/web": "finding deployment/other/web: no such workload; similar ones: Deployment shop/web (a.yaml:1)",
+		"job/web":              "finding job/web: no such workload; similar ones: Deployment shop/web (a.yaml:1)",
+		"job/x":                "finding job/x: no such file, and no such workload among the 4 in the input; prerig explain without names lists them",
 	} {
 		r, ok := ParseReference(s)
 		if !ok {

@@ -169,7 +169,9 @@ func missingFileError(path string) error {
 	var names []string
 	entries, _ := os.ReadDir(filepath.Dir(path)) // without the directory there is nothing to suggest
 	for _, e := range entries {
-		names = append(names, e.Name())
+		if e.Name() != filepath.Base(path) { // a link to nothing
+			names = append(names, e.Name())
+		}
 	}
 	return fmt.Errorf("no such file or directory%s", strict.DidYouMean(filepath.Base(path), names))
 }

@@ -134,7 +134,7 @@ func TestLoadErrors(t *testing.T) {
 		"the daemon's":  {write(t, dir, "daemon.yaml", "pipelines: pipelines\nstate: /var/lib/prerig\n"), "it is a configuration of prerig serve and not an InjectionPolicy"},
 		"a ConfigMap":   {write(t, dir, "injector.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio-sidecar-injector}\ndata: {config: 'policy: enabled'}\n"), "prerig import " + filepath.Join(dir, "injector.yaml") + " --to prerig.yaml"},
 		"no type":       {write(t, dir, "none.yaml", "spec: {}\n"), "apiVersion: is missing; it must be prerig.dev/v1alpha1"},
-		"another kind":  {write(t, dir, "cm.yaml", "apiVersion: v1\nkind: Pod\n"), "kind"},
+		"another kind":  {write(t, dir, "cm.yaml", "apiVersion: v1\nkind: Pod\n"), "it is a Pod and not an InjectionPolicy"},
 		"another group": {write(t, dir, "v2.yaml", strings.Replace(named("a"), "v1alpha1", "v2", 1)), "prerig.dev/v1alpha1"},
 	} {
 		_, err := Load(tc.path)

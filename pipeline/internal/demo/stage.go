@@ -199,7 +199,7 @@ func (d *demo) waitForState(ctx context.Context, name string, states ...string) 
 	})
 }
 
-// waitForWaves waits until all waves are done.
+// waitForWaves waits until no wave has anything to merge or to verify.
 func (d *demo) waitForWaves(ctx context.Context) error {
 	return d.wait(ctx, "the waves to end", func() bool {
 		var found struct {
@@ -210,7 +210,7 @@ func (d *demo) waitForWaves(ctx context.Context) error {
 		}
 		for _, p := range found.Promotions {
 			for _, s := range p.Stages {
-				if s.State != "Done" {
+				if s.State != "Done" && s.State != "Idle" {
 					return false
 				}
 			}

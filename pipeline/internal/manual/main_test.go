@@ -19,14 +19,14 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"man/man1/prerig.1":        `"PRERIG" "1" "Nov 2026" "Prerig v1.2.3" "Prerig Manual"`,
-		"man/man1/prerig-inject.1": "--check",
-		"man/man1/prerig-status.1": "--state",
-		"man/man1/prerig-render.1": `"/home/you/.cache/prerig"`,
-		"completions/prerig.bash":  "complete -o default -F __start_prerig prerig",
-		"completions/_prerig":      "#compdef prerig",
-		"completions/prerig.fish":  "complete -c prerig",
-		"completions/prerig.ps1":   "Register-ArgumentCompleter -CommandName 'prerig'",
+		"man/man1/prerig.1":               `"PRERIG" "1" "Nov 2026" "Prerig v1.2.3" "Prerig Manual"`,
+		"man/man1/prerig-inject.1":        "--check",
+		"man/man1/prerig-daemon-status.1": "--state",
+		"man/man1/prerig-render.1":        `"/home/you/.cache/prerig"`,
+		"completions/prerig.bash":         "complete -o default -F __start_prerig prerig",
+		"completions/_prerig":             "#compdef prerig",
+		"completions/prerig.fish":         "complete -c prerig",
+		"completions/prerig.ps1":          "Register-ArgumentCompleter -CommandName 'prerig'",
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
