@@ -6,6 +6,8 @@ package ambient
 import (
 	"fmt"
 	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // layer4Keys are the keys of conditions that ztunnel reads. connection.sni is not among them, although it is no attribute of a request.
@@ -28,7 +30,7 @@ type TargetReference struct{ Group, Kind, Name, Namespace, Path string }
 // Targets returns the targetRefs of a policy's spec, or the older targetRef.
 func Targets(spec map[string]any) []TargetReference {
 	var out []TargetReference
-	for i, m := range mapsOf(spec["targetRefs"]) {
+	for i, m := range podmap.Maps(spec["targetRefs"]) {
 		out = append(out, newTarget(m, fmt.Sprintf("spec.targetRefs[%d]", i)))
 	}
 	if m, ok := spec["targetRef"].(map[string]any); ok && len(out) == 0 {
@@ -76,13 +78,13 @@ func PortFields(spec map[string]any) []string {
 
 func conditions(spec map[string]any, operations, sources []string, when func(string) bool) []string {
 	var out []string
-	for i, rule := range mapsOf(spec["rules"]) {
+	for i, rule := range podmap.Maps(spec["rules"]) {
 		at := fmt.Sprintf("spec.rules[%d]", i)
 		for _, part := range []struct {
 			list, item string
 			fields     []string
 		}{{"from", "source", sources}, {"to", "operation", operations}} {
-			for j, m := range mapsOf(rule[part.list]) {
+			for j, m := range podmap.Maps(rule[part.list]) {
 				fields, _ := m[part.item].(map[string]any)
 				for _, name := range part.fields {
 					if list, _ := fields[name].([]any); len(list) > 0 {
@@ -91,20 +93,11 @@ func conditions(spec map[string]any, operations, sources []string, when func(str
 				}
 			}
 		}
-		for j, m := range mapsOf(rule["when"]) {
+		for j, m := range podmap.Maps(rule["when"]) {
 			if key, _ := m["key"].(string); key != "" && when(key) {
 				out = append(out, fmt.Sprintf("%s.when[%d].key", at, j))
 			}
 		}
 	}
 	return out
-}
-
-func mapsOf(list any) (maps []map[string]any) {
-	items, _ := list.([]any)
-	for _, item := range items {
-		m, _ := item.(map[string]any)
-		maps = append(maps, m)
-	}
-	return maps
 }

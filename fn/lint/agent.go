@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // agentCall is a probe or hook that istio-proxy has to be running for.
@@ -165,11 +167,11 @@ func longInitAfter(p *pod, c container) string {
 // hasHooks reports whether a pod has a probe, hook or init container that PR208 may be about.
 func hasHooks(in *Input) bool {
 	spec, _ := in.After["spec"].(map[string]any)
-	hooked := func(c map[string]any) bool { return mapAt(c, "lifecycle", "postStart") != nil }
-	if slices.ContainsFunc(mapsOf(spec["initContainers"]), func(c map[string]any) bool {
+	hooked := func(c map[string]any) bool { return podmap.MapAt(c, "lifecycle", "postStart") != nil }
+	if slices.ContainsFunc(podmap.Maps(spec["initContainers"]), func(c map[string]any) bool {
 		return textOf(c["name"]) != proxyName && (hooked(c) || c["startupProbe"] != nil || asksAgent(container{fields: c}.programs()))
 	}) {
 		return true
 	}
-	return slices.ContainsFunc(mapsOf(spec["containers"]), hooked)
+	return slices.ContainsFunc(podmap.Maps(spec["containers"]), hooked)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -41,7 +42,7 @@ func (c container) programs() []string {
 // execCommand is what a probe or hook runs in the container; nil where it runs no command.
 func (c container) execCommand(at ...string) []string {
 	handler, _ := c.nestedField(at...).(map[string]any)
-	return container{fields: mapAt(handler, "exec")}.stringList("command")
+	return container{fields: podmap.MapAt(handler, "exec")}.stringList("command")
 }
 
 // waitsByCommand finds the containers in front of istio-proxy that run a command which waits for it. The kubelet

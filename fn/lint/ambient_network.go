@@ -9,12 +9,13 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // enrolledPods returns the pods of ambient mode that a NetworkPolicy selects. ok is false if pods are known and none of those is.
 func (s *workloadSet) enrolledPods(n *objectFacts) (pods []*Summary, ok bool) {
 	for _, pod := range s.ambient.enrolled[n.scope] {
-		if selectsLabels(mapAt(n.spec, "podSelector"), pod.labels) {
+		if selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels) {
 			pods = append(pods, pod)
 		}
 	}
@@ -22,7 +23,7 @@ func (s *workloadSet) enrolledPods(n *objectFacts) (pods []*Summary, ok bool) {
 		return pods, true
 	}
 	known := s.index != nil && slices.ContainsFunc(s.index.byScope[n.scope], func(pod *Summary) bool {
-		return selectsLabels(mapAt(n.spec, "podSelector"), pod.labels)
+		return selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels)
 	})
 	return nil, !known && len(s.ambient.enrolled[n.scope]) == 0 && ambient.EnrolledNamespace(s.ambient.labelsOf(n.scope))
 }
@@ -47,13 +48,13 @@ var outsideMesh = []int64{53, 443, 6443, 15010, 15012, 15014, 15017}
 
 // isTunnelled reports whether connections that a rule allows are those of the mesh: TCP, and not to or from what is known to be outside.
 func (s *workloadSet) isTunnelled(rule map[string]any, peers string) bool {
-	ports := mapsOf(rule["ports"])
+	ports := podmap.Maps(rule["ports"])
 	tcp := slices.ContainsFunc(ports, func(p map[string]any) bool {
 		number, isNumber := integerOf(p["port"])
 		protocol := textOf(p["protocol"])
 		return (protocol == "" || protocol == "TCP") && !(peers == "to" && isNumber && slices.Contains(outsideMesh, number))
 	})
-	list := mapsOf(rule[peers])
+	list := podmap.Maps(rule[peers])
 	return tcp && (len(list) == 0 || slices.ContainsFunc(list, func(peer map[string]any) bool { return s.mayBeInMesh(peer) }))
 }
 
@@ -74,7 +75,7 @@ func (s *workloadSet) mayBeInMesh(peer map[string]any) bool {
 			mesh = mesh || ambient.EnrolledNamespace(ns.Labels) || ns.Labels["istio-injection"] == "enabled" || ns.Labels["istio.io/rev"] != ""
 		}
 	}
-	if names := mapAt(selector, "matchLabels"); textOf(names["kubernetes.io/metadata.name"]) == "kube-system" {
+	if names := podmap.MapAt(selector, "matchLabels"); textOf(names["kubernetes.io/metadata.name"]) == "kube-system" {
 		return false
 	}
 	return !known || mesh
@@ -101,8 +102,8 @@ func (s *workloadSet) checkTunnel(direction, peers string, limits func(map[strin
 		if !ok || !limits(n.spec) || s.tunnelIsOpen(n, direction, peers, limits) {
 			return nil
 		}
-		for i, rule := range mapsOf(n.spec[direction]) {
-			if coversPort(mapsOf(rule["ports"]), ambient.TunnelPort) || !s.isTunnelled(rule, peers) {
+		for i, rule := range podmap.Maps(n.spec[direction]) {
+			if coversPort(podmap.Maps(rule["ports"]), ambient.TunnelPort) || !s.isTunnelled(rule, peers) {
 				continue
 			}
 			return []setFinding{n.newFinding(fmt.Sprintf("spec.%s[%d].ports", direction, i),
@@ -115,12 +116,12 @@ func (s *workloadSet) checkTunnel(direction, peers string, limits func(map[strin
 // tunnelIsOpen reports whether a policy for the same pods, or this one, opens the tunnel's port to all peers.
 func (s *workloadSet) tunnelIsOpen(n *objectFacts, direction, peers string, limits func(map[string]any) bool) bool {
 	for _, other := range s.objects["NetworkPolicy"] {
-		if other.scope != n.scope || !limits(other.spec) || other != n && len(mapAt(other.spec, "podSelector")) > 0 {
+		if other.scope != n.scope || !limits(other.spec) || other != n && len(podmap.MapAt(other.spec, "podSelector")) > 0 {
 			continue
 		}
-		for _, rule := range mapsOf(other.spec[direction]) {
-			open := !slices.ContainsFunc(mapsOf(rule[peers]), func(peer map[string]any) bool { return !isEverywhere(peer) })
-			if open && coversPort(mapsOf(rule["ports"]), ambient.TunnelPort) {
+		for _, rule := range podmap.Maps(other.spec[direction]) {
+			open := !slices.ContainsFunc(podmap.Maps(rule[peers]), func(peer map[string]any) bool { return !isEverywhere(peer) })
+			if open && coversPort(podmap.Maps(rule["ports"]), ambient.TunnelPort) {
 				return true
 			}
 		}
@@ -131,7 +132,7 @@ func (s *workloadSet) tunnelIsOpen(n *objectFacts, direction, peers string, limi
 // isEverywhere reports whether a peer is all pods of the cluster.
 func isEverywhere(peer map[string]any) bool {
 	namespaces, ok := peer["namespaceSelector"].(map[string]any)
-	return ok && len(namespaces) == 0 && len(mapAt(peer, "podSelector")) == 0
+	return ok && len(namespaces) == 0 && len(podmap.MapAt(peer, "podSelector")) == 0
 }
 
 // checkProbeAddress reports, for each namespace, the first policy that keeps probes from a pod: they come from the node without ambient
@@ -164,11 +165,11 @@ func checkProbeAddress(s *workloadSet) (out []setFinding) {
 
 func (s *workloadSet) allowsProbes(scope string, pod *Summary) bool {
 	for _, n := range s.objects["NetworkPolicy"] {
-		if n.scope != scope || !selectsLabels(mapAt(n.spec, "podSelector"), pod.labels) {
+		if n.scope != scope || !selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels) {
 			continue
 		}
-		for _, rule := range mapsOf(n.spec["ingress"]) {
-			from := mapsOf(rule["from"])
+		for _, rule := range podmap.Maps(n.spec["ingress"]) {
+			from := podmap.Maps(rule["from"])
 			if len(from) == 0 || slices.ContainsFunc(from, coversProbes) {
 				return true
 			}
@@ -178,7 +179,7 @@ func (s *workloadSet) allowsProbes(scope string, pod *Summary) bool {
 }
 
 func coversProbes(peer map[string]any) bool {
-	prefix, err := netip.ParsePrefix(textOf(mapAt(peer, "ipBlock")["cidr"]))
+	prefix, err := netip.ParsePrefix(textOf(podmap.MapAt(peer, "ipBlock")["cidr"]))
 	return err == nil && prefix.Contains(netip.MustParseAddr(ambient.ProbeAddress))
 }
 
@@ -210,13 +211,13 @@ func (s *workloadSet) allowsWaypoint(scope string, pod *Summary, waypoint ambien
 		namespace = withName(ns)
 	}
 	for _, n := range s.objects["NetworkPolicy"] {
-		if n.scope != scope || !selectsLabels(mapAt(n.spec, "podSelector"), pod.labels) {
+		if n.scope != scope || !selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels) {
 			continue
 		}
-		for _, rule := range mapsOf(n.spec["ingress"]) {
-			from := mapsOf(rule["from"])
+		for _, rule := range podmap.Maps(n.spec["ingress"]) {
+			from := podmap.Maps(rule["from"])
 			if len(from) == 0 || slices.ContainsFunc(from, func(peer map[string]any) bool {
-				if peer["ipBlock"] != nil || !selectsLabels(mapAt(peer, "podSelector"), labels) {
+				if peer["ipBlock"] != nil || !selectsLabels(podmap.MapAt(peer, "podSelector"), labels) {
 					return false
 				}
 				if selector, ok := peer["namespaceSelector"].(map[string]any); ok {

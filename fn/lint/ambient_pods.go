@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -89,9 +90,9 @@ func checkSPIRE(p *pod) (out []finding) {
 		return nil
 	}
 	volumes, _ := p.spec["volumes"].([]any)
-	for i, v := range mapsOf(volumes) {
-		path := textOf(mapAt(v, "hostPath")["path"])
-		if textOf(mapAt(v, "csi")["driver"]) == "csi.spiffe.io" || strings.HasPrefix(path, "/run/spire") {
+	for i, v := range podmap.Maps(volumes) {
+		path := textOf(podmap.MapAt(v, "hostPath")["path"])
+		if textOf(podmap.MapAt(v, "csi")["driver"]) == "csi.spiffe.io" || strings.HasPrefix(path, "/run/spire") {
 			return []finding{{path: fmt.Sprintf("spec.volumes[%d]", i), message: "the proxy has its identity from SPIRE by this volume, and ztunnel has that of istiod"}}
 		}
 	}

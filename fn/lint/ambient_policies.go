@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // checkLayer7Policies is about policies that ztunnel gets. Source: convertAuthorizationPolicy and handleRule in
@@ -37,7 +38,7 @@ func (s *workloadSet) ztunnelEnforces(o *objectFacts) ([]*Summary, bool) {
 	if len(ambient.Targets(o.spec)) > 0 {
 		return nil, false
 	}
-	return s.policyPods(o, stringMap(mapAt(o.spec, "selector")["matchLabels"]))
+	return s.policyPods(o, stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"]))
 }
 
 func checkUnsupportedActions(s *workloadSet) []setFinding {
@@ -181,7 +182,7 @@ func checkWasmPlugins(s *workloadSet) []setFinding {
 // pilot/pkg/model/telemetry.go.
 func checkTelemetrySelectors(s *workloadSet) []setFinding {
 	return s.inAmbient("Telemetry", func(o *objectFacts) []setFinding {
-		if len(mapAt(o.spec, "selector")) == 0 {
+		if len(podmap.MapAt(o.spec, "selector")) == 0 {
 			return nil
 		}
 		if pods, ok := s.ztunnelEnforces(o); ok {
@@ -207,14 +208,14 @@ func checkDisabledMutualTLS(s *workloadSet) []setFinding {
 		if !ok {
 			return nil
 		}
-		if textOf(mapAt(o.spec, "mtls")["mode"]) == "DISABLE" {
+		if textOf(podmap.MapAt(o.spec, "mtls")["mode"]) == "DISABLE" {
 			one := o.newFinding("spec.mtls.mode", "ztunnel uses mutual TLS between pods of the mesh in any case, with "+describePods(pods)+" too")
 			one.field.CurrentValue = "DISABLE"
 			out = append(out, one)
 		}
-		ports := mapAt(o.spec, "portLevelMtls")
+		ports := podmap.MapAt(o.spec, "portLevelMtls")
 		for _, port := range sortedKeys(ports) {
-			if textOf(mapAt(ports, port)["mode"]) == "DISABLE" {
+			if textOf(podmap.MapAt(ports, port)["mode"]) == "DISABLE" {
 				one := o.newFinding(fmt.Sprintf("spec.portLevelMtls[%q].mode", port), "ztunnel uses mutual TLS for this port as well")
 				one.field.CurrentValue = "DISABLE"
 				out = append(out, one)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // routeTarget is the Service that a host of Istio's configuration means, where it is known, with its scope.
@@ -89,8 +90,8 @@ func checkDestinationsWithoutWaypoint(s *workloadSet) (out []setFinding) {
 	}
 	for _, d := range s.objects["DestinationRule"] {
 		host := textOf(d.spec["host"])
-		traffic := mapAt(d.spec, "trafficPolicy")
-		onlyMutual := len(traffic) == 0 || len(traffic) == 1 && textOf(mapAt(traffic, "tls")["mode"]) == "ISTIO_MUTUAL"
+		traffic := podmap.MapAt(d.spec, "trafficPolicy")
+		onlyMutual := len(traffic) == 0 || len(traffic) == 1 && textOf(podmap.MapAt(traffic, "tls")["mode"]) == "ISTIO_MUTUAL"
 		if d.spec["subsets"] == nil && onlyMutual || !s.withoutWaypoint(d, host) {
 			continue
 		}
@@ -111,7 +112,7 @@ func checkTwoRoutes(s *workloadSet) (out []setFinding) {
 	routes := map[*serviceFacts]*objectFacts{}
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute"} {
 		for _, r := range s.objects[kind] {
-			for _, p := range mapsOf(r.spec["parentRefs"]) {
+			for _, p := range podmap.Maps(r.spec["parentRefs"]) {
 				namespace := textOf(p["namespace"])
 				if namespace == "" {
 					namespace = r.scope
@@ -160,8 +161,8 @@ func (s *workloadSet) forAmbientRoutes(do func(*objectFacts) []setFinding) (out 
 func checkRouteSources(s *workloadSet) []setFinding {
 	return s.forAmbientRoutes(func(v *objectFacts) (out []setFinding) {
 		for _, protocol := range []string{"http", "tls", "tcp"} {
-			for i, route := range mapsOf(v.spec[protocol]) {
-				for j, m := range mapsOf(route["match"]) {
+			for i, route := range podmap.Maps(v.spec[protocol]) {
+				for j, m := range podmap.Maps(route["match"]) {
 					for _, key := range []string{"sourceNamespace", "sourceLabels", "sourceSubnets"} {
 						if m[key] != nil {
 							out = append(out, v.newFinding(fmt.Sprintf("spec.%s[%d].match[%d].%s", protocol, i, j, key),
@@ -188,7 +189,7 @@ func checkAlphaRoutes(s *workloadSet) []setFinding {
 
 func checkFiltersInAmbient(s *workloadSet) []setFinding {
 	return s.inAmbient("EnvoyFilter", func(o *objectFacts) []setFinding {
-		selector := stringMap(mapAt(o.spec, "workloadSelector")["labels"])
+		selector := stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"])
 		pods, ok := s.policyPods(o, selector)
 		if !ok || len(ambient.Targets(o.spec)) > 0 || isForGateways(o.spec) {
 			return nil
@@ -203,20 +204,20 @@ func checkFiltersInAmbient(s *workloadSet) []setFinding {
 
 // isForGateways reports whether all patches of an EnvoyFilter are for gateways.
 func isForGateways(spec map[string]any) bool {
-	patches := mapsOf(spec["configPatches"])
+	patches := podmap.Maps(spec["configPatches"])
 	return len(patches) > 0 && !slices.ContainsFunc(patches, func(p map[string]any) bool {
-		return textOf(mapAt(p, "match")["context"]) != "GATEWAY"
+		return textOf(podmap.MapAt(p, "match")["context"]) != "GATEWAY"
 	})
 }
 
 func checkSidecarsInAmbient(s *workloadSet) []setFinding {
 	return s.inAmbient("Sidecar", func(o *objectFacts) []setFinding {
-		pods, ok := s.policyPods(o, stringMap(mapAt(o.spec, "workloadSelector")["labels"]))
+		pods, ok := s.policyPods(o, stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"]))
 		if !ok {
 			return nil
 		}
 		field, message := "spec", "it has no effect on "+describePods(pods)
-		if textOf(mapAt(o.spec, "outboundTrafficPolicy")["mode"]) == "REGISTRY_ONLY" {
+		if textOf(podmap.MapAt(o.spec, "outboundTrafficPolicy")["mode"]) == "REGISTRY_ONLY" {
 			field, message = "spec.outboundTrafficPolicy.mode", "ztunnel lets "+describePods(pods)+" call any host"
 		}
 		return []setFinding{o.newFinding(field, message)}
@@ -225,7 +226,7 @@ func checkSidecarsInAmbient(s *workloadSet) []setFinding {
 
 func checkProxyConfigsInAmbient(s *workloadSet) []setFinding {
 	return s.inAmbient("ProxyConfig", func(o *objectFacts) []setFinding {
-		if pods, ok := s.policyPods(o, stringMap(mapAt(o.spec, "selector")["matchLabels"])); ok {
+		if pods, ok := s.policyPods(o, stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])); ok {
 			return []setFinding{o.newFinding("spec", "no proxy of "+describePods(pods)+" is left that reads it")}
 		}
 		return nil
@@ -255,7 +256,7 @@ func checkRemoteControlPlanes(s *workloadSet) (out []setFinding) {
 		return nil
 	}
 	for _, o := range append(s.objects["IstioOperator"][:len(s.objects["IstioOperator"]):len(s.objects["IstioOperator"])], s.objects["Istio"]...) {
-		global := mapAt(o.spec, "values", "global")
+		global := podmap.MapAt(o.spec, "values", "global")
 		switch {
 		case textOf(o.spec["profile"]) == "remote":
 			out = append(out, o.newFinding("spec.profile", "the cluster has its control plane elsewhere, which ambient mode does not support"))

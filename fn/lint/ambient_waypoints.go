@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // waypointUse is an object with the label that names a waypoint.
@@ -98,7 +99,7 @@ func checkWaypointsServe(s *workloadSet) (out []setFinding) {
 }
 
 func tunnelListener(gateway *objectFacts) map[string]any {
-	for _, l := range mapsOf(gateway.spec["listeners"]) {
+	for _, l := range podmap.Maps(gateway.spec["listeners"]) {
 		if port, _ := integerOf(l["port"]); port == ambient.TunnelPort && textOf(l["protocol"]) == "HBONE" {
 			return l
 		}
@@ -108,13 +109,13 @@ func tunnelListener(gateway *objectFacts) map[string]any {
 
 // allowsNamespace reports whether a waypoint serves another namespace. What cannot be known is allowed.
 func (s *workloadSet) allowsNamespace(gateway *objectFacts, namespace string) bool {
-	routes := mapAt(tunnelListener(gateway), "allowedRoutes", "namespaces")
+	routes := podmap.MapAt(tunnelListener(gateway), "allowedRoutes", "namespaces")
 	switch textOf(routes["from"]) {
 	case "All":
 		return true
 	case "Selector":
 		ns := s.ambient.namespaces[namespace]
-		return ns == nil || selectsLabels(mapAt(routes, "selector"), withName(ns))
+		return ns == nil || selectsLabels(podmap.MapAt(routes, "selector"), withName(ns))
 	}
 	return false
 }
@@ -181,11 +182,11 @@ func (s *workloadSet) gatewayRouteTo(service *serviceFacts) *objectFacts {
 		}
 	}
 	for _, r := range append(s.objects["HTTPRoute"][:len(s.objects["HTTPRoute"]):len(s.objects["HTTPRoute"])], s.objects["GRPCRoute"]...) {
-		if !slices.ContainsFunc(mapsOf(r.spec["parentRefs"]), func(p map[string]any) bool { return p["kind"] == nil || textOf(p["kind"]) == "Gateway" }) {
+		if !slices.ContainsFunc(podmap.Maps(r.spec["parentRefs"]), func(p map[string]any) bool { return p["kind"] == nil || textOf(p["kind"]) == "Gateway" }) {
 			continue
 		}
-		for _, rule := range mapsOf(r.spec["rules"]) {
-			for _, b := range mapsOf(rule["backendRefs"]) {
+		for _, rule := range podmap.Maps(r.spec["rules"]) {
+			for _, b := range podmap.Maps(rule["backendRefs"]) {
 				namespace := textOf(b["namespace"])
 				if namespace == "" {
 					namespace = r.scope
@@ -205,14 +206,14 @@ func (s *workloadSet) gatewayRouteTo(service *serviceFacts) *objectFacts {
 }
 
 func ingressCalls(spec map[string]any, name string) bool {
-	for _, rule := range mapsOf(spec["rules"]) {
-		for _, p := range mapsOf(mapAt(rule, "http")["paths"]) {
-			if textOf(mapAt(p, "backend", "service")["name"]) == name {
+	for _, rule := range podmap.Maps(spec["rules"]) {
+		for _, p := range podmap.Maps(podmap.MapAt(rule, "http")["paths"]) {
+			if textOf(podmap.MapAt(p, "backend", "service")["name"]) == name {
 				return true
 			}
 		}
 	}
-	return textOf(mapAt(spec, "defaultBackend", "service")["name"]) == name
+	return textOf(podmap.MapAt(spec, "defaultBackend", "service")["name"]) == name
 }
 
 // checkSidecarsPassWaypoint reports each namespace with policies at a waypoint while pods elsewhere have sidecars, which call pods directly.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // selectorConflict is two objects that are for one workload. A workload is nil where neither of them has a selector.
@@ -50,7 +52,7 @@ func (s *workloadSet) selectorConflicts(kind string, selectorOf func(*objectFact
 func checkTelemetries(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, c := range s.selectorConflicts("Telemetry", func(o *objectFacts) (map[string]string, bool) {
-		return stringMap(mapAt(o.spec, "selector")["matchLabels"]), o.spec["targetRef"] == nil && o.spec["targetRefs"] == nil
+		return stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"]), o.spec["targetRef"] == nil && o.spec["targetRefs"] == nil
 	}) {
 		if c.workload == nil {
 			out = append(out, c.second.newFinding("metadata.name", fmt.Sprintf("%s has no selector either: one of the two has no effect", c.first)))
@@ -68,8 +70,8 @@ var notReplaced = []string{"CLUSTER", "LISTENER", "FILTER_CHAIN", "ROUTE_CONFIGU
 func checkFilterOperations(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, f := range s.objects["EnvoyFilter"] {
-		for i, patch := range mapsOf(f.spec["configPatches"]) {
-			part, operation := textOf(patch["applyTo"]), textOf(mapAt(patch, "patch")["operation"])
+		for i, patch := range podmap.Maps(f.spec["configPatches"]) {
+			part, operation := textOf(patch["applyTo"]), textOf(podmap.MapAt(patch, "patch")["operation"])
 			adds := slices.Contains([]string{"ADD", "REMOVE", "INSERT_BEFORE", "INSERT_AFTER", "INSERT_FIRST"}, operation)
 			if !(operation == "REPLACE" && slices.Contains(notReplaced, part)) && !(adds && part == "ROUTE_CONFIGURATION") {
 				continue
@@ -96,8 +98,8 @@ func checkSharedCertificates(s *workloadSet) []setFinding {
 			in = g.scope
 		}
 		reported := false
-		for i, server := range mapsOf(g.spec["servers"]) {
-			credential := textOf(mapAt(server, "tls")["credentialName"])
+		for i, server := range podmap.Maps(g.spec["servers"]) {
+			credential := textOf(podmap.MapAt(server, "tls")["credentialName"])
 			if credential == "" {
 				continue
 			}
@@ -131,7 +133,7 @@ func checkEntryProtocols(s *workloadSet) []setFinding {
 			in = e.File.Path
 		}
 		reported := false
-		for i, port := range mapsOf(e.spec["ports"]) {
+		for i, port := range podmap.Maps(e.spec["ports"]) {
 			number, _ := integerOf(port["number"])
 			protocol := strings.ToUpper(textOf(port["protocol"]))
 			for _, host := range textsOf(e.spec["hosts"]) {

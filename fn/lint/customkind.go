@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -71,7 +72,7 @@ func (s *workloadSet) describeSidecarPruning(group, version string, pod *Summary
 	kind := pod.ref.Kind
 	lost := fmt.Sprintf("the API server removes restartPolicy from init container %s, which then never ends, so that the application never starts", c.name)
 	for _, crd := range s.objects["CustomResourceDefinition"] {
-		if textOf(crd.spec["group"]) != group || textOf(mapAt(crd.spec, "names")["kind"]) != kind {
+		if textOf(crd.spec["group"]) != group || textOf(podmap.MapAt(crd.spec, "names")["kind"]) != kind {
 			continue
 		}
 		keeps, known := definitionKeeps(crd.spec, version, c.path)
@@ -121,9 +122,9 @@ func definitionKeeps(spec map[string]any, version, path string) (keeps, known bo
 	if preserves, _ := spec["preserveUnknownFields"].(bool); preserves {
 		return true, true
 	}
-	schema := mapAt(spec, "validation", "openAPIV3Schema") // of apiextensions.k8s.io/v1beta1
-	for _, v := range mapsOf(spec["versions"]) {
-		if own := mapAt(v, "schema", "openAPIV3Schema"); textOf(v["name"]) == version && own != nil {
+	schema := podmap.MapAt(spec, "validation", "openAPIV3Schema") // of apiextensions.k8s.io/v1beta1
+	for _, v := range podmap.Maps(spec["versions"]) {
+		if own := podmap.MapAt(v, "schema", "openAPIV3Schema"); textOf(v["name"]) == version && own != nil {
 			schema = own
 		}
 	}
@@ -148,9 +149,9 @@ func definitionKeeps(spec map[string]any, version, path string) (keeps, known bo
 // fields.
 func schemaStep(schema map[string]any, step string) (next map[string]any, through bool) {
 	if step == "" {
-		next = mapAt(schema, "items")
-	} else if next = mapAt(schema, "properties", step); next == nil {
-		next = mapAt(schema, "additionalProperties")
+		next = podmap.MapAt(schema, "items")
+	} else if next = podmap.MapAt(schema, "properties", step); next == nil {
+		next = podmap.MapAt(schema, "additionalProperties")
 	}
 	if next != nil {
 		return next, false

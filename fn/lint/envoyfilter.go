@@ -6,6 +6,8 @@ package lint
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // checkFilterVersions reports a filter whose patches all name versions that no proxy it is for has. Versions that are no numbers, as
@@ -14,9 +16,9 @@ func checkFilterVersions(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, f := range s.objects["EnvoyFilter"] {
 		var wanted []*regexp.Regexp
-		patches := mapsOf(f.spec["configPatches"])
+		patches := podmap.Maps(f.spec["configPatches"])
 		for _, patch := range patches {
-			text := textOf(mapAt(patch, "match", "proxy")["proxyVersion"])
+			text := textOf(podmap.MapAt(patch, "match", "proxy")["proxyVersion"])
 			if re, err := regexp.Compile(text); text != "" && err == nil {
 				wanted = append(wanted, re)
 			}

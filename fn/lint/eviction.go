@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -97,7 +98,7 @@ func checkLoadBalancerDelay(s *workloadSet) []setFinding {
 func checkDisruptionBudgets(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, b := range s.objects["PodDisruptionBudget"] {
-		selector := mapAt(b.spec, "selector")
+		selector := podmap.MapAt(b.spec, "selector")
 		var pods []*Summary
 		for _, pod := range s.index.byScope[b.scope] {
 			if len(selector) > 0 && pod.proxy && selectsLabels(selector, pod.labels) {
@@ -146,7 +147,7 @@ func (s *workloadSet) blocksEviction(b *objectFacts, pods []*Summary) (field, sa
 
 // Replicas returns the number of pods a workload asks for, for [Input], or nil if unset.
 func Replicas(obj map[string]any) *int64 {
-	n, ok := integerOf(mapAt(obj, "spec")["replicas"])
+	n, ok := integerOf(podmap.MapAt(obj, "spec")["replicas"])
 	if !ok {
 		return nil
 	}
@@ -156,7 +157,7 @@ func Replicas(obj map[string]any) *int64 {
 // replicasOf returns the minimum number of pods of a workload: by its autoscaler, or otherwise by its own field.
 func (s *workloadSet) replicasOf(pod *Summary) (int64, bool) {
 	for _, h := range s.objects["HorizontalPodAutoscaler"] {
-		target := mapAt(h.spec, "scaleTargetRef")
+		target := podmap.MapAt(h.spec, "scaleTargetRef")
 		if h.scope != serviceLookupScope(pod.ref.Namespace, pod.file) || textOf(target["kind"]) != pod.ref.Kind || textOf(target["name"]) != pod.ref.Name {
 			continue
 		}

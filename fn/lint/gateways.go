@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // meshGateway is the name that represents all sidecars.
@@ -84,7 +86,7 @@ func checkRouteHosts(s *workloadSet) []setFinding {
 			}
 			var served []string
 			for _, gateway := range gateways {
-				for _, server := range mapsOf(gateway.spec["servers"]) {
+				for _, server := range podmap.Maps(gateway.spec["servers"]) {
 					served = append(served, hostsFor(server, gateway, v)...)
 				}
 			}
@@ -156,9 +158,9 @@ func checkGatewayConflicts(s *workloadSet) []setFinding {
 		if g.Namespace == "" { // files that name none may be alternatives
 			in = g.scope
 		}
-		for i, server := range mapsOf(g.spec["servers"]) {
-			port, _ := integerOf(mapAt(server, "port")["number"])
-			if protocol, _ := protocolOf(textOf(mapAt(server, "port")["protocol"]), nil); mapAt(server, "tls") == nil || protocol == "HTTP" {
+		for i, server := range podmap.Maps(g.spec["servers"]) {
+			port, _ := integerOf(podmap.MapAt(server, "port")["number"])
+			if protocol, _ := protocolOf(textOf(podmap.MapAt(server, "port")["protocol"]), nil); podmap.MapAt(server, "tls") == nil || protocol == "HTTP" {
 				continue
 			}
 			for _, host := range textsOf(server["hosts"]) {
@@ -190,8 +192,8 @@ func checkGatewayPorts(s *workloadSet) []setFinding {
 		if len(selector) == 0 || len(ports) == 0 {
 			continue
 		}
-		for i, server := range mapsOf(g.spec["servers"]) {
-			number, ok := integerOf(mapAt(server, "port")["number"])
+		for i, server := range podmap.Maps(g.spec["servers"]) {
+			number, ok := integerOf(podmap.MapAt(server, "port")["number"])
 			if !ok || ports[number] {
 				continue
 			}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 func checkJobCompletes(p *pod) []finding {
@@ -75,7 +77,7 @@ func (p *pod) containerCommandText() string {
 		said = append(said, c.stringList("command")...)
 		said = append(said, c.stringList("args")...)
 		said = append(said, c.lifecycleHook("preStop").command...)
-		for _, m := range mapsOf(c.fields["env"]) {
+		for _, m := range podmap.Maps(c.fields["env"]) {
 			said = append(said, textOf(m["value"]))
 		}
 	}

@@ -8,14 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
 // hasResourceAmount reports whether the resources of a container or of a pod have a request or a limit. Kubernetes uses
 // a limit as the request if none is set.
 func hasResourceAmount(resources map[string]any, which, name string) bool {
-	limit := mapAt(resources, "limits")[name] != nil
-	return limit || which == "requests" && mapAt(resources, "requests")[name] != nil
+	limit := podmap.MapAt(resources, "limits")[name] != nil
+	return limit || which == "requests" && podmap.MapAt(resources, "requests")[name] != nil
 }
 
 // hasInjectedContainers reports whether something is injected into the pod.
@@ -31,7 +32,7 @@ func (s *workloadSet) hasDefault(in, which, name string) bool {
 		if l.scope != in {
 			continue
 		}
-		for _, item := range mapsOf(l.spec["limits"]) {
+		for _, item := range podmap.Maps(l.spec["limits"]) {
 			if textOf(item["type"]) != "Container" {
 				continue
 			}
@@ -40,7 +41,7 @@ func (s *workloadSet) hasDefault(in, which, name string) bool {
 				fields = append(fields, "defaultRequest", "min")
 			}
 			for _, field := range fields {
-				if mapAt(item, field)[name] != nil {
+				if podmap.MapAt(item, field)[name] != nil {
 					return true
 				}
 			}
@@ -52,7 +53,7 @@ func (s *workloadSet) hasDefault(in, which, name string) bool {
 func checkAutoscalers(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, h := range s.objects["HorizontalPodAutoscaler"] {
-		target := mapAt(h.spec, "scaleTargetRef")
+		target := podmap.MapAt(h.spec, "scaleTargetRef")
 		for _, pod := range s.index.byName[h.scope+"\x00"+textOf(target["name"])] {
 			if pod.ref.Kind != textOf(target["kind"]) || !pod.hasInjectedContainers() {
 				continue
@@ -100,13 +101,13 @@ func (s *Summary) withoutRequest(name string) string {
 // utilizationResourceNames returns the resources whose utilization an autoscaler asks for, in all versions of the API:
 // of the whole pod, not of one container. Without any metric it is that of cpu.
 func utilizationResourceNames(spec map[string]any) []string {
-	if len(mapsOf(spec["metrics"])) == 0 {
+	if len(podmap.Maps(spec["metrics"])) == 0 {
 		return []string{"cpu"}
 	}
 	var out []string
-	for _, m := range mapsOf(spec["metrics"]) {
-		r := mapAt(m, "resource")
-		if textOf(m["type"]) == "Resource" && (mapAt(r, "target")["averageUtilization"] != nil || r["targetAverageUtilization"] != nil) {
+	for _, m := range podmap.Maps(spec["metrics"]) {
+		r := podmap.MapAt(m, "resource")
+		if textOf(m["type"]) == "Resource" && (podmap.MapAt(r, "target")["averageUtilization"] != nil || r["targetAverageUtilization"] != nil) {
 			out = append(out, textOf(r["name"]))
 		}
 	}
@@ -116,7 +117,7 @@ func utilizationResourceNames(spec map[string]any) []string {
 func checkLimitRanges(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, l := range s.objects["LimitRange"] {
-		for _, item := range mapsOf(l.spec["limits"]) {
+		for _, item := range podmap.Maps(l.spec["limits"]) {
 			if textOf(item["type"]) != "Container" {
 				continue
 			}
@@ -143,16 +144,16 @@ func (s *Summary) newFinding(c containerSummary, against *objectFacts, message s
 // describeLimitViolations describes which of a container's values are outside of a LimitRange's item, or returns "" if
 // none are.
 func describeLimitViolations(item map[string]any, c containerSummary) string {
-	limits, requests := mapAt(c.resources, "limits"), mapAt(c.resources, "requests")
+	limits, requests := podmap.MapAt(c.resources, "limits"), podmap.MapAt(c.resources, "requests")
 	for _, name := range []string{"cpu", "memory"} {
-		if most, have := mapAt(item, "max")[name], limits[name]; exceedsQuantity(have, most) {
+		if most, have := podmap.MapAt(item, "max")[name], limits[name]; exceedsQuantity(have, most) {
 			return fmt.Sprintf("container %s has a %s limit of %v, above %v of", c.name, name, have, most)
 		}
 		have := requests[name]
 		if have == nil {
 			have = limits[name]
 		}
-		if least := mapAt(item, "min")[name]; exceedsQuantity(least, have) {
+		if least := podmap.MapAt(item, "min")[name]; exceedsQuantity(least, have) {
 			return fmt.Sprintf("container %s requests %v of %s, below %v of", c.name, have, name, least)
 		}
 	}
@@ -179,7 +180,7 @@ func checkQuotas(s *workloadSet) []setFinding {
 		if q.spec["scopes"] != nil || q.spec["scopeSelector"] != nil {
 			continue
 		}
-		hard := mapAt(q.spec, "hard")
+		hard := podmap.MapAt(q.spec, "hard")
 		for _, pod := range s.index.byScope[q.scope] {
 			if pod.resources != nil {
 				continue // see Constraints in pkg/quota/v1/evaluator/core/pods.go of Kubernetes

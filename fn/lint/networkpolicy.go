@@ -6,6 +6,8 @@ package lint
 import (
 	"fmt"
 	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // discoveryPort is istiod's, with mutual TLS. Source: the table of ports on Istio's page of application requirements.
@@ -32,13 +34,13 @@ func checkEgressToControlPlane(s *workloadSet) []setFinding {
 			var first *objectFacts
 			allowed := false
 			for _, n := range policies {
-				if !selectsLabels(mapAt(n.spec, "podSelector"), pod.labels) {
+				if !selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels) {
 					continue
 				}
 				if first == nil {
 					first = n
 				}
-				allowed = allowed || slices.ContainsFunc(mapsOf(n.spec["egress"]), allowsDiscovery)
+				allowed = allowed || slices.ContainsFunc(podmap.Maps(n.spec["egress"]), allowsDiscovery)
 			}
 			if first == nil || allowed {
 				continue
@@ -80,7 +82,7 @@ func limitsEgress(spec map[string]any) bool {
 // allowsDiscovery reports whether an egress rule may let traffic to istiod in another namespace through. A peer with a podSelector alone
 // is of the policy's own namespace.
 func allowsDiscovery(rule map[string]any) bool {
-	ports, peers := mapsOf(rule["ports"]), mapsOf(rule["to"])
+	ports, peers := podmap.Maps(rule["ports"]), podmap.Maps(rule["to"])
 	port := len(ports) == 0 || slices.ContainsFunc(ports, func(p map[string]any) bool {
 		if protocol := textOf(p["protocol"]); protocol != "" && protocol != "TCP" {
 			return false

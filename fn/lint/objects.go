@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -120,30 +121,12 @@ func (o *objectFacts) String() string {
 	return result.ResourceRef{Kind: o.Kind, Name: o.Name, Namespace: o.Namespace}.String()
 }
 
-// mapAt returns the mapping at a path of fields, or nil if none exists.
-func mapAt(m map[string]any, path ...string) map[string]any {
-	for _, key := range path {
-		m, _ = m[key].(map[string]any)
-	}
-	return m
-}
-
-// mapsOf returns the mappings of a list, each with its index in the list.
-func mapsOf(list any) (maps []map[string]any) {
-	items, _ := list.([]any)
-	for _, item := range items {
-		m, _ := item.(map[string]any)
-		maps = append(maps, m)
-	}
-	return maps
-}
-
 // selectsLabels reports whether a LabelSelector of Kubernetes (matchLabels, matchExpressions) selects the labels. An empty one selects all.
 func selectsLabels(selector map[string]any, labels map[string]string) bool {
 	if !hasLabels(labels, stringMap(selector["matchLabels"])) {
 		return false
 	}
-	for _, e := range mapsOf(selector["matchExpressions"]) {
+	for _, e := range podmap.Maps(selector["matchExpressions"]) {
 		value, ok := labels[textOf(e["key"])]
 		list, _ := e["values"].([]any)
 		among := ok && slices.ContainsFunc(list, func(v any) bool { return textOf(v) == value })

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // checkReferences assumes that Istio's own gateways exist, as istioctl analyze does.
@@ -101,9 +103,9 @@ func (s *workloadSet) hostExists(o *objectFacts, host string, entries []string) 
 // unknownWorkloads looks in the namespace of the object, and everywhere for one in Istio's root namespace. Waypoints and gateways of the
 // Gateway API are not pods of the files.
 func (s *workloadSet) unknownWorkloads(o *objectFacts) []setFinding {
-	field, labels := "spec.selector", stringMap(mapAt(o.spec, "selector")["matchLabels"])
+	field, labels := "spec.selector", stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
 	if o.Kind == "Sidecar" {
-		field, labels = "spec.workloadSelector", stringMap(mapAt(o.spec, "workloadSelector")["labels"])
+		field, labels = "spec.workloadSelector", stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"])
 	}
 	if labels["gateway.networking.k8s.io/gateway-name"] != "" || len(labels) == 0 {
 		return nil
@@ -124,10 +126,10 @@ func (s *workloadSet) unknownSources(a *objectFacts) []setFinding {
 		return nil
 	}
 	var out []setFinding
-	for i, rule := range mapsOf(a.spec["rules"]) {
-		for j, from := range mapsOf(rule["from"]) {
+	for i, rule := range podmap.Maps(a.spec["rules"]) {
+		for j, from := range podmap.Maps(rule["from"]) {
 			for _, key := range []string{"namespaces", "notNamespaces"} {
-				for k, name := range textsOf(mapAt(from, "source")[key]) {
+				for k, name := range textsOf(podmap.MapAt(from, "source")[key]) {
 					if slices.ContainsFunc(s.namespaces, func(ns Namespace) bool { ok, err := path.Match(name, ns.Name); return ok && err == nil }) {
 						continue
 					}

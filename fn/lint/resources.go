@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/podvalidation"
 	"github.com/prerig/prerig/fn/quantity"
 )
@@ -86,9 +87,9 @@ func (p *pod) podLevelResources() map[string]any {
 	if v, ok := parseVersion(p.in.Facts.KubernetesVersion); ok && v.isBeforeMinor(34) {
 		return nil
 	}
-	own := mapAt(p.spec, "resources")
+	own := podmap.MapAt(p.spec, "resources")
 	for _, which := range []string{"requests", "limits"} {
-		for name, value := range mapAt(own, which) {
+		for name, value := range podmap.MapAt(own, which) {
 			if value != nil && (name == "cpu" || name == "memory" || strings.HasPrefix(name, "hugepages-")) {
 				return own
 			}
@@ -102,11 +103,11 @@ func (p *pod) podLevelResources() map[string]any {
 // pkg/apis/core/v1/defaults.go of Kubernetes.
 func podRequests(p *pod, name string) bool {
 	own := p.podLevelResources()
-	if mapAt(own, "requests")[name] != nil {
+	if podmap.MapAt(own, "requests")[name] != nil {
 		return true
 	}
-	return mapAt(own, "limits")[name] != nil && !slices.ContainsFunc(p.allContainers(), func(c container) bool {
-		return hasResourceAmount(mapAt(c.fields, "resources"), "requests", name)
+	return podmap.MapAt(own, "limits")[name] != nil && !slices.ContainsFunc(p.allContainers(), func(c container) bool {
+		return hasResourceAmount(podmap.MapAt(c.fields, "resources"), "requests", name)
 	})
 }
 
@@ -122,7 +123,7 @@ func checkNoRequests(p *pod) []finding {
 		}
 		var missing []string
 		for _, name := range []string{"cpu", "memory"} {
-			if !hasResourceAmount(mapAt(c.fields, "resources"), "requests", name) && !podRequests(p, name) {
+			if !hasResourceAmount(podmap.MapAt(c.fields, "resources"), "requests", name) && !podRequests(p, name) {
 				missing = append(missing, name)
 			}
 		}

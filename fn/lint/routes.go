@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // checkRoutePorts looks only at Services among the objects. A destination without a port is the port that was called.
@@ -16,7 +18,7 @@ func checkRoutePorts(s *workloadSet) []setFinding {
 	for _, v := range s.objects["VirtualService"] {
 		for _, to := range destinationsOf(v.spec) {
 			service := s.findServiceOfHost(v, textOf(to.fields["host"]))
-			number, ok := integerOf(mapAt(to.fields, "port")["number"])
+			number, ok := integerOf(podmap.MapAt(to.fields, "port")["number"])
 			if service == nil || !ok || len(service.ports) == 0 {
 				continue
 			}
@@ -52,7 +54,7 @@ func checkUnusedRoutes(s *workloadSet) []setFinding {
 	for _, v := range s.objects["VirtualService"] {
 		for _, protocol := range []string{"http", "tls", "tcp"} {
 			var earlier []routeMatch
-			for i, route := range mapsOf(v.spec[protocol]) {
+			for i, route := range podmap.Maps(v.spec[protocol]) {
 				own := matchesOf(route, i)
 				unused := unusedMatches(own, earlier)
 				if len(unused) == len(own) && len(own) > 0 {
@@ -64,7 +66,7 @@ func checkUnusedRoutes(s *workloadSet) []setFinding {
 							fmt.Sprintf("match %d of route %d is never used: %s", j, i, describeShadowingRoutes(map[int]int{j: by}))))
 					}
 				}
-				if mapAt(route, "delegate") == nil { // what a delegate leaves comes to later routes
+				if podmap.MapAt(route, "delegate") == nil { // what a delegate leaves comes to later routes
 					earlier = append(earlier, own...)
 				}
 			}
@@ -95,7 +97,7 @@ func describeShadowingRoutes(unused map[int]int) string {
 // matchesOf returns the matches of a route without their names.
 func matchesOf(route map[string]any, index int) []routeMatch {
 	var out []routeMatch
-	for _, m := range mapsOf(route["match"]) {
+	for _, m := range podmap.Maps(route["match"]) {
 		conditions := map[string]any{}
 		for key, value := range m {
 			if key != "name" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -43,7 +44,7 @@ func serviceLookupScope(namespace string, file *result.File) string {
 func newServiceFacts(o *objectFacts, x *podIndex) *serviceFacts {
 	meta, _ := o.Object.Object["metadata"].(map[string]any)
 	f := &serviceFacts{objectFacts: o, selector: stringMap(o.spec["selector"])}
-	for i, m := range mapsOf(o.spec["ports"]) {
+	for i, m := range podmap.Maps(o.spec["ports"]) {
 		if m != nil {
 			f.ports = append(f.ports, newServicePort(i, m))
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -107,7 +108,7 @@ func containerSummaries(p *pod) []containerSummary {
 		one := containerSummary{name: c.name, path: prefix + c.path, image: textOf(c.fields["image"]), injected: p.injected[c.name], init: c.init, native: c.isNativeSidecar()}
 		one.resources, _ = c.fields["resources"].(map[string]any)
 		if !one.injected && !c.init {
-			for _, m := range mapsOf(c.fields["ports"]) {
+			for _, m := range podmap.Maps(c.fields["ports"]) {
 				if n, ok := integerOf(m["containerPort"]); ok && (m["protocol"] == nil || textOf(m["protocol"]) == "TCP") {
 					one.ports = append(one.ports, containerPort{n, textOf(m["name"])})
 				}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -101,9 +102,9 @@ func checkSubstitution(s *workloadSet) []setFinding {
 // file; nil where none is among the objects.
 func (s *workloadSet) substitutingFluxKustomization(file *result.File) *objectFacts {
 	for _, k := range s.objects["Kustomization"] {
-		build := mapAt(k.spec, "postBuild")
+		build := podmap.MapAt(k.spec, "postBuild")
 		from, _ := build["substituteFrom"].([]any)
-		if len(mapAt(build, "substitute")) == 0 && len(from) == 0 {
+		if len(podmap.MapAt(build, "substitute")) == 0 && len(from) == 0 {
 			continue
 		}
 		under := strings.Trim(path.Clean("/"+textOf(k.spec["path"])), "/")

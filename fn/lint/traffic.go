@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // findServiceOfHost returns the Service that a host means, if it is among the objects.
@@ -22,7 +24,7 @@ func checkDestinationTLS(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, d := range s.objects["DestinationRule"] {
 		service := s.findServiceOfHost(d, textOf(d.spec["host"]))
-		mode := textOf(mapAt(d.spec, "trafficPolicy", "tls")["mode"])
+		mode := textOf(podmap.MapAt(d.spec, "trafficPolicy", "tls")["mode"])
 		if service == nil || mode == "" || mode == "ISTIO_MUTUAL" {
 			continue
 		}
@@ -48,8 +50,8 @@ func (s *workloadSet) strictPeerAuthenticationFor(pod *Summary, in string) *obje
 	var best *objectFacts
 	rank := 0
 	for _, a := range s.objects["PeerAuthentication"] {
-		selector := mapAt(a.spec, "selector")
-		mode := textOf(mapAt(a.spec, "mtls")["mode"])
+		selector := podmap.MapAt(a.spec, "selector")
+		mode := textOf(podmap.MapAt(a.spec, "mtls")["mode"])
 		of := 0
 		switch {
 		case a.scope == in && len(selector) > 0 && hasLabels(pod.labels, stringMap(selector["matchLabels"])):
@@ -64,7 +66,7 @@ func (s *workloadSet) strictPeerAuthenticationFor(pod *Summary, in string) *obje
 			best, rank = a, of
 		}
 	}
-	if best == nil || textOf(mapAt(best.spec, "mtls")["mode"]) != "STRICT" || best.spec["portLevelMtls"] != nil {
+	if best == nil || textOf(podmap.MapAt(best.spec, "mtls")["mode"]) != "STRICT" || best.spec["portLevelMtls"] != nil {
 		return nil
 	}
 	return best
@@ -81,7 +83,7 @@ func checkRouteSubsets(s *workloadSet) []setFinding {
 		if subsets[key] == nil {
 			subsets[key] = map[string]bool{}
 		}
-		for _, one := range mapsOf(d.spec["subsets"]) {
+		for _, one := range podmap.Maps(d.spec["subsets"]) {
 			subsets[key][textOf(one["name"])] = true
 		}
 	}
@@ -111,14 +113,14 @@ type destination struct {
 func destinationsOf(spec map[string]any) []destination {
 	var out []destination
 	for _, protocol := range []string{"http", "tls", "tcp"} {
-		for i, route := range mapsOf(spec[protocol]) {
+		for i, route := range podmap.Maps(spec[protocol]) {
 			at := fmt.Sprintf("spec.%s[%d]", protocol, i)
 			for _, list := range []string{"route", "mirrors"} {
-				for j, to := range mapsOf(route[list]) {
-					out = append(out, destination{fmt.Sprintf("%s.%s[%d].destination", at, list, j), mapAt(to, "destination")})
+				for j, to := range podmap.Maps(route[list]) {
+					out = append(out, destination{fmt.Sprintf("%s.%s[%d].destination", at, list, j), podmap.MapAt(to, "destination")})
 				}
 			}
-			if mirror := mapAt(route, "mirror"); mirror != nil {
+			if mirror := podmap.MapAt(route, "mirror"); mirror != nil {
 				out = append(out, destination{at + ".mirror", mirror})
 			}
 		}
@@ -141,7 +143,7 @@ func checkSubsetLabels(s *workloadSet) []setFinding {
 		if service == nil || len(service.selected) == 0 {
 			continue
 		}
-		for i, subset := range mapsOf(d.spec["subsets"]) {
+		for i, subset := range podmap.Maps(d.spec["subsets"]) {
 			labels := stringMap(subset["labels"])
 			if hasTopology(labels) {
 				continue
@@ -179,7 +181,7 @@ func joinLabels(labels map[string]string) string {
 func checkSidecars(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, c := range s.selectorConflicts("Sidecar", func(o *objectFacts) (map[string]string, bool) {
-		return stringMap(mapAt(o.spec, "workloadSelector")["labels"]), true
+		return stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"]), true
 	}) {
 		if c.workload == nil {
 			out = append(out, c.second.newFinding("metadata.name", fmt.Sprintf("%s has no workloadSelector either: one of the two has no effect", c.first)))
@@ -193,7 +195,7 @@ func checkSidecars(s *workloadSet) []setFinding {
 // proxiesSelectedBy are the pods with a proxy that an EnvoyFilter is for: those of its namespace, of all where it is
 // Istio's own.
 func (s *workloadSet) proxiesSelectedBy(f *objectFacts) []*Summary {
-	selector := stringMap(mapAt(f.spec, "workloadSelector")["labels"])
+	selector := stringMap(podmap.MapAt(f.spec, "workloadSelector")["labels"])
 	var out []*Summary
 	for i := range s.pods {
 		pod := &s.pods[i]

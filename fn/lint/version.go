@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -55,7 +56,7 @@ func MayBeControlPlane(kind, name string) bool {
 // ControlPlane returns the version of the istiod that a Deployment runs, according to its image; false if it is not
 // an istiod, or its image is a custom one with another name.
 func ControlPlane(obj map[string]any) (version string, ok bool) {
-	for _, c := range containersOf(mapAt(obj, "spec", "template", "spec"), "containers", false) {
+	for _, c := range containersOf(podmap.MapAt(obj, "spec", "template", "spec"), "containers", false) {
 		image := textOf(c.fields["image"])
 		tag := imageTag(image)
 		name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")

@@ -19,6 +19,14 @@ func Maps(list any) []map[string]any {
 	return out
 }
 
+// MapAt returns the mapping at a path of fields, or nil if none exists.
+func MapAt(m map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		m, _ = m[key].(map[string]any)
+	}
+	return m
+}
+
 // Find returns the first element of a list that has a name, or nil.
 func Find(list []any, name string) map[string]any {
 	for _, e := range list {

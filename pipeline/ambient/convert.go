@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // converter converts the routes of one VirtualService.
@@ -20,7 +22,7 @@ type converter struct {
 var convertible = []string{"name", "match", "route", "redirect", "timeout", "headers", "mirror", "mirrors", "mirrorPercentage"}
 
 func checkFields(fields map[string]any, known []string, at string) error {
-	for _, key := range sortedKeys(fields) {
+	for _, key := range podmap.SortedKeys(fields) {
 		if !slices.Contains(known, key) {
 			return errUnequal(at+"."+key, "an HTTPRoute has nothing that means the same as %s", key)
 		}
@@ -34,7 +36,7 @@ func (c *converter) rule(route map[string]any, at string) (map[string]any, error
 	}
 	rule := map[string]any{}
 	var matches []any
-	for i, m := range mapsIn(route["match"]) {
+	for i, m := range podmap.Maps(route["match"]) {
 		match, err := matchOf(m, fmt.Sprintf("%s.match[%d]", at, i))
 		if err != nil {
 			return nil, err
@@ -75,7 +77,7 @@ func matchOf(m map[string]any, at string) (map[string]any, error) {
 		return nil, err
 	}
 	out := map[string]any{}
-	if uri := mapAt(m, "uri"); uri != nil {
+	if uri := podmap.MapAt(m, "uri"); uri != nil {
 		switch {
 		case uri["exact"] != nil:
 			out["path"] = map[string]any{"type": "Exact", "value": uri["exact"]}
@@ -85,11 +87,11 @@ func matchOf(m map[string]any, at string) (map[string]any, error) {
 		case uri["regex"] != nil:
 			out["path"] = map[string]any{"type": "RegularExpression", "value": uri["regex"]}
 		}
-		if path := mapAt(out, "path"); path != nil && text(path["type"]) == "Exact" && text(path["value"])[:1] != "/" {
+		if path := podmap.MapAt(out, "path"); path != nil && text(path["type"]) == "Exact" && text(path["value"])[:1] != "/" {
 			return nil, errUnequal(at+".uri", "a path of the Gateway API begins with a slash")
 		}
 	}
-	if method := mapAt(m, "method"); method != nil {
+	if method := podmap.MapAt(m, "method"); method != nil {
 		if method["exact"] == nil {
 			return nil, errUnequal(at+".method", "an HTTPRoute compares methods as a whole")
 		}
@@ -97,9 +99,9 @@ func matchOf(m map[string]any, at string) (map[string]any, error) {
 	}
 	for _, key := range []string{"headers", "queryParams"} {
 		var list []any
-		fields := mapAt(m, key)
-		for _, name := range sortedKeys(fields) {
-			one, err := valueMatch(name, mapAt(fields, name), at+"."+key)
+		fields := podmap.MapAt(m, key)
+		for _, name := range podmap.SortedKeys(fields) {
+			one, err := valueMatch(name, podmap.MapAt(fields, name), at+"."+key)
 			if err != nil {
 				return nil, err
 			}
@@ -128,15 +130,15 @@ func (c *converter) filters(route map[string]any, at string) (out []any, err err
 	for _, direction := range []struct{ key, kind, field string }{
 		{"request", "RequestHeaderModifier", "requestHeaderModifier"}, {"response", "ResponseHeaderModifier", "responseHeaderModifier"},
 	} {
-		changes := mapAt(route, "headers", direction.key)
+		changes := podmap.MapAt(route, "headers", direction.key)
 		if len(changes) == 0 {
 			continue
 		}
 		modifier := map[string]any{}
 		for _, key := range []string{"set", "add"} {
 			var list []any
-			fields := mapAt(changes, key)
-			for _, name := range sortedKeys(fields) {
+			fields := podmap.MapAt(changes, key)
+			for _, name := range podmap.SortedKeys(fields) {
 				if regexp.MustCompile(`%`).MatchString(text(fields[name])) || name == "host" || name[:1] == ":" {
 					return nil, errUnequal(at+".headers", "the header %s has a value that the Gateway API writes as it is", name)
 				}
@@ -156,7 +158,7 @@ func (c *converter) filters(route map[string]any, at string) (out []any, err err
 		return nil, err
 	}
 	out = append(out, mirrors...)
-	if redirect := mapAt(route, "redirect"); redirect != nil {
+	if redirect := podmap.MapAt(route, "redirect"); redirect != nil {
 		one, err := redirectOf(redirect, at+".redirect")
 		if err != nil {
 			return nil, err
@@ -167,20 +169,20 @@ func (c *converter) filters(route map[string]any, at string) (out []any, err err
 }
 
 func (c *converter) mirrors(route map[string]any, at string) (out []any, err error) {
-	if share := mapAt(route, "mirrorPercentage"); share != nil {
+	if share := podmap.MapAt(route, "mirrorPercentage"); share != nil {
 		if n, ok := number(share["value"]); !ok || n != 100 {
 			return nil, errUnequal(at+".mirrorPercentage", "an HTTPRoute mirrors all requests")
 		}
 	}
-	list := mapsIn(route["mirrors"])
-	if mirror := mapAt(route, "mirror"); mirror != nil {
+	list := podmap.Maps(route["mirrors"])
+	if mirror := podmap.MapAt(route, "mirror"); mirror != nil {
 		list = append(list, map[string]any{"destination": mirror})
 	}
 	for _, m := range list {
 		if m["percentage"] != nil {
 			return nil, errUnequal(at+".mirrors", "an HTTPRoute mirrors all requests")
 		}
-		ref, err := c.backend(mapAt(m, "destination"), at+".mirror")
+		ref, err := c.backend(podmap.MapAt(m, "destination"), at+".mirror")
 		if err != nil {
 			return nil, err
 		}
@@ -213,13 +215,13 @@ func redirectOf(r map[string]any, at string) (map[string]any, error) {
 }
 
 func (c *converter) backends(route map[string]any, at string) (out []any, err error) {
-	list := mapsIn(route["route"])
+	list := podmap.Maps(route["route"])
 	for i, to := range list {
 		where := fmt.Sprintf("%s.route[%d]", at, i)
 		if err := checkFields(to, []string{"destination", "weight"}, where); err != nil {
 			return nil, err
 		}
-		ref, err := c.backend(mapAt(to, "destination"), where+".destination")
+		ref, err := c.backend(podmap.MapAt(to, "destination"), where+".destination")
 		if err != nil {
 			return nil, err
 		}
@@ -241,9 +243,9 @@ func (c *converter) backend(to map[string]any, at string) (map[string]any, error
 	if s == nil || s.namespace != c.of.namespace {
 		return nil, errUnequal(at+".host", "%s is no Service of the namespace among the files", text(to["host"]))
 	}
-	port, ok := number(mapAt(to, "port")["number"])
+	port, ok := number(podmap.MapAt(to, "port")["number"])
 	if !ok {
-		ports := mapsIn(s.spec["ports"])
+		ports := podmap.Maps(s.spec["ports"])
 		if len(ports) != 1 {
 			return nil, errUnequal(at+".port", "%s has several ports, and an HTTPRoute names one", s)
 		}
@@ -265,7 +267,7 @@ func (c *converter) subsetOf(s *object, wanted, at string) (string, error) {
 		if c.tree.serviceOf(d, text(d.spec["host"])) != s {
 			continue
 		}
-		for _, one := range mapsIn(d.spec["subsets"]) {
+		for _, one := range podmap.Maps(d.spec["subsets"]) {
 			if text(one["name"]) == wanted {
 				return c.addSubset(s, d, one), nil
 			}
@@ -281,13 +283,13 @@ func (c *converter) addSubset(s, d *object, one map[string]any) string {
 	if exists {
 		return name
 	}
-	selector := clone(mapAt(s.spec, "selector"))
-	for k, v := range mapAt(one, "labels") {
+	selector := podmap.CopyMap(podmap.MapAt(s.spec, "selector"))
+	for k, v := range podmap.MapAt(one, "labels") {
 		selector[k] = v
 	}
 	var ports []any
-	for _, p := range mapsIn(s.spec["ports"]) {
-		p = clone(p)
+	for _, p := range podmap.Maps(s.spec["ports"]) {
+		p = podmap.CopyMap(p)
 		delete(p, "nodePort")
 		ports = append(ports, p)
 	}
@@ -298,8 +300,8 @@ func (c *converter) addSubset(s, d *object, one map[string]any) string {
 	made := subset{name: name, of: s, service: map[string]any{
 		"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": map[string]any{"selector": selector, "ports": ports},
 	}}
-	traffic := clone(mapAt(d.spec, "trafficPolicy"))
-	for k, v := range mapAt(one, "trafficPolicy") {
+	traffic := podmap.CopyMap(podmap.MapAt(d.spec, "trafficPolicy"))
+	for k, v := range podmap.MapAt(one, "trafficPolicy") {
 		if traffic == nil {
 			traffic = map[string]any{}
 		}
@@ -307,7 +309,7 @@ func (c *converter) addSubset(s, d *object, one map[string]any) string {
 	}
 	if len(traffic) > 0 {
 		made.rule = map[string]any{
-			"apiVersion": d.apiVersion, "kind": "DestinationRule", "metadata": clone(meta), "spec": map[string]any{"host": name, "trafficPolicy": traffic},
+			"apiVersion": d.apiVersion, "kind": "DestinationRule", "metadata": podmap.CopyMap(meta), "spec": map[string]any{"host": name, "trafficPolicy": traffic},
 		}
 	}
 	c.subsets = append(c.subsets, made)

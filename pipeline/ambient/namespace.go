@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Labels and names that steps write.
@@ -34,30 +35,30 @@ func (t *tree) moving() []string {
 			found[o.name] = true
 		}
 		for _, template := range o.templates {
-			if hasSidecar(template.Pod) || texts(mapAt(template.Pod, "metadata", "labels"))[injectKey] == "true" {
+			if hasSidecar(template.Pod) || podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "labels"))[injectKey] == "true" {
 				found[o.namespace] = true
 			}
 		}
 	}
 	delete(found, t.options.RootNamespace)
 	delete(found, "kube-system")
-	return sortedKeys(found)
+	return podmap.SortedKeys(found)
 }
 
 // hasSidecar reports whether a pod has Istio's proxy beside an application.
 func hasSidecar(pod map[string]any) bool {
-	if text(mapAt(pod, "metadata", "annotations")["sidecar.istio.io/status"]) == "" || isGateway(pod) {
+	if text(podmap.MapAt(pod, "metadata", "annotations")["sidecar.istio.io/status"]) == "" || isGateway(pod) {
 		return false
 	}
-	spec := mapAt(pod, "spec")
-	return slices.ContainsFunc(append(mapsIn(spec["containers"]), mapsIn(spec["initContainers"])...), func(c map[string]any) bool {
+	spec := podmap.MapAt(pod, "spec")
+	return slices.ContainsFunc(append(podmap.Maps(spec["containers"]), podmap.Maps(spec["initContainers"])...), func(c map[string]any) bool {
 		return text(c["name"]) == "istio-proxy"
 	})
 }
 
 // isGateway reports whether the injector makes a pod a gateway, which keeps its proxy.
 func isGateway(pod map[string]any) bool {
-	return text(mapAt(pod, "metadata", "annotations")["inject.istio.io/templates"]) == "gateway"
+	return text(podmap.MapAt(pod, "metadata", "annotations")["inject.istio.io/templates"]) == "gateway"
 }
 
 // namespaceObject returns the Namespace among the files, or nil.
@@ -86,8 +87,8 @@ func (t *tree) workloads(namespace string) (out []podOf) {
 			continue
 		}
 		for _, template := range o.templates {
-			if host, _ := mapAt(template.Pod, "spec")["hostNetwork"].(bool); !host && !isGateway(template.Pod) {
-				out = append(out, podOf{o, texts(mapAt(template.Pod, "metadata", "labels")), mapAt(template.Pod, "spec")})
+			if host, _ := podmap.MapAt(template.Pod, "spec")["hostNetwork"].(bool); !host && !isGateway(template.Pod) {
+				out = append(out, podOf{o, podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "labels")), podmap.MapAt(template.Pod, "spec")})
 			}
 		}
 	}
@@ -104,7 +105,7 @@ type podOf struct {
 // services returns the Services of a namespace that select pods and have an address, which calls by a waypoint need.
 func (t *tree) services(namespace string) (out []*object) {
 	for _, s := range t.in(namespace, "Service") {
-		if len(mapAt(s.spec, "selector")) > 0 && text(s.spec["clusterIP"]) != "None" && text(s.spec["type"]) != "ExternalName" {
+		if len(podmap.MapAt(s.spec, "selector")) > 0 && text(s.spec["clusterIP"]) != "None" && text(s.spec["type"]) != "ExternalName" {
 			out = append(out, s)
 		}
 	}
@@ -113,7 +114,7 @@ func (t *tree) services(namespace string) (out []*object) {
 
 // selected returns the pods of a namespace that a Service selects.
 func (t *tree) selected(service *object) (out []podOf) {
-	selector := texts(service.spec["selector"])
+	selector := podmap.StringMap(service.spec["selector"])
 	for _, p := range t.workloads(service.namespace) {
 		if hasLabels(p.podLabels, selector) {
 			out = append(out, p)
@@ -169,11 +170,11 @@ func (t *tree) isLayer7(o *object) bool {
 	case virtualServices:
 		return isForMesh(o) && slices.ContainsFunc(textList(o.spec["hosts"]), func(host string) bool { return t.serviceOf(o, host) != nil })
 	case destinationRules:
-		traffic := mapAt(o.spec, "trafficPolicy")
-		mutual := len(traffic) == 1 && text(mapAt(traffic, "tls")["mode"]) == "ISTIO_MUTUAL"
+		traffic := podmap.MapAt(o.spec, "trafficPolicy")
+		mutual := len(traffic) == 1 && text(podmap.MapAt(traffic, "tls")["mode"]) == "ISTIO_MUTUAL"
 		return t.serviceOf(o, text(o.spec["host"])) != nil && (o.spec["subsets"] != nil || len(traffic) > 0 && !mutual)
 	case httpRoutes:
-		return slices.ContainsFunc(mapsIn(o.spec["parentRefs"]), func(p map[string]any) bool { return text(p["kind"]) == "Service" })
+		return slices.ContainsFunc(podmap.Maps(o.spec["parentRefs"]), func(p map[string]any) bool { return text(p["kind"]) == "Service" })
 	}
 	return false
 }
@@ -183,7 +184,7 @@ func (t *tree) appliesToPods(o *object) bool {
 	if len(ambient.Targets(o.spec)) > 0 {
 		return false
 	}
-	selector := texts(mapAt(o.spec, "selector")["matchLabels"])
+	selector := podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
 	if len(selector) == 0 {
 		return true
 	}

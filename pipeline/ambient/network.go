@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -57,7 +58,7 @@ func waypointPods(name string) map[string]any {
 
 // openPolicy follows one finding about a policy.
 func (t *tree) openPolicy(o *object, r result.Result, namespace string) bool {
-	value := clone(t.current(o))
+	value := podmap.CopyMap(t.current(o))
 	spec := child(value, "spec")
 	switch r.Tags[result.TagCode] {
 	case "PR919", "PR920":
@@ -96,12 +97,12 @@ func (t *tree) openForWaypoint(namespace string) error {
 		if n.name == waypoint.Name {
 			return nil
 		}
-		selector := mapAt(n.spec, "podSelector")
+		selector := podmap.MapAt(n.spec, "podSelector")
 		if first == nil && len(selector) == 0 {
 			first = n
 		}
-		if t.limitsPods(n, namespace) && !opensWaypoint(mapAt(t.current(n), "spec"), waypoint.Name) {
-			value := clone(t.current(n))
+		if t.limitsPods(n, namespace) && !opensWaypoint(podmap.MapAt(t.current(n), "spec"), waypoint.Name) {
+			value := podmap.CopyMap(t.current(n))
 			spec := child(value, "spec")
 			rules, _ := spec["ingress"].([]any)
 			spec["ingress"] = append(rules, map[string]any{"from": []any{waypointPods(waypoint.Name)}, "ports": []any{tunnelPort()}})
@@ -129,22 +130,22 @@ func (t *tree) openForWaypoint(namespace string) error {
 
 // limitsPods reports whether a policy has ingress rules with peers for pods of the namespace.
 func (t *tree) limitsPods(n *object, namespace string) bool {
-	selector := texts(mapAt(n.spec, "podSelector", "matchLabels"))
-	peers := slices.ContainsFunc(mapsIn(n.spec["ingress"]), func(rule map[string]any) bool {
-		return slices.ContainsFunc(mapsIn(rule["from"]), func(peer map[string]any) bool { return peer["ipBlock"] == nil })
+	selector := podmap.StringMap(podmap.MapAt(n.spec, "podSelector", "matchLabels"))
+	peers := slices.ContainsFunc(podmap.Maps(n.spec["ingress"]), func(rule map[string]any) bool {
+		return slices.ContainsFunc(podmap.Maps(rule["from"]), func(peer map[string]any) bool { return peer["ipBlock"] == nil })
 	})
-	return peers && mapAt(n.spec, "podSelector")["matchExpressions"] == nil &&
+	return peers && podmap.MapAt(n.spec, "podSelector")["matchExpressions"] == nil &&
 		slices.ContainsFunc(t.workloads(namespace), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
 }
 
 // opensWaypoint reports whether an ingress rule lets the waypoint in, or everything at the tunnel's port.
 func opensWaypoint(spec map[string]any, name string) bool {
-	return slices.ContainsFunc(mapsIn(spec["ingress"]), func(rule map[string]any) bool {
-		if len(mapsIn(rule["from"])) == 0 {
+	return slices.ContainsFunc(podmap.Maps(spec["ingress"]), func(rule map[string]any) bool {
+		if len(podmap.Maps(rule["from"])) == 0 {
 			return true
 		}
-		return slices.ContainsFunc(mapsIn(rule["from"]), func(peer map[string]any) bool {
-			labels := texts(mapAt(peer, "podSelector", "matchLabels"))
+		return slices.ContainsFunc(podmap.Maps(rule["from"]), func(peer map[string]any) bool {
+			labels := podmap.StringMap(podmap.MapAt(peer, "podSelector", "matchLabels"))
 			all, any := peer["podSelector"].(map[string]any)
 			return labels[ambient.GatewayName] == name || any && len(all) == 0 && peer["namespaceSelector"] == nil
 		})

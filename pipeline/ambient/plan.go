@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -259,9 +260,9 @@ func (t *tree) callers(names []string) map[string][]string {
 	out := map[string][]string{}
 	for _, name := range names {
 		for _, o := range t.in(name, authorizationPolicies) {
-			for _, rule := range mapsIn(o.spec["rules"]) {
-				for _, from := range mapsIn(rule["from"]) {
-					out[name] = append(out[name], namedNamespaces(mapAt(from, "source"), names, name)...)
+			for _, rule := range podmap.Maps(o.spec["rules"]) {
+				for _, from := range podmap.Maps(rule["from"]) {
+					out[name] = append(out[name], namedNamespaces(podmap.MapAt(from, "source"), names, name)...)
 				}
 			}
 		}

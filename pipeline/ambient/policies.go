@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // maxTargets is the number of targetRefs that a policy may have. Source: security/v1beta1/authorization_policy.proto of istio.io/api.
@@ -49,10 +50,10 @@ func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]a
 	if fields := destinationAddresses(o.spec); len(fields) > 0 {
 		return nil, []Note{t.note(o, fields[0], Change, "a waypoint compares destination.ip with the address of the Service and not of the pod")}
 	}
-	base := clone(o.value)
+	base := podmap.CopyMap(o.value)
 	delete(base, "status")
 	spec := child(base, "spec")
-	selector := withoutSidecarLabel(texts(mapAt(spec, "selector")["matchLabels"]))
+	selector := withoutSidecarLabel(podmap.StringMap(podmap.MapAt(spec, "selector")["matchLabels"]))
 	delete(spec, "selector")
 	child(child(base, "metadata"), "annotations")[copyOf] = o.name
 	if o.namespace == t.options.RootNamespace {
@@ -91,8 +92,8 @@ func gatewayTarget(name string) map[string]any {
 }
 
 func withTargets(policy map[string]any, targets ...any) map[string]any {
-	out := clone(policy)
-	child(out, "spec")["targetRefs"] = cloneAny(targets)
+	out := podmap.CopyMap(policy)
+	child(out, "spec")["targetRefs"] = podmap.CopyValue(targets)
 	return out
 }
 
@@ -113,7 +114,7 @@ func (t *tree) targets(o *object, selector map[string]string) (services []*objec
 	reached := map[*object]bool{}
 	for _, s := range t.services(o.namespace) {
 		inside, outside := 0, ""
-		if len(selector) > 0 && hasLabels(texts(s.spec["selector"]), selector) {
+		if len(selector) > 0 && hasLabels(podmap.StringMap(s.spec["selector"]), selector) {
 			inside++ // whatever pods it selects have the labels
 		}
 		for _, p := range t.selected(s) {
@@ -145,7 +146,7 @@ func (t *tree) targets(o *object, selector map[string]string) (services []*objec
 
 // allPorts returns the ports that the containers of a pod declare.
 func (t *tree) allPorts(p podOf) (out []any) {
-	for _, c := range mapsIn(p.podSpec["containers"]) {
+	for _, c := range podmap.Maps(p.podSpec["containers"]) {
 		ports, _ := c["ports"].([]any)
 		out = append(out, ports...)
 	}
@@ -161,8 +162,8 @@ type portGroup struct {
 // groupByPorts returns the policy for Services with the ports that a waypoint sees: those of the Service and not of the pod.
 func (t *tree) groupByPorts(policy map[string]any, services []*object) (out []portGroup) {
 	for _, s := range services {
-		mapped := clone(policy)
-		t.mapPorts(mapAt(mapped, "spec"), s)
+		mapped := podmap.CopyMap(policy)
+		t.mapPorts(podmap.MapAt(mapped, "spec"), s)
 		i := slices.IndexFunc(out, func(g portGroup) bool { return reflect.DeepEqual(g.policy, mapped) })
 		if i < 0 {
 			out, i = append(out, portGroup{policy: mapped}), len(out)
@@ -176,7 +177,7 @@ func (t *tree) groupByPorts(policy map[string]any, services []*object) (out []po
 func (t *tree) mapPorts(spec map[string]any, service *object) {
 	rules, _ := spec["rules"].([]any)
 	var kept []any
-	for _, rule := range mapsIn(rules) {
+	for _, rule := range podmap.Maps(rules) {
 		if t.mapRule(rule, service) {
 			kept = append(kept, any(rule))
 		}
@@ -193,8 +194,8 @@ func (t *tree) mapPorts(spec map[string]any, service *object) {
 func (t *tree) mapRule(rule map[string]any, service *object) bool {
 	to, _ := rule["to"].([]any)
 	var operations []any
-	for _, one := range mapsIn(to) {
-		if t.mapList(mapAt(one, "operation"), service, "ports", "notPorts") {
+	for _, one := range podmap.Maps(to) {
+		if t.mapList(podmap.MapAt(one, "operation"), service, "ports", "notPorts") {
 			operations = append(operations, any(one))
 		}
 	}
@@ -206,7 +207,7 @@ func (t *tree) mapRule(rule map[string]any, service *object) bool {
 	}
 	when, _ := rule["when"].([]any)
 	var conditions []any
-	for _, one := range mapsIn(when) {
+	for _, one := range podmap.Maps(when) {
 		if text(one["key"]) == "destination.port" {
 			if !t.mapList(one, service, "values", "notValues") {
 				return false
@@ -249,7 +250,7 @@ func (t *tree) mapList(fields map[string]any, service *object, yes, no string) b
 // servicePorts returns the ports of a Service that lead to ports of its pods.
 func (t *tree) servicePorts(service *object, targets []string) (out []any) {
 	pods := t.selected(service)
-	for _, p := range mapsIn(service.spec["ports"]) {
+	for _, p := range podmap.Maps(service.spec["ports"]) {
 		port, _ := number(p["port"])
 		target := port
 		if n, ok := number(p["targetPort"]); ok && n != 0 {
@@ -266,8 +267,8 @@ func (t *tree) servicePorts(service *object, targets []string) (out []any) {
 
 func (t *tree) namedPort(pods []podOf, name string) int64 {
 	for _, p := range pods {
-		for _, c := range mapsIn(p.podSpec["containers"]) {
-			for _, port := range mapsIn(c["ports"]) {
+		for _, c := range podmap.Maps(p.podSpec["containers"]) {
+			for _, port := range podmap.Maps(c["ports"]) {
 				if text(port["name"]) == name {
 					n, _ := number(port["containerPort"])
 					return n
@@ -280,8 +281,8 @@ func (t *tree) namedPort(pods []podOf, name string) int64 {
 
 // destinationAddresses returns the paths of conditions on the address of the pod.
 func destinationAddresses(spec map[string]any) (out []string) {
-	for i, rule := range mapsIn(spec["rules"]) {
-		for j, when := range mapsIn(rule["when"]) {
+	for i, rule := range podmap.Maps(spec["rules"]) {
+		for j, when := range podmap.Maps(rule["when"]) {
 			if text(when["key"]) == "destination.ip" {
 				out = append(out, fmt.Sprintf("spec.rules[%d].when[%d].key", i, j))
 			}
@@ -293,17 +294,17 @@ func destinationAddresses(spec map[string]any) (out []string) {
 // limited returns an old policy as it is while pods move: only pods with a sidecar enforce it, and they accept what the waypoint has
 // checked. ok is false if it is so already.
 func limited(o *object, waypoint string) (map[string]any, bool) {
-	if texts(mapAt(o.spec, "selector")["matchLabels"])[sidecarLabel] != "" {
+	if podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])[sidecarLabel] != "" {
 		return nil, false
 	}
-	out := clone(o.value)
+	out := podmap.CopyMap(o.value)
 	spec := child(out, "spec")
 	child(child(spec, "selector"), "matchLabels")[sidecarLabel] = sidecarValue
 	switch rules, _ := spec["rules"].([]any); ambient.Action(o.spec) {
 	case "ALLOW":
 		spec["rules"] = append(rules, map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{waypoint}}}}})
 	case "DENY":
-		for _, rule := range mapsIn(spec["rules"]) {
+		for _, rule := range podmap.Maps(spec["rules"]) {
 			exempt(rule, waypoint)
 		}
 	}
@@ -317,7 +318,7 @@ func exempt(rule map[string]any, principal string) {
 		rule["from"] = []any{map[string]any{"source": map[string]any{"notPrincipals": []any{principal}}}}
 		return
 	}
-	for _, one := range mapsIn(from) {
+	for _, one := range podmap.Maps(from) {
 		source := child(one, "source")
 		list, _ := source["notPrincipals"].([]any)
 		source["notPrincipals"] = append(list, any(principal))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 const meshGateway = "mesh"
@@ -74,7 +76,7 @@ func (t *tree) convert(v *object) (*converted, error) {
 	}
 	spec["parentRefs"] = parents
 	var rules []any
-	for i, route := range mapsIn(v.spec["http"]) {
+	for i, route := range podmap.Maps(v.spec["http"]) {
 		rule, err := c.rule(route, fmt.Sprintf("spec.http[%d]", i))
 		if err != nil {
 			return nil, err
@@ -111,7 +113,7 @@ func (t *tree) checkHosts(v *object) error {
 			return errUnequal("spec.hosts", "%s is for the same Service, and sidecars follow one of the two", other)
 		}
 	}
-	if len(mapsIn(v.spec["http"])) == 0 {
+	if len(podmap.Maps(v.spec["http"])) == 0 {
 		return errUnequal("spec.http", "there are no HTTP routes")
 	}
 	for i, host := range textList(v.spec["hosts"]) {
@@ -119,7 +121,7 @@ func (t *tree) checkHosts(v *object) error {
 		if s == nil || s.namespace != v.namespace {
 			return errUnequal(fmt.Sprintf("spec.hosts[%d]", i), "%s is no Service of the namespace among the files", host)
 		}
-		if len(httpPorts(s)) != len(mapsIn(s.spec["ports"])) {
+		if len(httpPorts(s)) != len(podmap.Maps(s.spec["ports"])) {
 			return errUnequal(fmt.Sprintf("spec.hosts[%d]", i), "not every port of %s is known to be HTTP by name or appProtocol", s)
 		}
 	}
@@ -136,7 +138,7 @@ func (t *tree) sameService(a, b *object) bool {
 
 // httpPorts returns the ports of a Service that are HTTP by their name or appProtocol.
 func httpPorts(s *object) (out []int64) {
-	for _, p := range mapsIn(s.spec["ports"]) {
+	for _, p := range podmap.Maps(s.spec["ports"]) {
 		protocol, _, _ := strings.Cut(strings.ToLower(text(p["name"])), "-")
 		if app := text(p["appProtocol"]); app != "" {
 			protocol = strings.TrimPrefix(app, "kubernetes.io/")
@@ -153,8 +155,8 @@ func httpPorts(s *object) (out []int64) {
 // sortHTTPRoutes in pilot/pkg/config/kube/gateway/conversion.go.
 func keepsOrder(rules []any) error {
 	last := [5]int{1 << 30}
-	for i, rule := range mapsIn(rules) {
-		matches := mapsIn(rule["matches"])
+	for i, rule := range podmap.Maps(rules) {
+		matches := podmap.Maps(rule["matches"])
 		if len(matches) == 0 {
 			matches = []map[string]any{{}}
 		}
@@ -171,14 +173,14 @@ func keepsOrder(rules []any) error {
 
 func rankOf(m map[string]any) (rank [5]int) {
 	rank[0] = -1
-	if path := mapAt(m, "path"); path != nil {
+	if path := podmap.MapAt(m, "path"); path != nil {
 		rank[0] = map[string]int{"Exact": 3, "PathPrefix": 2, "RegularExpression": 1}[text(path["type"])]
 		rank[1] = len(text(path["value"]))
 	}
 	if m["method"] != nil {
 		rank[2] = 1
 	}
-	rank[3], rank[4] = len(mapsIn(m["headers"])), len(mapsIn(m["queryParams"]))
+	rank[3], rank[4] = len(podmap.Maps(m["headers"])), len(podmap.Maps(m["queryParams"]))
 	return rank
 }
 
@@ -204,7 +206,7 @@ func duration(v any) (string, error) {
 
 // withoutMesh returns a VirtualService that is for gateways only, and whether any is left.
 func withoutMesh(v *object) (map[string]any, bool) {
-	out := clone(v.value)
+	out := podmap.CopyMap(v.value)
 	var kept []any
 	for _, g := range textList(v.spec["gateways"]) {
 		if g != meshGateway {

@@ -7,12 +7,13 @@ import (
 	"reflect"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // removeSidecars takes what asks for sidecars from the namespace and its pods, and the sidecars themselves from the manifests.
 func (t *tree) removeSidecars(namespace string) error {
 	if ns := t.namespaceObject(namespace); ns != nil && (ns.labels[injectionLabel] == "enabled" || ns.labels[revisionLabel] != "") {
-		value := clone(ns.value)
+		value := podmap.CopyMap(ns.value)
 		labels := child(child(value, "metadata"), "labels")
 		delete(labels, injectionLabel)
 		delete(labels, revisionLabel)
@@ -43,18 +44,18 @@ func (t *tree) cleanWorkload(o *object) error {
 		}
 	}
 	for _, template := range templates {
-		meta := mapAt(template.Pod, "metadata")
-		if isGateway(template.Pod) || texts(meta["labels"])[injectKey] != "true" && texts(meta["annotations"])[injectKey] != "true" {
+		meta := podmap.MapAt(template.Pod, "metadata")
+		if isGateway(template.Pod) || podmap.StringMap(meta["labels"])[injectKey] != "true" && podmap.StringMap(meta["annotations"])[injectKey] != "true" {
 			continue
 		}
-		pod := clone(template.Pod)
+		pod := podmap.CopyMap(template.Pod)
 		for _, key := range []string{"labels", "annotations"} {
-			fields := mapAt(pod, "metadata", key)
+			fields := podmap.MapAt(pod, "metadata", key)
 			if text(fields[injectKey]) == "true" {
 				delete(fields, injectKey)
 			}
 			if fields != nil && len(fields) == 0 {
-				delete(mapAt(pod, "metadata"), key)
+				delete(podmap.MapAt(pod, "metadata"), key)
 			}
 		}
 		value = template.Write(value, pod)

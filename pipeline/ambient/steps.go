@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Step is one change on the way; all are made in their order.
@@ -199,7 +200,7 @@ func (t *tree) labelNamespace(namespace string) error {
 	if ns == nil {
 		t.notes = append(t.notes, Note{Namespace: namespace, Level: Change, Message: "the Namespace is not among the files; label it where it is kept: " + ambient.DataplaneMode + "=ambient"})
 	} else {
-		value := clone(ns.value)
+		value := podmap.CopyMap(ns.value)
 		labels := child(child(value, "metadata"), "labels")
 		labels[ambient.DataplaneMode] = ambient.Ambient
 		if t.needsWaypoint(namespace) != nil {
@@ -225,9 +226,9 @@ func (t *tree) isCalledByGateway(namespace string) bool {
 		if !slices.ContainsFunc(gateways, func(g string) bool { return g != meshGateway }) {
 			continue
 		}
-		for _, route := range mapsIn(v.spec["http"]) {
-			for _, to := range mapsIn(route["route"]) {
-				if s := t.serviceOf(v, text(mapAt(to, "destination")["host"])); s != nil && s.namespace == namespace {
+		for _, route := range podmap.Maps(v.spec["http"]) {
+			for _, to := range podmap.Maps(route["route"]) {
+				if s := t.serviceOf(v, text(podmap.MapAt(to, "destination")["host"])); s != nil && s.namespace == namespace {
 					return true
 				}
 			}
@@ -237,7 +238,7 @@ func (t *tree) isCalledByGateway(namespace string) bool {
 		return true
 	}
 	return slices.ContainsFunc(t.in(namespace, httpRoutes), func(r *object) bool {
-		return slices.ContainsFunc(mapsIn(r.spec["parentRefs"]), func(p map[string]any) bool { return p["kind"] == nil || text(p["kind"]) == "Gateway" })
+		return slices.ContainsFunc(podmap.Maps(r.spec["parentRefs"]), func(p map[string]any) bool { return p["kind"] == nil || text(p["kind"]) == "Gateway" })
 	})
 }
 
@@ -246,12 +247,12 @@ func (t *tree) keepOut(o *object) {
 	value := t.current(o)
 	changed := false
 	for _, template := range o.templates {
-		labels := texts(mapAt(template.Pod, "metadata", "labels"))
-		annotations := texts(mapAt(template.Pod, "metadata", "annotations"))
+		labels := podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "labels"))
+		annotations := podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "annotations"))
 		if labels[injectKey] != "false" && annotations[injectKey] != "false" || labels[ambient.DataplaneMode] != "" {
 			continue
 		}
-		pod := clone(template.Pod)
+		pod := podmap.CopyMap(template.Pod)
 		child(child(pod, "metadata"), "labels")[ambient.DataplaneMode] = ambient.None
 		value = template.Write(value, pod)
 		changed = true
@@ -284,7 +285,7 @@ func (t *tree) enforceWaypoint(namespace string) error {
 					continue
 				}
 				name = target.Name
-				spec["selector"] = map[string]any{"matchLabels": clone(mapAt(t.services(namespace)[i].spec, "selector"))}
+				spec["selector"] = map[string]any{"matchLabels": podmap.CopyMap(podmap.MapAt(t.services(namespace)[i].spec, "selector"))}
 			}
 			name += onlySuffix
 			exists := slices.ContainsFunc(t.in(namespace, authorizationPolicies), func(p *object) bool { return p.name == name })

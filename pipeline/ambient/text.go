@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // headings are the states of namespaces as people read them.
@@ -58,7 +59,7 @@ func (n *Namespace) writeText(b *bytes.Buffer) {
 	for _, s := range n.Steps {
 		fmt.Fprintf(b, "     %-9s %s (%s)\n", s.Name, s.Title, counted(s.Files, "file"))
 	}
-	for _, code := range sortedKeys(n.Solved) {
+	for _, code := range podmap.SortedKeys(n.Solved) {
 		rule, _ := lint.Lookup(code)
 		fmt.Fprintf(b, "   solved by the steps: %d of %s, %s\n", n.Solved[code], code, rule.Title)
 	}

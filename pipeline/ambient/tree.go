@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -118,7 +119,7 @@ func (t *tree) addObject(d *manifest.Document, file, doc, element int) error {
 	if group, _, grouped := strings.Cut(o.apiVersion, "/"); grouped {
 		o.group = group
 	}
-	meta := mapAt(value, "metadata")
+	meta := podmap.MapAt(value, "metadata")
 	o.name, o.namespace = text(meta["name"]), text(meta["namespace"])
 	o.ownNamespace = o.namespace != ""
 	o.isCluster = o.kind == "Namespace" || o.kind == "GatewayClass"
@@ -127,8 +128,8 @@ func (t *tree) addObject(d *manifest.Document, file, doc, element int) error {
 	} else if o.kind == "Namespace" {
 		o.namespace = o.name
 	}
-	o.labels, o.annotations = texts(meta["labels"]), texts(meta["annotations"])
-	o.spec = mapAt(value, "spec")
+	o.labels, o.annotations = podmap.StringMap(meta["labels"]), podmap.StringMap(meta["annotations"])
+	o.spec = podmap.MapAt(value, "spec")
 	o.templates, _ = t.registry.Templates(value) // a kind without pods has none
 	t.objects = append(t.objects, o)
 	t.byKind[o.key()] = append(t.byKind[o.key()], o)
@@ -235,7 +236,7 @@ func writeEdits(w *bytes.Buffer, name string, d *manifest.Document, edits []edit
 	for _, e := range edits {
 		for _, value := range e.after {
 			if path.Ext(name) == ".json" {
-				return fmt.Errorf("adding %s %s to %s: a file of JSON holds one object", text(value["kind"]), text(mapAt(value, "metadata")["name"]), name)
+				return fmt.Errorf("adding %s %s to %s: a file of JSON holds one object", text(value["kind"]), text(podmap.MapAt(value, "metadata")["name"]), name)
 			}
 			if b := w.Bytes(); len(b) > 0 && b[len(b)-1] != '\n' {
 				w.WriteString("\n")

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/sergi/go-diff/diffmatchpatch"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // RecordName is the file, in the directory that is moved, that holds what steps have changed. Its name is none of a manifest.
@@ -63,7 +65,7 @@ func (r *Record) Bytes() ([]byte, error) {
 // Add notes what a step has made of files.
 func (r *Record) Add(step string, before, after map[string][]byte) {
 	files := map[string][]Hunk{}
-	for _, path := range sortedKeys(after) {
+	for _, path := range podmap.SortedKeys(after) {
 		if hunks := hunksOf(string(before[path]), string(after[path])); len(hunks) > 0 {
 			files[path] = hunks
 		}
@@ -92,7 +94,7 @@ func (r *Record) Undo(files map[string][]byte) error {
 	if !ok {
 		return nil
 	}
-	for _, path := range sortedKeys(step.Files) {
+	for _, path := range podmap.SortedKeys(step.Files) {
 		lines := splitLines(string(files[path]))
 		for _, h := range slices.Backward(step.Files[path]) {
 			var err error

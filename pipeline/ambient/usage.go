@@ -8,6 +8,7 @@ import (
 
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -29,7 +30,7 @@ func (u *Usage) add(resources map[string]any, pods int64) {
 	amount := func(kind, name string, milli bool) int64 {
 		var q resource.Quantity
 		var err error
-		switch v := mapAt(resources, kind)[name].(type) {
+		switch v := podmap.MapAt(resources, kind)[name].(type) {
 		case string:
 			q, err = quantity.Parse(v)
 		case int64:
@@ -69,7 +70,7 @@ func SidecarUsage(docs []*manifest.Document, defaultNamespace string) (map[strin
 			if err != nil || value == nil {
 				continue // what cannot be read was reported before
 			}
-			namespace := text(mapAt(value, "metadata")["namespace"])
+			namespace := text(podmap.MapAt(value, "metadata")["namespace"])
 			if namespace == "" {
 				namespace = defaultNamespace
 			}
@@ -90,10 +91,10 @@ func (u *Usage) addPod(pod map[string]any, pods int64) {
 	if !hasSidecar(pod) {
 		return
 	}
-	spec := mapAt(pod, "spec")
-	for _, c := range append(mapsIn(spec["containers"]), mapsIn(spec["initContainers"])...) {
+	spec := podmap.MapAt(pod, "spec")
+	for _, c := range append(podmap.Maps(spec["containers"]), podmap.Maps(spec["initContainers"])...) {
 		if text(c["name"]) == "istio-proxy" {
-			u.add(mapAt(c, "resources"), pods)
+			u.add(podmap.MapAt(c, "resources"), pods)
 		}
 	}
 }

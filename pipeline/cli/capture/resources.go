@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/pipeline/verify/live"
 )
 
@@ -66,20 +67,20 @@ func References(objects []map[string]any) (out []Reference) {
 		if !strings.HasSuffix(kind, "AdmissionPolicy") {
 			continue
 		}
-		param := mapAt(o, "spec", "paramKind")
+		param := podmap.MapAt(o, "spec", "paramKind")
 		apiVersion, _ := param["apiVersion"].(string)
 		name, _ := param["kind"].(string)
 		if name != "" && name != "Secret" {
-			metadata := mapAt(o, "metadata")
+			metadata := podmap.MapAt(o, "metadata")
 			kinds[kind+"/"+textOf(metadata["name"])] = schema.FromAPIVersionAndKind(apiVersion, name)
 		}
 	}
 	for _, o := range objects {
 		kind, _ := o["kind"].(string)
 		policyKind, isBinding := strings.CutSuffix(kind, "Binding")
-		spec := mapAt(o, "spec")
+		spec := podmap.MapAt(o, "spec")
 		param, ok := kinds[policyKind+"/"+textOf(spec["policyName"])]
-		ref := mapAt(o, "spec", "paramRef")
+		ref := podmap.MapAt(o, "spec", "paramRef")
 		if !isBinding || !ok || ref == nil {
 			continue
 		}
@@ -103,7 +104,7 @@ func (r Reference) Kind() schema.GroupVersionKind { return r.kind }
 
 // Means reports whether the reference may mean an object of its kind.
 func (r Reference) Means(object map[string]any) bool {
-	metadata := mapAt(object, "metadata")
+	metadata := podmap.MapAt(object, "metadata")
 	if r.namespace != "" && metadata["namespace"] != nil && metadata["namespace"] != r.namespace {
 		return false
 	}
@@ -122,8 +123,8 @@ func (r Reference) Means(object map[string]any) bool {
 func ParamResources(references []Reference, objects []map[string]any) (out []live.Resource) {
 	for _, r := range references {
 		for _, o := range objects {
-			spec := mapAt(o, "spec")
-			names := mapAt(o, "spec", "names")
+			spec := podmap.MapAt(o, "spec")
+			names := podmap.MapAt(o, "spec", "names")
 			if o["kind"] != "CustomResourceDefinition" || spec["group"] != r.kind.Group || names["kind"] != r.kind.Kind {
 				continue
 			}
@@ -141,7 +142,7 @@ func ParamResources(references []Reference, objects []map[string]any) (out []liv
 
 // WantsConfigMap reports whether a ConfigMap is a parameter, or the configuration of an Istio control plane.
 func WantsConfigMap(object map[string]any, references []Reference) bool {
-	metadata := mapAt(object, "metadata")
+	metadata := podmap.MapAt(object, "metadata")
 	name := textOf(metadata["name"])
 	if strings.HasPrefix(name, "istio-sidecar-injector") || name == "istio" || strings.HasPrefix(name, "istio-") && hasMesh(object) {
 		return true
@@ -152,15 +153,8 @@ func WantsConfigMap(object map[string]any, references []Reference) bool {
 }
 
 func hasMesh(object map[string]any) bool {
-	data := mapAt(object, "data")
+	data := podmap.MapAt(object, "data")
 	return data["mesh"] != nil
-}
-
-func mapAt(object map[string]any, path ...string) map[string]any {
-	for _, key := range path {
-		object, _ = object[key].(map[string]any)
-	}
-	return object
 }
 
 func textOf(v any) string {
