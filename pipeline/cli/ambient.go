@@ -158,10 +158,11 @@ func (a *ambientRun) readSidecars(ctx context.Context, b *batch.Batch) ([]ambien
 
 // writeSteps makes the steps and writes their files, with the record of what they changed.
 func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambient.File, args []string) error {
-	dir, err := oneDirectory(args)
+	dir, err := openOneDirectory(args)
 	if err != nil {
 		return err
 	}
+	defer dir.Close()
 	record, err := readRecord(dir)
 	if err != nil {
 		return err
@@ -170,12 +171,12 @@ func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambi
 	if len(steps) == 0 {
 		steps = slices.DeleteFunc(ambient.StepNames(), func(name string) bool { return name == "enforce" })
 	}
-	inputs := map[string]files.Input{}
+	rel := map[string]string{} // by the path of the file
 	for _, f := range b.Files {
 		if f.Incomplete() {
 			return fmt.Errorf("writing the steps: %s cannot be read", f.Input.Path)
 		}
-		inputs[f.Input.Path] = f.Input
+		rel[f.Input.Path] = filepath.ToSlash(f.Input.Rel)
 	}
 	content := map[string][]byte{}
 	for _, step := range ambient.StepNames() {
@@ -189,7 +190,7 @@ func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambi
 		for _, n := range notes {
 			fmt.Fprintf(a.streams.Err, "warning: %s\n", n)
 		}
-		a.recordStep(record, step, tree, next, content, inputs)
+		a.recordStep(record, step, tree, next, content, rel)
 		for i := range next {
 			if len(next[i].Docs) == len(tree[i].Docs) {
 				next[i].Clean = tree[i].Clean
@@ -197,57 +198,57 @@ func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambi
 		}
 		tree = next
 	}
-	var outs []files.Output
-	for path, data := range content {
-		out, err := files.InPlace(inputs[path], data)
-		if err != nil {
-			return err
-		}
-		outs = append(outs, out)
-	}
-	return a.writeRecord(ctx, dir, record, outs)
+	return saveSteps(ctx, dir, record, content)
 }
 
 // recordStep notes which files a step changed.
-func (a *ambientRun) recordStep(record *ambient.Record, step string, tree, next []ambient.File, content map[string][]byte, inputs map[string]files.Input) {
+func (a *ambientRun) recordStep(record *ambient.Record, step string, tree, next []ambient.File, content map[string][]byte, rel map[string]string) {
 	before, after := map[string][]byte{}, map[string][]byte{}
 	for i := range next {
 		old, data := tree[i].Bytes(), next[i].Bytes()
 		if string(old) != string(data) {
-			rel := inputs[next[i].Path].Rel
-			before[rel], after[rel] = old, data
-			content[next[i].Path] = data
+			name := rel[next[i].Path]
+			before[name], after[name], content[name] = old, data, data
 		}
 	}
 	record.Add(step, before, after)
 	fmt.Fprintf(a.streams.Err, "step %s: %s changed\n", step, countWithNoun(len(after), "file"))
 }
 
-func (a *ambientRun) writeRecord(ctx context.Context, dir string, record *ambient.Record, outs []files.Output) error {
-	data, err := record.Bytes()
-	if err != nil {
+// saveSteps writes files, by their paths in the directory, and the record of the steps, all of them or none. A record without steps is
+// removed.
+func saveSteps(ctx context.Context, dir *files.Directory, record *ambient.Record, content map[string][]byte) error {
+	if len(record.Steps) > 0 {
+		data, err := record.Bytes()
+		if err != nil {
+			return err
+		}
+		content[ambient.RecordName] = data
+	}
+	if err := writeBelow(ctx, dir, content); err != nil {
 		return err
 	}
-	out, err := files.To(filepath.Join(dir, ambient.RecordName), data)
-	if err != nil {
+	if len(record.Steps) == 0 {
+		_, err := dir.Remove(ambient.RecordName)
 		return err
 	}
-	return files.Write(ctx, append(outs, out), nil)
+	return nil
 }
 
 // takeBack undoes the newest steps down to the ones that are named.
 func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
-	dir, err := oneDirectory(args)
+	dir, err := openOneDirectory(args)
 	if err != nil {
 		return err
 	}
+	defer dir.Close()
 	record, err := readRecord(dir)
 	if err != nil {
 		return err
 	}
 	for _, step := range a.steps {
 		if !record.Has(step) {
-			return fmt.Errorf("taking step %s back: %s does not have it", step, filepath.Join(dir, ambient.RecordName))
+			return fmt.Errorf("taking step %s back: %s does not have it", step, filepath.Join(args[0], ambient.RecordName))
 		}
 	}
 	content := map[string][]byte{}
@@ -260,8 +261,8 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 			if _, ok := content[rel]; ok {
 				continue
 			}
-			if content[rel], err = os.ReadFile(filepath.Join(dir, rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+			if content[rel], err = fs.ReadFile(dir.FS(), rel); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("reading a file of step %s: %w", step.Name, err)
 			}
 		}
 		if err := record.Undo(content); err != nil {
@@ -270,43 +271,27 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 		fmt.Fprintf(a.streams.Err, "step %s: %s taken back\n", step.Name, countWithNoun(len(step.Files), "file"))
 		done = !slices.ContainsFunc(a.steps, record.Has)
 	}
-	var outs []files.Output
-	for rel, data := range content {
-		out, err := files.To(filepath.Join(dir, rel), data)
-		if err != nil {
-			return err
-		}
-		outs = append(outs, out)
-	}
-	if len(record.Steps) > 0 {
-		return a.writeRecord(ctx, dir, record, outs)
-	}
-	if err := files.Write(ctx, outs, nil); err != nil {
-		return err
-	}
-	if err := os.Remove(filepath.Join(dir, ambient.RecordName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the record of the steps: %w", err)
-	}
-	return nil
+	return saveSteps(ctx, dir, record, content)
 }
 
-// oneDirectory returns the directory that steps are written into.
-func oneDirectory(args []string) (string, error) {
+// openOneDirectory opens the directory that steps are written into. Its files and its record come from the author of a repository, so nothing
+// outside of it is read or written.
+func openOneDirectory(args []string) (*files.Directory, error) {
 	if len(args) != 1 {
-		return "", errors.New("name one directory to change")
+		return nil, errors.New("name one directory to change")
 	}
 	info, err := os.Stat(args[0])
 	if err != nil {
-		return "", fmt.Errorf("reading the directory: %w", err)
+		return nil, fmt.Errorf("reading the directory: %w", err)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("%s is not a directory; steps are written into a directory", args[0])
+		return nil, fmt.Errorf("%s is not a directory; steps are written into a directory", args[0])
 	}
-	return args[0], nil
+	return files.OpenDirectory(args[0])
 }
 
-func readRecord(dir string) (*ambient.Record, error) {
-	data, err := os.ReadFile(filepath.Join(dir, ambient.RecordName))
+func readRecord(dir *files.Directory) (*ambient.Record, error) {
+	data, err := fs.ReadFile(dir.FS(), ambient.RecordName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the record of the steps: %w", err)
 	}

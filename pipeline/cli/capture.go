@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/pipeline/cli/capture"
+	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/review/diff"
 	"github.com/prerig/prerig/pipeline/verify/live"
 )
@@ -65,32 +66,37 @@ Exit codes:
 }
 
 func (c *captureRun) runCapture(ctx context.Context) error {
-	files, err := c.readCluster(ctx)
+	content, err := c.readCluster(ctx)
 	if err != nil {
 		return err
 	}
-	stale, err := c.staleFiles(files)
+	stale, err := c.staleFiles(content)
 	if err != nil {
 		return err
 	}
 	if c.check {
-		return c.compareFiles(files, stale)
+		return c.compareFiles(content, stale)
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(c.to, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("writing the capture: %w", err)
-		}
-		if err := os.WriteFile(path, files[name], 0o644); err != nil { //nolint:gosec // to be committed
-			return fmt.Errorf("writing the capture: %w", err)
-		}
+	return c.writeFiles(ctx, content, stale)
+}
+
+// writeFiles replaces the earlier capture in the directory. Stale files come first: after a run that was killed, the description still
+// names them.
+func (c *captureRun) writeFiles(ctx context.Context, content map[string][]byte, stale []string) error {
+	dir, err := files.OpenDirectory(c.to)
+	if err != nil {
+		return err
 	}
+	defer dir.Close()
 	for _, name := range stale {
-		if err := os.Remove(filepath.Join(c.to, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing what the cluster does not have any more: %w", err)
+		if _, err := dir.Remove(filepath.FromSlash(name)); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintf(c.streams.Err, "wrote %s to %s\n", countWithNoun(len(files), "file"), c.to)
+	if err := writeBelow(ctx, dir, content); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.streams.Err, "wrote %s to %s\n", countWithNoun(len(content), "file"), c.to)
 	return nil
 }
 
@@ -142,7 +148,7 @@ func (c *captureRun) readCluster(ctx context.Context) (map[string][]byte, error)
 
 // staleFiles returns the files of the earlier capture in the directory that this one does not have. A directory with
 // files that are not of a capture is refused.
-func (c *captureRun) staleFiles(files map[string][]byte) ([]string, error) {
+func (c *captureRun) staleFiles(content map[string][]byte) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(c.to, capture.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		entries, err := os.ReadDir(c.to)
@@ -160,7 +166,7 @@ func (c *captureRun) staleFiles(files map[string][]byte) ([]string, error) {
 	}
 	var stale []string
 	for _, name := range earlier.Files {
-		if files[name] == nil && filepath.IsLocal(filepath.FromSlash(name)) {
+		if content[name] == nil && filepath.IsLocal(filepath.FromSlash(name)) {
 			stale = append(stale, name)
 		}
 	}
@@ -168,19 +174,19 @@ func (c *captureRun) staleFiles(files map[string][]byte) ([]string, error) {
 }
 
 // compareFiles prints how the capture differs from the directory.
-func (c *captureRun) compareFiles(files map[string][]byte, stale []string) error {
+func (c *captureRun) compareFiles(content map[string][]byte, stale []string) error {
 	different := false
-	for _, name := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(files)), stale))) {
+	for _, name := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(content)), stale))) {
 		path := filepath.Join(c.to, filepath.FromSlash(name))
 		old, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("reading the earlier capture: %w", err)
 		}
-		if bytes.Equal(old, files[name]) {
+		if bytes.Equal(old, content[name]) {
 			continue
 		}
 		different = true
-		if _, err := c.streams.Out.Write(diff.Unified(path, []diff.Chunk{{Old: old, New: files[name]}})); err != nil {
+		if _, err := c.streams.Out.Write(diff.Unified(path, []diff.Chunk{{Old: old, New: content[name]}})); err != nil {
 			return fmt.Errorf("writing standard output: %w", err)
 		}
 	}

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/pipeline/ambient"
+	"github.com/prerig/prerig/pipeline/cli/capture"
+)
+
+// meshedShop is a namespace with a policy of layer 7, which needs a waypoint in ambient mode.
+const meshedShop = `apiVersion: v1
+kind: Namespace
+metadata:
+  name: shop # ours
+  labels: {istio-injection: enabled}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {app: web}
+  ports: [{name: http, port: 80, targetPort: 8080}]
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  rules: [{to: [{operation: {methods: [GET]}}]}]
+`
+
+// TestAmbientThereAndBack: the files are as before when all steps are taken back, and the record of the steps is removed.
+func TestAmbientThereAndBack(t *testing.T) {
+	arrange(t)
+	before := map[string]string{"k8s/shop.yaml": meshedShop, "k8s/web.yaml": deployment("web", "shop")}
+	writeFiles(t, before)
+	ok(t, "", "ambient", "plan", "--write", "k8s")
+	if text := readFile(t, "k8s/shop.yaml"); !strings.Contains(text, "istio.io/dataplane-mode") || !strings.Contains(text, "# ours") {
+		t.Errorf("the namespace is not moved, or a comment is lost:\n%s", text)
+	}
+	record := filepath.Join("k8s", ambient.RecordName)
+	for range ambient.StepNames() {
+		if fileExists(record) {
+			ok(t, "", "ambient", "plan", "--back", "k8s") // the newest step
+		}
+	}
+	for name, text := range before {
+		if got := readFile(t, name); got != text {
+			t.Errorf("%s: got\n%s", name, got)
+		}
+	}
+	if fileExists(record) {
+		t.Error("the record of the steps is still there")
+	}
+}
+
+// TestAmbientStaysInTheDirectory: a record or a link of the author of a repository changes no file outside of it.
+func TestAmbientStaysInTheDirectory(t *testing.T) {
+	const record = `{"steps":[{"name":"label","files":{"FILE":[{"line":0,"before":["changed\n"],"after":["kept\n"]}]}}]}`
+	for name, file := range map[string]string{"a path": "../outside.yaml", "a link": "link.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			arrange(t)
+			writeFiles(t, map[string]string{"outside.yaml": "kept\n", "k8s/" + ambient.RecordName: strings.Replace(record, "FILE", file, 1)})
+			must(t, os.Symlink("../outside.yaml", "k8s/link.yaml"))
+			code, _, stderr := command(t, "", "ambient", "plan", "--back", "k8s")
+			if code != ExitError {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			if got := readFile(t, "outside.yaml"); got != "kept\n" {
+				t.Errorf("a file outside is changed: %q", got)
+			}
+		})
+	}
+}
+
+// TestCaptureStaysInTheDirectory: links below the directory, which come from the author of a repository, lead no write and no removal out of it.
+func TestCaptureStaysInTheDirectory(t *testing.T) {
+	for name, links := range map[string]map[string]string{
+		"a file":       {"clusters/pod.yaml": "../outside/pod.yaml"},
+		"a directory":  {"clusters/namespaces": "../outside"},
+		"the overview": {"clusters/" + capture.FileName: "../outside/pod.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arrange(t)
+			writeFiles(t, map[string]string{"outside/pod.yaml": "kept\n", "outside/shop/limitrange.yaml": "kept\n", "clusters/.keep": ""})
+			for link, to := range links {
+				must(t, os.Symlink(to, link))
+			}
+			run := captureRun{streams: Streams{Err: os.Stderr}, to: "clusters"}
+			content := map[string][]byte{"pod.yaml": []byte("new"), "namespaces/shop/limitrange.yaml": []byte("new"), capture.FileName: []byte("new")}
+			if err := run.writeFiles(t.Context(), content, []string{"namespaces/shop/limitrange.yaml"}); err == nil {
+				t.Error("no error")
+			}
+			for _, file := range []string{"outside/pod.yaml", "outside/shop/limitrange.yaml"} {
+				if got := readFile(t, file); got != "kept\n" {
+					t.Errorf("%s is changed: %q", file, got)
+				}
+			}
+		})
+	}
+}
