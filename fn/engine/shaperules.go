@@ -158,5 +158,5 @@ func addWords(words map[string]bool, text string) {
 	}
 }
 
-// engineWords are the words that the injection itself compares names with. A test finds those that are missing.
+// engineWords are the words that the injection itself compares names with. TestWordsOfTheInjectionAreReserved finds those that are missing.
 const engineWords = `default local-path-storage auto`

@@ -6,8 +6,17 @@ package engine
 import (
 	"context"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
@@ -95,18 +104,25 @@ func itemsOf(t testing.TB, text string) []Item {
 	return items
 }
 
-// TestWorkloadsOfAShapeAreInjectedOnce counts the workloads that take the full path.
-func TestWorkloadsOfAShapeAreInjectedOnce(t *testing.T) {
-	var docs []string
-	for i := range 200 {
-		docs = append(docs, fmt.Sprintf(typicalWorkload, i+1, i%7))
-	}
+// typicalRun returns n workloads of one shape, and an injector that compares as many of them as it does outside of tests.
+func typicalRun(t testing.TB, n int) (*Injector, []Item) {
+	t.Helper()
 	in, err := New([]*v1alpha1.InjectionPolicy{builtInPolicy(t)}, WithWorkers(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.checksShapes = false
-	report, err := in.Run(context.Background(), itemsOf(t, strings.Join(docs, "---\n")))
+	var docs []string
+	for i := range n {
+		docs = append(docs, fmt.Sprintf(typicalWorkload, i+1, i%7))
+	}
+	return in, itemsOf(t, strings.Join(docs, "---\n"))
+}
+
+// TestWorkloadsOfAShapeAreInjectedOnce counts the workloads that take the full path.
+func TestWorkloadsOfAShapeAreInjectedOnce(t *testing.T) {
+	in, items := typicalRun(t, 200)
+	report, err := in.Run(context.Background(), items)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +133,7 @@ func TestWorkloadsOfAShapeAreInjectedOnce(t *testing.T) {
 		}
 	}
 	if used < 180 {
-		t.Errorf("%d of %d workloads took the short way; shapes: %d", used, len(docs), len(in.shapes.shapes))
+		t.Errorf("%d of %d workloads took the short way; shapes: %d", used, len(items), len(in.shapes.shapes))
 		for k, v := range in.shapes.shapes {
 			t.Logf("%v %q", v != nil, k)
 		}
@@ -126,16 +142,7 @@ func TestWorkloadsOfAShapeAreInjectedOnce(t *testing.T) {
 
 // TestAShapeThatDiffersIsDropped spoils a shape: the workloads that are compared get their own injection and a warning, and all after them too.
 func TestAShapeThatDiffersIsDropped(t *testing.T) {
-	var docs []string
-	for i := range 2000 {
-		docs = append(docs, fmt.Sprintf(typicalWorkload, i+1, i%7))
-	}
-	in, err := New([]*v1alpha1.InjectionPolicy{builtInPolicy(t)}, WithWorkers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.checksShapes = false
-	items := itemsOf(t, strings.Join(docs, "---\n"))
+	in, items := typicalRun(t, 2000)
 	if _, err := in.Run(context.Background(), items[:10]); err != nil {
 		t.Fatal(err)
 	}
@@ -166,4 +173,61 @@ func TestAShapeThatDiffersIsDropped(t *testing.T) {
 	if last.IsFilled() || !last.Contains("istio-proxy") {
 		t.Errorf("the last one is\n%s", last.Text())
 	}
+}
+
+// TestWordsOfTheInjectionAreReserved puts each word of the injection's own sources in the place of each name of a workload. One that the
+// injection treats differently from other names makes a difference between the two ways, which is a panic.
+func TestWordsOfTheInjectionAreReserved(t *testing.T) {
+	in, items := typicalRun(t, 10)
+	in.checksShapes = true
+	if _, err := in.Run(context.Background(), items); err != nil { // learns the shape
+		t.Fatal(err)
+	}
+	var docs []string
+	words := wordsOfSources(t, ".", "../admission", "../decide", "../inject", "../istio", "../istio/feature", "../pin", "../podmap", "../sidecar", "../workload")
+	for i, word := range words {
+		text := fmt.Sprintf(typicalWorkload, i+1, i%7)
+		docs = append(docs,
+			strings.ReplaceAll(text, fmt.Sprintf("front-%d", i+1), word),
+			strings.ReplaceAll(text, fmt.Sprintf("team-%d", i%7), word),
+			strings.ReplaceAll(text, "name: main", "name: "+word),
+			strings.ReplaceAll(text, fmt.Sprintf("registry.example.com/shop/front-%[1]d:2.14.%[1]d", i+1), word))
+	}
+	before := in.shapes.compared.Load()
+	if _, err := in.Run(context.Background(), itemsOf(t, strings.Join(docs, "---\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if n := in.shapes.compared.Load() - before; len(words) < 300 || n < int64(len(words)) {
+		t.Errorf("%d results of %d words were compared", n, len(words))
+	}
+}
+
+// wordsOfSources returns the strings in the sources of packages that could be names.
+func wordsOfSources(t *testing.T, dirs ...string) []string {
+	t.Helper()
+	found := map[string]bool{}
+	for _, dir := range dirs {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+					if text, err := strconv.Unquote(literal.Value); err == nil && len(validation.IsDNS1123Label(text)) == 0 {
+						found[text] = true
+					}
+				}
+				return true
+			})
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }

@@ -126,7 +126,8 @@ func (s *Scan) pinValues() bool {
 		if !slot.Field.isName() || !slices.Contains(s.pinned, s.Values[slot.Value]) {
 			return false
 		}
-		s.Key = append(append(append(s.Key, marker, 'p'), s.Values[slot.Value]...), '\n')
+		// The number distinguishes a namespace from a container of the same name.
+		s.Key = append(append(append(s.Key, marker, 'p', byte(slot.Value)), s.Values[slot.Value]...), '\n')
 		return true
 	})
 	return true

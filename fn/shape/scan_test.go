@@ -196,3 +196,20 @@ func TestKeysDiffer(t *testing.T) {
 		t.Error("other names have another key")
 	}
 }
+
+// TestAWordInThePlaceOfEachNameIsAnotherKey: a name that the rest of the text has, too, is in the key together with the place that it is in.
+func TestAWordInThePlaceOfEachNameIsAnotherKey(t *testing.T) {
+	found := map[string]string{}
+	for _, line := range []string{"  name: front-1", "  namespace: team-2", "- name: prepare", "- name: main", "app: front-1"} {
+		before, _, _ := strings.Cut(line, ": ")
+		text := strings.Replace(workload, line+"\n", before+": config\n", 1)
+		s := NewScan(rulesFor())
+		if text == workload || !s.Read(text, 0) {
+			t.Fatalf("%s: the text has no key", line)
+		}
+		if other, ok := found[string(s.Key)]; ok {
+			t.Errorf("%q has the key of %q", line, other)
+		}
+		found[string(s.Key)] = line
+	}
+}
