@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -175,7 +176,7 @@ func TestAShapeThatDiffersIsDropped(t *testing.T) {
 	}
 }
 
-// TestWordsOfTheInjectionAreReserved puts each word of the injection's own sources in the place of each name of a workload. One that the
+// TestWordsOfTheInjectionAreReserved puts each word of the injection's own sources, and of the workload, in the place of each name of a workload. One that the
 // injection treats differently from other names makes a difference between the two ways, which is a panic.
 func TestWordsOfTheInjectionAreReserved(t *testing.T) {
 	in, items := typicalRun(t, 10)
@@ -185,6 +186,11 @@ func TestWordsOfTheInjectionAreReserved(t *testing.T) {
 	}
 	var docs []string
 	words := wordsOfSources(t, ".", "../admission", "../decide", "../inject", "../istio", "../istio/feature", "../pin", "../podmap", "../sidecar", "../workload")
+	for _, word := range strings.FieldsFunc(typicalWorkload, func(r rune) bool { return !unicode.IsLetter(r) }) { // and the workload's own
+		if strings.ToLower(word) == word && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
 	for i, word := range words {
 		text := fmt.Sprintf(typicalWorkload, i+1, i%7)
 		docs = append(docs,

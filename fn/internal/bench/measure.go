@@ -110,6 +110,17 @@ type contender struct {
 	args  []string // the program and its arguments
 }
 
+// compareWithNothing measures prerig-fn over an input, and beside it the function that does nothing.
+func (b *bench) compareWithNothing(rounds int, input string) (none, ours sample, err error) {
+	medians, err := b.compareContenders(rounds,
+		contender{name: "a function that does nothing", input: input, args: []string{b.noop}},
+		contender{name: "prerig-fn", input: input, args: []string{b.binary}})
+	if err != nil {
+		return none, ours, err
+	}
+	return medians[0], medians[1], nil
+}
+
 // compareContenders runs every contender in turn, for a number of rounds, so that other load on the machine affects all
 // of them alike. It returns the medians in the order of the contenders. A warm-up round is not counted.
 func (b *bench) compareContenders(rounds int, contenders ...contender) ([]sample, error) {

@@ -138,13 +138,10 @@ func (b *bench) measureMixes() error {
 		if err != nil {
 			return err
 		}
-		medians, err := b.compareContenders(b.rounds,
-			contender{name: "a function that does nothing", input: input, args: []string{b.noop}},
-			contender{name: "prerig-fn", input: input, args: []string{b.binary}})
+		none, ours, err := b.compareWithNothing(b.rounds, input)
 		if err != nil {
 			return err
 		}
-		none, ours := medians[0], medians[1]
 		cpu, peak := ours.CPU.Seconds()/none.CPU.Seconds(), float64(ours.Peak)/float64(none.Peak)
 		rows = append(rows, []string{m.name, benchmark.Megabytes(size), benchmark.Seconds(none.CPU), benchmark.Megabytes(none.Peak), benchmark.Seconds(ours.CPU),
 			benchmark.Megabytes(ours.Peak), fmt.Sprintf("%.3f", cpu), fmt.Sprintf("%.3f", peak), fmt.Sprintf("%.3f", ours.Wall.Seconds()/none.Wall.Seconds())})
