@@ -55,20 +55,22 @@ func (s *survey) singleFiles(at string) (out []string) {
 	return out
 }
 
-// isMixed reports whether a directory is above other builds, so that what is below it is not all to be applied together.
+// isMixed reports whether a directory is above other builds, so that what is below it is not all to be applied together. It is asked after
+// all that covers directories.
 func (s *survey) isMixed(at string) bool {
-	known, ok := s.mixed[at]
-	if ok {
-		return known
-	}
-	for below, d := range s.directories {
-		if below != at && (at == "." || isWithin(below, at)) && (s.covered[below] || d.chart || d.kustomization != nil) {
-			s.mixed[at] = true
-			return true
+	if s.mixed == nil {
+		s.mixed = map[string]bool{}
+		for below, d := range s.directories {
+			if !s.covered[below] && !d.chart && d.kustomization == nil {
+				continue
+			}
+			for below != "." {
+				below = path.Dir(below)
+				s.mixed[below] = true
+			}
 		}
 	}
-	s.mixed[at] = false
-	return false
+	return s.mixed[at]
 }
 
 // coverApplications marks the directories that Applications, and those of ApplicationSets, are rendered from. Of Applications that

@@ -110,7 +110,7 @@ func At(r tree.Reader, at string, o Options) (Build, bool, error) {
 // newSurvey looks at a repository.
 func newSurvey(r tree.Reader, o Options) (*survey, error) {
 	s := &survey{
-		reader: r, policyName: o.PolicyName, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{}, mixed: map[string]bool{},
+		reader: r, policyName: o.PolicyName, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{},
 		ownURLs: map[string]string{}, sources: map[string][]string{}, clusters: map[string]string{},
 	}
 	for _, url := range o.URLs {

@@ -25,7 +25,7 @@ type survey struct {
 	directories map[string]*directory
 	// covered are directories, and files are manifests, that other builds read.
 	covered, files map[string]bool
-	// mixed is whether directories are above other builds, as far as it is known.
+	// mixed has the directories that are above other builds; nil before isMixed is asked.
 	mixed map[string]bool
 	// releases are HelmReleases, Applications and ApplicationSets, and sources the directories with what HelmReleases refer to, by kind
 	// and name.
