@@ -16,6 +16,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 	sourcetree "github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -26,8 +27,7 @@ const maxNotes = 3000
 // printNotes adds the notes to a comment, as text that is no markup.
 func printNotes(w io.Writer, notes string) {
 	if notes != "" {
-		const fence = "````"
-		fmt.Fprintf(w, "\n%stext\n%s\n%s\n", fence, strings.ReplaceAll(foreign.Head(strings.TrimSuffix(notes, "\n"), maxNotes-100), fence, "```"), fence)
+		fmt.Fprint(w, "\n"+review.FencedBlock("text", foreign.Head(strings.TrimSuffix(notes, "\n"), maxNotes-100)))
 	}
 }
 

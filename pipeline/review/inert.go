@@ -34,20 +34,11 @@ func longCodeSpan(text string, most int) string {
 	return ticks + text + ticks
 }
 
-// fencedDiffBlock shows lines of a difference as a fenced block. Each of them begins with a sign.
-func fencedDiffBlock(lines []string) string {
-	var out strings.Builder
-	longest := 2
-	for _, line := range lines {
-		longest = max(longest, longestRun(line))
-	}
-	ticks := strings.Repeat("`", longest+1)
-	out.WriteString(ticks + "diff\n")
-	for _, line := range lines {
-		out.WriteString(line + "\n")
-	}
-	out.WriteString(ticks + "\n")
-	return out.String()
+// FencedBlock shows a text as a fenced block of Markdown, in a language such as diff. The fence is longer than any row of backticks in
+// the text, so that the text cannot end it.
+func FencedBlock(language, text string) string {
+	fence := strings.Repeat("`", max(2, longestRun(text))+1)
+	return fence + language + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence + "\n"
 }
 
 // shownLine is a line of a difference, without its line end, as it is shown.

@@ -196,11 +196,11 @@ func (r *review) changeForms(c group.Change) (forms []string, short bool) {
 		head = "\n" + title + " " + placeholder.ReplaceAllString(legend, "`$0`") + ".\n\n"
 	}
 	brief := "\n" + title + "\n"
-	full := head + fencedDiffBlock(lines)
+	full := head + FencedBlock("diff", strings.Join(lines, "\n"))
 	if r.all || len(lines) <= shownLines {
 		return []string{full, brief}, false
 	}
-	start := fmt.Sprintf("%s%s%s of this change not shown.\n", head, fencedDiffBlock(lines[:shownLines]), countWithNoun(len(lines)-shownLines, "more line"))
+	start := fmt.Sprintf("%s%s%s of this change not shown.\n", head, FencedBlock("diff", strings.Join(lines[:shownLines], "\n")), countWithNoun(len(lines)-shownLines, "more line"))
 	return []string{start, brief}, true
 }
 

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
 
@@ -100,11 +101,7 @@ func writeChange(c group.Change, places map[string]int, open bool) string {
 		fmt.Fprintf(&out, "\n%s\n", escapeMarkdown(legend))
 	}
 	text, left := diffText(c)
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	fmt.Fprintf(&out, "\n%sdiff\n%s%s\n", fence, text, fence)
+	out.WriteString("\n" + review.FencedBlock("diff", text))
 	if left > 0 {
 		fmt.Fprintf(&out, "\n**%s of this change %s left out here.** `prerig diff` shows them.\n",
 			countWithNoun(left, "more line"), map[bool]string{true: "is", false: "are"}[left == 1])
