@@ -35,9 +35,6 @@ type admitRun struct {
 	output        string
 }
 
-// admitForms are the values of --output.
-var admitForms = []string{"yaml", "json"}
-
 func newAdmit(streams Streams) *cobra.Command {
 	a := &admitRun{manifestRun: manifestRun{streams: streams}}
 	cmd := newCommand("admit [FILE|DIRECTORY]...", "Show the pods that the API server would store")
@@ -75,16 +72,12 @@ Exit codes:
 	f.BoolVar(&a.nodeSelectors, "pod-node-selector", false, "the API server runs the admission plugin PodNodeSelector")
 	f.BoolVar(&a.asIs, "as-is", false, "admit the files as they are, without injection")
 	f.BoolVar(&a.why, "why", false, "print why each field differs from the file, instead of the pods")
-	f.StringVarP(&a.output, "output", "o", "yaml", "output format: yaml or json")
-	completeChoice(cmd, "output", admitForms)
+	formatFlag(cmd, streams, &a.output, manifestFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runAdmit(cmd.Context(), args) }
 	return cmd
 }
 
 func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
-	if err := checkChoice("output", a.output, admitForms); err != nil {
-		return err
-	}
 	request := render.AdmitRequest{Why: a.why, Options: gate.Options{
 		KubernetesVersion: a.kubernetes, PodSecurity: a.podSecurity, NodeSelectors: a.nodeSelectors,
 		User: a.user, Groups: a.userGroups,

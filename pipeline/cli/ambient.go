@@ -56,12 +56,11 @@ before. What no step can express with the same meaning is named and left as it i
 	a.addFlags(cmd)
 	a.versionFlag(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&a.output, "output", "o", "text", "output format: text, json or yaml")
+	formatFlag(cmd, streams, &a.output, textFormats)
 	f.StringSliceVar(&a.only, "only", nil, "namespaces to move; default: all that have sidecars")
 	f.StringSliceVar(&a.steps, "step", nil, "steps to write or to take back; default with --write: all but enforce, with --back: the newest")
 	f.BoolVar(&a.write, "write", false, "change the files of one directory")
 	f.BoolVar(&a.back, "back", false, "take the steps back, with those after them")
-	completeChoice(cmd, "output", []string{"text", "json", "yaml"})
 	completeChoice(cmd, "step", ambient.StepNames())
 	refuseTogether(cmd, "write", "back")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args) }
@@ -69,9 +68,6 @@ before. What no step can express with the same meaning is named and left as it i
 }
 
 func (a *ambientRun) run(ctx context.Context, args []string) error {
-	if err := checkChoice("output", a.output, []string{"text", "json", "yaml"}); err != nil {
-		return err
-	}
 	for _, step := range a.steps {
 		if err := checkChoice("step", step, ambient.StepNames()); err != nil {
 			return err
