@@ -7,11 +7,10 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	defaults "github.com/prerig/prerig/fn/admission"
-	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
@@ -62,7 +61,7 @@ func newChain(known []gate.Object, server defaults.Server, o gate.Options) *chai
 // put adds an object in its type, unless it cannot be read.
 func put[K comparable, V any](list map[K]*V, key K, object map[string]any) {
 	var typed V
-	if podmap.CheckQuantities(object, &typed) == nil && runtime.DefaultUnstructuredConverter.FromUnstructured(object, &typed) == nil {
+	if request.Decode(object, &typed) == nil {
 		list[key] = &typed
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
@@ -52,7 +52,7 @@ func newWebhooks(policies [][]byte, known []gate.Object) (*webhooks, error) {
 			continue
 		}
 		var typed admissionv1.MutatingWebhookConfiguration
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Value, &typed) == nil {
+		if request.Decode(o.Value, &typed) == nil {
 			w.known = slices.DeleteFunc(w.known, func(c *admissionv1.MutatingWebhookConfiguration) bool { return c.Name == typed.Name })
 			w.known = append(w.known, &typed)
 		}

@@ -14,6 +14,7 @@ import (
 
 	defaults "github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/quantity"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 )
 
 // LimitRange is a LimitRange of a namespace.
@@ -28,7 +29,7 @@ type LimitRange struct {
 // NewLimitRange reads a LimitRange object.
 func NewLimitRange(object map[string]any) (LimitRange, error) {
 	var typed corev1.LimitRange
-	if err := fromMap(object, &typed); err != nil {
+	if err := request.Decode(object, &typed); err != nil {
 		return LimitRange{}, err
 	}
 	filled := defaults.NewLimitRange(object)

@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/prerig/prerig/fn/podmap"
 )
 
 // The versions 1.N of Kubernetes that store a pod differently.
@@ -116,14 +114,6 @@ func appArmorProfile(value string) *corev1.AppArmorProfile {
 		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
 	}
 	return nil
-}
-
-// fromMap reads an object into its type.
-func fromMap(object map[string]any, into any) error {
-	if err := podmap.CheckQuantities(object, into); err != nil {
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
 }
 
 // Map returns a pod as maps of its own.

@@ -153,6 +153,14 @@ func storedCopy(object map[string]any) (map[string]any, error) {
 	return out, utiljson.Unmarshal(text, &out)
 }
 
+// Decode reads an object into a Go type of Kubernetes, a pointer to a struct. A quantity that would take minutes is an error.
+func Decode(object map[string]any, into any) error {
+	if err := podmap.CheckQuantities(object, into); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
+}
+
 // convertToTyped returns the object in the type of its kind, with the defaults of the kind; as it is where the API has
 // no type for it.
 func convertToTyped(object map[string]any, kind schema.GroupVersionKind) (runtime.Object, error) {
@@ -160,11 +168,7 @@ func convertToTyped(object map[string]any, kind schema.GroupVersionKind) (runtim
 	if err != nil {
 		return &unstructured.Unstructured{Object: object}, nil //nolint:nilerr // a custom resource
 	}
-	err = podmap.CheckQuantities(object, out)
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, out)
-	}
-	if err != nil {
+	if err := Decode(object, out); err != nil {
 		return nil, fmt.Errorf("reading the object: %w", err)
 	}
 	setDefaults(out)
