@@ -57,7 +57,7 @@ func TestPageShowsTheMesh(t *testing.T) {
 		"/mesh",
 		"<strong>2</strong> workloads",
 		"<strong>1</strong> injected",
-		"1.31.",
+		"1.32.",
 		"host network",
 		"2 commits",
 	)
