@@ -67,7 +67,7 @@ func injectedDeployment(t testing.TB, name string) string {
 	t.Helper()
 	p, err := policyv1alpha1.Parse(
 		[]byte(
-			"apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\nspec: {istio: {injector: {builtIn: istio}}}\n",
+			"apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\nspec: {istio: {injector: {builtIn: istio, overrides: {global: {tag: 1.31.1}}}}}\n",
 		),
 	)
 	if err != nil {
