@@ -38,6 +38,7 @@ type verifyRun struct {
 	all                     bool
 
 	ignore, sidecars, failOn []string
+	attestations             []string
 	output                   string
 	verbose                  bool
 }
@@ -69,14 +70,15 @@ admission, or someone later. --audit-log specifies the API server's audit log, w
 the webhook.
 
 The committed manifests are read from a repository or a directory (--rendered, --revision,
---path). The cluster is read with list requests only, using kubectl's kubeconfig or
+--path). With --attestations, a signed statement by one of the keys must cover the file that each
+pod comes from (docs/attestations.md). The cluster is read with list requests only, using kubectl's kubeconfig or
 --kubeconfig; docs/verify.md lists the required permissions. FILEs are saved output of kubectl
 get -o yaml or -o json to read instead of a cluster, - for standard input. Pods that have
 finished are not compared.
 
 Exit codes:
   0  no pod is in one of the states of --fail-on
-  1  a pod is in one of the states of --fail-on
+  1  a pod is in one of the states of --fail-on, or its file has no trusted statement
   2  the cluster, the commits or a flag cannot be read, or there is nothing to compare`
 	cmd.Example = `  prerig verify --rendered ../config --revision origin/rendered --path shop
   prerig verify --rendered rendered/ -n shop -n billing --fail-on any
@@ -98,6 +100,7 @@ Exit codes:
 	f.BoolVarP(&r.all, "all-namespaces", "A", false, "compare the pods of all namespaces")
 	f.StringArrayVar(&r.ignore, "ignore", nil, `field that may differ, with * as a wildcard, such as 'metadata.annotations["example.com/*"]'; may be repeated`)
 	f.StringArrayVar(&r.sidecars, "sidecar", nil, "container whose versions are counted; may be repeated (default: the sidecars that prerig knows)")
+	f.StringArrayVar(&r.attestations, "attestations", nil, "public key of the signed statements that must cover the file of each pod, such as cosign.pub; may be repeated")
 	f.StringSliceVar(&r.failOn, "fail-on", []string{"changed", "foreign"}, "exit with 1 for pods in these states: "+strings.Join(failStateValues, ", "))
 	formatFlag(cmd, streams, &r.output, textFormats)
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "also show the pods that are as committed")
@@ -153,6 +156,9 @@ func (r *verifyRun) run(ctx context.Context) error {
 		Registry: registry, Namespaces: r.namespaces, AllNamespaces: r.all, Ignore: r.ignore, Sidecars: r.sidecars, Audit: audit,
 	})
 	if err != nil {
+		return err
+	}
+	if report.Attested, err = r.readAttested(report); err != nil {
 		return err
 	}
 	bar.clearLine()
@@ -285,6 +291,9 @@ func (r *verifyRun) exitErrorForReport(report *verify.Report) error {
 	n := 0
 	for state := range counted {
 		n += report.Counts[state]
+	}
+	if a := report.Attested; a != nil && len(a.Uncovered) > 0 {
+		return findingsError{countWithNoun(len(a.Uncovered), "file") + " of running pods without a trusted statement (--attestations)"}
 	}
 	if n > 0 {
 		return findingsError{fmt.Sprintf("%s in a state of --fail-on %s", countWithNoun(n, "pod"), strings.Join(r.failOn, ","))}

@@ -33,6 +33,8 @@ type Branch struct {
 	Author, Email string
 	// Signer signs commits; nil leaves them unsigned.
 	Signer git.Signer
+	// Attester signs a statement about the files of each change, below StatementDir; nil makes none.
+	Attester *ArtifactSigner
 	// Attempts bounds how often a push is tried when the branch moves. Zero means ten.
 	Attempts int
 	// Refresh updates what the gates of changes read, before they are consulted; nil if the gates need no refresh.
@@ -133,7 +135,7 @@ func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, err
 	if err := b.refreshGateInputs(ctx, changes); err != nil {
 		return result, err
 	}
-	e := newEdit(draft, at.root)
+	e := newEdit(draft, at.root, b.Attester)
 	var changed []Change
 	for _, c := range changes {
 		var extra map[string][]byte

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/attestation"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -75,6 +76,8 @@ type Change struct {
 	PolicyDigest, Tool, Command string
 	// Snapshots are digests of policies that were completed from a cluster.
 	Snapshots []string
+	// Policies are those of the result, for the signed statement about it, see AttestedPolicies.
+	Policies []attestation.Resource
 	// Subject is a template for the first line of the commit message; "" means the default.
 	Subject string
 	// Adopt lets the pipeline take over files at its path that no pipeline wrote.
@@ -117,6 +120,8 @@ type Change struct {
 	movesToOtherPullRequest bool
 	// identities represent the objects of a change that is read back from a branch, which holds no objects.
 	identities []string
+	// statement is the signed statement of a change that is read back, or nil.
+	statement []byte
 }
 
 // objectIDs returns the identities of what the files hold, sorted.
@@ -133,7 +138,7 @@ type Outcome struct {
 	Pipeline string
 	// Added, Modified and Deleted are paths on the branch.
 	Added, Modified, Deleted []string
-	// Ownership reports whether the record of file owners changed, even if no file did.
+	// Ownership reports whether the record of file owners or the statement about the files changed, even if no file did.
 	Ownership bool
 	// Held is the reason why the change has to wait, or "" if it does not.
 	Held string
@@ -194,10 +199,12 @@ type branchEdit struct {
 
 	owners map[string][]string // files to who owns them as this commit leaves it so far; nil until that is asked for
 	places map[string]string   // pipelines to their paths, known with owners
+
+	attester *ArtifactSigner // of the statements about changes; nil makes none
 }
 
-func newEdit(draft *git.Draft, root git.Hash) *branchEdit {
-	return &branchEdit{draft: draft, root: root, files: map[string][]byte{}, taken: map[string]string{}, dirs: map[string]string{}}
+func newEdit(draft *git.Draft, root git.Hash, attester *ArtifactSigner) *branchEdit {
+	return &branchEdit{draft: draft, root: root, attester: attester, files: map[string][]byte{}, taken: map[string]string{}, dirs: map[string]string{}}
 }
 
 // fileHash returns the hash of a file in the current state of this commit, or the zero hash if the file does not
@@ -228,6 +235,11 @@ func (e *branchEdit) applyChange(c Change, extra map[string][]byte) Outcome {
 	}
 	if err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
+	}
+	if !outcome.Changed() {
+		if outcome.Ownership, err = e.lacksStatement(c, files); err != nil {
+			return Outcome{Pipeline: c.Pipeline, Err: err}
+		}
 	}
 	if !outcome.Changed() {
 		return outcome
@@ -418,6 +430,9 @@ func (e *branchEdit) stageFiles(c Change, files map[string][]byte, extra map[str
 		if content != nil || !keeps {
 			e.files[name] = content
 		}
+	}
+	if err := e.stageStatement(c, files); err != nil {
+		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}
 	e.files[recordFile(c.Pipeline)] = record
 	if c.Remove {

@@ -207,7 +207,7 @@ func (r *round) beginBase(ctx context.Context, date time.Time) error {
 
 // computeNextHead works out the next head: what the changes want, and what waits of others.
 func (r *round) computeNextHead(changes []Change) error {
-	r.edit = newEdit(r.draft, r.base.root)
+	r.edit = newEdit(r.draft, r.base.root, r.p.Base.Attester)
 	waiting := waitingResults{draft: r.draft, branch: r.p.Head, head: r.head, base: r.base.root, adopt: r.p.Base.Adopt}
 	waits, err := waiting.byPipeline()
 	if err != nil {

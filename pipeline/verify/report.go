@@ -50,11 +50,32 @@ type Report struct {
 	Pods []Pod `json:"pods"`
 	// Absent are committed workloads without a pod that was compared.
 	Absent []string `json:"absent,omitempty"`
+	// Attested describes the signed statements about the files that the pods come from, where they were asked for.
+	Attested *Attested `json:"attested,omitempty"`
 	// Unread lists resources that were not read: checks that depend on them were skipped.
 	Unread []string `json:"unread,omitempty"`
 	// AuditUnnamed is how many creations of pods the audit log has without a name: below the level RequestResponse,
 	// all of pods whose names the API server generated. They cannot be assigned to a pod.
 	AuditUnnamed int `json:"auditUnnamed,omitempty"`
+}
+
+// Attested is which files of running pods a trusted statement covers.
+type Attested struct {
+	// Covered is how many files a trusted statement covers as they are.
+	Covered int `json:"covered"`
+	// Uncovered are the other files, by their paths.
+	Uncovered []Uncovered `json:"uncovered,omitempty"`
+}
+
+// Uncovered is a file of running pods that no trusted statement covers.
+type Uncovered struct {
+	// File is its path, Commit the commit that the pods equal; "" in a directory that is in no repository.
+	File   string `json:"file"`
+	Commit string `json:"commit,omitempty"`
+	// Pods is how many pods come from the file.
+	Pods int `json:"pods"`
+	// Message is the reason.
+	Message string `json:"message"`
 }
 
 // Wrong returns the pods that need attention: those that are changed, foreign or cannot be compared.

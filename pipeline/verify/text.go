@@ -11,6 +11,9 @@ import (
 	"github.com/prerig/prerig/fn/foreign"
 )
 
+// maxListedLine bounds a path or a reason in a line, in bytes.
+const maxListedLine = 1000
+
 // inText are the words for the states.
 var inText = map[State]string{
 	Current: "as committed", Resized: "resized in place", Older: "of an older commit", Removed: "of a workload that was removed", Changed: "changed",
@@ -50,6 +53,12 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 	}
 	if len(r.Absent) > 0 {
 		fmt.Fprintf(&b, "%s without a pod: %s\n", countWithNoun(len(r.Absent), "committed workload"), foreign.List(r.Absent, maxListed))
+	}
+	if a := r.Attested; a != nil {
+		for _, one := range a.Uncovered {
+			fmt.Fprintf(&b, "%s of %s: %s\n", foreign.Line(one.File, maxListedLine), countWithNoun(one.Pods, "pod"), foreign.Line(one.Message, maxListedLine))
+		}
+		fmt.Fprintf(&b, "trusted statements cover %s of running pods, and not %d\n", countWithNoun(a.Covered, "file"), len(a.Uncovered))
 	}
 	if len(r.Unread) > 0 {
 		fmt.Fprintf(&b, "not read, and so not checked: %s\n", strings.Join(r.Unread, ", "))

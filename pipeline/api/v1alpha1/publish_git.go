@@ -146,6 +146,9 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 	if g.Signing != nil {
 		v.checkEnum(at+".signing.format", string(g.Signing.Format), "Auto", "OpenPGP", "SSH")
 	}
+	if g.Attestation != nil && g.Attestation.SecretRef.Name == "" {
+		v.addError(at+".attestation.secretRef.name", "must name the secret with the key")
+	}
 	if g.Propose != nil && len(p.Spec.Sources) > 0 {
 		v.addError(at+".propose", "cannot be used with spec.sources: GitOps Promoter knows one source commit for each result, and would not promote a change of another source")
 	}

@@ -57,6 +57,9 @@ type GitPublish struct {
 	Author *Author `json:"author,omitempty"`
 	// Signing signs commits.
 	Signing *Signing `json:"signing,omitempty"`
+	// Attestation signs a statement about the files of each change, with a key of cosign: which source, policies, program and
+	// captured cluster they come from. The statement is in .prerig/statements on the branch; prerig verify --attestations reads it.
+	Attestation *ArtifactSigning `json:"attestation,omitempty"`
 	// SecretRef names the secret for pushing. The default is the source's, where the URL is the source's too.
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 }
@@ -147,8 +150,8 @@ type ExternalArtifactPublish struct {
 	Style Style `json:"style,omitempty"`
 }
 
-// ArtifactSigning signs artifacts with the key in a secret, as cosign generate-key-pair makes it: cosign.key, and its
-// password under cosign.password. Signatures are kept in the artifact's repository, and go to no transparency log.
+// ArtifactSigning signs with the key in a secret, as cosign generate-key-pair makes it: cosign.key, and its password under
+// cosign.password. Signatures are kept beside what they are of, and go to no transparency log.
 type ArtifactSigning struct {
 	// SecretRef names the secret.
 	SecretRef meta.LocalObjectReference `json:"secretRef"`

@@ -120,6 +120,9 @@ func (l *look) checkTarget(e catalog.Entry, i int, to v1alpha1.Publish) {
 		if g.Signing != nil {
 			key += " " + g.Signing.SecretRef.Name
 		}
+		if g.Attestation != nil {
+			key += " " + g.Attestation.SecretRef.Name
+		}
 		l.askServerOnce(key, answer{area: Targets, where: where + ".git " + g.URL + " " + g.Branch}, e.Key, func(ctx context.Context, a *answer) {
 			a.message, a.err = l.checkBranchPush(ctx, namespace, to)
 			a.advice = adviceToPush(a.err)

@@ -6,11 +6,8 @@ package images
 import (
 	"context"
 	"crypto"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/attestation"
 )
 
 // Signatures by a key, as cosign makes them and stores them beside an image (cosign's specs/SIGNATURE_SPEC.md and
@@ -32,7 +30,6 @@ const (
 	simpleSigningType   = "application/vnd.dev.cosign.simplesigning.v1+json"
 	signatureAnnotation = "dev.cosignproject.cosign/signature"
 	bundleType          = "application/vnd.dev.sigstore.bundle"
-	statementType       = "application/vnd.in-toto+json"
 	signPredicate       = "https://sigstore.dev/cosign/sign/v1"
 	emptyConfigType     = "application/vnd.oci.empty.v1+json"
 	maxSignatures       = 100
@@ -60,7 +57,7 @@ func newSignatureRules(list []v1alpha1.ImageVerification) (*signatureRules, erro
 			return nil, fmt.Errorf("reading images.verify: invalid pattern %q", v.Images)
 		}
 		for i, text := range v.Keys {
-			key, err := parsePublicKey([]byte(text))
+			key, err := attestation.ParsePublicKey([]byte(text))
 			if err != nil {
 				return nil, fmt.Errorf("reading images.verify: key %d of %s: %w", i+1, v.Images, err)
 			}
@@ -69,25 +66,6 @@ func newSignatureRules(list []v1alpha1.ImageVerification) (*signatureRules, erro
 		out.rules = append(out.rules, r)
 	}
 	return out, nil
-}
-
-// parsePublicKey reads a key as cosign generate-key-pair and cosign public-key write it.
-func parsePublicKey(text []byte) (crypto.PublicKey, error) {
-	block, rest := pem.Decode(text)
-	if block == nil || block.Type != "PUBLIC KEY" {
-		return nil, errors.New("it is not a public key in PEM format, such as cosign.pub")
-	}
-	if len(strings.TrimSpace(string(rest))) > 0 {
-		return nil, errors.New("it contains more than one key; list them one by one")
-	}
-	key, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("reading the public key: %w", err)
-	}
-	if !supportsKey(key) {
-		return nil, fmt.Errorf("a key of type %T is not supported; use ECDSA, RSA or Ed25519", key)
-	}
-	return key, nil
 }
 
 // rulesFor returns the rules that are about the image, and notes that they were needed.
@@ -156,7 +134,7 @@ type signedStatement struct {
 func isSignedBy(signed []signedStatement, keys []crypto.PublicKey, digest string) bool {
 	for _, s := range signed {
 		for _, key := range keys {
-			if s.digest == digest && hasSigned(key, s.content, s.signature) {
+			if s.digest == digest && attestation.HasSigned(key, s.content, s.signature) {
 				return true
 			}
 		}
@@ -282,32 +260,21 @@ func readLayer(image v1.Image, digest v1.Hash) ([]byte, error) {
 // statementsOfBundle reads a Sigstore bundle with a DSSE envelope around an in-toto statement that an image was signed; none from any
 // other, such as an attestation about a build.
 func statementsOfBundle(text []byte) []signedStatement {
-	var bundle struct {
-		Envelope struct {
-			Payload     []byte `json:"payload"`
-			PayloadType string `json:"payloadType"`
-			Signatures  []struct {
-				Sig []byte `json:"sig"`
-			} `json:"signatures"`
-		} `json:"dsseEnvelope"`
-	}
 	var statement struct {
 		PredicateType string `json:"predicateType"`
 		Subject       []struct {
 			Digest map[string]string `json:"digest"`
 		} `json:"subject"`
 	}
-	e := &bundle.Envelope
-	if json.Unmarshal(text, &bundle) != nil || e.PayloadType != statementType || json.Unmarshal(e.Payload, &statement) != nil || statement.PredicateType != signPredicate {
+	bundle, err := attestation.ParseBundle(text)
+	if err != nil || json.Unmarshal(bundle.Payload(), &statement) != nil || statement.PredicateType != signPredicate {
 		return nil
 	}
-	// What is signed is the type and the payload with their lengths (DSSE, protocol.md, PAE).
-	content := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(e.PayloadType), e.PayloadType, len(e.Payload), e.Payload)
 	var out []signedStatement
-	for _, s := range e.Signatures {
+	for _, signature := range bundle.Signatures() {
 		for _, subject := range statement.Subject {
 			for algorithm, hex := range subject.Digest {
-				out = append(out, signedStatement{content, s.Sig, algorithm + ":" + hex})
+				out = append(out, signedStatement{bundle.Signed(), signature, algorithm + ":" + hex})
 			}
 		}
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/payload"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/attestation"
 )
 
 // cosigner signs with sigstore's library, as cosign does with a key.
@@ -94,11 +95,11 @@ func (c cosigner) bundle(t *testing.T, image, about name.Digest, predicate strin
 		"subject": []any{map[string]any{"digest": map[string]string{algorithm: hex}}},
 	})
 	check(t, err)
-	pae := fmt.Sprintf("DSSEv1 %d %s %d %s", len(statementType), statementType, len(statement), statement)
+	pae := fmt.Sprintf("DSSEv1 %d %s %d %s", len(attestation.PayloadType), attestation.PayloadType, len(statement), statement)
 	text, err := json.Marshal(map[string]any{
 		"mediaType":            "application/vnd.dev.sigstore.bundle.v0.3+json",
 		"verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": "a"}},
-		"dsseEnvelope": map[string]any{"payload": statement, "payloadType": statementType,
+		"dsseEnvelope": map[string]any{"payload": statement, "payloadType": attestation.PayloadType,
 			"signatures": []any{map[string]any{"sig": c.sign(t, []byte(pae))}}},
 	})
 	check(t, err)

@@ -121,7 +121,7 @@ func (p *publication) newChangeFor(ctx context.Context, to v1alpha1.Publish, tar
 	return publish.Change{
 		Pipeline: p.entry.Key, Cause: p.cause, Files: files, Objects: objects, Origin: publish.OriginOf(p.snapshot),
 		Heads: heads, Findings: p.built.Results, PolicyDigest: p.built.Request.PolicyDigest(), Tool: p.r.Builder.Version, Command: renderCommand(p.p, p.snapshot, p.snapshotDigests()),
-		Snapshots: p.snapshotDigests(), Note: p.note, Anew: p.anew, Written: p.state.Seen.Targets[to.Target()],
+		Snapshots: p.snapshotDigests(), Policies: publish.AttestedPolicies(p.built.Request.Policies), Note: p.note, Anew: p.anew, Written: p.state.Seen.Targets[to.Target()],
 		Still: func() error { return queue.Held(ctx) },
 		Gate: func(published int, deleted []string) error {
 			// The last moment before something is written: it must still be ours to write.

@@ -79,6 +79,26 @@ func Open(ctx context.Context, dir string, o Options) (verify.History, error) {
 	}, o)
 }
 
+// Files returns all files of a commit of the repository that a directory is in, "" for HEAD, or those of the directory itself where it is
+// in none. Their paths are those that workloads have.
+func Files(dir, revision string) (fs.FS, error) {
+	local, err := git.OpenLocal(dir)
+	if errors.Is(err, gogit.ErrRepositoryNotExists) && revision == "" {
+		return os.DirFS(dir), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if revision == "" {
+		revision = "HEAD"
+	}
+	_, files, err := local.Commit(revision)
+	if err != nil {
+		return nil, err
+	}
+	return tree.FS(tree.NewView(files, tree.Limits{FileBytes: maxFile})), nil
+}
+
 // insideOf returns the path of a directory below the root of its repository.
 func insideOf(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
