@@ -101,6 +101,10 @@ func (r *valueReader) decodeStruct(at []any, m map[string]any, target reflect.Va
 		default:
 			given[f.name] = true
 			before := len(r.problems.List)
+			if isScalarOfOtherType(m[key]) && f.enum != nil {
+				r.addProblem(Child(at, key), "must be one of %s, is %s", strings.Join(f.enum, ", "), Describe(m[key]))
+				continue
+			}
 			r.decodeValue(Child(at, key), m[key], target.Field(f.index))
 			if f.enum != nil && len(r.problems.List) == before {
 				r.checkEnums(Child(at, key), target.Field(f.index), f.enum)
@@ -112,6 +116,15 @@ func (r *valueReader) decodeStruct(at []any, m map[string]any, target reflect.Va
 			r.addProblem(Child(at, name), "is required")
 		}
 	}
+}
+
+// isScalarOfOtherType reports whether a value is a scalar and no text.
+func isScalarOfOtherType(v any) bool {
+	switch v.(type) {
+	case bool, int64, float64:
+		return true
+	}
+	return false
 }
 
 // foldKey returns a key as fields are looked up.

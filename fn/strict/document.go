@@ -5,6 +5,7 @@ package strict
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/manifest"
 )
 
 // Document is one document of a YAML file: its value, as Kubernetes reads it, and where its keys are.
@@ -33,7 +36,7 @@ func ReadAll(data []byte, limit int) ([]*Document, error) {
 	}
 	roots, err := rootsOf(data)
 	if err != nil {
-		return nil, err
+		return nil, explainSyntaxError(data, err)
 	}
 	docs := make([]*Document, len(roots))
 	for i, root := range roots {
@@ -93,6 +96,24 @@ func rootsOf(data []byte) ([]*yamlv3.Node, error) {
 			roots = append(roots, doc.Content[0])
 		}
 	}
+}
+
+// explainSyntaxError returns the error of Prerig's own parser, which names the place of the mistake and not where the parser of YAML
+// noticed it, or err where it finds none.
+func explainSyntaxError(data []byte, err error) error {
+	file, own := manifest.Parse("", data)
+	if own != nil {
+		return err
+	}
+	for _, doc := range file.Docs {
+		if doc.Empty() {
+			continue
+		}
+		if _, own := doc.Object(); own != nil {
+			return cmp.Or(errors.Unwrap(own), own)
+		}
+	}
+	return err
 }
 
 // Line returns the line of the document's first key.

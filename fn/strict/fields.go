@@ -20,6 +20,7 @@ type typeInfo struct {
 type fieldInfo struct {
 	name     string
 	index    int
+	of       reflect.Type
 	required bool
 	enum     []string
 }
@@ -37,7 +38,7 @@ func (r *valueReader) infoOf(t reflect.Type) *typeInfo {
 		}
 		info.order = append(info.order, name)
 		info.fields[name] = fieldInfo{
-			name: name, index: i,
+			name: name, index: i, of: t.Field(i).Type,
 			required: !r.Optional && !strings.Contains(options, "omitempty"),
 			enum:     r.Enums[t.Name()+"."+t.Field(i).Name],
 		}
@@ -58,6 +59,9 @@ func (r *valueReader) suggestKnownKey(at []any, key string, info *typeInfo) stri
 	if s := r.suggestOuter(at, key); s != "" {
 		return s
 	}
+	if s := r.suggestInner(at, key, info); s != "" {
+		return s
+	}
 	return "; known fields are " + strings.Join(slices.Sorted(slices.Values(info.order)), ", ")
 }
 
@@ -70,6 +74,23 @@ func (r *valueReader) suggestOuter(at []any, key string) string {
 		outer := r.around[len(r.around)-1-up]
 		if _, ok := outer.fields[r.foldKey(key)]; ok {
 			return ", did you mean " + Problem{Path: Child(at[:len(at)-up], key)}.Field() + "?"
+		}
+	}
+	return ""
+}
+
+// suggestInner suggests the field of the same name of a struct in the struct, for one that is not indented enough.
+func (r *valueReader) suggestInner(at []any, key string, info *typeInfo) string {
+	for _, name := range info.order {
+		inner := info.fields[name].of
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if inner.Kind() != reflect.Struct || r.Loose {
+			continue
+		}
+		if _, ok := r.infoOf(inner).fields[r.foldKey(key)]; ok {
+			return ", did you mean " + Problem{Path: Child(Child(at[:len(at)-1], name), key)}.Field() + "?"
 		}
 	}
 	return ""

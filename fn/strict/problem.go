@@ -7,6 +7,7 @@ package strict
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -97,7 +98,11 @@ func (ps *Problems) WrongType(at []any, v any, want string) {
 	case string:
 		ps.Add(at, "must be %s, is the text %s", want, quoteShort(v))
 	case map[string]any, []any:
-		ps.Add(at, "must be %s, is %s", want, Describe(v))
+		text := Describe(v)
+		if want == wantText && len(at) > 0 && slices.Contains(documentKeys, at[len(at)-1]) {
+			text += "; to write it as a text, begin it with | after the colon"
+		}
+		ps.Add(at, "must be %s, is %s", want, text)
 	default:
 		text := Describe(v)
 		if want == wantText {
@@ -106,6 +111,9 @@ func (ps *Problems) WrongType(at []any, v any, want string) {
 		ps.Add(at, "must be %s, is %s", want, text)
 	}
 }
+
+// documentKeys are the keys of texts that are YAML documents themselves, which people write as maps.
+var documentKeys = []any{"meshConfig", "config", "values", "mesh"}
 
 // Describe returns what a value is, in a few words: a text in quotes and shortened if it is long, "a map", "a list", a number.
 func Describe(v any) string {

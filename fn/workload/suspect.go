@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // Suspect is what an object that is of no known kind looks like.
@@ -54,11 +56,26 @@ func Suspicious(obj map[string]any) *Suspect {
 	}
 	out := &Suspect{Field: FieldString(s.at), Path: pathOf(s.at)}
 	out.Reason = fmt.Sprintf("the kind %s holds a pod template at %s and is not one that is known", kind, out.Field)
+	if kinds := kindsOfKubernetes(group); len(kinds) > 0 {
+		out.Path = ""
+		out.Reason = fmt.Sprintf("Kubernetes has no kind %s in %s%s", kind, apiVersion, strict.DidYouMean(kind, kinds))
+	}
 	if group == "serving.knative.dev" {
 		out.Path = ""
 		out.Reason = fmt.Sprintf("the kind %s holds a part of a pod template at %s, out of which Knative makes the pods, and Knative refuses much of what injection adds; leave them to the cluster's webhook", kind, out.Field)
 	}
 	return out
+}
+
+// kindsOfKubernetes returns the workloads of a group of Kubernetes' own, which has no others: none of any other group.
+func kindsOfKubernetes(group string) []string {
+	switch group {
+	case "apps":
+		return []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}
+	case "batch":
+		return []string{"Job", "CronJob"}
+	}
+	return nil
 }
 
 // IsRelease reports whether objects of a kind have a controller render something elsewhere, such as a chart: Flux's HelmReleases, and Argo

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,9 @@ func (s PolicySource) readPolicy(namespace string, ref v1alpha1.PolicyRef, view 
 		return parsePolicyFile(ref.File, text)
 	default:
 		text, err := view.Read(ref.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w%s", err, tree.SuggestPath(view, ref.Path))
+		}
 		if err != nil {
 			return nil, err
 		}

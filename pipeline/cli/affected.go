@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -52,7 +53,7 @@ File names are not used to guess.`
 		}
 		repo, err := git.OpenLocal(repository)
 		if err != nil {
-			return fmt.Errorf("%w; specify its directory with -C", err)
+			return notARepositoryError(repository, err)
 		}
 		from, before, err := repo.Commit(base)
 		if err != nil {
@@ -107,9 +108,17 @@ func missingRevisionError(revision string, err error) error {
 		if revision == "HEAD" {
 			return errors.New("finding the revision \"HEAD\": the repository has no commit yet; commit the manifests first")
 		}
-		return fmt.Errorf("finding the revision %q: the repository has no such commit; fetch it first, and deepen the clone if it is shallow", revision)
+		return fmt.Errorf("finding the revision %q: the repository has no such branch, tag or commit; check the name, or fetch it, and deepen the clone if it is shallow", revision)
 	}
 	return err
+}
+
+// notARepositoryError explains why a directory of -C cannot be opened as a repository.
+func notARepositoryError(dir string, err error) error {
+	if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
+		return fmt.Errorf("reading the repository of -C: %s is a file; specify the directory of a repository", dir)
+	}
+	return fmt.Errorf("%w; specify its directory with -C", err)
 }
 
 // isOneOf reports whether a URL names the same repository as one of several.

@@ -152,7 +152,8 @@ cluster, just as the mesh's admission webhook would. Injecting needs no cluster 
 		if !cmd.HasParent() {
 			return fmt.Errorf("%w; flags must follow a command: %s; see prerig --help", err, injectHint)
 		}
-		return fmt.Errorf("%w%s; see %s --help", err, flagHint(cmd, err), cmd.CommandPath())
+		text, _, _ := strings.Cut(err.Error(), ": strconv.")
+		return fmt.Errorf("%s%s; see %s --help", text, flagHint(cmd, err), cmd.CommandPath())
 	})
 	addGroup(root, "Commands:",
 		newInit(streams, linked), newInject(streams), newExplain(streams), newCheck(streams, linked), newDiff(streams, linked),

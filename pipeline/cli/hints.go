@@ -46,6 +46,8 @@ func flagHint(cmd *cobra.Command, err error) string {
 	switch {
 	case strings.Contains(text, `time: unknown unit "d"`):
 		return "; use hours, such as 72h"
+	case strings.Contains(text, "strconv.ParseBool"):
+		return "; it is true without a value, or false with =false"
 	case strings.Contains(text, "strconv.Parse"):
 		return "; it must be a whole number"
 	}

@@ -393,6 +393,9 @@ func (in *injectRun) printSummary(b *batch.Batch, report *fn.Report) {
 	}
 	if len(parts) == 0 {
 		parts = []string{"no workloads in the input"}
+		if report.Failed() {
+			parts = []string{"no workload could be injected"}
+		}
 	}
 	changed := 0
 	for _, f := range b.Files {

@@ -198,15 +198,23 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 	var out []catalog.Entry
 	all := l.catalog.All()
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no pipelines in %s", l.pipelines)
+		return nil, fmt.Errorf("no pipelines in %s; write some with prerig init --source ., or name their directory with --pipelines", l.pipelines)
 	}
 	known := make([]string, 0, len(all))
+	again := map[string]error{} // pipelines that two files define, of which it is not sure which is meant
 	for _, e := range all {
+		if key, ok := strings.CutPrefix(e.Key, e.File+"#"); ok {
+			again[key] = e.Err
+			continue
+		}
 		known = append(known, e.Key)
 	}
 	wanted := map[string]bool{}
 	for _, name := range names {
 		key := keyOfPipeline(name, known)
+		if err := again[key]; err != nil {
+			return nil, err
+		}
 		if key == "" {
 			return nil, fmt.Errorf("no pipeline %s in %s%s", name, l.pipelines, suggestNames(name, known))
 		}

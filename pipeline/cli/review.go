@@ -126,7 +126,7 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 func (o *reviewOptions) findEnds(revisions string) (base, head *end, err error) {
 	repository, err := git.OpenLocal(o.directory)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w; specify its directory with -C", err)
+		return nil, nil, notARepositoryError(o.directory, err)
 	}
 	first, last, isRange := strings.Cut(revisions, "..")
 	if isRange && (first == "" || last == "" || strings.HasPrefix(last, ".")) {

@@ -71,3 +71,50 @@ func TestWrongInputIsExplained(t *testing.T) {
 		t.Error(stderr)
 	}
 }
+
+// TestWrongPoliciesAndRepositoriesAreExplained has the mistakes of people who tried Prerig for the first time.
+func TestWrongPoliciesAndRepositoriesAreExplained(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	policy := func(istio string) string {
+		return "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\nspec:\n  istio:\n" + istio
+	}
+	kubeconfig := "apiVersion: v1\nkind: Config\ncontexts:\n- {name: production, context: {cluster: a, user: a}}\n" +
+		"clusters:\n- {name: a, cluster: {server: 'https://127.0.0.1:1'}}\nusers:\n- {name: a, user: {}}\n"
+	writeFiles(t, map[string]string{
+		"shop.yaml": initWeb, "kind.yaml": strings.Replace(initWeb, "kind: Deployment", "kind: Deploymnet", 1),
+		"native.yaml":     policy("    injector: {builtIn: istio}\n    nativeSidecars: true\n"),
+		"text.yaml":       policy("    injector: {builtIn: istio}\n    meshConfig: {enableTracing: true}\n"),
+		"indent.yaml":     policy("    injector:\n      builtIn: istio\n     revision: a\n"),
+		"values.yaml":     "global: {hub: a}\npilot: {replicaCount: 2}\n",
+		"meshconfig.yaml": "accessLogFile: /dev/stdout\ndefaultConfig: {}\n",
+		"policies/p.yaml": policy("    injector: {builtIn: istio}\n"),
+		"kubeconfig":      kubeconfig, "none/readme.md": "",
+		"same/a.yaml": wrongPipeline("", ""), "same/b.yaml": wrongPipeline("", ""),
+		"path/p.yaml": strings.Replace(wrongPipeline("", ""), "path: k8s", "path: overlay/eu", 1), "overlays/eu/shop.yaml": initWeb,
+	})
+	for args, want := range map[string]string{
+		"inject --in-place=yes shop.yaml":                                        `invalid argument "yes" for "-i, --in-place" flag; it is true without a value, or false with =false`,
+		"inject -p native.yaml shop.yaml":                                        "spec.istio.nativeSidecars: must be one of Auto, Enabled, Disabled, is true",
+		"inject -p text.yaml shop.yaml":                                          "spec.istio.meshConfig: must be a string, is a map; to write it as a text, begin it with | after the colon",
+		"inject -p indent.yaml shop.yaml":                                        "reading policy indent.yaml: reading InjectionPolicy: line 8: ",
+		"inject -p values.yaml shop.yaml":                                        "it is a file with values of Istio's chart and not an InjectionPolicy; import the chart with them: prerig import CHART --values FILE",
+		"inject -p meshconfig.yaml shop.yaml":                                    "it is a MeshConfig of Istio and not an InjectionPolicy; give it to prerig import with --meshConfigFile",
+		"import values.yaml":                                                     "values of Istio's chart; import the chart with them: prerig import CHART --values FILE",
+		"inject -p policies shop.yaml":                                           "reading policy policies: it is a directory; name the file of the policy in it, such as policies/prerig.yaml",
+		"inject -p natve.yaml shop.yaml":                                         "no such file, and no built-in policy of that name, did you mean native.yaml?",
+		"render --pipelines none --source .":                                     "no pipelines in none; write some with prerig init --source ., or name their directory with --pipelines",
+		"render --pipelines same shop":                                           "reading b.yaml: the pipeline shop/shop is in a.yaml already",
+		"render --pipelines path --source .":                                     "spec.build.path: reading overlay/eu: file does not exist, did you mean overlays/eu?",
+		"review -C shop.yaml":                                                    "reading the repository of -C: shop.yaml is a file; specify the directory of a repository",
+		"verify --kubeconfig kubeconfig --context prodution --rendered overlays": `it has no context "prodution", did you mean production?; it has production`,
+	} {
+		code, _, stderr := command(t, "", strings.Fields(args)...)
+		if code != ExitError || !strings.Contains(stderr, want) {
+			t.Errorf("prerig %s: exit code %d, want %q\n%s", args, code, want, stderr)
+		}
+	}
+	if _, stderr := ok(t, "", "inject", "kind.yaml"); !strings.Contains(stderr, "Kubernetes has no kind Deploymnet in apps/v1, did you mean Deployment?") {
+		t.Error(stderr)
+	}
+}

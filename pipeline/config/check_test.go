@@ -34,7 +34,7 @@ func TestWhatIsWrongWithTheFileHasALine(t *testing.T) {
 		"manifests":            {"apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Service\n", []string{"it is a Deployment and not a configuration of prerig serve; examples/daemon/prerig.yaml shows the keys"}},
 		"a pipeline":           {"apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\n", []string{"it is a RenderPipeline and not a configuration of prerig serve; specify its directory with --pipelines"}},
 		"two documents":        {"workers: 1\n---\nworkers: zz\n", []string{"expected one document"}},
-		"no YAML":              {"a: b\n c: d\n", []string{"prerig.yaml: yaml: line 2"}},
+		"no YAML":              {"a: b\n c: d\n", []string{"prerig.yaml: line 2: mapping values are not allowed here"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := load(t, tc.text)

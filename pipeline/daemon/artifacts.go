@@ -60,7 +60,7 @@ func serveArtifacts(ctx context.Context, group *errgroup.Group, p *components) e
 	}
 	l, err := net.Listen("tcp", p.config.Artifacts.Listen)
 	if err != nil {
-		return fmt.Errorf("listening for artifacts: %w", err)
+		return fmt.Errorf("listening for artifacts: %w", explainListenError("artifacts.listen", err))
 	}
 	p.options.Log.Info("serving artifacts", "address", l.Addr().String(), "url", p.config.Artifacts.URL)
 	group.Go(func() error { return server.Serve(ctx, l, nil, p.artifacts, p.options.Log) })

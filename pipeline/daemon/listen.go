@@ -21,10 +21,18 @@ import (
 	"github.com/prerig/prerig/pipeline/server/access"
 )
 
+// explainListenError names the field of the configuration for an address that another program uses.
+func explainListenError(field string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; another program uses the address: stop it, or set %s to another one", err, field)
+	}
+	return err
+}
+
 func listenHooks(c *config.Config) (net.Listener, error) {
 	hooks, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listening for webhooks: %w", err)
+		return nil, fmt.Errorf("listening for webhooks: %w", explainListenError("listen", err))
 	}
 	return hooks, nil
 }
@@ -78,7 +86,7 @@ func openListeners(ctx context.Context, group *errgroup.Group, p *components, s 
 		admin, err := net.Listen("tcp", c.Admin.Listen)
 		if err != nil {
 			hooks.Close()
-			return fmt.Errorf("listening for the web page: %w", err)
+			return fmt.Errorf("listening for the web page: %w", explainListenError("admin.listen", err))
 		}
 		page = admin.Addr().String()
 		loopback := server.Loopback(c.Admin.Listen)
@@ -115,7 +123,7 @@ func serveHealth(ctx context.Context, group *errgroup.Group, p *components, s *s
 	}
 	l, err := net.Listen("tcp", p.config.Health.Listen)
 	if err != nil {
-		return "", fmt.Errorf("listening for health checks: %w", err)
+		return "", fmt.Errorf("listening for health checks: %w", explainListenError("health.listen", err))
 	}
 	group.Go(func() error { return server.Serve(ctx, server.BySender(l), nil, s.Health(), p.options.Log) })
 	return l.Addr().String(), nil

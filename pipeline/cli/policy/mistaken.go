@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/source/content"
 )
 
 // errDaemon is the error of a file that configures the daemon, which has the same name by default.
@@ -30,6 +31,9 @@ func mistakenFileError(origin string, data []byte) error {
 	switch {
 	case kind != "" && apiVersion != "" && kind != "ConfigMap" && kind != "List" && kind != "ConfigMapList" && group != "prerig.dev":
 		return fmt.Errorf("it is a %s and not an InjectionPolicy; to inject it, specify the file without -p", kind)
+	case kind == "" && apiVersion == "" && content.IstioInput(string(data)) != nil:
+		input := content.IstioInput(string(data))
+		return fmt.Errorf("it is a %s and not an InjectionPolicy; %s, and specify the policy that it writes", input.One, input.Instead)
 	case isDaemonConfig(top):
 		return errDaemon
 	case kind == "List" || kind == "ConfigMapList" || kind == "ConfigMap" && isIstioConfigMap(top):

@@ -141,7 +141,7 @@ func (w *renderWorker) checkBuildPath() error {
 	}
 	info, err := w.files.Lookup(w.request.Path)
 	if err != nil {
-		return fmt.Errorf("%s: %w", field, err)
+		return fmt.Errorf("%s: %w%s", field, err, tree.SuggestPath(w.files, w.request.Path))
 	}
 	if !info.Dir && (w.request.Flux != nil || !manifest.IsFileName(w.request.Path)) {
 		return fmt.Errorf("%s: %s is not a directory", field, w.request.Path)

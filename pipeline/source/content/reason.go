@@ -56,10 +56,12 @@ var (
 	compose        = &Reason{One: "Docker Compose file", Many: "Docker Compose files", Instead: "only Kubernetes objects can be injected", Build: "only Kubernetes objects are published"}
 	openAPI        = &Reason{One: "OpenAPI document", Many: "OpenAPI documents", Instead: "it describes an API, not an object"}
 	rules          = &Reason{One: "file of Prometheus rules", Many: "files of Prometheus rules", Instead: "they are for Prometheus, not Kubernetes"}
+	istioValues    = &Reason{One: "file with values of Istio's chart", Many: "files with values of Istio's chart", Instead: "import the chart with them: prerig import CHART --values FILE"}
+	meshConfig     = &Reason{One: "MeshConfig of Istio", Many: "MeshConfigs of Istio", Instead: "give it to prerig import with --meshConfigFile"}
 	Plain          = &Reason{One: "file without apiVersion and kind", Many: "files without apiVersion and kind", Instead: "every Kubernetes object has both"}
 	notText        = &Reason{One: "file that is not text", Many: "files that are not text", Instead: "manifests are UTF-8 text"}
 	unreadable     = &Reason{One: "file that is neither YAML nor JSON", Many: "files that are neither YAML nor JSON", Instead: "its apiVersion and kind cannot be read", Severity: result.Warning}
-	reasonsInOrder = []*Reason{HelmTemplate, Template, Unfilled, Kustomization, Patch, ResourceList, Fragment, ObjectList, list, jsonLines, jsonComments, compose, openAPI, rules, Plain, notText, unreadable}
+	reasonsInOrder = []*Reason{HelmTemplate, Template, Unfilled, Kustomization, Patch, ResourceList, Fragment, ObjectList, list, jsonLines, jsonComments, compose, openAPI, rules, istioValues, meshConfig, Plain, notText, unreadable}
 )
 
 // IsObject reports whether a text that is skipped for this reason may be an object that cannot be read as it is.

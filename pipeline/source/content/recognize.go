@@ -4,6 +4,7 @@
 package content
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -103,7 +104,21 @@ func plainReason(path, text string) *Reason {
 	case hasKey(text, "groups") && strings.Contains(text, "rules") && !strings.EqualFold(filepath.Ext(path), ".json"):
 		return rules
 	}
-	return Plain
+	return cmp.Or(IstioInput(text), Plain)
+}
+
+// IstioInput recognizes the inputs of prerig import that are not objects: values of Istio's chart, and a MeshConfig. It returns nil for
+// other texts.
+func IstioInput(text string) *Reason {
+	switch {
+	case hasKey(text, "apiVersion") || hasKey(text, "kind"):
+		return nil
+	case hasKey(text, "sidecarInjectorWebhook"), hasKey(text, "global") && (hasKey(text, "meshConfig") || hasKey(text, "pilot")):
+		return istioValues
+	case hasKey(text, "defaultConfig"), hasKey(text, "accessLogFile"), hasKey(text, "trustDomain"), hasKey(text, "outboundTrafficPolicy"):
+		return meshConfig
+	}
+	return nil
 }
 
 // hasKey reports whether a mapping has the key at its top level. In JSON it may be nested.

@@ -14,6 +14,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // Azure DevOps rejects clients that request objects without multi_ack (TF401041), which go-git hides together with
@@ -105,7 +107,20 @@ func resolveRef(refs Refs, ref Ref) (Hash, string, error) {
 	if name == "" {
 		return Hash{}, "", fmt.Errorf("it names no default branch, give one: %w", ErrNoRef)
 	}
-	return Hash{}, "", fmt.Errorf("%s: %w", name, ErrNoRef)
+	return Hash{}, "", fmt.Errorf("%s: %w%s", name, ErrNoRef, suggestRef(name, refs))
+}
+
+// suggestRef returns the most similar reference of the same kind that a remote has.
+func suggestRef(name string, refs Refs) string {
+	kind := strings.Join(strings.SplitAfterN(name, "/", 3)[:min(2, strings.Count(name, "/"))], "")
+	var known []string
+	for ref := range refs.ByName {
+		if short, ok := strings.CutPrefix(ref, kind); ok {
+			known = append(known, short)
+		}
+	}
+	slices.Sort(known)
+	return strict.DidYouMean(strings.TrimPrefix(name, kind), known)
 }
 
 func unavailableError(remote *Remote, ref Ref, err error) error {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/verify"
 )
 
@@ -72,6 +74,10 @@ func Config(file, kubeContext string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errors.New("there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml instead of a cluster")
+	}
+	if raw, rawErr := rules.Load(); err != nil && rawErr == nil && kubeContext != "" && raw.Contexts[kubeContext] == nil {
+		known := slices.Sorted(maps.Keys(raw.Contexts))
+		return nil, fmt.Errorf("reading the kubeconfig: it has no context %q%s; it has %s", kubeContext, strict.DidYouMean(kubeContext, known), strings.Join(known, ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
