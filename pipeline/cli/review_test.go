@@ -162,3 +162,27 @@ func TestReviewKeepsJobs(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, out, problems)
 	}
 }
+
+// TestReviewLeavesOutEarlierFindings changes an image below a finding that both ends have, and adds one that only the second has.
+func TestReviewLeavesOutEarlierFindings(t *testing.T) {
+	dir, git, write := reviewedRepository(t)
+	git("init", "--quiet", "--initial-branch=main")
+	write("prerig.yaml", "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\n"+
+		"spec: {unknownNamespace: Skip, istio: {injector: {builtIn: istio}}}\n")
+	namespace := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {istio-injection: enabled}}\n"
+	write("apps/web.yaml", application("web", "app:1")+namespace)
+	git("add", "-A")
+	git("commit", "--quiet", "-m", "first")
+	write("apps/web.yaml", application("web", "app:2")+namespace)
+	args := []string{"review", "-C", dir, "--cache", t.TempDir(), "-o", "markdown", "main"}
+	code, out, problems := prerig(t, args...)
+	if code != 1 || !strings.Contains(out, "app:2") || strings.Contains(out, "New findings") {
+		t.Errorf("exit code %d\n%s%s", code, out, problems)
+	}
+	write("apps/cart.yaml", application("cart", "app:2"))
+	_, out, problems = prerig(t, args...)
+	if _, after, _ := strings.Cut(out, "#### New findings\n"); !strings.HasPrefix(after, "- **warning** ") ||
+		!strings.Contains(strings.SplitN(after, "\n", 2)[0], "`: `Deployment shop/cart (apps/cart.yaml") {
+		t.Errorf("the finding about the new workload is missing\n%s%s", out, problems)
+	}
+}

@@ -149,5 +149,9 @@ func (p *Renderer) compareEnd(ctx context.Context, from string, r, first *Result
 		p.checkUpdates(ctx, &target, r, old, now)
 	}
 	one.Targets = append(one.Targets, target)
-	return one, units, p.reviewOf(r, one, &target, old, now)
+	reviewed := p.reviewOf(r, one, &target, old, now)
+	if first != nil && first.Built != nil && first.Built.Response != nil {
+		reviewed.Findings.Before, reviewed.Findings.BeforeKnown = first.Built.Results, true
+	}
+	return one, units, reviewed
 }
