@@ -56,7 +56,7 @@ Exit codes, like those of diff:
 	f.StringVar(&o.cache, "cache", defaultCache(), "cache directory")
 	f.IntVarP(&o.jobs, "jobs", "j", 0, "number of concurrent renders (default: one per processor)")
 	formatFlag(cmd, streams, &o.output, []string{"text", "markdown", "json", "yaml"})
-	f.StringVar(&o.limit, "limit", "github", "for -o markdown: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for no limit")
+	f.StringVar(&o.limit, "limit", "github", "for -o markdown: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for no limit, also of the lines of each change with -o text")
 	f.BoolVar(&o.exitCode, "exit-code", true, "exit with 1 if there are differences")
 	for _, name := range []string{"repository", "secrets", "cache"} {
 		mustRegister(cmd.MarkFlagDirname(name))
@@ -72,6 +72,9 @@ type reviewOptions struct {
 	urls                                 []string // of the repository
 	exitCode                             bool
 }
+
+// linesPerChange bounds the text of each change: an injected pod that moves to another namespace has some hundred lines.
+const linesPerChange = 60
 
 // end is one end of the range that is reviewed.
 type end struct {
@@ -108,6 +111,9 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 	c, notes, err := o.compare(ctx, streams, version, base, head)
 	if err != nil {
 		return err
+	}
+	if most > 0 {
+		c.Shorten(linesPerChange)
 	}
 	if o.output != "markdown" {
 		err = showComparison(streams, c, o.output, o.exitCode)

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -184,5 +185,29 @@ func TestReviewLeavesOutEarlierFindings(t *testing.T) {
 	if _, after, _ := strings.Cut(out, "#### New findings\n"); !strings.HasPrefix(after, "- **warning** ") ||
 		!strings.Contains(strings.SplitN(after, "\n", 2)[0], "`: `Deployment shop/cart (apps/cart.yaml") {
 		t.Errorf("the finding about the new workload is missing\n%s%s", out, problems)
+	}
+}
+
+// TestReviewTextIsBounded adds one object with a thousand lines beside a change of one line.
+func TestReviewTextIsBounded(t *testing.T) {
+	dir, git, write := reviewedRepository(t)
+	git("init", "--quiet", "--initial-branch=main")
+	write("apps/web.yaml", application("web", "app:1"))
+	git("add", "-A")
+	git("commit", "--quiet", "-m", "first")
+	write("apps/web.yaml", application("web", "app:2"))
+	long := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: long, namespace: shop}\ndata:\n"
+	for i := range 1000 {
+		long += fmt.Sprintf("  key-%04d: value\n", i)
+	}
+	write("apps/long.yaml", long)
+	args := []string{"review", "-C", dir, "--cache", t.TempDir(), "main"}
+	_, out, problems := prerig(t, args...)
+	if lines := strings.Count(out, "\n"); lines > 2*linesPerChange || !strings.Contains(out, " more lines; --limit 0 shows all\n") ||
+		!strings.Contains(out, "+        image: app:2\n") {
+		t.Errorf("%d lines\n%s%s", lines, out, problems)
+	}
+	if _, out, _ = prerig(t, append(args, "--limit", "0")...); strings.Count(out, "+  key-") != 1000 || strings.Contains(out, "more lines") {
+		t.Errorf("without a limit, %d of 1000 keys are shown", strings.Count(out, "+  key-"))
 	}
 }

@@ -24,6 +24,8 @@ type Comparison struct {
 
 	reviewed []review.Pipeline
 	noun     string
+
+	textLines int // of each change in Text, 0 for all
 }
 
 // pipelineNoun is what the output calls a pipeline.

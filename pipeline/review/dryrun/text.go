@@ -33,9 +33,20 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 		if legend := change.Legend(); legend != "" {
 			fmt.Fprintf(&out, "   %s\n", legend)
 		}
-		for _, hunk := range change.Hunks {
+		left := c.textLines
+		for i, hunk := range change.Hunks {
+			text, hidden := firstLines(hunk.Text, left)
+			if c.textLines > 0 && left <= 0 {
+				fmt.Fprintf(&out, "   %s\n", moreLines(change.Hunks[i:], 0))
+				break
+			}
 			out.WriteString(colourText(colour, cyan, strings.TrimSpace("@@ "+hunk.At)) + "\n")
-			out.WriteString(paintDiff(colour, hunk.Text))
+			out.WriteString(paintDiff(colour, text))
+			if hidden {
+				fmt.Fprintf(&out, "   %s\n", moreLines(change.Hunks[i:], strings.Count(text, "\n")))
+				break
+			}
+			left -= strings.Count(text, "\n")
 		}
 		out.WriteString("\n")
 	}
@@ -51,6 +62,30 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 	out.WriteString(c.summaryLine() + "\n")
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// Shorten bounds the lines of the differences of each change in Text. Without it, Text writes all.
+func (c *Comparison) Shorten(lines int) { c.textLines = lines }
+
+// firstLines returns the first lines of a text, and whether there are more; all for a number that is not positive.
+func firstLines(text string, most int) (first string, more bool) {
+	if most <= 0 || strings.Count(text, "\n") <= most {
+		return text, false
+	}
+	end := 0
+	for range most {
+		end += strings.IndexByte(text[end:], '\n') + 1
+	}
+	return text[:end], true
+}
+
+// moreLines describes the lines of hunks that are not shown; shown are those of the first one that are.
+func moreLines(hunks []group.Hunk, shown int) string {
+	n := -shown
+	for _, hunk := range hunks {
+		n += strings.Count(hunk.Text, "\n")
+	}
+	return fmt.Sprintf("… %d more lines; --limit 0 shows all", n)
 }
 
 // Colours, as git diff has them.
