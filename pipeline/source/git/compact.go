@@ -24,25 +24,30 @@ import (
 // A mirror lives for years. Small fetches leave single objects behind and larger ones packs; every so often they are put
 // into one pack, and what no recent commit needs is dropped.
 const (
-	// compactPacks and compactSample are the thresholds: the number of packs, and of loose objects in one of 256
+	// compactPacks and compactSample are the thresholds: the number of packs, and of loose objects in 16 of 256
 	// directories.
 	compactPacks  = 16
-	compactSample = 25
+	compactSample = 32
 	// compactGrace is how long an object stays whatever happens: a render that is under way may still read it.
 	compactGrace = time.Hour
-	// compactPause is the minimum interval between checks whether enough files are old: an upgrade of a thousand
-	// applications leaves thousands of files, and each fetch would stat all of them.
+	// compactPause is the minimum interval between checks whether enough packs are old.
 	compactPause = 10 * time.Minute
-	// compactBytes bounds what is put together, which is done in memory.
-	compactBytes = 128 << 20
+	// compactBytes bounds the content of a pack that is made here, which is done in memory.
+	compactBytes = 64 << 20
+	// looseBytes is the size of a file from which it is worth a block of its own.
+	looseBytes = 64 << 10
 )
 
-// compactIfNeeded keeps the mirror small. It is for the holder of the lock. Errors are not the fetch's, and the next one
+// compactIfNeeded keeps the mirror small. It is for the holder of the lock. Errors are not the caller's, and the next call
 // tries again.
 func (m *Mirror) compactIfNeeded() error {
+	if sample, _ := filepath.Glob(filepath.Join(m.dir, "objects", "1[0-9a-f]", "*")); len(sample) >= compactSample {
+		if err := m.packLoose(); err != nil {
+			return fmt.Errorf("compacting the mirror: %w", err)
+		}
+	}
 	packs, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "pack-*.idx"))
-	sample, _ := filepath.Glob(filepath.Join(m.dir, "objects", "17", "*"))
-	if len(packs) < compactPacks && len(sample) < compactSample || time.Since(m.lastCompactionCheck) < compactPause {
+	if len(packs) < compactPacks || time.Since(m.lastCompactionCheck) < compactPause {
 		return nil
 	}
 	m.lastCompactionCheck = time.Now()
@@ -50,11 +55,44 @@ func (m *Mirror) compactIfNeeded() error {
 	if err != nil {
 		return err
 	}
-	old := slices.DeleteFunc(packs, func(name string) bool { return before.isNewer(name) })
-	if len(old) < compactPacks && len(looseObjects(m.dir, before)) < 128*compactSample {
+	if old := slices.DeleteFunc(packs, before.isNewer); len(old) < compactPacks {
 		return nil // most of it is too new
 	}
 	return m.compactPacks(before)
+}
+
+// packLoose puts the small loose objects into one pack, whatever their age: each takes a block of the file system, twenty
+// times its size. Nothing is dropped, and readers find the objects in the pack.
+func (m *Mirror) packLoose() error {
+	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
+	var hashes []Hash
+	var files []string
+	var size int64
+	for _, name := range looseObjects(m.dir, anyAge) {
+		hash := plumbing.NewHash(filepath.Base(filepath.Dir(name)) + filepath.Base(name))
+		info, err := os.Stat(name)
+		if err != nil || info.Size() > looseBytes {
+			continue
+		}
+		n, err := storage.EncodedObjectSize(hash)
+		if err != nil || size+n > compactBytes {
+			continue // a damaged one is found by who reads it
+		}
+		size += n
+		hashes, files = append(hashes, hash), append(files, name)
+	}
+	if len(hashes) < 2 {
+		return nil
+	}
+	if _, err := packObjects(m.dir, storage, hashes); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range files {
+		errs = append(errs, os.Remove(name))
+	}
+	m.lockAndReopen()
+	return errors.Join(errs...)
 }
 
 // fileAge separates files that were stored before a time from newer ones.
@@ -90,16 +128,9 @@ func (a fileAge) isNewerTime(t time.Time) bool {
 	return a != anyAge && t.After(a.Time) && t.Before(a.Add(2*compactGrace))
 }
 
-// compactPacks puts everything that was stored before a time and is needed into one pack, except for what is in large packs,
-// which stay as they are.
+// compactPacks puts everything that was stored before a time and is needed into packs, except for what is in large packs
+// of which at least half is needed: these stay as they are.
 func (m *Mirror) compactPacks(before fileAge) error {
-	large, small, err := splitPacks(m.dir, before)
-	if err != nil {
-		return fmt.Errorf("compacting the mirror: %w", err)
-	}
-	if single := looseObjects(m.dir, before); len(small) < 2 && len(single) < 2 {
-		return nil
-	}
 	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
 	needed := &reachableObjects{storage: storage, seen: map[Hash]bool{}}
 	for _, commit := range shallowCommits(m.dir) {
@@ -107,27 +138,44 @@ func (m *Mirror) compactPacks(before fileAge) error {
 			return fmt.Errorf("compacting the mirror: %w", err)
 		}
 	}
-	var rest []Hash
+	stay, rest, err := splitPacks(m.dir, before, needed.order)
+	if err != nil {
+		return fmt.Errorf("compacting the mirror: %w", err)
+	}
+	if single := looseObjects(m.dir, before); len(rest) < 2 && len(single) < 2 {
+		return nil
+	}
+	var made []string
+	var next []Hash
 	var size int64
-	for hash := range needed.seen {
-		if within, err := containedIn(large, hash); err != nil || within {
+	write := func() error {
+		base, err := packObjects(m.dir, storage, next)
+		if err != nil {
+			return fmt.Errorf("compacting the mirror: %w", err)
+		}
+		made, next, size = append(made, base), nil, 0
+		return nil
+	}
+	for _, hash := range needed.order {
+		if within, err := containedIn(stay, hash); err != nil || within {
 			continue
 		}
 		n, err := storage.EncodedObjectSize(hash)
 		if err != nil {
 			continue // left out by the server
 		}
-		rest = append(rest, hash)
-		if size += n; size > compactBytes {
-			return nil
+		if size+n > compactBytes {
+			if err := write(); err != nil {
+				return err
+			}
 		}
+		next, size = append(next, hash), size+n
 	}
-	made, err := packObjects(m.dir, storage, rest)
-	if err != nil {
-		return fmt.Errorf("compacting the mirror: %w", err)
+	if err := write(); err != nil {
+		return err
 	}
 	// A pack with exactly these objects may have existed already: it has the same name.
-	err = removePacks(m.dir, slices.DeleteFunc(small, func(p packFile) bool { return p.base == made }), before)
+	err = removePacks(m.dir, slices.DeleteFunc(rest, func(p packFile) bool { return slices.Contains(made, p.base) }), before)
 	m.lockAndReopen()
 	return err
 }
@@ -138,37 +186,59 @@ type packFile struct {
 	index *idxfile.MemoryIndex
 }
 
-// splitPacks divides the packs: those that are at least half as large as the largest, or too new to be touched, stay.
-func splitPacks(dir string, before fileAge) (large, small []packFile, err error) {
+// largePack is the size of a pack from which it is not written again while it is needed.
+const largePack = 1 << 20
+
+// splitPacks divides the packs that are old enough to be touched: large ones stay while at least half of their objects are
+// needed, so that all of them together have at most twice what is needed.
+func splitPacks(dir string, before fileAge, needed []Hash) (stay, rest []packFile, err error) {
 	names, err := filepath.Glob(filepath.Join(dir, "objects", "pack", "pack-*.idx"))
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []packFile
-	var largest int64
 	for _, name := range names {
-		base := name[:len(name)-len(".idx")]
-		info, err := os.Stat(base + ".pack")
+		p := packFile{base: name[:len(name)-len(".idx")]}
+		info, err := os.Stat(p.base + ".pack")
 		if err != nil {
 			return nil, nil, err
 		}
 		if before.isNewerTime(info.ModTime()) {
 			continue
 		}
-		all = append(all, packFile{base: base, size: info.Size()})
-		largest = max(largest, info.Size())
-	}
-	for _, p := range all {
-		if p.size < largest/2 || p.size < 1<<20 {
-			small = append(small, p)
+		if p.size = info.Size(); p.size < largePack {
+			rest = append(rest, p)
 			continue
 		}
-		if p.index, err = readIndex(p.base + ".idx"); err != nil {
+		useful, err := p.isHalfNeeded(needed)
+		if err != nil {
 			return nil, nil, err
 		}
-		large = append(large, p)
+		if useful {
+			stay = append(stay, p)
+		} else {
+			rest = append(rest, p)
+		}
 	}
-	return large, small, nil
+	return stay, rest, nil
+}
+
+// isHalfNeeded reads the index of a pack, and reports whether at least half of its objects are among some.
+func (p *packFile) isHalfNeeded(needed []Hash) (bool, error) {
+	var err error
+	if p.index, err = readIndex(p.base + ".idx"); err != nil {
+		return false, err
+	}
+	all, err := p.index.Count()
+	if err != nil {
+		return false, err
+	}
+	found := int64(0)
+	for _, hash := range needed {
+		if within, err := p.index.Contains(hash); err == nil && within {
+			found++
+		}
+	}
+	return 2*found >= all, nil
 }
 
 func readIndex(name string) (*idxfile.MemoryIndex, error) {

@@ -11,9 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/storage/memory"
-
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -68,38 +65,6 @@ func TestCompact(t *testing.T) {
 	repository.Commit("after", map[string]string{"d1/f1": "after"})
 	if _, err := m.Fetch(context.Background(), remote, Ref{}); err != nil || count("[0-9a-f][0-9a-f]/*") != 4 {
 		t.Errorf("%d single objects, %v", count("[0-9a-f][0-9a-f]/*"), err)
-	}
-}
-
-func TestManySmallObjectsAreNotCountedAgainAndAgain(t *testing.T) {
-	m, err := NewStore(t.TempDir(), DefaultLimits()).Mirror("https://git.example.com/config.git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	add := func(from, to int) {
-		t.Helper()
-		objects := memory.NewStorage()
-		draft := &Draft{m: m, objects: objects}
-		for i := from; i < to; i++ {
-			if _, err := draft.addObject(plumbing.BlobObject, []byte(fmt.Sprint(i))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := storeLoose(m.dir, objects); err != nil {
-			t.Fatal(err)
-		}
-	}
-	add(0, 256*(compactSample+15))
-	if err := m.compactIfNeeded(); err != nil || m.lastCompactionCheck.IsZero() {
-		t.Fatalf("it was not looked: %v", err)
-	}
-	first := m.lastCompactionCheck
-	if err := m.compactIfNeeded(); err != nil || m.lastCompactionCheck != first {
-		t.Errorf("it was looked again at once: %v", err)
-	}
-	m.lastCompactionCheck = time.Now().Add(-compactPause - time.Second)
-	if err := m.compactIfNeeded(); err != nil || !m.lastCompactionCheck.After(first) {
-		t.Errorf("it was not looked again later: %v", err)
 	}
 }
 

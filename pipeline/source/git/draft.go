@@ -299,7 +299,12 @@ func (d *Draft) Keep(ctx context.Context, head Hash) error {
 	if err := storeNewObjects(d.m.dir, d.objects, d.packed); err != nil {
 		return err
 	}
-	return d.m.rememberCommit(head)
+	if err := d.m.rememberCommit(head); err != nil {
+		return err
+	}
+	// A mirror that is only published to fetches nothing.
+	_ = d.m.compactIfNeeded()
+	return nil
 }
 
 // IsDir reports whether the root directory has a directory of this name.
