@@ -94,6 +94,8 @@ type fixture struct {
 	stop        func()
 	// logs gets the daemon's log; nil drops it.
 	logs io.Writer
+	// patience is how long eventually waits, if not as long as in all tests.
+	patience time.Duration
 }
 
 // short are the names of the tests of a daemon that -short does not leave out: they go through most of it.
@@ -264,7 +266,7 @@ func (f *fixture) eventually(what string, check func() string) {
 	f.t.Helper()
 	// On a loaded machine a source may not answer in time, after which it is not looked at for a minute.
 	const longest = 6 * time.Minute
-	deadline := time.Now().Add(longest)
+	deadline := time.Now().Add(max(longest, f.patience))
 	for {
 		problem := check()
 		if problem == "" {

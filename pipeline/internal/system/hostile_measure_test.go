@@ -31,7 +31,7 @@ func (f *fixture) pushTo(r *gittest.Repository, commit string) {
 		switch {
 		case err == nil && status == http.StatusAccepted:
 			return
-		case err == nil && status == http.StatusServiceUnavailable && tries < 5:
+		case err == nil && (status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout) && tries < 5:
 			f.t.Logf("the webhook was answered with %d", status)
 			time.Sleep(time.Second)
 		default:
