@@ -56,6 +56,12 @@ func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *
 	return built, err
 }
 
+// Check calls do, which checks a result of a pipeline, when a place is free: a check needs as much of the machine as a render, and has
+// the same limits. do may be called again from its beginning.
+func (l *Limited) Check(ctx context.Context, p *v1alpha1.RenderPipeline, do func(context.Context) error) error {
+	return l.lanes.runInLane(ctx, work{pipeline: "check of " + p.Key(), team: l.tenantSlots.of(p)}, do)
+}
+
 // IsSlow reports whether the last build of a pipeline took so long that callers should not wait for the next.
 func (l *Limited) IsSlow(pipeline string) bool { return l.lanes.isSlow(pipeline) }
 

@@ -22,14 +22,15 @@ func (b *Builder) CheckGates(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 	if err != nil {
 		return err
 	}
+	results, err := checker.CheckResult(ctx, p.Spec.Gates, response, source)
+	if err != nil {
+		return err
+	}
+	response.Results = results
 	if b.Validator == nil && p.Spec.Gates.Schemas != nil {
 		response.Warnings = append(slices.Clip(response.Warnings), gate.NotInstalled)
 	}
-	results, err := checker.CheckResult(ctx, p.Spec.Gates, response, source)
-	if err == nil {
-		response.Results = results
-	}
-	return err
+	return nil
 }
 
 // CheckUpdates returns what is found about the objects that a result changes of what is published at a place. before and after are

@@ -85,7 +85,7 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := pub.keepPublished(ctx); err != nil {
 		return &StageError{Stage: status.StagePublish, Err: err}
 	}
-	if err := a.r.Builder.CheckGates(ctx, a.p, a.snapshot.Tree, a.built.Response); err != nil {
+	if err := a.checkGates(ctx); err != nil {
 		return &StageError{Stage: status.StageGate, Err: err}
 	}
 	if err := pub.checkUpdates(ctx); err != nil {
@@ -106,6 +106,17 @@ func (a *attempt) runStages(ctx context.Context) error {
 		return &StageError{Stage: status.StageBuild, Final: true, Err: err}
 	}
 	return nil
+}
+
+// checkGates completes the results by spec.gates, in its turn if there are any.
+func (a *attempt) checkGates(ctx context.Context) error {
+	check := func(ctx context.Context) error {
+		return a.r.Builder.CheckGates(ctx, a.p, a.snapshot.Tree, a.built.Response)
+	}
+	if gates := a.p.Spec.Gates; gates.Schemas == nil && gates.Admission == nil {
+		return check(ctx)
+	}
+	return a.r.builds.Check(ctx, a.p, check)
 }
 
 // recordPublishStart stores that from here on the published output may be newer than the state records. Without that, a

@@ -4,8 +4,10 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -18,7 +20,18 @@ import (
 func (p *publication) checkUpdates(ctx context.Context) error {
 	for _, to := range p.p.Spec.Publish {
 		step := p.newStep("reading what is published")
-		found, err := watchdog.Run(ctx, p.r.Watchdog, step, func(ctx context.Context) (result.Results, error) { return p.updatesOf(ctx, to) })
+		change, err := watchdog.Run(ctx, p.r.Watchdog, step, func(ctx context.Context) (filesChange, error) { return p.changeOf(ctx, to) })
+		if err != nil {
+			return err
+		}
+		if len(change.before) == 0 || maps.EqualFunc(change.before, change.after, bytes.Equal) {
+			continue
+		}
+		var found result.Results
+		err = p.r.builds.Check(ctx, p.p, func(ctx context.Context) (err error) {
+			found, err = p.r.Builder.CheckUpdates(ctx, p.p, p.snapshot.Tree, change.before, change.after)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -28,25 +41,28 @@ func (p *publication) checkUpdates(ctx context.Context) error {
 	return nil
 }
 
-// updatesOf returns what is found about the changes at one place.
-func (p *publication) updatesOf(ctx context.Context, to v1alpha1.Publish) (result.Results, error) {
+// filesChange is what is published at a place, and what is going to be.
+type filesChange struct{ before, after map[string][]byte }
+
+// changeOf returns the change at one place, none where nothing is published there.
+func (p *publication) changeOf(ctx context.Context, to v1alpha1.Publish) (filesChange, error) {
 	held, err := p.r.Targets.Previous(ctx, p.p, to, p.state)
 	if err != nil {
 		p.built.Warnings = append(p.built.Warnings, "changes are not checked as updates at "+to.Target()+": "+err.Error())
-		return nil, nil
+		return filesChange{}, nil
 	}
 	if len(held.Files) == 0 {
-		return nil, nil
+		return filesChange{}, nil
 	}
 	writer, err := p.r.Targets.Writer(ctx, p.p, to)
 	if err != nil {
-		return nil, err
+		return filesChange{}, err
 	}
 	writer.Texts = &p.texts
 	files, err := writer.Files(p.built.Objects)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errContent, err)
+		return filesChange{}, fmt.Errorf("%w: %w", errContent, err)
 	}
 	publish.KeepFailed(files, held.Files, p.built.Response)
-	return p.r.Builder.CheckUpdates(ctx, p.p, p.snapshot.Tree, held.Files, files)
+	return filesChange{before: held.Files, after: files}, nil
 }

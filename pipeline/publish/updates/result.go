@@ -30,7 +30,10 @@ func (c Checker) CheckResult(ctx context.Context, gates v1alpha1.Gates, response
 	var validated []gate.Validated
 	var err error
 	if c.Validator != nil && gates.Schemas != nil {
-		if validated, err = gate.Validate(ctx, all, c.Validator); err != nil {
+		validating, cancel := c.bound(ctx)
+		validated, err = gate.Validate(validating, all, c.Validator)
+		cancel()
+		if err != nil {
 			return nil, fmt.Errorf("checking the objects by spec.gates: %w", err)
 		}
 	}
@@ -70,6 +73,15 @@ func (c Checker) CheckResult(ctx context.Context, gates v1alpha1.Gates, response
 		}
 	}
 	return results, nil
+}
+
+// bound limits Kubernetes' own validation, which bounds the time of each object only, to the time of a render.
+func (c Checker) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Limits.Timeout == 0 {
+		return ctx, func() {}
+	}
+	cause := fmt.Errorf("validating took longer than %s: %w", c.Limits.Timeout, render.ErrTimeout)
+	return context.WithTimeoutCause(ctx, c.Limits.Timeout, cause)
 }
 
 // keptObjects returns the Jobs and bare Pods that keep what is published of them.

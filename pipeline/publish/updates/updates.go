@@ -60,7 +60,10 @@ func (c Checker) Check(ctx context.Context, gates v1alpha1.Gates, before, after 
 	request := requestFor(gates)
 	var err error
 	if c.Validator != nil {
-		if request.Options.Validated, err = gate.ValidateUpdates(ctx, objects, c.Validator); err != nil {
+		validating, cancel := c.bound(ctx)
+		request.Options.Validated, err = gate.ValidateUpdates(validating, objects, c.Validator)
+		cancel()
+		if err != nil {
 			return nil, fmt.Errorf("checking changes of what is published: %w", err)
 		}
 	}

@@ -70,7 +70,7 @@ func (p Program) Ask(ctx context.Context, requests []Request) ([]Answer, error) 
 			break
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, context.Cause(ctx)
 		}
 		if restarts == maxRestarts || len(answers) == 0 && restarts > 0 || errors.Is(err, errUnusable) {
 			return nil, err
@@ -92,6 +92,7 @@ func (p Program) exchangeRequests(ctx context.Context, requests []Request) ([]An
 	command.Env = []string{}
 	command.Dir = string(filepath.Separator)
 	command.WaitDelay = time.Second
+	command.SysProcAttr = attributes()
 	var stderr bytes.Buffer
 	command.Stderr = &limitedBuffer{buffer: &stderr, left: 16 << 10}
 	in, err := command.StdinPipe()
@@ -104,6 +105,11 @@ func (p Program) exchangeRequests(ctx context.Context, requests []Request) ([]An
 	}
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("%w: starting %s: %w", errUnusable, Name, err)
+	}
+	if err := limitProcess(command.Process.Pid); err != nil {
+		cancel()
+		_ = command.Wait()
+		return nil, fmt.Errorf("%w: limiting %s: %w", errUnusable, Name, err)
 	}
 	sent := make(chan error, 1)
 	go func() { sent <- errors.Join(writeRequests(in, requests), in.Close()) }()

@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package validation
+
+import "syscall"
+
+func attributes() *syscall.SysProcAttr { return nil }
+
+// limitProcess limits nothing: on other systems only the user's own objects are validated.
+func limitProcess(int) error { return nil }
