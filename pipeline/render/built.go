@@ -140,7 +140,7 @@ type keptBuild struct {
 }
 
 func (k *keptBuild) receiveBuildFrame(kind byte, content []byte) error {
-	if k.left -= int64(len(content)); k.left < 0 || k.notes == nil || k.finished != nil {
+	if k.left -= max(leastObject, int64(len(content))); k.left < 0 || k.notes == nil || k.finished != nil {
 		return protocolError("a build that nobody wants")
 	}
 	if k.building == nil {

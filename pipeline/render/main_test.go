@@ -59,6 +59,20 @@ func TestMain(m *testing.M) {
 		case "long":
 			send('Q', bytes.Repeat([]byte("x"), 1<<20))
 			time.Sleep(time.Hour)
+		case "empty":
+			send('D', []byte(`{"type":"Kustomize","decisions":[`+strings.Repeat("{},", 200_000)+`{}],"lines":[]}`))
+			os.Exit(0)
+		case "many", "brief":
+			go func() { _, _ = io.Copy(io.Discard, os.Stdin) }()
+			for n := range 20_000 {
+				if os.Args[1] == "many" {
+					send('O', []byte(`{"apiVersion":"v","kind":"A"}`+"\n"))
+				} else {
+					send('Q', fmt.Appendf(nil, `{"op":"read","path":"%d"}`, n))
+				}
+			}
+			send('D', []byte(`{"type":"Kustomize","lines":[]}`))
+			os.Exit(0)
 		case "eat":
 			var all [][]byte
 			for len(all) < 1<<20 {

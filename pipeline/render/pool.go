@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -319,16 +320,38 @@ func (e *exchange) readBoundedMessage() (kind byte, content []byte, err error) {
 		return kind, nil, &tree.LimitError{What: "size of the result in bytes", Limit: e.limit}
 	case errors.As(err, &limit):
 		return kind, nil, protocolError(fmt.Sprintf("a message of kind %q that is too long", kind))
+	case err == nil:
+		err = checkElements(kind, content)
 	}
 	return kind, content, err
 }
+
+// checkElements refuses a message whose lists have so many elements that their bytes are a small part of the memory that they take here:
+// three bytes of an empty element become hundreds. Those of real messages are longer.
+func checkElements(kind byte, content []byte) error {
+	least := map[byte]int{frameDone: 64, frameBuilt: 64, frameObject: 64, frameItem: 64, frameResult: 16}[kind]
+	if least == 0 {
+		return nil
+	}
+	if kind == frameObject || kind == frameItem {
+		content, _, _ = bytes.Cut(content, []byte("\n")) // what follows is no list
+	}
+	const always = 10_000
+	if budget.CheckElements(content, always+len(content)/least) != nil {
+		return protocolError(fmt.Sprintf("a message of kind %q with lists of empty elements", kind))
+	}
+	return nil
+}
+
+// leastObject and leastQuestion are the sizes in bytes that shorter ones count with: each takes some hundred bytes here.
+const leastObject, leastQuestion = 64, 128
 
 // handleIntermediateMessage handles a message that is not the last one: it answers a question, and keeps parts of the
 // result.
 func (e *exchange) handleIntermediateMessage(kind byte, content []byte) error {
 	switch kind {
 	case frameQuestion:
-		if e.asking -= len(content); e.asking < 0 {
+		if e.asking -= max(leastQuestion, len(content)); e.asking < 0 {
 			return protocolError("questions without an end")
 		}
 		var q tree.Question
@@ -346,7 +369,7 @@ func (e *exchange) handleIntermediateMessage(kind byte, content []byte) error {
 			return err
 		}
 		e.objects = append(e.objects, object)
-		e.left -= int64(len(content))
+		e.left -= max(leastObject, int64(len(content)))
 		return nil
 	case frameItem, frameBuilt:
 		return e.built.receiveBuildFrame(kind, content)

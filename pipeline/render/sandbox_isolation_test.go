@@ -36,6 +36,8 @@ func TestBadRenderers(t *testing.T) {
 		"garbage": "the renderer", "silent": "ended without a result", "killed": "signal: killed", "hang": "took too long", "spin": "took too long",
 		"endless": "size of the result", "eat": "more memory than its limit",
 		"ask": "questions without an end", "long": "that is too long",
+		// Few bytes that take a lot of memory.
+		"empty": "lists of empty elements", "many": "size of the result", "brief": "questions without an end",
 	} {
 		t.Run(kind, func(t *testing.T) {
 			r := request("app")
