@@ -17,21 +17,13 @@ import (
 
 // policyBuilder fills the policy's spec from one control plane.
 type policyBuilder struct {
+	*Import
 	plane *controlPlane
 	spec  v1alpha1.InjectionPolicySpec
-	imp   *Import
 	// known is the version in the values themselves.
 	known string
 	// origins lists the origins of the sidecars.
 	origins []string
-}
-
-func (b *policyBuilder) addNote(format string, args ...any) {
-	b.imp.Notes = append(b.imp.Notes, fmt.Sprintf(format, args...))
-}
-
-func (b *policyBuilder) addWarning(format string, args ...any) {
-	b.imp.Warnings = append(b.imp.Warnings, fmt.Sprintf(format, args...))
 }
 
 // setInjector copies the two ConfigMaps unchanged.

@@ -20,14 +20,14 @@ const (
 )
 
 // setCloudSQL adds the sidecar of the Cloud SQL Auth Proxy Operator with the AuthProxyWorkload objects, if any.
-func (b *policyBuilder) setCloudSQL(all []*clusterObject) error {
+func (r *sidecarReader) setCloudSQL(all []*clusterObject) error {
 	var workloads []any
 	for _, o := range all {
 		if o.kind != cloudSQLKind || !strings.HasPrefix(textAt(o.Value, "apiVersion"), cloudSQLGroup) || textAt(o.Value, "metadata", "deletionTimestamp") != "" {
 			continue
 		}
 		if valueAt(o.Value, "spec", "workloadSelector") == nil {
-			b.addWarning("%s has no spec.workloadSelector and is skipped: it selects no workload", o)
+			r.addWarning("%s has no spec.workloadSelector and is skipped: it selects no workload", o)
 			continue
 		}
 		meta := map[string]any{"name": o.name, "namespace": o.namespace}
@@ -49,14 +49,14 @@ func (b *policyBuilder) setCloudSQL(all []*clusterObject) error {
 	switch ours = strings.TrimPrefix(ours, cloudSQLAgent); version {
 	case ours:
 	case "":
-		b.addNote("the input does not contain the version of the Cloud SQL Auth Proxy Operator: pods are those of %s on Kubernetes 1.29 or later", ours)
+		r.addNote("the input does not contain the version of the Cloud SQL Auth Proxy Operator: pods are those of %s on Kubernetes 1.29 or later", ours)
 	default:
 		values["userAgent"] = cloudSQLAgent + version
-		b.addWarning("the Cloud SQL Auth Proxy Operator has version %s, and the built-in policy is for %s: set image in the values of spec.sidecars to the proxy "+
+		r.addWarning("the Cloud SQL Auth Proxy Operator has version %s, and the built-in policy is for %s: set image in the values of spec.sidecars to the proxy "+
 			"of the operator's version", version, ours)
 	}
-	b.origins = append(b.origins, countText(len(workloads), cloudSQLKind))
-	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: cloudSQLName, Values: values})
+	r.origins = append(r.origins, countText(len(workloads), cloudSQLKind))
+	r.sidecars = append(r.sidecars, v1alpha1.Sidecar{BuiltIn: cloudSQLName, Values: values})
 	return nil
 }
 

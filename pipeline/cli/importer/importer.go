@@ -53,6 +53,14 @@ type Import struct {
 	Notes, Warnings []string
 }
 
+func (imp *Import) addNote(format string, args ...any) {
+	imp.Notes = append(imp.Notes, fmt.Sprintf(format, args...))
+}
+
+func (imp *Import) addWarning(format string, args ...any) {
+	imp.Warnings = append(imp.Warnings, fmt.Sprintf(format, args...))
+}
+
 const (
 	injectorName = "istio-sidecar-injector"
 	meshName     = "istio"
@@ -88,10 +96,13 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &policyBuilder{imp: &Import{}}
-	if err := b.setSidecars(all); err != nil {
+	imp := &Import{}
+	sidecars := &sidecarReader{Import: imp}
+	if err := sidecars.read(all); err != nil {
 		return nil, err
 	}
+	b := &policyBuilder{Import: imp, origins: sidecars.origins}
+	b.spec.Sidecars = sidecars.sidecars
 	installation, err := findInstallation(all, opts)
 	if err != nil {
 		return nil, err
@@ -121,27 +132,34 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	if opts.Name != "" {
 		name = opts.Name
 	}
-	b.imp.Policy = &v1alpha1.InjectionPolicy{
+	imp.Policy = &v1alpha1.InjectionPolicy{
 		APIVersion: v1alpha1.APIVersion,
 		Kind:       v1alpha1.Kind,
 		Metadata:   v1alpha1.Metadata{Name: name, Annotations: map[string]string{localConfig: "true"}},
 		Spec:       b.spec,
 	}
-	b.imp.From = b.originText()
-	b.warnOfTemplates()
-	sort.Strings(b.imp.Warnings)
-	return b.imp, nil
+	imp.From = b.originText()
+	imp.warnOfTemplates()
+	sort.Strings(imp.Warnings)
+	return imp, nil
 }
 
-// setSidecars adds the sidecars of Linkerd, Vault, OpenTelemetry and Cloud SQL if the settings of their injectors
+// sidecarReader reads the sidecars of other meshes and injectors.
+type sidecarReader struct {
+	*Import
+	sidecars []v1alpha1.Sidecar
+	origins  []string // of the sidecars
+}
+
+// read adds the sidecars of Linkerd, Vault, OpenTelemetry and Cloud SQL if the settings of their injectors
 // are present.
-func (b *policyBuilder) setSidecars(all []*clusterObject) error {
+func (r *sidecarReader) read(all []*clusterObject) error {
 	linkerd, err := findLinkerd(all)
 	if err != nil {
 		return err
 	}
 	if linkerd != nil {
-		if err := b.setLinkerd(linkerd, all); err != nil {
+		if err := r.setLinkerd(linkerd, all); err != nil {
 			return err
 		}
 	}
@@ -150,13 +168,13 @@ func (b *policyBuilder) setSidecars(all []*clusterObject) error {
 		return err
 	}
 	if vault != nil {
-		if err := b.setVault(vault, all); err != nil {
+		if err := r.setVault(vault, all); err != nil {
 			return err
 		}
 	}
-	b.setCollectors(b.findCollectors(all))
-	b.setInstrumentations(b.findInstrumentations(all))
-	return b.setCloudSQL(all)
+	r.setCollectors(r.findCollectors(all))
+	r.setInstrumentations(r.findInstrumentations(all))
+	return r.setCloudSQL(all)
 }
 
 // sidecarPolicy completes a policy without Istio.

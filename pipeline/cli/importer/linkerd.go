@@ -44,7 +44,7 @@ func findLinkerd(all []*clusterObject) (*clusterObject, error) {
 }
 
 // setLinkerd adds Linkerd's sidecar with the values of its ConfigMap and the trust anchors.
-func (b *policyBuilder) setLinkerd(config *clusterObject, all []*clusterObject) error {
+func (r *sidecarReader) setLinkerd(config *clusterObject, all []*clusterObject) error {
 	decoded, err := manifest.Decode([]byte(textAt(config.Value, "data", linkerdConfigKey)))
 	if err != nil {
 		return fmt.Errorf("importing %s: reading data.%s: %w", config, linkerdConfigKey, err)
@@ -57,22 +57,22 @@ func (b *policyBuilder) setLinkerd(config *clusterObject, all []*clusterObject) 
 	if err != nil {
 		return err
 	}
-	values := b.linkerdValues("", known.Values, from)
+	values := r.linkerdValues("", known.Values, from)
 	values["namespace"] = config.namespace
 	if config.namespace == "" {
 		values["namespace"] = linkerdName
 	}
 	values["dropAllCapabilities"] = false
-	b.setTrustAnchors(values, config, all)
+	r.setTrustAnchors(values, config, all)
 	version, _ := values["linkerdVersion"].(string)
-	b.origins = append(b.origins, strings.TrimSpace("Linkerd "+version)+fmt.Sprintf(" in namespace %v", values["namespace"]))
-	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: linkerdName, Values: values})
+	r.origins = append(r.origins, strings.TrimSpace("Linkerd "+version)+fmt.Sprintf(" in namespace %v", values["namespace"]))
+	r.sidecars = append(r.sidecars, v1alpha1.Sidecar{BuiltIn: linkerdName, Values: values})
 	return nil
 }
 
 // setTrustAnchors uses those of the ConfigMap of the same namespace, as the injector does, in preference to the
 // values.
-func (b *policyBuilder) setTrustAnchors(values map[string]any, config *clusterObject, all []*clusterObject) {
+func (r *sidecarReader) setTrustAnchors(values map[string]any, config *clusterObject, all []*clusterObject) {
 	const field = "identityTrustAnchorsPEM"
 	for _, o := range all {
 		if o.kind == "ConfigMap" && o.name == linkerdAnchors && o.namespace == config.namespace {
@@ -80,19 +80,19 @@ func (b *policyBuilder) setTrustAnchors(values map[string]any, config *clusterOb
 		}
 	}
 	if values[field] == nil || values[field] == "" {
-		b.addWarning("the input has no ConfigMap %s, which contains the trust anchors of Linkerd's control plane: set %s in the "+
+		r.addWarning("the input has no ConfigMap %s, which contains the trust anchors of Linkerd's control plane: set %s in the "+
 			"values of spec.sidecars, or import that ConfigMap too", linkerdAnchors, field)
 	}
 }
 
 // linkerdValues returns those of the values that the built-in sidecar reads, with their places for messages. An
 // empty map in the built-in values accepts any keys.
-func (b *policyBuilder) linkerdValues(at string, known, from map[string]any) map[string]any {
+func (r *sidecarReader) linkerdValues(at string, known, from map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		value, have := from[key], known[key]
 		if _, ok := known[key]; !ok && len(known) > 0 {
-			b.warnUnread(at+key, value)
+			r.warnUnread(at+key, value)
 			continue
 		}
 		wantMap, isMap := have.(map[string]any)
@@ -100,7 +100,7 @@ func (b *policyBuilder) linkerdValues(at string, known, from map[string]any) map
 		switch {
 		case value == nil || isMap && !valueIsMap:
 		case isMap:
-			if inner := b.linkerdValues(at+key+".", wantMap, valueMap); len(inner) > 0 {
+			if inner := r.linkerdValues(at+key+".", wantMap, valueMap); len(inner) > 0 {
 				out[key] = inner
 			}
 		default:
@@ -111,7 +111,7 @@ func (b *policyBuilder) linkerdValues(at string, known, from map[string]any) map
 }
 
 // warnUnread warns of a setting of the proxy and its init container that the sidecar does not know, where it is set.
-func (b *policyBuilder) warnUnread(at string, value any) {
+func (r *sidecarReader) warnUnread(at string, value any) {
 	part, _, below := strings.Cut(at, ".")
 	ofPods := below && slices.Contains([]string{"proxy", "proxyInit", "networkValidator", "debugContainer"}, part)
 	if !ofPods || linkerdUnread[at] || isUnset(value) {
@@ -120,7 +120,7 @@ func (b *policyBuilder) warnUnread(at string, value any) {
 	if m, ok := value.(map[string]any); ok && at == "proxy.tracing" && isUnset(m["enabled"]) {
 		return
 	}
-	b.addWarning("%s of the ConfigMap %s is ignored: the pods are as Linkerd's injector would create them without it", at, linkerdConfig)
+	r.addWarning("%s of the ConfigMap %s is ignored: the pods are as Linkerd's injector would create them without it", at, linkerdConfig)
 }
 
 func isUnset(value any) bool {

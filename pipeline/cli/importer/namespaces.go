@@ -20,7 +20,7 @@ const (
 
 // Namespaces returns the namespaces among the objects as a policy lists them.
 func Namespaces(objects []Object) []v1alpha1.Namespace {
-	b := &policyBuilder{imp: &Import{}}
+	b := &policyBuilder{Import: &Import{}}
 	b.readNamespaces(viewObjects(objects))
 	return b.spec.Namespaces
 }

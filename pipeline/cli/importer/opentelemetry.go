@@ -25,7 +25,7 @@ const (
 )
 
 // findCollectors returns the objects that are made into sidecars.
-func (b *policyBuilder) findCollectors(all []*clusterObject) []any {
+func (r *sidecarReader) findCollectors(all []*clusterObject) []any {
 	var found []any
 	for _, o := range all {
 		version := textAt(o.Value, "apiVersion")
@@ -33,7 +33,7 @@ func (b *policyBuilder) findCollectors(all []*clusterObject) []any {
 			continue
 		}
 		if version != collectorVersion {
-			b.addWarning("%s is skipped: its apiVersion is %s; read it as %s: kubectl get opentelemetrycollectors.v1beta1.opentelemetry.io -A -o yaml",
+			r.addWarning("%s is skipped: its apiVersion is %s; read it as %s: kubectl get opentelemetrycollectors.v1beta1.opentelemetry.io -A -o yaml",
 				o, version, collectorVersion)
 			continue
 		}
@@ -53,7 +53,7 @@ func reducedObject(o *clusterObject) map[string]any {
 }
 
 // findInstrumentations returns the objects by which pods are instrumented.
-func (b *policyBuilder) findInstrumentations(all []*clusterObject) []any {
+func (r *sidecarReader) findInstrumentations(all []*clusterObject) []any {
 	var found []any
 	for _, o := range all {
 		version := textAt(o.Value, "apiVersion")
@@ -61,7 +61,7 @@ func (b *policyBuilder) findInstrumentations(all []*clusterObject) []any {
 			continue
 		}
 		if version != instrumentationVersion {
-			b.addWarning("%s is skipped: its apiVersion is %s; read it as %s", o, version, instrumentationVersion)
+			r.addWarning("%s is skipped: its apiVersion is %s; read it as %s", o, version, instrumentationVersion)
 			continue
 		}
 		found = append(found, reducedObject(o))
@@ -70,23 +70,23 @@ func (b *policyBuilder) findInstrumentations(all []*clusterObject) []any {
 }
 
 // setInstrumentations adds the sidecar for the objects, if any.
-func (b *policyBuilder) setInstrumentations(objects []any) {
+func (r *sidecarReader) setInstrumentations(objects []any) {
 	if len(objects) == 0 {
 		return
 	}
-	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: instrumentationSidecar, Values: map[string]any{"instrumentations": objects}})
-	b.origins = append(b.origins, countText(len(objects), instrumentationKind))
-	b.addNote("values.images of the sidecar %s are those of the operator 0.148.0, for objects that set none: set them to those of your operator",
+	r.sidecars = append(r.sidecars, v1alpha1.Sidecar{BuiltIn: instrumentationSidecar, Values: map[string]any{"instrumentations": objects}})
+	r.origins = append(r.origins, countText(len(objects), instrumentationKind))
+	r.addNote("values.images of the sidecar %s are those of the operator 0.148.0, for objects that set none: set them to those of your operator",
 		instrumentationSidecar)
 }
 
 // setCollectors adds the sidecar for the objects, if any.
-func (b *policyBuilder) setCollectors(collectors []any) {
+func (r *sidecarReader) setCollectors(collectors []any) {
 	if len(collectors) == 0 {
 		return
 	}
-	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: collectorSidecar, Values: map[string]any{"collectors": collectors}})
-	b.origins = append(b.origins, countText(len(collectors), collectorKind))
-	b.addNote("values.image of the sidecar %s is that of the operator 0.148.0, for collectors that set none, and values.native is true, as for "+
+	r.sidecars = append(r.sidecars, v1alpha1.Sidecar{BuiltIn: collectorSidecar, Values: map[string]any{"collectors": collectors}})
+	r.origins = append(r.origins, countText(len(collectors), collectorKind))
+	r.addNote("values.image of the sidecar %s is that of the operator 0.148.0, for collectors that set none, and values.native is true, as for "+
 		"Kubernetes 1.29 and later: set them to those of your operator", collectorSidecar)
 }

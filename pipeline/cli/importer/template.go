@@ -23,14 +23,14 @@ var chartTemplates = []string{"sidecar", "gateway", "grpc-simple", "grpc-agent",
 
 // warnOfTemplates warns of the input's own templates that do not fit native sidecars: the API server would reject a pod
 // that asks for one beside the default templates. The injection reports all other mistakes in templates.
-func (b *policyBuilder) warnOfTemplates() {
-	spec := b.imp.Policy.Spec
+func (imp *Import) warnOfTemplates() {
+	spec := imp.Policy.Spec
 	if spec.Istio == nil || spec.Istio.NativeSidecars == v1alpha1.NativeSidecarsDisabled {
 		return
 	}
 	for _, name := range ownTemplates(&spec.Istio.Injector) {
-		if problem := b.tryTemplate(name); problem != "" {
-			b.addWarning("template %s does not fit native sidecars: in a pod with inject.istio.io/templates: sidecar,%s, %s. "+
+		if problem := tryTemplate(imp.Policy, name); problem != "" {
+			imp.addWarning("template %s does not fit native sidecars: in a pod with inject.istio.io/templates: sidecar,%s, %s. "+
 				"Write it for the place where the proxy is, with {{ if .NativeSidecars }}initContainers{{ else }}containers{{ end }} "+
 				"from Istio 1.27 on, or set spec.istio.nativeSidecars to Disabled", name, name, strings.TrimSuffix(problem, "."))
 		}
@@ -59,10 +59,10 @@ func ownTemplates(injector *v1alpha1.Injector) []string {
 
 // tryTemplate injects a template beside sidecar into a small pod as the policy has it, and with an ordinary proxy. It
 // returns why the API server would reject the former alone, or "" if it would not.
-func (b *policyBuilder) tryTemplate(name string) string {
+func tryTemplate(policy *v1alpha1.InjectionPolicy, name string) string {
 	asks := "inject.istio.io/templates: \"sidecar," + name + "\""
-	problem := b.rejectionOf(asks)
-	if problem == "" || b.rejectionOf(asks+", sidecar.istio.io/nativeSidecar: \"false\"") != "" {
+	problem := rejectionOf(policy, asks)
+	if problem == "" || rejectionOf(policy, asks+", sidecar.istio.io/nativeSidecar: \"false\"") != "" {
 		return ""
 	}
 	return problem
@@ -82,8 +82,8 @@ spec:
 `
 
 // rejectionOf returns the first reason why the API server would reject the containers of a pod with annotations.
-func (b *policyBuilder) rejectionOf(annotations string) string {
-	text, err := yaml.Marshal(b.imp.Policy)
+func rejectionOf(own *v1alpha1.InjectionPolicy, annotations string) string {
+	text, err := yaml.Marshal(own)
 	if err != nil {
 		return ""
 	}

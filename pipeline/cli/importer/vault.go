@@ -61,7 +61,7 @@ func vaultContainer(o *clusterObject) map[string]any {
 }
 
 // setVault adds Vault's sidecar with the settings of the injector's Deployment, so that pods are those that it makes.
-func (b *policyBuilder) setVault(deployment *clusterObject, all []*clusterObject) error {
+func (r *sidecarReader) setVault(deployment *clusterObject, all []*clusterObject) error {
 	values := map[string]any{"native": false, "exec": false, "ownToken": false}
 	container := vaultContainer(deployment)
 	for _, e := range objectsOf(container["env"]) {
@@ -71,7 +71,7 @@ func (b *policyBuilder) setVault(deployment *clusterObject, all []*clusterObject
 			continue
 		}
 		if e["valueFrom"] != nil {
-			b.addWarning("the variable %s of %s is not in its manifest: set %s in the values of spec.sidecars", variable, deployment, name)
+			r.addWarning("the variable %s of %s is not in its manifest: set %s in the values of spec.sidecars", variable, deployment, name)
 		}
 		// The injector treats an empty value as unset.
 		if value := textAt(e, "value"); value != "" {
@@ -79,19 +79,19 @@ func (b *policyBuilder) setVault(deployment *clusterObject, all []*clusterObject
 		}
 	}
 	if values["image"] == nil {
-		b.addWarning("%s does not set %sVAULT_IMAGE: the image of the agent is that of the built-in policy, not that of the injector's version", deployment, vaultPrefix)
+		r.addWarning("%s does not set %sVAULT_IMAGE: the image of the agent is that of the built-in policy, not that of the injector's version", deployment, vaultPrefix)
 	}
 	args, _ := container["args"].([]any)
 	for _, arg := range args {
 		if text, _ := arg.(string); strings.HasPrefix(text, "-") {
-			b.addWarning("the argument %s of %s is ignored: only its variables are read", text, deployment)
+			r.addWarning("the argument %s of %s is ignored: only its variables are read", text, deployment)
 		}
 	}
 	namespace := deployment.namespace
 	if namespace == "" {
 		namespace = "vault"
 	}
-	b.origins = append(b.origins, fmt.Sprintf("%s in namespace %s", deployment.name, namespace))
+	r.origins = append(r.origins, fmt.Sprintf("%s in namespace %s", deployment.name, namespace))
 	sidecar := v1alpha1.Sidecar{BuiltIn: vaultName, Values: values}
 	rules, err := vaultWebhookRules(all)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *policyBuilder) setVault(deployment *clusterObject, all []*clusterObject
 		sidecar.Select = known.Select
 		sidecar.Select.Rules = append(rules, known.Select.Rules...)
 	}
-	b.spec.Sidecars = append(b.spec.Sidecars, sidecar)
+	r.sidecars = append(r.sidecars, sidecar)
 	return nil
 }
 
