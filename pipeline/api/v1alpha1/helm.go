@@ -147,7 +147,7 @@ func (v *validator) checkHelmCharts(at string, build Build) {
 	if charts.KubeVersion != "" && (!ok || minor < OldestKubeMinor) {
 		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, charts.KubeVersion)
 	}
-	v.checkHermetic(at, hermetic{charts.Lookup, charts.Captured, charts.Impure})
+	hermetic{charts.Lookup, charts.Captured, charts.Impure}.check(v, at)
 }
 
 func (v *validator) checkHelm(build Build) {
@@ -189,7 +189,7 @@ func (v *validator) checkHelm(build Build) {
 		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, helm.KubeVersion)
 	}
 	v.checkEnum(at+".hooks", string(helm.Hooks), "Keep", "Drop", "Refuse")
-	v.checkHermetic(at, hermetic{helm.Lookup, helm.Captured, helm.Impure})
+	hermetic{helm.Lookup, helm.Captured, helm.Impure}.check(v, at)
 }
 
 // hermetic holds a release's settings for functions that do not depend on their arguments alone.
@@ -199,7 +199,7 @@ type hermetic struct {
 	impure   HelmImpure
 }
 
-func (v *validator) checkHermetic(at string, h hermetic) {
+func (h hermetic) check(v *validator, at string) {
 	v.checkEnum(at+".lookup", string(h.lookup), "Refuse", "Empty", "Captured")
 	v.checkEnum(at+".impure", string(h.impure), "Refuse", "Empty")
 	v.checkPath(at+".captured", h.captured)

@@ -106,35 +106,35 @@ func (r *Releases) setDefaults() {
 	setDefault(&r.Impure, ImpureRefuse)
 }
 
-func (v *validator) checkReleases(at string, releases *Releases) {
-	if releases == nil {
+func (r *Releases) checkReleases(v *validator, at string) {
+	if r == nil {
 		return
 	}
-	if minor, ok := (&Helm{KubeVersion: releases.KubeVersion}).KubeMinor(); !ok || minor < OldestKubeMinor {
-		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, releases.KubeVersion)
+	if minor, ok := (&Helm{KubeVersion: r.KubeVersion}).KubeMinor(); !ok || minor < OldestKubeMinor {
+		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, r.KubeVersion)
 	}
-	if releases.Namespace != "" && !labelRule.MatchString(releases.Namespace) {
-		v.addError(at+".namespace", "must be the name of a namespace, found %q", releases.Namespace)
+	if r.Namespace != "" && !labelRule.MatchString(r.Namespace) {
+		v.addError(at+".namespace", "must be the name of a namespace, found %q", r.Namespace)
 	}
-	for i, name := range releases.Objects {
+	for i, name := range r.Objects {
 		at := fmt.Sprintf("%s.objects[%d]", at, i)
 		if name == "" {
 			v.addError(at, "must not be empty")
 		}
 		v.checkPath(at, name)
 	}
-	for i, one := range releases.Repositories {
+	for i, one := range r.Repositories {
 		at := fmt.Sprintf("%s.repositories[%d]", at, i)
 		v.addProblems(at+".url", giturl.Check(one.URL))
 		if one.Path == "" {
 			v.addError(at+".path", "must be given: . for the root of the source, or the mountPath of a further source")
 		}
 		v.checkPath(at+".path", one.Path)
-		if slices.ContainsFunc(releases.Repositories[:i], func(r ReleaseRepository) bool { return giturl.Same(r.URL, one.URL) }) {
+		if slices.ContainsFunc(r.Repositories[:i], func(o ReleaseRepository) bool { return giturl.Same(o.URL, one.URL) }) {
 			v.addError(at+".url", "is given twice")
 		}
 	}
-	for i, one := range releases.Keep {
+	for i, one := range r.Keep {
 		at := fmt.Sprintf("%s.keep[%d]", at, i)
 		v.checkEnum(at+".kind", one.Kind, KeptKinds...)
 		for key, pattern := range map[string]string{"namespace": one.Namespace, "name": one.Name} {
@@ -143,7 +143,7 @@ func (v *validator) checkReleases(at string, releases *Releases) {
 			}
 		}
 	}
-	v.checkEnum(at+".originals", string(releases.Originals), "Drop", "Suspend")
-	v.checkEnum(at+".hooks", string(releases.Hooks), "Keep", "Drop", "Refuse")
-	v.checkHermetic(at, hermetic{releases.Lookup, releases.Captured, releases.Impure})
+	v.checkEnum(at+".originals", string(r.Originals), "Drop", "Suspend")
+	v.checkEnum(at+".hooks", string(r.Hooks), "Keep", "Drop", "Refuse")
+	hermetic{r.Lookup, r.Captured, r.Impure}.check(v, at)
 }

@@ -111,7 +111,7 @@ func (p *RenderPipeline) Validate() error {
 	v.checkEnum("spec.deletionPolicy", string(p.Spec.DeletionPolicy), "Orphan", "Delete")
 	v.checkEnum("spec.drift", string(p.Spec.Drift), "Report", "Repair")
 	for i, notify := range p.Spec.Notify {
-		v.checkNotification(fmt.Sprintf("spec.notify[%d]", i), notify)
+		notify.checkNotification(v, fmt.Sprintf("spec.notify[%d]", i))
 	}
 	if p.Spec.Preview != nil {
 		p.Spec.Preview.checkPreview(v, p)
@@ -262,7 +262,7 @@ func (v *validator) checkBuild(build Build) {
 	v.checkHelm(build)
 	v.checkFlux(build)
 	v.checkHelmCharts("spec.build.helmCharts", build)
-	v.checkReleases("spec.build.releases", build.Releases)
+	build.Releases.checkReleases(v, "spec.build.releases")
 	v.checkChartRepositories("spec.build.chartRepositories", build.ChartRepositories)
 	v.checkPath("spec.build.chartLock", build.ChartLock)
 	if limits := build.Limits; limits != nil {
@@ -343,11 +343,11 @@ func (v *validator) checkGate(at, key string, names []string, rules map[string]s
 	}
 }
 
-func (v *validator) checkNotification(at string, notify Notification) {
+func (n Notification) checkNotification(v *validator, at string) {
 	v.checkExactlyOne(at, map[string]bool{
-		"fluxReceiver": notify.FluxReceiver != nil, "cloudEvent": notify.CloudEvent != nil, "commitStatus": notify.CommitStatus != nil,
+		"fluxReceiver": n.FluxReceiver != nil, "cloudEvent": n.CloudEvent != nil, "commitStatus": n.CommitStatus != nil,
 	})
-	for key, endpoint := range map[string]*Endpoint{"fluxReceiver": notify.FluxReceiver, "cloudEvent": notify.CloudEvent} {
+	for key, endpoint := range map[string]*Endpoint{"fluxReceiver": n.FluxReceiver, "cloudEvent": n.CloudEvent} {
 		if endpoint == nil {
 			continue
 		}
@@ -356,10 +356,10 @@ func (v *validator) checkNotification(at string, notify Notification) {
 			v.addError(at+"."+key+".url", "must be an http:// or https:// URL without credentials")
 		}
 	}
-	if notify.FluxReceiver != nil && notify.FluxReceiver.SecretRef == nil {
+	if n.FluxReceiver != nil && n.FluxReceiver.SecretRef == nil {
 		v.addError(at+".fluxReceiver.secretRef", "must be given: a Receiver of type generic-hmac refuses what is not signed")
 	}
-	if status := notify.CommitStatus; status != nil {
+	if status := n.CommitStatus; status != nil {
 		v.checkEnum(at+".commitStatus.provider", status.Provider, giturl.Kinds()...)
 		if status.SecretRef.Name == "" {
 			v.addError(at+".commitStatus.secretRef", "must be given")
