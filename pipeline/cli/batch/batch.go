@@ -180,7 +180,7 @@ func isReadable(d *manifest.Document) bool {
 func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	items := b.Items()
 	changes := manifest.NewChanges(len(items) + len(b.Locks))
-	report, err := in.RunEach(ctx, append(items[:len(items):len(items)], b.Locks...), b.reportProgress(changes.Put, len(items)))
+	report, err := in.RunEach(ctx, append(items[:len(items):len(items)], b.Locks...), reportProgress(b.Progress, changes.Put, len(items)))
 	if err != nil {
 		return report, err
 	}
@@ -196,17 +196,17 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 			}
 		}
 	}
-	if n := b.lastOutput(); n >= 0 {
+	if n := lastOutput(b.Files); n >= 0 {
 		b.Files[n].added = report.Added
 	}
 	report.Items = nil
 	return report, nil
 }
 
-// reportProgress returns take with calls of Progress. Items are settled about in their order, so that the last one counts for all
-// before it.
-func (b *Batch) reportProgress(take func(int, *manifest.Document), total int) func(int, *manifest.Document) {
-	if b.Progress == nil {
+// reportProgress returns take with calls of progress, which may be nil. Items are settled about in their order, so
+// that the last one counts for all before it.
+func reportProgress(progress func(done, total int), take func(int, *manifest.Document), total int) func(int, *manifest.Document) {
+	if progress == nil {
 		return take
 	}
 	var last atomic.Int64
@@ -221,19 +221,19 @@ func (b *Batch) reportProgress(take func(int, *manifest.Document), total int) fu
 				break
 			}
 		}
-		b.Progress(min(i+1, total), total)
+		progress(min(i+1, total), total)
 	}
 }
 
 // lastOutput returns the index of the file that objects are appended to: the last one that is written to the
 // output, but not one outside of the named directory. It is negative if none qualifies.
-func (b *Batch) lastOutput() int {
+func lastOutput(all []*File) int {
 	last := -1
-	for i := len(b.Files) - 1; i >= 0; i-- {
-		if b.Files[i].incomplete {
+	for i, f := range slices.Backward(all) {
+		if f.incomplete {
 			continue
 		}
-		if _, leaves := b.Files[i].Input.Leaves(); !leaves {
+		if _, leaves := f.Input.Leaves(); !leaves {
 			return i
 		}
 		last = max(last, i)

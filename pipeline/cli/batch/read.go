@@ -87,7 +87,7 @@ func lineIn(message, path string) int {
 
 // addInput sorts one file.
 func (b *Batch) addInput(in files.Input) {
-	if why, place := b.reasonToSkip(in); why != nil {
+	if why, place := reasonToSkip(b.index, in); why != nil {
 		b.skipFile(in, content.Skipped{Reason: why, Place: place})
 		return
 	}
@@ -99,7 +99,7 @@ func (b *Batch) addInput(in files.Input) {
 	}
 	if in.Stdin() {
 		in.Data = nil // the documents contain all of it, and a stream is not compared with the result
-		b.takeLastKeys(m.Docs)
+		b.repeated = append(b.repeated, takeLastKeys(m.Docs)...)
 	}
 	found := make([]content.Finding, len(m.Docs))
 	for i, d := range m.Docs {
@@ -108,16 +108,18 @@ func (b *Batch) addInput(in files.Input) {
 	b.addDocuments(in, m.Docs, found)
 }
 
-// takeLastKeys leaves out the keys that later ones of the same mapping override. A stream is the output of a program, such as
-// helm template, that others read in this way; a repeated key in a file is a mistake of its author, and an error.
-func (b *Batch) takeLastKeys(docs []*manifest.Document) {
+// takeLastKeys leaves out the keys that later ones of the same mapping override, and returns warnings of them. A stream
+// is the output of a program, such as helm template, that others read in this way; a repeated key in a file is a mistake
+// of its author, and an error.
+func takeLastKeys(docs []*manifest.Document) (warnings result.Results) {
 	for i, d := range docs {
 		next, repeated := d.WithLastKeys()
 		for _, key := range repeated {
-			b.repeated = append(b.repeated, repeatedKeyResult(next, key))
+			warnings = append(warnings, repeatedKeyResult(next, key))
 		}
 		docs[i] = next
 	}
+	return warnings
 }
 
 func repeatedKeyResult(d *manifest.Document, key manifest.RepeatedKey) result.Result {
@@ -136,7 +138,7 @@ func repeatedKeyResult(d *manifest.Document, key manifest.RepeatedKey) result.Re
 }
 
 // reasonToSkip returns the reason to skip a file, whatever its content, and the place to report.
-func (b *Batch) reasonToSkip(in files.Input) (why *content.Reason, place string) {
+func reasonToSkip(index *content.Index, in files.Input) (why *content.Reason, place string) {
 	if in.Stdin() {
 		return nil, ""
 	}
@@ -144,7 +146,7 @@ func (b *Batch) reasonToSkip(in files.Input) (why *content.Reason, place string)
 	if err != nil {
 		return nil, ""
 	}
-	why, up := b.index.ReasonToSkip(filepath.ToSlash(absolute))
+	why, up := index.ReasonToSkip(filepath.ToSlash(absolute))
 	place = in.Path
 	if up > 0 {
 		place = filepath.ToSlash(filepath.Join(filepath.Dir(in.Path), strings.Repeat("../", up))) + "/"
