@@ -156,7 +156,7 @@ func (r *release) archiveDocumentFiles(p product, platform Platform) ([]entry, e
 	entries := []entry{}
 	for name, file := range map[string]string{
 		"LICENSE": filepath.Join(r.Root, "LICENSE"), "CHANGELOG.md": filepath.Join(r.Root, "CHANGELOG.md"),
-		"THIRD-PARTY": r.licenseFilePath(p, platform),
+		"THIRD-PARTY": licenseFilePath(r.work, p, platform),
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -177,7 +177,7 @@ func (r *release) archiveDocumentFiles(p product, platform Platform) ([]entry, e
 		}
 		entries = append(entries, more...)
 	}
-	examples, err := r.quickStartFiles()
+	examples, err := quickStartFiles(r.Root)
 	return append(entries, examples...), err
 }
 
@@ -185,7 +185,7 @@ func (r *release) archiveDocumentFiles(p product, platform Platform) ([]entry, e
 const quickStart = "examples/prerig-inject"
 
 // quickStartFiles returns the files of the quick start, without what tests expect of it.
-func (r *release) quickStartFiles() ([]entry, error) {
-	entries, err := readEntries(filepath.Join(r.Root, filepath.FromSlash(quickStart)), quickStart)
+func quickStartFiles(root string) ([]entry, error) {
+	entries, err := readEntries(filepath.Join(root, filepath.FromSlash(quickStart)), quickStart)
 	return slices.DeleteFunc(entries, func(e entry) bool { return strings.Contains(e.name, "/.") }), err
 }

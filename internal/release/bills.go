@@ -30,8 +30,15 @@ func (c component) componentPackageURL() string {
 // contents are what one thing is made of, an archive or an image.
 type contents struct {
 	name, file, digest string // digest is sha256 in hex
+	fileDigest         string // of an image, that of its archive
 	container          bool
 	components         []component
+}
+
+// billMaker makes bills of materials of one release.
+type billMaker struct {
+	version, date string
+	url           string // where the files of the release are
 }
 
 // makeBills makes bills of materials in SPDX 2.3 and CycloneDX for each archive and each image, of what Go notes in the programs.
@@ -47,8 +54,10 @@ func (r *release) makeBills(context.Context) error {
 		}
 		all = append(all, contents{name: i.name, file: i.file, digest: i.digest.Hex, container: true, components: componentsOf(binaries)})
 	}
+	m := billMaker{version: r.Version, date: r.revision.date(), url: r.URL}
 	for _, c := range all {
-		for ending, make := range map[string]func(contents) ([]byte, error){".spdx.json": r.encodeSPDXBill, ".cdx.json": r.encodeCycloneDXBill} {
+		c.fileDigest = r.digests[c.file]
+		for ending, make := range map[string]func(contents) ([]byte, error){".spdx.json": m.encodeSPDXBill, ".cdx.json": m.encodeCycloneDXBill} {
 			text, err := make(c)
 			if err != nil {
 				return fmt.Errorf("%s of %s: %w", ending, c.file, err)
@@ -80,38 +89,38 @@ func componentsOf(binaries []binary) []component {
 }
 
 // billRootURL returns what the bill is about, as package URL.
-func (r *release) billRootURL(c contents) string {
+func (m billMaker) billRootURL(c contents) string {
 	if c.container {
 		return fmt.Sprintf("pkg:oci/%s@sha256:%s?repository_url=%s", c.name[strings.LastIndex(c.name, "/")+1:], c.digest, c.name)
 	}
-	return component{module, r.Version}.componentPackageURL()
+	return component{module, m.version}.componentPackageURL()
 }
 
 var notInID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-func (r *release) encodeSPDXBill(c contents) ([]byte, error) {
+func (m billMaker) encodeSPDXBill(c contents) ([]byte, error) {
 	const unknown = "NOASSERTION"
 	refer := func(id common.ElementID) common.DocElementID { return common.DocElementID{ElementRefID: id} }
 	located := func(url string) []*spdx.PackageExternalReference {
 		return []*spdx.PackageExternalReference{{Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: url}}
 	}
 	root := &spdx.Package{
-		PackageName: c.name, PackageSPDXIdentifier: "root", PackageVersion: r.Version, PackageFileName: c.file,
+		PackageName: c.name, PackageSPDXIdentifier: "root", PackageVersion: m.version, PackageFileName: c.file,
 		PackageSupplier:         &common.Supplier{SupplierType: "Organization", Supplier: "The Prerig Authors"},
-		PackageDownloadLocation: r.URL + "/" + c.file, PackageLicenseConcluded: unknown, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: unknown,
-		PackageExternalReferences: located(r.billRootURL(c)), PrimaryPackagePurpose: "ARCHIVE", IsFilesAnalyzedTagPresent: true,
+		PackageDownloadLocation: m.url + "/" + c.file, PackageLicenseConcluded: unknown, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: unknown,
+		PackageExternalReferences: located(m.billRootURL(c)), PrimaryPackagePurpose: "ARCHIVE", IsFilesAnalyzedTagPresent: true,
 		// The digest of an image is that of its manifest, which is in the package URL; the archive has another one.
-		PackageChecksums: []common.Checksum{{Algorithm: common.SHA256, Value: r.digests[c.file]}},
+		PackageChecksums: []common.Checksum{{Algorithm: common.SHA256, Value: c.fileDigest}},
 	}
 	if c.container {
 		root.PrimaryPackagePurpose = "CONTAINER"
 	}
 	document := &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: c.file,
-		DocumentNamespace: r.URL + "/" + c.file + ".spdx.json#" + c.digest,
+		DocumentNamespace: m.url + "/" + c.file + ".spdx.json#" + c.digest,
 		CreationInfo: &spdx.CreationInfo{
-			Creators: []common.Creator{{CreatorType: "Organization", Creator: "The Prerig Authors"}, {CreatorType: "Tool", Creator: "prerig-release-" + r.Version}},
-			Created:  r.commitDate(),
+			Creators: []common.Creator{{CreatorType: "Organization", Creator: "The Prerig Authors"}, {CreatorType: "Tool", Creator: "prerig-release-" + m.version}},
+			Created:  m.date,
 		},
 		Packages:      []*spdx.Package{root},
 		Relationships: []*spdx.Relationship{{RefA: refer("DOCUMENT"), RefB: refer("root"), Relationship: "DESCRIBES"}},
@@ -128,17 +137,17 @@ func (r *release) encodeSPDXBill(c contents) ([]byte, error) {
 	return json.MarshalIndent(document, "", " ")
 }
 
-func (r *release) encodeCycloneDXBill(c contents) ([]byte, error) {
+func (m billMaker) encodeCycloneDXBill(c contents) ([]byte, error) {
 	bill := cyclonedx.NewBOM()
 	root := cyclonedx.Component{
-		BOMRef: r.billRootURL(c), Type: cyclonedx.ComponentTypeApplication, Name: c.name, Version: r.Version, PackageURL: r.billRootURL(c),
+		BOMRef: m.billRootURL(c), Type: cyclonedx.ComponentTypeApplication, Name: c.name, Version: m.version, PackageURL: m.billRootURL(c),
 		Licenses: &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
 		Hashes:   &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: c.digest}},
 	}
 	if c.container {
 		root.Type = cyclonedx.ComponentTypeContainer
 	}
-	bill.Metadata = &cyclonedx.Metadata{Timestamp: r.commitDate(), Component: &root}
+	bill.Metadata = &cyclonedx.Metadata{Timestamp: m.date, Component: &root}
 	var components []cyclonedx.Component
 	var needs []string
 	for _, one := range c.components {

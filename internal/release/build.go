@@ -82,7 +82,7 @@ func (r *release) buildProductBinaries(ctx context.Context, p product, platform 
 		return nil, err
 	}
 	flags := "-s -w -X main.version=" + r.Version + " -X " + module + "/fn/version.linkedCommit=" + r.revision.commit +
-		" -X " + module + "/fn/version.linkedDate=" + r.commitDate()
+		" -X " + module + "/fn/version.linkedDate=" + r.revision.date()
 	var binaries []binary
 	for _, one := range p.programs {
 		b := binary{program: one, platform: platform}

@@ -3,62 +3,68 @@
 
 package release
 
-import (
-	"fmt"
-	"strings"
-
-	"sigs.k8s.io/yaml"
-)
+import "strings"
 
 type object = map[string]any
 
-// makeKrew makes the manifest for krew, with which kubectl prerig is the command.
-func (r *release) makeKrew() error {
-	var platforms []any
+// download is the archive of a build, as package managers fetch it.
+type download struct {
+	build
+	url, digest string // digest is sha256 in hex
+}
+
+// downloadsOf returns the downloads of a product.
+func (r *release) downloadsOf(product string) []download {
+	var out []download
 	for _, b := range r.builds {
-		if b.product.name != command.name {
-			continue
+		if b.product.name == product {
+			out = append(out, download{b, r.URL + "/" + b.archive, r.digests[b.archive]})
 		}
+	}
+	return out
+}
+
+// krewManifest returns the manifest for krew, with which kubectl prerig is the command.
+func krewManifest(version string, downloads []download) object {
+	var platforms []any
+	for _, b := range downloads {
 		moved := []any{object{"from": "LICENSE", "to": "."}, object{"from": "THIRD-PARTY", "to": "."}}
 		for _, one := range b.binaries {
 			moved = append(moved, object{"from": one.executableFileName(), "to": "."})
 		}
 		platforms = append(platforms, object{
 			"selector": object{"matchLabels": object{"os": b.platform.OS, "arch": b.platform.Arch}},
-			"uri":      r.URL + "/" + b.archive, "sha256": r.digests[b.archive], "files": moved, "bin": b.binaries[len(b.binaries)-1].executableFileName(),
+			"uri":      b.url, "sha256": b.digest, "files": moved, "bin": b.binaries[len(b.binaries)-1].executableFileName(),
 		})
 	}
-	return r.writeYAML("krew.yaml", object{
+	return object{
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": object{"name": command.name},
 		"spec": object{
-			"version": r.Version, "homepage": "https://github.com/prerig/prerig", "shortDescription": "Inject sidecars at build time",
+			"version": version, "homepage": "https://github.com/prerig/prerig", "shortDescription": "Inject sidecars at build time",
 			"description": "Prerig adds the sidecars of a service mesh to manifests before they reach a cluster,\n" +
 				"just as the mesh's admission webhook would. Injecting needs no cluster and no network.\n",
 			"platforms": platforms,
 		},
-	})
+	}
 }
 
-// makeFluxPlugin creates the manifest for the plugins of flux (its RFC-0013), with which flux prerig is the
+// fluxPlugin returns the manifest for the plugins of flux (its RFC-0013), with which flux prerig is the
 // command. Flux installs a single program: commands that render or check need prerig-render next to it, and report
 // if it is missing.
-func (r *release) makeFluxPlugin() error {
+func fluxPlugin(version string, downloads []download) object {
 	var platforms []any
-	for _, b := range r.builds {
-		if b.product.name != command.name {
-			continue
-		}
+	for _, b := range downloads {
 		platforms = append(platforms, object{
-			"os": b.platform.OS, "arch": b.platform.Arch, "url": r.URL + "/" + b.archive, "checksum": "sha256:" + r.digests[b.archive],
+			"os": b.platform.OS, "arch": b.platform.Arch, "url": b.url, "checksum": "sha256:" + b.digest,
 			"extractPath": b.binaries[len(b.binaries)-1].executableFileName(),
 		})
 	}
 	const home = "https://github.com/prerig/prerig"
-	return r.writeYAML("flux-plugin.yaml", object{
+	return object{
 		"apiVersion": "cli.fluxcd.io/v1beta1", "kind": "Plugin", "name": command.name, "bin": "flux-" + command.name,
 		"description": command.productSummary(), "homepage": home, "source": home,
-		"versions": []any{object{"version": strings.TrimPrefix(r.Version, "v"), "platforms": platforms}},
-	})
+		"versions": []any{object{"version": strings.TrimPrefix(version, "v"), "platforms": platforms}},
+	}
 }
 
 // makeCatalogs makes what kpt's catalog and kustomize's (KEP-2906) want to know of the function.
@@ -83,12 +89,10 @@ func (r *release) makeCatalogs() error {
 		return err
 	}
 	var programs []any
-	for _, b := range r.builds {
-		if b.product.name == function.name {
-			programs = append(programs, object{
-				"os": b.platform.OS, "arch": b.platform.Arch, "uri": r.URL + "/" + b.archive, "sha256": r.digests[b.archive], "bin": b.binaries[0].executableFileName(),
-			})
-		}
+	for _, b := range r.downloadsOf(function.name) {
+		programs = append(programs, object{
+			"os": b.platform.OS, "arch": b.platform.Arch, "uri": b.url, "sha256": b.digest, "bin": b.binaries[0].executableFileName(),
+		})
 	}
 	return r.writeYAML("kustomize-catalog.yaml", object{
 		"apiVersion": "config.kubernetes.io/v1alpha1", "kind": "Catalog", "metadata": object{"name": command.name},
@@ -104,14 +108,6 @@ func (r *release) makeCatalogs() error {
 			}},
 		}}},
 	})
-}
-
-func (r *release) writeYAML(name string, value any) error {
-	text, err := yaml.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", name, err)
-	}
-	return r.writeReleaseFile(name, text)
 }
 
 // changelogSection returns the text under a heading of a changelog, without the heading, or "" if none exists.

@@ -69,7 +69,7 @@ func (r *release) makeImages(context.Context) error {
 				Add: made, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: b.platform.OS, Architecture: b.platform.Arch}},
 			})
 		}
-		one.index = mutate.Annotations(one.index, r.imageLabels(p)).(v1.ImageIndex)
+		one.index = mutate.Annotations(one.index, imageLabels(r.Version, r.revision, p)).(v1.ImageIndex)
 		var err error
 		if one.digest, err = one.index.Digest(); err != nil {
 			return err
@@ -88,12 +88,12 @@ func (r *release) makeImages(context.Context) error {
 	return nil
 }
 
-func (r *release) imageLabels(p product) map[string]string {
+func imageLabels(version string, revision *revision, p product) map[string]string {
 	const prefix, home = "org.opencontainers.image.", "https://github.com/prerig/prerig"
 	return map[string]string{
 		prefix + "title": p.name, prefix + "description": p.summary, prefix + "url": home, prefix + "source": home,
 		prefix + "documentation": home + "#readme", prefix + "vendor": "The Prerig Authors", prefix + "licenses": "Apache-2.0",
-		prefix + "version": r.Version, prefix + "revision": r.revision.commit, prefix + "created": r.commitDate(),
+		prefix + "version": version, prefix + "revision": revision.commit, prefix + "created": revision.date(),
 	}
 }
 
@@ -124,7 +124,7 @@ func (r *release) makeImage(b build) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = b.platform.OS, b.platform.Arch, v1.Time{Time: r.revision.time}
 	config.Config = imageConfigs[b.product.name]
-	config.Config.Labels = r.imageLabels(b.product)
+	config.Config.Labels = imageLabels(r.Version, r.revision, b.product)
 	return mutate.ConfigFile(made, config)
 }
 
@@ -135,7 +135,7 @@ func (r *release) imageFiles(b build) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := os.ReadFile(r.licenseFilePath(b.product, b.platform))
+	others, err := os.ReadFile(licenseFilePath(r.work, b.product, b.platform))
 	if err != nil {
 		return nil, err
 	}

@@ -9,11 +9,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/yaml"
 )
 
 // release is one that is being made.
@@ -24,9 +27,15 @@ type release struct {
 	work     string  // a directory for what is not released by itself
 	log      io.Writer
 
-	digests   map[string]string // of the files, sha256 in hex
+	*output
 	builds    []build
 	published []image
+}
+
+// output is the directory of a release.
+type output struct {
+	dir     string
+	digests map[string]string // of the files, sha256 in hex
 }
 
 // build is a product for a platform, with the archive that it was packed in.
@@ -42,7 +51,7 @@ func Make(ctx context.Context, o Options, log io.Writer) (err error) {
 	if err := o.validateAndComplete(); err != nil {
 		return err
 	}
-	r := &release{Options: o, log: log, digests: map[string]string{}}
+	r := &release{Options: o, log: log, output: &output{dir: o.Out, digests: map[string]string{}}}
 	// Before anything is built, as it is what people get wrong.
 	if o.Key != "" {
 		if r.signer, err = readSigner(o.Key, o.Password); err != nil {
@@ -90,14 +99,19 @@ func Make(ctx context.Context, o Options, log io.Writer) (err error) {
 
 func (r *release) logf(format string, args ...any) { fmt.Fprintf(r.log, format+"\n", args...) }
 
-// commitDate returns the time of the commit, as written to the artifacts.
-func (r *release) commitDate() string { return r.revision.time.Format(time.RFC3339) }
-
 // writeReleaseFile writes a file of the release.
-func (r *release) writeReleaseFile(name string, text []byte) error {
+func (o *output) writeReleaseFile(name string, text []byte) error {
 	sum := sha256.Sum256(text)
-	r.digests[name] = hex.EncodeToString(sum[:])
-	return os.WriteFile(filepath.Join(r.Out, name), text, modeFile)
+	o.digests[name] = hex.EncodeToString(sum[:])
+	return os.WriteFile(filepath.Join(o.dir, name), text, modeFile)
+}
+
+func (o *output) writeYAML(name string, value any) error {
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return o.writeReleaseFile(name, text)
 }
 
 func (r *release) makeManual(ctx context.Context) error {
@@ -118,7 +132,7 @@ func (r *release) makeBuilds(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			args := []string{"-o", r.licenseFilePath(p, platform)}
+			args := []string{"-o", licenseFilePath(r.work, p, platform)}
 			for _, one := range p.programs {
 				args = append(args, one.pkg)
 			}
@@ -136,8 +150,8 @@ func (r *release) makeBuilds(ctx context.Context) error {
 }
 
 // licenseFilePath returns the file with the licences of what a product links.
-func (r *release) licenseFilePath(p product, platform Platform) string {
-	return filepath.Join(r.work, "licenses-"+p.name+"-"+platform.String())
+func licenseFilePath(work string, p product, platform Platform) string {
+	return filepath.Join(work, "licenses-"+p.name+"-"+platform.String())
 }
 
 // buildsOf returns the builds of a product for an operating system.
@@ -170,11 +184,4 @@ func (r *release) makeChecksums(context.Context) error {
 }
 
 // sortedFileNames returns the names of what was made so far, sorted.
-func (r *release) sortedFileNames() []string {
-	names := make([]string, 0, len(r.digests))
-	for name := range r.digests {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (o *output) sortedFileNames() []string { return slices.Sorted(maps.Keys(o.digests)) }

@@ -7,9 +7,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
@@ -27,12 +27,19 @@ func (r *release) makePackages(context.Context) error {
 			}
 		}
 	}
-	for _, make := range []func() error{r.makeFormula, r.makeKrew, r.makeFluxPlugin, r.makeCatalogs} {
-		if err := make(); err != nil {
+	downloads := r.downloadsOf(command.name)
+	if formula := homebrewFormula(r.Version, downloads); formula != "" {
+		if err := r.writeReleaseFile("prerig.rb", []byte(formula)); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := r.writeYAML("krew.yaml", krewManifest(r.Version, downloads)); err != nil {
+		return err
+	}
+	if err := r.writeYAML("flux-plugin.yaml", fluxPlugin(r.Version, downloads)); err != nil {
+		return err
+	}
+	return r.makeCatalogs()
 }
 
 // manuals and completions by the directory in the archive, and where they are installed.
@@ -71,13 +78,13 @@ func (r *release) packageInfo(b build) (*nfpm.Info, error) {
 	doc := "/usr/share/doc/" + b.product.name + "/"
 	contents := files.Contents{
 		{Source: filepath.Join(r.Root, "LICENSE"), Destination: doc + "copyright", FileInfo: at},
-		{Source: r.licenseFilePath(b.product, b.platform), Destination: doc + "THIRD-PARTY", FileInfo: at},
+		{Source: licenseFilePath(r.work, b.product, b.platform), Destination: doc + "THIRD-PARTY", FileInfo: at},
 	}
 	for _, one := range b.binaries {
 		contents = append(contents, &files.Content{Source: one.file, Destination: "/usr/bin/" + one.executableFileName(), FileInfo: runs})
 	}
 	if b.product.name == command.name {
-		examples, err := r.quickStartFiles()
+		examples, err := quickStartFiles(r.Root)
 		if err != nil {
 			return nil, err
 		}
@@ -110,27 +117,27 @@ func (r *release) packageInfo(b build) (*nfpm.Info, error) {
 	}), nil
 }
 
-// makeFormula makes the formula for Homebrew, for the systems that it knows.
-func (r *release) makeFormula() error {
+// homebrewFormula returns the formula for Homebrew, for the systems that it knows, or "" if there is no build for them.
+func homebrewFormula(version string, downloads []download) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# SPDX-License-Identifier: Apache-2.0\nclass Prerig < Formula\n  desc %q\n  homepage \"https://github.com/prerig/prerig\"\n"+
-		"  version %q\n  license \"Apache-2.0\"\n", command.productSummary(), strings.TrimPrefix(r.Version, "v"))
+		"  version %q\n  license \"Apache-2.0\"\n", command.productSummary(), strings.TrimPrefix(version, "v"))
 	found := false
 	for _, system := range []struct{ os, block string }{{"darwin", "on_macos"}, {"linux", "on_linux"}} {
-		builds := r.buildsOf(command.name, system.os)
-		if len(builds) == 0 {
+		ofSystem := slices.DeleteFunc(slices.Clone(downloads), func(d download) bool { return d.platform.OS != system.os })
+		if len(ofSystem) == 0 {
 			continue
 		}
 		found = true
 		fmt.Fprintf(&text, "\n  %s do\n", system.block)
-		for _, b := range builds {
-			processor := map[string]string{"amd64": "on_intel", "arm64": "on_arm"}[b.platform.Arch]
-			fmt.Fprintf(&text, "    %s do\n      url \"%s/%s\"\n      sha256 %q\n    end\n", processor, r.URL, b.archive, r.digests[b.archive])
+		for _, d := range ofSystem {
+			processor := map[string]string{"amd64": "on_intel", "arm64": "on_arm"}[d.platform.Arch]
+			fmt.Fprintf(&text, "    %s do\n      url \"%s\"\n      sha256 %q\n    end\n", processor, d.url, d.digest)
 		}
 		text.WriteString("  end\n")
 	}
 	if !found {
-		return nil
+		return ""
 	}
 	// The renderer and the validation have to be beside the command.
 	text.WriteString(`
@@ -150,7 +157,7 @@ func (r *release) makeFormula() error {
   end
 end
 `)
-	return r.writeReleaseFile("prerig.rb", []byte(text.String()))
+	return text.String()
 }
 
 // productSummary returns the summary of the product that the program is in.
@@ -161,9 +168,4 @@ func (p program) productSummary() string {
 		}
 	}
 	return ""
-}
-
-// readMade reads a file of the release again.
-func (r *release) readMade(name string) ([]byte, error) {
-	return os.ReadFile(filepath.Join(r.Out, name))
 }

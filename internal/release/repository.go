@@ -25,6 +25,9 @@ type revision struct {
 	subjects []string
 }
 
+// date returns the time of the commit, as written to the artifacts.
+func (r *revision) date() string { return r.time.Format(time.RFC3339) }
+
 // readRevision rejects a work tree that differs from its commit.
 func readRevision(ctx context.Context, root, version string) (*revision, error) {
 	changed, err := runGitCommand(ctx, root, "status", "--porcelain", "--untracked-files=normal")
