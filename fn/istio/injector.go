@@ -85,27 +85,36 @@ type Options struct {
 type Injector struct {
 	opts      Options
 	detection Detection
-	profile   *Profile
 	config    *Config
 	values    Values
-	mesh      *mesh.MeshConfig
-	resources *mesh.Resources
 	language  *language
 	templates map[string]*Template
 	env       environment
 	native    bool
 	apiServer *admission.Server
-	never     []labels.Selector
-	always    []labels.Selector
 	warnings  []string
 	outputs   sync.Pool
+	known     knownYAML
+	reads     func() (*Reads, error)
 
+	podSelectors
+	proxyConfigs
+}
+
+// podSelectors are the selectors of the configuration, which go before the policy of a namespace.
+type podSelectors struct {
+	never, always []labels.Selector
+}
+
+// proxyConfigs are the mesh config and the ProxyConfig resources.
+type proxyConfigs struct {
+	profile   *Profile
+	mesh      *mesh.MeshConfig
+	resources *mesh.Resources
 	// plainProxyConfig is the proxy config of pods without annotation if no resources exist either, or nil;
 	// plainProxyJSON is its JSON.
 	plainProxyConfig *mesh.ProxyConfig
 	plainProxyJSON   func() (string, error)
-	known            knownYAML
-	reads            func() (*Reads, error)
 }
 
 // New reads and checks a configuration and parses its templates. What is uncertain about it is in Warnings.
@@ -204,17 +213,11 @@ func (in *Injector) readMesh() error {
 
 // boundFunctions are the functions that need the injector.
 func (in *Injector) boundFunctions() template.FuncMap {
-	of := in.profile.Release()
 	return template.FuncMap{
-		"env": in.env.value,
-		"protoToJSON": func(v any) (string, error) {
-			if pc, ok := v.(*mesh.ProxyConfig); ok && pc == in.plainProxyConfig {
-				return in.plainProxyJSON()
-			}
-			return mesh.ProtoToJSON(v, of)
-		},
-		"toYaml": gotemplate.CheckArguments(in.known.toYAML, rejectWholeData),
-		"render": func(string) (string, error) { return "", fmt.Errorf("render is not bound") },
+		"env":         in.env.value,
+		"protoToJSON": in.protoToJSON,
+		"toYaml":      gotemplate.CheckArguments(in.known.toYAML, rejectWholeData),
+		"render":      func(string) (string, error) { return "", fmt.Errorf("render is not bound") },
 	}
 }
 
@@ -257,13 +260,13 @@ func (in *Injector) NativeSidecars() bool { return in.native }
 
 // NeverMatches and AlwaysMatches return the index of the first selector of the configuration that matches a pod's
 // labels, or -1.
-func (in *Injector) NeverMatches(podLabels map[string]string) int {
-	return firstMatch(in.never, podLabels)
+func (s *podSelectors) NeverMatches(podLabels map[string]string) int {
+	return firstMatch(s.never, podLabels)
 }
 
 // AlwaysMatches is NeverMatches for alwaysInjectSelector.
-func (in *Injector) AlwaysMatches(podLabels map[string]string) int {
-	return firstMatch(in.always, podLabels)
+func (s *podSelectors) AlwaysMatches(podLabels map[string]string) int {
+	return firstMatch(s.always, podLabels)
 }
 
 func firstMatch(all []labels.Selector, podLabels map[string]string) int {
@@ -271,19 +274,26 @@ func firstMatch(all []labels.Selector, podLabels map[string]string) int {
 }
 
 // EffectiveProxyConfig is the proxy configuration that templates see for a pod, with warnings about its annotation.
-func (in *Injector) EffectiveProxyConfig(namespace string, podLabels, annotations map[string]string) (*mesh.ProxyConfig, []string, error) {
-	if !in.profile.Has(feature.ProxyConfigAnnotation) {
-		return in.mesh.GetDefaultConfig(), nil, nil
+func (p *proxyConfigs) EffectiveProxyConfig(namespace string, podLabels, annotations map[string]string) (*mesh.ProxyConfig, []string, error) {
+	if !p.profile.Has(feature.ProxyConfigAnnotation) {
+		return p.mesh.GetDefaultConfig(), nil, nil
 	}
-	text, annotated := annotations[in.profile.ProxyConfigAnnotation()]
-	if !annotated && in.plainProxyConfig != nil {
-		return in.plainProxyConfig, nil, nil
+	text, annotated := annotations[p.profile.ProxyConfigAnnotation()]
+	if !annotated && p.plainProxyConfig != nil {
+		return p.plainProxyConfig, nil, nil
 	}
 	var own *string
 	if annotated {
 		own = &text
 	}
-	return in.mesh.Effective(in.resources, namespace, podLabels, own)
+	return p.mesh.Effective(p.resources, namespace, podLabels, own)
+}
+
+func (p *proxyConfigs) protoToJSON(v any) (string, error) {
+	if pc, ok := v.(*mesh.ProxyConfig); ok && pc == p.plainProxyConfig {
+		return p.plainProxyJSON()
+	}
+	return mesh.ProtoToJSON(v, p.profile.Release())
 }
 
 // Render renders a template. data's Values, Revision, NativeSidecars, CompliancePolicy, InboundTrafficPolicyMode and
