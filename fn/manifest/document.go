@@ -23,13 +23,13 @@ func newDocument(path string, index, line int, text string) *Document {
 
 // Raw returns the document's bytes. Those of a list element start after its dash, and its further lines have the
 // indentation of the list.
-func (d *Document) Raw() []byte { return []byte(d.text) }
+func (d *documentText) Raw() []byte { return []byte(d.text) }
 
 // Text returns the same bytes as a string, without a copy.
-func (d *Document) Text() string { return d.text }
+func (d *documentText) Text() string { return d.text }
 
 // Contains reports whether a text is anywhere in the document's bytes.
-func (d *Document) Contains(text string) bool { return strings.Contains(d.text, text) }
+func (d *documentText) Contains(text string) bool { return strings.Contains(d.text, text) }
 
 // Index is the position of the document in its stream, or of the element in its list, from 0.
 func (d *Document) Index() int { return d.index }
@@ -39,7 +39,7 @@ func (d *Document) Path() string { return d.path }
 
 // Line is the line of the document's first content in the file, from 1; comments, directives and the document start
 // do not count as content. For a document without content it is the document's first line.
-func (d *Document) Line() int {
+func (d *documentText) Line() int {
 	if line, ok := d.contentLine(); ok {
 		return line
 	}
@@ -55,7 +55,7 @@ func (d *Document) String() string {
 }
 
 // Empty reports whether the document has no content, only blanks, comments and directives.
-func (d *Document) Empty() bool {
+func (d *documentText) Empty() bool {
 	_, ok := d.contentLine()
 	return !ok
 }

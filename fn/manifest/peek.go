@@ -51,7 +51,7 @@ func (d *Document) Scan() (m Meta, sure bool) {
 
 // StartsList reports whether the document's first token begins a list, so that it can be no mapping. A list behind a
 // document start on the same line, a tag or an anchor is not seen.
-func (d *Document) StartsList() bool {
+func (d *documentText) StartsList() bool {
 	i := d.contentStart()
 	return i < len(d.text) && (d.text[i] == '[' || isDash(d.text, i))
 }
