@@ -195,13 +195,13 @@ func (s *survey) directoriesOfChart(chart string) (out []string) {
 
 // matchDirectories returns the directories that a path means: with the variables and wildcards of an ApplicationSet, all that it could
 // mean. One that names files means their directories. The root, and what begins with a variable, could be anything.
-func (s *survey) matchDirectories(given string) (out []string) {
+func (c *contents) matchDirectories(given string) (out []string) {
 	pattern := path.Clean(strings.TrimPrefix(variable.ReplaceAllString(given, "*"), "/"))
 	if given == "" || pattern == "." || strings.HasPrefix(pattern, "*") {
 		return nil
 	}
 	if !strings.ContainsAny(pattern, "*?[") {
-		if pattern = path.Clean(pattern); s.directories[pattern] != nil {
+		if pattern = path.Clean(pattern); c.directories[pattern] != nil {
 			out = append(out, pattern)
 		}
 		return out
@@ -211,9 +211,9 @@ func (s *survey) matchDirectories(given string) (out []string) {
 		return nil
 	}
 	files := path.Ext(pattern) != ""
-	for _, at := range s.paths() {
+	for _, at := range c.paths() {
 		switch {
-		case matching.MatchString(at), files && matching.MatchString(path.Join(at, path.Base(pattern))) && s.hasFile(at, path.Base(pattern)):
+		case matching.MatchString(at), files && matching.MatchString(path.Join(at, path.Base(pattern))) && c.hasFile(at, path.Base(pattern)):
 			out = append(out, at)
 		}
 	}
@@ -224,8 +224,8 @@ func (s *survey) matchDirectories(given string) (out []string) {
 var globReplacer = strings.NewReplacer(`\*\*`, ".*", `\*`, "[^/]*", `\?`, "[^/]")
 
 // hasFile reports whether a directory has a file, which may be a pattern.
-func (s *survey) hasFile(at, pattern string) bool {
-	entries, err := s.reader.List(at)
+func (c *contents) hasFile(at, pattern string) bool {
+	entries, err := c.reader.List(at)
 	if err != nil {
 		return false
 	}

@@ -109,15 +109,13 @@ func At(r tree.Reader, at string, o Options) (Build, bool, error) {
 
 // newSurvey looks at a repository.
 func newSurvey(r tree.Reader, o Options) (*survey, error) {
-	s := &survey{
-		reader: r, policyName: o.PolicyName, directories: map[string]*directory{}, covered: map[string]bool{}, files: map[string]bool{},
-		ownURLs: map[string]string{}, sources: map[string][]string{}, clusters: map[string]string{},
+	found, err := readContents(r, o.PolicyName)
+	if err != nil {
+		return nil, err
 	}
+	s := &survey{contents: found, covered: map[string]bool{}, files: map[string]bool{}, ownURLs: map[string]string{}, clusters: map[string]string{}}
 	for _, url := range o.URLs {
 		s.addOwnURL(url)
-	}
-	if err := s.readDirectory("."); err != nil {
-		return nil, fmt.Errorf("looking for builds: %w", err)
 	}
 	s.coverReferences()
 	s.coverApplications()
@@ -155,9 +153,9 @@ func (s *survey) releasesOf(at string) []release {
 }
 
 // hasManifestsBelow reports whether a directory or one below it has objects.
-func (s *survey) hasManifestsBelow(at string) bool {
-	d := s.directories[at]
-	return len(d.manifests) > 0 || slices.ContainsFunc(d.children, s.hasManifestsBelow)
+func (c *contents) hasManifestsBelow(at string) bool {
+	d := c.directories[at]
+	return len(d.manifests) > 0 || slices.ContainsFunc(d.children, c.hasManifestsBelow)
 }
 
 // kindOf returns how a directory is a build, or "" if it is none.
@@ -239,9 +237,9 @@ func (s *survey) specOf(kind Kind, at string, o Options) v1alpha1.Build {
 }
 
 // rendersCharts reports whether a kustomization that the build of a directory reads names charts, or generators, which may.
-func (s *survey) rendersCharts(at string) bool {
-	for dir := range s.reach(at) {
-		d := s.directories[dir]
+func (c *contents) rendersCharts(at string) bool {
+	for dir := range c.reach(at) {
+		d := c.directories[dir]
 		if d != nil && d.kustomization != nil && len(d.kustomization.HelmCharts)+len(d.kustomization.HelmInflator)+len(d.kustomization.Generators) > 0 {
 			return true
 		}
@@ -258,8 +256,8 @@ func (s *survey) releaseSettings(at string, o Options) *v1alpha1.Releases {
 }
 
 // rendersReleases reports whether the templates of a chart are meant to make releases of some kinds, as in an app of apps.
-func (s *survey) rendersReleases(chart string, kinds *lazyregexp.Regexp) bool {
-	entries, err := s.reader.List(path.Join(chart, "templates"))
+func (c *contents) rendersReleases(chart string, kinds *lazyregexp.Regexp) bool {
+	entries, err := c.reader.List(path.Join(chart, "templates"))
 	if err != nil {
 		return false
 	}
@@ -267,7 +265,7 @@ func (s *survey) rendersReleases(chart string, kinds *lazyregexp.Regexp) bool {
 		if e.Dir {
 			return false
 		}
-		text, err := s.reader.Read(e.Path)
+		text, err := c.reader.Read(e.Path)
 		return err == nil && kinds.MatchString(string(text))
 	})
 }
@@ -287,10 +285,10 @@ func (s *survey) repositories() (out []v1alpha1.ReleaseRepository) {
 }
 
 // policyOf returns the nearest policy of a directory.
-func (s *survey) policyOf(at string) string {
+func (c *contents) policyOf(at string) string {
 	for {
-		if d := s.directories[at]; d != nil && d.policy {
-			return path.Join(at, s.policyName)
+		if d := c.directories[at]; d != nil && d.policy {
+			return path.Join(at, c.policyName)
 		}
 		if at == "." {
 			return ""

@@ -5,6 +5,7 @@ package discover
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -18,22 +19,36 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// survey is what a repository contains.
-type survey struct {
+// contents are the directories of a repository, and the objects in them that matter.
+type contents struct {
 	reader      tree.Reader
 	policyName  string // see Options
 	directories map[string]*directory
+	// releases are HelmReleases, Applications and ApplicationSets, and sources the directories with what HelmReleases refer to, by kind
+	// and name.
+	releases       []release
+	sources        map[string][]string
+	kustomizations []release // of Flux
+}
+
+// readContents reads a repository.
+func readContents(r tree.Reader, policyName string) (*contents, error) {
+	c := &contents{reader: r, policyName: policyName, directories: map[string]*directory{}, sources: map[string][]string{}}
+	if err := c.readDirectory("."); err != nil {
+		return nil, fmt.Errorf("looking for builds: %w", err)
+	}
+	return c, nil
+}
+
+// survey tells the builds of a repository from what they read.
+type survey struct {
+	*contents
 	// covered are directories, and files are manifests, that other builds read.
 	covered, files map[string]bool
 	// mixed has the directories that are above other builds; nil before isMixed is asked.
 	mixed map[string]bool
-	// releases are HelmReleases, Applications and ApplicationSets, and sources the directories with what HelmReleases refer to, by kind
-	// and name.
-	releases []release
-	sources  map[string][]string
-	// kustomizations are those of Flux, and clusters the directories that a cluster starts with, with NAMESPACE/NAME of their source.
-	kustomizations []release
-	clusters       map[string]string
+	// clusters are the directories that a cluster of Flux starts with, with NAMESPACE/NAME of their source.
+	clusters map[string]string
 	// ownURLs are the repositories of Applications whose paths the tree has, by their normal forms.
 	ownURLs map[string]string
 	// named reports whether Applications name the repository by a URL of its remotes.
@@ -88,8 +103,8 @@ func isOfCluster(meta manifest.Meta) bool {
 const maxFile = 1 << 20
 
 // readDirectory reads a directory and those below it. The files of a chart are Helm's.
-func (s *survey) readDirectory(at string) error {
-	entries, err := s.reader.List(at)
+func (c *contents) readDirectory(at string) error {
+	entries, err := c.reader.List(at)
 	if errors.Is(err, tree.ErrSubmodule) {
 		return nil // its files are another repository's
 	}
@@ -97,10 +112,10 @@ func (s *survey) readDirectory(at string) error {
 		return err
 	}
 	d := &directory{}
-	s.directories[at] = d
+	c.directories[at] = d
 	for _, e := range entries {
 		if !e.Dir && path.Base(e.Path) == "Chart.yaml" {
-			d.chart = !s.isLibrary(e.Path)
+			d.chart = !c.isLibrary(e.Path)
 			return nil
 		}
 	}
@@ -110,45 +125,45 @@ func (s *survey) readDirectory(at string) error {
 		case e.Dir && (strings.HasPrefix(base, ".") || passedOver[base]):
 		case e.Dir:
 			d.children = append(d.children, e.Path)
-			if err := s.readDirectory(e.Path); err != nil {
+			if err := c.readDirectory(e.Path); err != nil {
 				return err
 			}
-		case base == s.policyName:
+		case base == c.policyName:
 			d.policy = true
 		case slices.Contains(content.KustomizationNames(), base):
-			d.kustomization = s.readKustomization(e.Path)
+			d.kustomization = c.readKustomization(e.Path)
 		case manifest.IsFileName(base):
-			s.readManifests(at, d, e.Path)
+			c.readManifests(at, d, e.Path)
 		}
 	}
 	return nil
 }
 
 // isLibrary reports whether a chart only has templates for other charts.
-func (s *survey) isLibrary(name string) bool {
+func (c *contents) isLibrary(name string) bool {
 	var chart struct {
 		Type string `json:"type"`
 	}
-	return s.readYAML(name, &chart) && chart.Type == "library"
+	return c.readYAML(name, &chart) && chart.Type == "library"
 }
 
-func (s *survey) readKustomization(name string) *kustomization {
+func (c *contents) readKustomization(name string) *kustomization {
 	var k kustomization
-	if !s.readYAML(name, &k) {
+	if !c.readYAML(name, &k) {
 		return &kustomization{} // its build reports the error
 	}
 	return &k
 }
 
 // readYAML decodes a file, and reports whether that succeeded.
-func (s *survey) readYAML(name string, into any) bool {
-	text, err := s.reader.Read(name)
+func (c *contents) readYAML(name string, into any) bool {
+	text, err := c.reader.Read(name)
 	return err == nil && len(text) <= maxFile && yaml.Unmarshal(text, into) == nil
 }
 
 // readManifests notes the objects of a file.
-func (s *survey) readManifests(at string, d *directory, name string) {
-	text, err := s.reader.Read(name)
+func (c *contents) readManifests(at string, d *directory, name string) {
+	text, err := c.reader.Read(name)
 	if err != nil || len(text) > maxFile {
 		return
 	}
@@ -167,15 +182,15 @@ func (s *survey) readManifests(at string, d *directory, name string) {
 		switch {
 		case group == "helm.toolkit.fluxcd.io" && meta.Kind == "HelmRelease", group == "argoproj.io" && (meta.Kind == "Application" || meta.Kind == "ApplicationSet"):
 			if o, err := doc.Object(); err == nil {
-				s.releases = append(s.releases, release{at, name, o})
+				c.releases = append(c.releases, release{at, name, o})
 			}
 		case group == "kustomize.toolkit.fluxcd.io" && meta.Kind == "Kustomization":
 			if o, err := doc.Object(); err == nil {
-				s.kustomizations = append(s.kustomizations, release{at, name, o})
+				c.kustomizations = append(c.kustomizations, release{at, name, o})
 			}
 		case group == "source.toolkit.fluxcd.io":
 			key := meta.Kind + " " + meta.Name
-			s.sources[key] = append(s.sources[key], at)
+			c.sources[key] = append(c.sources[key], at)
 		}
 	}
 	if objects > 0 {
@@ -184,7 +199,7 @@ func (s *survey) readManifests(at string, d *directory, name string) {
 }
 
 // paths returns all directories in order.
-func (s *survey) paths() []string { return slices.Sorted(maps.Keys(s.directories)) }
+func (c *contents) paths() []string { return slices.Sorted(maps.Keys(c.directories)) }
 
 // coverReferences marks what kustomizations read.
 func (s *survey) coverReferences() {
@@ -268,11 +283,11 @@ func fluxPath(k map[string]any) (at, source string) {
 }
 
 // reach returns the directories whose files the build of a directory reads: those that its kustomization names, or all below it.
-func (s *survey) reach(at string) map[string]bool {
+func (c *contents) reach(at string) map[string]bool {
 	out := map[string]bool{}
 	var add func(at string)
 	add = func(at string) {
-		d := s.directories[at]
+		d := c.directories[at]
 		if d == nil || out[at] {
 			return
 		}
@@ -284,7 +299,7 @@ func (s *survey) reach(at string) map[string]bool {
 			return
 		}
 		for _, ref := range slices.Concat(d.kustomization.Resources, d.kustomization.Bases, d.kustomization.Components) {
-			if name := path.Join(at, ref); s.directories[name] != nil {
+			if name := path.Join(at, ref); c.directories[name] != nil {
 				add(name)
 			} else {
 				out[path.Dir(name)] = true
