@@ -18,7 +18,20 @@ const (
 	columnLimit   = 120
 	functionLimit = 60
 	fileLimit     = 400
+	methodLimit   = 25
 )
+
+// methodExceptions are the types with more methods than methodLimit, with the most that they may have. A type that is split leaves the
+// list.
+var methodExceptions = map[string]int{
+	"fn/engine.Injector":                               27,
+	"fn/internal/cluster.Cluster":                      28,
+	"fn/lint.pod":                                      30,
+	"fn/lint.workloadSet":                              43,
+	"pipeline/ambient.tree":                            58,
+	"pipeline/render/engine/apiserver.checker":         44,
+	"pipeline/render/engine/apiserver/chain.Admission": 28,
+}
 
 // functionFigures counts the functions of a tree without its tests.
 type functionFigures struct {
@@ -90,6 +103,19 @@ func (t *Tree) methodCounts() map[string]int {
 		}
 	}
 	return counts
+}
+
+// methodProblems returns the types with more methods than they may have.
+func (t *Tree) methodProblems() []Problem {
+	var problems []Problem
+	counts := t.methodCounts()
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if limit := max(methodLimit, methodExceptions[name]); counts[name] > limit {
+			message := fmt.Sprintf("it has %d methods, and may have %d: split it by responsibility", counts[name], limit)
+			problems = append(problems, Problem{Place: name, Message: message})
+		}
+	}
+	return problems
 }
 
 func receiverName(expression ast.Expr) string {

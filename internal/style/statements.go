@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"slices"
 )
 
-// Problems returns what make verify-style refuses: unrelated initialisers and forbidden words in comments.
+// Problems returns what make verify-style refuses: unrelated initialisers, forbidden words in comments, and types with too many
+// methods.
 func (t *Tree) Problems() []Problem {
-	return append(t.unrelatedInitialisers(), t.forbiddenWordProblems()...)
+	return slices.Concat(t.unrelatedInitialisers(), t.forbiddenWordProblems(), t.methodProblems())
 }
 
 // unrelatedInitialisers returns the assignments that hide before a condition: in an `if` whose condition uses no assigned value,

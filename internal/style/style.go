@@ -36,7 +36,7 @@ type Tree struct {
 
 // Problem is a place that breaks a rule of the style guide.
 type Problem struct {
-	Place   string // file:line
+	Place   string // file:line, or the directory and the name of a type
 	Message string
 }
 

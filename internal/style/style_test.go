@@ -5,6 +5,7 @@ package style
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,68 @@ func TestProblems(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMethods counts the methods of a type over all files of its package, and lets the types of the list keep theirs.
+func TestMethods(t *testing.T) {
+	methods := func(receiver, name string, from, to int) string {
+		text := "package p\n\n"
+		for i := from; i < to; i++ {
+			text += fmt.Sprintf("func (%s) %s%d() {}\n", receiver, name, i)
+		}
+		return text
+	}
+	problems := func(inTest int, counts ...int) []Problem {
+		t.Helper()
+		dir := t.TempDir()
+		files := map[string]string{"a_test.go": methods("t", "tested", 0, inTest)}
+		for i, n := range counts {
+			files[fmt.Sprintf("%d.go", i)] = methods("*t[k]", fmt.Sprintf("m%d_", i), 0, n)
+		}
+		for name, text := range files {
+			name = filepath.Join(dir, "fn", "lint", name)
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tree, err := ReadTree(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree.Problems()
+	}
+	if found := problems(9, 20, 5); len(found) > 0 {
+		t.Errorf("25 methods: %v", found)
+	}
+	found := problems(0, 20, 6)
+	if want := "fn/lint.t: it has 26 methods, and may have 25: split it by responsibility"; len(found) != 1 || found[0].String() != want {
+		t.Errorf("26 methods: %v, want %s", found, want)
+	}
+	methodExceptions["fn/lint.t"] = 30
+	defer delete(methodExceptions, "fn/lint.t")
+	if found := problems(0, 30); len(found) > 0 {
+		t.Errorf("30 methods of a type that may have 30: %v", found)
+	}
+	if found := problems(0, 31); len(found) != 1 {
+		t.Errorf("31 methods of a type that may have 30: %v", found)
+	}
+}
+
+// TestMethodExceptions keeps the list at what types have.
+func TestMethodExceptions(t *testing.T) {
+	tree, err := ReadTree("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := tree.methodCounts()
+	for name, limit := range methodExceptions {
+		if got := counts[name]; got <= methodLimit || got < limit {
+			t.Errorf("%s has %d methods, and the list permits %d: lower or remove it", name, got, limit)
+		}
 	}
 }
 
